@@ -1,4 +1,4 @@
-//! Where facts are read from: this machine, or what was captured of another.
+//! Source of facts: this machine, or a capture of another.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
@@ -19,18 +19,18 @@ pub(crate) fn root(from: Option<&Path>) -> Result<Root, Failure> {
     }
     let at = from.display();
     Err(Failure::Usage(format!(
-        "--from {at}: there is neither {at}/sys nor {at}/proc, and it is no tar; give the \
-         directory of a captured tree, or what gpuio topo --capture wrote"
+        "--from {at}: there is neither {at}/sys nor {at}/proc, and it is not a tar file; name the \
+         directory of a captured tree, or a file from gpuio topo --capture"
     )))
 }
 
-/// A capture: read once, as it may be a pipe.
+/// The content of a capture: read once, as it may be a pipe.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     input::read(path, input::MOST_CAPTURE)
         .map_err(|error| Failure::Usage(format!("--from {}: {error}", path.display())))
 }
 
-/// Whether it begins as a tar does (`ustar` at byte 257).
+/// Whether it begins as a tar file does (`ustar` at byte 257).
 pub(crate) fn is_tar(bytes: &[u8]) -> bool {
     bytes.get(257..262) == Some(b"ustar")
 }
@@ -42,7 +42,7 @@ pub(crate) fn tar(path: &Path, bytes: &[u8]) -> Result<Root, Failure> {
     Ok(Root::of(tree))
 }
 
-/// Writes a capture of a machine to a new file; says in a few words what is in it.
+/// Writes a capture of a machine to a new file, and describes its content in a few words.
 pub(crate) fn write(root: Root, path: &Path) -> Result<String, Failure> {
     let output = Output::begin("--capture", path)?;
     let (bytes, words) =
@@ -60,27 +60,28 @@ fn packed(root: Root) -> Result<(Vec<u8>, String), String> {
     if live {
         gpuio_load::machine::put_gpus(&machine, &mut tree).map_err(|error| error.to_string())?;
     }
-    // Seeded by the system, and forgotten: nothing else here is random.
+    // Seeded by the system and not kept; the only random value here.
     let key = RandomState::new().build_hasher().finish();
     let redacted = pack::redact(&tree, &names, key);
     let bytes = pack::write(&redacted).map_err(|error| error.to_string())?;
     let replaced: Vec<String> =
         redacted.counts.iter().map(|(kind, count)| format!("{count} {}", kind.words())).collect();
-    let replaced = if replaced.is_empty() { "none met".to_owned() } else { replaced.join(", ") };
+    let replaced = if replaced.is_empty() { "none found".to_owned() } else { replaced.join(", ") };
     let words = format!(
-        "{} files.\nReplaced: {replaced}.\nKept: places of mounts, names of interfaces and block \
-         devices. The whole list is in it, as {}: look before you send it.\n",
+        "{} files.\nReplaced: {replaced}.\nKept: mount points, names of network interfaces and \
+         block devices. The capture has the full list in {}: check it before you share the \
+         file.\n",
         redacted.taken.len(),
         pack::MANIFEST,
     );
     Ok((bytes, words))
 }
 
-/// The host's name, whole and without its domain.
+/// The host name, with and without its domain.
 fn host_names(root: &Root) -> Vec<String> {
     let told = root.word("proc/sys/kernel/hostname").ok().flatten().unwrap_or_default();
     let short = told.split('.').next().unwrap_or_default().to_owned();
-    // That is what hosts without a name are called, and it is part of other words.
+    // The default name of unnamed hosts, which is part of other words.
     let names = [told, short].into_iter();
     names.filter(|name| !name.is_empty() && name != "localhost" && name != "(none)").collect()
 }

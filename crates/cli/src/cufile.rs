@@ -1,4 +1,4 @@
-//! Configures and opens NVIDIA's cuFile library, where a path needs it.
+//! Configures and opens NVIDIA's cuFile library if a path needs it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,17 +26,17 @@ use crate::session::takes_cufile;
 pub(crate) struct Cufile {
     pub(crate) driver: Option<Driver>,
     missing: Option<String>,
-    /// What proves that it reaches GPU memory without host memory wherever path `auto` asks, or
-    /// why nothing does.
+    /// The proof that it reaches GPU memory without host memory for all files of path `auto`, or
+    /// why there is none.
     pub(crate) direct: Result<String, String>,
-    /// Why batches can't be had, where that was tried.
+    /// Why batches are not available, if that was tried.
     no_batches: Option<String>,
-    /// Whether files were to be tried and were not, since nothing may be made.
+    /// Whether files were not tried because nothing may be created.
     pub(crate) untried: bool,
 }
 
 impl Cufile {
-    /// Why the library can't be asked for I/O by these calls; nothing if it can.
+    /// Why the library can't do I/O by these calls; `None` if it can.
     pub(crate) fn missing(&self, calls: Calls) -> Option<String> {
         let lacks = || self.driver.as_ref()?.lacks(calls).map(|lacks| lacks.to_string());
         let missing = self.missing.clone().or_else(lacks);
@@ -45,23 +45,23 @@ impl Cufile {
 }
 
 impl Drop for Cufile {
-    /// A path that the library never finished with keeps the driver, but not the configuration.
+    /// An I/O that the library never finished keeps the driver, but not the configuration.
     fn drop(&mut self) {
         let environment = self.driver.as_ref().and_then(Driver::environment);
         let place = environment.map(Environment::place);
         drop(self.driver.take());
         if let Some(place) = place {
-            // As a rule the last owner has removed it, just now.
+            // Usually the last owner has just removed it.
             place.remove();
         }
     }
 }
 
-/// A configuration in the environment, before a library is loaded that reads it; or why there is
-/// none.
+/// A configuration in the environment, set before a library is loaded that reads it; or why there
+/// is none.
 pub(crate) type Configured = Result<Environment, String>;
 
-/// Which words of the jobs may lead to a path of cuFile's.
+/// Path values of the jobs that may select a cuFile path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     /// The name of one.
@@ -79,7 +79,7 @@ impl Wanted {
         Wanted { named: any(&cufile), all: any(&|name| name == "all"), auto: any(&is_auto) }
     }
 
-    /// Whether `auto` alone leads to cuFile, which it takes only where nvidia-fs is loaded: without
+    /// Whether only `auto` can select cuFile. `auto` uses it only if nvidia-fs is loaded: without
     /// it NVIDIA's library is not even opened.
     fn only_auto(self) -> bool {
         self.auto && !self.named && !self.all
@@ -98,33 +98,34 @@ fn is_auto(name: &str) -> bool {
     name == AUTO
 }
 
-/// Whether the kernel module is loaded that a direct way of cuFile's goes through.
+/// Whether the kernel module for cuFile's direct path is loaded.
 fn nvidia_fs_is_loaded() -> bool {
     matches!(gpuio_host::nvidia_fs::sample(&Root::live()), Ok(Some(_)))
 }
 
-/// Whether cuFile may be asked to take a file that is made where the job's are to be.
+/// Whether cuFile may be tried on a file created where the job's files will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trial {
-    /// Yes; it is gone again at once.
+    /// Yes; the file is removed at once.
     Made,
-    /// No: nothing is to be made.
+    /// No: nothing may be created.
     Not,
 }
 
-/// What a plan says in the place of what a trial would have told.
-pub(crate) const UNTRIED: &str = "not tried whether cuFile takes files there: --dry-run makes none";
+/// Text of a plan in place of the result of a trial.
+pub(crate) const UNTRIED: &str = "not tested whether cuFile accepts files there: --dry-run \
+    creates none";
 
 const NO_NVIDIA_FS: &str = "nvidia-fs is not loaded";
 
-/// Sets what `--cufile-set` asks for on every job, as the job-file key `cufile.KEY` would.
+/// Applies `--cufile-set` to every job, as the job-file key `cufile.KEY` would.
 pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
     const FLAG: &str = "--cufile-set";
     let wrong = |error: String| Failure::Usage(format!("{FLAG}: {error}"));
     for text in &flags.cufile_set {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             wrong(format!(
-                "'{text}' is no setting of cuFile: write key=value with dots between the parts of \
+                "'{text}' is not a cuFile setting: write key=value with dots between the parts of \
                  the key, as in properties.allow_compat_mode=true"
             ))
         })?;
@@ -137,8 +138,8 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the configuration and puts it into the environment: first of all, while there is one
-/// thread. Nothing where no job may need cuFile.
+/// Writes the configuration and sets it in the environment: first, while there is one thread.
+/// `None` if no job may need cuFile.
 pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
     let settings = plan::cufile_settings(spec)?;
     let asked = flags.cufile_lib.is_some() || !settings.is_empty();
@@ -146,17 +147,17 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
     if (wanted.nothing() && !asked) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
         return Ok(None);
     }
-    // A sweep judges its points together.
+    // A sweep checks its points together.
     if wanted.nothing() && spec.jobs.iter().any(|job| job.one_of_many) {
         return Ok(None);
     }
     if wanted.nothing() {
-        let what = "--cufile-lib, --cufile-set, cufile.KEY: it has no effect here: it concerns \
-                    cuFile's paths, and no job takes one; add --path gds, or leave it out";
+        let what = "--cufile-lib, --cufile-set, cufile.KEY: it has no effect here: it only \
+            concerns cuFile paths, and no job uses one; add --path gds, or leave it out";
         return Err(Failure::Usage(what.into()));
     }
     let value = |(key, json): (String, String)| {
-        // It was JSON when it was read (`gpuio_cufilejson::setting`).
+        // It was parsed as JSON before (`gpuio_cufilejson::setting`).
         let value = serde_json::from_str(&json).unwrap_or(serde_json::Value::String(json));
         Setting { key, value }
     };
@@ -172,8 +173,8 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
             for left in written.iter().flat_map(|environment| &environment.left) {
                 let left = left.display();
                 tell!(
-                    "note: a run that was killed left {left}, which holds files that are not \
-                     gpuio's; look, and remove it: rm -r '{left}'"
+                    "note: a killed run left {left}, which also holds files that are not gpuio's; \
+                     check them, then: rm -r '{left}'"
                 );
             }
             Ok(Some(written.map_err(|error| error.to_string())))
@@ -181,7 +182,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
     }
 }
 
-/// Refuses a library that was named and that no job takes.
+/// Refuses a library that was named but that no job uses.
 pub(crate) fn is_used(spec: &Spec, flags: &CufileFlags, plan: &Plan) -> Result<(), Failure> {
     let of_many = spec.jobs.iter().any(|job| job.one_of_many);
     if flags.cufile_lib.is_none() || of_many || plan.jobs.iter().any(takes_cufile) {
@@ -192,13 +193,13 @@ pub(crate) fn is_used(spec: &Spec, flags: &CufileFlags, plan: &Plan) -> Result<(
     Err(match plan.left_out.iter().find(|out| row(&out.path)) {
         Some(out) => Failure::Unavailable(format!("{what} cuFile's paths can't run: {}", out.why)),
         None => Failure::Usage(format!(
-            "{what} it concerns cuFile's paths, and no job takes one; add --path gds, or leave it \
-             out"
+            "{what} it only concerns cuFile paths, and no job uses one; add --path gds, or leave \
+             it out"
         )),
     })
 }
 
-/// Opens the library beside the CUDA driver: NVIDIA's, or the stand-in with the software GPU.
+/// Opens the library with the CUDA driver: NVIDIA's, or the stand-in with the software GPU.
 pub(crate) fn open(
     spec: &Spec,
     flags: &CufileFlags,
@@ -215,7 +216,7 @@ pub(crate) fn open(
     };
     let wanted = Wanted::of(spec);
     let Some(configured) = configured else {
-        let why = if wanted.only_auto() { NO_NVIDIA_FS } else { "no job asked for it" };
+        let why = if wanted.only_auto() { NO_NVIDIA_FS } else { "no job requested it" };
         return missing(why.into());
     };
     let Some(cuda) = &loaded.driver else {
@@ -231,7 +232,7 @@ pub(crate) fn open(
         Ok(driver) => driver,
         Err(why) => return missing(why),
     };
-    // Who names the path is told by the path itself; `all` is to run what can.
+    // A named path reports its own error; `all` runs the paths that can run.
     let all = wanted.all && !wanted.named;
     if all
         && trial == Trial::Made
@@ -254,8 +255,8 @@ pub(crate) fn open(
     Cufile { driver: Some(driver), missing: None, direct, no_batches, untried }
 }
 
-/// What the library's own facts prove of a way without host memory, before a file is tried. A file
-/// that it takes proves nothing while it may go through host memory and not say so.
+/// What the library's own facts prove about a path without host memory, before a file is tried. An
+/// accepted file proves nothing while the library may go through host memory without reporting it.
 fn direct_way(
     stand_in: bool,
     nvidia_fs: Option<(u32, u32)>,
@@ -269,17 +270,19 @@ fn direct_way(
     };
     match compat_allowed {
         Some(false) => Ok(format!(
-            "cuFile takes files there, has nvidia-fs {major}.{minor} and may not go through host \
-             memory"
+            "cuFile accepts files there, uses nvidia-fs {major}.{minor} and may not go through \
+             host memory"
         )),
-        Some(true) => Err("cuFile may go through host memory unseen; forbid it with --cufile-set \
-                           properties.allow_compat_mode=false"
-            .into()),
-        None => Err("cuFile does not tell whether it may go through host memory".into()),
+        Some(true) => {
+            Err("cuFile may go through host memory without reporting it; forbid it with \
+            --cufile-set properties.allow_compat_mode=false"
+                .into())
+        }
+        None => Err("cuFile does not report whether it may go through host memory".into()),
     }
 }
 
-/// Where the library may lie: as named, or also in the Python environment that is active.
+/// Where to search the library: as named, or also in the active Python environment.
 pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"];
     Search {
@@ -289,9 +292,9 @@ pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
     }
 }
 
-/// What cuFile answers to a file where the job's are to be; nothing where none can be had, or
-/// cuFile takes it. A device is asked for itself, to read: no file of ours has a place beside its
-/// node.
+/// cuFile's error for a file in the location of the job's files; `None` if no file can be created,
+/// or cuFile accepts it. A device is tried itself, read-only, because no file can be created next
+/// to its node.
 fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
     let named = job.filenames.iter().flatten().next().map(PathBuf::from);
     let base = job.directory.as_ref().map(PathBuf::from);
@@ -320,17 +323,17 @@ fn answer(driver: &Driver, file: &impl AsFd, name: &str) -> Option<String> {
     Handle::register(driver, file.as_fd(), name).err().map(|error| error.to_string())
 }
 
-/// Asks for an empty file of ours, gone again when this returns. It has a name because NVIDIA's
-/// library opens files once more by theirs (5031 without).
+/// Tries an empty file, which is removed when this returns. It has a name because NVIDIA's library
+/// opens files again by name (5031 without).
 fn refusal_in(driver: &Driver, there: &Path) -> Option<String> {
     const TRY: &str = "gpuio-try";
     let directory = Directory::open(there).ok()?;
-    // What killed runs left is as empty. One that stays has its name to tell whose it is.
+    // Files of killed runs are empty too. A remaining one has a name that shows its owner.
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     let _ = directory.clear_drafts(OsStr::new(TRY), empty);
     let made = Draft::begin_named(directory.try_clone().ok()?, OsStr::new(TRY)).ok()?;
-    // Opened anew, since a file system that refuses O_DIRECT would leave a made file behind; and
-    // not by name, since NVIDIA's library takes no descriptor with O_NOFOLLOW (5019).
+    // Opened again, since a file system that refuses O_DIRECT would leave a created file behind;
+    // and not by name, since NVIDIA's library accepts no descriptor with O_NOFOLLOW (5019).
     let again = format!("/proc/self/fd/{}", made.file().as_raw_fd());
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let open = |flags| rustix::fs::open(again.as_str(), flags, Mode::empty());
@@ -338,7 +341,7 @@ fn refusal_in(driver: &Driver, there: &Path) -> Option<String> {
     answer(driver, &file, &format!("a file in {}", there.display()))
 }
 
-/// The library as the record has it.
+/// The library as the record describes it.
 pub(crate) fn used(driver: &Driver) -> CufileUsed {
     let facts = driver.facts();
     let environment = driver.environment();
@@ -370,7 +373,7 @@ mod tests {
             (true, module, Some(false), "stand-in"),
             (false, None, Some(false), NO_NVIDIA_FS),
             (false, module, Some(true), "allow_compat_mode=false"),
-            (false, module, None, "does not tell"),
+            (false, module, None, "does not report"),
         ] {
             let said = direct_way(stand_in, nvidia_fs, compat).unwrap_err();
             assert!(said.contains(why), "{said}");

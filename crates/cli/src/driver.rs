@@ -1,4 +1,4 @@
-//! Chooses and loads the CUDA driver, and turns its answers into facts for the plan.
+//! Chooses and loads the CUDA driver, and collects facts about its GPUs for the plan.
 
 use std::path::PathBuf;
 
@@ -10,27 +10,27 @@ use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, MemoryAsk, Spec};
 
 use crate::failure::Failure;
 
-/// A driver library other than the system's, for testing and odd installations.
+/// Path of another driver library than the system's, for tests and unusual installations.
 const LIBRARY_VARIABLE: &str = "GPUIO_LIBCUDA";
 
-/// The driver, where the jobs need one and it is there, and what is known of its GPUs.
+/// The driver, if the jobs need one and it is installed, and the facts about its GPUs.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) driver: Option<Driver>,
     pub(crate) gpus: Gpus,
 }
 
-/// Loads the driver that the jobs ask for. Jobs that stay in host memory load none: a driver's
-/// start takes a second and memory.
+/// Loads the driver that the jobs request. Jobs that only use host memory load none: starting a
+/// driver takes a second, and memory.
 pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
     let software = asks_driver(spec, GpuDriver::Software);
     if software && asks_driver(spec, GpuDriver::System) {
-        let what = "software and real GPUs can't be in one run: their results never stand side by \
-                    side";
+        let what = "software and real GPUs can't be mixed in one run, because their results are \
+            not comparable; use two runs";
         return Err(Failure::Usage(what.into()));
     }
     if !spec.jobs.iter().any(wants_gpu) {
-        let why = "no job asked for one".to_owned();
+        let why = "no job requested one".to_owned();
         return Ok(Loaded { driver: None, gpus: Gpus::Absent { why } });
     }
     let which = match std::env::var_os(LIBRARY_VARIABLE) {
@@ -48,7 +48,7 @@ pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
     };
     let gpus = match driver.devices() {
         Ok(devices) if devices.is_empty() => {
-            Gpus::Absent { why: "the CUDA driver knows no GPU here".into() }
+            Gpus::Absent { why: "the CUDA driver found no GPU on this machine".into() }
         }
         Ok(devices) => Gpus::Present(devices.iter().map(|device| facts(&driver, device)).collect()),
         Err(error) => Gpus::Absent { why: error.to_string() },
@@ -81,7 +81,7 @@ fn facts(driver: &Driver, device: &gpuio_gpu::DeviceFacts) -> Gpu {
         name: device.name.clone(),
         uuid: device.uuid.clone(),
         pci: device.pci.clone(),
-        // A software GPU's address is made up: what sysfs says of it would be another device's.
+        // The PCI address of a software GPU is made up, so sysfs would describe another device.
         numa_node: near.and_then(|near| near.node).filter(|_| !software),
         memory_bytes: device.total_memory,
         software,

@@ -10,11 +10,11 @@ use crate::journal::Journal;
 /// The exit codes: 0 fine, 1 findings, I/O or verification errors, 2 usage, 3 not available here.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something failed while it ran: 1.
+    /// Something failed during the run: 1.
     Ran(String),
-    /// What was asked makes no sense, or is refused without a flag: 2.
+    /// The request is invalid, or needs a flag that permits it: 2.
     Usage(String),
-    /// It can't be done on this machine: 3.
+    /// This machine can't do it: 3.
     Unavailable(String),
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Of results that could not be given out: names the journal that still has them.
+    /// For results that could not be saved: names the journal that still has them.
     pub(crate) fn with_journal(self, journal: &Journal) -> Failure {
         match (self, journal.kept()) {
             (Failure::Ran(what), Some(kept)) => {

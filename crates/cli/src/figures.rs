@@ -6,13 +6,17 @@ use gpuio_host::input;
 use crate::args::FigureFlags;
 use crate::failure::Failure;
 
-/// The built-in figures with those of `--spec` and `--server` before them.
+/// The built-in figures, preceded by those of `--spec` and `--server`.
 pub(crate) fn read(flags: &FigureFlags) -> Result<Figures, Failure> {
     let mut figures = Figures::built_in();
     for path in &flags.spec {
         let name = path.display().to_string();
-        let text = input::read_text(path, input::MOST_WRITTEN)
-            .map_err(|error| Failure::Usage(format!("--spec {name}: it can't be read: {error}")))?;
+        let text = input::read_text(path, input::MOST_WRITTEN).map_err(|error| {
+            Failure::Usage(format!(
+                "--spec {name}: the file can't be read: \
+                {error}"
+            ))
+        })?;
         let added = figures.add(&name, &text);
         added.map_err(|error| Failure::Usage(format!("--spec: {error}")))?;
     }

@@ -1,11 +1,10 @@
-//! Results of a run that has not ended, on disk: NVIDIA's library can end the process, and so can
-//! the kernel. A journal is a record, written anew after every group of jobs, outside every clock,
-//! and gone when the results are where they were asked for.
+//! Results of an unfinished run on disk: NVIDIA's library can end the process, and so can the
+//! kernel. A journal is a record that is rewritten after every group of jobs, outside the measured
+//! time, and removed when the results are saved.
 //!
-//! Whose run still goes on is told by a lock on the file (flock(2)): the kernel takes it away with
-//! the process, whatever ends that, and process numbers of other containers can't mislead. A
-//! journal is locked before it takes its name, so the file of that name is never without the lock
-//! of a living run.
+//! A lock on the file (flock(2)) shows whether its run is still active: the kernel releases it with
+//! the process, however that ends, and process IDs of other containers can't mislead. A journal is
+//! locked before it gets its name, so the named file of an active run is always locked.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -20,15 +19,15 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::session::takes_cufile;
 
-/// How the name of each ends.
+/// Suffix of the file name.
 const ENDING: &str = ".gpuio-journal.json";
-/// From this long after its start on, a run has results that are worth a line about their place.
+/// After this time, a run has results worth a line that says where they are.
 const WORTH_TELLING: Duration = Duration::from_secs(10);
 
 /// The journal of this process's run. It stays on disk unless [`Journal::remove`] is called.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// The file, or why there can't be one; absent where nobody wants one.
+    /// The file, or why there can't be one; absent if none is wanted.
     path: Option<Result<PathBuf, String>>,
     began: Instant,
     state: Mutex<State>,
@@ -41,16 +40,16 @@ struct State {
     told: bool,
 }
 
-/// Whether a run of this plan has a journal: there is a group after the first, or cuFile, which
-/// can end the process even while it is closed.
+/// Whether a run of this plan has a journal: it has several groups, or uses cuFile, which can end
+/// the process even while it is closed.
 pub(crate) fn is_due(plan: &Plan) -> bool {
     let groups = plan.jobs.first().map(|job| job.group) != plan.jobs.last().map(|job| job.group);
     groups || plan.jobs.iter().any(takes_cufile)
 }
 
 impl Journal {
-    /// Nothing is made yet. The file will be beside `output` where the record goes to a file,
-    /// which may be the only place that outlives a container; else where the user's state is.
+    /// Creates no file yet. The file will be next to `output` if the record goes to a file, which
+    /// may be the only place that outlives a container; else in the user's state directory.
     pub(crate) fn new(output: Option<&Path>) -> Journal {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ");
         let own = format!("{now}-{}{ENDING}", std::process::id());
@@ -64,13 +63,13 @@ impl Journal {
         Journal { path: Some(path), began: Instant::now(), state: Mutex::default() }
     }
 
-    /// For a run that is made again if it dies.
+    /// For a run that is repeated if it crashes.
     pub(crate) fn none() -> Journal {
         Journal { path: None, began: Instant::now(), state: Mutex::default() }
     }
 
-    /// Puts `record` in the place of the one before. Gives a line for the user, once, if results
-    /// are at stake: a path of cuFile's comes next or later, or the run has gone on for a while.
+    /// Replaces the previous content by `record`. Returns a line for the user, once, if results are
+    /// at risk: a cuFile path runs next or later, or the run has taken a while.
     pub(crate) fn keep(&self, record: &Record) -> Option<String> {
         let path = self.path.clone()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,11 +83,11 @@ impl Journal {
             Ok((path, file)) => {
                 state.file = Some(file);
                 let path = path.display();
-                format!("note: until this run ends, its results so far are kept in {path}")
+                format!("note: results so far are saved in {path} until this run ends")
             }
             Err(why) => format!(
-                "warning: results so far are kept nowhere and go with the process if it dies: \
-                 {why}; -o FILE keeps them beside FILE"
+                "warning: results so far are not saved and are lost if the process crashes: \
+                 {why}; use -o FILE to save them next to FILE"
             ),
         };
         let next = record.plan.jobs.get(record.jobs.len()..).unwrap_or_default();
@@ -106,19 +105,19 @@ impl Journal {
         self.path.as_ref()?.as_deref().ok().filter(|_| state.file.is_some())
     }
 
-    /// Takes it away: its results are elsewhere now.
+    /// Removes it: its results are saved elsewhere now.
     pub(crate) fn remove(self) {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let (Some(Ok(path)), Some(file)) = (&self.path, &state.file) {
-            // One that stays is told at the next run, with its path.
+            // A remaining one is reported at the next run, with its path.
             let _ = Directory::of(path)
                 .and_then(|(directory, name)| directory.remove(&name, Identity::of(file)?));
         }
     }
 }
 
-/// Puts a file of this text, whole, on disk and locked, in the place of `old`, which this process
-/// wrote, or under a name that nothing has.
+/// Writes this text to a file, completely, to disk and locked, replacing `old`, which this process
+/// wrote, or under a new name.
 fn put(path: &Path, old: Option<&File>, text: &str) -> std::io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory_of(path))?;
     let (directory, name) = Directory::of(path)?;
@@ -135,17 +134,16 @@ fn directory_of(path: &Path) -> PathBuf {
 }
 
 /// `$XDG_STATE_HOME/gpuio`, by default `~/.local/state/gpuio` (XDG Base Directory Specification
-/// 0.8, which takes absolute paths only).
+/// 0.8, which accepts only absolute paths).
 fn state_directory() -> Result<PathBuf, String> {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     from("XDG_STATE_HOME")
         .or_else(|| Some(from("HOME")?.join(".local/state")))
         .map(|state| state.join("gpuio"))
-        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME names a directory".to_owned())
+        .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is set to an absolute path".to_owned())
 }
 
-/// One line about runs that ended without their results, if there are any where journals of this
-/// user, or of runs with such an `output`, are.
+/// One line about crashed runs, if journals of this user, or of runs with this `output`, exist.
 pub(crate) fn told_of_the_dead(output: Option<&Path>) -> Option<String> {
     let directories = [state_directory().ok(), output.map(directory_of)];
     let mut found: Vec<(std::time::SystemTime, PathBuf)> =
@@ -158,35 +156,36 @@ pub(crate) fn told_of_the_dead(output: Option<&Path>) -> Option<String> {
     };
     let newest = newest.display();
     Some(format!(
-        "note: an earlier run died; its results until then: gpuio show {newest}{others}; remove \
-         the file when it has served"
+        "note: an earlier run crashed. To see its results until then: gpuio show \
+         {newest}{others}; remove the file when you no longer need it"
     ))
 }
 
-/// Journals in a directory whose runs are gone, with the time of their last results.
+/// Journals in a directory whose runs have ended, with the time of their last results.
 fn dead_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
     let Ok(directory) = Directory::open(path) else { return Vec::new() };
     let names = directory.names().unwrap_or_default().into_iter();
     let named = names.filter(|name| name.as_encoded_bytes().ends_with(ENDING.as_bytes()));
     let dead = named.filter_map(|name| {
         let since = dead_since(&directory, &name)?;
-        // What a run was killed over while it replaced its journal. One that stays does no harm.
+        // The draft of a run that was killed while it replaced its journal. A remaining draft does
+        // no harm.
         let _ = directory.clear_drafts(&name, begins_as_record);
         Some((since, path.join(name)))
     });
     dead.collect()
 }
 
-/// When the last results were taken down; nothing if the run may still go on.
+/// When the last results were saved; `None` if the run may still be active.
 fn dead_since(directory: &Directory, name: &OsStr) -> Option<std::time::SystemTime> {
     let file = directory.file(name).ok()??;
     flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
     let found = file.metadata().ok()?;
-    // One without a name has just been replaced by its run.
+    // A file without a name was just replaced by its run.
     if found.nlink() == 0 { None } else { found.modified().ok() }
 }
 
-/// Whether nothing is in a file, or the beginning of a record.
+/// Whether a file is empty, or holds the beginning of a record.
 pub(crate) fn begins_as_record(file: &File) -> bool {
     const BEGINNING: &[u8] = b"{\n  \"schema_version\":";
     let mut head = [0; BEGINNING.len()];

@@ -1,6 +1,6 @@
-//! gpuio: the storage-to-GPU load generator. See `gpuio --help`.
+//! The program gpuio. See `gpuio --help`.
 
-// First: its macro is for all the others.
+// First, because its macro is used by all the others.
 #[macro_use]
 mod output;
 
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A tool of NVIDIA's whose words are spoken: everything behind its name goes to its own parser.
+/// A tool of NVIDIA's that gpuio emulates: all arguments after its name go to its own parser.
 type Face = fn(&[String]) -> Result<ExitCode, Failure>;
 
 const FACES: [(&str, Face); 3] = [
@@ -54,7 +54,7 @@ const FACES: [(&str, Face); 3] = [
     ("gds_stats", verb::gds_stats::run),
 ];
 
-/// The face of this name: the binary's, through a link, or the verb.
+/// The emulated tool of this name: the program's, called through a link, or the verb.
 fn face(name: Option<&OsString>) -> Option<Face> {
     let name = name.and_then(|word| Path::new(word).file_name())?;
     FACES.iter().find(|(face, _)| name == *face).map(|(_, run)| *run)
@@ -76,7 +76,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     }
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
-        // It quotes words of the command line, which a shell may have made of anybody's file names.
+        // The message quotes arguments, which a shell may have taken from file names.
         Err(error) if error.use_stderr() => {
             output::tell(error.render().to_string().trim_end());
             return Ok(ExitCode::from(2));

@@ -1,11 +1,11 @@
-//! What a record means for the exit code.
+//! The exit code of a record.
 
 use std::process::ExitCode;
 
 use gpuio_record::{BesideResult, Ceiling, EndedHow, JobResult, Record, VerifyOutcome};
 
-/// 0 when all went as planned and every verified byte was right, also those that a ceiling put
-/// back, else 1.
+/// 0 if all went as planned and every verified byte was right, including those that a ceiling
+/// restored, else 1.
 pub(crate) fn exit_code(record: &Record) -> ExitCode {
     let fine = record.ended == EndedHow::Complete
         && record.error.is_none()
@@ -20,8 +20,7 @@ fn job_is_fine(job: &JobResult) -> bool {
         && job.beside.as_ref().is_none_or(beside_is_fine)
 }
 
-/// The job alone is held to the same, and the computation must have run. A ratio that is not known
-/// is no failure.
+/// The same rules for the job alone; the computation must have run. An unknown ratio is no failure.
 fn beside_is_fine(beside: &BesideResult) -> bool {
     let alone = &beside.alone;
     alone.failed == 0
@@ -29,7 +28,7 @@ fn beside_is_fine(beside: &BesideResult) -> bool {
         && beside.gpus.iter().all(|gpu| !gpu.failed)
 }
 
-/// A ceiling that can't be had is none. But files must hold their pattern after it.
+/// A ceiling that can't be measured is no failure. But files must hold their pattern after it.
 fn ceiling_is_fine(ceiling: &Ceiling) -> bool {
     ceiling.restored.as_ref().is_none_or(VerifyOutcome::is_fine)
 }

@@ -1,7 +1,7 @@
-//! Where text goes: standard output, standard error, and files that must not have been there.
+//! Output: standard output, standard error, and new files.
 //!
-//! Everything that this program prints or saves as text passes [`put`], [`tell`] or [`fit`], which
-//! leave nothing in it that a terminal obeys or that nobody sees.
+//! All text that this program prints or saves goes through [`put`], [`tell`] or [`fit`], which
+//! escape terminal control characters and invisible characters.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -18,24 +18,24 @@ use crate::args::Out;
 use crate::failure::Failure;
 use crate::unused;
 
-/// [`tell`] of what `format!` makes of the same words.
+/// [`tell`] with the arguments of `format!`.
 macro_rules! tell {
     ($($words:tt)*) => { $crate::output::tell(&format!($($words)*)) };
 }
 
-/// Formats and places, checked before the run, so that an hour's result is not lost to a typing
-/// error at its end.
+/// Formats and output files, checked before the run, so that a typing error does not lose the
+/// result of a long run.
 #[derive(Debug)]
 pub(crate) struct Sink {
     stdout: Option<&'static Row>,
-    /// Whether text shows the witnesses of all jobs.
+    /// Whether text shows the evidence of all jobs.
     evidence: bool,
     file: Option<(Output, &'static Row)>,
 }
 
 impl Sink {
-    /// Opens the output. A file that exists already is always refused: `--overwrite` is about data
-    /// files, and one flag must not do two dangerous things.
+    /// Opens the output. An existing file is always refused: `--overwrite` is about data files, and
+    /// one flag must not permit two dangerous things.
     pub(crate) fn open(out: &Out) -> Result<Sink, Failure> {
         let named = out.format.as_deref().map(find).transpose()?;
         let Some(path) = &out.output else {
@@ -60,8 +60,8 @@ impl Sink {
         Ok(Sink { stdout, evidence: out.evidence, file })
     }
 
-    /// A JSON file beside the text, in the working directory, by the time of day. Where none can
-    /// be written, the run goes on without.
+    /// A JSON file in the working directory, named by the time of day, in addition to the text. If
+    /// it can't be written, the run goes on without it.
     pub(crate) fn open_quick(evidence: bool) -> Result<Sink, Failure> {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
@@ -69,7 +69,7 @@ impl Sink {
         let file = match Output::begin("-o", &path) {
             Ok(output) => Some((output, row)),
             Err(failure) => {
-                tell!("note: no record is saved: {failure}");
+                tell!("note: the record of this run is not saved: {failure}");
                 None
             }
         };
@@ -101,13 +101,13 @@ pub(crate) fn rendered(row: &Row, record: &Record, width: u16, evidence: bool) -
     }
 }
 
-/// Text as it may be printed or saved: line feeds stay, and of all else that a terminal obeys or
-/// that nobody sees stands an escape. JSON stays the same JSON.
+/// Makes text safe to print or save: keeps line feeds and escapes all other control characters and
+/// invisible characters. JSON stays equivalent JSON.
 pub(crate) fn fit(text: &str) -> Cow<'_, str> {
     printable_lines(text)
 }
 
-/// Prints to standard output, [`fit`]; a reader that has gone away is no error.
+/// Prints to standard output, after [`fit`]. A closed pipe is no error.
 pub(crate) fn put(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
@@ -120,9 +120,8 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A message on standard error, [`fit`]. Lines after the first are indented, so that a name with a
-/// line feed in it can't pass for a message of its own. What can't be written is lost: there is
-/// nobody left to tell.
+/// Prints a message to standard error, after [`fit`]. Lines after the first are indented, so that a
+/// name with a line feed in it can't pass for a message of its own. A failure to print is ignored.
 pub(crate) fn tell(text: &str) {
     let _ = std::io::stderr().lock().write_all(message(text).as_bytes());
 }
@@ -146,11 +145,11 @@ pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
     })
 }
 
-/// Room that is taken for a result when it is begun; most are shorter.
+/// Space that is reserved for a result before the run; most results are smaller.
 const ROOM: u64 = 1 << 20;
 
-/// A file that somebody asked for by a flag. It has no name until it is whole, so a process that is
-/// killed leaves nothing in the way of the next, and it never takes the name of another file.
+/// An output file that a flag names. It has no name until it is complete, so a killed process
+/// leaves nothing behind, and it never replaces another file.
 #[derive(Debug)]
 pub(crate) struct Output {
     flag: &'static str,
@@ -159,14 +158,15 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Checks name, permission and room before the work, so that a long one is not lost at its end.
+    /// Checks name, permission and free space before the work, so that the result of a long run is
+    /// not lost at its end.
     pub(crate) fn begin(flag: &'static str, path: &Path) -> Result<Output, Failure> {
         let at = path.display();
         let refused = |error: std::io::Error| Failure::Usage(format!("{flag} {at}: {error}"));
         let (directory, name) = Directory::of(path).map_err(refused)?;
         if directory.look(&name).map_err(refused)?.is_some() {
             return Err(Failure::Usage(format!(
-                "{flag} {at}: it exists already; choose another name, or remove it first"
+                "{flag} {at}: the file exists already; choose another name or remove it first"
             )));
         }
         clear_drafts(&directory, &name);
@@ -175,13 +175,13 @@ impl Output {
         Ok(Output { flag, path: path.to_owned(), draft })
     }
 
-    /// Writes a text, [`fit`], as [`Output::save`] does.
+    /// Writes a text, after [`fit`], as [`Output::save`] does.
     pub(crate) fn save_text(self, what: &str, text: &str) -> Result<PathBuf, Failure> {
         self.save(what, fit(text).as_bytes())
     }
 
-    /// Writes all of it and gives it its name. Where somebody has put a file there meanwhile, that
-    /// one stays and ours gets a name beside it. Where it is in the end.
+    /// Writes all of the text and names the file. If a file of that name was created during the
+    /// run, that file stays and ours gets a similar name. Returns the final path.
     pub(crate) fn save(self, what: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let Output { flag, path, mut draft } = self;
         let failed = |error: std::io::Error| {
@@ -204,8 +204,8 @@ impl Output {
         let made = path.with_file_name(&name);
         if made != path {
             tell!(
-                "note: {flag} {}: somebody made a file of this name meanwhile, which stays; {what} \
-                 is in {}",
+                "note: {flag} {}: another file of this name was created during the run and is \
+                 kept; {what} is in {}",
                 path.display(),
                 made.display()
             );
@@ -214,13 +214,13 @@ impl Output {
     }
 }
 
-/// What killed runs left of this file where the file system knows no files without names: empty
-/// ones go, others are told.
+/// Handles drafts of this file that killed runs left on file systems without unnamed files: removes
+/// empty ones and reports the others.
 fn clear_drafts(directory: &Directory, name: &OsStr) {
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     for path in directory.clear_drafts(name, empty) {
         let path = path.display();
-        tell!("note: {path} is a draft that a killed run left; remove it: rm '{path}'");
+        tell!("note: {path} is an incomplete file of a killed run; remove it: rm '{path}'");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Records and sweeps from disk, as a set.
+//! Reads records and sweeps from disk as a set.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ use gpuio_report::set::{Member, Set};
 
 use crate::failure::Failure;
 
-/// Reads each of `places`: a record, a journal, a sweep's folder or its `sweep.json`, or a folder
-/// of records. What a folder holds beside records is named in [`Set::left_out`]; a file that was
-/// named itself must be a record.
+/// Reads each of `places`: a record, a journal, a sweep's directory or its `sweep.json`, or a
+/// directory of records. Other files in a directory are listed in [`Set::left_out`]; a file that
+/// was named itself must be a record.
 pub(crate) fn read(places: &[PathBuf]) -> Result<Set, Failure> {
     let mut set = Set::default();
     for place in places {
@@ -38,7 +38,7 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
         .map_err(|error| Failure::Usage(format!("{name}: the record can't be read: {error}")))?;
     json::parse(&text).map_err(|error| {
         let hint = match error {
-            json::ParseError::Shape(_) => "; give a file that -o NAME.json saved, or a journal",
+            json::ParseError::Shape(_) => "; name a file saved with -o NAME.json, or a journal",
             json::ParseError::Schema { .. } => "",
         };
         Failure::Usage(format!("{name}: {error}{hint}"))
@@ -52,11 +52,11 @@ fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
     let text = input::read_text(&file, input::MOST_RESULT);
     let text = text.map_err(|error| wrong(error.to_string()))?;
     let sweep: Sweep = serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("this is no sweep of gpuio's: {error}")))?;
+        .map_err(|error| wrong(format!("this is not a gpuio sweep: {error}")))?;
     if sweep.gpuio_sweep != SWEEP_VERSION {
         let found = sweep.gpuio_sweep;
         return Err(wrong(format!(
-            "this sweep has version {found} and this gpuio reads {SWEEP_VERSION}; take the gpuio \
+            "this sweep has version {found}, but this gpuio reads {SWEEP_VERSION}; use the gpuio \
              that wrote it, {}",
             sweep.tool.version
         )));
@@ -67,7 +67,7 @@ fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
         if point.records.is_empty() {
             let place: Vec<String> =
                 at.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let why = point.ended.as_deref().unwrap_or("its runs are still owed");
+            let why = point.ended.as_deref().unwrap_or("its runs are missing");
             set.left_out.push(format!("No record of {}: {why}", place.join(" ")));
         }
         for file in &point.records {
@@ -104,13 +104,13 @@ fn folder(folder: &Path, set: &mut Set) -> Result<(), Failure> {
     match set.members.len() > before {
         true => Ok(()),
         false => Err(Failure::Usage(format!(
-            "{name}: there is no {SWEEP_FILE} and no record in it; give a sweep's folder or a \
-             folder of records"
+            "{name}: it has no {SWEEP_FILE} and no record; name a sweep's directory or a \
+             directory of records"
         ))),
     }
 }
 
-/// Takes from all names the folders that they share, and `.json`.
+/// Removes the directories that all names share, and `.json`.
 fn shorten(members: &mut [Member]) {
     let parent = |member: &Member| {
         Path::new(&member.name).parent().map(Path::to_path_buf).unwrap_or_default()

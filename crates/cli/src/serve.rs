@@ -1,9 +1,9 @@
 //! Pages over HTTP/1.1 for Prometheus and people: `/metrics`, and `/` with a link to it.
 //!
-//! One thread waits for all connections at once (poll(2)), so that no client holds up another: a
-//! scrape is answered while hundreds of connections say nothing. Everything has a bound:
-//! connections, bytes of a head, time for a request and for taking the answer. Each answer closes
-//! its connection (RFC 9112, RFC 9110).
+//! One thread waits for all connections at once (poll(2)), so that no client blocks another: a
+//! scrape is answered while hundreds of connections are idle. Everything is limited: connections,
+//! size of a head, time for a request and for receiving the answer. Each answer closes its
+//! connection (RFC 9112, RFC 9110).
 
 mod connection;
 mod request;
@@ -23,14 +23,14 @@ use self::connection::Connection;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// Most connections at a time: the one that has said nothing for longest goes when another comes.
+/// Maximum number of connections: a new one replaces the one that has been idle for longest.
 const MOST_CONNECTIONS: usize = 1024;
-/// Most connections that are taken before those that are there get their turn.
+/// Maximum number of connections that are accepted before existing ones are served.
 const MOST_AT_ONCE: usize = 256;
-/// How long it takes at most until Ctrl-C is seen, and how old counters are at most.
+/// Maximum delay of Ctrl-C, and maximum age of counters.
 const TURN: Duration = Duration::from_millis(50);
 
-/// `9400` is this machine alone; an address of the network has to be written.
+/// `9400` serves this machine only; a network address must be written out.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
@@ -49,13 +49,13 @@ pub(crate) fn run(mut watcher: Watcher, address: SocketAddr) -> Result<ExitCode,
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    tell!("serving http://{bound}/metrics; Ctrl-C ends it");
+    tell!("serving http://{bound}/metrics; Ctrl-C stops");
     let page = move || output::fit(&openmetrics::text(&watcher.sample())).into_owned();
     Server::new(listener, page).run(&interrupt::flag()).map_err(failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A listener, the connections that it took, and what makes the page.
+/// A listener, its connections, and the function that renders the page.
 struct Server<P> {
     listener: TcpListener,
     /// Oldest first.
@@ -81,7 +81,7 @@ impl<P: FnMut() -> String> Server<P> {
         Ok(())
     }
 
-    /// Which descriptors are ready, the listener first; nothing where a signal came.
+    /// The descriptors that are ready, the listener first; none after a signal.
     fn wait(&self) -> std::io::Result<Option<Vec<bool>>> {
         let mut all = vec![PollFd::from_borrowed_fd(self.listener.as_fd(), PollFlags::IN)];
         all.extend(self.connections.iter().map(Connection::waits_for));
@@ -93,7 +93,7 @@ impl<P: FnMut() -> String> Server<P> {
         }
     }
 
-    /// Goes on with every connection that is ready, and lets go of those whose time is over.
+    /// Continues every connection that is ready, and drops those that timed out.
     fn serve(&mut self, ready: &[bool], now: Instant) {
         let Server { connections, page, made, .. } = self;
         let mut ready = ready.iter().copied();
@@ -118,18 +118,18 @@ impl<P: FnMut() -> String> Server<P> {
                     if self.connections.len() >= MOST_CONNECTIONS {
                         self.make_room();
                     }
-                    // A client that is gone already is its own affair.
+                    // A client that has already left causes no error.
                     self.connections.extend(Connection::new(stream, Instant::now()).ok());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // Out of descriptors, or aborted before it was taken.
+                // Out of descriptors, or aborted before it was accepted.
                 Err(_) if self.make_room() => {}
                 Err(_) => return std::thread::sleep(TURN),
             }
         }
     }
 
-    /// Lets go of the oldest connection that has not asked yet, else of the oldest.
+    /// Drops the oldest connection without a request, else the oldest.
     fn make_room(&mut self) -> bool {
         let silent = self.connections.iter().position(Connection::is_asking);
         let at = silent.unwrap_or(0);
@@ -171,7 +171,7 @@ mod tests {
             TcpStream::connect(self.at).unwrap()
         }
 
-        /// What a client gets that sends these bytes and, perhaps, ends its side.
+        /// What a client receives that sends these bytes and, perhaps, closes its side.
         fn got(&self, bytes: &[u8], close: bool) -> String {
             let mut client = self.connect();
             // The server may have answered before all is written.
@@ -230,7 +230,7 @@ mod tests {
         let got = served.got(&long, false);
         assert!(got.starts_with("HTTP/1.1 431"), "{got}");
         assert_eq!(served.got(b"", true), "");
-        // Requests behind the first are not answered, and do not spoil its answer.
+        // Requests after the first are not answered, and do not corrupt its answer.
         let line = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
         let got = served.got(line.repeat(500).as_bytes(), false);
         assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("\r\n\r\npage\n"), "{got}");
@@ -247,7 +247,7 @@ mod tests {
         let mut got = String::new();
         client.read_to_string(&mut got).unwrap();
         assert!(got.starts_with("HTTP/1.1 200"), "{got}");
-        // It is told so, and soon; a minute is a hang.
+        // The client gets an answer soon; a minute means a hang.
         let began = Instant::now();
         let got = served.got(b"GET /met", false);
         assert!(got.starts_with("HTTP/1.1 408"), "{got}");
@@ -265,8 +265,8 @@ mod tests {
         drop(stuck);
     }
 
-    /// The clock stands still, so none of them is let go of: whoever asked is answered all the
-    /// same, though those who say nothing came first.
+    /// The clock stands still, so no connection times out: every request is answered, although the
+    /// idle connections came first.
     #[test]
     fn connections_that_say_nothing_hold_nobody_up() {
         const SILENT: usize = 150;
@@ -275,7 +275,7 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
         let mut server = Server::new(listener, || "page\n".to_owned());
-        // Each is taken before the next one comes: the listener's queue is short.
+        // Each connection is accepted before the next one comes: the listener's queue is short.
         let mut connect = |begun: &[u8]| {
             let mut client = TcpStream::connect(at).unwrap();
             client.write_all(begun).unwrap();
@@ -302,7 +302,7 @@ mod tests {
         let got = String::from_utf8(got).unwrap();
         assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("page\n"), "{got}");
         let asking = server.connections.iter().filter(|one| one.is_asking()).count();
-        assert_eq!(asking, silent.len(), "they are all there");
+        assert_eq!(asking, silent.len(), "all are connected");
     }
 
     #[test]
@@ -311,14 +311,14 @@ mod tests {
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
         let mut server = Server::new(listener, String::new);
-        assert!(!server.make_room(), "there is none to let go of");
+        assert!(!server.make_room(), "none can be dropped");
         let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).unwrap()).collect();
         while server.connections.len() < clients.len() {
             server.accept();
         }
         let second = server.connections[1].peer().unwrap();
         assert!(server.make_room());
-        assert_eq!(server.connections[0].peer().unwrap(), second, "the oldest went");
+        assert_eq!(server.connections[0].peer().unwrap(), second, "the oldest was dropped");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From a spec to a record: the one way that all verbs that run a load go.
+//! From a job specification to a record: used by all verbs that run a load.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,21 +30,21 @@ use crate::ui::Progress;
 pub(crate) struct Session {
     pub(crate) plan: Plan,
     host: HostFacts,
-    // Goes before the driver, whose contexts it uses.
+    // Dropped before the driver, whose contexts it uses.
     cufile: Cufile,
     loaded: Loaded,
     permit: Permit,
-    /// What parts deliver, for what the jobs should reach.
+    /// Figures of hardware, for the expected performance of the jobs.
     pub(crate) figures: Figures,
-    /// Whether workers count where `gpuio stats` looks.
+    /// Whether workers publish counters for `gpuio stats`.
     pub(crate) counts: bool,
-    /// Whether the devices behind the jobs are sampled beside them.
+    /// Whether the devices of the jobs are sampled during the run.
     pub(crate) watched: bool,
 }
 
 impl Session {
-    /// Looks at the machine and resolves the spec. Opens and makes nothing of the data set; what is
-    /// only to be shown makes no other file either.
+    /// Inspects the machine and resolves the specification. Opens and creates no data files; a dry
+    /// run creates no other file either.
     pub(crate) fn prepare(
         spec: &Spec,
         permit: Permit,
@@ -71,7 +71,8 @@ impl Session {
         };
         let plan = plan::plan(spec, &machine)?;
         cufile::is_used(spec, flags, &plan)?;
-        // `auto` asked it and took another path: what it starts must not run beside the load.
+        // `auto` queried it and chose another path: threads of the library must not run during the
+        // load.
         if !plan.jobs.iter().any(takes_cufile) {
             cufile.driver = None;
         }
@@ -79,7 +80,7 @@ impl Session {
         Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true, watched: true })
     }
 
-    /// The resolved plan as a job file, after the guard has judged every target.
+    /// The resolved plan as a job file, after the guard has checked every target.
     pub(crate) fn dry_run(&mut self) -> Result<String, Failure> {
         if self.cufile.untried {
             tell!("note: {UNTRIED}");
@@ -88,7 +89,10 @@ impl Session {
         let tell = |_, of| {
             if !told.replace(true) {
                 let of = gpuio_units::format_bytes(of);
-                tell!("note: reading a file of {of} that a run left, to see whose it is");
+                tell!(
+                    "note: checking which files of an earlier run are gpuio's: reading {of} of \
+                    one"
+                );
             }
         };
         let stop = interrupt::flag();
@@ -98,8 +102,8 @@ impl Session {
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
     }
 
-    /// The live page, with a lane for each thread that counts by itself. Without one it runs as
-    /// well.
+    /// The live page, with a slot for each thread that counts by itself. If it can't be created,
+    /// the run goes on without it.
     fn page(&self, progress: &Progress) -> Option<Page> {
         let threads = self.plan.jobs.iter().fold(0_u32, |sum, job| sum.saturating_add(job.threads));
         let now = jiff::Timestamp::now().as_nanosecond();
@@ -111,7 +115,7 @@ impl Session {
         .ok()
     }
 
-    /// Runs the plan; what is known after each group of jobs goes into the journal.
+    /// Runs the plan, and saves the results in the journal after each group of jobs.
     pub(crate) fn run(mut self, progress: &Progress, journal: &Journal) -> Result<Record, Failure> {
         let head = Head {
             command: std::env::args_os().map(|word| word.display().to_string()).collect(),
@@ -138,7 +142,7 @@ impl Session {
     }
 }
 
-/// What a record says beside plan and results.
+/// The facts of a record besides plan and results.
 struct Head<'a> {
     command: Vec<String>,
     started_at: String,
@@ -174,14 +178,14 @@ impl Head<'_> {
     }
 }
 
-/// This boot of the kernel.
+/// Identifies this boot of the kernel.
 pub(crate) fn boot() -> Option<String> {
     let boot = gpuio_host::process::boot(&Root::live()).unwrap_or_default();
     Some(boot).filter(|boot| !boot.is_empty())
 }
 
-/// What each job should have reached. The machine is read after the run, so that no reading falls
-/// into its clocks.
+/// The expected performance of each job. The machine is read after the run, so that this is not
+/// measured.
 fn expected(record: &Record, figures: &Figures) -> Vec<JobExpected> {
     let machine = gpuio_host::machine::read(&Root::live());
     let mut expected = gpuio_flow::of_jobs(&machine, figures, &record.plan, &record.storage);
@@ -255,7 +259,7 @@ pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
     row.is_some_and(|row| !row.uses_engine())
 }
 
-/// File system and device behind each directory or device of the plan, each once.
+/// File system and device of each directory or device of the plan, each once.
 fn storage(plan: &Plan) -> Vec<TargetStorage> {
     let targets = plan.jobs.iter().flat_map(|job| &job.targets);
     let place = |target: &gpuio_record::TargetPlan| -> PathBuf {

@@ -1,4 +1,4 @@
-//! Which machine is asked about: this one, a captured tree, or texts that tools printed.
+//! The machine to describe: this one, a captured tree, or one from the output of tools.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use gpuio_topo::Printed;
 use crate::captured;
 use crate::failure::Failure;
 
-/// The machine that was asked about: this one, a captured tree, or one from texts.
+/// The requested machine: this one, a captured tree, or one from texts.
 pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
     let whole =
         |root: &Root| Captured { machine: gpuio_load::machine::read(root), ..Captured::default() };
@@ -48,7 +48,7 @@ fn add(file: &Path, bytes: &[u8], captured: &mut Captured) -> Result<(), Failure
         .map_err(|error| Failure::Usage(format!("--from {name} ({}): {error}", kind.command)))
 }
 
-/// What a captured matrix says of each pair of devices.
+/// What a captured matrix reports about each pair of devices.
 pub(crate) fn cells(matrix: &Matrix) -> Vec<Printed<'_>> {
     let rows = matrix.rows.iter().zip(&matrix.cells);
     let cells = rows.flat_map(|(row, cells)| {
@@ -58,7 +58,7 @@ pub(crate) fn cells(matrix: &Matrix) -> Vec<Printed<'_>> {
     cells.collect()
 }
 
-/// What could not be read, as sentences.
+/// Unreadable parts, as sentences.
 pub(crate) fn problems(captured: &Captured) -> Vec<String> {
     let machine = &captured.machine;
     let all = machine.host.problems.iter().chain(&machine.problems);

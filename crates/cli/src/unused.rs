@@ -1,15 +1,15 @@
-//! Options that would do nothing beside the others that are given: a line for each.
+//! Reports options that have no effect together with the others that are given: a line for each.
 //!
-//! Keys of a load are judged with the plan (`gpuio_load::plan::unused`); here is what concerns the
-//! program itself: what is printed, saved or looked at. Most pairs that exclude each other are in
-//! the flags' own declarations. A switch that says what happens anyway (`--quiet` where nothing
-//! would be shown) and a permission that nothing needs (`--overwrite`, `--destroy-data-on`,
-//! `--despite`, `--force` for a new file) are in effect.
+//! Keys of a load are checked with the plan (`gpuio_load::plan::unused`). This module checks
+//! options of the program itself: what is printed, saved or watched. Most pairs that exclude each
+//! other are in the flags' own declarations. A switch for the default behaviour (`--quiet` if
+//! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
+//! `--despite`, `--force` for a new file) are accepted.
 
 use crate::args::{Bench, Check, Exec, FigureFlags, Report, Show, Stats, Vary};
 use crate::failure::Failure;
 
-/// A flag, whether it was given and does nothing, and why with what to do.
+/// A flag, whether it was given without effect, and why with what to do.
 type Row = (&'static str, bool, &'static str);
 
 fn refuse(rows: &[Row]) -> Result<(), Failure> {
@@ -21,18 +21,24 @@ fn refuse(rows: &[Row]) -> Result<(), Failure> {
     }
 }
 
-/// What describes the run beside `--dry-run` is in effect: of the run that is shown.
+/// With `--dry-run`, options that describe the run are used: the dry run shows it.
 pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
     let (out, dry) = (&bench.out, bench.out.dry_run);
     refuse(&[
-        ("-o", dry && out.output.is_some(), "--dry-run prints the plan and ends; redirect it: > F"),
+        (
+            "-o",
+            dry && out.output.is_some(),
+            "--dry-run prints the plan and exits; redirect it: > \
+            F",
+        ),
         ("--format", dry && out.format.is_some(), "--dry-run prints a job file; leave one out"),
     ])
 }
 
-/// The evidence of a job's path; `text` says whether any text is made.
+/// Evidence of a job's data path; `text` says whether text is printed.
 pub(crate) fn evidence(asked: bool, text: bool) -> Result<(), Failure> {
-    let why = "text alone leaves evidence out, other formats have all of it; leave this out";
+    let why = "it applies to text only; other formats always include the evidence; leave it \
+        out";
     refuse(&[("--evidence", asked && !text, why)])
 }
 
@@ -44,7 +50,7 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
     let json = check.format.as_deref() == Some("json");
     let not_named = |rule: &String| !check.only.is_empty() && !check.only.contains(rule);
     refuse(&[
-        ("--all", check.all && json, "JSON has every rule apart; leave it out"),
+        ("--all", check.all && json, "JSON lists every rule by itself; leave it out"),
         (
             "--skip",
             check.skip.iter().any(not_named),
@@ -53,16 +59,31 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
     ])
 }
 
-/// `format` is the one that is made, `to_stdout` whether no file is.
+/// `format` is the output format, `to_stdout` whether no file is written.
 pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(), Failure> {
     let page = format == "html";
     let titled = page || format == "markdown";
     refuse(&[
-        ("--title", report.title.is_some() && !titled, "only html and markdown have a title"),
+        (
+            "--title",
+            report.title.is_some() && !titled,
+            "only html and markdown have a title; \
+            leave it out",
+        ),
         ("--topo", report.topo.is_some() && !page, "only html has the picture; leave it out"),
         ("--from", !report.from.is_empty() && !page, "only html has the picture; leave it out"),
-        ("--embed-limit", report.embed_limit.is_some() && !page, "only html holds the records"),
-        ("--force", report.force && to_stdout, "standard output overwrites no file; leave it out"),
+        (
+            "--embed-limit",
+            report.embed_limit.is_some() && !page,
+            "only html includes the records; \
+            leave it out",
+        ),
+        (
+            "--force",
+            report.force && to_stdout,
+            "standard output overwrites no file; leave it \
+            out",
+        ),
     ])
 }
 
@@ -74,47 +95,47 @@ pub(crate) fn stats(stats: &Stats) -> Result<(), Failure> {
 
 pub(crate) fn exec(exec: &Exec) -> Result<(), Failure> {
     refuse(&[
-        ("--json", exec.json && !exec.env, "it is the form of what --env prints; add --env"),
+        ("--json", exec.json && !exec.env, "it is the format of --env; add --env"),
         ("--verbose", exec.verbose && exec.env, "--env runs nothing; leave one out"),
     ])
 }
 
-/// Figures where no expectation is printed.
+/// Figures if no expectation is printed.
 pub(crate) fn figures(figures: &FigureFlags, shown: bool) -> Result<(), Failure> {
-    let why = "a job file says nothing of what should be reached; use --format text or json";
+    let why = "a job file has no expected performance; use --format text or json";
     refuse(&[
         ("--spec", !shown && !figures.spec.is_empty(), why),
         ("--server", !shown && !figures.server.is_empty(), why),
     ])
 }
 
-/// Options of one kind of sweep in the other, and of several axes or points where there is one.
-/// The parser lets `--over` pass beside `--vary`, as that excludes what it needs.
+/// Options of one kind of sweep in the other, and of several axes or points if there is one. The
+/// parser lets `--over` pass with `--vary`, as that excludes what it needs.
 pub(crate) fn sweep(vary: &Vary) -> Result<(), Failure> {
     let search = vary.latency_target.is_some();
     refuse(&[
         (
             "--over",
             vary.over.is_some() && !search,
-            "it says what makes the load of a search, which --latency-target begins: \
-             --latency-target p99=200us",
+            "it sets the load of a search, which needs --latency-target: --latency-target \
+             p99=200us",
         ),
         (
             "--order-seed",
             vary.order_seed.is_some() && search,
-            "a search takes its loads by what came before; leave it out",
+            "a search chooses its loads by earlier results; leave it out",
         ),
     ])
 }
 
-/// The same with what came of the axes.
+/// The same, after the axes are resolved.
 pub(crate) fn grid(vary: &Vary, axes: usize, points: usize) -> Result<(), Failure> {
     refuse(&[
         ("--one-at-a-time", vary.one_at_a_time && axes < 2, "there is one axis; leave it out"),
         (
             "--order-seed",
             vary.order_seed.is_some() && points == 1,
-            "there is one point, and no order; leave it out",
+            "there is only one point; leave it out",
         ),
     ])
 }

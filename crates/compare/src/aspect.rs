@@ -7,28 +7,28 @@ use crate::job::{AROUND_THE_CACHE, Job};
 /// What a difference means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Part of what was asked: results are paired by it, and one that differs is refused.
+    /// Part of the request: results are paired by it, and a pair that differs is refused.
     Load,
-    /// Something else that decides the figures: refused.
+    /// Something else that affects the figures: refused.
     Matters,
     /// Worth knowing: shown.
     Note,
 }
 
-/// Something that is known of a result and may be another of the other.
+/// A property of a result that can differ from that of another result.
 #[derive(Debug, Clone, Copy)]
 pub struct Aspect {
     /// Its key: in JSON, after `--despite`, and where results are split by it.
     pub key: &'static str,
-    /// The word after `--despite` that lets it and its kin differ.
+    /// The value of `--despite` that permits it and related ones to differ.
     pub flag: &'static str,
     /// What a difference means.
     pub kind: Kind,
-    /// What it is, in words.
+    /// Its description.
     pub what: &'static str,
-    /// The value that it must have on both sides, where only one will do.
+    /// The value that both sides must have, if only one is valid.
     pub must_be: Option<&'static str>,
-    /// The value that goes with any other, where there is one.
+    /// The value that is compatible with any other, if there is one.
     pub(crate) open: Option<&'static str>,
     /// Of a record's job.
     pub(crate) of_job: fn(&Job<'_>) -> Option<String>,
@@ -37,8 +37,8 @@ pub struct Aspect {
 }
 
 impl Aspect {
-    /// The narrowest word of `--despite` that is worth naming: of the load one key, of the rest the
-    /// flag, whose keys say one thing in several ways.
+    /// The narrowest value of `--despite` for it: for the load the key; for the rest the flag,
+    /// whose keys describe one thing in several ways.
     pub(crate) fn word(&self) -> &'static str {
         if self.kind == Kind::Load { self.key } else { self.flag }
     }
@@ -68,17 +68,17 @@ const fn note(key: &'static str, what: &'static str, job: OfJob, reading: OfRead
     Aspect { key, flag, kind, what, must_be: None, open: None, of_job: job, of_reading: reading }
 }
 
-/// What [`ASPECTS`]' `software-gpu` says of results that no hardware GPU has a part in.
+/// The value of `software-gpu` for results without a hardware GPU.
 pub(crate) const SOFTWARE: &str = "software GPU";
 
 /// The key of cuFile's settings, and their value for a path without it.
 pub(crate) const CUFILE_SETTINGS: &str = "cufile-settings";
 pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
 
-/// The value of `beside` where nothing keeps the GPUs busy, as with other tools.
+/// The value of `beside` if no computation keeps the GPUs busy, as with other tools.
 pub(crate) const NOTHING: &str = "nothing";
 
-/// Other tools tell nothing of it.
+/// Other tools do not report it.
 const UNTOLD: OfReading = |_| None;
 
 /// Every aspect, in the order in which differences are shown.
@@ -112,8 +112,13 @@ pub const ASPECTS: &[Aspect] = &[
     load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
     load("memory", "kind of destination memory", |job| job.memory(), UNTOLD),
     load("order", "order of offsets", |job| job.order(), UNTOLD),
-    load("rate", "rate asked for", |job| Some(job.rate()), UNTOLD),
-    load("beside", "computation beside it", |job| Some(job.beside()), |_| Some(NOTHING.to_owned())),
+    load("rate", "requested rate", |job| Some(job.rate()), UNTOLD),
+    load(
+        "beside",
+        "computation during the run",
+        |job| Some(job.beside()),
+        |_| Some(NOTHING.to_owned()),
+    ),
     load(
         "sync",
         "writes wait for stable storage",
@@ -123,9 +128,9 @@ pub const ASPECTS: &[Aspect] = &[
             r.sync.filter(|_| writes).map(|sync| yes_no(sync).to_owned())
         },
     ),
-    matters("path", "path", "path asked for", |job| Some(job.path()), |r| r.path.clone()),
-    matters("taken", "path", "way that the bytes took", |job| job.taken(), UNTOLD),
-    matters("source", "cache", "what served the bytes", |job| job.source(), UNTOLD),
+    matters("path", "path", "requested path", |job| Some(job.path()), |r| r.path.clone()),
+    matters("taken", "path", "actual path", |job| job.taken(), UNTOLD),
+    matters("source", "cache", "source of the bytes", |job| job.source(), UNTOLD),
     Aspect {
         open: Some(AROUND_THE_CACHE),
         ..matters("resident", "cache", "in the page cache before", |job| job.resident(), UNTOLD)
@@ -137,17 +142,18 @@ pub const ASPECTS: &[Aspect] = &[
         |job| Some(job.direct()),
         |r| r.direct.map(|direct| if direct { "direct" } else { "buffered" }.to_owned()),
     ),
-    matters("verify", "verify", "checked between I/Os", |job| Some(job.verify()), UNTOLD),
-    matters("inject", "inject", "faults on purpose", |job| Some(job.inject()), UNTOLD),
+    matters("verify", "verify", "verified between I/Os", |job| Some(job.verify()), UNTOLD),
+    matters("inject", "inject", "injected faults", |job| Some(job.inject()), UNTOLD),
     Aspect {
-        // Jobs whose bytes cuFile has no part in go with any settings of it.
+        // Jobs that do not use cuFile are compatible with any of its settings.
         open: Some(WITHOUT_CUFILE),
         ..matters(CUFILE_SETTINGS, "cufile", "settings of cuFile", |job| job.settings(), UNTOLD)
     },
     matters("filesystem", "filesystem", "file system", |job| job.filesystem(), UNTOLD),
     matters("device", "device", "storage device", |job| job.device(), UNTOLD),
     Aspect {
-        // A path that ends in host memory beside one that ends in a GPU's is a matter of the path.
+        // Comparing a path that ends in host memory with one that ends in GPU memory is a
+        // difference of the path.
         open: Some("none"),
         ..matters("gpu", "gpu", "GPUs", |job| Some(job.gpus()), UNTOLD)
     },
@@ -159,7 +165,7 @@ pub const ASPECTS: &[Aspect] = &[
     note("disk", "name of the device", |job| job.disk(), UNTOLD),
     note(
         "size",
-        "bytes for each thread",
+        "size of each thread's region",
         |job| Some(job.size()),
         |r| r.size_bytes.map(gpuio_units::format_bytes),
     ),
@@ -170,7 +176,7 @@ pub const ASPECTS: &[Aspect] = &[
     note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
 ];
 
-/// Whether `--despite` takes this word: a flag, a key, or `all`.
+/// Whether `--despite` accepts this value: a flag, a key, or `all`.
 #[must_use]
 pub fn is_flag(word: &str) -> bool {
     let judged = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
@@ -186,7 +192,7 @@ fn number(value: Option<u64>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-/// `randread` and its kin; a mix has the share of its reads behind it where that is told.
+/// `randread` and similar; a mix also shows its share of reads, if known.
 fn reading_rw(reading: &Reading) -> Option<String> {
     let random = reading.random?;
     let name = reading.direction.name();

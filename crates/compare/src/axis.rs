@@ -1,4 +1,4 @@
-//! Splitting one set of runs into sides by something that was varied.
+//! Splits one set of runs into sides by a key that was varied.
 
 use gpuio_units::parse_bytes;
 
@@ -6,13 +6,13 @@ use crate::ASPECTS;
 use crate::aspect::CUFILE_SETTINGS;
 use crate::run::{Run, Side};
 
-/// What sides are told apart by.
+/// What distinguishes the sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// An axis of a sweep, or the key of an aspect.
     pub key: String,
-    /// The values to hold against each other, the baseline's first; empty for all there are, in
-    /// the order in which they come.
+    /// The values to compare, the baseline's first; empty for all values, in the order in which
+    /// they come.
     pub values: Vec<String>,
 }
 
@@ -29,13 +29,13 @@ impl Axis {
             return Err("an axis is KEY or KEY=VALUE,VALUE, such as path=gds,gather".to_owned());
         }
         if values.len() == 1 {
-            return Err(format!("one value of {key} has nothing to be held against; name two"));
+            return Err(format!("one value of {key} is not enough for a comparison; name two"));
         }
         Ok(Axis { key: key.trim().to_owned(), values })
     }
 
-    /// Keys of aspects that may differ between the sides. A path brings its own engine with it,
-    /// and of course the way that the bytes take.
+    /// Keys of aspects that may differ between the sides. A path has its own engine, and its own
+    /// actual path.
     pub(crate) fn frees(&self) -> Vec<&str> {
         let mut free = vec![self.key.as_str()];
         match self.key.as_str() {
@@ -56,9 +56,8 @@ impl Axis {
 
 /// The runs as sides, one for each value of the axis.
 ///
-/// # Errors
-/// Why there are not two sides: no run has the axis, or a value that was named is not there. Says
-/// which are.
+/// # Errors Why there are not two sides: no run has the axis, or a named value is missing. Lists
+/// the known ones.
 pub fn split(runs: &[Run], axis: &Axis) -> Result<Vec<Side>, String> {
     let mut there: Vec<&str> = Vec::new();
     for value in runs.iter().filter_map(|run| axis.value(run)) {
@@ -67,7 +66,7 @@ pub fn split(runs: &[Run], axis: &Axis) -> Result<Vec<Side>, String> {
         }
     }
     if there.is_empty() {
-        return Err(format!("no run has an axis '{}'; there are {}", axis.key, keys(runs)));
+        return Err(format!("no run has an axis '{}'; available: {}", axis.key, keys(runs)));
     }
     let wanted: Vec<&str> = match axis.values.as_slice() {
         [] => there.clone(),
@@ -75,14 +74,11 @@ pub fn split(runs: &[Run], axis: &Axis) -> Result<Vec<Side>, String> {
     };
     if let Some(missing) = wanted.iter().find(|value| !there.iter().any(|own| same(own, value))) {
         let there = there.join(", ");
-        return Err(format!("no run has {}={missing}; there are {there}", axis.key));
+        return Err(format!("no run has {}={missing}; available: {there}", axis.key));
     }
     if wanted.len() < 2 {
         let only = wanted.join("");
-        return Err(format!(
-            "all runs have {}={only}: there is nothing to hold it against",
-            axis.key
-        ));
+        return Err(format!("all runs have {}={only}, so there is nothing to compare", axis.key));
     }
     let side = |value: &str| {
         let own = runs.iter().filter(|run| axis.value(run).is_some_and(|own| same(own, value)));
@@ -95,13 +91,13 @@ pub fn split(runs: &[Run], axis: &Axis) -> Result<Vec<Side>, String> {
     Ok(wanted.into_iter().map(side).collect())
 }
 
-/// Whether two spellings are of one value: `1m`, `1M` and `1024k` are.
+/// Whether two spellings are the same value: `1m`, `1M` and `1024k` are.
 fn same(a: &str, b: &str) -> bool {
     let bytes = |text: &str| parse_bytes(text).ok();
     a.eq_ignore_ascii_case(b) || bytes(a).is_some() && bytes(a) == bytes(b)
 }
 
-/// What runs can be split by: the axes of their sweep, and aspects with more than one value.
+/// The axes that runs can be split by: those of their sweep, and aspects with more than one value.
 fn keys(runs: &[Run]) -> String {
     let mut keys: Vec<&str> = Vec::new();
     for (key, _) in runs.iter().flat_map(|run| &run.at) {

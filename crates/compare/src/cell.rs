@@ -1,4 +1,4 @@
-//! Repeats: the runs of one side that are of the same job, direction, place in a sweep and load.
+//! Repeats: the runs of one side with the same job, direction, point of a sweep and load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ impl<'a> Cell<'a> {
         self.runs[0]
     }
 
-    /// What its runs tell of an aspect: nothing where none does.
+    /// The values of an aspect in its runs: empty if none reports it.
     pub(crate) fn told(&self, key: &str) -> BTreeSet<&'a str> {
         self.runs.iter().filter_map(|run| run.told.get(key)).map(String::as_str).collect()
     }
@@ -39,7 +39,7 @@ impl<'a> Cell<'a> {
         self.runs.iter().filter_map(|run| run.figures.get(key)).copied().collect()
     }
 
-    /// Job, load and place, for the head of a table.
+    /// Job, load and point, for the heading of a table.
     pub(crate) fn label(&self) -> String {
         let run = self.first();
         let told = |key: &str| run.told.get(key).map(String::as_str);
@@ -53,7 +53,7 @@ impl<'a> Cell<'a> {
             _ => {}
         }
         words.extend(told("path").map(str::to_owned));
-        // No line may pass for one of hardware.
+        // No line may be mistaken for a hardware result.
         words.extend(told("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
         let known = ["rw", "bs", "threads", "depth", "path"];
         let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
@@ -63,13 +63,14 @@ impl<'a> Cell<'a> {
 }
 
 fn repeats(a: &Run, b: &Run) -> bool {
-    // Releases of one tool may be repeats, and the page will say so; tools never are.
+    // Different releases of one tool may be repeats, and the output will say so; different tools
+    // never are.
     let tool = |run: &Run| run.tool.split(' ').next().map(str::to_owned);
     let place = (&a.job, a.direction, &a.at, tool(a)) == (&b.job, b.direction, &b.at, tool(b));
     place && loads(a) == loads(b)
 }
 
-/// What was asked, path included.
+/// The requested load, including the path.
 fn loads(run: &Run) -> BTreeMap<&'static str, &str> {
     let load = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Load || aspect.key == "path");
     load.filter_map(|aspect| Some((aspect.key, run.told.get(aspect.key)?.as_str()))).collect()

@@ -13,20 +13,20 @@ use crate::run::Side;
 use crate::threshold::Threshold;
 use crate::{LEVEL, figure};
 
-/// What was asked of a comparison.
+/// Options of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Words of `--despite`: flags and keys of aspects, or `all`.
+    /// Values of `--despite`: flags and keys of aspects, or `all`.
     pub despite: Vec<String>,
-    /// How much worse is too much.
+    /// The limit on how much worse a result may be.
     pub threshold: Option<Threshold>,
-    /// The axis by which the sides are told apart, where they are.
+    /// The axis that distinguishes the sides, if there is one.
     pub axis: Option<Axis>,
-    /// Whether the nth run of one side was made beside the nth of the other.
+    /// Whether the nth run of one side was made next to the nth of the other.
     pub in_turns: bool,
 }
 
-/// Everything that was found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// `gpuio-compare-v1`.
@@ -37,9 +37,9 @@ pub struct Comparison {
     pub sides: Vec<SideLine>,
     /// Every pair, by side and in the order of the baseline.
     pub pairs: Vec<Pair>,
-    /// What has no partner.
+    /// Results without a partner.
     pub alone: Vec<Alone>,
-    /// The threshold, where one was given.
+    /// The threshold, if one was given.
     pub threshold: Option<Threshold>,
 }
 
@@ -50,11 +50,11 @@ pub struct SideLine {
     pub name: String,
     /// Files, each once.
     pub files: Vec<String>,
-    /// What to know of it.
+    /// Notes on it.
     pub notes: Vec<String>,
 }
 
-/// Two cells and what became of them.
+/// Two cells and their comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
     /// Index of the other side in `sides`.
@@ -65,13 +65,13 @@ pub struct Pair {
     pub other: String,
     /// Runs of each.
     pub runs: [usize; 2],
-    /// In what they differ.
+    /// Their differences.
     pub differences: Vec<Difference>,
-    /// What matters and one side does not tell.
+    /// Important properties that one side does not report.
     pub untold: Vec<&'static str>,
-    /// A row for each metric that both have.
+    /// An entry for each metric that both have.
     pub rows: Vec<Row>,
-    /// What more to know of the runs, with the side's name before it.
+    /// Notes on the runs, preceded by the side's name.
     pub notes: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Comparison {
         })
     }
 
-    /// Rows that are worse than the threshold allows, each with its pair.
+    /// Entries that are worse than the threshold allows, each with its pair.
     pub fn beyond(&self) -> impl Iterator<Item = (&Pair, &Row)> {
         let of = |pair| move |row| (pair, row);
         self.pairs.iter().flat_map(move |pair: &Pair| {
@@ -103,13 +103,13 @@ impl Comparison {
         })
     }
 
-    /// Whether some row rests on this.
+    /// Whether some entry has this basis.
     pub(crate) fn rests_on(&self, basis: figure::Basis) -> bool {
         self.pairs.iter().flat_map(|pair| &pair.rows).any(|row| row.basis == basis)
     }
 }
 
-/// Holds every side after the first against the first.
+/// Compares every side after the first with the first.
 #[must_use]
 pub fn compare(sides: &[Side], options: &Options) -> Comparison {
     let mut comparison = Comparison {

@@ -1,4 +1,4 @@
-//! What two cells do not have in common.
+//! Differences between two cells.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use crate::aspect::{ASPECTS, Aspect, CUFILE_SETTINGS, Kind};
 use crate::cell::Cell;
 use crate::job::SETTINGS_BREAK;
 
-/// Something in which a pair differs.
+/// A difference of a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Key of the aspect.
     pub aspect: &'static str,
-    /// The aspect in words.
+    /// The aspect's description.
     pub what: &'static str,
-    /// The baseline's value; several where its runs differ among themselves.
+    /// The baseline's value; several if its runs differ.
     pub baseline: String,
     /// The other side's.
     pub other: String,
-    /// The narrowest word after `--despite` that lets it be; absent where it is only worth knowing.
+    /// The narrowest value of `--despite` that permits it; `None` if it is only worth knowing.
     pub despite: Option<&'static str>,
     /// Whether the pair is refused for it.
     pub refused: bool,
 }
 
-/// All differences, in the order of [`ASPECTS`]. `despite` are the words that were given, `free`
-/// the keys by which the sides are told apart.
+/// All differences, in the order of [`ASPECTS`]. `despite` are the given values, `free` the keys
+/// that distinguish the sides.
 pub(crate) fn differences(
     baseline: &Cell<'_>,
     other: &Cell<'_>,
@@ -60,7 +60,7 @@ fn differs(aspect: &Aspect, a: &BTreeSet<&str>, b: &BTreeSet<&str>) -> bool {
         return a.iter().chain(b).any(|value| *value != good);
     }
     if a.is_empty() || b.is_empty() {
-        // Untold is no difference, but runs of one side that disagree are.
+        // An unknown value is no difference, but different runs of one side are.
         return a.len() > 1 || b.len() > 1;
     }
     if aspect.open.is_some_and(|open| a.contains(open) || b.contains(open)) {
@@ -71,12 +71,12 @@ fn differs(aspect: &Aspect, a: &BTreeSet<&str>, b: &BTreeSet<&str>) -> bool {
 
 fn words(values: &BTreeSet<&str>) -> String {
     if values.is_empty() {
-        return "not told".to_owned();
+        return "unknown".to_owned();
     }
     values.iter().copied().collect::<Vec<_>>().join(" or ")
 }
 
-/// The values of one side; of cuFile's settings those that the other side does not have.
+/// The values of one side; for cuFile's settings, those that the other side does not have.
 fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> String {
     if aspect.key != CUFILE_SETTINGS || own.len() != 1 || other.len() != 1 {
         return words(own);
@@ -89,7 +89,7 @@ fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> Strin
     if alone.is_empty() { "none of these".to_owned() } else { alone.join(SETTINGS_BREAK) }
 }
 
-/// What matters and one side does not tell, in words: nobody knows whether it agrees.
+/// Important properties that one side does not report: it is unknown whether they agree.
 pub(crate) fn untold(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<&'static str> {
     let judged = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Matters);
     let one_sided = |aspect: &&Aspect| {

@@ -2,25 +2,24 @@
 
 use serde::Serialize;
 
-/// What an interval rests on.
+/// The basis of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum Basis {
     /// Repeats on both sides: Welch's t on logarithms.
     Repeats,
-    /// Runs in turns, the nth of one beside the nth of the other: t of the ratios' logarithms.
+    /// Alternating runs, the nth of one next to the nth of the other: t of the ratios' logarithms.
     Turns,
-    /// One run against several: would the one be at home among the others.
+    /// One run against several: whether it is in their prediction interval.
     OneAgainstRepeats,
-    /// One run each: what went up and down within them, by batch means. Not what another run would
-    /// give.
+    /// One run each: the variation within them, by batch means. Does not predict another run.
     WithinRuns,
-    /// One run each, and nothing known of what went on within: the interval is of rounding alone.
+    /// One run each, with unknown variation within: the interval covers only rounding.
     Rounding,
 }
 
 impl Basis {
-    /// The mark beside an interval that does not rest on repeats; empty for one that does.
+    /// The mark of an interval that is not based on repeats; empty for one that is.
     #[must_use]
     pub fn mark(self) -> &'static str {
         match self {
@@ -36,22 +35,22 @@ impl Basis {
     pub fn words(self) -> &'static str {
         match self {
             Basis::Repeats => "repeats on both sides (Welch's t on logarithms)",
-            Basis::Turns => "runs in turns (t of the ratios' logarithms)",
+            Basis::Turns => "alternating runs (t of the ratios' logarithms)",
             Basis::OneAgainstRepeats => {
-                "one run against several, taken to vary as they do (prediction interval)"
+                "one run against several, assumed to vary as they do (prediction interval)"
             }
             Basis::WithinRuns => {
-                "one run each: the interval is of the intervals within the run, not of repeats"
+                "one run each: based on the variation within the run, not on repeats"
             }
             Basis::Rounding => {
-                "one run each, nothing told of what went on within: the interval is of printed \
-                 digits and latency buckets alone"
+                "one run each, variation within unknown: covers only rounding and latency \
+                 buckets"
             }
         }
     }
 }
 
-/// What can be said.
+/// The conclusion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -59,13 +58,12 @@ pub enum Verdict {
     Better,
     /// It is worse, likewise.
     Worse,
-    /// The interval holds 1: no difference that can be told from noise.
+    /// The interval includes 1: the difference can't be distinguished from noise.
     Noise,
-    /// The interval holds 1 and spans a factor of ten or more: there are too few runs to say
-    /// anything.
+    /// The interval includes 1 and spans a factor of ten or more: too few runs for a conclusion.
     TooFew,
-    /// One run each, and more of a difference than goes on within them: repeats would tell whether
-    /// it is more than goes on between runs.
+    /// One run each, with a larger difference than the variation within them: repeats would show
+    /// whether it is larger than that between runs.
     CantTell,
 }
 
@@ -84,20 +82,20 @@ pub struct Row {
     pub baseline_runs: usize,
     /// Runs of the other side.
     pub other_runs: usize,
-    /// Other over baseline.
+    /// Other divided by baseline.
     pub ratio: f64,
     /// Lower end of the interval.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// What the interval rests on.
+    /// The basis of the interval.
     pub basis: Basis,
-    /// What can be said.
+    /// The conclusion.
     pub verdict: Verdict,
-    /// Two-sided p of the rank-sum test, which takes nothing for granted of how runs are spread;
-    /// absent where there are too few runs for it to get below 0.05.
+    /// Two-sided p of the rank-sum test, which assumes no distribution of runs; `None` if there are
+    /// too few runs for it to get below 0.05.
     pub rank_p: Option<f64>,
-    /// Whether it is worse by more than the threshold, the whole interval beyond it; absent where
-    /// no threshold is on this metric.
+    /// Whether it is worse by more than the threshold, with the whole interval beyond it; `None` if
+    /// no threshold applies to this metric.
     pub beyond: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What a record tells of one job and direction, in words that can be held against another's.
+//! Describes one job and direction of a record, for comparison with another.
 
 use gpuio_foreign::Direction;
 use gpuio_record::{
@@ -9,10 +9,10 @@ use gpuio_units::{format_bytes, format_duration_ns};
 
 use crate::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, yes_no};
 
-/// What stands between two of cuFile's settings.
+/// Separates two of cuFile's settings.
 pub(crate) const SETTINGS_BREAK: &str = "; ";
 
-/// What direct I/O has in the place of a share in the page cache.
+/// The value for direct I/O, which has no share in the page cache.
 pub(crate) const AROUND_THE_CACHE: &str = "goes around it";
 
 /// One direction of a job, with the record around it.
@@ -51,7 +51,7 @@ impl Job<'_> {
         }
         let bad = self.result.verify.as_ref().map_or(0, |verify| verify.bad_blocks);
         if bad > 0 {
-            words.push(format!("{bad} blocks held wrong bytes"));
+            words.push(format!("{bad} blocks had wrong data"));
         }
         words.join(", ")
     }
@@ -87,12 +87,12 @@ impl Job<'_> {
         }
     }
 
-    /// The engine as it came up; NVIDIA's library moves the bytes itself.
+    /// The engine that ran; NVIDIA's library moves the bytes itself.
     pub(crate) fn engine(&self) -> Option<String> {
         if self.plan.path.choice.actual.starts_with("gds") {
             return None;
         }
-        // What stands behind the name tells how it was set up: `io_uring (fixed buffers)`.
+        // The part after the name is the set-up: `io_uring (fixed buffers)`.
         let name = |got: &'_ str| got.split([' ', '(']).next().unwrap_or(got).to_owned();
         let mut names: Vec<String> =
             self.result.engine.iter().map(|one| name(&one.actual)).collect();
@@ -101,7 +101,7 @@ impl Job<'_> {
         Some(if names.is_empty() { self.plan.engine.actual.clone() } else { names.join("+") })
     }
 
-    /// Where the bytes end, among the kinds that a GPU path has.
+    /// The destination memory, of the kinds that a GPU path has.
     pub(crate) fn memory(&self) -> Option<String> {
         if self.plan.gpus.is_empty() {
             return None;
@@ -117,7 +117,7 @@ impl Job<'_> {
         Some(words.to_owned())
     }
 
-    /// How random offsets are spread, and the share of reads in a mix.
+    /// The distribution of random offsets, and the share of reads in a mix.
     pub(crate) fn order(&self) -> Option<String> {
         let mut words = Vec::new();
         if let Order::Random { distribution, coverage } = &self.plan.order {
@@ -167,7 +167,7 @@ impl Job<'_> {
             Route::Direct => "direct".to_owned(),
             Route::HostMemory => "page cache".to_owned(),
             Route::BounceHost => "bounce (host)".to_owned(),
-            // Which GPU it was is the device's number, not another way.
+            // The number of that GPU is the device's, not another path.
             Route::BounceGpu { .. } => "bounce (another GPU)".to_owned(),
             Route::Mixed => "mixed".to_owned(),
             Route::Unknown => return None,
@@ -189,7 +189,7 @@ impl Job<'_> {
         )
     }
 
-    /// The share of buffered files in the page cache, in three steps; direct I/O goes around it.
+    /// The share of buffered files in the page cache, in three steps; direct I/O bypasses it.
     pub(crate) fn resident(&self) -> Option<String> {
         if self.result.direct_actual == DirectMode::Direct {
             return Some(AROUND_THE_CACHE.to_owned());
@@ -212,8 +212,8 @@ impl Job<'_> {
 
     pub(crate) fn verify(&self) -> String {
         let inline = self.plan.verify == VerifyMode::Inline;
-        // Writes that are read back get their contents between I/Os; records of before that was so
-        // do not say what was verified.
+        // Writes that are read back get their data between I/Os. Old records do not say what was
+        // verified.
         let back = |found: &VerifyOutcome| found.subject == VerifySubject::TimedWrites;
         let refilled = self.plan.refill || self.result.verify.as_ref().is_some_and(back);
         let words: Vec<&str> = [(inline, "verified"), (refilled, "refilled")]
@@ -245,7 +245,7 @@ impl Job<'_> {
     pub(crate) fn cpus(&self) -> Option<String> {
         let cpu = &self.record.host.cpu;
         let count = cpu.allowed.as_ref().or(cpu.online.as_ref())?.len();
-        let model = cpu.model.as_deref().unwrap_or("model not told");
+        let model = cpu.model.as_deref().unwrap_or("unknown model");
         Some(format!("{count} × {model}"))
     }
 
@@ -269,13 +269,14 @@ impl Job<'_> {
         let version = |version: Option<(u32, u32)>, none: &str| {
             version.map_or_else(|| none.to_owned(), |(major, minor)| format!("{major}.{minor}"))
         };
-        let library = version(cufile.version, "not told");
+        let library = version(cufile.version, "unknown");
         let module = version(cufile.nvidia_fs, "not loaded");
         let whose = if cufile.gpuio { "gpuio's cuFile" } else { "cuFile" };
         Some(format!("{whose} {library}, nvidia-fs {module}"))
     }
 
-    /// What cuFile was told, a key in each part. Where its log lies is another place in each run.
+    /// The cuFile settings of the job, a key in each part. The location of its log differs in each
+    /// run.
     pub(crate) fn settings(&self) -> Option<String> {
         if self.plan.register_buffer.is_none() {
             return Some(WITHOUT_CUFILE.to_owned());
@@ -316,7 +317,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn machine_memory(&self) -> Option<String> {
-        // To the GiB: the kernel's own part of it changes from boot to boot.
+        // Rounded to GiB: the kernel's own part of it changes from boot to boot.
         self.record.host.memory.usable_bytes.map(|bytes| format!("{} GiB", bytes >> 30))
     }
 

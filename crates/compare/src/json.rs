@@ -6,7 +6,7 @@ use crate::comparison::Comparison;
 /// Numbers are not rounded; one that is not finite becomes `null`.
 #[must_use]
 pub fn render(comparison: &Comparison) -> String {
-    // Strings, numbers and enums only: there is nothing that could fail.
+    // Only strings, numbers and enums: nothing can fail.
     let mut text = serde_json::to_string_pretty(comparison).unwrap_or_default();
     text.push('\n');
     text

@@ -1,4 +1,4 @@
-//! A metric of two cells: ratio, interval, verdict.
+//! Evaluates a metric of two cells: ratio, interval, verdict.
 
 use gpuio_stat::infer::{Ratio, geometric_mean, paired, predicted, rank_sum, welch, within};
 
@@ -9,14 +9,14 @@ use crate::metric::Metric;
 use crate::run::Figure;
 use crate::threshold::Threshold;
 
-/// The p below which the rank test calls a difference one.
+/// The p below which the rank test reports a difference.
 const RANK_LEVEL: f64 = 1.0 - LEVEL;
 
-/// An interval around 1 whose ends are this far apart says nothing.
+/// An interval around 1 whose ends are this far apart allows no conclusion.
 const NOTHING: f64 = 10.0;
 
-/// The row of a metric; `None` where a side has no figure. `in_turns` says that the nth run of one
-/// side was made beside the nth of the other.
+/// The entry of a metric; `None` if a side has no figure. `in_turns` means that the nth run of one
+/// side was made next to the nth of the other.
 pub(crate) fn row(
     metric: &'static Metric,
     baseline: &Cell<'_>,
@@ -69,7 +69,7 @@ fn single(a: Figure, b: Figure) -> Option<(Basis, Ratio)> {
     Some((Basis::WithinRuns, ratio))
 }
 
-/// A point, which rounding will widen.
+/// A single value, which rounding will widen.
 fn rounding(a: f64, b: f64) -> Ratio {
     let ratio = b / a;
     Ratio { ratio, low: ratio, high: ratio, freedom: 0.0 }
@@ -85,7 +85,7 @@ fn off(figures: &[Figure]) -> f64 {
 
 fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if low <= 1.0 && high >= 1.0 {
-        // Neither a gain nor a loss of three times is ruled out.
+        // Neither a gain nor a loss by a factor of three is excluded.
         let says_nothing = high >= NOTHING * low;
         return if says_nothing { Verdict::TooFew } else { Verdict::Noise };
     }
@@ -95,7 +95,7 @@ fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if (low > 1.0) == metric.more_is_better { Verdict::Better } else { Verdict::Worse }
 }
 
-/// Whether the ranks do not bear out what the interval says.
+/// Whether the rank test contradicts the interval.
 pub(crate) fn ranks_disagree(row: &Row) -> bool {
     let told = matches!(row.verdict, Verdict::Better | Verdict::Worse);
     told && row.rank_p.is_some_and(|p| p >= RANK_LEVEL)
@@ -121,13 +121,13 @@ mod tests {
         assert!((ratio.ratio - 2.0).abs() < 1e-9, "{ratio:?}");
         assert!((ratio.low - 2.0 * (-half).exp()).abs() < 1e-4, "{ratio:?}");
         assert!((ratio.high - 2.0 * half.exp()).abs() < 1e-4, "{ratio:?}");
-        // In turns the two ratios are the same, so nothing is left between the ends.
+        // With alternating runs the two ratios are equal, so the interval has no width.
         let (basis, paired) = interval(&a, &b, true).unwrap();
         assert_eq!(basis, Basis::Turns);
         assert!((paired.high - paired.low).abs() < 1e-9, "{paired:?}");
     }
 
-    /// Two runs that scatter say nothing, whatever their ratio, and no end of it is called a gain.
+    /// Two runs that scatter allow no conclusion, whatever their ratio.
     #[test]
     fn two_runs_that_scatter_say_that_more_are_needed() {
         let (_, wide) = interval(&figures([1.0, 40.0]), &figures([30.0, 900.0]), false).unwrap();

@@ -7,7 +7,7 @@ use gpuio_units::{markdown, printable_short};
 use crate::comparison::Comparison;
 use crate::table::{cells, legend, remarks, runs, threshold};
 
-/// The comparison with one table for all pairs; what is beyond the threshold stands above it.
+/// The comparison with one table for all pairs; results beyond the threshold are above it.
 #[must_use]
 pub fn render(comparison: &Comparison) -> String {
     let mut out = String::new();
@@ -42,7 +42,7 @@ pub fn render(comparison: &Comparison) -> String {
     out
 }
 
-/// Remarks of the pairs, what has no partner, what the intervals rest on.
+/// Notes of the pairs, results without a partner, the basis of the intervals.
 fn list(out: &mut String, comparison: &Comparison) {
     let mut lines: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
@@ -65,7 +65,7 @@ fn list(out: &mut String, comparison: &Comparison) {
     }
 }
 
-/// Text between backticks: nothing in it is markup, and none of it can end them.
+/// Text between backticks: contains no markup, and can't end them.
 fn code(text: &str) -> String {
     printable_short(text).replace(['`', '|'], " ")
 }

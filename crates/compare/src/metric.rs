@@ -1,4 +1,4 @@
-//! What is compared.
+//! The metrics that are compared.
 
 use gpuio_units::{human_count, human_ns, human_rate};
 
@@ -13,9 +13,9 @@ pub struct Metric {
     pub unit: &'static str,
     /// Whether more of it is better.
     pub more_is_better: bool,
-    /// What the other side is where it is better, and where it is worse.
+    /// What the other side is called if it is better, and if it is worse.
     pub words: (&'static str, &'static str),
-    /// A value as tables show it.
+    /// A value as printed in tables.
     pub print: fn(f64) -> String,
 }
 

@@ -11,11 +11,11 @@ use crate::ASPECTS;
 use crate::job::Job;
 use crate::run::{Figure, Run};
 
-/// gpuio's histograms put a percentile within this share of a recorded value.
+/// gpuio's histograms give a percentile within this share of a recorded value.
 const BUCKET: f64 = 1.0 / 256.0;
 
-/// One run for each job that ran and each direction that it was to do, in plan order. `from` is
-/// the file's name, `at` the record's place in a sweep.
+/// One run for each job that ran and each requested direction, in plan order. `from` is the file's
+/// name, `at` the record's point in a sweep.
 #[must_use]
 pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
     let jobs = record.plan.jobs.iter().zip(&record.jobs);
@@ -43,13 +43,13 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
     .collect()
 }
 
-/// What of a result can't be held against another.
+/// Figures of a result that can't be compared.
 fn notes(result: &JobResult) -> Vec<String> {
     let bound = result.cpu.us_per_mib.filter(|_| result.cpu.scope.is_at_least());
     let note = bound.map(|us| {
         format!(
-            "CPU per MiB is not compared: threads that gpuio can't tell apart may have worked for \
-             the job as well, so that it is ≥{us:.1} µs/MiB and not known"
+            "CPU per MiB is not compared: other threads that gpuio can't identify may have worked \
+             for the job, so it is only known to be ≥{us:.1} µs/MiB"
         )
     });
     note.into_iter().collect()
@@ -101,8 +101,8 @@ fn each(points: &[&Point], value: impl Fn(&Point) -> Option<f64>) -> Vec<f64> {
     points.iter().filter_map(|point| value(point)).collect()
 }
 
-/// The points at which every worker was at work, after the ramp; one at the end that is shorter
-/// than half an interval tells too little.
+/// The intervals in which every worker was active, after the ramp. A last one shorter than half an
+/// interval is left out.
 fn points<'a>(job: &'a JobResult, plan: &Plan) -> Vec<&'a Point> {
     let whole = |point: &&Point| {
         let end = u64::try_from(point.at_ns).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Like with like.
+//! Pairs equal loads.
 
 use crate::aspect::{ASPECTS, Kind};
 use crate::cell::Cell;
@@ -6,14 +6,14 @@ use crate::run::Run;
 
 /// Pairs the cells of the baseline with those of another side. In this order, each cell once:
 ///
-/// 1. the same job name, direction, place in a sweep, and no difference in the load;
-/// 2. no difference in the load, whatever the name, where that is unique;
-/// 3. the same name, direction and place: differences in the load will be shown;
-/// 4. no difference in the load but those that `may_differ`, where that is unique;
-/// 5. the only ones that are left of a direction, where each side has a single one.
+/// 1. the same job name, direction, point of a sweep, and no difference in the load;
+/// 2. no difference in the load, whatever the name, if that is unique;
+/// 3. the same name, direction and point: differences in the load will be shown;
+/// 4. no difference in the load but those that `may_differ`, if that is unique;
+/// 5. the only ones that are left of a direction, if each side has a single one.
 ///
-/// What a tool does not tell agrees with anything. `free` are keys that may differ, as the two
-/// sides are told apart by them. Gives indices, in the order of the baseline.
+/// A property that a tool does not report agrees with any value. `free` are keys that may differ,
+/// as they distinguish the two sides. Gives indices, in the order of the baseline.
 pub(crate) fn pair(
     baseline: &[Cell<'_>],
     other: &[Cell<'_>],
@@ -29,7 +29,7 @@ pub(crate) fn pair(
         (|a, b, _| a.direction == b.direction, free),
     ];
     for (step, free) in steps {
-        // All that fit in this step, before any of them is taken: what fits two is not unique.
+        // All matches of this step, before any is taken: a cell with two matches is not unique.
         let fits = |a: usize, b: usize| step(baseline[a].first(), other[b].first(), free);
         let left = |pairs: &[(usize, usize)], a: usize, b: usize| {
             pairs.iter().all(|pair| pair.0 != a && pair.1 != b)
@@ -53,14 +53,14 @@ fn named(a: &Run, b: &Run) -> bool {
     a.job.is_some() && a.job == b.job && a.direction == b.direction
 }
 
-/// Whether both are at the same values of the axes that both have.
+/// Whether both have the same values on the axes that both have.
 fn placed(a: &Run, b: &Run, free: &[&str]) -> bool {
     a.at.iter().filter(|(key, _)| !free.contains(&key.as_str())).all(|(key, value)| {
         b.at.iter().find(|(other, _)| other == key).is_none_or(|(_, other)| other == value)
     })
 }
 
-/// Whether nothing that both tell of the load differs, the path among it.
+/// Whether no reported property of the load differs, including the path.
 fn loads_agree(a: &Run, b: &Run, free: &[&str]) -> bool {
     let judged = |key: &str| !free.contains(&key);
     let mut load = ASPECTS

@@ -1,4 +1,4 @@
-//! File system and device under a job, from the record's list of places.
+//! File system and device under a job, from the record's list of locations.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use gpuio_record::facts::{BlockFacts, BlockKind, TargetStorage};
 use crate::job::Job;
 
 impl Job<'_> {
-    /// The places of the job's targets, each once.
+    /// The locations of the job's targets, each once.
     fn places(&self) -> Vec<&TargetStorage> {
         let of = |target: &gpuio_record::TargetPlan| {
             let path = Path::new(&target.path);
@@ -21,7 +21,7 @@ impl Job<'_> {
         places
     }
 
-    /// Types of file systems; of a network one the server as well. A device has none.
+    /// Types of file systems; for a network file system also the server. A device has none.
     pub(crate) fn filesystem(&self) -> Option<String> {
         let of = |place: &&TargetStorage| {
             let mount = place.mount.as_ref()?;
@@ -32,7 +32,7 @@ impl Job<'_> {
         joined(self.places().iter().filter_map(of))
     }
 
-    /// What the bytes are kept on: kind and model, members of an array with it.
+    /// The storage of the bytes: kind and model, with the members of an array.
     pub(crate) fn device(&self) -> Option<String> {
         joined(self.places().iter().filter_map(|place| Some(device_words(place.device.as_ref()?))))
     }

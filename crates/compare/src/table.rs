@@ -1,4 +1,4 @@
-//! Rows in words, for text and Markdown alike.
+//! Table rows as text, for text and Markdown alike.
 
 use crate::comparison::{Comparison, Pair};
 use crate::figure::{Basis, Row, Verdict};
@@ -19,17 +19,17 @@ pub(crate) fn cells(row: &Row) -> [String; 6] {
     ]
 }
 
-/// Both ends; none where they say nothing, and where digits alone leave nothing between them, for
-/// that would look like certainty.
+/// Both ends; none if they mean nothing, or if they only cover rounding, which would look like
+/// certainty.
 fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
-    // Its ends would be 0 and a number of twenty digits where there are two runs.
+    // With two runs, its ends would be 0 and a number of twenty digits.
     if row.verdict == Verdict::TooFew {
         return format!("-{mark}");
     }
     if row.basis == Basis::Rounding && low == high {
-        return format!("not known{mark}");
+        return format!("unknown{mark}");
     }
     format!("{low} to {high}{mark}")
 }
@@ -72,14 +72,13 @@ pub(crate) fn runs(pair: &Pair) -> String {
     }
 }
 
-/// Metrics that one of the pair has and the other lacks can't be compared: none is left out
-/// silently.
+/// Metrics that only one of the pair has can't be compared; they are listed.
 pub(crate) fn absent(pair: &Pair) -> Vec<&'static str> {
     let there = |key: &str| pair.rows.iter().any(|row| row.metric == key);
     METRICS.iter().filter(|metric| !there(metric.key)).map(|metric| metric.name).collect()
 }
 
-/// A difference or what is not told, one line each.
+/// A difference or an unknown property, one line each.
 pub(crate) fn remarks(pair: &Pair) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for difference in &pair.differences {
@@ -92,17 +91,17 @@ pub(crate) fn remarks(pair: &Pair) -> Vec<String> {
         lines.push(format!("differs: {}: {a} | {b}{end}", difference.what));
     }
     if !pair.untold.is_empty() {
-        lines.push(format!("not told by both, may differ: {}", pair.untold.join(", ")));
+        lines.push(format!("unknown for one side, may differ: {}", pair.untold.join(", ")));
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
     let absent = absent(pair);
     if !absent.is_empty() {
-        lines.push(format!("not in both: {}", absent.join(", ")));
+        lines.push(format!("only on one side: {}", absent.join(", ")));
     }
     lines
 }
 
-/// What the page's intervals rest on, and what to beware of, one line each.
+/// The basis of the page's intervals, and caveats, one line each.
 pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let all = [
@@ -130,16 +129,16 @@ pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
     }
     if rows().any(ranks_disagree) {
         lines.push(
-            "(ranks: noise): the rank-sum test, which takes nothing for granted, does not call it \
-             a difference: one run may carry it"
+            "(ranks: noise): the rank-sum test, which assumes no distribution, reports no \
+             difference: it may come from a single run"
                 .to_owned(),
         );
     }
     lines
 }
 
-/// What came of the threshold, one line for each row beyond it, and one for what it is on and could
-/// not be judged.
+/// Results of the threshold: one line for each entry beyond it, and one for metrics that could not
+/// be checked.
 pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
     let Some(threshold) = &comparison.threshold else {
         return Vec::new();
@@ -149,12 +148,12 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
         let cells = cells(row);
         let once = match row.basis {
             Basis::WithinRuns => "; one run each: repeat them to be sure",
-            Basis::Rounding => "; one run each, and nothing known of noise: repeat them",
+            Basis::Rounding => "; one run each, and the noise is unknown: repeat them",
             _ => "",
         };
         let against = &comparison.sides[pair.side].name;
         lines.push(format!(
-            "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: all of it worse by \
+            "regression: {}, {}: {} → {} ({against}), ratio {}, interval {}: entirely worse by \
              more than {} %{once}",
             pair.baseline, cells[0], cells[1], cells[2], cells[3], cells[4], threshold.percent,
         ));
@@ -168,7 +167,7 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
             .collect();
         if !missing.is_empty() {
             lines.push(format!(
-                "threshold: not judged, {key} is not in both: {}",
+                "threshold: not checked, {key} is only on one side: {}",
                 missing.join("; ")
             ));
         }
@@ -176,7 +175,7 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
     if lines.is_empty() {
         let metrics = threshold.metrics.join(", ");
         lines.push(format!(
-            "threshold: nothing is surely worse by more than {} % in {metrics}",
+            "threshold: no result is certainly worse by more than {} % in {metrics}",
             threshold.percent
         ));
     }

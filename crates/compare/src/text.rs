@@ -7,8 +7,8 @@ use gpuio_units::printable_short;
 use crate::comparison::{Comparison, Pair};
 use crate::table::{cells, legend, remarks, runs, threshold};
 
-/// The comparison in lines of at most `width` characters where words allow it: the sides, a table
-/// for each pair, what has no partner, what the intervals rest on, and the threshold.
+/// The comparison in lines of at most `width` characters, if words allow it: the sides, a table for
+/// each pair, results without a partner, the basis of the intervals, and the threshold.
 #[must_use]
 pub fn render(comparison: &Comparison, width: usize) -> String {
     let mut out = String::new();
@@ -44,7 +44,7 @@ pub fn render(comparison: &Comparison, width: usize) -> String {
     out
 }
 
-/// Both labels where they differ.
+/// Both labels if they differ.
 fn head(comparison: &Comparison, pair: &Pair) -> String {
     let labels = if pair.baseline == pair.other {
         pair.baseline.clone()
@@ -80,8 +80,8 @@ fn one(out: &mut String, comparison: &Comparison, pair: &Pair, width: usize) {
     }
 }
 
-/// `text`, which may be from outside, behind `head`, with the lines after the first
-/// indented two further.
+/// Prints `text`, which may come from outside, after `head`; further lines are indented by two
+/// more.
 fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
     let text = printable_short(text);
     let indent = " ".repeat(head.chars().count() + 2);

@@ -1,4 +1,4 @@
-//! How much worse is too much.
+//! The limit on how much worse a result may be.
 
 use serde::Serialize;
 
@@ -9,15 +9,14 @@ use crate::metric;
 pub struct Threshold {
     /// Per cent of the baseline.
     pub percent: f64,
-    /// Keys of the metrics that it is on.
+    /// Keys of the metrics that it applies to.
     pub metrics: Vec<&'static str>,
 }
 
 impl Threshold {
-    /// A threshold on these metrics, on throughput where none is named.
+    /// A threshold on these metrics, on throughput if none is named.
     ///
-    /// # Errors
-    /// The name of a metric that there is not.
+    /// # Errors The name of an unknown metric.
     pub fn new(percent: f64, metrics: &[String]) -> Result<Threshold, String> {
         let found = metrics
             .iter()

@@ -1,8 +1,8 @@
 //! elbencho's result CSV (`--csvfile`), as of elbencho 3.0.
 //!
 //! Columns are found by their names (docs/csv-docs.md of elbencho; the sample in tests/fixtures is
-//! from 3.0-25), so that releases that add columns can be read. Nothing is quoted: commas in labels
-//! come out as blanks, and the command, which is last, may hold anything.
+//! from 3.0-25), so that releases that add columns can be read. Nothing is quoted: elbencho
+//! replaces commas in labels by blanks, and the command, which is last, may contain anything.
 
 use crate::{Direction, ForeignError, Number, Output, Reading, Skipped, Tool};
 
@@ -13,11 +13,12 @@ pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     form: "--csvfile",
     measures: &[
-        "elbencho's figures are those of [last], until the last thread was done, in whole MiB/s \
+        "elbencho's figures are those of [last]: until the last thread finished, in whole MiB/s \
          and µs",
-        "elbencho's latency includes filling buffers before writes and checking after reads, where \
+        "elbencho's latency includes filling buffers before writes and checking after reads, if \
          either is on",
-        "elbencho does not tell which way the bytes took, nor what served them",
+        "elbencho does not report which path the bytes took, nor whether storage or a cache \
+         served them",
     ],
     looks: |text| text.starts_with("ISO date,") && text.contains("MiB/s [last]"),
     read,
@@ -31,7 +32,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// What stands there; an empty cell is not told.
+    /// The value of a cell; an empty cell is unknown.
     fn get(&self, name: &str) -> Option<&'a str> {
         let nth = self.names.iter().position(|other| *other == name)?;
         self.cells.get(nth).copied().filter(|cell| !cell.is_empty())
@@ -41,7 +42,7 @@ impl<'a> Row<'a> {
         self.get(name)?.parse().ok()
     }
 
-    /// A figure of whole units, of which the part after the point was cut off.
+    /// A figure of whole units, truncated.
     fn cut(&self, name: &str, unit: f64) -> Option<Number> {
         let number = Number::printed(self.get(name)?, unit)?;
         Some(Number { off: 2.0 * number.off, ..number })
@@ -52,7 +53,7 @@ fn read(text: &str) -> Result<Output, ForeignError> {
     let names: Vec<&str> = text.lines().next().unwrap_or("").split(',').collect();
     let mut output = Output::default();
     for (index, line) in text.lines().enumerate().skip(1) {
-        // A header again, where files were joined.
+        // A second header, where files were joined.
         if line.trim().is_empty() || line.starts_with("ISO date,") {
             continue;
         }
@@ -73,7 +74,7 @@ fn read(text: &str) -> Result<Output, ForeignError> {
     Ok(output)
 }
 
-/// The results of a row: none of a phase that moves no bytes, two of a mix.
+/// The results of a row: none for a phase that moves no bytes, two for a mix.
 fn readings(row: &Row<'_>) -> Vec<Reading> {
     let operation = row.get("operation").unwrap_or("");
     let sides: &[(Direction, &str)] = match operation {

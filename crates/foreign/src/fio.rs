@@ -19,16 +19,16 @@ pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     form: "--output-format=json",
     measures: &[
-        "fio's percentiles are of completion latency: submission is not in them; its mean here is \
-         of the whole latency",
-        "fio's JSON does not tell whether storage or a cache served the bytes",
+        "fio's percentiles are of completion latency, without submission; its mean here is of the \
+         whole latency",
+        "fio's JSON does not report whether storage or a cache served the bytes",
     ],
     looks: |text| text.contains("\"fio version\""),
     read,
 };
 
 fn read(text: &str) -> Result<Output, ForeignError> {
-    // Messages may stand before the object.
+    // Messages may precede the object.
     let start = text.find('{').unwrap_or(0);
     let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
     let page = values.next().ok_or(ForeignError::Empty { tool: NAME, why: String::new() })??;
@@ -106,9 +106,8 @@ fn percentile(table: &Value, name: &str) -> Option<Number> {
     Some(Number { value, off: value * BUCKET })
 }
 
-/// CPU time over bytes. fio tells it in per cent of `job_runtime`, which is the sum over the
-/// threads where an entry stands for several (group_reporting): either way the product is their
-/// CPU time.
+/// CPU time over bytes. fio reports it as a percentage of `job_runtime`, which is the sum over the
+/// threads if an entry is for several (group_reporting): either way the product is their CPU time.
 fn cpu(twins: &[&Value]) -> Option<Number> {
     let mut us = 0.0;
     let mut bytes = 0.0;

@@ -13,15 +13,15 @@ pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     form: "result lines",
     measures: &[
-        "gdsio's clock includes set-up (buffer registration), which short runs show, and untimed \
+        "gdsio's time includes set-up (buffer registration), which affects short runs; untimed \
          runs of several threads stop near the first thread's end",
-        "gdsio's XferType is what was asked for: it does not tell which way the bytes took",
+        "gdsio's XferType is the requested type: it does not show which path the bytes took",
     ],
     looks: |text| text.contains("XferType:") && text.contains("Throughput:"),
     read,
 };
 
-/// gpuio's name of a path for gdsio's XferType; absent for words of which the path is not known.
+/// gpuio's name of a path for gdsio's XferType; `None` if the path is unknown.
 #[must_use]
 pub fn path_of(xfer_type: &str) -> Option<&'static str> {
     let path = match xfer_type {
@@ -70,13 +70,14 @@ fn comment(reading: &mut Reading, text: &str) {
         reading.failed = Some(why.to_owned());
     } else if let Some(sentence) = text.strip_prefix("# path: ") {
         reading.notes.push(sentence.to_owned());
-        // Only gpuio writes this, whose blocking paths may have more in flight, untold.
+        // Only gpuio writes this. Its blocking paths may have more I/Os in flight than the line
+        // says.
         reading.depth = reading.depth.filter(|depth| *depth > 1);
     }
 }
 
-/// One result line. Every field that gdsio always prints must be there whole, else the line was
-/// cut, and a figure at its end may be half of one.
+/// One result line. Every field that gdsio always prints must be complete; otherwise the line was
+/// cut, and a figure at its end may be incomplete.
 fn line(text: &str) -> Result<Reading, String> {
     let io_type = match text.split_once("IoType:") {
         Some((_, rest)) => rest.split_whitespace().next().unwrap_or(""),
@@ -88,7 +89,7 @@ fn line(text: &str) -> Result<Reading, String> {
     reading.random = Some(random);
     reading.path = path_of(xfer).map(str::to_owned);
     if reading.path.is_none() {
-        reading.notes.push(format!("XferType {xfer} has no path of gpuio's that is like it"));
+        reading.notes.push(format!("XferType {xfer} has no equivalent path in gpuio"));
     }
     reading.job = job(text);
     let threads = whole(after(text, "Threads:")?, "Threads")?;
@@ -116,9 +117,8 @@ fn figures(reading: &mut Reading, text: &str, batch: bool) -> Result<(), String>
     reading.bytes_per_s = Some(number("Throughput:", "GiB/sec", GIB)?);
     let latency = number("Avg_Latency:", "usecs", 1000.0)?;
     if batch {
-        let why = "Avg_Latency of batches is left out: some releases print the batch's time, \
-                   others \
-                   the time per I/O";
+        let why = "Avg_Latency of batches is ignored: some releases print the batch's time, \
+            others the time per I/O";
         reading.notes.push(why.to_owned());
     } else {
         reading.mean_ns = Some(latency);
@@ -146,11 +146,11 @@ fn direction(io_type: &str) -> Result<(Direction, bool), String> {
         "RANDWRITE" => (Direction::Write, true),
         "RW" => (Direction::Both, false),
         "RANDRW" => (Direction::Both, true),
-        other => return Err(format!("IoType '{other}' is none that gdsio has")),
+        other => return Err(format!("IoType '{other}' is unknown")),
     })
 }
 
-/// The word before `XferType:`, of lines that lost their first word.
+/// The word before `XferType:`, for lines that lost their first word.
 fn before_xfer_type(text: &str) -> &str {
     let (before, _) = text.split_once("XferType:").unwrap_or((text, ""));
     before.split_whitespace().last().unwrap_or("")
@@ -165,7 +165,7 @@ fn job(text: &str) -> Option<String> {
 /// The word after a field's name.
 fn after<'a>(text: &'a str, name: &str) -> Result<&'a str, String> {
     let rest = text.split_once(name).map(|(_, rest)| rest).and_then(|rest| {
-        // What ends the line may be half a word.
+        // The last value of the line may be cut.
         rest.split_whitespace().next().filter(|word| rest.trim_start().len() > word.len())
     });
     rest.ok_or_else(|| format!("the line is cut: {} is missing", name.trim_end_matches(':')))
@@ -182,7 +182,7 @@ fn whole(text: &str, name: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{name} '{text}' is no whole number"))
 }
 
-/// A whole number of bytes; `IOSize: 0` is a block below 1 KiB, whose size is not told.
+/// A whole number of bytes; `IOSize: 0` is a block below 1 KiB of unknown size.
 fn bytes(value: f64) -> Option<u64> {
     #[expect(
         clippy::cast_possible_truncation,

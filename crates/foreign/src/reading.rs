@@ -1,13 +1,13 @@
-//! What all tools have in common.
+//! Data that all tools have in common.
 
-/// Which way the bytes went.
+/// Direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// File to memory.
     Read,
     /// Memory to file.
     Write,
-    /// Both, and told as one figure.
+    /// Both, reported as one figure.
     Both,
 }
 
@@ -23,19 +23,18 @@ impl Direction {
     }
 }
 
-/// A figure as it was printed.
+/// A figure as printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Number {
     /// The value, in the unit of the field that holds it.
     pub value: f64,
-    /// How far the true one may be from it by rounding or by the tool's buckets, either way, same
-    /// unit.
+    /// Possible error by rounding or by the tool's buckets, either way, same unit.
     pub off: f64,
 }
 
 impl Number {
-    /// A figure times `unit`, from a text that ends at its last printed digit: off by half of it.
-    /// Absent where the text is no number that is finite and not negative.
+    /// A figure times `unit`, from a text that ends at its last printed digit: the error is half of
+    /// it. `None` if the text is no finite number or negative.
     #[must_use]
     pub fn printed(text: &str, unit: f64) -> Option<Number> {
         let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -55,13 +54,13 @@ impl Number {
 /// One result: one job and direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// The tool, with its version where that is told.
+    /// The tool, with its version if known.
     pub tool: String,
     /// The job's name or label.
     pub job: Option<String>,
     /// Which way.
     pub direction: Direction,
-    /// Whether offsets come by chance.
+    /// Whether offsets are random.
     pub random: Option<bool>,
     /// Bytes per second.
     pub bytes_per_s: Option<Number>,
@@ -83,15 +82,15 @@ pub struct Reading {
     pub depth: Option<u64>,
     /// Block size in bytes; absent where sizes vary.
     pub block_bytes: Option<u64>,
-    /// The way between file and memory, by gpuio's name of it.
+    /// The path between file and memory, by gpuio's name.
     pub path: Option<String>,
     /// What moves bytes between file and host memory.
     pub engine: Option<String>,
-    /// O_DIRECT (true) or page cache (false), as asked for.
+    /// O_DIRECT (true) or page cache (false), as requested.
     pub direct: Option<bool>,
     /// Whether each write waits for stable storage.
     pub sync: Option<bool>,
-    /// Bytes that each thread works on.
+    /// Size of each thread's region.
     pub size_bytes: Option<u64>,
     /// Time measured, seconds.
     pub seconds: Option<f64>,
@@ -99,9 +98,9 @@ pub struct Reading {
     pub target: Option<String>,
     /// Whether it ran on gpuio's software GPU.
     pub software_gpu: bool,
-    /// Why it did not come to its end as planned; absent where nothing says so.
+    /// Why it did not end as planned; `None` if nothing reports that.
     pub failed: Option<String>,
-    /// What more to know of this result.
+    /// Notes on this result.
     pub notes: Vec<String>,
 }
 
@@ -137,21 +136,21 @@ impl Reading {
     }
 }
 
-/// What a text held.
+/// The content of a text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Output {
     /// Its results, in order.
     pub readings: Vec<Reading>,
-    /// Results that could not be read, so that none is left out silently.
+    /// Results that could not be read, so that none is omitted silently.
     pub skipped: Vec<Skipped>,
 }
 
 /// A result that was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where: `line 7`, `job twins`.
+    /// Location: `line 7`, `job twins`.
     pub place: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 

@@ -120,7 +120,7 @@ fn what_is_no_result_says_what_would_be() {
     says("", "--output-format=json");
     says("IoType: READ XferType: GPUD Throughput: 1.0", "cut");
     says("{\"fio version\": \"fio-3.33\", \"jobs\": []}", "no job");
-    says("{\"fio version\": \"fio-3.33\", \"jobs\": [", "broken");
+    says("{\"fio version\": \"fio-3.33\", \"jobs\": [", "can't be parsed");
     says("ISO date,operation,MiB/s [last]\n2026,MKDIRS,\n", "no row");
 }
 

@@ -1,5 +1,5 @@
 "use strict";
-// A figure against an axis: one line for each path (and whatever else tells lines apart).
+// A figure against an axis: one line for each path (and other properties that separate lines).
 
 gpuio.axisPlot = (() => {
   const { make, data } = gpuio;
@@ -7,7 +7,7 @@ gpuio.axisPlot = (() => {
   // Figures that are drawn together.
   const TOGETHER = [["p50,p99", "latency, median and 99th percentile"],
     ["p50,p99,p99_9,max", "latency, median to largest"]];
-  // What tells lines apart, in the order in which it is tried.
+  // Properties that separate lines, in the order in which they are tried.
   const APART = ["path", "direction"];
 
   const select = (label, choices, chosen, change) => {
@@ -43,7 +43,7 @@ gpuio.axisPlot = (() => {
     return (numbers.sort((a, b) => rank(a) - rank(b))[0] || words || axes[0] || {}).key;
   };
 
-  // Axes that tell lines apart unless somebody chose: those within a path, while lines stay few.
+  // Axes that separate lines by default: those within a path, if that gives few lines.
   const FEW = 12;
   const tell = (axis, rows, few) => {
     // Points by path keep their colours.
@@ -143,14 +143,14 @@ gpuio.axisPlot = (() => {
       controls.replaceChildren(
         select("figure", choices, keys, redo((value) => { keys = value; })),
         select("against", axes.map((axis) => [axis.key, axis.label]), key, redo((value) => { against = value; })),
-        select("lines", [["", "as they differ"], ["path", "by path alone"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
+        select("lines", [["", "automatic"], ["path", "by path only"], ...axes.filter((axis) => axis.key !== "path" && axis.key !== key)
           .map((axis) => [axis.key, `by path and ${axis.label}`])], apart, redo((value) => { apart = value; })));
       const list = keys.split(",");
       head.textContent = TOGETHER.find(([value]) => value === keys)?.[1] || data.columns.get(list[0]).label;
       const some = data.shown().some((row) => data.value(list[0], row) !== null);
       if (!key || !some) {
         area.replaceChildren();
-        note.textContent = some ? "Not drawn: all shown rows stand at the same place, so there is nothing to draw against."
+        note.textContent = some ? "Not drawn: all shown rows have the same value on every axis."
           : "Not drawn: no shown row has this figure.";
         return;
       }
@@ -159,12 +159,12 @@ gpuio.axisPlot = (() => {
       controls.append(...gpuio.hold.controls(made.held, chosen, draw));
       if (made.lines.length > 40) {
         area.replaceChildren();
-        note.textContent = `Not drawn: ${made.lines.length} lines would be too many to read. Take fewer rows.`;
+        note.textContent = `Not drawn: ${made.lines.length} lines are too many to read. Show fewer rows.`;
         return;
       }
       gpuio.line.draw(area, made);
       note.textContent = made.most > 1
-        ? `Each point is the median of up to ${made.most} runs of one load; whiskers go from the lowest to the highest.` : "";
+        ? `Each point is the median of up to ${made.most} runs of one load; whiskers show the lowest and the highest.` : "";
       if (made.own) note.textContent += gpuio.hold.DEPTHS;
       if (!made.keys && list.length === 2) note.textContent += ` Filled: ${list[0]}; hollow: ${list[1]}.`;
     };

@@ -1,7 +1,7 @@
 "use strict";
-// Path against path: the same load on each, one bar per path, its ceiling as a mark. Paths whose
-// depth was set to different numbers ran different loads; a depth that gpuio chose stands beside
-// its bar.
+// Compares paths: the same load on each, one bar per path, its ceiling as a mark. Paths whose
+// depth was set to different numbers ran different loads; a depth that gpuio chose is shown at its
+// bar.
 
 gpuio.bars = (() => {
   const { make, data } = gpuio;
@@ -34,11 +34,11 @@ gpuio.bars = (() => {
       .sort((a, b) => b.paths.length - a.paths.length);
   };
 
-  // Why there is no group, and what would make one.
+  // Why there is no group, and what is needed for one.
   const why = () => {
     const shown = data.shown();
     const paths = data.places("path");
-    if (paths.length < 2) return "Not drawn: shown rows are of one path. It takes the same load on two paths.";
+    if (paths.length < 2) return "Not drawn: shown rows have one path. This plot needs the same load on two paths.";
     const of = (axis, path) => new Set(shown.filter((row) => data.axes.get("path").of[row] === path).map((row) => axis.of[row]));
     const apart = load().filter((axis) => {
       const sets = paths.map((path) => of(axis, path));
@@ -102,7 +102,7 @@ gpuio.bars = (() => {
       for (const group of all.slice(0, MOST)) {
         area.append(make("h4", {}, group.title), picture(group, figure, width));
       }
-      const rest = all.length > MOST ? ` ${all.length - MOST} more loads are not shown: take fewer rows.` : "";
+      const rest = all.length > MOST ? ` ${all.length - MOST} more loads are not shown: filter the rows.` : "";
       const marks = all.some((group) => group.paths.some(({ rows }) => rows.some((row) => data.value("ceiling", row) !== null)));
       const depths = all.some((group) => group.several) ? gpuio.hold.DEPTHS : "";
       note.textContent = all.length

@@ -1,11 +1,11 @@
 "use strict";
-// The rows of the set, what of them is shown, and who wants to know when that changes.
+// The rows of the set, which of them are shown, and the listeners to changes.
 
 gpuio.data = (() => {
   const block = (id) => JSON.parse(document.getElementById(id).textContent);
   const figures = block("figures");
   const lazy = {};
-  // The big blocks are read when somebody comes to them.
+  // Large blocks are read on first use.
   const later = (id) => () => {
     if (!(id in lazy)) lazy[id] = block(id);
     return lazy[id];
@@ -29,7 +29,7 @@ gpuio.data = (() => {
     listeners.forEach((listener) => listener());
   };
 
-  // Shows or hides the rows at one place of an axis.
+  // Shows or hides the rows with one value of an axis.
   const show = (key, place, yes) => {
     if (!hidden.has(key)) hidden.set(key, new Set());
     if (yes) hidden.get(key).delete(place);
@@ -42,11 +42,11 @@ gpuio.data = (() => {
     refresh();
   };
 
-  // The word at which a row stands on an axis.
+  // A row's value on an axis, as text.
   const word = (key, row) => axes.get(key).words[axes.get(key).of[row]];
   const value = (key, row) => columns.get(key).values[row];
 
-  // The places of an axis that shown rows take, in order.
+  // The values of an axis among shown rows, in order.
   const places = (key) => {
     const of = axes.get(key).of;
     return [...new Set(shown.map((row) => of[row]))].sort((a, b) => a - b);
@@ -58,10 +58,10 @@ gpuio.data = (() => {
     return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
   };
 
-  // A number alone says too little.
+  // A number needs the name of its axis.
   const told = (key, row) => (axes.get(key).numbers ? `${axes.get(key).label} ` : "") + word(key, row);
 
-  // Rows put together by the words of some axes, in the order of the rows.
+  // Groups rows by their values on some axes, in the order of the rows.
   const groups = (keys, rows) => {
     const found = new Map();
     for (const row of rows) {

@@ -60,7 +60,7 @@ gpuio.format = (() => {
     return (UNITS[unit] || String)(value);
   };
 
-  // What stands behind a figure where its unit is not in its text.
+  // Suffix of a figure whose text has no unit.
   const SUFFIX = { "1/s": " IOPS", "us/MiB": "/MiB", "cores": " CPUs", "%": " %" };
   const full = (unit, value) => {
     const text = print(unit, value);

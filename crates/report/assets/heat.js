@@ -68,7 +68,7 @@ gpuio.heat = (() => {
         controls.replaceChildren();
         area.replaceChildren();
         head.textContent = "Two axes at once";
-        note.textContent = "Not drawn: shown rows differ in fewer than two axes. A GPU × drive map needs runs of each GPU against each drive.";
+        note.textContent = "Not drawn: shown rows differ in fewer than two axes. A GPU × drive map needs runs of each GPU with each drive.";
         return;
       }
       const [across, down] = [valid(x) ? x : first, valid(y) ? y : second];
@@ -82,7 +82,7 @@ gpuio.heat = (() => {
         gpuio.axisPlot.select("down", listed, down, set((value) => { y = value; })),
         ...gpuio.hold.controls(drawn.held, chosen, redraw));
       draw(area, data.axes.get(across), data.axes.get(down), data.columns.get(key), drawn.rows);
-      const drives = valid("gpu") && valid("drive") ? "" : " GPU × drive: shown rows are of one GPU set or one drive.";
+      const drives = valid("gpu") && valid("drive") ? "" : " GPU × drive: shown rows have one GPU set or one drive.";
       const depths = gpuio.hold.depthsDiffer(drawn.rows) ? gpuio.hold.DEPTHS : "";
       note.textContent = `Each cell is one load: the median of its runs.${depths}${drives}`;
     };

@@ -1,13 +1,14 @@
 "use strict";
-// Which rows may stand in one figure: the rule of `set/figures/hold.rs`, over the rows that filters
-// leave. Each axis on which they differ is shown by the figure, or held at one place.
+// Selects the rows of one figure: the rule of `set/figures/hold.rs`, on the rows that pass the
+// filters. Each axis on which they differ is shown by the figure, or fixed at one value.
 
 gpuio.hold = (() => {
   const { data } = gpuio;
 
   const places = (axis, rows) => [...new Set(rows.map((row) => axis.of[row]))].sort((a, b) => a - b);
 
-  // Whether a mark has rows at several places of an axis, rows of another `apart` being another mark.
+  // Whether a mark has rows with several values of an axis; rows that differ on `apart` are
+// different marks.
   const split = (axis, shown, rows, apart) => {
     const marks = new Map();
     return rows.some((row) => {
@@ -27,7 +28,7 @@ gpuio.hold = (() => {
   // Whether rows differ on an axis in a way that marks of these axes would hide.
   const differ = (axis, keys, rows) => DIFFER[axis.role](axis, keys.map((key) => data.axes.get(key)), rows);
 
-  // The rows that a figure draws, and what it holds. `chosen` has words by key.
+  // The rows that a figure draws, and its fixed axes. `chosen` has values by key.
   const rows = (all, keys, chosen) => {
     let left = all;
     const held = [];
@@ -43,16 +44,16 @@ gpuio.hold = (() => {
     return { rows: left, held };
   };
 
-  // What is held, behind a figure's name: paper has no controls.
+  // The fixed values, after a figure's name, because paper has no controls.
   const caption = (held) => held.map(({ axis, place }) =>
     ` · ${axis.numbers || axis.key === "depth" ? `${axis.label} ` : ""}${axis.words[place]}`).join("");
 
-  // A choice for each axis that is held.
+  // A control for each fixed axis.
   const controls = (held, chosen, redo) => held.map(({ axis, offered, place }) =>
     gpuio.axisPlot.select(`one ${axis.label}`, offered.map((one) => [axis.words[one], axis.words[one]]), axis.words[place],
       (word) => { chosen.set(axis.key, word); redo(); }));
 
-  // What the axis of depths does not tell of rows whose depth gpuio chose.
+  // The depths of rows whose depth gpuio chose.
   const depth = (of) => {
     const own = of.filter((row) => data.figures.own_depth[row]);
     const found = [...new Set(own.map((row) => data.value("in_flight", row)))].sort((a, b) => a - b);
@@ -63,8 +64,8 @@ gpuio.hold = (() => {
   const depthsDiffer = (of) => new Set(of.map((row) => data.value("in_flight", row))).size > 1
     && of.some((row) => data.figures.own_depth[row]);
 
-  const DEPTHS = " Depths (I/Os in flight per thread) were chosen automatically and differ: each mark says its own. "
-    + "For one depth on all, give the run or sweep a --depth.";
+  const DEPTHS = " Depths (I/Os in flight per thread) were chosen automatically and differ: each mark shows its own. "
+    + "To use one depth for all, set --depth.";
 
   return { rows, differ, places, caption, controls, depth, depthsDiffer, DEPTHS };
 })();

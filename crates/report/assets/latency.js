@@ -12,7 +12,7 @@ gpuio.latency = (() => {
     return (index - shift * sub) * 2 ** shift;
   };
 
-  // What tells lines apart.
+  // Properties that separate lines.
   const APART = ["path", "direction"];
 
   const lines = (shown) => {

@@ -1,5 +1,5 @@
 "use strict";
-// One plot of lines: drawn by uPlot, read by mouse, keyboard and table.
+// One line plot: drawn by uPlot, readable by mouse, keyboard and table.
 
 gpuio.line = (() => {
   const { make } = gpuio;
@@ -36,7 +36,7 @@ gpuio.line = (() => {
     return found;
   };
 
-  // The texts of ticks, without those that would run into another: first those that matter most.
+  // The labels of ticks without overlaps; the most important first.
   const apart = (plot, ticks) => {
     const places = ticks.map((tick, nth) => ({ nth, first: tick.first, half: tick.text.length * 3.5 + 4,
       at: plot.valToPos(tick.at, "x") }));
@@ -226,11 +226,11 @@ gpuio.line = (() => {
     return button;
   });
 
-  // Draws into `host`; what was there goes. Gives the plot back.
+  // Draws into `host`, replacing its content, and returns the plot.
   const draw = (host, spec) => {
     host.replaceChildren();
     const canvas = make("div", { class: "canvas", tabindex: "0", role: "group",
-      "aria-roledescription": "plot", "aria-label": `${spec.title}. ${spec.lines.length} lines, ${spec.x.values.length} places. Arrow keys read the points.` });
+      "aria-roledescription": "plot", "aria-label": `${spec.title}. ${spec.lines.length} lines, ${spec.x.values.length} points. Arrow keys read the points.` });
     host.append(canvas);
     const hooks = {
       setCursor: [(plot) => {

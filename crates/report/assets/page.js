@@ -1,5 +1,5 @@
 "use strict";
-// What makes the page answer: theme, filters, plots as they come into view, files to save, print.
+// Interaction: theme, filters, plots when they come into view, files to save, print.
 
 gpuio.page = (() => {
   const { make, data } = gpuio;
@@ -12,7 +12,7 @@ gpuio.page = (() => {
     for (const host of seen) plots.get(host)();
   };
 
-  // Draws every plot, seen or not: for print, and for whoever wants to be sure.
+  // Draws every plot, visible or not: for print, and for tests.
   const drawAll = () => {
     for (const [host, draw] of plots) {
       if (!seen.has(host)) {
@@ -34,7 +34,7 @@ gpuio.page = (() => {
       plots.set(host, KINDS[host.dataset.kind].create(host));
       watch.observe(host);
     }
-    // Plots out of view are drawn while nothing else is to do.
+    // Plots out of view are drawn when idle.
     const idle = (work) => setTimeout(work, 30);
     const next = () => {
       const host = [...plots.keys()].find((one) => !seen.has(one));
@@ -44,7 +44,7 @@ gpuio.page = (() => {
       idle(next);
     };
     idle(next);
-    // A burst of clicks is one drawing.
+    // A burst of clicks draws once.
     let waiting = 0;
     data.changed(() => {
       cancelAnimationFrame(waiting);
@@ -72,7 +72,7 @@ gpuio.page = (() => {
     addEventListener("beforeprint", () => {
       drawAll();
       applyTheme("light");
-      // Evidence of many jobs would bury the rest in paper.
+      // Printed evidence of many jobs would be too long.
       const evidence = document.querySelectorAll("#evidence details");
       if (evidence.length <= 12) evidence.forEach((details) => { details.open = true; });
     });

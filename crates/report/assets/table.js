@@ -20,7 +20,7 @@ gpuio.table = (() => {
     const by = figure
       ? (a, b) => {
         const [one, two] = [figure.values[a], figure.values[b]];
-        // What has no figure stands last either way.
+        // Rows without a figure come last in both directions.
         if (one === null || two === null) return (one === null) - (two === null);
         return sign * (one - two);
       }
@@ -54,7 +54,7 @@ gpuio.table = (() => {
       return button;
     };
     const [first, last] = [page * PAGE + 1, Math.min(all, (page + 1) * PAGE)];
-    box.replaceChildren(step("← before", page - 1), ` ${first} to ${last} of ${all} `, step("after →", page + 1));
+    box.replaceChildren(step("← previous", page - 1), ` ${first} to ${last} of ${all} `, step("next →", page + 1));
   };
 
   const draw = () => {

@@ -1,6 +1,6 @@
 "use strict";
-// Time series of one job and of the devices beside it: what shares a unit shares a plot, and all
-// plots share the time axis.
+// Time series of one job and of the devices during it: figures with the same unit share a plot, and
+// all plots share the time axis.
 
 gpuio.time = (() => {
   const { make, data } = gpuio;
@@ -9,7 +9,7 @@ gpuio.time = (() => {
   const TINTS = { read: 0, write: 1, reads: 0, writes: 1, p50: 2, p99: 3, largest: 5 };
   // Colours of devices, unlike those of the job's own lines.
   const DEVICE_TINTS = [7, 2, 6, 10, 3, 9, 4, 5];
-  // Devices of one kind that are shown until somebody chooses.
+  // Devices of one kind that are shown by default.
   const AT_FIRST = 4;
   // Ends of intervals nearer to each other than this part of an interval are one place.
   const NEAR = 1 / 20;
@@ -120,16 +120,16 @@ gpuio.time = (() => {
     }
   };
 
-  const NOTE = "One point per interval of the record; before 0 is the ramp, which does not count; the last "
+  const NOTE = "One point per interval of the record; before 0 is the ramp, which is not measured; the last "
     + "interval may be short. Figures here are rounded to four digits.";
   const beside = (group) => (group.devices.length
-    ? " Broken lines are of devices: they count all that used the device, "
-      + (group.jobs > 1 ? `the ${group.jobs} jobs that ran together and other programs;` : "other programs too;")
-      + " lines that are zero all the way are left out, and a gap is an interval of which nothing is known."
-    : " The devices beside the job did nothing, or their figures are not known.");
+    ? " Dashed lines are devices: they include everything that used the device, "
+      + (group.jobs > 1 ? `the ${group.jobs} jobs that ran together and other programs;` : "also other programs;")
+      + " lines that are always zero are not drawn, and a gap is an interval without data."
+    : " The devices were idle during the job, or their figures are unknown.");
 
-  const TOO_MANY = " What devices did beside this job is in the record alone: with all of them this page "
-    + "would be too large. A report of fewer records draws it.";
+  const TOO_MANY = " Device activity during this job is only in the record: with all of it, this page "
+    + "would be too large. Use a report of fewer records.";
 
   const create = (host) => {
     const controls = make("div", { class: "controls" });
@@ -138,7 +138,7 @@ gpuio.time = (() => {
     const note = make("p", { class: "quiet" });
     host.append(make("figcaption", {}, "Over time"), controls, chips, area, note);
     let chosen = null;
-    // What somebody chose of devices, by name: it holds for other jobs too.
+    // The chosen devices, by name; the choice also applies to other jobs.
     const picked = new Map();
     count += 1;
     const sync = `time-${count}`;
@@ -175,7 +175,7 @@ gpuio.time = (() => {
           ...devices.map(({ name }) => chip(name, on(name), lines))));
       }
       lines();
-      note.textContent = NOTE + (group ? beside(group) : job.group ? TOO_MANY : " Nobody watched devices beside this job.")
+      note.textContent = NOTE + (group ? beside(group) : job.group ? TOO_MANY : " Devices were not sampled during this job.")
         + (found.size > listed.length ? ` ${listed.length} of ${found.size} jobs are listed.` : "");
     };
     return redraw;

@@ -1,4 +1,4 @@
-//! Ceilings in the words that several formats share.
+//! Texts about ceilings, shared by several formats.
 
 use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Record, Towards};
 use gpuio_units::format_duration_ns;
@@ -22,8 +22,8 @@ pub(crate) fn cell(of: Option<&OfCeiling>) -> String {
     format!("{} {}", percent(of.percent), word(of.kind))
 }
 
-/// Whole per cent; with a decimal below 10 and next to 100, and never 100 for what is not: below
-/// it is cut, above it is raised.
+/// A whole per cent, or one decimal below 10 and near 100. Never shows 100 for another value:
+/// rounds down below it and up above it.
 pub(crate) fn percent(percent: f64) -> String {
     if percent < 10.0 {
         return format!("{percent:.1}");
@@ -36,7 +36,7 @@ pub(crate) fn percent(percent: f64) -> String {
     if tenths == 1000.0 { "100".to_owned() } else { format!("{:.1}", tenths / 10.0) }
 }
 
-/// Bytes per second of the ceiling that a result is held against.
+/// Bytes per second of the ceiling that a result is compared with.
 pub(crate) fn rate(record: &Record, of: &OfCeiling) -> Option<f64> {
     let named = record.ceilings.iter().find(|ceiling| ceiling.plan.name == of.ceiling);
     named.and_then(|ceiling| ceiling.bytes_per_s)
@@ -54,7 +54,7 @@ pub(crate) fn source(source: &CeilingSource) -> String {
     }
 }
 
-/// Which way it bounds.
+/// Read or write.
 pub(crate) fn direction(plan: &CeilingPlan) -> &'static str {
     match plan.direction {
         Some(Towards::Read) => "read",

@@ -1,4 +1,4 @@
-//! What parts should deliver, in the words that several formats share.
+//! Texts about expected performance, shared by several formats.
 
 use gpuio_record::{Expected, JobExpected, Record, Towards};
 
@@ -19,13 +19,13 @@ pub(crate) fn find<'a>(
     record.expected.iter().find(|one| one.job == job && one.direction == towards)
 }
 
-/// The bottleneck without its figure: the words before the first colon and blank.
+/// The bottleneck without its figure: the text before the first colon and blank.
 pub(crate) fn bottleneck(expected: &Expected) -> Option<&str> {
     let whole = expected.bottleneck.as_deref()?;
     Some(whole.split_once(": ").map_or(whole, |(name, _)| name))
 }
 
-/// `87 nvme0n1`, or `-` where no part's figure gives a per cent.
+/// `87 nvme0n1`, or `-` if no percentage is known.
 pub(crate) fn cell(one: Option<&JobExpected>) -> String {
     let Some((one, reached)) = one.and_then(|one| Some((one, one.percent?))) else {
         return NONE.to_owned();
@@ -49,14 +49,14 @@ pub(crate) fn clause(one: Option<&JobExpected>) -> String {
         (Some(rate), Some(reached)) => {
             format!("{} % of the expected {rate}{behind}", percent(reached))
         }
-        (Some(rate), None) => format!("{rate} was expected{behind}"),
-        (None, _) => format!("what to expect is not known: {}", unknown(expected)),
+        (Some(rate), None) => format!("expected {rate}{behind}"),
+        (None, _) => format!("expected performance unknown: {}", unknown(expected)),
     }
 }
 
-/// Why there is no figure, with the most that it could be where that is known.
+/// Why there is no figure, with the upper limit if one is known.
 pub(crate) fn unknown(expected: &Expected) -> String {
-    let why = expected.unknown.as_deref().unwrap_or("the record does not say why");
+    let why = expected.unknown.as_deref().unwrap_or("the record gives no reason");
     let Some(most) = expected.at_most.map(throughput) else { return why.to_owned() };
     let part = expected.bottleneck.as_ref().map(|part| format!(" (bottleneck {part})"));
     format!("{why}; at most {most}{}", part.unwrap_or_default())

@@ -2,7 +2,7 @@
 
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 
-/// What stands where there is no figure.
+/// Shown if there is no figure.
 pub(crate) const NONE: &str = "-";
 
 /// Nanoseconds as `12.3µs`.
@@ -43,7 +43,7 @@ pub(crate) fn count(count: u64) -> String {
     out
 }
 
-/// How often, with every digit.
+/// A number of times, with every digit.
 pub(crate) fn times(number: u64) -> String {
     if number == 1 { "once".to_owned() } else { format!("{} times", count(number)) }
 }

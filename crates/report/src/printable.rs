@@ -1,4 +1,4 @@
-//! A record whose texts can stand in a line for people.
+//! Makes all texts of a record safe to print.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -7,8 +7,8 @@ use gpuio_record::Record;
 use gpuio_units::{is_hidden, printable_short};
 use serde_json::Value;
 
-/// The record with every text in it as [`printable_short`] shows it; itself where that changes
-/// nothing, which is the rule. All texts at once, so that none can be forgotten.
+/// The record with every text as [`printable_short`] shows it; the record itself if that changes
+/// nothing, which is usual. All texts at once, so that none is forgotten.
 pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
     let mut look = Look { odd: false, run: 0 };
     let looked = serde_json::to_writer(&mut look, record);
@@ -19,8 +19,8 @@ pub(crate) fn record(record: &Record) -> Cow<'_, Record> {
         show(&mut value);
         serde_json::from_value(value)
     });
-    // A record with a figure that is not finite has no JSON that reads back; its layout is kept,
-    // and control characters are still taken out of the finished text.
+    // A record with a figure that is not finite has no JSON that reads back. It keeps its layout;
+    // control characters are removed from the finished text.
     shown.map_or(Cow::Borrowed(record), Cow::Owned)
 }
 
@@ -32,14 +32,14 @@ fn show(value: &mut Value) {
             }
         }
         Value::Array(values) => values.iter_mut().for_each(show),
-        // Keys are our own names.
+        // Keys are gpuio's own names.
         Value::Object(fields) => fields.values_mut().for_each(show),
         _ => {}
     }
 }
 
-/// Looks for texts that are not shown as they are, in JSON on its way through. It may see one where
-/// there is none.
+/// Finds texts that need escaping, in the JSON as it is written. May report one where there is
+/// none.
 struct Look {
     odd: bool,
     /// Bytes since the last quote.

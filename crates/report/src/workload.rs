@@ -1,4 +1,4 @@
-//! What a job does, in the words that several formats share.
+//! Descriptions of a job's load, shared by several formats.
 
 use gpuio_record::{
     BlockShare, DirectionResult, JobPlan, JobResult, Order, Record, VerifyOutcome, VerifySubject,
@@ -30,7 +30,7 @@ impl Direction {
     }
 }
 
-/// A job's plan beside its result. Jobs that never ran have no result and are not here.
+/// A job's plan and its result. Jobs that never ran have no result and are not included.
 pub(crate) fn jobs(record: &Record) -> impl Iterator<Item = (&JobPlan, &JobResult)> {
     record.plan.jobs.iter().zip(&record.jobs)
 }
@@ -44,7 +44,7 @@ pub(crate) fn directions(plan: &JobPlan) -> &'static [Direction] {
     }
 }
 
-/// Whether offsets come by chance.
+/// Whether offsets are random.
 pub(crate) fn is_random(plan: &JobPlan) -> bool {
     matches!(plan.order, Order::Random { .. })
 }
@@ -61,7 +61,7 @@ pub(crate) fn rw(plan: &JobPlan) -> &'static str {
     }
 }
 
-/// One direction of the job as the `rw` key would have it alone.
+/// One direction of the job, as a value of the `rw` key.
 pub(crate) fn rw_of(plan: &JobPlan, direction: Direction) -> &'static str {
     match (direction, is_random(plan)) {
         (Direction::Read, false) => "read",
@@ -94,7 +94,7 @@ pub(crate) fn blocks_short(blocks: &[BlockShare]) -> String {
     }
 }
 
-/// The engine as it came up; several joined by `+` where workers got different ones.
+/// The engine that ran; several joined by `+` if workers used different ones.
 pub(crate) fn engine_got(plan: &JobPlan, job: &JobResult) -> String {
     let mut names: Vec<&str> = Vec::new();
     for engine in &job.engine {
@@ -108,8 +108,8 @@ pub(crate) fn engine_got(plan: &JobPlan, job: &JobResult) -> String {
     names.join("+")
 }
 
-/// Verification in a word or two: `ok`, `rewritten, ok` where the timed writes were not what was
-/// verified, `reads ok` where only they were, `3 bad`, `cut short`, or `-` when it was off.
+/// Verification in a word or two: `ok`; `rewritten, ok` if other data than the timed writes was
+/// verified; `reads ok` if only reads were; `3 bad`, `cut short`, or `-` if off.
 pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
     match outcome {
         None => crate::number::NONE.to_owned(),

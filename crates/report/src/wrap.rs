@@ -1,8 +1,8 @@
 //! Paragraphs within a width.
 
-/// `text` in lines of at most `width` characters, the first after `first`, the others after as
-/// many blanks. Lines break at blanks only: a longer word (a path) stands whole on a line of its
-/// own. Ends in a line feed.
+/// `text` in lines of at most `width` characters, the first after `first`, the others after as many
+/// blanks. Lines break only at blanks: a longer word (a path) gets a line of its own. Ends in a
+/// line feed.
 pub(crate) fn paragraph(first: &str, text: &str, width: u16) -> String {
     let indent = first.chars().count();
     let width = usize::from(width);

@@ -11,24 +11,24 @@ use crate::job::{JobSpec, Spec};
 use crate::keys::{Dialect, KeyError, apply};
 use flags::{FLAGS, Flag, Takes};
 
-/// A gdsio command line as asked.
+/// A parsed gdsio command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GdsioAsk {
-    /// What to do.
+    /// The requested action.
     pub run: GdsioRun,
     /// `-J`: results for each job as well.
     pub per_job: bool,
-    /// Long options, which gdsio does not have, for the caller to judge: name without dashes,
-    /// and the value where there was one.
+    /// Long options, which gdsio does not have, for the caller to check: name without dashes, and
+    /// the value if there was one.
     pub leftovers: Vec<(String, Option<String>)>,
 }
 
-/// What a gdsio command line asks for.
+/// The action of a gdsio command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GdsioRun {
     /// One job from flags.
     Flags(Spec),
-    /// A configuration file by name, to be read by [`crate::parse_job_file`].
+    /// A configuration file, to be read by [`crate::parse_job_file`].
     Config(String),
     /// `-h` or `--help`.
     Help,
@@ -39,12 +39,12 @@ pub enum GdsioRun {
 /// Reads gdsio's arguments, without the program's name.
 ///
 /// Values may be attached (`-w8`) or separate (`-w 8`), and flags without value may be joined
-/// (`-VR`), as `getopt(3)` has it. Numbers are decimal whatever zeros they begin with.
-/// `takes_value` says of a long option (name without dashes) whether the next argument is its
-/// value; `--name=value` needs no asking.
+/// (`-VR`), as in `getopt(3)`. Numbers are decimal even with leading zeros. `takes_value` tells for
+/// a long option (name without dashes) whether the next argument is its value; `--name=value` does
+/// not need it.
 ///
-/// gdsio's meanings are set where they differ: `-f` makes all threads share the file, thread `i`
-/// at `start offset + i * size`; `-T` runs until the time is up, over and over.
+/// gdsio's meanings are set where they differ: `-f` makes all threads share the file, thread `i` at
+/// `start offset + i * size`; `-T` repeats the load until the time is up.
 ///
 /// # Errors
 ///
@@ -207,15 +207,15 @@ impl Reader {
     }
 }
 
-/// A dash and a letter. gdsio has no negative numbers, so this is a flag whose predecessor lost
-/// its value.
+/// A dash and a letter. gdsio has no negative numbers, so this is a flag, and the value before it
+/// is missing.
 fn looks_like_flag(argument: &str) -> bool {
     let mut chars = argument.chars();
     chars.next() == Some('-') && chars.next().is_some_and(|c| c.is_alphabetic() || c == '-')
 }
 
-/// Gives a job gdsio's meanings where nobody said otherwise: a running time is filled by starting
-/// over, and a named file is shared by all threads.
+/// Gives a job gdsio's meanings unless other values were set: a run time repeats the load, and a
+/// named file is shared by all threads.
 pub(crate) fn speak_gdsio(job: &mut JobSpec) {
     job.dialect = Some(Dialect::Gdsio);
     if job.runtime_ns.is_some() && job.time_based.is_none() {

@@ -15,13 +15,13 @@ use crate::{Asked, Origin};
 use expand::expand;
 use line::{Line, Setting};
 
-/// How many errors are collected before reading stops: more than fit on a screen help nobody.
+/// Maximum number of errors to collect: more than a screen is no help.
 pub const MAX_ERRORS: usize = 20;
 
 /// Reads a job file.
 ///
-/// `file` is the name that errors and origins print. `text` should be UTF-8 (a byte order mark
-/// and CRLF line ends are fine). `env` answers `${NAME}`; it is asked for nothing else.
+/// `file` is the name for errors and origins. `text` should be UTF-8 (a byte order mark and CRLF
+/// line ends are fine). `env` gives the value of `${NAME}`, and is only called for that.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ fn end_of(valid: &[u8]) -> (u32, u32) {
     (position(lines), position(last.chars().count()))
 }
 
-/// A count from 0 as a position from 1. Files of 2^32 lines are not told apart at their end.
+/// Converts an index from 0 to a position from 1. Saturates at 2^32 lines.
 fn position(count: usize) -> u32 {
     u32::try_from(count).map_or(u32::MAX, |count| count.saturating_add(1))
 }
@@ -75,7 +75,7 @@ enum Section {
     Before,
     Global,
     Job,
-    /// After a header that could not be read: keys are checked and go nowhere.
+    /// After an invalid header: keys are checked and discarded.
     Broken,
 }
 
@@ -85,7 +85,7 @@ struct Reader<'a> {
     spec: Spec,
     global: JobSpec,
     section: Section,
-    /// Place and key of each setting of `[global]` since the last job's header.
+    /// Position and key of each setting of `[global]` since the last job's header.
     unread: Vec<(u32, u32, String)>,
     errors: Vec<JobFileError>,
 }
@@ -147,7 +147,7 @@ impl Reader<'_> {
                 return;
             }
         };
-        // An unknown key is told as such, whether or not it has a value.
+        // An unknown key is reported as such, whether or not it has a value.
         if value.text.is_empty() && find(setting.key).is_some() {
             let key = setting.key.to_owned();
             let variable = !raw.is_empty();
@@ -166,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A line without `=`: a flag, or a key whose value was separated by a blank.
+    /// A line without `=`: a flag, or a key whose value follows after a blank.
     fn bare(&mut self, number: u32, key_column: u32, words: &str) {
         let mut parts = words.splitn(2, line::is_blank);
         let (first, more) = (parts.next().unwrap_or(words), parts.next());
@@ -212,7 +212,7 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Result<Spec, Vec<JobFileError>> {
-        // Without any job that is what is wrong, and what is said.
+        // If there is no job at all, only that is reported.
         for (line, column, key) in std::mem::take(&mut self.unread) {
             if !self.spec.jobs.is_empty() {
                 self.fail(line, column, JobFileProblem::GlobalUnread { key });
@@ -233,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// The key that all but every fio job has and that nobody else spells so.
+/// The key that almost every fio job has and that is spelled so only in fio.
 const FIO_MARK: &str = "ioengine";
 
 fn is_gdsios(asked: &Asked) -> bool {

@@ -1,4 +1,4 @@
-//! What was asked, and nothing more: every field is `None` until somebody asks for it.
+//! The requested settings, without defaults: every field is `None` until it is set.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Spec {
 
 impl Spec {
     /// The notes of all jobs, each text once, in order. A line of `[global]` reaches every job
-    /// after it and would otherwise be told once per job.
+    /// after it and would otherwise be reported once per job.
     #[must_use]
     pub fn notes(&self) -> Vec<&str> {
         let mut notes: Vec<&str> = Vec::new();
@@ -29,27 +29,27 @@ impl Spec {
     }
 }
 
-/// One job as asked. Sizes and offsets are bytes, durations nanoseconds.
+/// One requested job. Sizes and offsets are bytes, durations nanoseconds.
 ///
-/// `None` means that nobody said: filling it in is the plan's work. Nothing here was checked
-/// against a machine, a file or the table of paths and engines.
+/// `None` means not set: the plan fills in the default. Nothing here was checked against a machine,
+/// a file or the table of paths and engines.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobSpec {
-    /// The section's name, or what `name` said. Not unique.
+    /// The section's name, or the value of `name`. Not unique.
     pub name: String,
-    /// The dialect whose meanings apply where dialects differ. Set to gdsio's by its command
-    /// line and by a job section that uses a gdsio-only key, to fio's by a section that says
-    /// `ioengine`; never to `Dialect::All`.
+    /// The dialect whose meanings apply if dialects differ. Set to gdsio's by its command line and
+    /// by a job section with a gdsio-only key, to fio's by a section with `ioengine`; never to
+    /// `Dialect::All`.
     pub dialect: Option<Dialect>,
     /// Data paths by name, or `all`.
     pub paths: Option<Vec<String>>,
-    /// The I/O engine by name; fio's synchronous engines arrive as `psync`.
+    /// The I/O engine by name; fio's synchronous engines become `psync`.
     pub engine: Option<String>,
     /// Direction and order.
     pub rw: Option<Rw>,
     /// Block sizes with their shares, which sum to 100. Never empty.
     pub blocks: Option<Vec<BlockShare>>,
-    /// Bytes per thread: the region of the file, not what is moved.
+    /// Size of each thread's region of the file, not the amount moved.
     pub size: Option<u64>,
     /// Bytes each thread moves before it stops.
     pub io_size: Option<u64>,
@@ -61,15 +61,15 @@ pub struct JobSpec {
     pub depth: Option<u32>,
     /// How long to run, in nanoseconds.
     pub runtime_ns: Option<u64>,
-    /// Start over at the end of the region until `runtime_ns` is up.
+    /// Repeat the region until `runtime_ns` is up.
     pub time_based: Option<bool>,
     /// Run this long before measuring, in nanoseconds.
     pub ramp_ns: Option<u64>,
-    /// End the job once it is steady by this.
+    /// End the job once it is steady by this criterion.
     pub steady: Option<Steady>,
     /// Length of the window in which it must be steady, in nanoseconds; above 0.
     pub steady_window_ns: Option<u64>,
-    /// Collect nothing for the window for this long after the ramp, in nanoseconds.
+    /// Start the window this long after the ramp, in nanoseconds.
     pub steady_ramp_ns: Option<u64>,
     /// Time between two values of the window, in nanoseconds; above 0.
     pub steady_check_ns: Option<u64>,
@@ -87,19 +87,19 @@ pub struct JobSpec {
     pub cpus: Option<Vec<u32>>,
     /// `O_DIRECT` (true) or the page cache (false).
     pub direct: Option<bool>,
-    /// Read the files into the page cache before the clock starts.
+    /// Read the files into the page cache before the measurement.
     pub pre_read: Option<bool>,
-    /// Drop the files from the page cache before the clock starts.
+    /// Drop the files from the page cache before the measurement.
     pub invalidate: Option<bool>,
-    /// Let every run find the page cache alike, by whichever of the two fits it.
+    /// Give every run the same state of the page cache, by whichever of the two fits it.
     pub cache_alike: Option<bool>,
-    /// Whether and when data is checked.
+    /// Whether and when data is verified.
     pub verify: Option<Verify>,
-    /// Whether ceilings are looked for, and how long each is measured.
+    /// Whether ceilings are measured, and how long each.
     pub ceilings: Option<Ceilings>,
-    /// What keeps the GPUs busy beside the job.
+    /// GPU computation during the job.
     pub beside: Option<Beside>,
-    /// Seed of every random choice.
+    /// Seed of all random choices.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
     pub rate_bytes: Option<u64>,
@@ -109,17 +109,17 @@ pub struct JobSpec {
     pub arrivals: Option<Arrivals>,
     /// Reads per hundred I/Os of a mixed load.
     pub read_percent: Option<u8>,
-    /// Whether a random load touches every block before any block twice.
+    /// Whether a random load accesses every block before any block twice.
     pub coverage: Option<bool>,
-    /// How random offsets are drawn.
+    /// Distribution of random offsets.
     pub distribution: Option<Distribution>,
     /// Random offsets are multiples of this many bytes.
     pub align: Option<u64>,
-    /// Random offsets are deliberately off the 4 KiB grid.
+    /// Random offsets are not 4 KiB aligned, on purpose.
     pub unaligned: Option<bool>,
     /// Wait this long before the first I/O, in nanoseconds.
     pub start_delay_ns: Option<u64>,
-    /// How many times the whole region is gone through; at least 1.
+    /// Number of passes over the whole region; at least 1.
     pub loops: Option<u64>,
     /// Start after every job before this one has ended.
     pub stonewall: Option<bool>,
@@ -127,15 +127,15 @@ pub struct JobSpec {
     pub shared_files: Option<bool>,
     /// All threads use one descriptor per file.
     pub shared_fd: Option<bool>,
-    /// What memory the bytes arrive in or leave from.
+    /// Destination (or source) memory.
     pub memory: Option<MemoryAsk>,
-    /// What written blocks contain.
+    /// Content of written blocks.
     pub fill: Option<Fill>,
     /// Fill the buffer again before every write.
     pub refill: Option<bool>,
-    /// `O_DSYNC`: a write ends when its data is on the medium.
+    /// `O_DSYNC`: a write completes when its data is on the medium.
     pub sync: Option<bool>,
-    /// Faults to inject, in the words of the engine that injects them.
+    /// Faults to inject, in the syntax of the engine that injects them.
     pub inject: Option<String>,
     /// Keep the data files after the run.
     pub keep: Option<bool>,
@@ -143,11 +143,11 @@ pub struct JobSpec {
     pub streams: Option<u32>,
     /// Blocks per launch on path `gather`, per submit on cuFile's batch paths; at least 1.
     pub gather_batch: Option<u32>,
-    /// On path `gather`: blocks get places in the destination that are apart from one another.
+    /// On path `gather`: blocks get separate, non-adjacent locations in the destination.
     pub gather_scatter: Option<bool>,
-    /// On path `routed`: the GPU near the drive, through which the bytes go.
+    /// On path `routed`: the GPU near the drive that the bytes go through.
     pub via_gpu: Option<u32>,
-    /// On path `routed`: which way copies between the GPUs may take.
+    /// On path `routed`: which routes copies between the GPUs may take.
     pub via_peer: Option<ViaPeer>,
     /// Do not register buffers with the path's library.
     pub skip_bufregister: Option<bool>,
@@ -159,18 +159,18 @@ pub struct JobSpec {
     pub batch: Option<u32>,
     /// gdsio's `-P`.
     pub rdma_url: Option<String>,
-    /// gdsio's `-M`: mixed read and write percentage of its batch mode. Its help text does not
-    /// say which of the two the number counts.
+    /// gdsio's `-M`: mixed read and write percentage of its batch mode. Its help text does not say
+    /// which of the two the number is.
     pub mix_percent: Option<u8>,
-    /// Settings of cuFile by the path of their keys (`properties.allow_compat_mode`), which lie on
-    /// top of its configuration file. cuFile reads them once per process, for all jobs.
+    /// cuFile settings by the path of their keys (`properties.allow_compat_mode`), which override
+    /// its configuration file. cuFile reads them once per process, for all jobs.
     pub cufile: BTreeMap<&'static str, CufileSetting>,
-    /// Whether this is one of many runs whose keys were judged together: a key without effect on
-    /// this one is noted, and not refused.
+    /// Whether this is one of many runs whose keys were checked together: a key without effect on
+    /// this run is noted, not refused.
     pub one_of_many: bool,
-    /// What was accepted and has no effect here, with the reason.
+    /// Accepted settings that have no effect here, with the reason.
     pub notes: Vec<String>,
-    /// Who set each field, by the field's name.
+    /// The origin of each field, by the field's name.
     pub asked: BTreeMap<&'static str, Asked>,
 }
 
@@ -181,8 +181,8 @@ impl JobSpec {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Who set `field` (a field name of this type, such as `"blocks"`), or `None` when nobody
-    /// asked.
+    /// The origin of `field` (a field name of this type, such as `"blocks"`), or `None` if it was
+    /// not set.
     #[must_use]
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.asked.get(field).map(|asked| &asked.origin)
@@ -194,7 +194,7 @@ impl JobSpec {
 pub struct CufileSetting {
     /// The value as JSON.
     pub json: String,
-    /// Who set it.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -222,18 +222,18 @@ pub struct BlockShare {
     pub min: u64,
     /// Largest block in bytes; at least `min`.
     pub max: u64,
-    /// Blocks are `min`, `min + step`, … up to `max`. At least 1; equal to `min` where only one
-    /// size or a plain range was asked.
+    /// Blocks are `min`, `min + step`, … up to `max`. At least 1; equal to `min` for one size or a
+    /// plain range.
     pub step: u64,
     /// Share of I/Os, 1 to 100.
     pub percent: u8,
 }
 
-/// Which GPUs, through which driver. The two are asked separately: `gpu=software` in
-/// `[global]` and `gpu_dev_id=2` in a job are one ask.
+/// Which GPUs, through which driver. The two are set separately: `gpu=software` in `[global]` and
+/// `gpu_dev_id=2` in a job combine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GpuAsk {
-    /// Which driver, when said.
+    /// Which driver, if set.
     pub driver: Option<GpuDriver>,
     /// Which devices.
     pub which: GpuWhich,
@@ -244,14 +244,14 @@ pub struct GpuAsk {
 pub enum GpuDriver {
     /// The installed driver.
     System,
-    /// The driver in software that comes with gpuio: no GPU needed, no GPU measured.
+    /// gpuio's driver in software: needs no GPU, measures no GPU.
     Software,
 }
 
 /// A choice of GPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum GpuWhich {
-    /// Nobody said.
+    /// Not set.
     #[default]
     Unsaid,
     /// No GPU.
@@ -262,35 +262,35 @@ pub enum GpuWhich {
     List(Vec<u32>),
 }
 
-/// Whether and when data is checked.
+/// Whether and when data is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// Not at all.
+    /// Never.
     Off,
-    /// In a pass of its own, after the clock: what was written is read back, what was read is read
+    /// In a separate pass after the measurement: written data is read back, read data is read
     /// again.
     Pass,
     /// As `Pass`, but a job that writes writes all of its data anew first.
     Rewrite,
-    /// Each block when it arrives, inside the measured run.
+    /// Each block on arrival, inside the measured run.
     Inline,
 }
 
-/// Whether ceilings are looked for.
+/// Whether ceilings are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ceilings {
-    /// They are not.
+    /// No.
     Off,
-    /// They are; nobody said for how long.
+    /// Yes, for the default time.
     On,
-    /// They are, each measured for this long, in nanoseconds; at least 1.
+    /// Yes, each for this long, in nanoseconds; at least 1.
     For(u64),
 }
 
-/// What keeps the GPUs busy beside a job.
+/// GPU computation during a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Beside {
-    /// Nothing.
+    /// None.
     Off,
     /// Arithmetic in registers, on this share of a GPU's multiprocessors in per cent: above 0, at
     /// most 100.
@@ -304,27 +304,27 @@ pub enum Beside {
 pub enum Arrivals {
     /// At equal distances.
     Steady,
-    /// At exponentially distributed distances, as independent users arrive.
+    /// At exponentially distributed distances, as from independent users.
     Poisson,
 }
 
-/// What must settle for a job to be steady, and how well.
+/// The steady-state criterion of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steady {
-    /// As it was written.
+    /// As written.
     pub words: String,
-    /// What is looked at.
+    /// The figure to check.
     pub of: SteadyOf,
-    /// The slope of the window in place of its largest deviation.
+    /// Check the slope of the window instead of its largest deviation.
     pub slope: bool,
-    /// Above 0: I/Os per second, bytes per second or nanoseconds (per check for a slope), or per
-    /// cent of the mean.
+    /// Above 0: I/Os per second, bytes per second or nanoseconds (per check for a slope), or a
+    /// percentage of the mean.
     pub limit: f64,
-    /// Whether the limit is per cent of the mean.
+    /// Whether the limit is a percentage of the mean.
     pub percent: bool,
 }
 
-/// A figure that may settle.
+/// A figure that may become steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SteadyOf {
     /// I/Os per second.
@@ -335,10 +335,10 @@ pub enum SteadyOf {
     Latency,
 }
 
-/// How random offsets are drawn.
+/// Distribution of random offsets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
-    /// Every block alike.
+    /// Uniform.
     Uniform,
     /// Zipf with this theta; above 0 and not 1.
     Zipf(f64),
@@ -348,7 +348,7 @@ pub enum Distribution {
     Normal(f64),
 }
 
-/// What memory the bytes arrive in or leave from.
+/// Destination (or source) memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryAsk {
     /// GPU memory from `cuMemAlloc`.
@@ -361,20 +361,20 @@ pub enum MemoryAsk {
     Malloc,
     /// Anonymous `mmap`.
     Mmap,
-    /// Managed memory, whose pages the driver moves.
+    /// Managed memory; the driver migrates its pages.
     Managed,
 }
 
-/// Which way copies between two GPUs may take.
+/// Which routes copies between two GPUs may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViaPeer {
     /// From one to the other only.
     Peer,
-    /// Through host memory too, where they can't reach one another.
+    /// Also through host memory, if they can't reach one another.
     Any,
 }
 
-/// What written blocks contain.
+/// Content of written blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// The pattern that verification checks.

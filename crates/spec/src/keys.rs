@@ -1,7 +1,7 @@
-//! The one table of keys, and the one door that sets a value.
+//! The table of keys, and the only function that sets a value.
 //!
-//! Job files, gdsio's command line and the native command line all come through [`apply`], so a
-//! key means the same wherever it is written.
+//! Job files, gdsio's command line and gpuio's own command line all use [`apply`], so a key means
+//! the same wherever it is written.
 
 mod cufile;
 mod error;
@@ -22,7 +22,7 @@ use crate::value::ValueError;
 use crate::{Asked, Origin};
 pub(crate) use error::full_width;
 
-/// Whose word a key is.
+/// The tool that a key comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// gpuio's own.
@@ -31,7 +31,7 @@ pub enum Dialect {
     Gdsio,
     /// fio's job files.
     Fio,
-    /// Written and meant alike in more than one.
+    /// Same spelling and meaning in several.
     All,
 }
 
@@ -48,16 +48,16 @@ impl Dialect {
     }
 }
 
-/// A key, in whichever state of support.
+/// A key, supported or not.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// The name people write; no hyphens (a hyphen is read as an underscore).
+    /// The name, without hyphens (a hyphen is read as an underscore).
     pub name: &'static str,
     /// Other spellings in the same dialect.
     pub aliases: &'static [&'static str],
-    /// Whose word it is.
+    /// The tool that it comes from.
     pub dialect: Dialect,
-    /// One line: what it asks for, with its unit. Empty where the status says it all.
+    /// One line: what it sets, with its unit. Empty if the status is the description.
     pub summary: &'static str,
     /// What happens when it is used.
     pub status: Status,
@@ -68,16 +68,16 @@ pub struct Key {
 pub enum Status {
     /// It sets fields.
     Supported(Setter),
-    /// It is accepted, does nothing here, and leaves a note.
+    /// It is accepted, has no effect here, and leaves a note.
     NoEffect {
-        /// Why nothing is lost.
+        /// Why this loses nothing.
         why: &'static str,
     },
-    /// It is understood and refused: running without it would measure something else.
+    /// It is known and refused: without it, the run would measure something else.
     Known {
         /// Why it is not supported.
         why: &'static str,
-        /// What to write instead.
+        /// What to use instead.
         instead: &'static str,
     },
 }
@@ -98,7 +98,7 @@ impl Setter {
         self.fields
     }
 
-    /// What the key stands for when it is written without a value; `None` when it needs one.
+    /// The value if the key is written without one; `None` if it needs one.
     #[must_use]
     pub fn bare(&self) -> Option<&'static str> {
         self.bare
@@ -125,17 +125,17 @@ pub fn find(name: &str) -> Option<&'static Key> {
     keys().find(|key| same(key.name) || key.aliases.iter().any(|alias| same(alias)))
 }
 
-/// Sets what `key` asks for in `job` and remembers who asked.
+/// Sets `key` in `job` and records the origin.
 ///
 /// `key` is a name of the table, an alias, or either with hyphens (`rate-iops`); `value` is empty
-/// for a bare flag. A later call replaces what an earlier one set. Only two calls with the same
+/// for a bare flag. A later call replaces the value of an earlier one. Only two calls with the same
 /// [`Origin::Flag`] add up, and only for keys that take lists of names (`path`, `filename`):
-/// `--path host --path staged` asks for both. `cufile.KEY` sets a key of cuFile's configuration.
+/// `--path host --path staged` sets both. `cufile.KEY` sets a key of cuFile's configuration.
 ///
 /// # Errors
 ///
-/// [`KeyError`] for a key nobody knows, a key that is known and not supported, a missing value,
-/// or a value that cannot be read. `job` is unchanged then.
+/// [`KeyError`] for an unknown key, an unsupported key, a missing value, or an invalid value. `job`
+/// is unchanged then.
 ///
 /// ```
 /// use gpuio_spec::{JobSpec, Origin, apply};
@@ -231,7 +231,7 @@ fn unknown(key: &str) -> KeyError {
             plain,
         };
     }
-    // Keys that work come first: among equally near ones they are suggested.
+    // Supported keys come first: among equally near keys they are suggested.
     let works = |key: &&Key| !matches!(key.status, Status::Known { .. });
     let names = keys()
         .filter(works)

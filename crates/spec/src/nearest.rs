@@ -1,13 +1,13 @@
-//! The nearest known word to a mistyped one.
+//! Finds the known word nearest to a mistyped one.
 
 /// Words longer than this are not typing mistakes, and the distance is quadratic in the length.
 const LONGEST: usize = 40;
 
 /// The candidate with the fewest insertions, deletions, replacements and swaps of neighbours
-/// (Damerau-Levenshtein), or `None` when all are too far to be what was meant.
+/// (Damerau-Levenshtein), or `None` if all are too different.
 ///
 /// A third of the letters may differ, at least one. Among equals the first candidate wins, so a
-/// caller puts what it would rather suggest first.
+/// caller puts preferred suggestions first.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().take(LONGEST + 1).count();

@@ -1,11 +1,11 @@
-//! Where something was asked.
+//! Where a setting was made.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The place that set a value: a line of a job file or a flag.
+/// The origin of a value: a line of a job file or a flag.
 ///
-/// Printed as `file:line:column` or as the flag itself, so that it can open an error message.
+/// Printed as `file:line:column` or as the flag itself, so that it can start an error message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A job file.
@@ -17,7 +17,7 @@ pub enum Origin {
         /// Column of the key, from 1, in characters (not bytes).
         column: u32,
     },
-    /// A command line flag as the user knows it: `--bs`, `-x`.
+    /// A command line flag as the user typed it: `--bs`, `-x`.
     Flag(&'static str),
 }
 
@@ -30,14 +30,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One key as it was written, kept so that a later stage can point at it.
+/// One key as it was written, so that a later stage can refer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The key as the key table names it (never an alias).
+    /// The key's name in the key table (never an alias).
     pub key: &'static str,
     /// The value as written, after `${…}` was replaced. Empty for a bare flag.
     pub value: String,
-    /// Who wrote it.
+    /// Its origin.
     pub origin: Origin,
 }
 

@@ -1,4 +1,4 @@
-//! Reading one value. Every error carries the byte of the value that does not fit.
+//! Parsers of values. Every error has the offset of the byte that does not fit.
 
 mod beside;
 mod choice;
@@ -20,7 +20,7 @@ pub(crate) use steady::steady;
 
 use gpuio_units::UnitError;
 
-/// Why a value cannot be read, before anyone knows which key it belongs to.
+/// Why a value is invalid, before its key is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueError {
     /// Byte offset in the value of what does not fit; the value's length where it ends too early.
@@ -60,8 +60,7 @@ pub(crate) fn pieces(text: &str, separator: char) -> impl Iterator<Item = (usize
     })
 }
 
-/// Text from a user made fit for one line of an error: control characters escaped, and cut where
-/// it is longer than a line.
+/// Prepares user text for one line of an error: escapes control characters, and cuts long texts.
 pub(crate) fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut line = String::new();

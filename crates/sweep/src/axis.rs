@@ -1,11 +1,11 @@
-//! One thing that is varied, and the words for its values.
+//! A key that is varied, and the parser of its values.
 
 use gpuio_units::{format_bytes, parse_bytes};
 
-/// More values than anybody waits for.
+/// More values would take too long to run.
 const MOST: usize = 10_000;
 
-/// A key of the job file with the values it takes, in the order asked for.
+/// A job-file key with its values, in the requested order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// The key.
@@ -14,31 +14,37 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
-/// What is wrong with the words for an axis.
+/// Why the text is no axis.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AxisError {
     /// No key, no equals sign or no value.
-    #[error("'{0}' is no axis; write KEY=VALUE,VALUE,…, such as threads=1,2,4 or bs=4k..1M*4")]
+    #[error(
+        "'{0}' is not an axis; write KEY=VALUE,VALUE,…, such as threads=1,2,4 or \
+        bs=4k..1M*4"
+    )]
     Form(String),
-    /// A range that does not go up to its end.
-    #[error("the range '{0}' does not go up; write FROM..TO, FROM..TO+STEP or FROM..TO*FACTOR")]
+    /// A range that does not reach its end.
+    #[error(
+        "the range '{0}' does not increase; write FROM..TO, FROM..TO+STEP or \
+        FROM..TO*FACTOR"
+    )]
     Range(String),
     /// The same value twice.
-    #[error("'{0}' is there twice; repeats are asked for by --repeats")]
+    #[error("'{0}' is given twice; use --repeats for repeats")]
     Twice(String),
     /// Too many.
-    #[error("the range '{0}' has more than {MOST} values; take a step or a factor")]
+    #[error("the range '{0}' has more than {MOST} values; use a step or a factor")]
     Many(String),
 }
 
 impl Axis {
     /// Reads `KEY=VALUES`: values with commas, ranges `FROM..TO` (step 1), `FROM..TO+STEP`,
-    /// `FROM..TO*FACTOR` (`x` does too); numbers take sizes' suffixes. Braces keep commas in a
-    /// value: `gpu=0,{0,1}`. Hyphens of the key count as underscores.
+    /// `FROM..TO*FACTOR` (or `x`); numbers take size suffixes. Braces keep commas in a value:
+    /// `gpu=0,{0,1}`. Hyphens of the key count as underscores.
     ///
     /// # Errors
     ///
-    /// See [`AxisError`]. Whether key and values mean anything is for the table of keys to say.
+    /// See [`AxisError`]. The key table checks whether key and values are valid.
     ///
     /// ```
     /// let axis = gpuio_sweep::Axis::parse("bs=4k..64k*4,1M").unwrap();
@@ -68,7 +74,7 @@ impl Axis {
     }
 }
 
-/// At commas outside braces; the braces go.
+/// Splits at commas outside braces, and removes the braces.
 fn split(words: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut deep = 0_u32;
@@ -87,7 +93,7 @@ fn split(words: &str) -> Vec<String> {
     found.iter().map(|word| word.trim().to_owned()).collect()
 }
 
-/// The values of a range; `None` of a word that is none, such as a path with dots.
+/// The values of a range; `None` for a text that is no range, such as a path with dots.
 fn range(word: &str) -> Result<Option<Vec<String>>, AxisError> {
     let Some((from, rest)) = word.split_once("..") else { return Ok(None) };
     let Ok(first) = parse_bytes(from) else { return Ok(None) };

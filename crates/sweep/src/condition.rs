@@ -1,13 +1,12 @@
 //! `--where`: a condition on a point's values.
 //!
-//! Grammar, loosest first: `a || b`, `a && b`, `a == b` (`!=`, `<`, `<=`, `>`, `>=`), `a + b`,
-//! `a * b`, `!a`, `(a)`. A word is a key's value where it names one, a number or size where it
-//! reads as one, else text. There is no minus and no division, so `gds-batch` and `/mnt/a` are
-//! words.
+//! Grammar, loosest first: `a || b`, `a && b`, `a == b` (`!=`, `<`, `<=`, `>`, `>=`), `a + b`, `a *
+//! b`, `!a`, `(a)`. A word is a key's value if it names a key, a number or size if it can be read
+//! as one, else text. There is no minus and no division, so `gds-batch` and `/mnt/a` are words.
 
 use gpuio_units::parse_bytes;
 
-/// A condition that has been read.
+/// A parsed condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     root: Node,
@@ -16,17 +15,17 @@ pub struct Condition {
 /// What is wrong with a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// At a sign, counted from 1.
+    /// At a position, counted from 1.
     #[error("column {0}: {1}; a condition looks like bs*depth<=64M && path!=gds")]
     Form(usize, String),
     /// Numbers were needed.
-    #[error("'{0}' is no number here, and {1} needs one")]
+    #[error("'{0}' is not a number, but {1} needs one")]
     NoNumber(String, &'static str),
     /// A comparison of two constants, most often a typing error.
-    #[error("'{0}' compares nothing that this sweep has: neither side names a key that is set")]
+    #[error("'{0}' compares two constants: neither side names a key that is set in this sweep")]
     NoKey(String),
-    /// A value where a yes or no was needed.
-    #[error("'{0}' is neither true nor false; compare it with something")]
+    /// A value where a condition was needed.
+    #[error("'{0}' is neither true nor false; compare it with a value")]
     NoTruth(String),
 }
 
@@ -44,14 +43,14 @@ enum Value {
     Text(String),
 }
 
-/// Operators by how tightly they bind; those with a common beginning, longest first.
+/// Operators by precedence; of those with a common prefix, the longest first.
 const LEVELS: [&[&str]; 5] =
     [&["||"], &["&&"], &["==", "!=", "<=", ">=", "<", ">"], &["+"], &["*"]];
 
 type Token = (usize, String);
 
 impl Condition {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
     ///
@@ -66,11 +65,11 @@ impl Condition {
         }
     }
 
-    /// Whether it holds where keys have these values.
+    /// Whether it is true for these values of keys.
     ///
     /// # Errors
     ///
-    /// Where it compares what can't be compared.
+    /// If it compares what can't be compared.
     pub fn holds(&self, known: &[(String, String)]) -> Result<bool, ConditionError> {
         truth(&self.root, known)
     }
@@ -96,7 +95,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, ConditionError> {
             at += word.chars().count();
             found.push((column, word));
         } else {
-            return Err(ConditionError::Form(column, format!("'{sign}' means nothing here")));
+            return Err(ConditionError::Form(column, format!("'{sign}' has no meaning here")));
         }
     }
     Ok(found)
@@ -136,7 +135,7 @@ impl Reader<'_> {
 
     fn single(&mut self) -> Result<Node, ConditionError> {
         self.deep += 1;
-        // Each level of brackets takes stack.
+        // Each level of brackets uses stack space.
         if self.deep > 100 {
             return Err(self.wrong("brackets are nested too deeply"));
         }

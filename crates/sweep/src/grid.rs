@@ -7,16 +7,16 @@ use crate::{Axis, Condition, ConditionError};
 pub enum Way {
     /// Every value with every other.
     Full,
-    /// From a middle of first values, one axis at a time.
+    /// From a base point of first values, one axis at a time.
     OneAtATime,
 }
 
-/// All points that `condition` keeps, one value for each axis, in the order of a nested loop, the
+/// All points that meet `condition`, one value for each axis, in the order of a nested loop, the
 /// first axis slowest. `asked` are keys and values that all points share.
 ///
 /// # Errors
 ///
-/// Where the condition makes no sense of a point.
+/// If the condition can't be evaluated for a point.
 pub fn grid(
     axes: &[Axis],
     way: Way,

@@ -1,22 +1,23 @@
-//! Which run comes next.
+//! Chooses the next run.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::SplitMix64;
 
-/// Where a point stands.
+/// The state of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Finished runs.
     pub runs: u32,
-    /// Whether no more are owed.
+    /// Whether it needs no more runs.
     pub ended: bool,
 }
 
-/// The point to run next: rounds go over all points that are owed runs before any gets another,
-/// and each round has an order of its own by `seed`, so that what drifts (heat, wear, other
-/// tenants) does not fall on one axis. `None` when none is owed.
+/// The point to run next. A round goes over all points that need runs before any gets another, and
+/// each round has a random order by `seed`, so that drift (heat, wear, other users) does not affect
+/// one axis only. `None` if no point needs a run.
 ///
-/// It depends on `points` and `seed` alone, so a sweep that died goes on as if it had not.
+/// It depends on `points` and `seed` only, so a killed sweep resumes as if it had not been
+/// interrupted.
 #[must_use]
 pub fn next(points: &[Progress], seed: u64) -> Option<usize> {
     let owed = |at: &usize| points.get(*at).is_some_and(|point| !point.ended);

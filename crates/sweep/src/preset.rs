@@ -1,4 +1,4 @@
-//! Sweeps by name.
+//! Predefined sweeps.
 
 mod clients;
 mod gdsbench;
@@ -10,27 +10,27 @@ mod routing;
 
 pub use routing::{is_route, routes};
 
-/// A sweep that has a name. Axes and keys that the command line names take the place of its own.
+/// A predefined sweep. Axes and keys on the command line replace its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
     /// The name.
     pub name: &'static str,
-    /// One line: what it answers.
+    /// One line: the question that it answers.
     pub summary: &'static str,
-    /// What to know of its results; empty where that is nothing.
+    /// Note on its results; may be empty.
     pub note: &'static str,
-    /// Paths to take instead of that among `keys`, the first that can run here; empty where it is
-    /// not given up.
+    /// Paths to use instead of the one in `keys`, the first that can run here; empty if it is never
+    /// replaced.
     pub fallbacks: &'static [&'static str],
     /// Keys and values of the load that all points share.
     pub keys: &'static [(&'static str, &'static str)],
     /// Axes, as `--vary` takes them, slowest first.
     pub axes: &'static [&'static str],
-    /// Axes that the command line must bring, each with the words for why.
+    /// Axes that the command line must give, each with the reason.
     pub needs: &'static [(&'static str, &'static str)],
-    /// How often each point is run where nobody says.
+    /// Default number of runs per point.
     pub repeats: u32,
-    /// Whether its points are routes to near and far GPUs, which the machine decides ([`routes`],
+    /// Whether its points are routes to near and far GPUs, which depend on the machine ([`routes`],
     /// [`is_route`]).
     pub routes: bool,
 }

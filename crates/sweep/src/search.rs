@@ -1,8 +1,8 @@
-//! The highest load whose latency stays under a bound.
+//! Searches the highest load whose latency stays within a limit.
 
 use gpuio_units::parse_duration_ns;
 
-/// What the bound is on.
+/// The limited percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Median.
@@ -13,7 +13,7 @@ pub enum Figure {
     P999,
 }
 
-/// A latency that is not to be passed.
+/// A latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
     /// Which latency.
@@ -22,9 +22,12 @@ pub struct Bound {
     pub ns: u64,
 }
 
-/// What is wrong with a bound.
+/// Why the text is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no bound; write p50=TIME, p99=TIME or p99.9=TIME, such as p99=200us")]
+#[error(
+    "'{0}' is not a latency limit; write p50=TIME, p99=TIME or p99.9=TIME, such as \
+    p99=200us"
+)]
 pub struct BoundError(String);
 
 impl Bound {
@@ -47,25 +50,25 @@ impl Bound {
     }
 }
 
-/// A load that was run: how many of its runs stayed under the bound.
+/// A load that was run, and how many of its runs were within the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tried {
     /// The load: threads, depth or I/Os per second.
     pub load: u64,
-    /// Runs that held.
+    /// Runs within the limit.
     pub held: u32,
-    /// Runs that did not.
+    /// Runs above it.
     pub failed: u32,
 }
 
-/// A load is decided once one of the two outnumbers the other by this, ...
+/// A load is decided once one of the two exceeds the other by this, ...
 const LEAD: u32 = 3;
-/// ... or after so many runs, by most of them: a load whose latency is the bound itself would never
+/// ... or after this many runs, by the majority: a load whose latency equals the limit would never
 /// be.
 const RUNS_MOST: u32 = 9;
 
 impl Tried {
-    /// Whether it holds, as far as its runs tell.
+    /// Whether it is within the limit, by its runs so far.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.held > self.failed
@@ -86,17 +89,16 @@ pub enum Step {
     Try(u64),
     /// Done.
     Done {
-        /// The highest load below the first that failed, if any held.
+        /// The highest load below the first that failed, if any was within the limit.
         best: Option<u64>,
     },
 }
 
 /// The next load between `from` and `to`: doubled until one fails, then halved between the highest
-/// that held below it and it, until they are neighbours or within 1 % of each other. Then the two
-/// are run again until each is decided: one run that was disturbed moves the search, and does not
-/// end it.
+/// success below it and it, until they are adjacent or within 1 % of each other. Then the two are
+/// repeated until each is decided: one disturbed run moves the search but does not end it.
 ///
-/// Latency is taken to rise with load; a load that holds above one that failed counts for nothing.
+/// Assumes that latency rises with load; a success above a failed load is ignored.
 #[must_use]
 pub fn step(tried: &[Tried], from: u64, to: u64) -> Step {
     let above = tried.iter().filter(|run| !run.holds()).min_by_key(|run| run.load);
@@ -127,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// A search in which a run tells the wrong thing where `wrong` says so; its answer, the loads
-    /// that it ran and how often it ran one.
+    /// Runs a search whose runs give the wrong result if `wrong` says so; returns its answer, the
+    /// loads that it ran and how often it repeated one.
     fn search(
         limit: u64,
         (from, to): (u64, u64),
@@ -178,7 +180,7 @@ mod tests {
         }
     }
 
-    /// Where one run in ten tells the wrong thing, most searches of single runs end elsewhere.
+    /// If one run in ten is wrong, most searches of single runs end elsewhere.
     #[test]
     fn noise_at_one_run_in_ten_leaves_the_answer() {
         let mut random = SplitMix64::seed_from_u64(7);

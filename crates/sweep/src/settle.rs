@@ -1,16 +1,16 @@
-//! When a point has been run often enough.
+//! Decides when a point has enough runs.
 
 use gpuio_stat::infer;
 
 /// How often each point is run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// At least so often.
+    /// Minimum number.
     pub min: u32,
-    /// At most so often.
+    /// Maximum number.
     pub max: u32,
-    /// Until the interval of the mean reaches this share to either side (0.02 for 2 %); without
-    /// it, `min` times.
+    /// Until the interval of the mean reaches this share to either side (0.02 for 2 %); without it,
+    /// `min` times.
     pub confidence: Option<f64>,
 }
 
@@ -19,7 +19,7 @@ pub struct Rule {
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// So far to either side, in the same unit.
+    /// Half its width, in the same unit.
     pub half: f64,
 }
 
@@ -31,8 +31,8 @@ impl Interval {
     }
 }
 
-/// The 95 % interval of the mean by Student's t, n - 1 degrees of freedom: `None` of fewer than two
-/// values and of a mean of 0. It takes runs for independent and their noise for normal.
+/// The 95 % interval of the mean by Student's t, n - 1 degrees of freedom: `None` for fewer than
+/// two values and for a mean of 0. Assumes independent runs with normal noise.
 #[must_use]
 pub fn interval(values: &[f64]) -> Option<Interval> {
     at_level(values, LEVEL)
@@ -49,26 +49,25 @@ fn at_level(values: &[f64], level: f64) -> Option<Interval> {
 
 /// The level of an interval.
 const LEVEL: f64 = 0.95;
-/// The level of each of several looks. Who looks after every run and stops at the first interval
-/// that is narrow enough stops at those that are narrow by chance: of intervals at 95 % only 91 of
-/// 100 held the mean when runs were stopped from the third on, and 92 from the fifth on. From the
-/// fifth on, at this level, 95 of 100 do (simulated, see the test).
+/// The level for repeated checks. A rule that checks after every run and stops at the first narrow
+/// interval also stops at intervals that are narrow by chance: of intervals at 95 % only 91 of 100
+/// held the mean when runs were stopped from the third on, and 92 from the fifth on. From the fifth
+/// on, at this level, 95 of 100 do (simulated, see the test).
 const LOOK_LEVEL: f64 = 0.975;
 
-/// Runs before the first of several looks: fewer tell too little of their own spread.
+/// Runs before the first of several checks: fewer can't estimate their spread.
 pub const LOOKS_FROM: u32 = 5;
 
 impl Rule {
-    /// The 95 % interval of the mean of a point's results, wider where the rule looked at it more
-    /// than once.
+    /// The 95 % interval of the mean of a point's results, wider if the rule checked it more than
+    /// once.
     #[must_use]
     pub fn interval(&self, values: &[f64]) -> Option<Interval> {
         let looks = self.confidence.is_some() && self.min < self.max;
         at_level(values, if looks { LOOK_LEVEL } else { LEVEL })
     }
 
-    /// Why a point with these results (one per finished run) needs no more runs; `None` while it
-    /// does.
+    /// Why a point with these results (one per finished run) needs no more runs; `None` if it does.
     #[must_use]
     pub fn settled(&self, values: &[f64]) -> Option<String> {
         let runs = u32::try_from(values.len()).unwrap_or(u32::MAX);
@@ -76,22 +75,26 @@ impl Rule {
             return None;
         }
         let Some(wanted) = self.confidence else {
-            return Some(format!("settled: {runs} of {runs} runs made"));
+            return Some(format!("settled: {runs} of {runs} runs"));
         };
         let share = self.interval(values).map(|interval| interval.share());
         match share {
             Some(share) if share <= wanted => Some(format!(
-                "settled: the interval is ±{:.2} % after {runs} runs, ±{:.2} % was asked",
+                "settled: the interval is ±{:.2} % after {runs} runs, requested ±{:.2} %",
                 share * 100.0,
                 wanted * 100.0
             )),
             _ if runs < self.max => None,
             Some(share) => Some(format!(
-                "not settled: {runs} runs are the most; the interval is ±{:.2} %, not ±{:.2} %",
+                "not settled: the limit of {runs} runs is reached; the interval is ±{:.2} %, \
+                 not ±{:.2} %",
                 share * 100.0,
                 wanted * 100.0
             )),
-            None => Some(format!("not settled: {runs} runs are the most; they give no interval")),
+            None => Some(format!(
+                "not settled: the limit of {runs} runs is reached; they give \
+                no interval"
+            )),
         }
     }
 }
@@ -129,7 +132,7 @@ mod tests {
         let once = Rule { max: 3, ..rule }.settled(&[100.0, 100.1, 100.0]).unwrap();
         assert!(once.contains("±0.14 % after 3 runs"), "one look: {once}");
         let wide = rule.settled(&[100.0, 120.0, 90.0, 130.0]).unwrap();
-        assert!(wide.starts_with("not settled: 4 runs are the most"), "{wide}");
+        assert!(wide.starts_with("not settled: the limit of 4 runs is reached"), "{wide}");
         let fixed = Rule { min: 3, max: 3, confidence: None };
         assert_eq!(fixed.settled(&[1.0, 1.0]), None);
         assert!(fixed.settled(&[1.0, 1.0, 1.0]).is_some());
@@ -144,7 +147,7 @@ mod tests {
         100.0 + (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos()
     }
 
-    /// How many of 100 intervals at which runs were stopped hold the true mean.
+    /// How many of 100 intervals at which runs were stopped contain the true mean.
     fn coverage(rule: &Rule, random: &mut SplitMix64) -> f64 {
         const TIMES: u32 = 1000;
         let mut held = 0;
@@ -169,7 +172,7 @@ mod tests {
                 assert!(held >= 93.0, "{held} of 100 at ±{confidence} and {max} runs at most");
             }
         }
-        // That is of all intervals, not of this rule's making.
+        // That is a property of all intervals, not of this rule.
         let fixed = Rule { min: 3, max: 3, confidence: None };
         let held = coverage(&fixed, &mut random);
         assert!((93.0..=97.0).contains(&held), "{held}");

@@ -1,4 +1,4 @@
-//! One client: its request comes, its answer goes, and the connection ends.
+//! One client connection: reads a request, sends the answer, and closes.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::request::{self, Asked, LANDING, MOST_HEAD, Page};
 
-/// How long a client may take for its request, and again for taking the answer.
+/// Time limit for a client's request, and again for receiving the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What a client sends after its answer is read and dropped for this long, and so many bytes of it:
-/// closing while it still sends would take the answer from it (RFC 9112, section 9.6).
+/// After the answer, data from the client is read and dropped for at most this long and this many
+/// bytes: closing while the client still sends would lose the answer (RFC 9112, section 9.6).
 const LINGER: Duration = Duration::from_secs(1);
 const MOST_DROPPED: usize = 256 << 10;
 
@@ -21,13 +21,13 @@ const MOST_DROPPED: usize = 256 << 10;
 pub(super) struct Connection {
     stream: TcpStream,
     state: State,
-    /// When this state has to be over.
+    /// When this state times out.
     until: Instant,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The request's head as far as it came.
+    /// The request's head as far as received.
     Asking(Vec<u8>),
     /// The answer, head and body, and how much of both is sent.
     Answering { head: String, body: Rc<str>, sent: usize },
@@ -41,7 +41,7 @@ impl Connection {
         Ok(Connection { stream, state: State::Asking(Vec::new()), until: now + PATIENCE })
     }
 
-    /// Whether it has not asked yet.
+    /// Whether no request has arrived yet.
     pub(super) fn is_asking(&self) -> bool {
         matches!(self.state, State::Asking(_))
     }
@@ -59,7 +59,7 @@ impl Connection {
         PollFd::from_borrowed_fd(self.stream.as_fd(), flags)
     }
 
-    /// Goes on as far as it can without waiting; `false` where the connection is over.
+    /// Continues as far as possible without waiting; `false` if the connection is finished.
     pub(super) fn go_on(
         &mut self,
         ready: bool,
@@ -73,7 +73,7 @@ impl Connection {
             return true;
         }
         loop {
-            // `false` where there is nothing more to do.
+            // `false` if there is nothing more to do.
             let next = match &mut self.state {
                 State::Asking(_) => self.ask(now, page),
                 State::Answering { .. } => self.answer(now),
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// One that began to ask is told that it took too long; `false` where there is nobody to tell.
+    /// Answers an incomplete request with a timeout; `false` if no request was begun.
     fn is_late(&mut self, now: Instant, page: &mut impl FnMut() -> Rc<str>) -> bool {
         let began = matches!(&self.state, State::Asking(head) if !head.is_empty());
         if began {
@@ -105,7 +105,7 @@ impl Connection {
         let asked = match request::read(head) {
             Some(asked) => asked,
             None if read == 0 && head.is_empty() => return Ok(false),
-            // Its side has ended, so that no more will come.
+            // The client closed its side: no more data will come.
             None if read == 0 => Asked::status("400 Bad Request"),
             None if head.len() <= MOST_HEAD => return Ok(true),
             None => Asked::status("431 Request Header Fields Too Large"),

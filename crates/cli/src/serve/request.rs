@@ -1,4 +1,4 @@
-//! What a client asks for, and the answer's head.
+//! Parses a request, and builds the head of an answer.
 
 use gpuio_watch::openmetrics;
 
@@ -7,18 +7,18 @@ pub(super) const MOST_HEAD: usize = 8 << 10;
 /// Most header fields of a request; Prometheus sends six.
 const MOST_FIELDS: usize = 64;
 
-/// What is answered.
+/// What is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Page {
     /// The counters.
     Metrics,
-    /// A page for people, with a link to the other.
+    /// The HTML page with a link to the counters.
     Landing,
     /// Neither: the status line.
     Status(&'static str),
 }
 
-/// A request that is whole, or can't become one.
+/// A complete request, or an invalid one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) page: Page,
@@ -32,7 +32,7 @@ impl Asked {
     }
 }
 
-/// What the bytes so far ask for; `None` where more have to come.
+/// The request in the bytes so far; `None` if more are needed.
 pub(super) fn read(head: &[u8]) -> Option<Asked> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
@@ -58,7 +58,7 @@ pub(super) fn read(head: &[u8]) -> Option<Asked> {
     })
 }
 
-/// The head of an answer whose body has so many bytes.
+/// The head of an answer with a body of this size.
 pub(super) fn head(page: Page, length: usize) -> String {
     let (status, media) = match page {
         Page::Metrics => ("200 OK", openmetrics::MEDIA_TYPE),
@@ -72,13 +72,13 @@ pub(super) fn head(page: Page, length: usize) -> String {
     )
 }
 
-/// The page for people.
+/// The HTML page.
 pub(super) const LANDING: &str = concat!(
     "<!doctype html>\n<html lang=\"en\">\n<title>gpuio top</title>\n<h1>gpuio top</h1>\n",
     "<p>gpuio ",
     env!("CARGO_PKG_VERSION"),
     " serves raw counters of this machine's devices to Prometheus.</p>\n",
-    "<p><a href=\"/metrics\">/metrics</a>: OpenMetrics text, read when it is asked for.</p>\n",
+    "<p><a href=\"/metrics\">/metrics</a>: OpenMetrics text, read at each request.</p>\n",
     "</html>\n"
 );
 

@@ -1,4 +1,4 @@
-//! What a person sees while gpuio works: a live line on a terminal, quiet lines elsewhere.
+//! Progress display: a live line on a terminal, plain lines elsewhere.
 
 pub(crate) mod top;
 
@@ -11,7 +11,7 @@ use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Without a terminal a line is printed this often.
+/// Interval of progress lines without a terminal.
 const QUIET_LINES: Duration = Duration::from_secs(10);
 
 /// Shows progress on standard error.
@@ -45,12 +45,12 @@ impl Progress {
         }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 
-    /// A line that stays, above the live one.
+    /// Prints a permanent line above the live one.
     pub(crate) fn say(&self, line: &str) {
         if !self.silent {
             self.bar.suspend(|| crate::output::tell(line));
@@ -88,20 +88,23 @@ impl Watch for Progress {
     fn making(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
-        self.show(share, format!("making the data set: {done} of {of} (outside the clock)"));
+        self.show(share, format!("creating the data files: {done} of {of} (not measured)"));
     }
 
     fn looking(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
-        let what = format!("whose is what a run left: {done} of {of} read (outside the clock)");
+        let what = format!(
+            "checking which files of an earlier run are gpuio's: {done} of {of} \
+            read (not measured)"
+        );
         self.show(share, what);
     }
 
     fn reading(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
-        let what = format!("into the page cache: {done} of {of} (outside the clock)");
+        let what = format!("reading files into the page cache: {done} of {of} (not measured)");
         self.show(share, what);
     }
 
@@ -134,7 +137,7 @@ impl Watch for Progress {
     }
 
     fn verifying(&self, _jobs: &[JobPlan]) {
-        self.show(1.0, format!("{}: verifying (outside the clock)", self.names()));
+        self.show(1.0, format!("{}: verifying (not measured)", self.names()));
     }
 
     fn job_done(&self, _job: &JobPlan, _result: &JobResult) {}
@@ -147,18 +150,18 @@ impl Watch for Progress {
         if let Ok(mut held) = self.jobs.lock() {
             held.clone_from(&what);
         }
-        self.show(0.0, format!("{what}: started, without the computation"));
+        self.show(0.0, format!("{what}: started, without the GPU computation"));
     }
 
     fn ceiling(&self, name: &str) {
         if let Ok(mut held) = self.jobs.lock() {
             *held = format!("ceiling: {name}");
         }
-        self.show(0.0, format!("ceiling: {name}: started (outside the jobs' clocks)"));
+        self.show(0.0, format!("ceiling: {name}: started (not part of the jobs' time)"));
     }
 }
 
-/// Columns of the terminal on standard output, or 120 where there is none.
+/// Width of the terminal on standard output, or 120 if it is no terminal.
 pub(crate) fn terminal_width() -> u16 {
     const PLAIN: u16 = 120;
     if !std::io::stdout().is_terminal() {

@@ -1,8 +1,8 @@
-//! `gpuio bench --ab A.ini B.ini`: two job files in turns.
+//! `gpuio bench --ab A.ini B.ini`: runs two job files alternately and compares them.
 //!
 //! Each run is `gpuio bench` in a process of its own, as in a sweep: cuFile reads its configuration
-//! once in a process, so two configurations can't be held against each other within one; and
-//! contexts and allocators would carry over from one side to the other.
+//! once per process, so two configurations can't be compared within one; and contexts and
+//! allocators would carry over from one side to the other.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,11 +25,11 @@ use crate::output;
 use crate::records;
 use crate::verb::{bench, compare as page, sweep};
 
-/// Rounds that nobody asked for: with five of each, a t interval is 2.8 standard errors wide to
-/// either side, and the rank test can get below 0.05.
+/// Rounds by default: with five of each, a t interval is 2.8 standard errors wide to either side,
+/// and the rank test can get below 0.05.
 const ROUNDS: u32 = 5;
 
-/// One of the two.
+/// One of the two job files.
 struct Job {
     /// `a` or `b`: the first part of its records' names.
     letter: char,
@@ -40,11 +40,11 @@ struct Job {
 
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     if bench.out.evidence {
-        let what = "--evidence: --ab prints a comparison; -o DIR keeps the records, and gpuio show \
-                    --evidence prints one";
+        let what = "--evidence: --ab prints a comparison; -o DIR keeps the records, and gpuio \
+            show --evidence prints one";
         return Err(Failure::Usage(what.to_owned()));
     }
-    // Those of a wrong text end it now, not in the first round.
+    // A wrong text is reported now, not in the first round.
     figures::read(&bench.figures)?;
     let format = page::find(bench.out.format.as_deref().unwrap_or("text"))?;
     let mut jobs = ['a', 'b']
@@ -71,7 +71,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
             match one(&mut jobs[nth], round, folder, bench, &stop)? {
                 Round::Whole => {}
                 Round::Without(code) if round == 0 => return Ok(ExitCode::from(code)),
-                // What both have finished until then still tells something.
+                // Rounds that both sides finished are still useful.
                 Round::Stopped | Round::Without(_) => return finish(&jobs, format, false),
             }
         }
@@ -79,8 +79,8 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     finish(&jobs, format, true)
 }
 
-/// Which of the two runs first and second in a round: A B, then B A, and so on, so that neither
-/// gains by what drifts; an even seed begins with B.
+/// Which of the two runs first and second in a round: A B, then B A, and so on, so that drift
+/// favours neither; an even seed starts with B.
 fn turn(odd_seed: bool, round: u32) -> [usize; 2] {
     if odd_seed == round.is_multiple_of(2) { [0, 1] } else { [1, 0] }
 }
@@ -94,7 +94,7 @@ fn job(letter: char, path: &Path, bench: &Bench) -> Result<Job, Failure> {
     Ok(Job { letter, path: path.to_owned(), spec, records: Vec::new() })
 }
 
-/// The folder for the records; one that is there already may hold those of another run.
+/// Creates the directory for the records; an existing one may hold those of another run.
 fn make_folder(path: &Path) -> Result<&Path, Failure> {
     std::fs::create_dir(path).map_err(|error| {
         let name = path.display();
@@ -103,14 +103,14 @@ fn make_folder(path: &Path) -> Result<&Path, Failure> {
             _ => "",
         };
         Failure::Usage(format!(
-            "-o {name}: the folder for the records can't be made: {error}{hint}"
+            "-o {name}: the directory for the records can't be created: {error}{hint}"
         ))
     })?;
     Ok(path)
 }
 
-/// Plans both and lets the guard judge every target, before the first byte moves. Gives the plans
-/// out where they were asked for. The exit code of the first that can't be run, which has said why.
+/// Plans both, and lets the guard check every target before the first byte moves. Prints the plans
+/// if requested. Returns the exit code of the first that can't be run, which has reported why.
 fn plan(jobs: &[Job], bench: &Bench) -> Result<Option<ExitCode>, Failure> {
     for job in jobs.iter().rev() {
         let mut command = sweep::command_of_ab()?;
@@ -135,18 +135,18 @@ fn not_started(error: std::io::Error) -> Failure {
     Failure::Ran(format!("gpuio bench could not be started: {error}"))
 }
 
-/// The exit code of a run; 1 of one that a signal ended.
+/// The exit code of a run; 1 if a signal ended it.
 fn ended(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// What one run came to.
+/// The result of one run.
 enum Round {
-    /// It has a record, and the next may follow.
+    /// It has a record, and the next run may follow.
     Whole,
-    /// It was ended before its time.
+    /// It was stopped early.
     Stopped,
-    /// It has none, has said why, and ended with this code.
+    /// It has no record, has reported why, and ended with this code.
     Without(u8),
 }
 
@@ -190,7 +190,7 @@ fn one(
     Ok(if whole { Round::Whole } else { Round::Stopped })
 }
 
-/// Prints the comparison of the rounds that both finished; `all` says whether those are all.
+/// Prints the comparison of the rounds that both finished; `all` says whether those are all rounds.
 fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<ExitCode, Failure> {
     let whole = |job: &Job| {
         job.records.iter().filter(|(_, record)| record.ended == EndedHow::Complete).count()
@@ -201,7 +201,9 @@ fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<ExitCode, Fai
         .flat_map(|job| &job.records)
         .all(|(_, record)| outcome::exit_code(record) == ExitCode::SUCCESS);
     if rounds == 0 {
-        return Err(Failure::Ran("no round was finished: there is nothing to compare".to_owned()));
+        return Err(Failure::Ran(
+            "no round was completed, so there is nothing to compare".to_owned(),
+        ));
     }
     let side = |job: &Job| {
         let records = job.records.iter().take(rounds);
@@ -209,7 +211,7 @@ fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<ExitCode, Fai
         Side { name: job.path.display().to_string(), runs, notes: Vec::new() }
     };
     let sides: Vec<Side> = jobs.iter().map(side).collect();
-    // What differs was asked for: it is shown, not refused.
+    // Differences are intended here: they are shown, not refused.
     let options = Options { despite: vec!["all".to_owned()], in_turns: true, ..Options::default() };
     output::put(&format(&compare(&sides, &options)))?;
     Ok(if fine && all { ExitCode::SUCCESS } else { ExitCode::from(1) })

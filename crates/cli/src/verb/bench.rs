@@ -43,7 +43,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         override_with(job, bench)?;
         job.one_of_many = sweep::is_of_a_sweep();
         if sweep::is_of_ab() {
-            // It says who begins, too.
+            // The seed also decides which side starts.
             job.asked.remove("seed");
         }
     }
@@ -82,14 +82,14 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     }
     if quick && record.driver_version.is_none() && !bench.out.quiet {
         output::put(
-            "\nNo GPU here, so only the host path ran. Try the GPU paths without one: \
+            "\nNo GPU was found, so only the host path ran. To try the GPU paths without a GPU: \
              gpuio bench --gpu software\n",
         )?;
     }
     Ok(outcome::exit_code(&record))
 }
 
-/// Says which keys of a job file are without effect, each once.
+/// Reports keys of a job file that have no effect, each once.
 pub(crate) fn tell_unused(plan: &Plan) {
     let notes = plan.jobs.iter().flat_map(|job| &job.notes);
     let mut told: Vec<&String> = Vec::new();
@@ -101,12 +101,12 @@ pub(crate) fn tell_unused(plan: &Plan) {
     }
 }
 
-/// Says which paths of `all` did not run, those that lack the same thing in one line.
+/// Reports the paths of `all` that did not run, one line per reason.
 fn tell_left_out(plan: &Plan) {
     for group in plan.left_out.chunk_by(|a, b| a.why == b.why) {
         let names: Vec<&str> = group.iter().map(|out| out.path.as_str()).collect();
         let why = group.first().map_or("", |out| out.why.as_str());
-        tell!("note: left out of all paths: {}: {why}", names.join(", "));
+        tell!("note: not run: {}: {why}", names.join(", "));
     }
 }
 
@@ -144,8 +144,8 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
     })
 }
 
-/// The quick run's size: about a minute without a GPU, a few with all paths, on a data
-/// set that suits this disk and memory.
+/// The size of the quick run: about a minute without a GPU, a few minutes with all paths, on files
+/// that suit this disk and memory.
 fn quick_run(bench: &Bench) -> Spec {
     const MIB: u64 = 1 << 20;
     let host = gpuio_host::collect(&Root::live());

@@ -1,4 +1,4 @@
-//! `gpuio check`: what is wrong with a machine for I/O between storage and GPUs.
+//! `gpuio check`: diagnoses storage-to-GPU I/O problems of a machine.
 
 mod pair;
 mod prove;
@@ -58,7 +58,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The variables that go before cuFile's file.
+/// The environment variables that override cuFile's file.
 fn variables() -> BTreeMap<String, String> {
     let all = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with("CUFILE_"))?;
@@ -67,7 +67,7 @@ fn variables() -> BTreeMap<String, String> {
     all.collect()
 }
 
-/// What is printed.
+/// The output.
 struct Page {
     findings: Vec<Finding>,
     verdict: Option<Verdict>,
@@ -75,7 +75,7 @@ struct Page {
 }
 
 impl Page {
-    /// Findings first, so that the verdict stands at the end of the screen.
+    /// Findings first, so that the verdict is at the end of the screen.
     fn text(&self, width: usize, all: bool) -> String {
         let mut out = text::render(&self.findings, width, all);
         if let Some(verdict) = &self.verdict {
@@ -101,7 +101,7 @@ fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<
     Ok(Page { findings, verdict: Some(verdict), proof })
 }
 
-/// The rules that were asked for, in the order in which they run.
+/// The requested rules, in the order in which they run.
 fn rules(check: &Check) -> Result<Vec<&'static Rule>, Failure> {
     let only = names("--only", &check.only)?;
     let skip = names("--skip", &check.skip)?;
@@ -109,12 +109,12 @@ fn rules(check: &Check) -> Result<Vec<&'static Rule>, Failure> {
         |rule: &&Rule| (only.is_empty() || only.contains(&rule.name)) && !skip.contains(&rule.name);
     let rules: Vec<&Rule> = RULES.iter().filter(wanted).collect();
     if rules.is_empty() {
-        return Err(Failure::Usage("--only and --skip leave no rule".to_owned()));
+        return Err(Failure::Usage("--only and --skip select no rule".to_owned()));
     }
     Ok(rules)
 }
 
-/// The names behind a flag, each one of a rule.
+/// The rules that a flag names.
 fn names(flag: &str, given: &[String]) -> Result<Vec<&'static str>, Failure> {
     given.iter().map(|name| find(flag, name).map(|rule| rule.name)).collect()
 }
@@ -122,6 +122,6 @@ fn names(flag: &str, given: &[String]) -> Result<Vec<&'static str>, Failure> {
 fn find(flag: &str, name: &str) -> Result<&'static Rule, Failure> {
     gpuio_check::find(name).ok_or_else(|| {
         let known: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
-        Failure::Usage(format!("{flag} {name}: rules are {}", known.join(", ")))
+        Failure::Usage(format!("{flag} {name}: no such rule; rules are {}", known.join(", ")))
     })
 }

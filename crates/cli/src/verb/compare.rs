@@ -1,4 +1,4 @@
-//! `gpuio compare`: records, sweeps and other tools' results, held against each other.
+//! `gpuio compare`: compares records, sweeps and other tools' results.
 
 mod read;
 
@@ -24,9 +24,8 @@ pub(crate) fn run(asked: &Compare) -> Result<ExitCode, Failure> {
     Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// Words behind `gpuio compare` that hold a folder's results against each other by this axis,
-/// with `--despite` for what an axis brings with it (a path its own depth); none where no words
-/// would do.
+/// Arguments for `gpuio compare` that compare a directory's results by this axis, with `--despite`
+/// for differences that the axis brings with it (a path has its own depth); `None` if none work.
 pub(crate) fn words_that_run(folder: &Path, axis: &str) -> Option<String> {
     let mut words = format!("{} --axis {axis}", folder.display());
     let mut asked = Compare {
@@ -73,7 +72,7 @@ pub(crate) fn find(name: &str) -> Result<Format, Failure> {
 fn options(asked: &Compare) -> Result<Options, Failure> {
     if let Some(word) = asked.despite.iter().find(|word| !is_flag(word)) {
         return Err(Failure::Usage(format!(
-            "--despite {word}: not a difference that results are refused for; those are {}",
+            "--despite {word}: unknown difference; known are {}",
             flags().join(", ")
         )));
     }
@@ -90,7 +89,7 @@ fn options(asked: &Compare) -> Result<Options, Failure> {
     })
 }
 
-/// Words of `--despite`, each once, in the order of the table.
+/// Values of `--despite`, each once, in the order of the table.
 fn flags() -> Vec<&'static str> {
     let mut flags: Vec<&str> = Vec::new();
     for aspect in gpuio_compare::ASPECTS {
@@ -122,8 +121,8 @@ fn sides(asked: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
     let Some(axis) = &options.axis else {
         if read.len() < 2 {
             return Err(Failure::Usage(
-                "one result has nothing to be held against: name a second, or split it with \
-                 --axis KEY=VALUE,VALUE"
+                "a comparison needs two results: name a second, or split this one with --axis \
+                 KEY=VALUE,VALUE"
                     .to_owned(),
             ));
         }
@@ -139,7 +138,7 @@ fn sides(asked: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
     Ok(sides)
 }
 
-/// No figure is shown beside one that it can't be compared with.
+/// Refuses to compare figures that are not comparable.
 fn refuse(comparison: &Comparison) -> Result<(), Failure> {
     let mut lines: Vec<String> = Vec::new();
     let mut flags: Vec<&str> = Vec::new();
@@ -155,8 +154,8 @@ fn refuse(comparison: &Comparison) -> Result<(), Failure> {
     }
     if !lines.is_empty() {
         return Err(Failure::Usage(format!(
-            "not compared: these differ in what decides the figures, baseline | other:\n{}\n  to \
-             see them side by side all the same: --despite {}",
+            "not compared, because settings or machines differ (baseline | other):\n{}\n  to \
+             compare anyway: --despite {}",
             lines.join("\n"),
             flags.join(",")
         )));
@@ -168,8 +167,8 @@ fn refuse(comparison: &Comparison) -> Result<(), Failure> {
             .map(|alone| format!("  {}: in {}", alone.what, comparison.sides[alone.side].name))
             .collect();
         return Err(Failure::Usage(format!(
-            "nothing on one side is like anything on the other:\n{}\n  jobs are paired by name, or \
-             by what was asked of them; to let a part of that differ: --despite with rw, bs, \
+            "no job of one side matches a job of the other:\n{}\n  jobs are paired by name, or by \
+             their settings; to ignore a difference in settings, use --despite with rw, bs, \
              threads, depth, engine or path (docs/compare.md)",
             alone.join("\n")
         )));

@@ -1,9 +1,9 @@
-//! `gpuio exec`: another program with gpuio's `libcufile.so.0` in the place of NVIDIA's.
+//! `gpuio exec`: runs another program with gpuio's `libcufile.so.0` instead of NVIDIA's.
 //!
-//! `LD_PRELOAD` of an object whose SONAME is `libcufile.so.0` comes before DT_RPATH, before wheels
-//! that look for their own copy, and before `dlopen("libcufile.so.0")`; `dlopen("libcufile.so")`
-//! is answered through `LD_LIBRARY_PATH` (ld.so(8), dlopen(3)). Only a program that opens another
-//! copy by its whole path gets that one.
+//! An object in `LD_PRELOAD` whose SONAME is `libcufile.so.0` has priority over DT_RPATH, over
+//! wheels that load their own copy, and over `dlopen("libcufile.so.0")`. `LD_LIBRARY_PATH` makes
+//! `dlopen("libcufile.so")` find it too (ld.so(8), dlopen(3)). Only a program that opens another
+//! copy by its full path gets that copy.
 
 mod library;
 mod program;
@@ -45,12 +45,13 @@ pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
         .arg0(name)
         .args(arguments)
         .envs(variables.set.iter().map(|(name, value)| (name, value)));
-    // Does not come back where the program starts: it has this process's number from then on.
+    // Returns only if the program can't be started; otherwise the program has replaced this
+    // process.
     let error = command.exec();
     Ok(refused(&Missing::refused(&program.path, &error)))
 }
 
-/// Ends as env(1) does for a program that can't be started.
+/// Exits as env(1) does for a program that can't be started.
 fn refused(missing: &Missing) -> ExitCode {
     tell!("error: {missing}");
     ExitCode::from(missing.exit_code())

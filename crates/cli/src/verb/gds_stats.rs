@@ -1,4 +1,5 @@
-//! `gpuio gds_stats -p PID -l N`, and gpuio called as `gds_stats`: its sections from a live page.
+//! `gpuio gds_stats -p PID -l N`, and gpuio called as `gds_stats`: live counters in gds_stats'
+//! format.
 
 use std::process::ExitCode;
 
@@ -11,17 +12,16 @@ use crate::failure::Failure;
 use crate::output;
 use crate::source;
 
-const HELP: &str = "\
-usage: gds_stats -p PID [-l 1|2|3]
-  -p PID  the process: a program of gpuio's that runs now
+const HELP: &str = "usage: gds_stats -p PID [-l 1|2|3]
+  -p PID  ID of a running gpuio process
   -l N    1: totals; 2: also sizes; 3: also GPUs [1]
-  -h      this text
+  -h      print this help
 
-Prints gds_stats' sections from gpuio's own counts (docs/stats.md). What nobody counts is n/a.
-Programs on NVIDIA's libcufile are not seen.
+Prints gpuio's counters in the format of gds_stats (docs/stats.md). Counters that gpuio lacks: n/a.
+Programs that use NVIDIA's libcufile are not visible.
 ";
 
-/// What was asked.
+/// The requested output.
 #[derive(Debug, PartialEq, Eq)]
 enum Ask {
     Help,
@@ -43,7 +43,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The machine's GPUs by the driver's numbers, or by PCI address where nobody tells these.
+/// The machine's GPUs by the driver's numbers, or by PCI address if these are unknown.
 fn gpus() -> Result<Vec<Gpu>, Failure> {
     let machine = source::read(&[])?.machine;
     let told = machine.gpus.iter().all(|gpu| gpu.index.known().is_some());
@@ -66,17 +66,17 @@ fn parse(words: &[String]) -> Result<Ask, Failure> {
             "-p" => {
                 let value = words.next().unwrap_or_default();
                 let number = value.parse().ok().filter(|pid| *pid > 0);
-                pid = Some(number.ok_or_else(|| {
-                    usage(format!("-p wants the number of a process, not '{value}'"))
-                })?);
+                pid = Some(
+                    number.ok_or_else(|| usage(format!("-p needs a process ID, not '{value}'")))?,
+                );
             }
             "-l" => {
                 let value = words.next().unwrap_or_default();
                 let number = value.parse().ok().filter(|level| (1..=3).contains(level));
-                let wrong = || usage(format!("-l wants 1, 2 or 3, not '{value}'"));
+                let wrong = || usage(format!("-l needs 1, 2 or 3, not '{value}'"));
                 level = Some(number.ok_or_else(wrong)?);
             }
-            other => return Err(usage(format!("'{other}' is no flag of gds_stats'"))),
+            other => return Err(usage(format!("'{other}' is not a flag of gds_stats"))),
         }
     }
     let pid = pid.ok_or_else(|| usage("name the process: -p PID".to_owned()))?;
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(of("-p 7 -h").unwrap(), Ask::Help);
         for (line, word) in [
             ("", "-p PID"),
-            ("-p", "-p wants"),
+            ("-p", "-p needs"),
             ("-p x", "'x'"),
             ("-p 0", "'0'"),
             ("-p 7 -l 4", "'4'"),

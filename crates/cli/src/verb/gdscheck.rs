@@ -1,4 +1,4 @@
-//! `gpuio gdscheck …`, and gpuio called as `gdscheck`: gdscheck's sections from our own facts.
+//! `gpuio gdscheck …`, and gpuio called as `gdscheck`: gpuio's facts in gdscheck's format.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// gpuio's own flag: opens NVIDIA's library.
 const ASK: &str = "--ask-library";
 
-/// What was asked.
+/// The requested output.
 #[derive(Debug, PartialEq, Eq)]
 enum Ask {
     Help,
@@ -36,7 +36,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let words: Vec<String> = words.iter().filter(|word| *word != ASK).cloned().collect();
     let asked = parse(&words)?;
     let looks = !matches!(asked, Ask::Help | Ask::Version);
-    // First of all: its configuration is set while there is one thread.
+    // First, because the configuration is set while there is one thread.
     let library = (ask && looks).then(library).transpose()?;
     match asked {
         Ask::Help => done(HELP),
@@ -61,26 +61,26 @@ fn parse(words: &[String]) -> Result<Ask, Failure> {
     let usage = |what: String| Err(Failure::Usage(format!("{what}; `gdscheck -h` has the flags")));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        [] => usage("name what to check: -p, -v or -f FILE".to_owned()),
+        [] => usage("nothing to check: give -p, -v or -f FILE".to_owned()),
         ["-h" | "--help", ..] => Ok(Ask::Help),
         ["--version"] => Ok(Ask::Version),
         ["-p"] => Ok(Ask::Platform),
         ["-v"] => Ok(Ask::Versions),
         ["-f", file] => Ok(Ask::File(file.into())),
         ["-v", "-f", file] | ["-f", file, "-v"] => {
-            tell!("note: -v has no effect here: beside -f no versions are printed");
+            tell!("note: -v has no effect here: -f prints no versions; leave one out");
             Ok(Ask::File(file.into()))
         }
         ["-f"] | ["-v", "-f"] => usage("-f needs a file".to_owned()),
         ["-V", ..] => usage(
-            "-V checks file systems by opening NVIDIA's library, which this face does not do; \
-             ask for one file with -f FILE"
+            "-V needs NVIDIA's library to check file systems, and gpuio gdscheck does not open \
+             it; check one file with -f FILE"
                 .to_owned(),
         ),
         [word @ ("-p" | "-v"), other, ..] => {
-            usage(format!("{word} stands alone, and '{other}' is beside it"))
+            usage(format!("{word} must be used alone, not together with '{other}'"))
         }
-        [word, ..] => usage(format!("'{word}' is no flag of gdscheck's that gpuio knows")),
+        [word, ..] => usage(format!("'{word}' is not a gdscheck flag that gpuio supports")),
     }
 }
 
@@ -88,7 +88,7 @@ fn machine() -> Machine {
     gpuio_load::machine::read(&Root::live())
 }
 
-/// 3 where there is no GPU or its driver, which is no finding about a platform for it.
+/// 3 if there is no GPU or no driver, which is not a finding about a platform.
 fn exit_code(machine: &Machine, fine: bool) -> ExitCode {
     let driver = machine.modules.iter().any(|module| module.name == "nvidia" && module.loaded);
     match fine {
@@ -100,7 +100,7 @@ fn exit_code(machine: &Machine, fine: bool) -> ExitCode {
 
 fn file(path: &Path, library: Option<LibraryReport>) -> Result<ExitCode, Failure> {
     let whole = path.canonicalize().map_err(|error| {
-        Failure::Usage(format!("-f {}: {error}; name a file that is there", path.display()))
+        Failure::Usage(format!("-f {}: {error}; name an existing file", path.display()))
     })?;
     let machine = machine();
     let check = gdscheck::of(&machine, &software(&machine, library));
@@ -110,21 +110,21 @@ fn file(path: &Path, library: Option<LibraryReport>) -> Result<ExitCode, Failure
     Ok(exit_code(&machine, fine))
 }
 
-/// Opens NVIDIA's library and asks it. Its log goes to a directory of ours, unless the
-/// configuration names a place.
+/// Opens NVIDIA's library and queries it. Its log goes to a temporary directory, unless the
+/// configuration names a location.
 fn library() -> Result<LibraryReport, Failure> {
     let failed = |why: String| Failure::Unavailable(format!("{ASK}: {why}"));
     let environment = Base::of_this_process()
         .and_then(|base| Environment::write(base, &[], &std::env::temp_dir()))
         .and_then(|environment| environment.apply().map(|()| environment))
         .map_err(|error| failed(error.to_string()))?;
-    // Alive while cuFile is: it needs a driver that is loaded.
+    // The driver must stay loaded while cuFile is open.
     let cuda = gpuio_gpu::Driver::load(&Which::System).map_err(|e| failed(e.to_string()))?;
     let search = crate::cufile::search(&CufileFlags::default(), false);
     let opened = Library::load(&search)
         .and_then(|library| Driver::open(library, Some(environment), cuda.is_software()));
     let driver = opened.map_err(|absent| failed(absent.to_string()))?;
-    let says = driver.abilities().ok_or_else(|| failed("it does not tell".to_owned()))?;
+    let says = driver.abilities().ok_or_else(|| failed("it does not report it".to_owned()))?;
     Ok(LibraryReport {
         release: driver.facts().version,
         storage: says.storage_names(),
@@ -132,14 +132,14 @@ fn library() -> Result<LibraryReport, Failure> {
     })
 }
 
-/// What is beside the machine: files and variables, and the library if it was asked.
+/// Facts other than the machine's: files and variables, and the library if it was queried.
 fn software(machine: &Machine, library: Option<LibraryReport>) -> Software {
     let root = Root::live();
-    let stats = known(nvidia_fs::sample(&root), "nvidia-fs shows no statistics");
+    let stats = known(nvidia_fs::sample(&root), "nvidia-fs has no statistics");
     Software {
         release: match stats {
             Fact::Known(stats) => {
-                Fact::or_unknown(stats.gds_version, "nvidia-fs does not tell its release")
+                Fact::or_unknown(stats.gds_version, "nvidia-fs does not report its release")
             }
             Fact::Unknown(why) => Fact::unknown(why),
         },
@@ -166,16 +166,20 @@ fn known<T>(read: Result<Option<T>, HostError>, absent: &str) -> Fact<T> {
     }
 }
 
-/// The file name that the library's links lead to, which ends in its release.
+/// The file name that the library's links lead to; it ends in the release.
 fn libcufile() -> Fact<String> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
     let file = crate::cufile::search(&CufileFlags::default(), false).lying(&path);
     let name = file.and_then(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
-    Fact::or_unknown(name, "libcufile.so.0 is in none of the places where gpuio looks")
+    Fact::or_unknown(
+        name,
+        "libcufile.so.0 was not found in the directories that gpuio \
+        searches",
+    )
 }
 
-/// cuFile's variables that are set.
+/// cuFile's environment variables that are set.
 fn environment() -> BTreeMap<String, String> {
     let all = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok()?;
@@ -203,7 +207,7 @@ mod tests {
         for (line, word) in [
             ("", "-p, -v or"),
             ("-f", "-f needs"),
-            ("-V", "-V checks"),
+            ("-V", "-V needs"),
             ("-p /x", "'/x'"),
             ("-q", "'-q'"),
         ] {

@@ -1,4 +1,5 @@
-//! `gpuio gdsio …`, and gpuio called as `gdsio`: gdsio's flags, config files and result line.
+//! `gpuio gdsio …`, and gpuio called as `gdsio`: accepts gdsio's flags and config files and prints
+//! its result line.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,25 +21,25 @@ use crate::ui::Progress;
 
 const HELP: &str = include_str!("gdsio_help.txt");
 
-/// Long options of gpuio's own that take a value and set the key of the same name.
+/// gpuio's own long options that take a value and set the key of the same name.
 const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
-/// Long options of gpuio's own that take a value and concern output and permission.
+/// gpuio's own long options that take a value and concern output and permission.
 const OTHERS: &[&str] =
     &["--format", "--output", "--destroy-data-on", "--cufile-lib", "--cufile-set"];
-/// Long options of gpuio's own without a value.
+/// gpuio's own long options without a value.
 const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet"];
 
-/// Those that may be repeated.
+/// Options that may be repeated.
 const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
 
-/// The option of this name, which the parser gives without its dashes.
+/// Returns the option of this name, which the parser gives without its dashes.
 fn option(name: &str) -> Option<&'static str> {
     let all = KEYS.iter().chain(OTHERS).chain(SWITCHES);
     all.copied().find(|flag| flag.strip_prefix("--") == Some(name))
 }
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
-    // An unknown option takes a value too, so that the error names it and not its value.
+    // An unknown option takes a value too, so that the error names the option and not its value.
     let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
     let ask = gpuio_spec::parse_gdsio(words, &takes_value)
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -103,13 +104,13 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
     };
     for (name, value) in &ask.leftovers {
         let Some(flag) = option(name) else {
-            let what = format!("--{name} is neither gdsio's nor gpuio's; see gdsio -h");
+            let what = format!("--{name} is an option of neither gdsio nor gpuio; see gdsio -h");
             return Err(Failure::Usage(what));
         };
         let again = ask.leftovers.iter().filter(|(other, _)| other == name).count() > 1;
         if again && !MANY.contains(&flag) {
             let what =
-                format!("{flag} is given twice, and one of them has no effect; leave one out");
+                format!("{flag} is given twice, so one of them has no effect; leave one out");
             return Err(Failure::Usage(what));
         }
         if SWITCHES.contains(&flag) && value.is_some() {
@@ -126,13 +127,13 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
             "--cufile-set" => extras.cufile.cufile_set.push(needed()?),
             "--format" => {
                 let name = needed()?;
-                // Found wanting now, not after the run.
+                // Errors are reported now, not after the run.
                 output::find(&name)?;
                 extras.out.format = Some(name);
             }
             "--output" => {
                 extras.out.output = Some(PathBuf::from(needed()?));
-                // The line goes to standard output by gdsio's rules, not by the sink's.
+                // The line goes to standard output by gdsio's rules, not through the sink.
                 extras.out.quiet = true;
             }
             "--set" => {
@@ -153,12 +154,12 @@ fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
     Ok(extras)
 }
 
-/// A write with verification is followed by a read, as in gdsio. True when one was added.
+/// A write with verification is followed by a read, as in gdsio. Returns true if a read was added.
 fn read_back(spec: &mut Spec) -> bool {
     let reads: Vec<JobSpec> = spec
         .jobs
         .iter()
-        // A mix has read already.
+        // A mixed load has read already.
         .filter(|job| job.verify == Some(Verify::Pass) && job.mix_percent.is_none())
         .filter_map(|job| {
             let rw = match job.rw? {
@@ -178,15 +179,15 @@ fn read_back(spec: &mut Spec) -> bool {
     added
 }
 
-/// Refuses options of output that others leave nothing to do.
+/// Refuses output options that have no effect together with others.
 fn only_with(ask: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
     let (out, dry) = (&extras.out, extras.dry_run);
     let whole = out.format.is_some() && out.output.is_none();
     let rows = [
         ("-J", ask.per_job && dry, "--dry-run runs nothing"),
         ("--format", out.format.is_some() && dry, "--dry-run prints a job file"),
-        ("--output", out.output.is_some() && dry, "--dry-run prints the plan and ends"),
-        ("-J", ask.per_job && whole, "--format prints the record in the place of gdsio's lines"),
+        ("--output", out.output.is_some() && dry, "--dry-run prints the plan and exits"),
+        ("-J", ask.per_job && whole, "--format prints the record instead of gdsio's lines"),
     ];
     match rows.iter().find(|(_, unused, _)| *unused) {
         None => Ok(()),
@@ -214,7 +215,7 @@ fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(
         output::put("Verifying data")?;
         output::put(&line::line(&reads))?;
     }
-    // gdsio's XferType is what was asked for; which way the bytes took stands beside it.
+    // gdsio's XferType is the requested path; the actual path is printed after it.
     for verdict in line::verdicts(record) {
         tell!("{verdict}");
     }
@@ -227,7 +228,7 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
     Some((plan, result))
 }
 
-/// What the one line can't say goes to standard error: failures, mismatches, the software GPU.
+/// Prints to standard error what the one line can't: failures, mismatches, the software GPU.
 fn trouble(record: &Record) {
     for line in failures(record.jobs.iter().flat_map(|job| &job.failures)) {
         tell!("error: {line}");
@@ -249,12 +250,12 @@ fn trouble(record: &Record) {
         tell!("error: {error}");
     }
     if record.plan.software_gpu {
-        tell!("note: software GPU: these numbers say nothing about hardware");
+        tell!("note: software GPU: these results say nothing about hardware");
     }
 }
 
-/// A line for each kind of failure, the first of it with how many there were: threads that fail
-/// alike on files of their own say it once.
+/// One line per kind of failure: the first failure and how many there were. Threads with the same
+/// failure on different files are one line.
 fn failures<'a>(all: impl Iterator<Item = &'a IoFailure>) -> Vec<String> {
     let mut kinds: Vec<(&IoFailure, u64, BTreeSet<&str>)> = Vec::new();
     for one in all {

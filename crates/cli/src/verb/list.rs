@@ -1,4 +1,4 @@
-//! `gpuio list`: what is built in, and what of it can run here.
+//! `gpuio list`: what is built in, and which of it can run here.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -15,12 +15,12 @@ use crate::args::CufileFlags;
 use crate::failure::Failure;
 use crate::output;
 
-/// Whether something is here, or why not.
+/// Whether something is available, or why not.
 type State = Result<(), String>;
 
 /// What paths need of this machine.
 struct Needs {
-    /// How many GPUs there are.
+    /// Number of GPUs.
     gpus: Result<u32, String>,
     /// The same of the software GPU.
     software: Result<u32, String>,
@@ -38,7 +38,8 @@ impl Needs {
         Needs {
             gpus: driver(Which::System),
             software: driver(Which::Software),
-            // Loaded, not opened: that starts threads and reads the whole machine.
+            // The library is loaded, not opened: opening starts threads and reads the whole
+            // machine.
             cufile: Library::load(&search).map_err(|absent| absent.to_string()),
             nvidia_fs: match nvidia_fs::sample(&Root::live()) {
                 Ok(Some(_)) => Ok(()),
@@ -48,7 +49,7 @@ impl Needs {
         }
     }
 
-    /// What a path lacks, each thing with the section that says why.
+    /// What a path lacks; each item names the section with the reason.
     fn lacks(&self, row: &path::PathEntry) -> State {
         let least = if row.via_gpu { 2 } else { u32::from(row.needs_gpu) };
         let gpu = match self.gpus {
@@ -70,11 +71,11 @@ impl Needs {
             return Ok(());
         }
         let tried = match self.software {
-            Ok(_) if row.via_gpu => "; --gpu software with GPUIO_SOFT_GPUS=2 tries it without",
-            Ok(_) => "; --gpu software tries it without",
+            Ok(_) if row.via_gpu => "; try it without: --gpu software with GPUIO_SOFT_GPUS=2",
+            Ok(_) => "; try it without: --gpu software",
             Err(_) => "",
         };
-        Err(format!("it lacks {}{tried}", lacking.join(" and ")))
+        Err(format!("missing: {}{tried}", lacking.join(" and ")))
     }
 }
 
@@ -91,7 +92,7 @@ impl Page {
     fn row(&mut self, name: &str, summary: &str, state: &State) {
         self.line(name, summary);
         if let Err(why) = state {
-            let _ = writeln!(self.0, "            not here: {why}");
+            let _ = writeln!(self.0, "            not available: {why}");
         }
     }
 }
@@ -100,7 +101,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     let needs = Needs::look();
     let mut page = Page::default();
     paths(&mut page, &needs);
-    page.line("ENGINES", "how bytes travel between files and host memory");
+    page.line("ENGINES", "I/O engines between files and host memory");
     for row in ENGINES {
         page.row(row.name, row.summary, &(row.available)());
     }
@@ -108,16 +109,17 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     page.row("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ()));
     let software = "gpuio's software GPU, for trying job files: --gpu software";
     page.row("software", software, &needs.software.clone().map(|_| ()));
-    page.line("CUFILE", "what paths of NVIDIA's cuFile need");
+    page.line("CUFILE", "requirements of NVIDIA's cuFile paths");
     let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
     let whose = match needs.cufile.as_ref().map(Library::whose) {
-        Ok(Whose::Gpuio) => "gpuio's own libcufile.so.0, found before any other",
+        Ok(Whose::Gpuio) => "gpuio's own libcufile.so.0, which is found first",
         _ => "libcufile.so.0 of this machine",
     };
     page.row("libcufile", whose, &cufile);
-    let module = "kernel module; without it cuFile goes through host memory or by peer-to-peer DMA";
+    let module = "kernel module; without it cuFile copies through host memory or uses \
+        peer-to-peer DMA";
     page.row("nvidia-fs", module, &needs.nvidia_fs);
-    page.line("FORMATS", "what results look like");
+    page.line("FORMATS", "output formats");
     for row in FORMATS {
         page.line(row.name, row.summary);
     }
@@ -126,21 +128,24 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 }
 
 fn paths(page: &mut Page, needs: &Needs) {
-    page.line("PATHS", "how bytes travel between host memory and their destination");
+    page.line("PATHS", "data paths between host memory and the destination");
     for row in PATHS {
         let number = match row.gdsio {
             Some(number) => format!("gdsio -x {number}"),
-            None => "gdsio has none like it".to_owned(),
+            None => "no gdsio equivalent".to_owned(),
         };
         page.row(row.name, &format!("{} ({number})", row.summary), &needs.lacks(row));
     }
     let here = match needs.gpus {
         Ok(_) => auto_in_words(),
-        Err(_) => "host, as there is no GPU".to_owned(),
+        Err(_) => "host, because there is no GPU".to_owned(),
     };
     page.line(
         "auto",
-        &format!("one of these by block size and what works, told why; here: {here}"),
+        &format!(
+            "chooses one of these by block size and what works, and says why; here: \
+            {here}"
+        ),
     );
-    page.line("all", "each of these that this machine has, one after another, cuFile's last");
+    page.line("all", "runs each path that works on this machine, cuFile's last");
 }

@@ -1,4 +1,4 @@
-//! `gpuio plan`: which storage each GPU should use, what that should deliver, and the job file.
+//! `gpuio plan`: recommends the storage for each GPU, and writes the job file.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         output::put(&format!("\nJob file: {0} (gpuio bench {0})\n", path.display()))?;
     }
     let anything = pairing.pairs.iter().any(|pair| !pair.stores.is_empty());
-    // What was asked can't be had here: storage to pair.
+    // The request can't be met here: there is no storage to pair.
     Ok(if anything { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
@@ -85,14 +85,15 @@ fn wanted(plan: &Plan) -> Result<Wanted, Failure> {
     });
     let rw = plan.rw.as_deref().unwrap_or("read");
     let load = Load::of(rw, block.transpose()?).ok_or_else(|| {
-        let known = "a pairing is for one of read, write, randread, randwrite";
+        let known = "the plan is for one of read, write, randread, randwrite";
         Failure::Usage(format!("--rw {rw}: {known}"))
     })?;
     let (gpus, mounts, drives) = (plan.gpu.clone(), plan.mount.clone(), plan.drive.clone());
     Ok(Wanted { gpus, mounts, drives, load })
 }
 
-/// A GPU that is not here is for another machine; a wrong name of a mount or drive is a mistake.
+/// A GPU that is missing is an error of the machine; a wrong name of a mount or drive is a usage
+/// error.
 fn not_here(error: NotHere) -> Failure {
     match error.flag {
         "--gpu" => Failure::Unavailable(error.to_string()),
@@ -103,8 +104,8 @@ fn not_here(error: NotHere) -> Failure {
 fn nothing_to_open(pairing: &Pairing) -> Failure {
     let why = pairing.not_used.iter().map(|one| format!("{}: {}", one.name, one.why));
     let why = why.collect::<Vec<_>>().join("; ");
-    let why = if why.is_empty() { "no storage is known".to_owned() } else { why };
-    Failure::Unavailable(format!("there is nothing that a job could open ({why})"))
+    let why = if why.is_empty() { "no storage was found".to_owned() } else { why };
+    Failure::Unavailable(format!("no file or device was found that a job could open ({why})"))
 }
 
 fn render(pairing: &Pairing, form: Form) -> Result<String, Failure> {
@@ -113,7 +114,7 @@ fn render(pairing: &Pairing, form: Form) -> Result<String, Failure> {
         Form::Json => format::json(pairing).map_err(unprintable),
         Form::Job => format::job_file(pairing).ok_or_else(|| nothing_to_open(pairing)),
         Form::Gdsio if pairing.pairs.iter().all(|pair| pair.gpu.is_none()) => {
-            Err(Failure::Unavailable("--format gdsio: no NVIDIA GPU is known here".to_owned()))
+            Err(Failure::Unavailable("--format gdsio: no NVIDIA GPU was found".to_owned()))
         }
         Form::Gdsio => format::gdsio(pairing).ok_or_else(|| nothing_to_open(pairing)),
     }
@@ -123,7 +124,7 @@ fn unprintable(error: impl Display) -> Failure {
     Failure::Ran(format!("the plan can't be printed: {error}"))
 }
 
-/// Never over a file that is there. Where it is in the end.
+/// Never replaces an existing file. Returns the final path.
 fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     Output::begin("--write", path)?.save_text("the job file", text)
 }

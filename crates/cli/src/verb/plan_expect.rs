@@ -1,4 +1,4 @@
-//! What `gpuio plan` expects of its pairs, and of systems on paper.
+//! Expected performance of the pairs of `gpuio plan`, and of described systems.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use gpuio_topo::Class;
 
 use crate::failure::Failure;
 
-/// The answer of `--system`.
+/// The output of `--system`.
 pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, Failure> {
     let name = path.display().to_string();
     let text = input::read_text(path, input::MOST_WRITTEN)
@@ -20,7 +20,7 @@ pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, F
     Ok(system.map_err(|error| Failure::Usage(format!("--system: {error}")))?.answer())
 }
 
-/// Reckons for all pairs at once.
+/// Computes all pairs at once.
 pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     let ways: Vec<By> = pairing.pairs.iter().map(|pair| way(machine, pair)).collect();
     let load = pairing.load;
@@ -36,8 +36,8 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     }
 }
 
-/// What GPUs should reach on the arrays that were suggested. Only members that share the load
-/// evenly, without redundancy, can be reckoned as drives side by side.
+/// Expected throughput of GPUs on the suggested arrays. Only members that share the load evenly,
+/// without redundancy, can be computed as independent drives.
 fn regrouped(
     machine: &Machine,
     figures: &Figures,
@@ -60,8 +60,8 @@ fn regrouped(
     Some(PairExpected { by, expected })
 }
 
-/// Straight where nvidia-fs is loaded and every drive or card is below a switch with the GPU:
-/// what peers can do through the processor no maker tells.
+/// Direct if nvidia-fs is loaded and every drive or card shares a PCIe switch with the GPU: no
+/// maker publishes peer-to-peer rates through the processor.
 fn way(machine: &Machine, pair: &Pair) -> By {
     let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
     let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
@@ -102,7 +102,7 @@ fn stream(pair: &Pair, by: By, load: Load) -> Stream {
         },
         block_bytes: load.block_bytes,
         pattern: if load.random { Pattern::Random } else { Pattern::Sequential },
-        // Start values are chosen so that depth is not what limits.
+        // Start values are chosen so that depth is not the limit.
         in_flight: None,
         asked_bytes_per_s: None,
     }

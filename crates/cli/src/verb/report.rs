@@ -1,4 +1,4 @@
-//! `gpuio report`: records and sweeps as a page, or in a form that other programs read.
+//! `gpuio report`: records and sweeps as an HTML page, or in a format for other programs.
 
 mod picture;
 
@@ -14,9 +14,9 @@ use crate::args::Report;
 use crate::failure::Failure;
 use crate::{output, records, unused};
 
-/// Most bytes of packed records in a page, where nothing else was asked for.
+/// Maximum size of compressed records in a page, by default.
 const EMBED_LIMIT: &str = "16M";
-/// Where a page goes when no place is named: it is of no use on a terminal.
+/// Output file of a page by default: HTML is of no use on a terminal.
 const PAGE: &str = "report.html";
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
@@ -70,11 +70,14 @@ fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
     SET_FORMATS.iter().find(by_extension).ok_or_else(|| {
         let place = place.display();
         let names = names();
-        Failure::Usage(format!("-o {place}: the name tells no format; give --format: {names}"))
+        Failure::Usage(format!(
+            "-o {place}: the file name has no known extension; add --format: \
+            {names}"
+        ))
     })
 }
 
-/// The title that was given, or what the set is of.
+/// The title that was given, or the name of the set.
 fn title(report: &Report, set: &Set) -> String {
     if let Some(title) = &report.title {
         return title.clone();
@@ -100,8 +103,8 @@ fn is_folder(place: &Path) -> bool {
     place.is_dir() || place.as_os_str().to_string_lossy().ends_with('/')
 }
 
-/// Writes the file whole or not at all. A file that is there already is replaced only if gpuio made
-/// it in this format, or by force; one that comes meanwhile stays.
+/// Writes the file completely or not at all. Replaces an existing file only if gpuio created it in
+/// this format, or with --force; a file that appears in between is kept.
 fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(), Failure> {
     let at = place.display();
     let failed = |error: std::io::Error| Failure::Ran(format!("-o {at}: {error}"));
@@ -110,7 +113,7 @@ fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(),
     let (directory, name) = Directory::of(place).map_err(failed)?;
     if directory.look(&name).map_err(failed)?.is_some_and(|found| !found.is_regular()) {
         return Err(Failure::Usage(format!(
-            "-o {at}: this is no regular file; name a new file, or - for standard output"
+            "-o {at}: this is not a regular file; name a new file, or - for standard output"
         )));
     }
     let old = directory.file(&name).map_err(failed)?;
@@ -119,8 +122,8 @@ fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(),
         && !is_ours(old, format).map_err(failed)?
     {
         return Err(Failure::Usage(format!(
-            "-o {at}: gpuio did not make this file as {}; choose another name, or lose what is in \
-             it with --force",
+            "-o {at}: gpuio did not create this file as {}; choose another name, or overwrite it \
+             with --force",
             format.name
         )));
     }

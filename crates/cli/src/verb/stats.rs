@@ -1,4 +1,4 @@
-//! `gpuio stats`: what processes count in their live pages.
+//! `gpuio stats`: live counters of gpuio processes.
 
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -13,12 +13,12 @@ use crate::args::Stats;
 use crate::failure::Failure;
 use crate::{output, unused};
 
-/// Between the two looks from which a list's rates are taken.
+/// Time between the two samples from which the rates of a list are computed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A look costs tens of microseconds of a processor that the load may want.
+/// A sample costs tens of microseconds of CPU time that the load may need.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// What is shown where nobody says.
+/// Level of detail by default.
 const LEVEL: u8 = 1;
 
 pub(crate) fn run(asked: &Stats) -> Result<ExitCode, Failure> {
@@ -30,7 +30,7 @@ pub(crate) fn run(asked: &Stats) -> Result<ExitCode, Failure> {
                 .map_err(|error| Failure::Usage(format!("--watch={text}: {error}")))?;
             let pause = Duration::from_nanos(ns);
             if pause < SHORTEST {
-                let what = format!("--watch={text}: looks are 10ms apart at least");
+                let what = format!("--watch={text}: the shortest interval is 10ms");
                 return Err(Failure::Usage(what));
             }
             Some(pause)
@@ -50,7 +50,7 @@ fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
         sleep(pause.unwrap_or(LOOK));
         let now = (read::list(&place, &root), Instant::now());
         let seconds = now.1.duration_since(before.1).as_secs_f64();
-        // Pages of killed processes go with the first look, and are shown this once.
+        // Pages of killed processes are removed with the first sample, and shown this once.
         let killed = before.0.found.iter().filter(|found| found.removed);
         let killed: Vec<&Found> = killed.collect();
         let found: Vec<&Found> = killed.into_iter().chain(&now.0.found).collect();
@@ -75,14 +75,16 @@ fn listed(asked: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
         return printed(&serde_json::json!({ "processes": pages }), asked.watch.is_some());
     }
     if shown.is_empty() {
-        return Ok("no process that keeps statistics runs here; `gpuio bench` keeps them \
-                   while it runs (docs/stats.md)\n"
-            .to_owned());
+        return Ok(
+            "no gpuio process that publishes statistics is running; `gpuio bench` publishes \
+            them while it runs (docs/stats.md)\n"
+                .to_owned(),
+        );
     }
     Ok(text::list(shown))
 }
 
-/// The same process at an earlier look.
+/// The earlier sample of the same process.
 fn earlier<'a>(before: &'a Listing, found: &Found, seconds: f64) -> Option<Earlier<'a>> {
     let now = found.page.as_ref().ok()?;
     before.found.iter().filter(|_| !found.removed).find_map(|then| {
@@ -105,7 +107,7 @@ fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCo
         let at = Instant::now();
         let found = match found(&listing, pid) {
             Ok(found) => found,
-            // It was there a moment ago: it ended, and the watch with it.
+            // The process existed a moment ago: it has ended, and so does the watch.
             Err(_) if before.is_some() => return Ok(ExitCode::SUCCESS),
             Err(failure) => return Err(failure),
         };
@@ -131,15 +133,16 @@ fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCo
     }
 }
 
-/// The page of this process. The one that runs here comes before those of other containers.
+/// The page of this process. A process of this machine comes before those of containers with the
+/// same ID.
 pub(crate) fn found(listing: &Listing, pid: u32) -> Result<&Found, Failure> {
     let runs = listing.found.iter().find(|found| found.owner == Owner::Runs);
     runs.or(listing.found.first()).ok_or_else(|| {
         let notes: Vec<String> = listing.notes.iter().map(|note| format!("; {note}")).collect();
         Failure::Unavailable(format!(
-            "process {pid} keeps no statistics that you may read{}: it is no gpuio process, has \
-             ended, was started with --no-stats-page, or is somebody else's; `gpuio stats` lists \
-             those that do",
+            "process {pid} publishes no statistics that you may read{}. Either it is not a gpuio \
+             process, has ended, was started with --no-stats-page, or belongs to another user. \
+             `gpuio stats` lists the processes that do",
             notes.concat()
         ))
     })
@@ -150,7 +153,7 @@ pub(crate) fn unreadable(found: &Found) -> Failure {
     Failure::Unavailable(format!("{}: the page {why}", found.path.display()))
 }
 
-/// Says what can't be shown, and what was taken away.
+/// Reports pages that can't be shown, and pages that were removed.
 pub(crate) fn tell(listing: &Listing) {
     for note in &listing.notes {
         tell!("note: {note}");
@@ -162,14 +165,14 @@ pub(crate) fn tell(listing: &Listing) {
         if found.removed {
             let pid = found.pid;
             tell!(
-                "note: process {pid} ended without taking its page away, so it was killed; \
-                 these are its last counts, and the page is removed now"
+                "note: process {pid} was killed: it left its statistics page behind. These are \
+                 its last counters; the page is removed now"
             );
         }
     }
 }
 
-/// What the system says of a page's process.
+/// Facts of the system about a page's process.
 struct Facts {
     user: String,
     command: Option<String>,
@@ -216,7 +219,7 @@ fn user(root: &Root, uid: u32) -> String {
     name.unwrap_or(number)
 }
 
-/// JSON, on one line where more will follow.
+/// JSON, on one line if more samples follow.
 fn printed(value: &serde_json::Value, one_line: bool) -> Result<String, Failure> {
     let text = match one_line {
         true => serde_json::to_string(value),

@@ -1,9 +1,8 @@
-//! `gpuio sweep`: many runs over the values of some keys, as one that can be stopped and gone on
-//! with.
+//! `gpuio sweep`: many runs over the values of some keys. It can be stopped and resumed.
 //!
-//! Each run is `gpuio bench` in a process of its own. NVIDIA's library can end the process that it
-//! is in; contexts, allocators and its configuration would carry over from point to point; and what
-//! a record gives as its command can be run by hand. It costs the start of a process
+//! Each run is `gpuio bench` in a process of its own, for three reasons: NVIDIA's library can end
+//! the process that loads it; contexts, allocators and its configuration would carry over from
+//! point to point; and the command in a record can be run by hand. It costs the start of a process
 //! (docs/sweep.md).
 
 mod ask;
@@ -31,7 +30,7 @@ use folder::Folder;
 
 pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep, is_of_ab};
 
-/// How often a wait looks for Ctrl-C.
+/// Interval at which a wait checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
@@ -62,7 +61,7 @@ pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// Why no more runs are made.
+/// Why no more runs are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Why {
     Done,
@@ -105,7 +104,7 @@ fn drive(
                 })
             }
             Ended::Without(why) => {
-                // All of it stands below the table.
+                // All of it is below the table.
                 let short = why.split(';').next().unwrap_or_default().to_owned();
                 folder.end(at, why)?;
                 short
@@ -121,7 +120,7 @@ fn drive(
     Ok(Why::Done)
 }
 
-/// The point to run now; a search makes it when it comes to it.
+/// The point to run next. A search creates it when it gets there.
 fn choose(asked: &Asked, folder: &mut Folder) -> Result<Option<usize>, Failure> {
     let Some(search) = &asked.search else {
         let points = folder.sweep.points.iter();
@@ -155,7 +154,7 @@ fn wait(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// How much there is still to do, from what runs took.
+/// Estimates the remaining time from the runs so far.
 fn left(asked: &Asked, folder: &Folder, each: Duration) -> String {
     if asked.search.is_some() {
         return String::new();
@@ -176,5 +175,5 @@ fn left(asked: &Asked, folder: &Folder, each: Duration) -> String {
     let ended = folder.sweep.points.iter().filter(|point| point.ended.is_some()).count();
     let all = folder.sweep.points.len();
     let time = table::long(each * owed);
-    format!("   [{ended} of {all} points done; at least {owed} more and {time}]")
+    format!("   [{ended} of {all} points complete; at least {owed} more and {time}]")
 }

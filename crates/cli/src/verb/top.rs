@@ -1,4 +1,4 @@
-//! `gpuio top`: what devices do, once a second.
+//! `gpuio top`: live device activity, once a second.
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -13,11 +13,11 @@ use crate::args::Top;
 use crate::failure::Failure;
 use crate::{interrupt, output, serve, ui};
 
-/// Shorter intervals cost more than they show: counters of disks have milliseconds.
+/// Shorter intervals cost more than they show: disk counters have a resolution of milliseconds.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How long a wait goes on after Ctrl-C at most.
+/// Maximum delay of Ctrl-C.
 const NAP: Duration = Duration::from_millis(50);
-/// Width of tables outside a terminal: all columns.
+/// Width of tables without a terminal: all columns.
 const PLAIN_WIDTH: usize = 160;
 
 pub(crate) fn run(top: &Top) -> Result<ExitCode, Failure> {
@@ -42,7 +42,7 @@ fn interval(asked: Option<&str>) -> Result<Duration, Failure> {
         .map_err(|error| Failure::Usage(format!("--interval {asked}: {error}")))?;
     let every = Duration::from_nanos(ns);
     if !(SHORTEST..=Duration::from_hours(24)).contains(&every) {
-        let words = "an interval is from 100ms to a day";
+        let words = "the interval must be between 100ms and a day";
         return Err(Failure::Usage(format!("--interval {asked}: {words}")));
     }
     Ok(every)
@@ -51,7 +51,7 @@ fn interval(asked: Option<&str>) -> Result<Duration, Failure> {
 fn watcher(words: &[String]) -> Result<Watcher, Failure> {
     let root = Root::live();
     let machine = gpuio_load::machine::read(&root);
-    // Mounts are known by their places, which have no links in them.
+    // Mounts are known by their real paths, without links.
     let place = |word: &String| {
         let is_path = word.contains('/') || !is_device(&machine, word);
         match std::path::Path::new(word).canonicalize() {
@@ -66,8 +66,8 @@ fn watcher(words: &[String]) -> Result<Watcher, Failure> {
     Ok(Watcher::new(root, machine.host.numa.nodes, selection))
 }
 
-/// Whether a word without a slash is a device's name: then a file of that name in the working
-/// directory has to be written with one.
+/// Whether a name without a slash is a device's name. A file of that name in the working directory
+/// must then be given with a slash.
 fn is_device(machine: &gpuio_record::facts::Machine, word: &str) -> bool {
     select(machine, &[word.to_owned()]).is_ok()
 }
@@ -91,7 +91,7 @@ fn lines(mut watcher: Watcher, every: Duration, top: &Top) -> Result<(), Failure
     Ok(())
 }
 
-/// Sleeps until then; `false` when Ctrl-C came first.
+/// Sleeps until then; `false` if Ctrl-C came first.
 fn wait(until: Instant, stop: &AtomicBool) -> bool {
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -105,7 +105,7 @@ fn wait(until: Instant, stop: &AtomicBool) -> bool {
     }
 }
 
-/// What is absent is said once.
+/// Missing kinds of device are reported once.
 fn put(before: &Sample, after: &Sample, json: bool, first: bool) -> Result<(), Failure> {
     let interval = Interval::between(before, after);
     let time = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();

@@ -1,4 +1,4 @@
-//! `gpuio topo`: which GPU, drive, array, network card and mount belong together.
+//! `gpuio topo`: shows how GPUs, drives, arrays, network cards and mounts are connected.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -65,19 +65,19 @@ fn wanted(topo: &Topo) -> Result<Format, Failure> {
         }
     };
     if !topo.pair.is_empty() && matches!(format, Format::Svg | Format::Hwloc) {
-        let words = "two devices are shown as text or json";
+        let words = "for two devices the formats are text, json";
         return Err(Failure::Usage(format!("--format svg and hwloc-xml: {words}")));
     }
     Ok(format)
 }
 
-/// The machine to be captured: kernel files are what a capture is made from.
+/// The machine to capture: a capture is made from kernel files.
 fn root_of(topo: &Topo) -> Result<Root, Failure> {
     match topo.from.as_slice() {
         [] => captured::root(None),
         [dir] if dir.is_dir() => captured::root(Some(dir)),
         _ => {
-            let words = "it is made of this machine, or of a directory given with --from";
+            let words = "a capture needs this machine, or a directory given with --from";
             Err(Failure::Usage(format!("--capture: {words}")))
         }
     }
@@ -91,8 +91,6 @@ fn find(topology: &Topology, name: &str) -> Result<usize, Failure> {
     topology.find(name).ok_or_else(|| {
         let known: Vec<&str> = topology.devices.iter().map(|one| one.name.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Failure::Usage(format!(
-            "'{name}' is no GPU, network card or drive here; there are: {known}"
-        ))
+        Failure::Usage(format!("'{name}' is not a GPU, network card or drive here; found: {known}"))
     })
 }

@@ -104,9 +104,11 @@ fn every_path_to_the_gpu_has_both_losses_and_the_text_says_them() {
     };
     let shown = show("text");
     let part = shown.split("beside a computation:\n").nth(1).unwrap_or_else(|| panic!("{shown}"));
-    for words in
-        ["compute on 1 of 1 multiprocessors of GPU 0 (50% asked)", "beside it, ", " alone "]
-    {
+    for words in [
+        "compute on 1 of 1 multiprocessors of GPU 0 (50% requested)",
+        "with the computation, ",
+        " alone ",
+    ] {
         let flat = part.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(words), "no {words:?} in {part}");
     }

@@ -92,12 +92,12 @@ fn a_mount_is_judged_and_proven_with_the_software_gpu() {
         assert_eq!(run["ended"]["ran"]["verified"], true, "{run}");
     }
     assert_eq!(runs[1]["ended"]["ran"]["way"]["route"]["kind"], "bounce_host");
-    assert!(runs[3]["ended"]["not_tried"].as_str().unwrap().contains("test double"));
+    assert!(runs[3]["ended"]["not_tried"].as_str().unwrap().contains("stand-in"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
     let line = "check --mount . --gpu none --prove --only direct-io";
     let ran = finish(command(dir.path()).args(words(line))).exits(0);
     assert!(ran.out.contains("VERDICT for") && ran.out.contains("every byte right"), "{}", ran.out);
-    assert!(ran.out.contains("staged     not run  no GPU is here"), "{}", ran.out);
+    assert!(ran.out.contains("staged     not run  no GPU was found"), "{}", ran.out);
 }
 
 #[test]
@@ -142,10 +142,10 @@ fn mounts_and_gpus_that_are_not_there_are_refused() {
     };
     refused("check --prove", &["--mount"]);
     refused("check --gpu 0", &["--mount"]);
-    refused("check --mount nowhere", &["--mount nowhere", "exists"]);
+    refused("check --mount nowhere", &["--mount nowhere", "existing path"]);
     refused("check --mount /proc/self", &["/proc/self", "proc"]);
     refused("check --mount . --gpu 99", &["--gpu 99", "software"]);
-    refused("check --from tree --mount data", &["--mount data", "from the root"]);
+    refused("check --from tree --mount data", &["--mount data", "absolute path"]);
     refused("check --from tree --mount /data", &["/data", "no mount"]);
     refused("check --from tree --mount /data --prove", &["--prove"]);
 }

@@ -83,7 +83,7 @@ fn paths_of_one_record_compare_by_axis() {
     let ran = compare(dir.path(), "both.json --axis path=staged,gather --despite cache,direct");
     let ran = ran.exits(0);
     assert!(ran.out.starts_with("baseline: path=staged"), "{}", ran.out);
-    assert!(ran.out.contains("path asked for: staged | gather"), "{}", ran.out);
+    assert!(ran.out.contains("requested path: staged | gather"), "{}", ran.out);
     assert!(ran.out.contains("staged software GPU"), "every head says so: {}", ran.out);
     compare(dir.path(), "both.json --axis path=staged,gds").exits(2).says(&["path=gds", "gather"]);
 }
@@ -146,7 +146,7 @@ fn other_tools_stand_beside_a_record() {
     compare(dir.path(), "r.json gdsio.txt").exits(2).says(&["I/Os in flight", "--despite depth"]);
     let ran = compare(dir.path(), "r.json gdsio.txt --despite depth").exits(0);
     assert!(
-        ran.out.contains("not told by both") && ran.out.contains("gdsio's clock"),
+        ran.out.contains("unknown for one side") && ran.out.contains("gdsio's time"),
         "{}",
         ran.out
     );
@@ -199,7 +199,7 @@ fn two_job_files_run_in_turns() {
     let wanted = ["1 of 2: a.ini", "1 of 2: b.ini", "2 of 2: b.ini", "2 of 2: a.ini"];
     assert_eq!(turns, wanted.map(|turn| format!("round {turn}")));
     assert!(ran.out.contains("block size: 64K | 16K (matters)"), "{}", ran.out);
-    assert!(ran.out.contains("2 runs each") && ran.out.contains("in turns"), "{}", ran.out);
+    assert!(ran.out.contains("2 runs each") && ran.out.contains("alternating"), "{}", ran.out);
     let kept = ["a-01.json", "a-02.json", "b-01.json", "b-02.json"];
     assert_eq!(tree(&dir.path().join("records")), kept);
     let again = finish(command(dir.path()).args(words(line))).exits(2);

@@ -163,7 +163,7 @@ for name in ('libcufile.so', 'libcufile.so.0', None):
 fn a_library_among_others_is_reached_by_links() {
     let Some(cc) = cc() else { return };
     let here = Installed::new(Some(&cc));
-    std::fs::write(here.place("lib/gpuio/libstdc++.so.6"), "no library").unwrap();
+    std::fs::write(here.place("lib/gpuio/libstdc++.so.6"), "no shared library").unwrap();
     let program = here.place("program");
     let find = format!("-L{}", here.place("theirs").display());
     compile(&cc, &program, PROGRAM, &[&find, "-l:libcufile.so.0", "-ldl"]);

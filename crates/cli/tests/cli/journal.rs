@@ -30,7 +30,7 @@ fn journals(directory: &Path) -> Vec<PathBuf> {
 
 /// Lines of standard error but the note on paths that `all` leaves out.
 fn beside_left_out(err: &str) -> Vec<&str> {
-    err.lines().filter(|line| !line.starts_with("note: left out of all paths")).collect()
+    err.lines().filter(|line| !line.starts_with("note: not run")).collect()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     }
     assert_eq!(record["cufile"]["stand_in"], true);
     let text = show("").split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["UNFINISHED: ", "in job-gds (path gds)", "NOT RUN: job-gds", "job-gather"] {
+    for words in ["UNFINISHED: ", "during job-gds (path gds)", "NOT RUN: job-gds", "job-gather"] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let csv = show("--format csv");
@@ -77,7 +77,7 @@ fn the_next_run_tells_of_one_that_died() {
     let journal = journals(&state(dir.path())).remove(0);
     let told = format!("gpuio show {}", journal.display());
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
-    let next = bench(dir.path(), short).exits(0).says(&["died", &told]);
+    let next = bench(dir.path(), short).exits(0).says(&["crashed", &told]);
     assert_eq!(next.err.matches("gpuio show").count(), 1, "{}", next.err);
     assert_eq!(bench(dir.path(), &format!("{short} -q")).exits(0).err, "");
     // A second one is counted; a run that ends well adds none.
@@ -113,7 +113,7 @@ fn beside_the_output_where_there_is_one() {
     let name = journal.file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("r.json."), "{name}");
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d -o results/s.json";
-    bench(dir.path(), short).exits(0).says(&["died", name]);
+    bench(dir.path(), short).exits(0).says(&["crashed", name]);
     assert!(journal.exists());
 }
 
@@ -122,11 +122,11 @@ fn without_a_place_for_it_the_run_goes_on_with_a_warning() {
     let dir = scratch();
     let nowhere = [("XDG_STATE_HOME", "/dev/null")];
     let ran = run(dir.path(), ALL, &nowhere).exits(0);
-    let ran = ran.says(&["warning: ", "kept nowhere", "/dev/null/gpuio", "-o FILE"]);
+    let ran = ran.says(&["warning: ", "not saved", "/dev/null/gpuio", "-o FILE"]);
     assert_eq!(beside_left_out(&ran.err).len(), 1, "{}", ran.err);
     // A variable that is no absolute path is none, and so is a home.
     let none = [("XDG_STATE_HOME", ""), ("HOME", "")];
-    run(dir.path(), ALL, &none).exits(0).says(&["kept nowhere", "HOME"]);
+    run(dir.path(), ALL, &none).exits(0).says(&["not saved", "HOME"]);
     run(dir.path(), &format!("{ALL} -q -o r.json"), &none).exits(0);
     let home = dir.path().join("home");
     let at_home = [("XDG_STATE_HOME", "relative"), ("HOME", home.to_str().unwrap()), CRASH];
@@ -148,8 +148,8 @@ fn a_saved_record_is_shown_as_it_was() {
     show("none.json").exits(2).says(&["none.json", "can't be read"]);
     show("r.json --format yaml").exits(2).says(&["formats are"]);
     file(dir.path(), "other.json", "{\"name\": 1}");
-    show("other.json").exits(2).says(&["other.json", "no record of gpuio's", "-o NAME.json"]);
+    show("other.json").exits(2).says(&["other.json", "not a gpuio record", "-o NAME.json"]);
     let later = saved.replace("\"schema_version\": 3", "\"schema_version\": 99");
     file(dir.path(), "later.json", &later);
-    show("later.json").exits(2).says(&["schema 99", "reads 1 to 3"]);
+    show("later.json").exits(2).says(&["schema version 99", "reads 1 to 3"]);
 }

@@ -43,7 +43,7 @@ fn of_loads() {
             "bench --rw read --cufile-set properties.allow_compat_mode=true",
             &["--cufile-set", "--path gds"],
         ),
-        ("bench --path auto --cufile-lib ./l.so", &["--cufile-lib", "no job takes one"]),
+        ("bench --path auto --cufile-lib ./l.so", &["--cufile-lib", "no job uses one"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 0 -k 7", &["random_seed=7 (-k)"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 0 -R", &["fill_random=1 (-R)"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -b", &["skip_bufregister=1 (-b)"]),
@@ -57,9 +57,9 @@ fn of_bench_and_what_it_prints() {
     refused(&[
         ("bench --dry-run -o p.ini", &["-o:", "--dry-run prints the plan"]),
         ("bench --dry-run --format json", &["--format:", "--dry-run"]),
-        ("bench --size 1m --evidence --format json", &["--evidence:", "text alone"]),
-        ("bench --size 1m --evidence -q -o x.json", &["--evidence:", "text alone"]),
-        ("show r.json --evidence --format csv", &["--evidence:", "text alone"]),
+        ("bench --size 1m --evidence --format json", &["--evidence:", "text only"]),
+        ("bench --size 1m --evidence -q -o x.json", &["--evidence:", "text only"]),
+        ("show r.json --evidence --format csv", &["--evidence:", "text only"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -J --dry-run", &["-J:", "--dry-run"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 -J --format json", &["-J:", "--format"]),
         ("gdsio -D . -s 1M -i 64K -x 1 -I 1 --ramp 1 --ramp 2", &["--ramp is given twice"]),
@@ -85,7 +85,7 @@ fn of_reports_and_looks() {
         ("plan --format gdsio --spec r.json", &["--spec:", "--format text or json"]),
     ]);
     let dir = scratch();
-    gpuio(dir.path(), "stats --watch=1ms").exits(2).says(&["--watch=1ms", "10ms apart"]);
+    gpuio(dir.path(), "stats --watch=1ms").exits(2).says(&["--watch=1ms", "10ms"]);
     let both = gpuio(dir.path(), "gdscheck -v -f .");
     assert!(both.err.contains("note: -v has no effect here"), "{both:?}");
 }
@@ -100,10 +100,10 @@ fn of_sweeps() {
         ("sweep --vary threads=1,2 --rwmixread 70", &["rwmixread=70 (--set)", "rw=randrw"]),
         ("sweep --vary streams=1,2", &["streams=1 (--vary)", "path host"]),
         ("sweep --latency-target p99=1ms --engine psync", &["depth=256 (--vary)", "psync"]),
-        ("sweep --vary threads=1,2 --cufile-lib ./l.so", &["--cufile-lib:", "no point takes"]),
+        ("sweep --vary threads=1,2 --cufile-lib ./l.so", &["--cufile-lib:", "no point uses"]),
         (
             "sweep --vary threads=1,2 --cufile-set properties.use_poll_mode=true",
-            &["cufile.properties.use_poll_mode:", "no point takes"],
+            &["cufile.properties.use_poll_mode:", "no point uses"],
         ),
     ]);
     let dir = scratch();

@@ -198,7 +198,7 @@ fn the_screen_of_top_answers_keys_and_leaves_the_terminal_as_it_was() {
     let shown = terminal.until(|shown| shown.contains("Page cache") && shown.contains("measured"));
     assert!(shown.contains("every 0.25 s") && shown.contains("Processes"), "{shown}");
     assert!(!shown.contains("before"), "it has a screen of its own: {shown}");
-    assert!(shown.trim_end().lines().last().unwrap().starts_with("q end"), "{shown}");
+    assert!(shown.trim_end().lines().last().unwrap().starts_with("q quit"), "{shown}");
     assert_eq!(shown.lines().count(), 30, "{shown}");
     terminal.key("s");
     terminal.until(|shown| shown.contains('▼'));
@@ -210,13 +210,13 @@ fn the_screen_of_top_answers_keys_and_leaves_the_terminal_as_it_was() {
     terminal.tmux(&["resize-window", "-x", "40", "-y", "10"]);
     let fits = |shown: &str| {
         let widest = shown.lines().map(|line| line.chars().count()).max();
-        shown.lines().count() == 10 && widest <= Some(40) && shown.contains("\nq end")
+        shown.lines().count() == 10 && widest <= Some(40) && shown.contains("\nq quit")
     };
     terminal.until(fits);
     terminal.key("q");
     let shown = terminal.until(|shown| shown.contains("ended"));
     assert!(shown.contains("before") && shown.contains("ended 0"), "{shown}");
-    assert!(!shown.contains("q end"), "the screen is gone: {shown}");
+    assert!(!shown.contains("q quit"), "the screen is gone: {shown}");
 }
 
 #[test]

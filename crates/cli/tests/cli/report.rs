@@ -55,14 +55,17 @@ fn topology_is_of_the_records_machine_or_not_there() {
     record["boot"] = "another".into();
     fs::write(dir.join("b.json"), record.to_string()).unwrap();
     let other = page("a.json b.json");
-    assert!(other.contains("No picture: that b was made on the machine of this report"), "{other}");
+    assert!(
+        other.contains("No picture: it is unknown whether b was recorded on this machine"),
+        "{other}"
+    );
     assert!(!other.contains("data:image/svg+xml"));
     gpuio(dir, "topo --capture here.tar").exits(0);
     let from = page("b.json --from here.tar");
     assert!(from.contains("given with --from") && from.contains("data:image/svg+xml"), "{from}");
     record["host"]["cpu"]["model"] = "Another CPU".into();
     fs::write(dir.join("b.json"), record.to_string()).unwrap();
-    assert!(page("b.json").contains("No picture: b was made on another machine"));
+    assert!(page("b.json").contains("No picture: b was recorded on another machine"));
     gpuio(dir, "report b.json -o c.html --from here.tar").exits(2).says(&["Another CPU"]);
 }
 
@@ -105,7 +108,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     let dir = scratch();
     let dir = dir.path();
     file(dir, "none.json", "{}");
-    gpuio(dir, "report none.json").exits(2).says(&["none.json", "no record"]);
+    gpuio(dir, "report none.json").exits(2).says(&["none.json", "not a gpuio record"]);
     gpuio(dir, "report nowhere.json").exits(2).says(&["nowhere.json"]);
     gpuio(dir, "report . --format html").exits(2).says(&["sweep.json"]);
     gpuio(dir, "report none.json --format pdf").exits(2).says(&["openmetrics"]);

@@ -83,9 +83,9 @@ fn a_killed_run_is_recognised_and_its_page_removed() {
     let ran = gpuio(dir.path(), &line).exits(0).says(&["was killed", "removed now"]);
     let page = ran.json();
     assert_eq!(page["state"], "killed");
-    assert!(page["read"]["ios"].as_u64() > Some(0), "its last counts");
+    assert!(page["read"]["ios"].as_u64() > Some(0), "its last counters");
     assert!(!file.exists());
-    gpuio(dir.path(), &line).exits(3).says(&["keeps no statistics", "has ended"]);
+    gpuio(dir.path(), &line).exits(3).says(&["publishes no statistics", "has ended"]);
 }
 
 #[test]

@@ -67,7 +67,9 @@ fn a_grid_with_a_condition_is_run_in_rounds_and_reported() {
     small(dir.path(), &line.replace("--repeats 2", "--repeats 3")).exits(0);
     assert_eq!(records(&folder).len(), 15);
     let other = line.replace("<=16k", "<=8k");
-    small(dir.path(), &other).exits(2).says(&["another sweep", "5 points, now 3 points"]);
+    small(dir.path(), &other)
+        .exits(2)
+        .says(&["another sweep", "5 points in the directory, 3 points requested"]);
     small(dir.path(), &format!("{line} --rw randread")).exits(2).says(&["--set rw=randread"]);
 }
 
@@ -84,7 +86,7 @@ fn what_makes_no_sense_is_told_before_anything_is_made() {
         ("--vary depth=1 --vary depth=2", "an axis already"),
         ("--preset nothing", "presets are"),
         ("--preset matrix", "--vary target="),
-        ("--vary depth=1 --confidence 2% --repeats 3..5", "5 at least"),
+        ("--vary depth=1 --confidence 2% --repeats 3..5", "at least 5"),
         ("--vary depth=1 --over threads=1..4", "--latency-target"),
         ("--preset quick --over threads=1..4", "--latency-target"),
         ("--latency-target p99=1ms --order-seed 2", "--order-seed"),
@@ -114,7 +116,7 @@ fn the_preset_guide_is_the_guides() {
     // No library, and none that is searched for.
     let nothing = "--cufile-lib ./none --gpu software";
     let plan = gpuio(dir.path(), &format!("{line} {nothing}")).exits(0);
-    assert!(plan.out.contains("path gds can't run here, so path staged does"), "{}", plan.out);
+    assert!(plan.out.contains("path gds can't run here, so path staged is used"), "{}", plan.out);
     assert!(plan.out.contains("path=staged"), "{}", plan.out);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -150,7 +152,7 @@ fn the_preset_routing_runs_each_route_and_says_what_is_absent() {
 
     let one = two("--gpu software --dry-run").exits(0);
     assert!(one.out.starts_with("2 points, 3 runs each"), "{}", one.out);
-    assert!(one.out.contains("Routes to a far GPU") && one.out.contains("absent"), "{}", one.out);
+    assert!(one.out.contains("No routes to a far GPU"), "{}", one.out);
     let settings = "--vary cufile.properties.use_poll_mode=false,true";
     let varied = two(&format!("--gpu software:0,1 --dry-run {settings}")).exits(0);
     assert!(varied.out.starts_with("7 points"), "cuFile's paths twice: {}", varied.out);
@@ -234,15 +236,15 @@ fn runs_find_the_page_cache_alike_unless_another_state_is_asked_for() {
     let axis = "--vary threads=1,2 --repeats 1 -q";
     small(dir.path(), &format!("{axis} --buffered -o warm")).exits(0);
     let folder = dir.path().join("warm");
-    assert!(sweep_json(&folder)["cache"].as_str().unwrap().starts_with("alike"));
+    assert!(sweep_json(&folder)["cache"].as_str().unwrap().starts_with("the same"));
     for name in records(&folder).keys() {
         assert_eq!(job_of(&folder, name, "plan")["pre_read"], true);
         let resident = &job_of(&folder, name, "result")["cache"]["resident_before"];
         assert!(resident.is_null() || resident.as_f64() > Some(0.95), "{name}: {resident}");
     }
     for (flags, pre_read, invalidate, says) in [
-        ("--rw write", false, true, "alike"),
-        ("--buffered --no-pre-read", false, false, "as runs before left it"),
+        ("--rw write", false, true, "the same"),
+        ("--buffered --no-pre-read", false, false, "as the previous run left it"),
         ("--buffered --invalidate", false, true, "cold"),
     ] {
         let name = flags.replace([' ', '-'], "");
@@ -279,11 +281,11 @@ fn the_preset_clients_says_that_it_is_of_one_host() {
     let dir = scratch();
     let plan = gpuio(dir.path(), "sweep --preset clients --directory . --dry-run").exits(0);
     assert!(plan.out.starts_with("28 points, 3 runs each"), "{}", plan.out);
-    assert!(plan.out.contains("of this one host"), "{}", plan.out);
+    assert!(plan.out.contains("of this host"), "{}", plan.out);
     let line = "sweep --preset clients --directory d --size 64k --runtime 30ms --ramp 0 \
                 --vary threads=1,2 --vary bs=4k --repeats 1 -q -o c";
     let ran = gpuio(dir.path(), line).exits(0);
-    assert!(ran.out.contains("of this one host"), "{}", ran.out);
+    assert!(ran.out.contains("of this host"), "{}", ran.out);
     let found = points(&dir.path().join("c"));
     let places: Vec<&str> = found.iter().map(|(place, _)| place.as_str()).collect();
     assert_eq!(places, ["read 4k 1", "read 4k 2", "write 4k 1", "write 4k 2"]);
@@ -295,11 +297,11 @@ fn a_search_ends_at_the_bound() {
     let dir = scratch();
     let over = "--over threads=1..4 --repeats 1";
     let ran = small(dir.path(), &format!("--latency-target p50=10s {over} -o a")).exits(0);
-    assert!(ran.out.contains("held up to threads=4"), "{ran:#?}");
+    assert!(ran.out.contains("reached at threads=4"), "{ran:#?}");
     let places: Vec<String> = points(&dir.path().join("a")).into_iter().map(|p| p.0).collect();
     assert_eq!(places, ["1", "2", "4"]);
     let ran = small(dir.path(), &format!("--latency-target p50=1ns {over} -o b")).exits(0);
-    assert!(ran.out.contains("not held even at threads=1"), "{ran:#?}");
+    assert!(ran.out.contains("not reached even at threads=1"), "{ran:#?}");
     // The answer rests on three runs that agree.
     let [(_, records)] = &points(&dir.path().join("b"))[..] else { panic!("one point") };
     assert_eq!(records.len(), 3);
@@ -353,7 +355,7 @@ fn a_record_that_sweep_json_does_not_name_yet_is_taken_in() {
     assert_eq!(points(&folder)[1].1, ["point-0002-run-001.json"]);
     // One that is named and gone is no sweep to go on with.
     std::fs::remove_file(folder.join("point-0001-run-001.json")).unwrap();
-    small(dir.path(), line).exits(2).says(&["point-0001-run-001.json", "gone"]);
+    small(dir.path(), line).exits(2).says(&["point-0001-run-001.json", "missing"]);
 }
 
 #[test]
@@ -370,7 +372,9 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
         .unwrap();
     let folder = dir.path().join("s");
     until(|| folder.join("data/gpuio.0").exists());
-    gpuio(dir.path(), &format!("{line} --runtime 600s")).exits(2).says(&["another sweep runs"]);
+    gpuio(dir.path(), &format!("{line} --runtime 600s"))
+        .exits(2)
+        .says(&["another sweep is running"]);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = wait(child, began).exits(1);
@@ -505,7 +509,7 @@ fn a_record_or_a_lock_of_the_folder_that_is_somebody_elses_stays() {
     untouched();
     std::fs::remove_file(folder.join(".lock")).unwrap();
     let mine = users(&folder, &["base.txt"]);
-    small(dir.path(), line).exits(2).says(&["base.txt", "name a new folder"]);
+    small(dir.path(), line).exits(2).says(&["base.txt", "name a new directory"]);
     assert_eq!(std::fs::read_to_string(&mine[0].0).unwrap(), mine[0].1);
     std::fs::remove_file(&mine[0].0).unwrap();
     // A run's record has a name that the user's file has.

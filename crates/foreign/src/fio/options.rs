@@ -1,4 +1,4 @@
-//! What was asked of fio, as its JSON repeats it.
+//! The requested options of a fio job, as repeated in its JSON.
 
 use gpuio_units::parse_bytes;
 use serde_json::Value;
@@ -27,7 +27,7 @@ impl<'a> Options<'a> {
         self.job.get(key).is_some() || self.global.get(key).is_some()
     }
 
-    /// Puts what they say into a reading; `key` is `read` or `write`.
+    /// Copies them into a reading; `key` is `read` or `write`.
     pub(super) fn tell(&self, reading: &mut Reading, key: &str) {
         let rw = self.get(&["rw", "readwrite"]).unwrap_or("read");
         let rw = rw.split(':').next().unwrap_or(rw);

@@ -14,12 +14,12 @@ use crate::workload::{Direction, block_bounds, directions, engine_got, jobs, rw}
 pub struct Column {
     /// Name in the header line; a unit is its last word.
     pub name: &'static str,
-    /// What it holds, for the glossary.
+    /// Its description, for the glossary.
     pub meaning: &'static str,
     cell: fn(&Line<'_>) -> String,
 }
 
-/// What a row is made from.
+/// Data for one row.
 #[derive(Clone, Copy)]
 struct Line<'a> {
     record: &'a Record,
@@ -33,7 +33,7 @@ impl<'a> Line<'a> {
         self.direction.of(self.job)
     }
 
-    /// The row without the computation beside it.
+    /// The row for the run without the computation.
     fn alone(&self) -> Option<&'a DirectionResult> {
         let alone = &self.job.beside.as_ref()?.alone;
         Some(if self.direction.name() == "read" { &alone.read } else { &alone.write })
@@ -44,12 +44,12 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The record as CSV: a header line, then a row for each job and each direction that it was to do,
-/// in plan order, reads first.
+/// The record as CSV: a header line, then a row for each job and each requested direction, in plan
+/// order, reads first.
 ///
-/// Fields are quoted as RFC 4180 says, and no name is a formula or holds a control character
-/// ([`gpuio_units::csv_field`]); lines end in a line feed alone, so that awk and cut see no
-/// carriage return. An empty field means that there is no figure. Numbers are not rounded.
+/// Fields are quoted as in RFC 4180, and no name is a formula or holds a control character
+/// ([`gpuio_units::csv_field`]). Lines end in a line feed only, so that awk and cut see no carriage
+/// return. An empty field means that there is no figure. Numbers are not rounded.
 #[must_use]
 pub fn render(record: &Record) -> String {
     let mut out = String::new();
@@ -153,7 +153,7 @@ fn verified_bytes(line: &Line<'_>) -> String {
     maybe(line.job.verify.as_ref().map(|found| found.timed_bytes + found.pass_bytes))
 }
 
-/// Names of the warnings about this job or about all, as the record has them.
+/// Names of the warnings about this job or about all jobs, as in the record.
 fn warnings(line: &Line<'_>) -> String {
     let mut names: Vec<String> = Vec::new();
     for warning in &line.record.warnings {
@@ -170,24 +170,22 @@ fn warnings(line: &Line<'_>) -> String {
     names.join(" ")
 }
 
-/// The columns in order. The first eight say what the row is about.
+/// The columns in order. The first eight identify the row.
 pub const COLUMNS: &[Column] = &[
     column("job", "name of the job", |l| l.plan.name.clone()),
     column("group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string()),
     column(
         "path",
         "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, \
-         `gds` or another of cuFile's",
+         `gds` or another cuFile path",
         |l| l.plan.path.choice.actual.clone(),
     ),
-    column(
-        "gpu_software",
-        "1 when the GPUs were gpuio's software GPU: not a hardware result",
-        |l| u8::from(l.record.plan.software_gpu).to_string(),
-    ),
+    column("gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result", |l| {
+        u8::from(l.record.plan.software_gpu).to_string()
+    }),
     column("engine", "engine that ran; several joined by `+`", |l| engine_got(l.plan, l.job)),
-    column("rw", "load of the job, as the `rw` key has it", |l| rw(l.plan).to_owned()),
-    column("direction", "`read` or `write`: the part of the job in this row", |l| {
+    column("rw", "load of the job, as in the `rw` key", |l| rw(l.plan).to_owned()),
+    column("direction", "`read` or `write`: the direction of this row", |l| {
         l.direction.name().to_owned()
     }),
     column("ended", "`complete`, `interrupted` or `failed`", ended),
@@ -197,15 +195,15 @@ pub const COLUMNS: &[Column] = &[
     column("depth", "I/Os in flight per thread", |l| l.plan.depth.to_string()),
     column("direct", "1 O_DIRECT, 0 page cache, as read back from the descriptors", direct),
     column("gpus", "GPU numbers, separated by blanks", gpus),
-    column("size_bytes", "bytes that each thread works on", |l| l.plan.size_bytes.to_string()),
-    column("ios", "I/Os that landed", |l| l.result().ios.to_string()),
+    column("size_bytes", "size of each thread's region", |l| l.plan.size_bytes.to_string()),
+    column("ios", "I/Os that completed", |l| l.result().ios.to_string()),
     column("bytes", "bytes of those", |l| l.result().bytes.to_string()),
     column("failed_ios", "I/Os that failed", |l| l.result().failed.to_string()),
-    column("throughput_bytes_per_s", "bytes per second until the last worker was done", |l| {
+    column("throughput_bytes_per_s", "bytes per second until the last worker finished", |l| {
         l.result().bytes_per_s.to_string()
     }),
     column("iops", "I/Os per second over the same time", |l| l.result().iops.to_string()),
-    column("latency_min_ns", "smallest latency, due until landed", |l| {
+    column("latency_min_ns", "smallest latency, from due to completed", |l| {
         total(l, |s| s.min_ns.to_string())
     }),
     column("latency_mean_ns", "mean", |l| total(l, |s| s.mean_ns.to_string())),
@@ -224,7 +222,7 @@ pub const COLUMNS: &[Column] = &[
         total(l, |s| maybe(s.p99_99_ns))
     }),
     column("latency_max_ns", "largest", |l| total(l, |s| s.max_ns.to_string())),
-    column("queue_p50_ns", "due until started, median; empty without a rate", |l| {
+    column("queue_p50_ns", "time from due to started, median; empty without a rate", |l| {
         leg(l, |legs| legs.queue.as_ref(), |s| Some(s.p50_ns))
     }),
     column("queue_p99_ns", "the same, 99th percentile", |l| {
@@ -242,10 +240,10 @@ pub const COLUMNS: &[Column] = &[
     column("gpu_p99_ns", "the same, 99th percentile", |l| {
         leg(l, |legs| legs.gpu.as_ref(), |s| s.p99_ns)
     }),
-    column("first_done_ns", "from the end of the ramp until the first worker was done", |l| {
+    column("first_done_ns", "time from the end of the ramp until the first worker finished", |l| {
         l.job.first_done_ns.to_string()
     }),
-    column("last_done_ns", "until the last I/O landed: the time under all rates", |l| {
+    column("last_done_ns", "time until the last I/O completed: the time used for all rates", |l| {
         l.job.last_done_ns.to_string()
     }),
     column("cpu_user_s", "CPU time in user mode, the whole job (both directions)", |l| {
@@ -254,75 +252,76 @@ pub const COLUMNS: &[Column] = &[
     column("cpu_system_s", "CPU time in the kernel, the whole job", |l| {
         l.job.cpu.system_s.to_string()
     }),
-    column("cpu_cores_busy", "CPUs kept busy by the job", |l| l.job.cpu.cores_busy.to_string()),
+    column("cpu_cores_busy", "average number of CPUs used by the job", |l| {
+        l.job.cpu.cores_busy.to_string()
+    }),
     column("cpu_us_per_mib", "microseconds of CPU per MiB moved, both directions", |l| {
         maybe(l.job.cpu.us_per_mib)
     }),
     column(
         "cpu_scope",
-        "whose time: `all_threads` of the job, the `process` while it alone ran, or the `threads` \
-         that are known, to which others add: at least that much",
+        "whose CPU time: `all_threads` of the job; the `process`, while only this job ran; or the \
+         `threads` that are known, a lower bound because others add to it",
         cpu_scope,
     ),
     column("verify", "`off`, `pass`, `rewrite` or `inline`", verify),
     column("verified_bytes", "bytes checked, timed load and pass together", verified_bytes),
-    column("verify_bad_blocks", "blocks with a wrong word; empty when not verified", |l| {
+    column("verify_bad_blocks", "blocks with wrong data; empty if not verified", |l| {
         maybe(l.job.verify.as_ref().map(|found| found.bad_blocks))
     }),
-    column("verify_complete", "1 when verification ran to its end", |l| {
+    column("verify_complete", "1 if verification ran to its end", |l| {
         maybe(l.job.verify.as_ref().map(|found| u8::from(found.complete)))
     }),
-    column("between_ios_ns", "time on data between I/Os, summed over workers", |l| {
+    column("between_ios_ns", "time spent on data between I/Os, summed over workers", |l| {
         l.job.between_ios_ns.to_string()
     }),
     column("cached_before", "share (0 to 1) of the files in the page cache before", |l| {
         maybe(l.job.cache.resident_before)
     }),
     column("cached_after", "the same afterwards", |l| maybe(l.job.cache.resident_after)),
-    column("started_at", "wall clock at the start of the run, RFC 3339", |l| {
-        l.record.started_at.clone()
-    }),
+    column("started_at", "time at the start of the run, RFC 3339", |l| l.record.started_at.clone()),
     column("tool_version", "version of gpuio", |l| l.record.tool.version.clone()),
     column("warnings", "names of the warnings about the job or the run", warnings),
-    column("verdict", "way that the bytes took, as witnesses have it (docs/proof.md)", |l| {
+    column("verdict", "data path of the bytes, by the evidence (docs/proof.md)", |l| {
         maybe(l.job.proof.as_ref().map(|proof| &proof.verdict.words))
     }),
-    column("verdict_sentence", "what the verdict rests on", |l| {
+    column("verdict_sentence", "the evidence behind the verdict", |l| {
         maybe(l.job.proof.as_ref().map(|proof| &proof.sentence))
     }),
-    column("ceiling", "lowest ceiling of the row; empty where none was found", |l| {
+    column("ceiling", "lowest ceiling of the row; empty if none was measured", |l| {
         maybe(l.result().of_ceiling.as_ref().map(|of| &of.ceiling))
     }),
-    column("ceiling_bytes_per_s", "what that ceiling came out at", |l| {
+    column("ceiling_bytes_per_s", "bytes per second of that ceiling", |l| {
         let of = l.result().of_ceiling.as_ref();
         maybe(of.and_then(|of| ceilings::rate(l.record, of)))
     }),
-    column("ceiling_percent", "the row's throughput in per cent of it", |l| {
+    column("ceiling_percent", "the row's throughput as a percentage of it", |l| {
         maybe(l.result().of_ceiling.as_ref().map(|of| of.percent))
     }),
     column(
         "run_ended",
-        "the run as a whole: as `ended`, or `unfinished` (the process died)",
+        "the run as a whole: as `ended`, or `unfinished` (the process crashed)",
         |l| ended_word(l.record.ended).to_owned(),
     ),
     column(
         "expected_bytes_per_s",
-        "what the parts on the way should deliver (docs/expectation.md); empty where not known",
+        "expected bytes per second by the figures of the parts on the route \
+         (docs/expectation.md); empty if unknown",
         |l| maybe(l.expected().and_then(|one| one.expected.bytes_per_s)),
     ),
-    column("expected_percent", "the row's throughput in per cent of it", |l| {
+    column("expected_percent", "the row's throughput as a percentage of it", |l| {
         maybe(l.expected().and_then(|one| one.percent))
     }),
     column("expected_bottleneck", "part that saturates first, with its figure", |l| {
         maybe(l.expected().and_then(|one| one.expected.bottleneck.as_ref()))
     }),
-    column("expected_unknown", "why nothing is known to be expected", |l| {
+    column("expected_unknown", "why there is no expected value", |l| {
         maybe(l.expected().and_then(|one| one.expected.unknown.as_ref()))
     }),
     column("measured_begin_ns", "end of the job's ramp on the run's clock", |l| {
         maybe(l.job.measured.map(|span| span.begin_ns))
     }),
-    column("measured_end_ns", "when its last I/O was back, on the same clock", |l| {
+    column("measured_end_ns", "completion of its last I/O, on the same clock", |l| {
         maybe(l.job.measured.map(|span| span.end_ns))
     }),
     column(
@@ -333,16 +332,16 @@ pub const COLUMNS: &[Column] = &[
     ),
     column(
         "beside",
-        "what kept the GPUs busy, as the `beside` key has it; empty where nothing",
+        "computation that kept the GPUs busy, as in the `beside` key; empty if none",
         |l| maybe(l.plan.beside.as_ref().map(BesidePlan::key)),
     ),
     column(
         "beside_compute_ratio",
-        "what the computation kept of its speed, on the GPU that lost the most; empty where not \
-         known",
+        "share of its speed that the computation kept, on the GPU that lost the most; empty if \
+         unknown",
         |l| maybe(l.job.beside.as_ref().and_then(|found| found.lowest()?.ratio)),
     ),
-    column("beside_io_ratio", "what the job kept of its throughput, both directions", |l| {
+    column("beside_io_ratio", "share of its throughput that the job kept, both directions", |l| {
         maybe(l.job.beside.as_ref().and_then(|found| found.io_ratio))
     }),
     column("beside_alone_bytes_per_s", "the row's throughput without the computation", |l| {

@@ -9,14 +9,14 @@ use crate::workload::{Direction, directions, fixed_block, is_random, jobs};
 const KIB: u64 = 1024;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// A job's plan beside its result.
+/// A job's plan and its result.
 pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 
 /// One line for all jobs of the record together, as gdsio prints one for all jobs of a
-/// configuration file. With a software GPU a second line says so; it begins with
-/// `# software GPU:`, so that a script that looks for `IoType:` never sees it; a record of a run
-/// that did not end has one that begins with `# unfinished:`. Verdicts follow as lines that begin
-/// with `# path:` ([`verdicts`]).
+/// configuration file. With a software GPU, a second line says so. It begins with `# software
+/// GPU:`, so that a script that looks for `IoType:` ignores it. The record of an unfinished run
+/// adds a line that begins with `# unfinished:`. Verdicts follow as lines that begin with `# path:`
+/// ([`verdicts`]).
 ///
 /// Ends in a line feed. Without any job the text is empty.
 #[must_use]
@@ -29,11 +29,12 @@ pub fn render(record: &Record) -> String {
     out.push('\n');
     if record.plan.software_gpu {
         out.push_str(
-            "# software GPU: no hardware GPU was in this run; the line above is not a GPU result\n",
+            "# software GPU: this run used no hardware GPU; the line above is not a GPU \
+             result\n",
         );
     }
     if record.ended == EndedHow::Unfinished {
-        out.push_str("# unfinished: the run's process ended before the run did\n");
+        out.push_str("# unfinished: the process ended before the run was complete\n");
     }
     for verdict in verdicts(record) {
         out.push_str(&verdict);
@@ -42,13 +43,13 @@ pub fn render(record: &Record) -> String {
     out
 }
 
-/// The way that each job's bytes took, as a comment line `# path: JOB: SENTENCE`, without a line
-/// feed: gdsio's own XferType is the mode that was asked for. Records without verdicts give none.
+/// The actual data path of each job, as a comment line `# path: JOB: SENTENCE`, without a line
+/// feed: gdsio's own XferType is the requested mode. Records without verdicts give none.
 #[must_use]
 pub fn verdicts(record: &Record) -> Vec<String> {
     let line = |(plan, job): (&JobPlan, &JobResult)| {
         let proof = job.proof.as_ref()?;
-        // A name can hold a line feed, and what follows it must not pass for a result.
+        // A name can hold a line feed, and the rest must not look like a result.
         let text = format!("{}: {}", plan.name, proof.sentence);
         Some(format!("# path: {}", printable_short(&text)))
     };

@@ -3,28 +3,27 @@
 use gpuio_record::{OLDEST_SCHEMA, Record, SCHEMA_VERSION};
 use serde_json::Value;
 
-/// Why a text is no record that this gpuio can read.
+/// Why a text is not a record that this gpuio can read.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
-    /// It is not JSON, or not that of a record.
-    #[error("this is no record of gpuio's: {0}")]
+    /// It is not JSON, or not the JSON of a record.
+    #[error("this is not a gpuio record: {0}")]
     Shape(#[from] serde_json::Error),
-    /// Its schema is another.
+    /// It has another schema version.
     #[error(
-        "this record has schema {found} and this gpuio reads {OLDEST_SCHEMA} to {SCHEMA_VERSION}; \
-         take the gpuio that wrote it, whose version stands in the record as tool.version"
+        "this record has schema version {found}, but this gpuio reads {OLDEST_SCHEMA} to \
+         {SCHEMA_VERSION}; use the gpuio that wrote it (tool.version in the record)"
     )]
     Schema {
-        /// The version that the record says.
+        /// The version in the record.
         found: u64,
     },
 }
 
-/// Reads what [`render`] wrote, also that of older schemas from [`OLDEST_SCHEMA`] on. The record
-/// has the schema of this program then, for so it is written again.
+/// Reads what [`render`] wrote, including older schemas from [`OLDEST_SCHEMA`] on. The returned
+/// record has the schema version of this program, because it is written in that version.
 ///
-/// # Errors
-/// [`ParseError`]: other text, or a record of another schema.
+/// # Errors [`ParseError`]: other text, or a record of another schema.
 pub fn parse(text: &str) -> Result<Record, ParseError> {
     let value: Value = serde_json::from_str(text)?;
     let known = u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA_VERSION);

@@ -14,9 +14,9 @@ pub const TEXT_WIDTH: u16 = 120;
 /// One format.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// What people write after `--format`.
+    /// The name after `--format`.
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub summary: &'static str,
     /// The record in this format, ending in a line feed.
     pub render: fn(&Record) -> String,
@@ -36,7 +36,7 @@ pub const FORMATS: &[Row] = &[
     },
     Row {
         name: "csv",
-        summary: "a row per job and direction; columns keep their names",
+        summary: "one row per job and direction; column names never change",
         render: csv::render,
     },
     Row { name: "gdsio", summary: "gdsio's one line for all jobs together", render: gdsio::render },

@@ -1,4 +1,4 @@
-//! What rows differ in: the words that plots, tables and filters sort them by.
+//! The properties in which rows differ: plots, tables and filters sort rows by them.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::format::text::header;
 use crate::number::float;
 use crate::workload::{block_bounds, blocks_short, engine_got, rw};
 
-/// One value: its words, and its number where it is one.
+/// One value: its text, and its number if it is one.
 pub(super) type Place = (String, Option<f64>);
 
 /// What a difference on an axis means for a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Another load, or another machine: never in one figure unless the figure shows the axis.
+    /// Another load or machine: not combined in a figure unless the figure shows the axis.
     Load,
-    /// Something that came along with the load: one at each mark of a figure.
+    /// A consequence of the load: one value at each mark of a figure.
     CameAlong,
-    /// The job: tells loads of one record apart that ran beside each other.
+    /// The job: separates loads of one record that ran at the same time.
     Job,
     /// A name: repeats of a load differ in it.
     Name,
 }
 
-/// One thing that rows differ in.
+/// One property in which rows differ.
 pub(super) struct Axis {
     /// Short name, unique.
     pub(super) key: String,
@@ -48,7 +48,7 @@ enum Source {
 }
 
 impl Axis {
-    /// Where a row stands on it.
+    /// The value of a row on it.
     pub(super) fn place(&self, row: &Row<'_>) -> Place {
         match &self.place {
             Source::Row(place) => place(row),
@@ -60,7 +60,7 @@ impl Axis {
     }
 }
 
-/// An axis with the place of every row.
+/// An axis with the value of every row.
 pub(super) struct Column {
     /// As of the axis.
     pub(super) key: String,
@@ -70,12 +70,12 @@ pub(super) struct Column {
     pub(super) filter: bool,
     /// As of the axis.
     pub(super) role: Role,
-    /// The words of each place: by number where all have one, else in the order of rows with those
-    /// that have a number before the others.
+    /// The texts of the values: sorted by number if all have one, else in the order of rows, values
+    /// with a number first.
     pub(super) words: Vec<String>,
-    /// The number of each place, where all have one.
+    /// The numbers of the values, if all have one.
     pub(super) numbers: Option<Vec<f64>>,
-    /// For each row the number of its place.
+    /// For each row the index of its value.
     pub(super) of: Vec<usize>,
 }
 
@@ -114,7 +114,7 @@ fn column(axis: Axis, rows: &[Row<'_>]) -> Column {
 
 type Known = (&'static str, &'static str, bool, Role, fn(&Row<'_>) -> Place);
 
-/// Where a depth stands that nobody set: its number came along with the path and the block size.
+/// The value of a depth that was not set: its number came from the path and the block size.
 const OURS: &str = "automatic";
 
 fn depth(row: &Row<'_>) -> Place {
@@ -124,8 +124,8 @@ fn depth(row: &Row<'_>) -> Place {
     }
 }
 
-/// The axes that every record has. The first is the one by which colours are given. Axes of the
-/// load come before what came along, so that figures hold them first.
+/// The axes of every record. The first chooses the colours. Axes of the load come before those that
+/// follow from it, so that figures fix them first.
 const AXES: &[Known] = &[
     ("path", "path", true, Role::Load, |row| (row.plan.path.choice.actual.clone(), None)),
     ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),
@@ -149,7 +149,7 @@ const AXES: &[Known] = &[
     }),
     ("taken", "path taken", true, Role::CameAlong, |row| {
         let proof = row.result.proof.as_ref();
-        (proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone()), None)
+        (proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone()), None)
     }),
     ("engine", "engine", true, Role::CameAlong, |row| (engine_got(row.plan, row.result), None)),
     ("memory", "memory", true, Role::CameAlong, |row| (memory(row.plan.memory).to_owned(), None)),
@@ -158,20 +158,20 @@ const AXES: &[Known] = &[
     ("cufile", "cuFile settings", true, Role::CameAlong, |row| (cufile(row), None)),
     ("bottleneck", "expected bottleneck", true, Role::Name, |row| {
         let name = row.expected().and_then(|one| expected::bottleneck(&one.expected));
-        (name.unwrap_or("not known").to_owned(), None)
+        (name.unwrap_or("unknown").to_owned(), None)
     }),
     ("job", "job", true, Role::Job, |row| (row.plan.name.clone(), None)),
     ("record", "record", true, Role::Name, |row| (row.member.name.clone(), None)),
 ];
 
-/// Keys of a job file that say what an axis of ours says already.
+/// Job-file keys that another axis covers.
 const SAME: &[(&str, &str)] = &[("bs", "block"), ("rw", "load")];
 
 /// The axes of a set: those of every record, then what its sweeps varied beyond them.
 pub(super) fn axes(set: &Set) -> Vec<Axis> {
     let keys = || set.members.iter().flat_map(|member| &member.at).map(|(key, _)| key);
     let role = |key: &str, role: Role| match role {
-        // What somebody varied is of the load, and settings that follow from it are not.
+        // A varied key is part of the load; settings that follow from it are not.
         Role::CameAlong if keys().any(|one| one == key) => Role::Load,
         Role::Load if key == "settings" && keys().next().is_some() => Role::CameAlong,
         role => role,
@@ -213,10 +213,10 @@ pub(super) fn varied(set: &Set) -> Vec<String> {
     keys
 }
 
-/// What else makes a load another, in few words.
+/// Other settings that make the load different, briefly.
 fn settings(row: &Row<'_>) -> String {
     let plan = row.plan;
-    // Of files that were named, a thread's part follows from their length and from the threads.
+    // For named files, a thread's part follows from their length and the number of threads.
     let made = plan.directory.as_ref();
     let size = made.map(|_| format!("{} per thread", format_bytes(plan.size_bytes)));
     let mut words: Vec<String> = size.into_iter().collect();
@@ -256,9 +256,9 @@ fn settings(row: &Row<'_>) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// The settings of cuFile that were asked for, on paths that use it.
+/// The requested cuFile settings, on paths that use it.
 fn cufile(row: &Row<'_>) -> String {
-    // Only these paths have buffers to register with it.
+    // Only these paths have buffers to register.
     let Some(registered) = row.plan.register_buffer else { return "none".to_owned() };
     let asked = row.record().plan.cufile.iter().map(|(key, value)| format!("{key}={value}"));
     let mut words: Vec<String> = asked.collect();
@@ -268,7 +268,7 @@ fn cufile(row: &Row<'_>) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// How random offsets are spread, where that is not evenly over all blocks.
+/// The distribution of random offsets, if not uniform over all blocks.
 fn spread(order: &Order) -> Option<String> {
     let Order::Random { distribution, coverage } = order else { return None };
     match distribution {
@@ -301,7 +301,7 @@ fn gpus(row: &Row<'_>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join("+") }
 }
 
-/// What holds the files of a row: kernel names of disks, or what is mounted where there is none.
+/// The storage of a row's files: kernel names of disks, or the mounted source if there is none.
 fn drives(row: &Row<'_>) -> String {
     let mut names: Vec<String> = Vec::new();
     for target in &row.plan.targets {
@@ -316,7 +316,7 @@ fn drives(row: &Row<'_>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join("+") }
 }
 
-/// The facts about the place of a target: of the device itself, or of the file's directory.
+/// The facts about a target's location: of the device itself, or of the file's directory.
 fn storage<'a>(row: &Row<'a>, path: &str, kind: TargetKind) -> Option<&'a TargetStorage> {
     let places = &row.record().storage;
     let place = match (kind, path.rsplit_once('/')) {

@@ -1,14 +1,14 @@
-//! Who chose a value: whoever asked for the run, or gpuio.
+//! Who chose a value: the user or gpuio.
 //!
-//! A value that nobody set came along with a path or a block size. It is no load of its own, and
-//! its values are no series.
+//! A value that was not set followed from a path or a block size. It is no load of its own, and its
+//! values are no series.
 
 use gpuio_record::Record;
 
 use super::rows::Row;
 
-/// Whether gpuio chose the depth of a row's job by itself. A record that can't tell counts as one
-/// whose depth was set: then nothing is put together that may be two loads.
+/// Whether gpuio chose the depth of a row's job. A record that does not tell counts as one whose
+/// depth was set, so that two different loads are never combined.
 pub(super) fn depth_is_ours(row: &Row<'_>) -> bool {
     match &row.plan.defaulted {
         Some(keys) => keys.iter().any(|key| key == "depth"),
@@ -16,8 +16,8 @@ pub(super) fn depth_is_ours(row: &Row<'_>) -> bool {
     }
 }
 
-/// The same by the command of an older record, where all that it asks for is in `--set KEY=VALUE`,
-/// as in the runs of a sweep. `None` where a job file or a flag could have said more.
+/// The same from the command of an older record, if all its settings are in `--set KEY=VALUE`, as
+/// in the runs of a sweep. `None` if a job file or a flag could have set more.
 fn by_command(record: &Record) -> Option<bool> {
     let mut words = record.command.iter().map(String::as_str).skip(1);
     if words.next() != Some("bench") {

@@ -8,7 +8,7 @@ use crate::workload::{directions, jobs};
 pub(super) const MARK: &str = "job,group,path,gpu_software,";
 
 /// The columns of `csv` for one record, then `record` (its name) and `axis_KEY` for each axis of
-/// the sweeps that the records are of; empty where a record is of another.
+/// the records' sweeps; empty if a record is of another sweep.
 pub(super) fn render(set: &Set) -> String {
     let mut axes: Vec<&str> = Vec::new();
     for (key, _) in set.members.iter().flat_map(|member| &member.at) {

@@ -1,7 +1,7 @@
-//! What devices did beside the jobs: the figures that a report shows, as lines and as tables.
+//! Device activity during the jobs, as lines and tables of a report.
 //!
-//! A figure's key ends in its unit (`read_bytes_per_second`), so a probe that is new needs nothing
-//! here: without a row in [`CHOSEN`] all of its figures are shown.
+//! A figure's key ends in its unit (`read_bytes_per_second`), so a new probe needs no change here:
+//! without an entry in [`CHOSEN`], all of its figures are shown.
 
 use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
 use gpuio_units::{format_duration_ns, human_ns};
@@ -10,7 +10,7 @@ use super::figures::{Unit, print};
 use super::{Set, series};
 use crate::number::{NONE, count, float};
 
-/// The figures of a probe that are worth a column and a line, in this order. Others stay in the
+/// The figures of a probe that get a column and a line, in this order. Others are only in the
 /// record.
 const CHOSEN: &[(&str, &[&str])] = &[
     (
@@ -68,7 +68,7 @@ const CHOSEN: &[(&str, &[&str])] = &[
     ("process", &["cpu_percent"]),
 ];
 
-/// Of a GPU, 1 where its PCIe rates are the driver's sample of the last 20 ms.
+/// Of a GPU: 1 if its PCIe rates are the driver's sample of the last 20 ms.
 const SAMPLED: &str = "pcie_sampled";
 
 /// Unit and factor by the end of a key; the longest end comes first.
@@ -95,7 +95,7 @@ impl Shown<'_> {
     }
 }
 
-/// What a device is called where several kinds stand together.
+/// A device's name in lists of several kinds.
 pub(super) fn name(device: &DeviceSeries) -> String {
     match device.probe.as_str() {
         "cpu" => format!("CPUs, {}", device.device),
@@ -103,7 +103,7 @@ pub(super) fn name(device: &DeviceSeries) -> String {
     }
 }
 
-/// The figures of a device that are shown, in their order.
+/// The displayed figures of a device, in order.
 pub(super) fn shown(device: &DeviceSeries) -> Vec<Shown<'_>> {
     let find = |key: &&str| device.figures.iter().find(|figure| figure.key == **key);
     let chosen = CHOSEN.iter().find(|(probe, _)| *probe == device.probe);
@@ -141,27 +141,24 @@ pub(super) struct Table {
     pub(super) kind: String,
     /// Heads of all columns.
     pub(super) heads: Vec<String>,
-    /// A row per group and device; the first two cells are words.
+    /// A row per group and device; the first two cells are text.
     pub(super) rows: Vec<Vec<String>>,
-    /// Groups and devices without a row, since the device did nothing.
+    /// Groups and devices without a row, since the device was idle.
     idle: usize,
 }
 
 impl Table {
-    /// What has no row; absent where all have.
+    /// Describes what has no row; `None` if all have.
     pub(super) fn left_out(&self) -> Option<String> {
         match self.idle {
             0 => None,
-            1 => Some("One device that did nothing is left out.".to_owned()),
-            many => Some(format!(
-                "{} rows of devices that did nothing are left out.",
-                count(many as u64)
-            )),
+            1 => Some("One idle device is not shown.".to_owned()),
+            many => Some(format!("{} rows of idle devices are not shown.", count(many as u64))),
         }
     }
 }
 
-/// Whether some figure of a device is known and none is other than 0.
+/// Whether some figure of a device is known and all are 0.
 fn idle(shown: &[Shown<'_>]) -> bool {
     let mut known = shown.iter().filter_map(|one| one.series.whole).peekable();
     known.peek().is_some() && known.all(|value| value == 0.0)
@@ -181,7 +178,7 @@ pub(super) fn tables(set: &Set) -> Vec<Table> {
             }
         }
     }
-    // A figure that came up after a row was made is not known of it.
+    // A figure that appeared after a row was made is unknown for that row.
     for table in &mut tables {
         let wide = table.heads.len();
         table.rows.iter_mut().for_each(|row| row.resize(wide, NONE.to_owned()));
@@ -189,7 +186,7 @@ pub(super) fn tables(set: &Set) -> Vec<Table> {
     tables
 }
 
-/// The names of a group's jobs; of many the first and their number.
+/// The names of a group's jobs; of many, the first and their number.
 fn jobs(record: &Record, group: u32) -> String {
     let of_group = record.plan.jobs.iter().filter(|job| job.group == group);
     let names: Vec<&str> = of_group.map(|job| job.name.as_str()).collect();
@@ -231,7 +228,7 @@ fn add(tables: &mut Vec<Table>, during: &str, device: &DeviceSeries) {
     table.rows.push(row);
 }
 
-/// A label with its unit, where cells do not tell it.
+/// A label with its unit, if the cells do not show it.
 fn head(one: &Shown<'_>) -> String {
     match one.unit {
         Unit::Percent => format!("{} %", one.label),
@@ -240,7 +237,7 @@ fn head(one: &Shown<'_>) -> String {
     }
 }
 
-/// How often devices were sampled, and what that cost; absent where nobody watched.
+/// How often devices were sampled, and the cost; `None` if they were not.
 pub(super) fn sampler(set: &Set) -> Option<String> {
     let all: Vec<_> =
         set.members.iter().filter_map(|member| member.record.watched.as_ref()).collect();
@@ -252,14 +249,14 @@ pub(super) fn sampler(set: &Set) -> Option<String> {
     let samples = count(all.iter().map(|one| one.samples).sum());
     let told: Vec<_> = all.iter().filter_map(|one| Some((one, one.cpu_ns?))).collect();
     let cost = match told.as_slice() {
-        [] => "the kernel did not tell what CPU time that took".to_owned(),
+        [] => "its CPU time is unknown".to_owned(),
         told => {
             let cpu: u64 = told.iter().map(|(_, cpu)| cpu).sum();
             let ends = told.iter().flat_map(|(one, _)| &one.groups);
             let time: u64 = ends.filter_map(|group| group.ends_ns.last()).sum();
             let share = if time > 0 { float(cpu) / float(time) * 100.0 } else { 0.0 };
             format!(
-                "that took {} of CPU time in {}, {share:.2} % of one CPU",
+                "sampling took {} of CPU time in {}, {share:.2} % of one CPU",
                 human_ns(float(cpu)),
                 human_ns(float(time))
             )
@@ -268,24 +265,24 @@ pub(super) fn sampler(set: &Set) -> Option<String> {
     let rest = all.len() - told.len();
     let rest = match (rest, told.is_empty()) {
         (0, _) | (_, true) => String::new(),
-        _ => format!(" ({rest} records do not tell)"),
+        _ => format!(" ({rest} records have no figure for it)"),
     };
     Some(format!("Devices were sampled {every}, {samples} times; {cost}{rest}."))
 }
 
-/// What tables over whole groups mean.
-pub(super) const MEANING: &str = "Figures are over the whole of a group of jobs, ramp included, \
-     and of all that used the device meanwhile, other programs too; of GPU activity, memory and \
-     page cache they are the last value. A dash is a figure that is not known.";
+/// What the tables over whole groups mean.
+pub(super) const MEANING: &str = "Figures cover a whole group of jobs including the ramp, and all \
+    programs that used the device during that time. GPU activity, memory and page cache are the \
+    last value. A dash means unknown.";
 
-/// Why some device series are not drawn; absent where all are.
+/// Why some device series are not drawn; `None` if all are.
 pub(super) fn absent(set: &Set) -> Option<String> {
     let watched = set.members.iter().flat_map(|member| &member.record.watched);
     let values: usize = watched.flat_map(|one| &one.groups).map(series::values).sum();
     if values > series::MOST_VALUES {
         return Some(format!(
-            "Device series of all jobs: of {} values the page holds those of the first jobs, {} at \
-             most; the records have all.",
+            "Device series of all jobs: of {} values, the page holds those of the first jobs, at \
+             most {}; the records have all.",
             count(values as u64),
             count(series::MOST_VALUES as u64)
         ));
@@ -295,7 +292,7 @@ pub(super) fn absent(set: &Set) -> Option<String> {
     match without {
         0 => None,
         _ if without == all => {
-            Some("Device series: nobody watched the devices of these runs.".to_owned())
+            Some("Device series: the devices of these runs were not sampled.".to_owned())
         }
         _ => Some(format!(
             "Device series: {without} of {all} records have none; the first is {}.",

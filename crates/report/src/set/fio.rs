@@ -1,8 +1,8 @@
-//! Jobs in the form of `fio --output-format=json`, as far as tools that plot fio's results read it.
+//! Jobs in the format of `fio --output-format=json`, for tools that plot fio's results.
 //!
-//! Written from fio's documentation (HOWTO.rst, "JSON output") and from what such tools ask for. A
-//! job of several threads is one entry, as with `group_reporting`. Fields that would need a figure
-//! which gpuio does not take (submission latency, completion alone) are absent.
+//! Written from fio's documentation (HOWTO.rst, "JSON output") and from what such tools read. A job
+//! of several threads is one entry, as with `group_reporting`. Fields for figures that gpuio does
+//! not measure (submission latency, completion latency) are absent.
 
 use gpuio_record::{DirectionResult, Point};
 use gpuio_stat::Summary;
@@ -13,7 +13,7 @@ use super::rows::{Row, rows};
 use crate::number::float;
 use crate::workload::{Direction, block_bounds, blocks_short, directions, engine_got, rw};
 
-/// What every document begins with, at its first key.
+/// How every document begins.
 pub(super) const MARK: &str = "\"fio version\": \"gpuio";
 
 /// All jobs of all records in one document.
@@ -21,9 +21,10 @@ pub(super) fn render(set: &Set) -> String {
     document(set, &jobs_of(&rows(set)))
 }
 
-/// A document per job, each with its place: `staged-64K/randread-8-2.json` (path and block size,
-/// then load, depth and threads). fio-plot takes a folder of files that differ in load, depth and
-/// threads alone and adds up what it finds in one file, so repeats get folders of their own.
+/// A document per job, each with its path: `staged-64K/randread-8-2.json` (data path and block
+/// size, then load, depth and threads). fio-plot reads a directory of files that differ only in
+/// load, depth and threads, and adds up the results of one file, so repeats get directories of
+/// their own.
 #[must_use]
 pub fn files(set: &Set) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
@@ -95,7 +96,7 @@ fn job(row: &Row<'_>) -> Value {
             "path": plan.path.choice.actual,
             "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
             "software_gpu": row.record().plan.software_gpu,
-            "latency": "due until landed",
+            "latency": "from due to completed",
         },
     })
 }
@@ -190,7 +191,7 @@ fn latency(total: Option<&Summary>) -> Value {
     })
 }
 
-/// fio's keys of the percentiles for which there were I/Os enough.
+/// fio's keys of the percentiles with enough I/Os.
 fn percentiles(summary: &Summary) -> Value {
     let all = [
         ("50.000000", Some(summary.p50_ns)),
@@ -203,7 +204,7 @@ fn percentiles(summary: &Summary) -> Value {
     Value::Object(known.collect())
 }
 
-/// Mean, population deviation and bounds of samples; zeros without any, as with fio.
+/// Mean, population deviation and limits of samples; zeros without any, as in fio.
 #[derive(Default)]
 struct Spread {
     min: f64,

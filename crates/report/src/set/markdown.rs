@@ -11,7 +11,7 @@ use crate::ceilings;
 use crate::expected;
 use crate::number::{NONE, iops, maybe_time};
 
-/// Most rows of the table; above it the table would be no help in an issue.
+/// Row limit of the table: a longer one would not help in an issue.
 const MOST: usize = 500;
 
 pub(super) fn render(set: &Set) -> String {
@@ -19,8 +19,8 @@ pub(super) fn render(set: &Set) -> String {
     out.push_str(&format!("# {}\n\n", markdown(&set.title)));
     if software(set) {
         out.push_str(
-            "**Software GPU: no hardware GPU was in these runs. Never put these figures beside a \
-             GPU's.**\n\n",
+            "**Software GPU: these runs used no hardware GPU. Never compare these figures with \
+             those of a GPU.**\n\n",
         );
     }
     for (what, text) in told::where_and_how(set) {
@@ -60,7 +60,7 @@ pub(super) fn render(set: &Set) -> String {
     out
 }
 
-/// The summary as a table; below it what went with single loads, and what verdicts rest on.
+/// The summary as a table; below it remarks on single loads, and the evidence behind verdicts.
 fn points(summary: &Summary) -> String {
     let mut out = String::new();
     let heads: Vec<&str> = summary::FIGURES.iter().map(|(_, head)| *head).collect();
@@ -74,9 +74,9 @@ fn points(summary: &Summary) -> String {
     let mut said: Vec<&str> = Vec::new();
     for line in &summary.lines {
         let taken = match &line.taken {
-            Some((words, true)) => format!("**{}**, as asked", markdown(words)),
-            Some((words, false)) => format!("**{}**, not as asked", markdown(words)),
-            None => "not recorded".to_owned(),
+            Some((words, true)) => format!("**{}**, as requested", markdown(words)),
+            Some((words, false)) => format!("**{}**, not as requested", markdown(words)),
+            None => "unknown".to_owned(),
         };
         let about = markdown(&line.about);
         if summary.of_points {
@@ -119,12 +119,12 @@ fn table(set: &Set) -> String {
     }
     if rows.len() > MOST {
         let rest = rows.len() - MOST;
-        out.push_str(&format!("\n{rest} more rows: take `--format csv` or `html`.\n"));
+        out.push_str(&format!("\n{rest} more rows: use `--format csv` or `html`.\n"));
     }
     out
 }
 
-/// What devices did, a table for each kind.
+/// Device activity, a table for each kind.
 fn device_tables(set: &Set) -> String {
     let Some(sampler) = devices::sampler(set) else { return String::new() };
     let mut out =
@@ -161,7 +161,7 @@ fn line(row: &Row<'_>) -> String {
         row.member.name.clone(),
         row.plan.name.clone(),
         row.plan.path.choice.actual.clone(),
-        proof.map_or_else(|| "not recorded".to_owned(), |proof| proof.verdict.words.clone()),
+        proof.map_or_else(|| "unknown".to_owned(), |proof| proof.verdict.words.clone()),
         row.load(),
         row.rate(),
         iops(side.iops),

@@ -1,7 +1,7 @@
-//! Sets of records: repeats, paths beside each other, sweeps; and the formats that show them.
+//! Sets of records (repeats, several paths, sweeps) and the formats that show them.
 //!
-//! Pure: what is read from disk is read by the caller. A further figure, axis or series of the page
-//! is one row of `figures`, `axes` or `series`.
+//! Pure: the caller reads the files. A new figure, axis or series of the page is one entry of
+//! `figures`, `axes` or `series`.
 
 mod axes;
 mod chosen;
@@ -23,14 +23,14 @@ pub use origin::{Candidate, Origin, origin};
 
 use gpuio_record::{Record, Sweep};
 
-/// One record and where it is from.
+/// One record and its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Name to show: the file's, relative to what the caller was given.
+    /// Name to show: that of the file, relative to the caller's argument.
     pub name: String,
     /// The record.
     pub record: Record,
-    /// Its place in a sweep: key and value for each axis, in the sweep's order. Empty outside one.
+    /// Its point in a sweep: key and value for each axis, in the sweep's order. Empty without one.
     pub at: Vec<(String, String)>,
 }
 
@@ -41,18 +41,18 @@ pub struct Set {
     pub title: String,
     /// The records, in the order in which they are shown.
     pub members: Vec<Member>,
-    /// The sweeps that some of them are of.
+    /// The sweeps of these records.
     pub sweeps: Vec<Sweep>,
     /// A picture of the machine's topology, or why there is none.
     pub topology: Picture,
-    /// What was asked for and is not in the set, with the reason.
+    /// What was requested and is not in the set, with the reason.
     pub left_out: Vec<String>,
-    /// Most bytes that the records may take in a page, compressed; absent for no limit. Figures,
-    /// distributions and series of all records are in it in any case.
+    /// Maximum compressed size of the records in a page; `None` for no limit. Figures,
+    /// distributions and series of all records are always in it.
     pub embed_limit: Option<usize>,
 }
 
-/// A picture of the machine that records were made on.
+/// A picture of the machine that made the records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Picture {
     /// There is none, for this reason.
@@ -61,29 +61,29 @@ pub enum Picture {
     Svg {
         /// The picture.
         svg: String,
-        /// Of which machine it is, and how that is known.
+        /// Which machine it shows, and how that is known.
         about: String,
     },
 }
 
 impl Default for Picture {
     fn default() -> Picture {
-        Picture::Absent("none was asked for".to_owned())
+        Picture::Absent("no picture was requested".to_owned())
     }
 }
 
-/// What of a set's rows one figure draws.
+/// The rows of a set that one figure draws.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figured {
-    /// Numbers of the rows: of members, jobs and directions in turn.
+    /// Indices of the rows: members, then jobs, then directions.
     pub rows: Vec<usize>,
-    /// The axes that the figure does not show and on which rows differ, each with the words of the
-    /// one place that it keeps to.
+    /// The axes that the figure does not show and on which rows differ, each with the text of the
+    /// one value that it keeps.
     pub held: Vec<(String, String)>,
 }
 
 /// What a figure draws that shows these axes (by key: `path`, `block`, `depth`, …), with these
-/// places (key and words) chosen of the others. The rule is that of `figures`: one load, or rows
+/// values (key and text) chosen for the others. The rule is that of `figures`: one load; other rows
 /// are left out.
 #[must_use]
 pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured {
@@ -102,14 +102,14 @@ pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured
 /// One format of sets.
 #[derive(Debug, Clone, Copy)]
 pub struct SetFormat {
-    /// What people write after `--format`.
+    /// The name after `--format`.
     pub name: &'static str,
-    /// The extension of files that mean it.
+    /// The file extension that selects it.
     pub extension: &'static str,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub summary: &'static str,
-    /// Words that stand in the first 4 KiB of every text of this format and in few others: by them
-    /// a file is known as one that gpuio made.
+    /// Text in the first 4 KiB of every file of this format and of few others: it identifies a file
+    /// that gpuio created.
     pub mark: &'static str,
     /// The set in this format, ending in a line feed.
     pub render: fn(&Set) -> String,
@@ -148,7 +148,7 @@ pub const SET_FORMATS: &[SetFormat] = &[
     SetFormat {
         name: "openmetrics",
         extension: "prom",
-        summary: "gauges and summaries for Prometheus and its kin",
+        summary: "gauges and summaries for Prometheus and similar programs",
         mark: openmetrics::MARK,
         render: openmetrics::render,
     },

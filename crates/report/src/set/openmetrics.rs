@@ -1,5 +1,5 @@
 //! OpenMetrics text, version 1.0.0 (the specification of that name, section "Text format"): one
-//! family after another, its metadata first, counters and units named as it asks.
+//! family after another, its metadata first, counters and units named as required.
 
 use gpuio_stat::Summary;
 
@@ -22,7 +22,7 @@ const GAUGES: &[Gauge] = &[
     Gauge {
         name: "gpuio_throughput_bytes_per_second",
         unit: "bytes_per_second",
-        help: "Bytes per second until the last worker was done.",
+        help: "Bytes per second until the last worker finished.",
         value: |row| Some(row.side().bytes_per_s),
     },
     Gauge {
@@ -34,7 +34,7 @@ const GAUGES: &[Gauge] = &[
     Gauge {
         name: "gpuio_moved_bytes",
         unit: "bytes",
-        help: "Bytes of the I/Os that landed.",
+        help: "Bytes of the completed I/Os.",
         value: |row| Some(crate::number::float(row.side().bytes)),
     },
     Gauge {
@@ -46,19 +46,19 @@ const GAUGES: &[Gauge] = &[
     Gauge {
         name: "gpuio_of_ceiling_ratio",
         unit: "ratio",
-        help: "Throughput over that of the lowest ceiling found.",
+        help: "Throughput divided by the lowest ceiling.",
         value: |row| row.side().of_ceiling.as_ref().map(|of| of.percent / 100.0),
     },
     Gauge {
         name: "gpuio_of_expected_ratio",
         unit: "ratio",
-        help: "Throughput over what the parts on the way should deliver; label bottleneck.",
+        help: "Throughput divided by the expected throughput; label bottleneck.",
         value: |row| row.expected()?.percent.map(|percent| percent / 100.0),
     },
     Gauge {
         name: "gpuio_expected_bytes_per_second",
         unit: "bytes_per_second",
-        help: "What the parts on the way should deliver by their figures.",
+        help: "Expected throughput by the figures of the hardware.",
         value: |row| row.expected()?.expected.bytes_per_s,
     },
     Gauge {
@@ -73,12 +73,12 @@ const GAUGES: &[Gauge] = &[
     Gauge {
         name: "gpuio_path_as_requested",
         unit: "",
-        help: "1 where witnesses say that the bytes took the path asked for, else 0.",
+        help: "1 if the evidence shows that the bytes took the requested path, else 0.",
         value: |row| row.result.proof.as_ref().map(|proof| f64::from(u8::from(proof.as_requested))),
     },
 ];
 
-/// Its label, and where its value is.
+/// Its label, and how to get its value.
 type Quantile = (&'static str, fn(&Summary) -> Option<u64>);
 
 /// The quantiles of the latency summaries.
@@ -103,7 +103,7 @@ pub(super) fn render(set: &Set) -> String {
         }
     }
     const NAME: &str = "gpuio_latency_seconds";
-    head(&mut out, NAME, "summary", "seconds", "Latency of the I/Os, due until landed.");
+    head(&mut out, NAME, "summary", "seconds", "Latency of the I/Os, from due to completed.");
     for (row, labels) in rows.iter().zip(&labels) {
         let Some(legs) = &row.side().latency else { continue };
         let total = &legs.total;
@@ -130,7 +130,7 @@ fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
 
 /// One sample per record: the tool, the time, and how it ended.
 fn runs(set: &Set) -> String {
-    let mut out = format!("{MARK}\n# HELP gpuio_run The records that the samples are from.\n");
+    let mut out = format!("{MARK}\n# HELP gpuio_run The records of the samples.\n");
     for (nth, member) in set.members.iter().enumerate() {
         let record = &member.record;
         let software = if record.plan.software_gpu { "1" } else { "0" };
@@ -150,13 +150,13 @@ fn runs(set: &Set) -> String {
     out
 }
 
-/// The labels of each row: its places on all axes, and the numbers that make it unique.
+/// The labels of each row: its values on all axes, and the numbers that make it unique.
 fn labels(set: &Set, rows: &[Row<'_>]) -> Vec<String> {
     let axes = axes(set);
     let keys: Vec<String> = axes.iter().map(|axis| label_name(&axis.key)).collect();
     let of = |row: &Row<'_>| {
         let place = |axis: &Axis| match axis.key.as_str() {
-            // Monitoring wants the number, whoever chose it.
+            // Monitoring needs the number, whoever chose it.
             "depth" => row.plan.depth.to_string(),
             _ => axis.place(row).0,
         };
@@ -170,8 +170,8 @@ fn labels(set: &Set, rows: &[Row<'_>]) -> Vec<String> {
     rows.iter().map(of).collect()
 }
 
-/// A name of letters, digits and low lines that begins with a letter; a sweep's own keys are marked
-/// so that none can meet ours.
+/// A name of letters, digits and underscores that begins with a letter. A sweep's own keys get a
+/// prefix, so that none can equal a key of gpuio's.
 fn label_name(key: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = key.chars().map(plain).collect();

@@ -1,35 +1,35 @@
-//! Whether a record was made on a machine, from what the record has.
+//! Whether a record was made on a machine, by the data in the record.
 //!
 //! Two things prove it: the same boot of the kernel (`/proc/sys/kernel/random/boot_id`, random(4)),
-//! and every hardware GPU of the record by its UUID at its PCI address. What a record has besides
+//! and every hardware GPU of the record by its UUID at its PCI address. Other data of a record
 //! (model of the processors, addresses of GPUs) can only disprove it.
 
 use gpuio_record::facts::{GpuFacts, Machine};
 use gpuio_record::{Gpu, Record};
 
-/// A machine that a record is held against.
+/// A machine to compare a record with.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// Its facts.
     pub machine: &'a Machine,
-    /// Its boot; absent where the kernel does not tell, and of captures.
+    /// Its boot ID; `None` if the kernel does not report it, and for captures.
     pub boot: Option<&'a str>,
-    /// Whether the facts are of a capture, in which other UUIDs may stand for the real ones.
+    /// Whether the facts are from a capture, in which UUIDs may have been replaced.
     pub captured: bool,
 }
 
-/// Whether a record was made there.
+/// Whether a record was made on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// It was, by this proof.
+    /// Yes, with this proof.
     Here(String),
-    /// It was not, for this reason.
+    /// No, for this reason.
     Elsewhere(String),
-    /// Nothing tells, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
-/// Holds a record against a machine.
+/// Compares a record with a machine.
 #[must_use]
 pub fn origin(record: &Record, there: Candidate<'_>) -> Origin {
     let gpus = hardware_gpus(record);
@@ -46,13 +46,13 @@ pub fn origin(record: &Record, there: Candidate<'_>) -> Origin {
         return Origin::Here("the same GPUs, by UUID and PCI address".to_owned());
     }
     let boot = match (&record.boot, there.boot) {
-        (None, _) => "the record does not name its boot of the kernel",
-        (Some(_), None) => "the boot of that machine's kernel is not known",
-        (Some(_), Some(_)) => "the kernel was booted since, or the machine is another",
+        (None, _) => "the record has no boot ID",
+        (Some(_), None) => "the boot ID of that machine is unknown",
+        (Some(_), Some(_)) => "the kernel was booted since, or it is another machine",
     };
     let gpu = match gpus.is_empty() {
-        true => "the record has no hardware GPU whose UUID would tell",
-        false => "UUIDs of the GPUs there are not known",
+        true => "the record has no hardware GPU with a UUID",
+        false => "the UUIDs of the GPUs there are unknown",
     };
     Origin::Unknown(format!("{boot}, and {gpu}"))
 }
@@ -80,7 +80,7 @@ fn contradiction(record: &Record, gpus: &[&Gpu], there: Candidate<'_>) -> Option
     if let Some((its, here)) = models.filter(|(its, here)| its != here) {
         return Some(format!("its processors are {its}, there they are {here}"));
     }
-    // What tools printed may be without GPUs, or without their addresses.
+    // The output of tools may lack GPUs, or their addresses.
     let all = &there.machine.gpus;
     let partial = there.captured && (all.is_empty() || all.iter().any(|one| one.pci.is_none()));
     for gpu in gpus {

@@ -1,4 +1,4 @@
-//! What a set is shown by: one row per record, job and direction.
+//! The rows of a set: one per record, job and direction.
 
 use gpuio_record::{DirectionResult, JobExpected, JobPlan, JobResult, Record};
 
@@ -28,7 +28,7 @@ impl<'a> Row<'a> {
         self.direction.of(self.result)
     }
 
-    /// What the parts on its way should deliver; absent in records without it.
+    /// The expected performance of the parts on its route; absent in records without it.
     pub(super) fn expected(&self) -> Option<&'a JobExpected> {
         crate::expected::find(self.record(), &self.plan.name, self.direction)
     }
@@ -52,7 +52,7 @@ impl<'a> Row<'a> {
         format!("{rw} {block}, {threads} at depth {}{ours}", self.plan.depth)
     }
 
-    /// The rate as people read it.
+    /// The rate as it is printed.
     pub(super) fn rate(&self) -> String {
         number::throughput(self.side().bytes_per_s)
     }

@@ -20,7 +20,7 @@ fn per_second(count: u64, point: &Point) -> Option<f64> {
     (point.span_ns > 0).then(|| float(count) * 1e9 / float(point.span_ns))
 }
 
-/// What gpuio counts of itself in each interval.
+/// gpuio's own counters in each interval.
 const LINES: &[Line] = &[
     Line { label: "read", unit: Unit::BytesPerSecond, value: |p| per_second(p.read_bytes, p) },
     Line { label: "write", unit: Unit::BytesPerSecond, value: |p| per_second(p.write_bytes, p) },
@@ -31,8 +31,8 @@ const LINES: &[Line] = &[
     Line { label: "largest", unit: Unit::Nanoseconds, value: |p| p.max_ns.map(float) },
 ];
 
-/// Most values of devices that a page holds: beyond it a page of many records would open slowly.
-/// Whole groups are left out, the last first; the records have them.
+/// Maximum number of device values in a page: more would make the page open slowly. Whole groups
+/// are left out, the last first; the records have them.
 pub(super) const MOST_VALUES: usize = 250_000;
 
 /// The series of all jobs for the page: `jobs` by record and job, each with its lines; `groups` by
@@ -40,7 +40,7 @@ pub(super) const MOST_VALUES: usize = 250_000;
 ///
 /// A job's seconds count from the end of its ramp, a group's from the start of its workers; the
 /// job's `from` is the second of its group at which its own 0 is. A job may name a group that is
-/// not there, beyond [`MOST_VALUES`].
+/// missing because of [`MOST_VALUES`].
 pub(super) fn all(rows: &[Row<'_>]) -> Value {
     let mut jobs = Map::new();
     let mut groups = Map::new();
@@ -79,7 +79,7 @@ fn has_points(group: &&WatchedGroup) -> bool {
     !group.ends_ns.is_empty() && !group.devices.is_empty()
 }
 
-/// A line for the page, unless it is zero or absent all the way.
+/// A line for the page, unless it is zero or absent throughout.
 fn line(label: &str, unit: Unit, values: impl Iterator<Item = Option<f64>>) -> Option<Value> {
     let values: Vec<Option<f64>> = values.map(four_digits).collect();
     let some = values.iter().flatten().any(|value| *value > 0.0);

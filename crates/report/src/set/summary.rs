@@ -1,5 +1,5 @@
-//! The summary: one line per point, which is a load with all of its runs; or one per path where
-//! there are many.
+//! The summary: one line per point, which is a load with all of its runs; or one per path if there
+//! are many points.
 
 use gpuio_record::EndedHow;
 use gpuio_stat::infer;
@@ -12,31 +12,31 @@ use crate::number::{NONE, count};
 use crate::workload::verified;
 use crate::{ceilings, expected};
 
-/// Above this many points the summary speaks of paths.
+/// Above this many points the summary has a line per path.
 const TELL_EACH: usize = 40;
-/// Runs from which on an interval is given: of two it is so wide that it says nothing.
+/// Minimum number of runs for an interval: with two it is too wide to be of use.
 const RUNS: usize = 3;
 
-/// The way that bytes took, as few words, and whether it is the one asked for.
+/// The actual path of the bytes, briefly, and whether it is the requested one.
 pub(super) type Taken = (String, bool);
 
 /// One line of the summary.
 pub(super) struct Line {
-    /// What it is about: a load, or a path.
+    /// Its subject: a load, or a path.
     pub(super) about: String,
     /// Its path, for its colour.
     pub(super) path: String,
     /// Runs, or points of a path.
     pub(super) runs: usize,
-    /// Medians over the runs, by the keys of [`FIGURES`]; nothing for a path.
+    /// Medians over the runs, by the keys of [`FIGURES`]; empty for a path.
     pub(super) medians: Vec<String>,
-    /// The 95 % interval of the mean rate, to either side; absent of fewer than three runs.
+    /// The 95 % interval of the mean rate, to either side; `None` with fewer than three runs.
     pub(super) interval: Option<String>,
-    /// What it is held against and what went wrong, in sentences.
+    /// Comparison with ceiling and expectation, and errors, in sentences.
     pub(super) notes: String,
-    /// Absent where nobody took it down.
+    /// `None` if not recorded.
     pub(super) taken: Option<Taken>,
-    /// What the verdict rests on.
+    /// The evidence behind the verdict.
     pub(super) evidence: String,
 }
 
@@ -44,10 +44,10 @@ pub(super) struct Line {
 pub(super) const FIGURES: &[(&str, &str)] =
     &[("rate", "throughput"), ("iops", "IOPS"), ("p50", "p50"), ("p99", "p99")];
 
-/// The summary, with what concerns several lines said once.
+/// The summary, with remarks on several lines printed once.
 pub(super) struct Summary {
     pub(super) lines: Vec<Line>,
-    /// Whether lines are of points, not of paths.
+    /// Whether lines are points, not paths.
     pub(super) of_points: bool,
     pub(super) below: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     let lines: Vec<Line> = match of_points {
         true => {
             let loads = loads(&numbers, &rows, &columns);
-            // A name that all jobs have tells nothing.
+            // A name that all jobs have is no information.
             let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
             let each = points.iter().zip(loads);
             each.map(|(point, load)| of_point(point, &load, several, named)).collect()
@@ -75,7 +75,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     if of_points && lines.iter().any(|line| line.runs > 1) {
         below.push(
             "Figures are medians over the runs of a load. 95 %: half the width of Student's \
-             interval of the mean rate over runs; of fewer than three runs there is none."
+             confidence interval of the mean rate; needs at least three runs."
                 .to_owned(),
         );
     }
@@ -83,7 +83,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     Summary { lines, of_points, below }
 }
 
-/// Median; of an even number the mean of the two in the middle. `None` of nothing.
+/// Median; of an even number the mean of the two in the middle. `None` for an empty list.
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -110,12 +110,12 @@ fn half_width(values: &[f64]) -> Option<f64> {
     share.is_finite().then_some(share)
 }
 
-/// What tells points of the same words apart.
+/// What distinguishes points with the same text.
 const APART: &[&str] =
     &["settings", "machine", "opened", "engine", "memory", "gpu", "drive", "cufile"];
 
-/// The loads of all points in words: what each is and what it ran with, and where another point of
-/// the path has the same words, in what it differs.
+/// The loads of all points in words: what each is and what it ran with; if another point of the
+/// path has the same text, also what differs.
 fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<String> {
     let words = |point: &[usize]| rows[point[0]].load_in_words();
     let path = |point: &[usize]| &rows[point[0]].plan.path.choice.actual;
@@ -164,12 +164,12 @@ fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
         evidence: match (taken, alone) {
             (Some(proof), true) => proof.sentence.clone(),
             (Some(proof), false) => format!("Of the first run: {}", proof.sentence),
-            (None, _) => "The record does not say which way the bytes took.".to_owned(),
+            (None, _) => "The record does not say which path the bytes took.".to_owned(),
         },
     }
 }
 
-/// What a point is held against, and what went wrong.
+/// Comparison of a point with ceiling and expectation, and its errors.
 fn notes(point: &[Row<'_>]) -> String {
     let mut notes = Vec::new();
     let percents: Vec<f64> =
@@ -203,7 +203,10 @@ fn notes(point: &[Row<'_>]) -> String {
     let early = point.iter().filter(|row| row.result.ended != EndedHow::Complete).count();
     if early > 0 {
         let runs = if point.len() > 1 { format!(" in {early} runs") } else { String::new() };
-        notes.push(format!("Did not end as planned{runs}: figures cover what was done."));
+        notes.push(format!(
+            "Did not end as planned{runs}: figures cover only the completed \
+            part."
+        ));
     }
     let failed: u64 = point.iter().map(|row| row.side().failed).sum();
     if failed > 0 {
@@ -222,13 +225,12 @@ fn notes(point: &[Row<'_>]) -> String {
     notes.join(" ")
 }
 
-/// Why nothing is said of what parts should deliver, each reason once.
+/// Why there is no expected performance, each reason once.
 fn unexpected(points: &[Vec<Row<'_>>]) -> Vec<String> {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for point in points {
         let why = match point.iter().find_map(Row::expected) {
-            None => "the record has no expectation (bench works it out; journals are without)"
-                .to_owned(),
+            None => "the record has none (bench computes it; journals have none)".to_owned(),
             Some(one) if one.expected.bytes_per_s.is_some() => continue,
             Some(one) => expected::unknown(&one.expected),
         };
@@ -239,8 +241,8 @@ fn unexpected(points: &[Vec<Row<'_>>]) -> Vec<String> {
     }
     let all = points.len();
     let line = |(why, times): (String, usize)| match times == all {
-        true => format!("What to expect of the parts is not known: {why}."),
-        false => format!("What to expect is not known of {times} of {all} loads: {why}."),
+        true => format!("Expected performance unknown: {why}."),
+        false => format!("Expected performance unknown for {times} of {all} loads: {why}."),
     };
     reasons.into_iter().map(line).collect()
 }
@@ -287,7 +289,7 @@ fn of_path(group: &[Row<'_>]) -> Line {
     }
 }
 
-/// The way that several runs took, and how many took which.
+/// The paths of several runs, and how many took each.
 fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
     let mut words: Vec<(String, bool, usize)> = Vec::new();
     for proof in group.iter().filter_map(|row| row.result.proof.as_ref()) {
@@ -304,8 +306,8 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
     let all = group.len();
     let each: Vec<String> = words.iter().map(|(w, _, n)| format!("{w} in {}", runs(*n))).collect();
     let evidence = match each.len() {
-        0 => "no record says which way the bytes took".to_owned(),
-        _ if told < all => format!("{}; not recorded in {}", each.join(", "), runs(all - told)),
+        0 => "no record says which path the bytes took".to_owned(),
+        _ if told < all => format!("{}; unknown in {}", each.join(", "), runs(all - told)),
         _ => each.join(", "),
     };
     let taken = match words.as_slice() {

@@ -1,4 +1,4 @@
-//! What a set says in words, shared by the formats for people.
+//! Findings and facts of a set in words, shared by the formats for people.
 
 use gpuio_record::{
     Assessment, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
@@ -9,7 +9,7 @@ use super::rows::Row;
 use crate::format::text::header;
 use crate::number::count;
 
-/// Where a row is from: its job, and its record where there are several.
+/// The source of a row: its job, and its record if there are several.
 pub(super) fn name(row: &Row<'_>, several: bool) -> String {
     match several {
         true => format!("{} · {}", row.member.name, row.plan.name),
@@ -35,7 +35,7 @@ impl Weight {
     }
 }
 
-/// Something to beware of, and whom it concerns.
+/// A problem, and what it concerns.
 pub(super) struct Finding {
     kind: Kind,
     pub(super) weight: Weight,
@@ -44,7 +44,7 @@ pub(super) struct Finding {
     pub(super) about: Vec<String>,
 }
 
-/// Errors, failed I/Os, wrong bytes and warnings of all records, each text once, worst first.
+/// Errors, failed I/Os, wrong data and warnings of all records, each text once, worst first.
 pub(super) fn findings(set: &Set) -> Vec<Finding> {
     let several = set.members.len() > 1;
     let mut all: Vec<Finding> = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
         .iter_mut()
         .find(|known| known.text == text)
     {
-        // Records come in order, so that the same name can only be the last.
+        // Records come in order, so only the last name can be equal.
         Some(known) if about.is_empty() || known.about.last() == Some(&about) => {}
         Some(known) => known.about.push(about),
         None => {
@@ -82,7 +82,7 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
     merged(all)
 }
 
-/// Findings of one kind that differ in figures alone stand as one where there are more than three.
+/// Merges findings of one kind that differ only in figures, if there are more than three.
 fn merged(all: Vec<Finding>) -> Vec<Finding> {
     let alike = |finding: &Finding| {
         let words = finding.text.split(|c: char| c.is_ascii_digit()).next().unwrap_or("");
@@ -104,7 +104,7 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
         let first = &mut group[0];
         let more = others.len();
         first.text.push_str(&format!(
-            " (The first of {}; {more} more say it of other figures.)",
+            " (The first of {}; {more} more differ only in their figures.)",
             more + 1
         ));
         for name in others.into_iter().flat_map(|other| other.about) {
@@ -117,7 +117,7 @@ fn merged(all: Vec<Finding>) -> Vec<Finding> {
     kinds.into_iter().flat_map(|(_, group)| merge(group)).collect()
 }
 
-/// What a finding is of: a kind of warning, or our own.
+/// The kind of a finding: a kind of warning, or one of this module's.
 type Kind = Option<std::mem::Discriminant<WarningKind>>;
 
 fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
@@ -128,11 +128,12 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
     match record.ended {
         EndedHow::Complete | EndedHow::Failed => {}
         EndedHow::Interrupted => {
-            let text = "Interrupted before its end: figures cover only what had been done.";
+            let text = "Interrupted before its end: figures cover only the completed part.";
             found.push((Weight::Bad, None, text.to_owned()));
         }
         EndedHow::Unfinished => {
-            let text = "Not over when it was saved: jobs after the last one shown never ended.";
+            let text = "Not finished when it was saved: jobs after the last one shown never \
+                ended.";
             found.push((Weight::Bad, None, text.to_owned()));
         }
     }
@@ -150,7 +151,7 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
             bad(format!("Wrong data in {} blocks.", count(verify.bad_blocks)));
         }
         if let Some(proof) = job.proof.as_ref().filter(|proof| !proof.as_requested) {
-            bad(format!("The bytes took another way than asked. {}", proof.sentence));
+            bad(format!("The bytes did not take the requested path. {}", proof.sentence));
         }
     }
     for out in &record.plan.left_out {
@@ -160,10 +161,10 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
     found
 }
 
-/// What is known of a machine, by kind.
+/// The facts about a machine, by kind.
 type Facts = Vec<(&'static str, String)>;
 
-/// The machines of a set: what each is, and the records from there.
+/// The machines of a set: the facts, and the records from each.
 pub(super) fn machines(set: &Set) -> Vec<(Facts, Vec<String>)> {
     let mut all: Vec<(Facts, Vec<String>)> = Vec::new();
     for member in &set.members {
@@ -193,8 +194,7 @@ fn machine(record: &Record) -> Facts {
     facts
 }
 
-/// What a reader has to know before any figure: machine, GPU, drive, and in which state the page
-/// cache was.
+/// What a reader must know before any figure: machine, GPU, drive, and the state of the page cache.
 pub(super) fn where_and_how(set: &Set) -> Facts {
     let each = |of: &dyn Fn(&Record) -> Vec<String>| {
         let mut found: Vec<String> = Vec::new();
@@ -214,23 +214,23 @@ pub(super) fn where_and_how(set: &Set) -> Facts {
         return Vec::new();
     }
     vec![
-        some("machine", each(&|record| vec![header::host(&record.host)]), "not known"),
+        some("machine", each(&|record| vec![header::host(&record.host)]), "unknown"),
         some("GPU", each(&header::gpus), "none was used"),
         some(
             "storage",
             each(&|record| record.storage.iter().map(header::storage).collect()),
-            "not known",
+            "unknown",
         ),
         ("page cache", page_cache(set)),
     ]
 }
 
-/// Share of a job's files in the page cache before it from which on it counts as warm, and up to
-/// which as cold: metadata and a first block are in memory of any file that was opened.
+/// Above the first share of a job's files in the page cache, it counts as warm, up to the second as
+/// cold: metadata and a first block are cached for any file that was opened.
 const WARM: f64 = 0.99;
 const COLD: f64 = 0.01;
 
-/// Whether jobs found their files in the page cache, as far as records know.
+/// Whether jobs found their files in the page cache, as far as records tell.
 fn page_cache(set: &Set) -> String {
     let jobs = || set.members.iter().flat_map(|member| &member.record.jobs);
     let of = |mode: DirectMode| {
@@ -239,15 +239,15 @@ fn page_cache(set: &Set) -> String {
     };
     let text = match (of(DirectMode::Direct), of(DirectMode::Buffered)) {
         (None, None) => "no job has a result".to_owned(),
-        (Some((_, state)), None) => format!("passed by with O_DIRECT in all jobs; {state}"),
-        (None, Some((_, state))) => format!("all jobs read and write through it; {state}"),
+        (Some((_, state)), None) => format!("bypassed with O_DIRECT in all jobs; {state}"),
+        (None, Some((_, state))) => format!("used by all jobs; {state}"),
         (Some((direct, first)), Some((through, second))) => format!(
-            "passed by with O_DIRECT in {direct} jobs ({first}); {through} go through it ({second})"
+            "bypassed with O_DIRECT in {direct} jobs ({first}); used by {through} ({second})"
         ),
     };
     let asked: Vec<&str> = set.sweeps.iter().filter_map(|sweep| sweep.cache.as_deref()).collect();
     match asked.first() {
-        Some(words) => format!("{text}. Asked for: {words}"),
+        Some(words) => format!("{text}. Requested: {words}"),
         None => text,
     }
 }
@@ -258,18 +258,18 @@ fn state(jobs: &[&JobResult]) -> String {
     let high = known.iter().copied().fold(0.0, f64::max);
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let state = match known.len() {
-        0 => return "what it held before is not known".to_owned(),
+        0 => return "its content before is unknown".to_owned(),
         _ if low >= WARM => "warm: it held the files before".to_owned(),
         _ if high <= COLD => "cold: it held nothing of the files before".to_owned(),
         _ => format!("it held {} to {} of the files before", percent(low), percent(high)),
     };
     match jobs.len() - known.len() {
         0 => state,
-        rest => format!("{state}; not known of {rest} of {} jobs", jobs.len()),
+        rest => format!("{state}; unknown for {rest} of {} jobs", jobs.len()),
     }
 }
 
-/// A command line as a shell takes it.
+/// A command line, quoted for a shell.
 pub(super) fn command(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
@@ -281,14 +281,14 @@ pub(super) fn command(words: &[String]) -> String {
     quoted.collect::<Vec<String>>().join(" ")
 }
 
-/// The first and the last moment at which a record of the set was begun.
+/// The first and the last start time of the set's records.
 pub(super) fn times(set: &Set) -> Option<(String, String)> {
     let moments =
         || set.members.iter().map(|member| header::to_the_second(&member.record.started_at));
     Some((moments().min()?, moments().max()?))
 }
 
-/// The jobs whose way is proven or not, with what was asked and got.
+/// The jobs with a verdict, with the requested and the actual path.
 pub(super) fn proofs<'a>(rows: &[Row<'a>]) -> Vec<(Row<'a>, &'a Proof)> {
     let mut seen = Vec::new();
     let mut proofs = Vec::new();
@@ -302,7 +302,7 @@ pub(super) fn proofs<'a>(rows: &[Row<'a>]) -> Vec<(Row<'a>, &'a Proof)> {
     proofs
 }
 
-/// What a witness says, as a word.
+/// What an evidence source reports, as a word.
 pub(super) fn says(witness: &Evidence) -> &'static str {
     match witness.assessment {
         Assessment::Supports => "for",

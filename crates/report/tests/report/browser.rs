@@ -410,7 +410,7 @@ fn devices_are_drawn_beside_the_job_on_one_time_axis() {
         let fewer = words("fewer");
         assert!(!fewer.iter().any(|key| key.contains("nvme0n1")), "{fewer:?}");
         assert!(fewer.contains(&"the job: read".to_owned()), "{fewer:?}");
-        assert!(out["note"].as_str().unwrap().contains("other programs too"), "{out:#}");
+        assert!(out["note"].as_str().unwrap().contains("also other programs"), "{out:#}");
         // Clocks whose ends are far from each other keep their own places.
         let apart = serde_json::json!([[1, 1.5, 2, 2.5, 2.51], [[0, 2], [1, 3, 4]]]);
         assert_eq!(out["apart"], apart);

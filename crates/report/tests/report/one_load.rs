@@ -179,7 +179,7 @@ fn the_summary_has_one_row_for_each_load_and_every_reason_once() {
     let set = grid();
     for format in ["html", "markdown"] {
         let text = render(format, &set);
-        let reason = "the record has no expectation";
+        let reason = "the record has none";
         assert_eq!(text.matches(reason).count(), 1, "{format}: {text}");
     }
     let page = render("html", &set);
@@ -204,7 +204,7 @@ fn the_page_begins_with_machine_gpu_drive_and_the_state_of_the_page_cache() {
         page.split("<main>").next().unwrap().split("class=\"where\"").nth(1).unwrap().to_owned()
     };
     let first = head(&set);
-    for word in ["Example CPU 9000", "none was used", "Example NVMe 3.84TB", "is not known"] {
+    for word in ["Example CPU 9000", "none was used", "Example NVMe 3.84TB", "is unknown"] {
         assert!(first.contains(word), "no {word}: {first}");
     }
     for member in &mut set.members {
@@ -215,7 +215,7 @@ fn the_page_begins_with_machine_gpu_drive_and_the_state_of_the_page_cache() {
         member.record.jobs[0].cache.resident_before = Some(1.0);
         member.record.jobs[0].direct_actual = gpuio_record::DirectMode::Buffered;
     }
-    assert!(head(&set).contains("all jobs read and write through it; warm"));
+    assert!(head(&set).contains("used by all jobs; warm"));
     set.members[0].record.jobs[0].cache.resident_before = Some(0.5);
     assert!(head(&set).contains("it held 50 % to 100 % of the files before"));
 }

@@ -95,7 +95,7 @@ fn records_of_version_1_are_read_and_are_of_this_one_then() {
         old["schema_version"] = json!(unknown);
         let error = read(&old).unwrap_err().to_string();
         assert!(
-            error.contains(&format!("schema {unknown}")) && error.contains("1 to 3"),
+            error.contains(&format!("schema version {unknown}")) && error.contains("1 to 3"),
             "{error}"
         );
     }

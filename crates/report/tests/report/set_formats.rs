@@ -67,7 +67,7 @@ fn per_cent_of_expectation_is_in_the_formats() {
     expected.expected.bottleneck = None;
     expected.expected.unknown = Some("no figures for Example NVMe".to_owned());
     let text = render("html", &set);
-    let why = "What to expect of the parts is not known: no figures for Example NVMe.";
+    let why = "Expected performance unknown: no figures for Example NVMe.";
     assert_eq!(text.matches(why).count(), 1);
     assert!(!render("openmetrics", &set).contains("gpuio_of_expected_ratio{"));
 }
@@ -80,16 +80,19 @@ fn devices_over_whole_groups_are_tables_with_the_samplers_cost() {
     let devices = text.split("## Devices").nth(1).unwrap().split("\n## ").next().unwrap();
     insta::assert_snapshot!(devices);
     assert!(!devices.contains("nvme1n1"), "it did nothing: {devices}");
-    assert!(devices.contains("One device that did nothing is left out."), "{devices}");
+    assert!(devices.contains("One idle device is not shown."), "{devices}");
     let page = render("html", &set);
-    assert!(page.contains("Devices were sampled every 1s, 41 times; that took 12.0 ms of CPU"));
+    assert!(page.contains("Devices were sampled every 1s, 41 times; sampling took 12.0 ms of CPU"));
     let bare = Set { members: vec![one(records::host_quick())], ..Set::default() };
-    assert!(render("html", &bare).contains("nobody watched the devices of these runs"));
+    assert!(render("html", &bare).contains("the devices of these runs were not sampled"));
     assert!(!render("markdown", &bare).contains("## Devices"));
     // Beyond a quarter of a million values whole groups are left out, and that is said.
     let many = Set { members: vec![one(records::beside()); 500], ..Set::default() };
     let page = render("html", &many);
-    assert!(page.contains("the page holds those of the first jobs, 250"), "nothing is said");
+    assert!(
+        page.contains("the page holds those of the first jobs, at most 250"),
+        "nothing is said"
+    );
     let block = page.split("id=\"series\">").nth(1).unwrap().split("</script>").next().unwrap();
     let series: Value = serde_json::from_str(block).unwrap();
     let groups = series["groups"].as_object().unwrap().len();

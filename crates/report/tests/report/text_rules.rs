@@ -60,7 +60,7 @@ fn a_run_that_did_not_end_says_so_before_any_figure() {
     assert!(text(&record).contains("it ended after its last job;"));
     record.jobs.pop();
     let last = record.plan.jobs.last().unwrap().clone();
-    let place = format!("it ended in {} (path {}) or right", last.name, last.path.choice.actual);
+    let place = format!("it ended during {} (path {}) or just", last.name, last.path.choice.actual);
     let said = text(&record);
     assert!(said.contains(&place) && said.contains(&format!("NOT RUN: {}", last.name)), "{said}");
 }
@@ -97,8 +97,8 @@ fn bytes_of_several_gpus_and_by_way_of_one_are_told_and_marked() {
     let text = render_text(&record, 200);
     for line in [
         "GPU 0 3.00 MiB in 48 I/Os, GPU 2 1.00 MiB in 16 I/Os",
-        "4.00 MiB from the host to GPU 1, 3.00 MiB on from there; copies between the GPUs went \
-         through host memory",
+        "4.00 MiB from the host to GPU 1, 3.00 MiB from there to the destination; copies \
+         between the GPUs went through host memory",
     ] {
         let line = text.lines().find(|found| found.contains(line)).expect(line);
         assert!(is_marked(line), "{line}");
@@ -142,7 +142,7 @@ fn an_engine_that_stepped_down_is_marked_and_no_other() {
     assert!(row("to storage").contains(" io_uring ") && !row("to storage").contains('*'));
     let both = "engines: io_uring (fixed buffers): train; io_uring: to storage, \"fast\"";
     assert!(text.contains(both), "{text}");
-    assert!(text.contains("\n*        not all"), "{text}");
+    assert!(text.contains("\n*        not everything"), "{text}");
     let fine = render_text(&records::host_quick(), 120);
     assert!(!fine.contains('*'), "{fine}");
     assert!(fine.contains("\nengines: io_uring (fixed buffers, fixed files)\n"), "{fine}");
@@ -152,9 +152,9 @@ fn an_engine_that_stepped_down_is_marked_and_no_other() {
 fn the_error_that_ended_the_run_is_the_last_of_the_failures() {
     let text = render_text(&records::staged_in_trouble(), 120);
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in {text}"));
-    let error = place("ended by an error: job 'never-ran': GPU 1 was lost");
+    let error = place("stopped by an error: job 'never-ran': GPU 1 was lost");
     assert!(place("7 I/Os failed") < error && error < place("verification:"));
-    assert!(!render_text(&records::host_quick(), 120).contains("ended by"));
+    assert!(!render_text(&records::host_quick(), 120).contains("stopped by"));
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn names_cannot_reach_the_terminal_or_start_a_setting() {
     assert_eq!(plan.lines().filter(|line| line.starts_with("rw =")).count(), 1, "{plan}");
     assert_eq!(plan.lines().filter(|line| line.starts_with("filename =")).count(), 1, "{plan}");
     assert_eq!(plan.lines().filter(|line| line.starts_with("refill =")).count(), 1, "{plan}");
-    assert!(plan.contains("can't hold filename exactly"), "{plan}");
-    assert!(plan.contains("can't hold the job's name exactly: \"a"), "{plan}");
+    assert!(plan.contains("can't represent filename exactly"), "{plan}");
+    assert!(plan.contains("can't represent the job's name exactly: \"a"), "{plan}");
     for name in ["a]", " a", "global", "a\u{7}"] {
         record.plan.jobs[0].name = name.to_owned();
         assert!(plan_text(&record.plan).contains("the job's name exactly"), "{name:?}");
@@ -275,7 +275,7 @@ fn a_value_that_a_reader_would_cut_is_marked() {
     let mut record = records::host_quick();
     let job = &mut record.plan.jobs[0];
     job.directory = Some("/data/run #3".to_owned());
-    assert!(plan_text(&record.plan).contains("can't hold directory exactly"));
+    assert!(plan_text(&record.plan).contains("can't represent directory exactly"));
     record.plan.jobs[0].directory = Some("/data/run#3".to_owned());
     assert!(!plan_text(&record.plan).contains("exactly"));
 }

@@ -1,11 +1,11 @@
-//! What can be wrong with a gdsio command line.
+//! Errors of a gdsio command line.
 
 use crate::keys::KeyError;
 
 /// The first error of a gdsio command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GdsioError {
-    /// gdsio has no such flag.
+    /// Unknown flag.
     #[error("unknown flag {flag}; gdsio's flags are {}; -h explains them", super::flags::letters())]
     UnknownFlag {
         /// The flag, with its dash.
@@ -21,8 +21,8 @@ pub enum GdsioError {
     },
     /// A flag was given twice.
     #[error(
-        "{flag} is given twice; a command line is one job: for several, write a configuration \
-             file with one section for each and give it as the only argument"
+        "{flag} is given twice, but a command line is one job. For several jobs, write a \
+         configuration file with one section for each and give it as the only argument"
     )]
     Twice {
         /// The flag.
@@ -36,8 +36,8 @@ pub enum GdsioError {
     FileAndDirectory,
     /// Neither `-f` nor `-D` nor a configuration file.
     #[error(
-        "nothing to read or write; give -f FILE, -D DIRECTORY, or a configuration file as the \
-             only argument"
+        "no file to read or write; give -f FILE, -D DIRECTORY, or a configuration file as the \
+         only argument"
     )]
     NoTarget,
     /// An argument where none is expected.
@@ -64,8 +64,8 @@ pub enum GdsioError {
     },
     /// A configuration file and flags.
     #[error(
-        "{flag} beside configuration file '{config}'; the file is the only argument: put the \
-             setting into it"
+        "{flag} can't be combined with configuration file '{config}'; put the setting into the \
+         file"
     )]
     ConfigAndFlag {
         /// The file, cut to a line.

@@ -3,10 +3,10 @@
 /// One flag.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Flag {
-    /// The flag as typed: a dash and a letter.
+    /// The flag: a dash and a letter.
     pub(super) name: &'static str,
     pub(super) takes: Takes,
-    /// What its value is, for errors.
+    /// Description of its value, for errors.
     pub(super) what: &'static str,
 }
 
@@ -17,18 +17,18 @@ impl Flag {
     }
 }
 
-/// What follows a flag.
+/// The value of a flag.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Takes {
-    /// Nothing: the key is switched on.
+    /// None: the key is switched on.
     Nothing(&'static str),
-    /// A value as the key takes it.
+    /// A value in the key's format.
     Value(&'static str),
     /// One file name.
     FileName,
     /// A number that stands for a value of the key.
     Number(&'static str, &'static [(&'static str, &'static str)]),
-    /// Nothing: `-J`, which is about the report and not a job.
+    /// None: `-J`, which is about the report and not a job.
     PerJob,
 }
 

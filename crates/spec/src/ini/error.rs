@@ -1,4 +1,4 @@
-//! What can be wrong with a job file.
+//! Errors of a job file.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct JobFileError {
     pub problem: JobFileProblem,
 }
 
-/// What is wrong at a place of a job file.
+/// The error itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobFileProblem {
     /// A key or its value.
@@ -36,7 +36,7 @@ pub enum JobFileProblem {
         utf16: bool,
     },
     /// A NUL character.
-    #[error("a NUL character; this is not a text file, or it was damaged: write it anew")]
+    #[error("a NUL character; this is not a text file, or it is damaged: write it again")]
     Nul,
     /// `[` without `]`.
     #[error("the section header has no ']'; write [name] on a line of its own")]
@@ -51,7 +51,7 @@ pub enum JobFileProblem {
         text: String,
     },
     /// A key before the first header.
-    #[error("key '{key}' stands before any section; put [global] or [name] above it")]
+    #[error("key '{key}' is before any section; put [global] or [name] above it")]
     OutsideSection {
         /// The key.
         key: String,
@@ -59,7 +59,7 @@ pub enum JobFileProblem {
     /// A line that begins with `=`.
     #[error("no key before '='; write key=value")]
     KeyMissing,
-    /// `key=` and nothing, or a variable that is set and empty.
+    /// `key=` without a value, or with a variable that is set but empty.
     #[error("key '{key}' has an empty value{}; give one, or remove the line", if *.variable {
         ": its environment variable is set and empty"
     } else {
@@ -68,7 +68,7 @@ pub enum JobFileProblem {
     EmptyValue {
         /// The key.
         key: String,
-        /// A variable stands there, so the line itself is not empty.
+        /// The value is a variable, so the line itself is not empty.
         variable: bool,
     },
     /// `key value`.
@@ -86,22 +86,22 @@ pub enum JobFileProblem {
         /// The variable.
         name: String,
     },
-    /// `${` that does not go on with a name and `}`.
+    /// `${` without a name and `}` after it.
     #[error(
         "'${{' needs a variable name of letters, digits and '_', and then '}}'; write $${{ \
              if the text ${{ itself is meant"
     )]
     BadVariable,
-    /// A setting of `[global]` with no job behind it.
+    /// A setting of `[global]` with no job after it.
     #[error(
-        "'{key}' has no effect here: [global] is for the jobs after it, and there is none; move it \
-         above them, or into a job"
+        "'{key}' has no effect here: [global] applies to the jobs after it, and there are none; \
+         move it above them, or into a job"
     )]
     GlobalUnread {
         /// The key.
         key: String,
     },
     /// No section other than `[global]`.
-    #[error("the file has no job; add a section such as [job1], even an empty one")]
+    #[error("the file has no job; add a section such as [job1], which may be empty")]
     NoJob,
 }

@@ -2,7 +2,7 @@
 
 use super::{JobFileProblem, position};
 
-/// A value after its variables were replaced, with the way back to the line.
+/// A value after its variables were replaced, with the columns of the original line.
 pub(super) struct Expanded {
     pub(super) text: String,
     /// For each byte of `text`, and for its end, the column it came from.
@@ -10,8 +10,8 @@ pub(super) struct Expanded {
 }
 
 impl Expanded {
-    /// The column that the byte `at` of the text came from; for a byte out of a variable, where
-    /// the variable begins.
+    /// The original column of the byte `at` of the text; for a byte from a variable, the start of
+    /// the variable.
     pub(super) fn column(&self, at: usize) -> u32 {
         let last = self.columns.len().saturating_sub(1);
         self.columns.get(at.min(last)).copied().unwrap_or(1)
@@ -23,8 +23,8 @@ impl Expanded {
     }
 }
 
-/// Replaces `${NAME}` by what `env` says and `$${` by `${`. What a variable holds is not looked
-/// at again. `column` is where `raw` begins; an error carries the column of its `$`.
+/// Replaces `${NAME}` by the value from `env`, and `$${` by `${`. The value of a variable is not
+/// expanded again. `column` is where `raw` begins; an error has the column of its `$`.
 pub(super) fn expand(
     raw: &str,
     column: u32,

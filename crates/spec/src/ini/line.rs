@@ -15,7 +15,7 @@ pub(super) enum Line<'a> {
     Setting(Setting<'a>),
 }
 
-/// A key, and its value where the line has a `=`.
+/// A key, and its value if the line has a `=`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Setting<'a> {
     pub(super) key_at: usize,
@@ -23,7 +23,7 @@ pub(super) struct Setting<'a> {
     pub(super) value: Option<(usize, &'a str)>,
 }
 
-/// ASCII blanks only: a full-width or no-break space is a typing mistake that should be told,
+/// ASCII blanks only: a full-width or no-break space is a typing mistake that should be reported,
 /// not a separator.
 pub(super) fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\u{b}' | '\u{c}')
@@ -76,7 +76,7 @@ fn section(header: &str, start: usize) -> Result<Line<'_>, (usize, JobFileProble
     }
 }
 
-/// A header without `]`, or with something that only looks like it.
+/// A header without `]`, or with a character that only looks like it.
 fn unclosed(header: &str, start: usize) -> (usize, JobFileProblem) {
     match full_width(header) {
         Some((at, found, plain)) => {
@@ -88,7 +88,7 @@ fn unclosed(header: &str, start: usize) -> (usize, JobFileProblem) {
     }
 }
 
-/// Cuts a trailing comment: `#` or `;` after a blank. Without the blank it belongs to the value,
+/// Removes a trailing comment: `#` or `;` after a blank. Without the blank it is part of the value,
 /// as in `filename=/data/run#3`.
 fn without_comment(body: &str) -> &str {
     let mut before_is_blank = false;

@@ -6,7 +6,7 @@ use super::KeyError;
 use crate::Origin;
 use crate::job::{CufileSetting, JobSpec};
 
-/// What a key of cuFile's begins with: `cufile.properties.allow_compat_mode`.
+/// Prefix of a cuFile key: `cufile.properties.allow_compat_mode`.
 pub const PREFIX: &str = "cufile.";
 
 /// Sets the key of this path in cuFile's configuration.

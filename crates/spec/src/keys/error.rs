@@ -1,9 +1,9 @@
-//! What can be wrong with one key and its value.
+//! Errors of one key and its value.
 
 use super::Dialect;
 use crate::value::shown;
 
-/// A key or value that was not taken. The job it was meant for is unchanged.
+/// A key or value that was not accepted. The job is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// No dialect has this key.
@@ -11,33 +11,33 @@ pub enum KeyError {
     Unknown {
         /// The key as written, cut to a line.
         key: String,
-        /// A key that is close to it.
+        /// A similar key.
         nearest: Option<&'static str>,
     },
-    /// Understood and refused.
+    /// Known and refused.
     #[error(
-        "key '{key}' is known ({}) but gpuio does not support it: {why}; instead: {instead}",
+        "key '{key}' ({}) is not supported by gpuio: {why}; use instead: {instead}",
         dialect.name()
     )]
     Known {
         /// The key.
         key: &'static str,
-        /// Whose word it is.
+        /// The tool that it comes from.
         dialect: Dialect,
         /// Why it is not supported.
         why: &'static str,
-        /// What to write instead.
+        /// What to use instead.
         instead: &'static str,
     },
     /// A `cufile.` key that cuFile does not have.
     #[error("cuFile has no key '{key}'; {}", cufile_advice(.nearest))]
     CufileUnknown {
-        /// The key behind `cufile.`, cut to a line.
+        /// The key after `cufile.`, cut to a line.
         key: String,
-        /// Keys of cuFile's that are close to it, nearest first.
+        /// Similar cuFile keys, nearest first.
         nearest: Vec<&'static str>,
     },
-    /// A value that a key of cuFile's does not take.
+    /// A value that a cuFile key does not accept.
     #[error("cufile.{key}: {words}")]
     CufileValue {
         /// The key behind `cufile.`.
@@ -45,13 +45,13 @@ pub enum KeyError {
         /// What is wrong, and what to write.
         words: String,
     },
-    /// A key that needs a value stands alone.
+    /// A key that needs a value has none.
     #[error("key '{key}' needs a value; write {key}=VALUE, or leave it out")]
     NoValue {
         /// The key.
         key: &'static str,
     },
-    /// The value cannot be read.
+    /// The value is invalid.
     #[error("value '{}' of '{key}'{}: {meaning}", shown(.value), place(.value, *.at))]
     Value {
         /// The key.
@@ -86,20 +86,20 @@ pub enum KeyError {
 fn advice(nearest: &Option<&'static str>) -> String {
     match nearest {
         Some(name) => format!("nearest: {name}"),
-        None => "no key is near it; docs/job-file.md lists them all".to_owned(),
+        None => "no similar key; docs/job-file.md lists all keys".to_owned(),
     }
 }
 
 fn cufile_advice(nearest: &[&'static str]) -> String {
     match nearest {
         [_, ..] => format!("nearest: cufile.{}", nearest.join(", cufile.")),
-        [] => "docs/cufile-json.md lists them; one that only your release knows goes into the \
-                 file that CUFILE_ENV_PATH_JSON names"
+        [] => "docs/cufile-json.md lists them; a key of another cuFile release can be set in the \
+            file that CUFILE_ENV_PATH_JSON names"
             .to_owned(),
     }
 }
 
-/// Where in the value, when that is not its beginning.
+/// The position in the value, unless it is the beginning.
 fn place(value: &str, at: usize) -> String {
     match value.get(at..) {
         Some("") => ", at its end".to_owned(),
@@ -108,7 +108,7 @@ fn place(value: &str, at: usize) -> String {
     }
 }
 
-/// The first look-alike of an ASCII sign: its byte offset, itself and what was meant.
+/// The first look-alike of an ASCII sign: its byte offset, itself and the ASCII sign.
 pub(crate) fn full_width(text: &str) -> Option<(usize, char, char)> {
     text.char_indices().find_map(|(at, c)| Some((at, c, plain(c)?)))
 }

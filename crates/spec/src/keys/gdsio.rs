@@ -1,7 +1,7 @@
 //! Keys only gdsio has. A section that uses one of them is read with gdsio's meanings.
 //!
-//! `xfer_type`, `enable_nvlinks`, `numa_node`, `gpu_dev_id` and `num_threads` stand in public
-//! configuration files; the others follow the names of gdsio's command line flags.
+//! `xfer_type`, `enable_nvlinks`, `numa_node`, `gpu_dev_id` and `num_threads` are in public
+//! configuration files; the others are named after gdsio's command line flags.
 
 use super::Dialect::Gdsio;
 use super::Key;
@@ -19,10 +19,17 @@ pub(super) const KEYS: &[Key] = &[
     key("gpu_dev_id", &[], Gdsio, set::GPU_DEV_ID, "one GPU number"),
     key("numa_node", &[], Gdsio, set::NUMA, "NUMA node of threads and host memory"),
     key("num_threads", &[], Gdsio, set::THREADS, "threads of the job"),
-    key("start_offset", &[], Gdsio, set::OFFSET, "where the first thread starts; bytes"),
-    key("random_seed", &[], Gdsio, set::SEED, "seed of every random choice"),
+    key("start_offset", &[], Gdsio, set::OFFSET, "start of the first thread's region; bytes"),
+    key("random_seed", &[], Gdsio, set::SEED, "seed of all random choices"),
     key("enable_nvlinks", &[], Gdsio, set::NVLINKS, "let cuFile copy over NVLink"),
     key("fill_random", &[], Gdsio, set::FILL_RANDOM, "write random bytes"),
     key("refill_buffer", &[], Gdsio, set::REFILL, "fill the buffer before every write"),
-    key("unaligned_random", &[], Gdsio, set::UNALIGNED, "random offsets off the 4 KiB grid"),
+    key(
+        "unaligned_random",
+        &[],
+        Gdsio,
+        set::UNALIGNED,
+        "random offsets that are not 4 KiB \
+        aligned",
+    ),
 ];

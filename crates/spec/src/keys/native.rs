@@ -1,4 +1,4 @@
-//! Keys of gpuio itself, and those written alike in more than one dialect.
+//! gpuio's own keys, and those with the same spelling in several tools.
 
 use super::Dialect::{All, Native};
 use super::Key;
@@ -6,7 +6,7 @@ use super::set::{self, key};
 
 pub(super) const KEYS: &[Key] = &[
     key("name", &[], All, set::NAME, "name of the job; in `[global]`, of the run"),
-    key("directory", &[], All, set::DIRECTORY, "where the data files are"),
+    key("directory", &[], All, set::DIRECTORY, "location of the data files"),
     key(
         "filename",
         &["file"],
@@ -22,7 +22,7 @@ pub(super) const KEYS: &[Key] = &[
         set::BS,
         "block size in bytes: `4k`, a range `4k-64k`, or `min:max:step`",
     ),
-    key("size", &[], All, set::SIZE, "bytes per thread"),
+    key("size", &[], All, set::SIZE, "size of each thread's region"),
     key(
         "runtime",
         &["timeout"],
@@ -30,7 +30,7 @@ pub(super) const KEYS: &[Key] = &[
         set::RUNTIME,
         "how long to run; seconds, or with `ns` `us` `ms` `s` `m` `h`",
     ),
-    key("do_verify", &[], All, set::DO_VERIFY, "check the data in a pass of its own"),
+    key("do_verify", &[], All, set::DO_VERIFY, "verify the data in a separate pass"),
     key(
         "path",
         &["paths"],
@@ -43,7 +43,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::CACHE_ALIKE,
-        "every run finds the page cache alike: `pre_read` or `invalidate`, whichever fits it",
+        "every run finds the page cache in the same state: `pre_read` or `invalidate`, whichever \
+         fits it",
     ),
     key("engine", &[], Native, set::ENGINE, "I/O engine by name"),
     key("threads", &[], Native, set::THREADS, "threads of the job"),
@@ -63,24 +64,25 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::VERIFY,
-        "`off`, `pass` (what was read or written is read back), `rewrite` or `inline` (each block \
-         as it arrives)",
+        "`off`, `pass` (data is read back after the run), `rewrite` or `inline` (each block on \
+         arrival)",
     ),
     key(
         "ceilings",
         &["ceiling"],
         Native,
         set::CEILINGS,
-        "measure what could be reached at most: `off`, `on`, or how long for each",
+        "measure the highest reachable rates: `off`, `on`, or how long for each",
     ),
     key(
         "beside",
         &[],
         Native,
         set::BESIDE,
-        "keep the GPUs busy meanwhile: `compute`, `memory` or `off`, with a share: `compute:50%`",
+        "keep the GPUs busy during the job: `compute`, `memory` or `off`, with a share: \
+         `compute:50%`",
     ),
-    key("seed", &[], Native, set::SEED, "seed of every random choice"),
+    key("seed", &[], Native, set::SEED, "seed of all random choices"),
     key(
         "arrivals",
         &[],
@@ -89,8 +91,15 @@ pub(super) const KEYS: &[Key] = &[
         "spacing under a rate limit: `steady` or `poisson`",
     ),
     key("poisson", &[], Native, set::POISSON, "the same as `arrivals=poisson`"),
-    key("read_percent", &[], Native, set::READ_PERCENT, "reads per hundred I/Os of a mix"),
-    key("coverage", &[], Native, set::COVERAGE, "touch every block once before any block twice"),
+    key("read_percent", &[], Native, set::READ_PERCENT, "percentage of reads in a mix"),
+    key(
+        "coverage",
+        &[],
+        Native,
+        set::COVERAGE,
+        "access every block once before any block \
+        twice",
+    ),
     key(
         "distribution",
         &[],
@@ -99,7 +108,7 @@ pub(super) const KEYS: &[Key] = &[
         "random offsets: `random`, `zipf:THETA`, `pareto:POWER`, `normal:PERCENT`",
     ),
     key("align", &[], Native, set::ALIGN, "random offsets are multiples of this; bytes"),
-    key("unaligned", &[], Native, set::UNALIGNED, "random offsets off the 4 KiB grid"),
+    key("unaligned", &[], Native, set::UNALIGNED, "random offsets that are not 4 KiB aligned"),
     key("start_delay", &[], Native, set::START_DELAY, "wait before the first I/O"),
     key(
         "shared",
@@ -113,7 +122,7 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::FILE_PREFIX,
-        "first part of the names of files in `directory`: `PREFIX.0`, `PREFIX.1`, …",
+        "prefix of the names of files in `directory`: `PREFIX.0`, `PREFIX.1`, …",
     ),
     key("shared_fd", &[], Native, set::SHARED_FD, "all threads use one descriptor per file"),
     key(
@@ -121,9 +130,10 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::MEMORY,
-        "`device` `vmm` `pinned` `malloc` `mmap`; `managed` is path `managed`'s",
+        "destination memory: `device` `vmm` `pinned` `malloc` `mmap`; path `managed` uses \
+         `managed`",
     ),
-    key("fill", &[], Native, set::FILL, "what is written: `pattern` or `random`"),
+    key("fill", &[], Native, set::FILL, "content of writes: `pattern` or `random`"),
     key("refill", &[], Native, set::REFILL, "fill the buffer before every write"),
     key("inject", &[], Native, set::INJECT, "faults to inject"),
     key("streams", &[], Native, set::STREAMS, "GPU streams per thread"),
@@ -139,7 +149,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::GATHER_SCATTER,
-        "path `gather`: blocks end apart from one another in GPU memory, as random ones do",
+        "path `gather`: blocks get separate, non-adjacent locations in GPU memory, as random ones \
+         do",
     ),
     key("via_gpu", &[], Native, set::VIA_GPU, "path `routed`: number of the GPU near the drive"),
     key(
@@ -147,7 +158,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::VIA_PEER,
-        "path `routed`: `peer` copies between GPUs only, or `any` way the driver finds",
+        "path `routed`: `peer` for direct copies between GPUs only, or `any` route of the \
+         driver",
     ),
     key(
         "skip_bufregister",

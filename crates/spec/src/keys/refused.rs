@@ -1,5 +1,5 @@
-//! Keys that are understood and refused, because running without them would measure something
-//! else than was asked. Each says why, and what comes nearest here.
+//! Keys that are known and refused, because the run would measure something else without them. Each
+//! has a reason, and the nearest alternative.
 
 mod data;
 mod load;

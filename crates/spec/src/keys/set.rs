@@ -1,4 +1,4 @@
-//! One setter for each meaning. Keys of several dialects share them.
+//! One setter for each meaning, shared by keys of several dialects.
 
 use super::{Key, Setter, Status};
 use crate::job::{Arrivals, Fill, GpuWhich, Verify};
@@ -143,7 +143,7 @@ pub(super) const BATCH: Setter = field!(batch, value::at_least_one_u32);
 pub(super) const RDMA_URL: Setter = text!(rdma_url);
 pub(super) const MIX_PERCENT: Setter = field!(mix_percent, value::percent);
 
-/// Driver and devices are asked separately: what a value does not mention stays as it was.
+/// Driver and devices are set separately: a part that a value does not mention is kept.
 pub(super) const GPU: Setter = Setter {
     fields: &["gpu"],
     bare: None,
@@ -167,8 +167,8 @@ pub(super) const GPU_DEV_ID: Setter = Setter {
     ..GPU
 };
 
-/// gdsio's transfer types by the names of our paths. A type we cannot drive is named all the
-/// same: the load refuses it by that name, with its reason.
+/// gdsio's transfer types by gpuio's path names. A type that gpuio can't run is still named: the
+/// load refuses it by that name, with its reason.
 pub(super) const XFER_TYPE: Setter = Setter {
     fields: &["xfer_type", "paths"],
     bare: None,
@@ -192,7 +192,7 @@ pub(super) const XFER_TYPE: Setter = Setter {
     },
 };
 
-/// A row of the table for a key that works.
+/// An entry of the table for a supported key.
 pub(super) const fn key(
     name: &'static str,
     aliases: &'static [&'static str],

@@ -1,14 +1,14 @@
-//! The table of keys as documentation.
+//! The key table as documentation.
 
 use std::fmt::Write as _;
 
 use super::{Key, Status, keys};
 
-/// Every key as three Markdown tables: supported, without effect, refused. `docs/job-file.md`
-/// holds this text between two markers, and a test compares them.
+/// Every key as three Markdown tables: supported, without effect, refused. `docs/job-file.md` has
+/// this text between two markers, and a test compares them.
 #[must_use]
 pub fn markdown_table() -> String {
-    let mut text = String::from("### Keys that work\n\n| Key | Of | What it asks for |\n");
+    let mut text = String::from("### Keys that work\n\n| Key | Of | What it sets |\n");
     text.push_str("| --- | --- | --- |\n");
     // Writing to a String cannot fail.
     for key in keys() {
@@ -18,7 +18,7 @@ pub fn markdown_table() -> String {
             let _ = writeln!(text, "| {spelled} | {of} | {summary}{bare} |");
         }
     }
-    text.push_str("\n### Keys without effect\n\n| Key | Of | Why nothing is lost |\n");
+    text.push_str("\n### Keys without effect\n\n| Key | Of | Why this loses nothing |\n");
     text.push_str("| --- | --- | --- |\n");
     for key in keys() {
         if let Status::NoEffect { why } = key.status {

@@ -1,4 +1,4 @@
-//! What keeps the GPUs busy beside a job.
+//! GPU computation during a job.
 
 use gpuio_units::parse_percent;
 
@@ -18,18 +18,15 @@ pub(crate) fn beside(value: &str) -> Read<Beside> {
         "compute" => Beside::Compute,
         "memory" => Beside::Memory,
         _ => {
-            let what = "expected compute, memory or off, and a share of the multiprocessors where \
-                        it is not all: compute:50%";
+            let what = "expected compute, memory or off, and optionally a share of the \
+                multiprocessors: compute:50%";
             return Err(ValueError::new(0, what));
         }
     };
     let at = word.len() + 1;
     let percent = share.map_or(Ok(100.0), parse_percent);
     match percent.map_err(|error| ValueError::from(error).shifted(at))? {
-        0.0 => Err(ValueError::new(
-            at,
-            "no multiprocessor would be busy; give a share above 0, or off",
-        )),
+        0.0 => Err(ValueError::new(at, "a share of 0 has no effect; give a share above 0, or off")),
         percent => Ok(of(percent)),
     }
 }

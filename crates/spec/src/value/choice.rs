@@ -1,4 +1,4 @@
-//! Values that are one of a few words.
+//! Values from a fixed set of words.
 
 use gpuio_units::{parse_index_list, parse_percent};
 
@@ -10,7 +10,7 @@ use crate::job::{
 };
 use crate::nearest::nearest;
 
-/// One of `options`; a word of `refused` gets its own answer, another word the nearest option.
+/// One of `options`; a word of `refused` gets an error of its own, another word the nearest option.
 fn choice<T: Copy>(value: &str, options: &[(&str, T)], refused: &[(&str, &str)]) -> Read<T> {
     if let Some((_, option)) = options.iter().find(|(name, _)| *name == value) {
         return Ok(*option);
@@ -100,9 +100,17 @@ const ENGINES: [(&str, &str); 9] = [
 const NOT_A_FILE: &str =
     "it does not read files into memory, which is what gpuio measures; use fio for it";
 const REFUSED_ENGINES: [(&str, &str); 21] = [
-    ("libcufile", "the way to the GPU is a path here, not an engine; use path=staged or path=gds"),
-    ("libhipfile", "only CUDA devices are driven here; use fio's libhipfile for AMD GPUs"),
-    ("posixaio", "glibc's POSIX AIO is threads over pread; use engine=psync with more threads"),
+    (
+        "libcufile",
+        "the route to the GPU is a path here, not an engine; use path=staged or \
+        path=gds",
+    ),
+    ("libhipfile", "only CUDA devices are supported; use fio's libhipfile for AMD GPUs"),
+    (
+        "posixaio",
+        "glibc's POSIX AIO uses threads with pread; use engine=psync with more \
+        threads",
+    ),
     ("io_uring_cmd", "NVMe passthrough is not supported; use engine=io_uring on the block device"),
     ("sg", "SCSI passthrough is not supported; use engine=io_uring on the block device"),
     ("splice", "it moves pages without reading them; use engine=psync"),
@@ -128,8 +136,8 @@ pub(crate) fn fio_engine(value: &str) -> Read<String> {
     choice(value, &ENGINES, &REFUSED_ENGINES).map(str::to_owned)
 }
 
-/// An engine of ours: fio's names are translated, and a name that is not known here is passed on,
-/// because the table of engines belongs to the load.
+/// gpuio's engine name: fio's names are translated, and an unknown name is passed on, because the
+/// table of engines belongs to the load.
 pub(crate) fn engine(value: &str) -> Read<String> {
     let refused = REFUSED_ENGINES.iter().any(|(name, _)| *name == value);
     let known = ENGINES.iter().any(|(name, _)| *name == value);
@@ -185,10 +193,10 @@ fn devices(value: &str) -> Read<GpuWhich> {
     })
 }
 
-/// Whether and when data is checked.
+/// Whether and when data is verified.
 pub(crate) fn verify(value: &str) -> Read<Verify> {
-    const OWN: &str = "fio's checksum headers are not written or read here: gpuio checks its own \
-                       position-dependent pattern; use verify=pass or verify=inline";
+    const OWN: &str = "fio's checksum headers are not supported: gpuio verifies its own \
+        position-dependent pattern; use verify=pass or verify=inline";
     const CHECKSUMS: [&str; 19] = [
         "md5",
         "crc64",
@@ -226,7 +234,7 @@ pub(crate) fn verify(value: &str) -> Read<Verify> {
     )
 }
 
-/// fio's `rate_process` and our `arrivals`.
+/// fio's `rate_process` and gpuio's `arrivals`.
 pub(crate) fn arrivals(value: &str) -> Read<Arrivals> {
     choice(
         value,
@@ -297,7 +305,7 @@ fn shaped(kind: char, text: &str) -> Read<Distribution> {
     }
 }
 
-/// Memory by our names.
+/// Memory by gpuio's names.
 pub(crate) fn memory(value: &str) -> Read<MemoryAsk> {
     choice(
         value,
@@ -315,9 +323,9 @@ pub(crate) fn memory(value: &str) -> Read<MemoryAsk> {
 
 /// Memory by fio's names.
 pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
-    const SHARED: &str = "shared memory segments serve fio's processes; gpuio has threads only; \
-                          use malloc or mmap";
-    const HUGE: &str = "huge pages are not asked for by this key; use mem=mmap";
+    const SHARED: &str = "shared memory segments are for fio's processes, and gpuio only has \
+        threads; use malloc or mmap";
+    const HUGE: &str = "huge pages can't be requested by this key; use mem=mmap";
     choice(
         value,
         &[
@@ -329,17 +337,17 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
     )
 }
 
-/// Which way copies between two GPUs may take.
+/// Which routes copies between two GPUs may take.
 pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
     choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], &[])
 }
 
-/// What written blocks contain.
+/// Content of written blocks.
 pub(crate) fn fill(value: &str) -> Read<Fill> {
     choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], &[])
 }
 
-/// fio's `sync`: every form that asks for durable writes is `O_DSYNC` here.
+/// fio's `sync`: every form of durable writes is `O_DSYNC` here.
 pub(crate) fn sync(value: &str) -> Read<bool> {
     if let Ok(number) = integer(value) {
         return Ok(number != 0);

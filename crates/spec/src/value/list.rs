@@ -29,7 +29,7 @@ pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {
     Ok(vec![whole])
 }
 
-/// `4k-64k`: multiples of the smaller, as fio draws them.
+/// `4k-64k`: multiples of the smaller size, as in fio.
 pub(crate) fn block_range(value: &str) -> Read<Vec<BlockShare>> {
     let Some((min, max)) = value.split_once('-') else {
         return Err(ValueError::new(value.len(), "expected a range of sizes, such as 4k-64k"));
@@ -51,19 +51,19 @@ fn ordered(min: (usize, &str), max: (usize, &str)) -> Read<(u64, u64)> {
     if high < low {
         return Err(ValueError::new(
             max.0,
-            "the largest block is smaller than the smallest; exchange them",
+            "the largest block is smaller than the smallest; swap them",
         ));
     }
     Ok((low, high))
 }
 
-/// `4k/60:64k/40`. Entries without a percentage share what the others leave, as in fio; where it
-/// does not divide, the first of them take one more, so that the sum stays 100.
+/// `4k/60:64k/40`. Entries without a percentage share the rest, as in fio; if it does not divide
+/// evenly, the first of them get one more, so that the sum stays 100.
 pub(crate) fn block_split(value: &str) -> Read<Vec<BlockShare>> {
     if let Some(at) = value.find(',') {
         return Err(ValueError::new(
             at,
-            "one split serves reads and writes; use one job for each direction",
+            "one split is for reads and writes; use one job for each direction",
         ));
     }
     let mut given = Vec::new();

@@ -9,7 +9,7 @@ pub(crate) fn bytes(value: &str) -> Read<u64> {
     if let Some(at) = value.find('%') {
         return Err(ValueError::new(
             at,
-            "a share of the file or device is not read here; give bytes, such as 10G",
+            "a share of the file or device is not supported; give bytes, such as 10G",
         ));
     }
     one_for_both(value)?;
@@ -19,9 +19,7 @@ pub(crate) fn bytes(value: &str) -> Read<u64> {
 /// A size above zero.
 pub(crate) fn size(value: &str) -> Read<u64> {
     match bytes(value)? {
-        0 => {
-            Err(ValueError::new(0, "no byte would be moved; give a size above 0, such as 4k or 1G"))
-        }
+        0 => Err(ValueError::new(0, "the size is 0; give a size above 0, such as 4k or 1G")),
         size => Ok(size),
     }
 }
@@ -31,12 +29,12 @@ pub(crate) fn rate(value: &str) -> Read<u64> {
     size(value.strip_suffix("/s").unwrap_or(value))
 }
 
-/// fio takes `read,write,trim` triples for many keys; here one value serves both directions.
+/// fio accepts `read,write,trim` triples for many keys; here one value is for both directions.
 fn one_for_both(value: &str) -> Read<()> {
     match value.find(',') {
         Some(at) => Err(ValueError::new(
             at,
-            "one value serves reads and writes (fio's read,write,trim lists are not read); \
+            "one value is for reads and writes (fio's read,write,trim lists are not supported); \
              use one job for each direction",
         )),
         None => Ok(()),
@@ -48,16 +46,16 @@ pub(crate) fn duration(value: &str) -> Read<u64> {
     Ok(parse_duration_ns(value)?)
 }
 
-/// Nanoseconds, more than none.
+/// Nanoseconds, above 0.
 pub(crate) fn some_time(value: &str) -> Read<u64> {
     match duration(value)? {
-        0 => Err(ValueError::new(0, "no time at all; give one above 0, such as 30s")),
+        0 => Err(ValueError::new(0, "the time is 0; give one above 0, such as 30s")),
         time => Ok(time),
     }
 }
 
-/// A whole number, decimal (leading zeros mean nothing: gdsio's examples write `-k 0308`) or
-/// `0x` and hexadecimal digits.
+/// A whole number, decimal (leading zeros are ignored: gdsio's examples write `-k 0308`) or `0x`
+/// and hexadecimal digits.
 pub(crate) fn integer(value: &str) -> Read<u64> {
     const EXPECTED: &str = "expected a whole number below 2^64, decimal or 0x…, without a suffix";
     let (digits, radix, from) = match value.strip_prefix("0x").or(value.strip_prefix("0X")) {
@@ -76,7 +74,7 @@ pub(crate) fn integer(value: &str) -> Read<u64> {
 /// A count that must not be zero.
 pub(crate) fn at_least_one(value: &str) -> Read<u64> {
     match integer(value)? {
-        0 => Err(ValueError::new(0, "0 would do nothing; give 1 or more")),
+        0 => Err(ValueError::new(0, "0 has no effect; give 1 or more")),
         count => Ok(count),
     }
 }
@@ -100,12 +98,12 @@ pub(crate) fn percent(value: &str) -> Read<u8> {
     }
 }
 
-/// One NUMA node. fio's key takes a list; a job here has one node.
+/// One NUMA node. fio's key accepts a list; a job here has one node.
 pub(crate) fn node(value: &str) -> Read<u32> {
     index(value, "expected one NUMA node, such as 0; for several nodes write one job for each")
 }
 
-/// One GPU number, for gdsio's keys, which take one.
+/// One GPU number, for gdsio's keys, which accept one.
 pub(crate) fn device(value: &str) -> Read<u32> {
     index(
         value,
@@ -129,9 +127,8 @@ pub(crate) fn xfer_type(value: &str) -> Read<u8> {
         Ok(xfer_type) if xfer_type <= 7 && value.len() == 1 => Ok(xfer_type),
         _ => Err(ValueError::new(
             0,
-            "expected a transfer type from 0 to 7 (1 is host memory, 2 staged to the GPU, \
-             3 managed memory, 4 staged through the page cache); gpuio's own way to say it is \
-             path=",
+            "expected a transfer type from 0 to 7 (1 is host memory, 2 staged to the GPU, 3 \
+             managed memory, 4 staged through the page cache); gpuio's own key is path=",
         )),
     }
 }

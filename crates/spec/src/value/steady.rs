@@ -1,4 +1,4 @@
-//! fio's `steadystate`: what must settle, and how well.
+//! fio's `steadystate`: the figure that must be steady, and its limit.
 
 use gpuio_units::{parse_bytes, parse_duration_ns, parse_percent};
 
@@ -35,7 +35,7 @@ pub(crate) fn steady(value: &str) -> Read<Steady> {
         absolute(*of, limit, at)?
     };
     if read <= 0.0 {
-        return Err(ValueError::new(at, "nothing is below a limit of 0; give one above"));
+        return Err(ValueError::new(at, "no value is below a limit of 0; give one above 0"));
     }
     Ok(Steady { words: value.to_owned(), of: *of, slope: *slope, limit: read, percent })
 }
@@ -53,7 +53,11 @@ fn absolute(of: SteadyOf, limit: &str, at: usize) -> Read<f64> {
         SteadyOf::Bandwidth => parse_bytes(limit.strip_suffix("/s").unwrap_or(limit)),
         // fio takes a bare number for microseconds and times here are seconds: neither is guessed.
         SteadyOf::Latency if limit.bytes().all(|c| c.is_ascii_digit() || c == b'.') => {
-            return Err(ValueError::new(at, "say the unit of the latency: 50us, or per cent: 2%"));
+            return Err(ValueError::new(
+                at,
+                "give the unit of the latency: 50us, or per cent: \
+                2%",
+            ));
         }
         SteadyOf::Latency => parse_duration_ns(limit),
     };

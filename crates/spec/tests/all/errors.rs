@@ -15,13 +15,13 @@ fn keys() {
                 bs\nbs 4k\nbs=\n=4k\ndirectory=${EMPTY}\nxfer_tpye=1\nStonewall\n";
     insta::assert_snapshot!(told(text), @"
     a.fio:2:1: unknown key 'iodeph'; nearest: iodepth
-    a.fio:3:1: unknown key 'banana'; no key is near it; docs/job-file.md lists them all
-    a.fio:4:1: key 'thinktime' is known (fio) but gpuio does not support it: a pause between
-        I/Os hides what storage can do; instead: rate_iops= with rate_process=poisson
-    a.fio:5:1: key 'write_bw_log' is known (fio) but gpuio does not support it: no log files
-        are written by a job; instead: -o FILE with --format json, which has the series
-    a.fio:6:1: key 'include' is known (fio) but gpuio does not support it: one job file
-        cannot pull in another; instead: write its lines here
+    a.fio:3:1: unknown key 'banana'; no similar key; docs/job-file.md lists all keys
+    a.fio:4:1: key 'thinktime' (fio) is not supported by gpuio: a pause between I/Os hides
+        the limits of storage; use instead: rate_iops= with rate_process=poisson
+    a.fio:5:1: key 'write_bw_log' (fio) is not supported by gpuio: no log files are written
+        by a job; use instead: -o FILE with --format json, which includes the series
+    a.fio:6:1: key 'include' (fio) is not supported by gpuio: one job file can't include
+        another; use instead: write its lines here
     a.fio:7:1: key 'bs' needs a value; write bs=VALUE, or leave it out
     a.fio:8:1: no '=' after key 'bs'; write bs=VALUE
     a.fio:9:4: key 'bs' has an empty value; give one, or remove the line
@@ -40,18 +40,17 @@ fn sizes_and_times() {
     insta::assert_snapshot!(told(text), @"
     a.fio:2:5: value '4x' of 'bs', at 'x': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
-    a.fio:3:4: value '0' of 'bs': no byte would be moved; give a size above 0, such as 4k or
-        1G
-    a.fio:4:6: value '4k,8k' of 'bs', at ',8k': one value serves reads and writes (fio's
-        read,write,trim lists are not read); use one job for each direction
+    a.fio:3:4: value '0' of 'bs': the size is 0; give a size above 0, such as 4k or 1G
+    a.fio:4:6: value '4k,8k' of 'bs', at ',8k': one value is for reads and writes (fio's
+        read,write,trim lists are not supported); use one job for each direction
     a.fio:5:9: value '1M:4M' of 'bs', at its end: expected one size (4k), a range (4k-64k)
         or min:max:step (1M:4M:1M)
     a.fio:6:8: value '64k-4k' of 'bs', at '4k': the largest block is smaller than the
-        smallest; exchange them
+        smallest; swap them
     a.fio:7:11: value '4k' of 'bsrange', at its end: expected a range of sizes, such as
         4k-64k
-    a.fio:8:8: value '10%' of 'size', at '%': a share of the file or device is not read
-        here; give bytes, such as 10G
+    a.fio:8:8: value '10%' of 'size', at '%': a share of the file or device is not
+        supported; give bytes, such as 10G
     a.fio:9:7: value '1.3k' of 'size', at '.3k': expected a size that is a whole number of
         bytes, such as 1.5K or 1536
     a.fio:10:6: value '99E' of 'size': expected a size below 2^64 bytes (16E)
@@ -59,8 +58,8 @@ fn sizes_and_times() {
         with ns, us, ms, s, m or h: 10, 10s, 1.5s, 500ms, 2m
     a.fio:12:12: value '5M' of 'ramp_time', at 'M': expected a duration in seconds, or with
         ns, us, ms, s, m or h: 10, 10s, 1.5s, 500ms, 2m
-    a.fio:13:8: value '1m,2m' of 'rate', at ',2m': one value serves reads and writes (fio's
-        read,write,trim lists are not read); use one job for each direction
+    a.fio:13:8: value '1m,2m' of 'rate', at ',2m': one value is for reads and writes (fio's
+        read,write,trim lists are not supported); use one job for each direction
     a.fio:14:13: value '10k' of 'rate_iops', at 'k': expected a whole number below 2^64,
         decimal or 0x…, without a suffix
     ");
@@ -73,7 +72,7 @@ fn counts_and_lists() {
                 bssplit=4k/60:8k/0\nbssplit=4k/60\nfilename=a::b\npath=host,,x\ngpu=0:1\n\
                 gpu=software:two\ngpu_dev_id=0,1\n";
     insta::assert_snapshot!(told(text), @r"
-    a.fio:2:9: value '0' of 'iodepth': 0 would do nothing; give 1 or more
+    a.fio:2:9: value '0' of 'iodepth': 0 has no effect; give 1 or more
     a.fio:3:9: value '-1' of 'numjobs': expected a whole number below 2^64, decimal or 0x…,
         without a suffix
     a.fio:4:9: value '4294967296' of 'numjobs': too many; give a number below 2^32
@@ -118,19 +117,18 @@ fn words() {
         use fio for trim, and read, write or a mix here
     a.fio:4:8: value 'read:8' of 'rw', at ':8': fio's offset modifier after ':' is not
         supported; give the direction alone, and use size= and offset= to choose the region
-    a.fio:5:10: value 'libcufile' of 'ioengine': the way to the GPU is a path here, not an
+    a.fio:5:10: value 'libcufile' of 'ioengine': the route to the GPU is a path here, not an
         engine; use path=staged or path=gds
     a.fio:6:10: value 'io_urin' of 'ioengine': expected one of psync, sync, vsync, pvsync,
         pvsync2, io_uring, libaio, mmap, null; nearest: io_uring
-    a.fio:7:10: value 'posixaio' of 'ioengine': glibc's POSIX AIO is threads over pread; use
-        engine=psync with more threads
+    a.fio:7:10: value 'posixaio' of 'ioengine': glibc's POSIX AIO uses threads with pread;
+        use engine=psync with more threads
     a.fio:8:9: value 'a b' of 'engine', at ' b': expected the name of one engine, such as
         psync or io_uring
     a.fio:9:8: value 'maybe' of 'direct': expected one of 1, 0, yes, no, true, false, on,
         off
-    a.fio:10:8: value 'md5' of 'verify': fio's checksum headers are not written or read
-        here: gpuio checks its own position-dependent pattern; use verify=pass or
-        verify=inline
+    a.fio:10:8: value 'md5' of 'verify': fio's checksum headers are not supported: gpuio
+        verifies its own position-dependent pattern; use verify=pass or verify=inline
     a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, inline, rewrite, 0, 1,
         none; nearest: inline
     a.fio:12:21: value 'zoned:50/5' of 'random_distribution': zones of a file with different
@@ -142,20 +140,20 @@ fn words() {
         and not exactly 1, such as 1.2
     a.fio:15:14: value 'thinktime' of 'rate_process': expected one of steady, poisson,
         linear
-    a.fio:16:5: value 'shm' of 'mem': shared memory segments serve fio's processes; gpuio
-        has threads only; use malloc or mmap
+    a.fio:16:5: value 'shm' of 'mem': shared memory segments are for fio's processes, and
+        gpuio only has threads; use malloc or mmap
     a.fio:17:8: value 'gpu' of 'memory': expected one of device, vmm, pinned, malloc, mmap,
         managed
     a.fio:18:11: value '8' of 'xfer_type': expected a transfer type from 0 to 7 (1 is host
         memory, 2 staged to the GPU, 3 managed memory, 4 staged through the page cache);
-        gpuio's own way to say it is path=
+        gpuio's own key is path=
     ");
 }
 
 #[test]
 fn sections() {
     insta::assert_snapshot!(told("bs=4k\n[a\niodeph=1\n[]\n[b] bs=4k\n[c] # fine\n"), @"
-    a.fio:1:1: key 'bs' stands before any section; put [global] or [name] above it
+    a.fio:1:1: key 'bs' is before any section; put [global] or [name] above it
     a.fio:2:1: the section header has no ']'; write [name] on a line of its own
     a.fio:3:1: unknown key 'iodeph'; nearest: iodepth
     a.fio:4:1: the section has no name; write [global] or [name]
@@ -163,11 +161,11 @@ fn sections() {
     ");
     insta::assert_snapshot!(
         told(""),
-        @"a.fio:1:1: the file has no job; add a section such as [job1], even an empty one"
+        @"a.fio:1:1: the file has no job; add a section such as [job1], which may be empty"
     );
     insta::assert_snapshot!(
         told("[global]\nbs=4k\n"),
-        @"a.fio:3:1: the file has no job; add a section such as [job1], even an empty one"
+        @"a.fio:3:1: the file has no job; add a section such as [job1], which may be empty"
     );
 }
 
@@ -220,7 +218,7 @@ fn bytes_that_are_not_text() {
     );
     insta::assert_snapshot!(
         told("[a]\nbs=4\0k\n"),
-        @"a.fio:2:5: a NUL character; this is not a text file, or it was damaged: write it anew"
+        @"a.fio:2:5: a NUL character; this is not a text file, or it is damaged: write it again"
     );
 }
 
@@ -237,7 +235,7 @@ fn control_signs_and_long_words_stay_on_one_line() {
     let text = format!("[a]\n{}=1\nbs=\u{1b}[31m\n", "k".repeat(5000));
     insta::assert_snapshot!(told(text), @r"
     a.fio:2:1: unknown key 'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk…';
-        no key is near it; docs/job-file.md lists them all
+        no similar key; docs/job-file.md lists all keys
     a.fio:3:4: value '\u{1b}[31m' of 'bs': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     ");

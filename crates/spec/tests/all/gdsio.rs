@@ -105,11 +105,11 @@ fn wrong_values_are_told_with_what_fits() {
         "-D /d -s １G",
     ]);
     insta::assert_snapshot!(told, @"
-    gdsio -D /d -w 0: -w: value '0' of 'num_threads': 0 would do nothing; give 1 or more
-    gdsio -D /d -s 0: -s: value '0' of 'size': no byte would be moved; give a size above 0,
-        such as 4k or 1G
+    gdsio -D /d -w 0: -w: value '0' of 'num_threads': 0 has no effect; give 1 or more
+    gdsio -D /d -s 0: -s: value '0' of 'size': the size is 0; give a size above 0, such as
+        4k or 1G
     gdsio -D /d -s 10%: -s: value '10%' of 'size', at '%': a share of the file or device is
-        not read here; give bytes, such as 10G
+        not supported; give bytes, such as 10G
     gdsio -D /d -I 4: -I: value '4' of 'rw': expected 0 (read), 1 (write), 2 (randread) or 3
         (randwrite)
     gdsio -D /d -m 5: -m: value '5' of 'memory': expected 0 (device memory), 1 (virtual
@@ -117,7 +117,7 @@ fn wrong_values_are_told_with_what_fits() {
     gdsio -D /d -O 2: -O: value '2' of 'direct': expected 0 (O_DIRECT) or 1 (page cache)
     gdsio -D /d -x 9: -x: value '9' of 'xfer_type': expected a transfer type from 0 to 7 (1
         is host memory, 2 staged to the GPU, 3 managed memory, 4 staged through the page
-        cache); gpuio's own way to say it is path=
+        cache); gpuio's own key is path=
     gdsio -D /d -i 1M:4M: -i: value '1M:4M' of 'bs', at its end: expected one size (4k), a
         range (4k-64k) or min:max:step (1M:4M:1M)
     gdsio -D /d -d 0,1: -d: value '0,1' of 'gpu_dev_id', at ',1': expected one GPU number,
@@ -150,9 +150,9 @@ fn wrong_command_lines_are_told_with_what_to_do() {
         "–D /d",
     ]);
     insta::assert_snapshot!(told, @"
-    gdsio : nothing to read or write; give -f FILE, -D DIRECTORY, or a configuration file as
+    gdsio : no file to read or write; give -f FILE, -D DIRECTORY, or a configuration file as
         the only argument
-    gdsio -x 0 -I 0: nothing to read or write; give -f FILE, -D DIRECTORY, or a
+    gdsio -x 0 -I 0: no file to read or write; give -f FILE, -D DIRECTORY, or a
         configuration file as the only argument
     gdsio -f /d/f -D /d: -f and -D exclude each other; give -f FILE for one file shared by
         all threads, or -D DIRECTORY for one file gdsio.N for each thread
@@ -162,11 +162,11 @@ fn wrong_command_lines_are_told_with_what_to_do() {
         -x -B -I -T -k -U -R -F -a -M -P -O -J; -h explains them
     gdsio -D /d -V 1: unexpected argument '1' after -V; flags begin with '-', those without
         value take none, and a configuration file is the only argument
-    gdsio -D /d -d 0 -D /e -d 1: -D is given twice; a command line is one job: for several,
-        write a configuration file with one section for each and give it as the only
-        argument
-    gdsio rw.gdsio -x 0: -x beside configuration file 'rw.gdsio'; the file is the only
-        argument: put the setting into it
+    gdsio -D /d -d 0 -D /e -d 1: -D is given twice, but a command line is one job. For
+        several jobs, write a configuration file with one section for each and give it as
+        the only argument
+    gdsio rw.gdsio -x 0: -x can't be combined with configuration file 'rw.gdsio'; put the
+        setting into the file
     gdsio -x 0 rw.gdsio: unexpected argument 'rw.gdsio' after -x; flags begin with '-',
         those without value take none, and a configuration file is the only argument
     gdsio a.gdsio b.gdsio: unexpected argument 'b.gdsio'; flags begin with '-', those

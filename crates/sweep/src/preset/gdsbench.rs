@@ -1,12 +1,12 @@
-//! A table of figures soon, which is what NVIDIA's guide has gdsbench for, a wrapper around gdsio.
-//! The guide prints none of its tables: directions, sizes and threads are our choice.
+//! A quick table of figures, for which NVIDIA's guide has gdsbench, a wrapper around gdsio. The
+//! guide shows none of its tables: directions, sizes and threads are our choice.
 
 use super::Preset;
 
 pub(super) const PRESET: Preset = Preset {
     name: "gdsbench",
-    summary: "reads and writes, in order and random, straight and by host memory: a table soon, as \
-              gdsbench makes with gdsio",
+    summary: "reads and writes, sequential and random, direct and through host memory: a quick \
+        table, as from gdsbench",
     note: "",
     fallbacks: &[],
     // gdsio's threads have one I/O each.

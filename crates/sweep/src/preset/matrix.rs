@@ -1,4 +1,4 @@
-//! Each place to read from with each GPU.
+//! Each storage location with each GPU.
 
 use super::Preset;
 
@@ -17,7 +17,7 @@ pub(super) const PRESET: Preset = Preset {
     ],
     axes: &[],
     needs: &[
-        ("target", "the places: --vary target=/mnt/a,/mnt/b or target=/dev/nvme0n1,…"),
+        ("target", "the storage: --vary target=/mnt/a,/mnt/b or target=/dev/nvme0n1,…"),
         ("gpu", "the GPUs: --vary gpu=0,1"),
     ],
     repeats: 3,

@@ -1,11 +1,12 @@
-//! Ways into GPU memory beside each other, by block size: how large the gain of a direct way is at
-//! small blocks, and how it goes at large ones.
+//! Compares data paths into GPU memory by block size: the gain of a direct path with small and
+//! large blocks.
 
 use super::Preset;
 
 pub(super) const PRESET: Preset = Preset {
     name: "paths",
-    summary: "block size by path: what a direct way gains at small blocks and large, and its CPUs",
+    summary: "block size by path: the gain of a direct path with small and large blocks, and CPU \
+        use",
     note: "",
     fallbacks: &[],
     keys: &[("rw", "randread"), ("runtime", "5s"), ("ramp", "500ms"), ("threads", "4")],

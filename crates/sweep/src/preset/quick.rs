@@ -4,7 +4,7 @@ use super::Preset;
 
 pub(super) const PRESET: Preset = Preset {
     name: "quick",
-    summary: "random reads by block size and depth, a second each: a first look",
+    summary: "random reads by block size and depth, a second each: a first impression",
     note: "",
     fallbacks: &[],
     keys: &[("rw", "randread"), ("runtime", "1s"), ("ramp", "100ms")],

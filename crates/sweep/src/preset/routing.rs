@@ -1,16 +1,16 @@
-//! Routes from storage into a near and into a far GPU: straight, by host memory, over NVLink
-//! through the near one, and what cuFile's settings of dynamic routing make of them.
+//! Routes from storage to a near and a far GPU: direct, through host memory, over NVLink through
+//! the near one, and the effect of cuFile's settings of dynamic routing.
 
 use super::Preset;
 use crate::Axis;
 
 pub(super) const PRESET: Preset = Preset {
     name: "routing",
-    summary: "routes to a GPU near the data and to a far one: straight, by host memory, over \
-              NVLink; on network mounts cuFile's dynamic routing too",
+    summary: "routes to a GPU near the data and to a far one: direct, through host memory, over \
+        NVLink; on network mounts cuFile's dynamic routing too",
     note: "",
     fallbacks: &[],
-    // A call of cuFile's is one I/O per thread: with as many on every route they can be compared.
+    // A cuFile call is one I/O per thread; every route gets as many, so that they are comparable.
     keys: &[
         ("rw", "read"),
         ("bs", "1M"),
@@ -31,8 +31,8 @@ const DYNAMIC: &str = "cufile.properties.rdma_dynamic_routing";
 const ORDER: &str = "cufile.properties.rdma_dynamic_routing_order";
 const ROUTES: [&str; 4] = ["GPU_MEM_NVLINKS", "GPU_MEM", "SYS_MEM", "P2P"];
 
-/// Adds the axes that the machine decides: GPUs, the near one first, and on a `network` mount
-/// cuFile's own routes, each alone. Axes that are there already stay as they are.
+/// Adds the axes that depend on the machine: GPUs, the near one first, and on a `network` mount
+/// cuFile's own routes, each alone. Existing axes are kept.
 pub fn routes(axes: &mut Vec<Axis>, gpus: Vec<String>, network: bool) {
     let has = |axes: &[Axis], key: &str| axes.iter().any(|axis| axis.key == key);
     if !has(axes, "gpu") {
@@ -46,9 +46,8 @@ pub fn routes(axes: &mut Vec<Axis>, gpus: Vec<String>, network: bool) {
     }
 }
 
-/// Whether a point is a route of its own: path `routed` goes from the near GPU to another one,
-/// only cuFile's paths heed cuFile's settings, and an order of routes means something where cuFile
-/// may choose.
+/// Whether a point is a route of its own: path `routed` goes from the near GPU to another one, only
+/// cuFile paths use cuFile's settings, and an order of routes only matters if cuFile may choose.
 #[must_use]
 pub fn is_route(axes: &[Axis], point: &[String]) -> bool {
     let first = |axis: &Axis, value: &String| axis.values.first() == Some(value);
@@ -78,7 +77,8 @@ mod tests {
         points.iter().map(|point| point.join(" ")).collect()
     }
 
-    /// The five routes of NVIDIA's table: with and without affinity, by host memory, by NVLink.
+    /// The five routes of NVIDIA's table: with and without affinity, through host memory, over
+    /// NVLink.
     #[test]
     fn a_local_drive_has_the_five_routes() {
         let five = ["0 gds", "0 staged", "4 gds", "4 staged", "4 routed"];

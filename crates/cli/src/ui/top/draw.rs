@@ -1,7 +1,7 @@
-//! The screen: one line of heading, the tables one below another, one line of keys.
+//! Draws the screen: a heading, the tables one below another, and a line of keys.
 //!
-//! The table that keys are about gets the room that it needs first, the others share the rest in
-//! their order. Colours mean something: a busy device, errors, and nothing else.
+//! The selected table gets the space that it needs; the others share the rest in their order.
+//! Colours only mark busy devices and errors.
 
 use gpuio_watch::{Figure, Form, Row, Table, print};
 use ratatui::Frame;
@@ -11,10 +11,10 @@ use ratatui::text::{Line, Span};
 
 use super::state::State;
 
-/// A device that is busy for more than this share of the time is near its end, if it does one
-/// request at a time; drives with many queues may still have room.
+/// A device that is busy for more than this share of the time is near its limit if it does one
+/// request at a time; drives with many queues may still have capacity.
 const BUSY_PERCENT: f64 = 90.0;
-/// Room for names.
+/// Columns for names.
 const NAME: usize = 20;
 
 pub(super) fn screen(frame: &mut Frame<'_>, state: &State) {
@@ -37,7 +37,7 @@ fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     }
     lines.extend(absent(state, room + 1 - lines.len().min(room + 1), width));
     lines.resize(room + 1, Line::default());
-    let keys = "q end  tab table  ↑↓ scroll  s sort  p pause  +- interval";
+    let keys = "q quit  tab table  ↑↓ scroll  s sort  p pause  +- interval";
     lines.push(Line::styled(print::short(keys, width), Style::new().add_modifier(Modifier::DIM)));
     lines.truncate(height);
     lines
@@ -57,14 +57,14 @@ fn heading(state: &State) -> Line<'static> {
     ])
 }
 
-/// Lines per table: a heading, its devices, one free. What keys are about is served first.
+/// Lines per table: a heading, its devices, one blank line. The selected table comes first.
 fn share(tables: &[&Table], chosen: usize, room: usize) -> Vec<usize> {
     let wanted: Vec<usize> = tables.iter().map(|table| table.rows.len() + 2).collect();
     let mut given = vec![0; tables.len()];
     let mut left = room;
     let order = std::iter::once(chosen).chain((0..tables.len()).filter(|nth| *nth != chosen));
     for nth in order.filter(|nth| *nth < tables.len()) {
-        // At least two lines are left to each of the others, as long as there are so many.
+        // Each other table keeps at least two lines, while there are enough.
         let others = tables.len().saturating_sub(1).saturating_mul(3);
         let most = if nth == chosen { left.saturating_sub(others).max(3) } else { left };
         given[nth] = wanted[nth].min(most).min(left);
@@ -141,7 +141,7 @@ fn style(state: &State, figure: &Figure, value: Option<f64>) -> Style {
     }
 }
 
-/// Kinds that are absent, with the reason, where lines are left.
+/// Kinds without devices, with the reason, if there are lines left.
 fn absent(state: &State, room: usize, width: usize) -> Vec<Line<'static>> {
     let tables = state.interval.iter().flat_map(|interval| &interval.tables);
     let words = tables.filter_map(|table| {
@@ -152,7 +152,7 @@ fn absent(state: &State, room: usize, width: usize) -> Vec<Line<'static>> {
     words.take(room).map(|words| Line::styled(words, dim)).collect()
 }
 
-/// The first characters, as many as there is room for: no column is cut but the last.
+/// The first characters that fit: only the last column may be cut.
 fn cut(text: &str, width: usize) -> String {
     text.chars().take(width).collect()
 }

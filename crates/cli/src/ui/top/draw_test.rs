@@ -1,4 +1,4 @@
-//! The screen, drawn from two trees of kernel files that are made here.
+//! Draws the screen from two snapshots of kernel files that the tests create.
 
 use std::path::Path;
 use std::time::Duration;
@@ -57,7 +57,7 @@ fn a_narrow_terminal_shows_what_matters() {
     assert_eq!(lines[1], head);
     let busy = "nvme1n1                 28000        0  3500.00     0.00    27.20    100.0";
     assert_eq!(lines[3], busy);
-    assert!(lines[23].starts_with("q end"), "{lines:#?}");
+    assert!(lines[23].starts_with("q quit"), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("GPUs: ")), "{lines:#?}");
 }
 

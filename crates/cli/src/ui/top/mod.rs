@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::interrupt;
 use state::{Act, State};
 
-/// How long a key waits at most, and Ctrl-C from elsewhere.
+/// Maximum delay of a key, and of Ctrl-C from elsewhere.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Shows the screen until q, Ctrl-C, or so many intervals. The terminal is put back in any case, a
-/// panic included.
+/// Shows the screen until q, Ctrl-C, or the given number of intervals. Always restores the
+/// terminal, even after a panic.
 pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::Unavailable(format!("the terminal: {error}; --plain prints tables instead"))
@@ -29,9 +29,9 @@ pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Resu
     shown.map_err(failed)
 }
 
-/// Ends the program a second after a signal that the loop did not heed. Where a terminal has gone,
-/// its reads give no bytes, over and over (a hang-up: termios(3), CLOCAL), and `event::poll` never
-/// comes back.
+/// Ends the program a second after a signal that the loop did not handle. After a hang-up, reads
+/// from the terminal return 0 bytes over and over (termios(3), CLOCAL), and `event::poll` never
+/// returns.
 fn leave_a_dead_terminal(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {

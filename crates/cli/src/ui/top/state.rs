@@ -1,11 +1,11 @@
-//! What the screen shows and what keys do to it.
+//! What the screen shows, and how keys change it.
 
 use std::time::Duration;
 
 use gpuio_watch::{Interval, Row, Table};
 use ratatui::crossterm::event::KeyCode;
 
-/// Intervals that + and - go through.
+/// Intervals that + and - select.
 const STEPS: [Duration; 8] = [
     Duration::from_millis(100),
     Duration::from_millis(250),
@@ -17,14 +17,14 @@ const STEPS: [Duration; 8] = [
     Duration::from_secs(60),
 ];
 
-/// What is to be done after a key.
+/// What to do after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     /// Draw again.
     Draw,
-    /// Draw, and begin a new interval.
+    /// Draw, and start a new interval.
     Again,
-    /// End.
+    /// Quit.
     End,
 }
 
@@ -35,9 +35,9 @@ pub(super) struct State {
     pub(super) color: bool,
     pub(super) paused: bool,
     pub(super) interval: Option<Interval>,
-    /// The table that keys are about, among those with devices.
+    /// The selected table, counted among those with devices.
     pub(super) table: usize,
-    /// Its first device on the screen.
+    /// The first visible device of that table.
     pub(super) first: usize,
     /// The column that its devices are sorted by; `None` for their own order.
     pub(super) sort: Option<usize>,
@@ -59,7 +59,7 @@ impl State {
         let mut rows: Vec<&Row> = table.rows.iter().collect();
         if let Some(column) = self.sort.filter(|_| nth == self.table) {
             let figure = |row: &Row| row.figures(table.probe).get(column).copied().flatten();
-            // What is not known comes last.
+            // Unknown values come last.
             let key = |row: &Row| figure(row).unwrap_or(f64::NEG_INFINITY);
             rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
         }

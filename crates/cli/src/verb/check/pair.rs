@@ -9,30 +9,31 @@ use gpuio_record::facts::{Fact, GpuFacts, Machine};
 
 use crate::failure::Failure;
 
-/// The path as the machine has it: of this one with links resolved, of another as it was given.
+/// The path as the machine has it: on this machine with links resolved, on another as given.
 pub(super) fn resolve(path: &Path, live: bool) -> Result<String, Failure> {
     let name = path.display();
     if !live {
         let path = path.to_str().filter(|path| path.starts_with('/'));
         return path.map(str::to_owned).ok_or_else(|| {
-            Failure::Usage(format!("--mount {name}: give a path from the root of that machine"))
+            Failure::Usage(format!("--mount {name}: give an absolute path on that machine"))
         });
     }
     let whole = path.canonicalize().map_err(|error| {
-        Failure::Usage(format!("--mount {name}: {error}; give a path that exists"))
+        Failure::Usage(format!("--mount {name}: {error}; give an existing path"))
     })?;
     let found = mount::of_path(&Root::live(), &whole).ok().flatten();
     if let Some(found) = found.filter(|found| gpuio_host::mounted::is_kernels_own(&found.fs_type)) {
         return Err(Failure::Usage(format!(
-            "--mount {name}: it lies on {}, where the kernel shows itself and no data is",
+            "--mount {name}: it is on {}, a file system of the kernel that holds no data; name a \
+             path on storage",
             found.fs_type
         )));
     }
     let text = whole.to_str().map(str::to_owned);
-    text.ok_or_else(|| Failure::Usage(format!("--mount {name}: it is not UTF-8 text")))
+    text.ok_or_else(|| Failure::Usage(format!("--mount {name}: the path is not UTF-8 text")))
 }
 
-/// Where a file can be made beside what the path names.
+/// The directory in which a file can be created next to the named path.
 pub(super) fn directory(path: &str) -> PathBuf {
     let path = Path::new(path);
     if path.is_dir() {
@@ -41,7 +42,7 @@ pub(super) fn directory(path: &str) -> PathBuf {
     path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
 }
 
-/// NVIDIA's library, loaded and not opened: it starts nothing then.
+/// NVIDIA's library, loaded but not opened, so that it starts nothing.
 pub(super) fn library() -> Fact<String> {
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
     let search = Search { prefixes: prefixes.map(PathBuf::from).collect(), ..Search::default() };
@@ -61,7 +62,10 @@ pub(super) fn find<'m>(
         let known: Vec<&str> =
             machine.mounts.iter().map(|mount| mount.mount.mount_point.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Failure::Usage(format!("--mount {path}: no mount serves it; there are: {known}"))
+        Failure::Usage(format!(
+            "--mount {path}: no mount holds this path; known mounts: \
+            {known}"
+        ))
     })?;
     let gpu = match gpu {
         Some("software") => Gpu::Software,
@@ -80,5 +84,5 @@ fn first(machine: &Machine) -> Option<&GpuFacts> {
 fn no_such(machine: &Machine, name: &str) -> Failure {
     let known: Vec<&str> = machine.gpus.iter().filter_map(|gpu| gpu.pci.as_deref()).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Failure::Usage(format!("--gpu {name}: there is no such GPU; there are: {known}, and software"))
+    Failure::Usage(format!("--gpu {name}: no such GPU; known: {known}, and software"))
 }

@@ -1,7 +1,7 @@
-//! `--prove`: a real I/O where the verdict was made.
+//! `--prove`: real I/O on the paths of the verdict.
 //!
-//! Each path runs in a process of its own, since NVIDIA's library can end the one that it is in,
-//! and reads its configuration once. The loads are those of `gpuio bench`, with its guards.
+//! Each path runs in a process of its own, because NVIDIA's library can end the process that loads
+//! it, and reads its configuration once. The loads are those of `gpuio bench`, with its guards.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,14 +19,15 @@ use gpuio_report::format::json;
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// Bytes of the data set, and how long each load reads it.
+/// Size of the data set, and how long each load reads it.
 const SIZE: &str = "16M";
 const RUNTIME: &str = "1s";
 
-/// Tries O_DIRECT and each path in `directory`, in one of our own below it that goes at the end.
+/// Tests O_DIRECT and each path, in a temporary directory below `directory` that is removed at the
+/// end.
 pub(super) fn prove(directory: &Path, gpu: Gpu<'_>) -> Result<Proof, Failure> {
     let direct = direct(&try_direct(directory));
-    // Ctrl-C ends the load that runs, and then nothing may be left behind.
+    // Ctrl-C ends the current load, and then nothing may be left behind.
     let stop = interrupt::flag();
     let scratch = Scratch::below(directory)?;
     let runs = ["host", "staged", "gather", "gds"].map(|path| {
@@ -45,11 +46,14 @@ fn direct(tried: &DirectTried) -> Tried {
         DirectTried::Works { alignment: grain, told } => {
             let told = told.map_or_else(String::new, |told| {
                 format!(
-                    "; the kernel asks for offsets in multiples of {} and memory of {} bytes",
+                    "; the kernel requires offsets in multiples of {} and memory of {} bytes",
                     told.offset_bytes, told.memory_bytes
                 )
             });
-            let words = format!("written and read back, by {grain} bytes at least{told}");
+            let words = format!(
+                "written and read back, with an alignment of {grain} \
+                bytes{told}"
+            );
             Tried { works: Answer::Yes, words }
         }
         DirectTried::Refused(words) => Tried { works: Answer::No, words: words.clone() },
@@ -60,9 +64,9 @@ fn direct(tried: &DirectTried) -> Tried {
 fn not_tried(path: &str, gpu: Gpu<'_>) -> Option<&'static str> {
     match (path, gpu) {
         ("host", _) => None,
-        (_, Gpu::None) => Some("no GPU is here (try --gpu software)"),
+        (_, Gpu::None) => Some("no GPU was found (try --gpu software)"),
         ("gds", Gpu::Software) => {
-            Some("with the software GPU a test double stands in for NVIDIA's library")
+            Some("with the software GPU, a stand-in replaces NVIDIA's library")
         }
         _ => None,
     }
@@ -71,7 +75,7 @@ fn not_tried(path: &str, gpu: Gpu<'_>) -> Option<&'static str> {
 fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Outcome {
     let program = match std::env::current_exe() {
         Ok(program) => program,
-        Err(error) => return Outcome::Failed(format!("this program's own file: {error}")),
+        Err(error) => return Outcome::Failed(format!("gpuio's own executable: {error}")),
     };
     let mut command = Command::new(program);
     command.args(["bench", "--rw", "read", "--bs", "1M", "--verify", "--quiet"]);
@@ -91,8 +95,8 @@ fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Outcome {
     }
 }
 
-/// Names the GPU so that CUDA's numbers and NVML's are the same: by its UUID alone, else in the
-/// order of PCI addresses.
+/// Selects the GPU so that CUDA's and NVML's numbers agree: by its UUID, else in the order of PCI
+/// addresses.
 fn aim(command: &mut Command, gpu: Gpu<'_>) {
     match gpu {
         Gpu::Software => {
@@ -128,7 +132,8 @@ fn measured(record: &Record) -> Option<Outcome> {
     }))
 }
 
-/// Why there is no result: the record's error, the first failed I/O, or the program's last words.
+/// Why there is no result: the record's error, the first failed I/O, or the last output of the
+/// process.
 fn reason(record: Option<&Record>, said: &str) -> String {
     let error = record.and_then(|record| record.error.clone());
     let failure = || {
@@ -139,11 +144,11 @@ fn reason(record: Option<&Record>, said: &str) -> String {
         let last = said.lines().rev().find(|line| line.starts_with("error: "));
         last.map(|line| line.trim_start_matches("error: ").to_owned())
     };
-    let outcome = || "the process outcome without a word".to_owned();
+    let outcome = || "the process ended without a message".to_owned();
     error.or_else(failure).or_else(words).unwrap_or_else(outcome)
 }
 
-/// A new directory of our own, which goes with the data sets in it when this is dropped.
+/// A new temporary directory, removed with its data files when this is dropped.
 struct Scratch(Private);
 
 impl Scratch {
@@ -154,7 +159,8 @@ impl Scratch {
         }
         Private::make(directory, PREFIX).map(Scratch).map_err(|error| {
             Failure::Unavailable(format!(
-                "--prove: no directory can be made in {}: {error}; name one in which you may write",
+                "--prove: can't create a directory in {}: {error}; name a directory that you may \
+                 write to",
                 directory.display()
             ))
         })
@@ -167,13 +173,17 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what loads left in it, and then it. Loads remove their files themselves, unless they are
-/// killed.
+/// Removes the files that loads left, and then the directory. Loads remove their files themselves,
+/// unless they are killed.
 fn remove(private: &Private) {
     let mut lines = leftover::remove_files(private.inside(), &Root::live());
     if !private.remove(|_| false).unwrap_or(false) {
         let at = private.path();
-        lines.push(format!("{0} stays; look, and remove it: rm -r '{0}'", at.display()));
+        lines.push(format!(
+            "{0} is not removed because it holds other files; check them, then: rm \
+            -r '{0}'",
+            at.display()
+        ));
     }
     for line in lines {
         tell!("note: {line}");

@@ -1,4 +1,4 @@
-//! Results on disk: a record, a sweep, a folder of records, or what another tool wrote.
+//! Reads results: a record, a sweep, a directory of records, or another tool's output.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use gpuio_report::format::json;
 
 use crate::failure::Failure;
 
-/// What files of results end in; others in a folder are left alone.
+/// File extensions of results; other files in a directory are ignored.
 const ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
 
-/// Every run in a file or folder.
+/// Every run in a file or directory.
 pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
     let name = path.display().to_string();
     let mut side = Side { name, ..Side::default() };
@@ -29,7 +29,7 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
     Ok(side)
 }
 
-/// The records that a sweep names, each at its point.
+/// The records that a sweep lists, each at its point.
 fn swept(side: &mut Side, folder: &Path) -> Result<(), Failure> {
     let path = folder.join(SWEEP_FILE);
     let sweep = sweep::parse(&text(&path)?)
@@ -41,7 +41,7 @@ fn swept(side: &mut Side, folder: &Path) -> Result<(), Failure> {
             file(side, &folder.join(record), &at)?;
         }
         if point.records.is_empty() {
-            let why = point.ended.as_deref().unwrap_or("its runs are still owed");
+            let why = point.ended.as_deref().unwrap_or("its runs are missing");
             side.notes.push(format!("no record at {}: {why}", point.at.join(", ")));
         }
     }
@@ -52,11 +52,11 @@ fn swept(side: &mut Side, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every result in a folder, by name. One that can't be read is told, and the others count.
+/// Every result in a directory, by name. An unreadable one is reported, and the others count.
 fn folder(side: &mut Side, folder: &Path) -> Result<(), Failure> {
     let name = folder.display();
     let entries = std::fs::read_dir(folder)
-        .map_err(|error| Failure::Usage(format!("{name}: the folder can't be read: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("{name}: the directory can't be read: {error}")))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     let ending = |path: &Path| path.extension().and_then(|end| end.to_str().map(str::to_owned));
@@ -72,10 +72,16 @@ fn folder(side: &mut Side, folder: &Path) -> Result<(), Failure> {
         let found = match side.notes.first() {
             Some(note) => note.clone(),
             None => {
-                format!("no file of it ends in {}", ENDINGS.map(|end| format!(".{end}")).join(", "))
+                format!(
+                    "it has no file with the extension {}",
+                    ENDINGS.map(|end| format!(".{end}")).join(", ")
+                )
             }
         };
-        return Err(Failure::Usage(format!("{name}: no result is in this folder: {found}")));
+        return Err(Failure::Usage(format!(
+            "{name}: there is no result in this directory: \
+            {found}"
+        )));
     }
     Ok(())
 }
@@ -112,6 +118,6 @@ fn text(path: &Path) -> Result<String, Failure> {
     let bytes = input::read(path, input::MOST_RESULT).map_err(|error| {
         Failure::Usage(format!("{}: the result can't be read: {error}", path.display()))
     })?;
-    // A log may hold anything between its results.
+    // A log may have other text between its results.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

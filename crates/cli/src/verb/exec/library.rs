@@ -1,4 +1,4 @@
-//! Where gpuio's cuFile library lies, and a directory that answers its names.
+//! Finds gpuio's cuFile library, and a directory where the loader finds it by each of its names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The name that linked programs ask for, and cargo's and most languages' name.
+/// The name that programs link against, and the name from cargo and most languages.
 const NAMES: [&str; 2] = ["libcufile.so.0", "libcufile.so"];
 
-/// The library and how the loader is to find it.
+/// The library, and how the loader finds it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Library {
     /// The object, for `LD_PRELOAD`.
     pub(crate) object: PathBuf,
-    /// For `LD_LIBRARY_PATH`: answers both names, and no other object's.
+    /// For `LD_LIBRARY_PATH`: holds both names of this library and no other library.
     pub(crate) directory: PathBuf,
 }
 
 impl Library {
-    /// Looks beside the running program and in `deps/` below it, in `../deps` (cargo's tests), and
-    /// in `../lib/gpuio` (an installed program).
+    /// Searches the directory of the running program, its `deps/`, `../deps` (cargo's tests), and
+    /// `../lib/gpuio` (an installed program).
     pub(crate) fn find() -> Result<Library, Failure> {
         let exe = std::env::current_exe().map_err(|error| {
             Failure::Unavailable(format!("gpuio's own path can't be read (/proc): {error}"))
@@ -32,8 +32,8 @@ impl Library {
         Library::among(places.chain([beside.join("../lib/gpuio")]), cache().as_deref())
     }
 
-    /// The first of these directories that has it. `cache` is where a directory of links can be
-    /// made.
+    /// The first of these directories that has the library. `cache` is where a directory of links
+    /// can be created.
     fn among(
         places: impl Iterator<Item = PathBuf>,
         cache: Option<&Path>,
@@ -43,7 +43,7 @@ impl Library {
             for name in NAMES {
                 let Ok(file) = std::fs::canonicalize(place.join(name)) else { continue };
                 match std::fs::read(&file) {
-                    // NVIDIA's copy beside the program is not to be taken for it.
+                    // A copy of NVIDIA's library in the program's directory must not be used.
                     Ok(bytes) if gpuio_cufile::is_gpuios(&bytes) => {
                         return Library::reached(file, cache);
                     }
@@ -54,13 +54,13 @@ impl Library {
             tried.push(format!("no {} in {}", NAMES[0], place.display()));
         }
         Err(Failure::Unavailable(format!(
-            "gpuio's libcufile.so.0 is not here ({}): build it (cargo build -p gpuio), or install \
-             it as PREFIX/lib/gpuio/libcufile.so.0 beside PREFIX/bin/gpuio",
+            "gpuio's libcufile.so.0 was not found ({}). Build it (cargo build -p gpuio), or \
+             install it as PREFIX/lib/gpuio/libcufile.so.0 for PREFIX/bin/gpuio",
             tried.join("; ")
         )))
     }
 
-    /// Its own directory serves where nothing else can be found there by mistake.
+    /// Uses the library's own directory if nothing else can be found there by mistake.
     fn reached(object: PathBuf, cache: Option<&Path>) -> Result<Library, Failure> {
         let directory = object.parent().unwrap_or(Path::new("/")).to_path_buf();
         if is_plain(&object) && is_alone(&directory, &object) {
@@ -69,24 +69,24 @@ impl Library {
         }
         let cache = cache.ok_or_else(|| {
             Failure::Unavailable(format!(
-                "{} lies among other objects, so a directory of links to it is needed, and \
-                 neither XDG_CACHE_HOME nor HOME says where it could be made: set one of them",
+                "The directory of {} holds other libraries too, so gpuio needs a directory with \
+                 links to it, and neither XDG_CACHE_HOME nor HOME is set; set one of them",
                 object.display()
             ))
         })?;
         let directory = cache.join("gpuio").join(format!("cufile-{:016x}", digest(&object)));
         linked(&directory, &object).map_err(|(path, error)| {
             Failure::Unavailable(format!(
-                "{}: {error}: {} lies among other objects, so links to it are made there; set \
-                 XDG_CACHE_HOME to a directory that can be written",
+                "{}: {error}. The directory of {} holds other libraries too, so links to it are \
+                 created here; set XDG_CACHE_HOME to a writable directory",
                 path.display(),
                 object.display()
             ))
         })?;
         if !is_plain(&directory) {
             return Err(Failure::Unavailable(format!(
-                "{} has a character that the loader takes for an end (blank, colon, semicolon, \
-                 dollar; ld.so(8)): set XDG_CACHE_HOME to a plain path",
+                "{} contains a character that separates paths for the loader (blank, colon, \
+                 semicolon, dollar; ld.so(8)); set XDG_CACHE_HOME to a path without it",
                 directory.display()
             )));
         }
@@ -94,7 +94,7 @@ impl Library {
     }
 }
 
-/// Where programs keep what can be made again (XDG Base Directory Specification).
+/// The user's cache directory (XDG Base Directory Specification).
 fn cache() -> Option<PathBuf> {
     let absolute = |name| {
         let path = PathBuf::from(std::env::var_os(name)?);
@@ -103,13 +103,13 @@ fn cache() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
-/// Whether the loader takes the path for one path: its lists have no way to quote (ld.so(8)).
+/// Whether the loader reads the path as one path: its lists have no quoting (ld.so(8)).
 fn is_plain(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| b" \t\n:;$".contains(byte))
 }
 
-/// Whether the directory answers both names with the object, and holds no other library that
-/// somebody could ask for.
+/// Whether the directory has both names of the object, and no other library that a program could
+/// load.
 fn is_alone(directory: &Path, object: &Path) -> bool {
     let answers = |name| {
         std::fs::canonicalize(directory.join(name)).is_ok_and(|file| file.as_path() == object)
@@ -123,8 +123,8 @@ fn is_alone(directory: &Path, object: &Path) -> bool {
     NAMES.iter().all(answers) && !entries.flatten().any(|entry| foreign(&entry.file_name()))
 }
 
-/// Makes the directory with both links, or leaves those that are right. Two processes may do so at
-/// once: a link gets its name by one rename.
+/// Creates the directory with both links, or keeps links that are right. Two processes may do so at
+/// the same time: each link is put in place by one rename.
 fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let told = |path: &Path, error| (path.to_path_buf(), error);
     std::fs::DirBuilder::new()
@@ -137,14 +137,14 @@ fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Erro
         if std::fs::read_link(&link).is_ok_and(|target| target == object) {
             continue;
         }
-        // A link of ours may be replaced, by one rename; anything else is somebody's.
+        // Only a link of gpuio's is replaced, by one rename. Anything else belongs to the user.
         if std::fs::symlink_metadata(&link).is_ok_and(|found| !found.is_symlink()) {
             return Err(told(&link, std::io::ErrorKind::AlreadyExists.into()));
         }
         let made = directory.join(format!(".{name}.{}", std::process::id()));
         std::os::unix::fs::symlink(object, &made).map_err(|error| told(&made, error))?;
         std::fs::rename(&made, &link).map_err(|error| {
-            // It was made just now and leads where `object` is.
+            // The link was just created and leads to `object`.
             let _ = std::fs::remove_file(&made);
             told(&link, error)
         })?;
@@ -152,7 +152,7 @@ fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Erro
     Ok(())
 }
 
-/// A short name of a path: FNV-1a with 64 bits, the same in every release.
+/// A short name for a path: FNV-1a with 64 bits, the same in every release.
 fn digest(path: &Path) -> u64 {
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -163,7 +163,7 @@ fn digest(path: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    /// What the library is known by (`gpuio_cufile::is_gpuios`).
+    /// The symbol that identifies gpuio's library (`gpuio_cufile::is_gpuios`).
     const MARK: &[u8] = b"GPUIO_CUFILE";
 
     fn put(directory: &Path, name: &str, mark: &[u8]) {
@@ -197,7 +197,7 @@ mod tests {
         let one = found(&[&deps], Some(&cache)).unwrap();
         assert!(one.directory.starts_with(&cache) && is_alone_links(&one, &deps));
         assert_eq!(found(&[&deps], Some(&cache)).unwrap(), one);
-        // Links that lead elsewhere are put right.
+        // Links that lead elsewhere are corrected.
         std::fs::remove_file(one.directory.join("libcufile.so")).unwrap();
         std::os::unix::fs::symlink("/gone", one.directory.join("libcufile.so")).unwrap();
         assert!(is_alone_links(&found(&[&deps], Some(&cache)).unwrap(), &deps));

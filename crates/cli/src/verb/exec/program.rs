@@ -1,4 +1,4 @@
-//! The program: where it lies, and whether the loader will heed what it is given.
+//! Finds the program, and tells whether its loader will use `LD_PRELOAD`.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,42 +9,42 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-/// The kernel follows that many scripts whose interpreter is a script (Linux, fs/exec.c).
+/// The kernel follows at most this many scripts whose interpreter is a script (Linux, fs/exec.c).
 const SCRIPTS: usize = 4;
 
-/// A file that can be executed.
+/// An executable file.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// What the kernel starts in the end: the program, or the interpreter of a script.
+    /// What the kernel finally starts: the program, or the interpreter of a script.
     image: PathBuf,
     kind: Kind,
 }
 
-/// What the loader does for an image (elf(5)).
+/// How an image is loaded (elf(5)).
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// Loads objects, for this machine's kind of programs; with the loader's path.
+    /// Loads shared objects of this machine's architecture; with the loader's path.
     Dynamic(String),
-    /// There is no loader.
+    /// It has no loader.
     Static,
-    /// For another kind of machine: its loader skips our object.
+    /// It is for another architecture, whose loader skips our library.
     Foreign,
-    /// No ELF file: a shell runs it.
+    /// It is no ELF file: a shell runs it.
     Text,
 }
 
 /// Why a program can't be started.
 #[derive(Debug)]
 pub(crate) enum Missing {
-    /// There is none: 127.
+    /// It does not exist: 127.
     Absent(String),
     /// It can't be executed: 126.
     Refused(String),
 }
 
 impl Missing {
-    /// Of the system's answer to execve(2).
+    /// From the error of execve(2).
     pub(crate) fn refused(path: &Path, error: &std::io::Error) -> Missing {
         let what = format!("{}: {error}", path.display());
         match error.kind() {
@@ -53,7 +53,7 @@ impl Missing {
         }
     }
 
-    /// As env(1) and POSIX shells have it.
+    /// The exit codes of env(1) and POSIX shells.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Missing::Absent(_) => 127,
@@ -70,7 +70,7 @@ impl fmt::Display for Missing {
 }
 
 impl Program {
-    /// By its path, or a bare name in the directories of `PATH` (execvp(3)).
+    /// By its path, or by its name in the directories of `PATH` (execvp(3)).
     pub(crate) fn find(name: &OsStr) -> Result<Program, Missing> {
         let list = std::env::var_os("PATH").unwrap_or("/bin:/usr/bin".into());
         let path = lying(name, &std::env::split_paths(&list).collect::<Vec<_>>())?;
@@ -78,32 +78,32 @@ impl Program {
         Ok(Program { path, image, kind })
     }
 
-    /// Why the program could not see the library at all.
+    /// Why the program could not load the library at all.
     pub(crate) fn hidden(&self) -> Option<String> {
         let why = rights(&self.image)?;
         Some(format!(
-            "{} {why}, so the loader ignores LD_PRELOAD and takes it away (ld.so(8), \
-             \"secure-execution mode\"), and programs that it starts do not get it either. Turn \
-             the order round, such as: sudo gpuio exec -- PROGRAM",
+            "{} {why}, so the loader ignores and removes LD_PRELOAD (ld.so(8), \"secure-execution \
+             mode\"), also for the programs that it starts. Swap the order: sudo gpuio exec -- \
+             PROGRAM",
             self.image.display()
         ))
     }
 
-    /// What the program will not see, though others that it starts may.
+    /// Why the program itself will not load the library, although programs that it starts may.
     pub(crate) fn note(&self) -> Option<String> {
         let image = self.image.display();
         match &self.kind {
             Kind::Dynamic(loader) if loader.contains("ld-musl") => Some(format!(
-                "{image} uses musl ({loader}), and gpuio's libcufile.so.0 is made for glibc: the \
-                 program may not start"
+                "{image} uses musl ({loader}), but gpuio's libcufile.so.0 is built for glibc, so \
+                 the program may not start"
             )),
             Kind::Static => Some(format!(
-                "{image} is linked statically: it loads no library, gpuio's neither; programs \
-                 that it starts do"
+                "{image} is statically linked and loads no shared library, so gpuio's library has \
+                 no effect on it; programs that it starts can use it"
             )),
             Kind::Foreign => Some(format!(
-                "{image} is for another kind of machine than gpuio: its loader skips gpuio's \
-                 library; programs that it starts may take it"
+                "{image} is for another architecture than gpuio, so its loader skips gpuio's \
+                 library; programs that it starts may use it"
             )),
             Kind::Dynamic(_) | Kind::Text => None,
         }
@@ -114,14 +114,14 @@ fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, Missing> {
     let shown = name.display();
     let executable = |file: &Path| match rustix::fs::access(file, Access::EXEC_OK) {
         Ok(()) if file.is_file() => Ok(()),
-        Ok(()) => Err("it is no file".to_owned()),
+        Ok(()) => Err("it is not a regular file".to_owned()),
         Err(error) => Err(std::io::Error::from(error).to_string()),
     };
     if name.as_bytes().contains(&b'/') {
         let file = PathBuf::from(name);
         return match (file.exists(), executable(&file)) {
             (true, Ok(())) => Ok(file),
-            (false, _) => Err(Missing::Absent(format!("{shown}: no such file"))),
+            (false, _) => Err(Missing::Absent(format!("{shown}: file not found"))),
             (true, Err(why)) => Err(Missing::Refused(format!("{shown} can't be executed: {why}"))),
         };
     }
@@ -138,11 +138,11 @@ fn lying(name: &OsStr, path: &[PathBuf]) -> Result<PathBuf, Missing> {
         Some((file, why)) => {
             Missing::Refused(format!("{} can't be executed: {why}", file.display()))
         }
-        None => Missing::Absent(format!("{shown}: no such program in PATH")),
+        None => Missing::Absent(format!("{shown}: program not found in PATH")),
     })
 }
 
-/// What the kernel starts for this file. What can't be read is taken for a program like most.
+/// What the kernel starts for this file. An unreadable file is treated as an ordinary program.
 fn image(path: &Path, scripts: usize) -> (PathBuf, Kind) {
     let here = |kind| (path.to_path_buf(), kind);
     let mut head = [0; 256];
@@ -162,7 +162,7 @@ fn image(path: &Path, scripts: usize) -> (PathBuf, Kind) {
 
 /// Reads an ELF file's header and program headers (elf(5)).
 fn kind(file: &std::fs::File, head: &[u8]) -> Kind {
-    /// Offsets in the header of 64 bits, and in a program header.
+    /// Offsets in the 64-bit header and in a program header.
     const MACHINE: usize = 18;
     const TABLE: usize = 32;
     const SIZE_AND_COUNT: usize = 54;
@@ -207,11 +207,11 @@ fn number(head: &[u8], at: usize) -> Option<u64> {
     Some(u64::from(u16::from_le_bytes(bytes)))
 }
 
-/// The right that this user gains by starting it, which makes the kernel set AT_SECURE
-/// (getauxval(3)): none on a mount without set-user-ID.
+/// The privilege that this user gains by starting it, which makes the kernel set AT_SECURE
+/// (getauxval(3)). None on a nosuid mount.
 fn rights(image: &Path) -> Option<&'static str> {
     const SET_USER: u32 = 0o4000;
-    /// The group's, with the right to execute: without it the bit is of no effect here.
+    /// Group execute permission: without it, the set-group-ID bit has no effect.
     const SET_GROUP: u32 = 0o2010;
     let about = std::fs::metadata(image).ok()?;
     let mount = rustix::fs::statvfs(image).ok()?;

@@ -1,4 +1,4 @@
-//! What the program's environment gets.
+//! Environment variables for the program.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,18 +8,18 @@ use super::library::Library;
 use crate::args::Exec;
 use crate::failure::Failure;
 
-/// Who serves cuFile's calls: read by the library.
+/// Selects which library serves cuFile calls; gpuio's library reads it.
 const WHO: &str = "GPUIO_CUFILE";
 const VALUES: [&str; 3] = ["auto", "gpuio", "nvidia"];
 
-/// Variables and their new values, in the order in which they are printed.
+/// Variables and their new values, in printing order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Variables {
     pub(crate) set: Vec<(&'static str, OsString)>,
 }
 
 impl Variables {
-    /// From what was asked and what is set already.
+    /// From the flags and the current environment.
     pub(crate) fn of(asked: &Exec, library: &Library) -> Result<Variables, Failure> {
         Variables::over(asked, library, |name| std::env::var_os(name))
     }
@@ -73,21 +73,20 @@ impl Variables {
         Ok(text + "\n")
     }
 
-    /// In a few words, for `-v`.
+    /// A short description, for `-v`.
     pub(crate) fn told(&self, library: &Library) -> String {
         let value = |wanted| self.set.iter().find(|(name, _)| *name == wanted);
         let who = value(WHO).map_or("auto".into(), |(_, value)| value.to_string_lossy());
         format!(
-            "{} by LD_PRELOAD, {} first in LD_LIBRARY_PATH, {WHO}={who},",
+            "{} in LD_PRELOAD, {} first in LD_LIBRARY_PATH, {WHO}={who},",
             library.object.display(),
             library.directory.display()
         )
     }
 }
 
-/// The list with `first` at its start, and not a second time behind it. What else is in it stays:
-/// an empty part of a search path is the working directory (ld.so(8)), but a path that is all empty
-/// is none.
+/// The list with `first` at its start, and not a second time later. Its other parts stay: an empty
+/// part of a search path is the working directory (ld.so(8)), but an entirely empty path is none.
 fn before(first: &Path, list: Option<OsString>, separators: &[u8]) -> OsString {
     let mut all = first.as_os_str().to_owned();
     let Some(list) = list.filter(|list| !list.is_empty()) else { return all };
@@ -99,15 +98,15 @@ fn before(first: &Path, list: Option<OsString>, separators: &[u8]) -> OsString {
     all
 }
 
-/// One word of a POSIX shell.
+/// Quotes one word for a POSIX shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn not_text(name: &str, value: &OsStr) -> Failure {
     Failure::Usage(format!(
-        "{name} would be {}, which is not UTF-8 text and can't be printed: run the program by \
-         gpuio exec",
+        "{name} would be {}, which is not UTF-8 and can't be printed; run the program with gpuio \
+         exec instead",
         value.display()
     ))
 }

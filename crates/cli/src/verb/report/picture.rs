@@ -1,4 +1,4 @@
-//! The topology picture of a page: of the machine that the records were made on, or none.
+//! The topology picture of a page: of the machine that made the records, or none.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::session::boot;
 use crate::source::{cells, problems, read};
 
-/// The picture that was given, of the machine that was given, or of this one where every record was
-/// made on it.
+/// The picture that was given, of the machine that was given, or of this machine if it made every
+/// record.
 pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
     if let Some(file) = &report.topo {
         return given(file);
@@ -29,20 +29,24 @@ pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
             (Origin::Here(proof), _) => proofs.push(proof),
             (Origin::Elsewhere(why), true) => {
                 return Err(Failure::Usage(format!(
-                    "--from: {name} was made on another machine: {why}; leave one of them out"
+                    "--from: {name} was recorded on another machine: {why}; leave one of them \
+                     out"
                 )));
             }
             (Origin::Elsewhere(why), false) => {
-                let why = format!("{name} was made on another machine: {why} (report --from)");
+                let why = format!(
+                    "{name} was recorded on another machine: {why} (report \
+                    --from)"
+                );
                 return Ok(Picture::Absent(why));
             }
             (Origin::Unknown(_), true) => {
-                proofs.push("nothing in the records speaks against it".to_owned());
+                proofs.push("the records match this machine".to_owned());
             }
             (Origin::Unknown(why), false) => {
                 return Ok(Picture::Absent(format!(
-                    "that {name} was made on the machine of this report can't be told: {why} \
-                     (report --from)"
+                    "it is unknown whether {name} was recorded on this machine: {why} (report \
+                     --from)"
                 )));
             }
         }
@@ -53,7 +57,7 @@ pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
         return Ok(Picture::Absent("there is no record".to_owned()));
     }
     let whose = match captured {
-        true => "The machine given with --from, said to be that of the records",
+        true => "The machine given with --from, stated to be that of the records",
         false => "The machine of the records, as it was when the report was made",
     };
     let about = format!("{whose}: {}.", proofs.join("; "));
@@ -67,20 +71,22 @@ fn draw(facts: &Captured) -> String {
     format::svg(&topology)
 }
 
-/// A picture from a file, or none where that was asked for.
+/// A picture from a file, or none if `none` was requested.
 fn given(path: &Path) -> Result<Picture, Failure> {
     if path.as_os_str() == "none" {
-        return Ok(Picture::Absent("none was asked for (report --topo none)".to_owned()));
+        return Ok(Picture::Absent("no picture was requested (report --topo none)".to_owned()));
     }
     let name = path.display();
     let svg = input::read_text(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("--topo {name}: {error}")))?;
     match svg.contains("<svg") {
         true => {
-            let about =
-                format!("Given as {name}; nothing tells whether it is of the records' machine.");
+            let about = format!(
+                "Given as {name}; it is unknown whether it shows the machine of the \
+                    records."
+            );
             Ok(Picture::Svg { svg, about })
         }
-        false => Err(Failure::Usage(format!("--topo {name}: this is no SVG picture"))),
+        false => Err(Failure::Usage(format!("--topo {name}: this is not an SVG picture"))),
     }
 }

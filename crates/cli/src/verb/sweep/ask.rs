@@ -1,4 +1,4 @@
-//! From flags to points and to the words that run one.
+//! From flags to points, and to the arguments that run a point.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::verb::bench;
 
 /// The axis whose values are directories, files or devices.
 const TARGET: &str = "target";
-/// Bytes per thread where nobody says: enough not to fit a drive's cache, little enough to make.
+/// Bytes per thread by default: too much for a drive's cache, little enough to write quickly.
 const SIZE: &str = "128M";
-/// Loads of a search, and the range of the one that nobody names.
+/// Keys that a search can vary, and the default range.
 const OVER: [&str; 3] = ["depth", "threads", "rate_iops"];
 
-/// A sweep, resolved.
+/// A sweep with all settings resolved.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) name: String,
     pub(super) folder: PathBuf,
     pub(super) axes: Vec<Axis>,
     pub(super) points: Vec<Vec<String>>,
-    /// What all points share, as it was asked.
+    /// The requested settings that all points share.
     job: JobSpec,
-    /// Words behind `gpuio bench` that all points share.
+    /// Arguments for `gpuio bench` that all points share.
     pub(super) base: Vec<String>,
     /// The job file's text.
     pub(super) job_file: Option<Vec<u8>>,
@@ -43,15 +43,15 @@ pub(super) struct Asked {
     pub(super) order_seed: u64,
     pub(super) budget: Option<Duration>,
     pub(super) cool_down: Duration,
-    /// Runtime and ramp of a run that is bounded by time.
+    /// Runtime and ramp of a run that is limited by time.
     pub(super) each: Option<Duration>,
-    /// In which state runs are to find the page cache.
+    /// State of the page cache before each run.
     pub(super) cache: &'static str,
-    /// What to know of a preset's results.
+    /// Note about a preset's results.
     pub(super) note: String,
-    /// Whether the data set is in the sweep's folder.
+    /// Whether the data is in the sweep's directory.
     pub(super) own_data: bool,
-    /// Number of the GPU through which points of path `routed` go, where a preset says it.
+    /// Number of the GPU through which points of path `routed` copy, if a preset sets it.
     pub(super) via: Option<String>,
 }
 
@@ -65,13 +65,13 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// The least and the most load.
+    /// The lowest and the highest load.
     fn ends(&self) -> [Vec<String>; 2] {
         [self.from, self.to].map(|load| vec![load.to_string()])
     }
 
-    /// How many of a load's runs stayed under the bound, and how many did not. A load that could
-    /// not be run failed for good: nothing is known of what is above it.
+    /// How many runs of a load stayed within the limit, and how many did not. A load that could not
+    /// run counts as failed: nothing is known about higher loads.
     pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
         if ended.is_some_and(|why| !why.contains("settled")) {
             return Tried { load, held: 0, failed: u32::MAX };
@@ -81,9 +81,9 @@ impl Search {
         Tried { load, held: count(held), failed: count(runs.len() - held) }
     }
 
-    /// The latency that is bound. Where too few I/Os landed for it, the largest stands for it if
-    /// that keeps the bound, since no percentile is above it; else it is not a number, and keeps
-    /// none.
+    /// The latency that is limited. If too few I/Os completed for it, the maximum is used if that
+    /// is within the limit, since no percentile is above it; else it is NaN, which is never within
+    /// the limit.
     pub(super) fn latency(&self, run: &Run) -> f64 {
         let latency = match self.bound.figure {
             Figure::P50 => run.p50_ns,
@@ -94,14 +94,14 @@ impl Search {
         if latency.is_nan() { largest } else { latency }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "nobody bounds a latency at 2^53 ns")]
+    #[expect(clippy::cast_precision_loss, reason = "no limit of a latency is near 2^53 ns")]
     pub(super) fn bound_ns(&self) -> f64 {
         self.bound.ns as f64
     }
 }
 
 impl Asked {
-    /// The words behind `gpuio` that run this point.
+    /// Arguments for `gpuio` that run this point.
     pub(super) fn words_of(&self, at: &[String]) -> Vec<String> {
         let mut words = self.base.clone();
         for (axis, value) in self.axes.iter().zip(at) {
@@ -165,7 +165,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     judge::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
     let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
-    // A load that may settle ends when it does.
+    // A load that may become steady ends then.
     let bounded = job.loops.is_none() && job.steady.is_none();
     Ok(Asked {
         base: base(&work, job_file.is_some(), &keys, &folder),
@@ -188,7 +188,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     })
 }
 
-/// The points that the command line leaves of all.
+/// The points that the command line selects.
 fn points(
     axes: &[Axis],
     vary: &Vary,
@@ -200,26 +200,26 @@ fn points(
     let mut points = grid(axes, way, condition.as_ref(), keys).map_err(wrong)?;
     points.retain(|point| !routes || is_route(axes, point));
     if points.is_empty() {
-        return Err(Failure::Usage("--where: it leaves no point".to_owned()));
+        return Err(Failure::Usage("--where: no point meets the condition".to_owned()));
     }
     Ok(points)
 }
 
-/// The state of the page cache where nobody says: what the first runs leave in it would else speed
-/// up those behind them, and `gpuio compare` refuses to hold warm against cold.
-const ALIKE: &str = "alike (files are read into it before runs that read through it, where half of \
-                     memory holds them, and dropped from it before all others)";
+/// State of the page cache by default. Otherwise the first runs would leave data in it that speeds
+/// up later runs, and `gpuio compare` refuses to compare warm with cold.
+const ALIKE: &str = "the same for all (files are read into it before buffered runs, if half of \
+    memory holds them, and dropped from it before all others)";
 
-/// What was said of the page cache, in words.
+/// Describes the requested state of the page cache.
 fn cache(job: &JobSpec, axes: &[Axis]) -> &'static str {
     if has(axes, &["pre_read", "invalidate", "cache_alike"]) {
-        return "as the axis says";
+        return "as set by the axis";
     }
     match (job.cache_alike, job.pre_read, job.invalidate) {
         (None, None, None) | (Some(true), None, None) => ALIKE,
         (_, Some(true), _) => "warm (files are read into it before each run)",
         (_, _, Some(true)) => "cold (files are dropped from it before each run)",
-        _ => "as runs before left it",
+        _ => "as the previous run left it",
     }
 }
 
@@ -242,7 +242,7 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
     })
 }
 
-/// The preset's axes with those of the command line in their place or behind them.
+/// The preset's axes; those of the command line replace or follow them.
 fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
     let parse =
         |text: &str| Axis::parse(text).map_err(|error| Failure::Usage(format!("--vary: {error}")));
@@ -268,7 +268,8 @@ fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
     }
     if axes.is_empty() {
         return Err(Failure::Usage(
-            "nothing is varied; say --vary KEY=VALUES, --preset NAME or --latency-target p99=TIME"
+            "nothing is varied; use --vary KEY=VALUES, --preset NAME or --latency-target \
+             p99=TIME"
                 .to_owned(),
         ));
     }
@@ -296,7 +297,7 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     Ok((axis, Search { bound, words, from, to }))
 }
 
-/// Keys and values that all points share: the preset's, then the flags', less those that vary.
+/// Keys and values that all points share: the preset's, then the flags', without those that vary.
 fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
     let flags = work.keys().into_iter().map(|(key, value, _)| (key.to_owned(), value));
     let sets = work.data.set.iter().map(|pair| {
@@ -330,7 +331,7 @@ fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec,
     let [job] = spec.jobs.as_slice() else {
         let jobs = spec.jobs.len();
         return Err(Failure::Usage(format!(
-            "the job file has {jobs} jobs; a sweep is of one job, whose keys it varies"
+            "the job file has {jobs} jobs; a sweep needs one job, whose keys it varies"
         )));
     };
     let mut job = job.clone();
@@ -339,22 +340,23 @@ fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec,
     }
     if job.keep == Some(false) {
         return Err(Failure::Usage(
-            "a sweep's runs share their files, so none removes them (unlink, keep=0); leave it out"
+            "the runs of a sweep share their files, so no run may remove them (unlink, keep=0); \
+             leave it out"
                 .to_owned(),
         ));
     }
     if job.paths.as_ref().is_some_and(|paths| paths.len() > 1) {
         return Err(Failure::Usage(
-            "several paths are several jobs; say --vary path=A,B,… instead".to_owned(),
+            "several paths are several jobs; use --vary path=A,B,… instead".to_owned(),
         ));
     }
     Ok(job)
 }
 
-/// Tries every value, so that an hour is not lost to a typing error.
+/// Parses every value before the first run, so that a typing error does not waste an hour.
 fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     for axis in axes {
-        // `thread` is one that fio has and `threads` is meant.
+        // `thread` is a key of fio's, and `threads` is meant.
         if let Some(Status::NoEffect { why }) = gpuio_spec::find(&axis.key).map(|key| key.status) {
             let key = &axis.key;
             return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
@@ -374,7 +376,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A value of an axis as key and value of a job.
+/// Key and value of a job for a value of an axis.
 pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
     if key != TARGET {
         return (key.to_owned(), value.to_owned());
@@ -427,7 +429,7 @@ fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
             let wrong = |error: String| Failure::Usage(format!("--confidence {text}: {error}"));
             let percent = parse_percent(text).map_err(|error| wrong(error.to_string()))?;
             if percent <= 0.0 {
-                return Err(wrong("an interval has a width above 0".to_owned()));
+                return Err(wrong("the interval must be wider than 0".to_owned()));
             }
             Some(percent / 100.0)
         }
@@ -451,16 +453,16 @@ fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
     };
     if least != most && confidence.is_none() {
         return Err(Failure::Usage(
-            "--repeats: a range needs --confidence, which says when to stop: 2%".to_owned(),
+            "--repeats: a range needs --confidence, which sets when to stop: 2%".to_owned(),
         ));
     }
     if confidence.is_some() && most < 2 {
-        return Err(Failure::Usage("--confidence: one run has no interval".to_owned()));
+        return Err(Failure::Usage("--confidence: one run has no confidence interval".to_owned()));
     }
     if least != most && least < LOOKS_FROM {
         return Err(Failure::Usage(format!(
-            "--repeats {least}..{most}: runs that stop at the first narrow interval need \
-             {LOOKS_FROM} at least; {least} tell too little of their own spread"
+            "--repeats {least}..{most}: with --confidence, at least {LOOKS_FROM} runs are needed \
+             to estimate their spread; {least} are too few"
         )));
     }
     Ok(Rule { min: least, max: most, confidence })

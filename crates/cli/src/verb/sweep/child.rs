@@ -1,4 +1,4 @@
-//! One run: `gpuio bench` as a process that dies with this one.
+//! One run: `gpuio bench` as a child process that ends with this one.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -15,27 +15,27 @@ use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_dea
 use super::folder::errors_of;
 use crate::failure::Failure;
 
-/// A run that was told to end, and to remove nothing, has this long.
+/// Time that a run has to end after SIGTERM before it is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a run ended.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// With a record of a whole run; what went wrong in it, where something did.
+    /// Completed, with a record; and the errors of the run, if any.
     Finished(Box<Record>, Option<String>),
-    /// Without one, and why.
+    /// Without a record, and why.
     Without(String),
-    /// We stopped it.
+    /// Stopped by this process.
     Stopped,
 }
 
-/// Names the sweep to the run that it starts. A flag would stand in the record's command, which
-/// then could not be run by hand.
+/// Names the sweep to the run that it starts. A flag would be part of the record's command, which
+/// could then not be run by hand.
 const SWEEP: &str = "GPUIO_SWEEP_PID";
-/// The same of `--ab`, which makes no run again.
+/// The same for `--ab`, which does not repeat runs.
 const AB: &str = "GPUIO_AB_PID";
 
-/// Whether a sweep started this run, which makes it again if it dies.
+/// Whether a sweep started this run, and will repeat it if it crashes.
 pub(crate) fn is_of_a_sweep() -> bool {
     std::env::var_os(SWEEP).is_some()
 }
@@ -45,20 +45,20 @@ pub(crate) fn is_of_ab() -> bool {
     std::env::var_os(AB).is_some()
 }
 
-/// In a run that another gpuio started: makes the kernel kill this process when that is gone, as a
-/// run that went on by itself would load the drives under the next one (prctl(2),
+/// In a run that another gpuio started: makes the kernel kill this process when that one ends.
+/// Otherwise the run would continue and load the drives during the next one (prctl(2),
 /// PR_SET_PDEATHSIG).
 pub(crate) fn die_with_parent() -> Result<(), Failure> {
     let parents = || [SWEEP, AB].into_iter().filter_map(|name| std::env::var(name).ok());
     let Some(parent) = parents().next() else { return Ok(()) };
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::Ran(format!("PR_SET_PDEATHSIG: {error}")))?;
-    // One that was gone before is not told of.
+    // A parent that ended earlier causes no signal.
     let now = getppid().map(|parent| Pid::as_raw(Some(parent)).to_string());
     if now.as_ref() == Some(&parent) {
         return Ok(());
     }
-    Err(Failure::Ran(format!("the gpuio that started this run (process {parent}) is gone")))
+    Err(Failure::Ran(format!("the gpuio that started this run (process {parent}) has ended")))
 }
 
 /// A run of `--ab`.
@@ -66,26 +66,26 @@ pub(crate) fn command_of_ab() -> Result<Command, Failure> {
     command(AB)
 }
 
-/// This program again, to run as long as this process does and no longer. It reads nothing.
+/// This program again, as a child that ends with this process. It reads nothing.
 fn command(parent: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::Ran(format!("this program's own file: {error}")))?;
+        .map_err(|error| Failure::Ran(format!("gpuio's own executable: {error}")))?;
     let mut command = Command::new(program);
     command.env(parent, std::process::id().to_string()).stdin(Stdio::null());
     Ok(command)
 }
 
-/// Runs these words of gpuio, whose record goes into `draft`. What it says goes into memory:
-/// neither leaves a name behind if this process dies.
+/// Runs gpuio with these arguments; the record goes into `draft`. Messages go to memory. Neither
+/// leaves a file behind if this process crashes.
 pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<Ended, Failure> {
     let could =
         |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
     let record = draft.file().try_clone().map_err(could("the file for the record"))?;
     let said = memfd_create("gpuio-sweep", MemfdFlags::CLOEXEC).map(File::from);
-    let said = said.map_err(|errno| could("memory for what a run says")(errno.into()))?;
+    let said = said.map_err(|errno| could("memory for the messages of a run")(errno.into()))?;
     let mut command = command(SWEEP)?;
     command.args(words).args(["--quiet", "--format", "json"]);
-    let to_memory = said.try_clone().map_err(could("memory for what a run says"))?;
+    let to_memory = said.try_clone().map_err(could("memory for the messages of a run"))?;
     command.stdout(record).stderr(to_memory);
     let mut child = command.spawn().map_err(could("gpuio bench could not be started"))?;
     let Some(status) = end_of(&mut child, stop).map_err(could("waiting for gpuio bench"))? else {
@@ -93,7 +93,7 @@ pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<
     };
     let record = text(draft.file().try_clone().map_err(could("the record"))?);
     let record = json::parse(&record).ok();
-    // Ctrl-C at a terminal reaches both, and the run may have ended first.
+    // Ctrl-C at a terminal reaches both processes, and the run may have ended first.
     if stop.load(Ordering::Relaxed)
         && record.as_ref().is_none_or(|record| record.ended != EndedHow::Complete)
     {
@@ -102,16 +102,16 @@ pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<
     Ok(judge(status, record, &text(said)))
 }
 
-/// All that was written to a file.
+/// The whole content of a file.
 fn text(mut file: File) -> String {
     let mut bytes = Vec::new();
-    // What can't be read is no record, and says nothing.
+    // An unreadable file is no record and has no messages.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Why these words of gpuio can't run on this machine; `None` where they can, or where something
-/// else is wrong with them, which their run will tell.
+/// Why gpuio can't run with these arguments on this machine; `None` if it can, or if something else
+/// is wrong with them, which the run will report.
 pub(super) fn unavailable(words: &[String]) -> Result<Option<String>, Failure> {
     let could = |error: std::io::Error| Failure::Ran(format!("gpuio bench --dry-run: {error}"));
     let program = std::env::current_exe().map_err(could)?;
@@ -123,7 +123,7 @@ pub(super) fn unavailable(words: &[String]) -> Result<Option<String>, Failure> {
     Ok((output.status.code() == Some(3)).then_some(why))
 }
 
-/// Waits for its end; `None` where we stopped it.
+/// Waits for the end of the child; `None` if this process stopped it.
 pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
     let mut told: Option<Instant> = None;
     loop {
@@ -133,7 +133,7 @@ pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Op
         match told {
             None if stop.load(Ordering::Relaxed) => {
                 told = Some(Instant::now());
-                // TERM: one that has had the terminal's Ctrl-C already ends at once.
+                // SIGTERM: a child that already got the terminal's Ctrl-C exits at once.
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
             Some(since) if since.elapsed() > PATIENCE => child.kill()?,
@@ -146,7 +146,7 @@ pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Op
 fn judge(status: ExitStatus, record: Option<Record>, said: &str) -> Ended {
     let words = || {
         let last = said.split("error: ").nth(1).map(str::trim).filter(|words| !words.is_empty());
-        last.map_or_else(|| format!("it ended with {status} and without a word"), str::to_owned)
+        last.map_or_else(|| format!("it ended with {status} and printed nothing"), str::to_owned)
     };
     match (status.code(), record) {
         (Some(0), Some(record)) => Ended::Finished(Box::new(record), None),

@@ -1,4 +1,4 @@
-//! Paths that take the place of a preset's where that can't run.
+//! Replaces paths of a preset that can't run here.
 
 use gpuio_sweep::Preset;
 
@@ -6,7 +6,7 @@ use super::child;
 use crate::args::Work;
 use crate::failure::Failure;
 
-/// Puts a path in the place of the preset's that can run here, and says so in the preset's note.
+/// Replaces the preset's path by one that can run here, and says so in the preset's note.
 pub(super) fn fall_back(
     keys: &mut [(String, String)],
     work: &Work,
@@ -30,8 +30,8 @@ pub(super) fn fall_back(
             None if why.is_none() => return Ok(own),
             None => {
                 let instead = format!(
-                    "path {path} can't run here, so path {name} does: these are not figures of \
-                     {path}. {}",
+                    "path {path} can't run here, so path {name} is used instead: these are not \
+                     results of {path}. {}",
                     why.unwrap_or_default()
                 );
                 *path = name;

@@ -1,13 +1,13 @@
-//! The folder of a sweep: `sweep.json`, a record per finished run, and what tells one sweep from
-//! another.
+//! The directory of a sweep: `sweep.json`, a record per finished run, and the data that identifies
+//! the sweep.
 //!
-//! A run is finished when its record has its name, by one rename. `sweep.json` is replaced after
-//! that; a record that it does not name yet, because the process died between the two, is taken in
-//! at the next start. So no run is lost, and none is made twice.
+//! A run is finished when its record has its final name, given by one rename. `sweep.json` is
+//! replaced afterwards. A record that it does not list yet, because the process was killed between
+//! the two steps, is added at the next start. So no run is lost, and none is repeated.
 //!
-//! The folder is the user's too. What is made here takes a name that nothing has, `sweep.json` is
-//! replaced only while it is the file that this process read or wrote, and what a run that died
-//! leaves has no name, but on file systems that know no files without one.
+//! The user may keep files there too. New files never replace existing ones, `sweep.json` is
+//! replaced only while it is the file that this process read or wrote, and a killed run leaves no
+//! named file, except on file systems without unnamed files.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -27,18 +27,18 @@ use crate::records;
 
 /// The job file that all points share, as it was at the start.
 pub(super) const JOB_FILE: &str = "base.ini";
-/// What all points share, a word a line.
+/// The arguments that all points share, one per line.
 const BASE: &str = "base.txt";
 const LOCK: &str = ".lock";
-/// What the record of the run under way is called where it must have a name.
+/// Name of the record of the current run, if it must have a name.
 const RUNNING: &str = "running";
-/// The data set, where no flag names another place.
+/// The data directory, unless a flag names another.
 const DATA: &str = "data";
-/// Longest `sweep.json` that is read.
+/// Maximum size of `sweep.json`.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The figures of a finished run, reads and writes together; a latency is not a number where too
-/// few I/Os landed for it.
+/// The figures of a finished run, reads and writes together. A latency is NaN if too few I/Os
+/// completed for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) bytes_per_s: f64,
@@ -51,7 +51,7 @@ pub(super) struct Run {
     pub(super) of_ceiling: Option<f64>,
     pub(super) software_gpu: bool,
     pub(super) warned: bool,
-    /// It was to settle and did not.
+    /// The load was to become steady and did not.
     pub(super) unsteady: bool,
 }
 
@@ -60,37 +60,41 @@ pub(super) struct Run {
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) sweep: Sweep,
-    /// Of each point, its finished runs.
+    /// The finished runs of each point.
     pub(super) runs: Vec<Vec<Run>>,
     search: bool,
     own_data: bool,
     directory: Directory,
-    /// `sweep.json` as this process read or wrote it last.
+    /// `sweep.json` as this process last read or wrote it.
     saved: Option<File>,
     _lock: File,
 }
 
 impl Folder {
-    /// Opens or makes it.
+    /// Opens or creates it.
     pub(super) fn open(asked: &Asked) -> Result<Folder, Failure> {
         let path = asked.folder.clone();
         let name = path.display().to_string();
         let could = |what: &str, error: std::io::Error| {
             Failure::Usage(format!("-o {name}: {what}: {error}"))
         };
-        std::fs::create_dir_all(&path).map_err(|error| could("the folder", error))?;
-        let directory = Directory::open(&path).map_err(|error| could("the folder", error))?;
+        std::fs::create_dir_all(&path).map_err(|error| could("the directory", error))?;
+        let directory = Directory::open(&path).map_err(|error| could("the directory", error))?;
         let there = directory.read(OsStr::new(SWEEP_FILE), MOST_BYTES);
         let there = there.map_err(|error| could(SWEEP_FILE, error))?;
-        if there.is_none() && is_foreign(&directory).map_err(|error| could("the folder", error))? {
+        if there.is_none()
+            && is_foreign(&directory).map_err(|error| could("the directory", error))?
+        {
             return Err(Failure::Usage(format!(
-                "-o {name}: there are files and no {SWEEP_FILE}; name a new folder, or a sweep's"
+                "-o {name}: the directory has files but no {SWEEP_FILE}; name a new directory, or \
+                 the directory of a sweep"
             )));
         }
         let lock = directory.lock(OsStr::new(LOCK)).map_err(|error| could(LOCK, error))?;
         let Some(lock) = lock else {
             return Err(Failure::Usage(format!(
-                "-o {name}: another sweep runs in this folder; wait for it, or name another"
+                "-o {name}: another sweep is running in this directory; wait for it, or name \
+                 another"
             )));
         };
         let (sweep, saved) = match there {
@@ -112,18 +116,18 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where the run under way leaves its record: a file that has no name yet.
+    /// File for the record of the current run: a file without a name.
     pub(super) fn draft(&self) -> Result<Draft, Failure> {
         let draft = self
             .directory
             .try_clone()
             .and_then(|directory| Draft::begin(directory, OsStr::new(RUNNING)));
         draft.map_err(|error| {
-            Failure::Ran(format!("{}: no record can be made: {error}", self.path.display()))
+            Failure::Ran(format!("{}: the record can't be created: {error}", self.path.display()))
         })
     }
 
-    /// Makes a finished run one of the point's.
+    /// Adds a finished run to the point.
     pub(super) fn keep(
         &mut self,
         at: usize,
@@ -135,10 +139,13 @@ impl Folder {
         let file = self.file(at, self.runs[at].len());
         let failed = |error: std::io::Error| {
             let hint = match error.kind() {
-                ErrorKind::AlreadyExists => "; move away what is there, it is not this sweep's",
+                ErrorKind::AlreadyExists => {
+                    "; another file has this name and is not part of this \
+                    sweep; move it away"
+                }
                 _ => "",
             };
-            Failure::Ran(format!("{file}: the record is not kept: {error}{hint}"))
+            Failure::Ran(format!("{file}: the record can't be saved: {error}{hint}"))
         };
         draft.file().sync_all().map_err(failed)?;
         draft.give_name_as(OsStr::new(&file)).map_err(|unnamed| failed(unnamed.error))?;
@@ -167,7 +174,7 @@ impl Folder {
         self.save()
     }
 
-    /// Says of every point that is owed runs why it gets none now.
+    /// Records for every point with missing runs why they are not made now.
     pub(super) fn budget_is_spent(&mut self, asked: &Asked) -> Result<(), Failure> {
         let budget = asked.budget.unwrap_or_default();
         for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
@@ -177,7 +184,7 @@ impl Folder {
         self.save()
     }
 
-    /// A new point of a search, in order of load.
+    /// Adds a point to a search, in order of load.
     pub(super) fn insert(&mut self, load: u64) -> Result<usize, Failure> {
         let of = |point: &SweepPoint| point.at.first().and_then(|at| at.parse::<u64>().ok());
         let at = self.sweep.points.partition_point(|point| of(point) < Some(load));
@@ -191,13 +198,13 @@ impl Folder {
         Ok(at)
     }
 
-    /// Whether something went wrong that is not the machine's lack.
+    /// Whether something failed for another reason than missing hardware or software.
     pub(super) fn any_failed(&self) -> bool {
         let bad = |why: &String| why.starts_with("failed") || why.starts_with("refused");
         self.sweep.points.iter().any(|point| point.ended.as_ref().is_some_and(bad))
     }
 
-    /// Whether no point could run for something that this machine lacks.
+    /// Whether no point could run because this machine lacks something.
     pub(super) fn is_unavailable(&self) -> bool {
         let lacks = |why: &String| why.starts_with("not available here");
         let points = &self.sweep.points;
@@ -211,7 +218,7 @@ impl Folder {
         self.runs.iter().all(Vec::is_empty)
     }
 
-    /// Removes the data set that was made for this sweep, and nothing that somebody else put there.
+    /// Removes the data files that this sweep created, and no others.
     pub(super) fn remove_data(&self) {
         if !self.own_data {
             return;
@@ -221,7 +228,8 @@ impl Folder {
         }
     }
 
-    /// The name of a record: by the point's place, in a search by its load, as places change there.
+    /// File name of a record: by the index of the point; in a search by its load, because the
+    /// indices change there.
     fn file(&self, at: usize, run: usize) -> String {
         let place = match self.sweep.points[at].at.first() {
             Some(load) if self.search => load.clone(),
@@ -230,12 +238,11 @@ impl Folder {
         format!("point-{place}-run-{:03}.json", run + 1)
     }
 
-    /// Removes what a run left that was not finished: drafts, where the file system knows no files
-    /// without names.
+    /// Removes what an unfinished run left: drafts, on file systems without unnamed files.
     pub(super) fn clear(&self) {
         let own = |file: &File| begins_as_record(file) || begins_as_sweep(file);
         for name in [RUNNING, SWEEP_FILE, BASE, JOB_FILE].map(OsStr::new) {
-            // One that stays does no harm.
+            // A remaining draft does no harm.
             let _ = self.directory.clear_drafts(name, own);
         }
         if self.own_data {
@@ -243,20 +250,20 @@ impl Folder {
         }
     }
 
-    /// Reads the records of all points, those also that `sweep.json` does not name yet, and asks
-    /// again which points are settled.
+    /// Reads the records of all points, including those that `sweep.json` does not list yet, and
+    /// decides again which points have converged.
     fn take_in(&mut self, asked: &Asked) -> Result<(), Failure> {
         for at in 0..self.sweep.points.len() {
             let named = std::mem::take(&mut self.sweep.points[at].records);
-            // What a machine lacked it may have now, and a budget was of one start.
+            // Missing hardware or software may be available now, and a budget was for one start.
             self.sweep.points[at].ended = None;
             for run in 0.. {
                 let file = self.file(at, run);
                 if !self.path.join(&file).is_file() {
                     if let Some(lost) = named.get(run) {
                         return Err(Failure::Usage(format!(
-                            "{}: {SWEEP_FILE} names {lost}, which is gone; put it back, or name \
-                             another folder",
+                            "{}: {SWEEP_FILE} lists {lost}, but the file is missing; restore it, \
+                             or name another directory",
                             self.path.display()
                         )));
                     }
@@ -279,7 +286,8 @@ impl Folder {
     }
 }
 
-/// Whether a folder without `sweep.json` holds anything but what an unlucky first start left.
+/// Whether a directory without `sweep.json` holds anything other than the files of an interrupted
+/// first start.
 fn is_foreign(directory: &Directory) -> std::io::Result<bool> {
     let ours = [LOCK, BASE, JOB_FILE];
     let mut left: Vec<std::ffi::OsString> = Vec::new();
@@ -297,8 +305,8 @@ fn begins_as_sweep(file: &File) -> bool {
     file.read_at(&mut head, 0).is_ok_and(|_| head == *BEGINNING)
 }
 
-/// Puts a file, whole and on disk, in the place of the one that this process read or wrote before,
-/// or under a name that nothing has.
+/// Writes a file completely and to disk, replacing the one that this process read or wrote before,
+/// or under a new name.
 fn put(
     directory: &Directory,
     name: &str,
@@ -308,10 +316,13 @@ fn put(
     let failed = |error: std::io::Error| {
         let at = directory.path().join(name);
         let hint = match error.kind() {
-            ErrorKind::AlreadyExists => "; what is there is not this sweep's, and stays",
+            ErrorKind::AlreadyExists => {
+                "; the file there is not part of this sweep and is \
+                kept"
+            }
             _ => "",
         };
-        Failure::Ran(format!("{}: it is not saved: {error}{hint}", at.display()))
+        Failure::Ran(format!("{}: the file can't be saved: {error}{hint}", at.display()))
     };
     let draft = directory.try_clone().and_then(|at| Draft::begin(at, OsStr::new(name)));
     let draft = draft.map_err(failed)?;
@@ -319,18 +330,18 @@ fn put(
     draft.replace(old).map_err(|unnamed| failed(unnamed.error))
 }
 
-/// Puts one of the files that say what the sweep is. An unlucky first start may have left the very
-/// same; another one is somebody else's.
+/// Creates one of the files that identify the sweep. An interrupted first start may have left an
+/// identical file; a different one belongs to the user.
 fn describe(directory: &Directory, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     let same = directory.read(OsStr::new(name), MOST_BYTES);
     if same.is_ok_and(|there| there.is_some_and(|(there, _)| there == bytes)) {
         return Ok(());
     }
     let made = put(directory, name, bytes, None);
-    made.map(drop).map_err(|failure| Failure::Usage(format!("{failure}; name a new folder")))
+    made.map(drop).map_err(|failure| Failure::Usage(format!("{failure}; name a new directory")))
 }
 
-/// What tells this sweep from another, a line each.
+/// The properties that identify this sweep, one per line.
 fn base(asked: &Asked) -> String {
     let mut lines: Vec<String> = asked.base.clone();
     if let Ok(here) = std::env::current_dir() {
@@ -361,28 +372,28 @@ fn begin(directory: &Directory, asked: &Asked) -> Result<Sweep, Failure> {
     })
 }
 
-/// The axes as `sweep.json` has them.
+/// The axes as in `sweep.json`.
 pub(super) fn axes(asked: &Asked) -> Vec<SweepAxis> {
     let axis =
         |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
     asked.axes.iter().map(axis).collect()
 }
 
-/// Reads the sweep that is there, if it is the one that was asked for.
+/// Reads the existing sweep, if it is the requested one.
 fn read(path: &Path, found: &[u8], asked: &Asked) -> Result<Sweep, Failure> {
     let name = path.join(SWEEP_FILE).display().to_string();
     let text = |file: &str| input::read(&path.join(file), input::MOST_RESULT).unwrap_or_default();
     let sweep: Sweep = serde_json::from_slice(found)
-        .map_err(|error| Failure::Usage(format!("{name}: this is no sweep of gpuio's: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("{name}: this is not a gpuio sweep: {error}")))?;
     let mut other: Vec<String> = Vec::new();
     let mut differ = |what: &str, there: String, now: String| {
         if there != now {
-            other.push(format!("  {what}: there {there}, now {now}"));
+            other.push(format!("  {what}: {there} in the directory, {now} requested"));
         }
     };
     let number = |number: u32| number.to_string();
     differ("version", number(sweep.gpuio_sweep), number(SWEEP_VERSION));
-    differ("order's seed", sweep.seed.to_string(), asked.order_seed.to_string());
+    differ("seed of the order", sweep.seed.to_string(), asked.order_seed.to_string());
     let words = |axes: &[SweepAxis]| {
         let word = |axis: &SweepAxis| match asked.search {
             Some(_) => axis.key.clone(),
@@ -402,28 +413,31 @@ fn read(path: &Path, found: &[u8], asked: &Asked) -> Result<Sweep, Failure> {
     let spoken = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().replace('\n', " ");
     differ("load", spoken(&text(BASE)), spoken(base(asked).as_bytes()));
     if text(JOB_FILE) != asked.job_file.clone().unwrap_or_default() {
-        other.push(format!("  job file: it has changed since; {JOB_FILE} there is the old one"));
+        other.push(format!(
+            "  job file: it was changed after the sweep started; the copy at the \
+            start is {JOB_FILE} in the directory"
+        ));
     }
     if other.is_empty() {
         return Ok(sweep);
     }
     Err(Failure::Usage(format!(
-        "{name}: this is another sweep, and can't be gone on with; name another folder with -o, or \
-         repeat the command that began it:\n{}",
+        "{name}: this directory holds another sweep, which can't be resumed with these settings. \
+         Name another directory with -o, or repeat the command that started it:\n{}",
         other.join("\n")
     )))
 }
 
-/// What went wrong in a run that went to its end, and ends its point.
+/// The errors of a completed run, which end its point.
 pub(super) fn errors_of(record: &Record) -> Option<String> {
     let fine = crate::outcome::exit_code(record) == std::process::ExitCode::SUCCESS;
-    let words = || "I/Os failed or bytes were wrong; gpuio show RECORD says which".to_owned();
+    let words = || "I/Os failed or data was wrong; gpuio show RECORD has the details".to_owned();
     let error = || format!("failed: {}", record.error.clone().unwrap_or_else(words));
     if fine { None } else { Some(error()) }
 }
 
 /// Bytes and I/Os per second of all jobs: over the time in which all of a group ran; without such a
-/// time, or with several groups, over the time from their first begin to their last end.
+/// time, or with several groups, from their first start to their last end.
 #[expect(clippy::cast_precision_loss, reason = "rates need no 64 bits")]
 fn rates(record: &Record) -> (f64, f64) {
     let or_none = |rate: Option<f64>| rate.unwrap_or(0.0);
@@ -451,7 +465,7 @@ fn figures(record: &Record) -> Run {
     let slower = |of: fn(&gpuio_record::Latency) -> Option<u64>| -> f64 {
         let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
         let all = ways.filter_map(|way| way.latency.as_ref());
-        // Of what is not known the slower is not known either.
+        // If one latency is unknown, the maximum is unknown too.
         let known: Option<Vec<f64>> = all.map(|latency| Some(of(latency)? as f64)).collect();
         known.and_then(|known| known.into_iter().reduce(f64::max)).unwrap_or(f64::NAN)
     };

@@ -1,8 +1,7 @@
 //! Which keys have an effect on which points.
 //!
-//! A key is refused where no point uses it, before anything is run. The run of a point that does
-//! not use a key that others do is told nothing of it, so that the command in its record can be run
-//! by hand.
+//! A key that no point uses is refused before anything runs. The run of a point that does not use a
+//! key does not get it, so that the command in its record can be run by hand.
 
 use gpuio_io::path;
 use gpuio_load::plan::{AUTO, unused};
@@ -19,7 +18,7 @@ const SET: &str = "--set";
 const VARY: &str = "--vary";
 const LIBRARY: &str = "--cufile-lib";
 
-/// Takes the preset's own keys from those that somebody asked for.
+/// Removes the user's keys from the preset's own.
 pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
     let built_in = preset.map_or(&[][..], |preset| preset.keys);
     let said = |key: &str| work.keys().iter().any(|(own, ..)| same(own, key));
@@ -32,13 +31,13 @@ pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
     }
 }
 
-/// Whether two words are of one key.
+/// Whether two names are of one key.
 fn same(one: &str, two: &str) -> bool {
     let name = |word: &str| gpuio_spec::find(word).map(|key| key.name);
     one == two || (name(one).is_some() && name(one) == name(two))
 }
 
-/// The job of a point; nothing where a value is wrong, which was told before.
+/// The job of a point; `None` if a value is wrong, which was reported before.
 pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobSpec> {
     let mut job = job.clone();
     for (axis, value) in axes.iter().zip(values) {
@@ -48,7 +47,7 @@ pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobS
     Some(job)
 }
 
-/// Refuses what none of the points uses.
+/// Refuses keys that none of the points uses.
 pub(super) fn all(
     job: &JobSpec,
     axes: &[Axis],
@@ -62,14 +61,14 @@ pub(super) fn all(
     }
     let setting = jobs.iter().flat_map(|job| job.cufile.keys()).next();
     let setting = setting.map(|key| format!("{CUFILE_PREFIX}{key}"));
-    // Without the path that a preset would rather take, the library has decided that.
+    // Without the path that a preset prefers, the library has decided that.
     let tried = preset.is_some_and(|preset| !preset.fallbacks.is_empty());
     let named = work.cufile.cufile_lib.is_some() && !tried;
     let library = named.then(|| LIBRARY.to_owned());
     match setting.or(library) {
         None => Ok(()),
         Some(what) => Err(Failure::Usage(format!(
-            "{what}: it has no effect here: it concerns cuFile's paths, and no point takes one; \
+            "{what}: it has no effect here: it only concerns cuFile paths, and no point uses one; \
              add --path gds, or leave it out"
         ))),
     }
@@ -83,7 +82,7 @@ fn may_take_cufile(job: &JobSpec) -> bool {
     job.paths.iter().flatten().any(cufiles)
 }
 
-/// The words of a point without those that have no effect on it.
+/// The arguments of a point without those that have no effect on it.
 pub(super) fn used(words: Vec<String>, job: Option<&JobSpec>) -> Vec<String> {
     let Some(job) = job else { return words };
     let unused = unused::unused_here(job);

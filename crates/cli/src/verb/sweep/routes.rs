@@ -1,4 +1,5 @@
-//! Which GPUs are near to the data of a sweep and which are far, for a preset of routes.
+//! Finds the GPU nearest to the data and the one farthest from it, for a preset that compares
+//! routes.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use crate::failure::Failure;
 use crate::source;
 use crate::verb::bench;
 
-/// What was found beside axes.
+/// What was found besides the axes.
 pub(super) struct Routes {
     /// Number of the near GPU, for path `routed`.
     pub(super) via: String,
-    /// Which GPU is what, and what is absent: a line each.
+    /// Which GPU is near or far, and what is missing: a line each.
     pub(super) note: String,
 }
 
-/// Adds the axes that the machine decides.
+/// Adds the axes that depend on the machine.
 pub(super) fn add(
     axes: &mut Vec<Axis>,
     work: &Work,
@@ -42,13 +43,13 @@ pub(super) fn add(
     let ask = job.gpu.clone().unwrap_or_default();
     let listed: Vec<String> = match ask.which {
         GpuWhich::List(numbers) => numbers.iter().map(ToString::to_string).collect(),
-        // How many there are is told by its library alone.
+        // Only the library reports how many there are.
         _ if ask.driver == Some(GpuDriver::Software) => vec!["0".to_owned()],
         _ => Vec::new(),
     };
     let mut lines = Vec::new();
     let (via, gpus) = if let (Some(values), Some(via)) = (varied, listed.first()) {
-        lines.push(format!("GPU {} counts as near, as the first that was named.", values[0]));
+        lines.push(format!("GPU {} counts as near because it was named first.", values[0]));
         (via.clone(), values)
     } else if let Some(via) = listed.first() {
         let prefix = match ask.driver {
@@ -56,7 +57,7 @@ pub(super) fn add(
             _ => "",
         };
         let gpus: Vec<String> = listed.iter().map(|gpu| format!("{prefix}{gpu}")).collect();
-        lines.push(format!("GPU {} counts as near, as the first that was named.", gpus[0]));
+        lines.push(format!("GPU {} counts as near because it was named first.", gpus[0]));
         (via.clone(), gpus)
     } else {
         let (found, line) = chosen(seen.as_ref(), &place)?;
@@ -65,16 +66,16 @@ pub(super) fn add(
     };
     if gpus.len() == 1 {
         lines.push(
-            "Routes to a far GPU (straight, by host memory, through the near one over NVLink) are \
-             absent: one GPU is in this sweep."
+            "No routes to a far GPU (direct, through host memory, through the near GPU over \
+             NVLink): this sweep has one GPU."
                 .to_owned(),
         );
     }
     let network = seen.as_ref().is_some_and(|ends| ends.network);
     if !network {
         lines.push(format!(
-            "cuFile's own choice of routes (properties.rdma_dynamic_routing) is for network file \
-             systems: for {} it is not varied.",
+            "cuFile's own choice of routes (properties.rdma_dynamic_routing) applies to network \
+             file systems only: for {} it is not varied.",
             place.display()
         ));
     }
@@ -82,7 +83,7 @@ pub(super) fn add(
     Ok(Routes { via, note: lines.join("\n") })
 }
 
-/// Where the data lies: the first place that is named, else the sweep's folder.
+/// Location of the data: the first path that is named, else the sweep's directory.
 fn place(axes: &[Axis], work: &Work, job: &JobSpec, folder: &Path) -> PathBuf {
     let keys = ["target", "directory", "filename"];
     let axis = axes.iter().find(|axis| keys.contains(&axis.key.as_str()));
@@ -91,31 +92,31 @@ fn place(axes: &[Axis], work: &Work, job: &JobSpec, folder: &Path) -> PathBuf {
     let own = || job.directory.clone().or_else(|| job.filenames.as_ref()?.first().cloned());
     let named = varied.or(flag).or_else(own).map(PathBuf::from);
     let place = named.unwrap_or_else(|| folder.to_owned());
-    // What is not made yet will lie where its first parent lies that is there.
+    // For a path that does not exist yet, its nearest existing parent decides.
     let whole = std::path::absolute(&place).unwrap_or(place);
     let there = whole.ancestors().find_map(|path| path.canonicalize().ok());
     there.unwrap_or(whole)
 }
 
-/// The GPUs as this machine has them; `None` where no mount is known that serves the place.
+/// The GPUs of this machine; `None` if no mount is known for the path.
 fn seen(place: &Path) -> Option<Ends> {
     let machine = source::read(&[]).ok()?.machine;
     let topology = Topology::of(&machine, &[]);
     ends(&machine, &topology, place.to_str()?).ok()
 }
 
-/// The nearest GPU and the farthest, if that is farther, and a line that says so.
+/// The nearest GPU and the farthest, if that is farther, and a line about them.
 fn chosen(seen: Option<&Ends>, place: &Path) -> Result<(Vec<String>, String), Failure> {
     let place = place.display();
     let all = seen.map(|ends| ends.gpus.as_slice()).unwrap_or_default();
     let Some((near, way)) = all.first() else {
         return Err(Failure::Unavailable(format!(
-            "--preset routing: no NVIDIA GPU is known here from which {place} could be near or \
-             far. --gpu NEAR,FAR names them; --gpu software:0,1 takes gpuio's software GPU"
+            "--preset routing: no NVIDIA GPU was found to compare distances from {place}. Name \
+             two GPUs with --gpu NEAR,FAR, or use gpuio's software GPU: --gpu software:0,1"
         )));
     };
     let number = |name: &String| name.strip_prefix("GPU").unwrap_or(name).to_owned();
-    let told = |way: &Option<Class>| way.map_or("distance not known", Class::name);
+    let told = |way: &Option<Class>| way.map_or("distance unknown", Class::name);
     let far = all.last().filter(|(_, other)| other > way && way.is_some());
     let near_words = format!("GPU {} is near {place} ({})", number(near), told(way));
     Ok(match far {
@@ -125,7 +126,7 @@ fn chosen(seen: Option<&Ends>, place: &Path) -> Result<(Vec<String>, String), Fa
         }
         None if all.len() > 1 => {
             let line =
-                format!("{near_words}; no GPU is known to be farther. Name two by --gpu NEAR,FAR.");
+                format!("{near_words}; no farther GPU was found. Name two with --gpu NEAR,FAR.");
             (vec![number(near)], line)
         }
         None => (vec![number(near)], format!("{near_words}.")),
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(gpus, ["0", "2"]);
         assert_eq!(line, "GPU 0 is near /mnt/a (PXB), GPU 2 far (SYS).");
         assert_eq!(of(&[Some(Class::Pxb); 2]).0, ["0"], "as near");
-        assert!(of(&[None, None]).1.contains("no GPU is known to be farther"));
+        assert!(of(&[None, None]).1.contains("no farther GPU was found"));
         assert_eq!(of(&[Some(Class::Pix)]).1, "GPU 0 is near /mnt/a (PIX).");
         let none = chosen(Some(&ends(&[])), Path::new("/mnt/a")).unwrap_err();
         assert!(matches!(none, Failure::Unavailable(_)));

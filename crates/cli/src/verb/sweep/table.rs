@@ -1,4 +1,4 @@
-//! What a sweep prints: the plan, and the results point by point.
+//! Output of a sweep: the plan, and the results per point.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// How long it will take, as far as that is known before.
+/// Estimated time, as far as it is known in advance.
 pub(super) fn estimate(asked: &Asked) -> String {
     let runs = if asked.rule.max == 1 {
         "1 run".to_owned()
@@ -29,7 +29,7 @@ pub(super) fn estimate(asked: &Asked) -> String {
     };
     let Some(each) = asked.each else {
         let count = asked.points.len();
-        return format!("{count} points, {runs} each; how long a run takes is not known");
+        return format!("{count} points, {runs} each; the time per run is unknown");
     };
     let each = each + asked.cool_down;
     let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
@@ -42,10 +42,10 @@ pub(super) fn estimate(asked: &Asked) -> String {
         true => words(least),
         false => format!("{} to {}", words(least), words(most)),
     };
-    format!("{count} points, {runs} each: about {time}, and the making of data sets")
+    format!("{count} points, {runs} each: about {time}, plus creating data files")
 }
 
-/// A time as people say it: `48s`, `7m 42s`, `3h 5m`; seconds are rounded up.
+/// A readable time: `48s`, `7m 42s`, `3h 5m`; seconds are rounded up.
 pub(super) fn long(time: Duration) -> String {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -91,7 +91,7 @@ pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
     Some(f64::midpoint(*values.get(middle.checked_sub(1)?)?, upper))
 }
 
-/// The table of results and what to do with them.
+/// The table of results, and the next steps.
 pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     let sweep = &folder.sweep;
     let ceilings = folder.runs.iter().flatten().any(|run| run.of_ceiling.is_some());
@@ -113,7 +113,7 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
         }
         let settled = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
         if !settled {
-            let ended = point.ended.as_deref().unwrap_or("runs are still owed");
+            let ended = point.ended.as_deref().unwrap_or("runs are missing");
             let _ = writeln!(notes, "{}: {ended}", place(&sweep.axes, &point.at));
         }
     }
@@ -130,31 +130,35 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
     if unknown > 0 {
         let _ = writeln!(
             text,
-            "\nNo interval of {unknown} points: their runs are too few for how far they lie apart; \
-             more are needed (--repeats 5)."
+            "\nNo interval for {unknown} points: too few runs for their spread. Use more \
+             (--repeats 5)."
         );
     }
     let warned = folder.runs.iter().flatten().filter(|run| run.warned).count();
     if warned > 0 {
-        let _ = writeln!(text, "\nWarnings in {warned} of {all} runs: gpuio report says which.");
+        let _ = writeln!(text, "\nWarnings in {warned} of {all} runs; gpuio report lists them.");
     }
     let unsteady = folder.runs.iter().flatten().filter(|run| run.unsteady).count();
     if unsteady > 0 {
         let _ = writeln!(
             text,
-            "\nNOT STEADY in {unsteady} of {all} runs: they ended at their runtime; their rates \
-             are of a load that had not settled."
+            "\nNOT STEADY in {unsteady} of {all} runs: the load was still changing when its \
+             runtime ended."
         );
     }
     if !asked.note.is_empty() {
         let _ = writeln!(text, "\n{}", asked.note);
     }
     if folder.runs.iter().flatten().any(|run| run.software_gpu) {
-        let _ = writeln!(text, "\nThe GPU was gpuio's software GPU: no figures of a real one.");
+        let _ = writeln!(
+            text,
+            "\nThis sweep used gpuio's software GPU: its results say nothing \
+            about hardware."
+        );
     }
     let name = folder.path.display();
     if why != Why::Done {
-        let _ = writeln!(text, "\nNot finished: the same command goes on where this one ended.");
+        let _ = writeln!(text, "\nNot finished: run the same command again to resume.");
     }
     let _ = writeln!(text, "\nSweep: {name} (gpuio report {name}{})", suggestion(folder));
     text
@@ -165,8 +169,8 @@ fn latency(ns: f64) -> String {
     if ns.is_nan() { "-".to_owned() } else { human_ns(ns) }
 }
 
-/// The comparison that a sweep of paths is made for; else of the first axis. It is tried, so that
-/// the words that are printed run.
+/// The comparison of paths, if the sweep varies them; else of the first axis. It is tried first, so
+/// that the printed command works.
 fn suggestion(folder: &Folder) -> String {
     let axes = || folder.sweep.axes.iter().filter(|axis| axis.values.len() > 1);
     let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
@@ -174,7 +178,7 @@ fn suggestion(folder: &Folder) -> String {
     words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
 }
 
-/// The interval of a point's throughput; none of too few runs to say anything: 0 lies in it.
+/// The confidence interval of a point's throughput; none if it includes 0 because of too few runs.
 fn spread(runs: &[Run], asked: &Asked) -> Option<f64> {
     let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
     asked.rule.interval(&values).map(|interval| interval.share()).filter(|share| *share < 1.0)
@@ -207,7 +211,7 @@ fn row(
     Some(row)
 }
 
-/// What a search found.
+/// The result of a search.
 fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
     let search = asked.search.as_ref()?;
     if why != Why::Done {
@@ -231,7 +235,7 @@ fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
         let latency = match latency {
             None => "without a result".to_owned(),
             Some(ns) if ns.is_nan() => {
-                "not known: too few I/Os for it, a longer --runtime has more".to_owned()
+                "unknown: too few I/Os for it; use a longer --runtime".to_owned()
             }
             Some(ns) => human_ns(*ns),
         };
@@ -239,15 +243,15 @@ fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
     };
     Some(match (under, over) {
         (Some(under), Some(over)) => {
-            format!("{}: held up to {}, not at {}\n", search.words, say(under), say(over))
+            format!("{}: reached at {}, not at {}\n", search.words, say(under), say(over))
         }
         (Some(under), None) => {
-            format!("{}: held up to {}, the most that was tried\n", search.words, say(under))
+            format!("{}: reached at {}, the highest load tried\n", search.words, say(under))
         }
         (None, Some(over)) => {
-            format!("{}: not held even at {}\n", search.words, say(over))
+            format!("{}: not reached even at {}\n", search.words, say(over))
         }
-        (None, None) => format!("{}: nothing was measured\n", search.words),
+        (None, None) => format!("{}: no measurement\n", search.words),
     })
 }
 

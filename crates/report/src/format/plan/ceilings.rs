@@ -1,4 +1,5 @@
-//! Ceilings that the run will look for, as comments: the key `ceilings` of the jobs asks for them.
+//! Comments about the ceilings that the run will measure, requested by the key `ceilings` of the
+//! jobs.
 
 use gpuio_record::{CeilingPlan, CeilingSource};
 
@@ -10,7 +11,7 @@ pub(super) fn write(out: &mut String, ceilings: &[CeilingPlan]) {
         return;
     }
     out.push('\n');
-    comment(out, "ceilings, after the last job and outside every job's clock:");
+    comment(out, "ceilings, measured after the last job and not part of any job's time:");
     for ceiling in ceilings {
         let mut words = vec![source(&ceiling.source)];
         match &ceiling.source {
@@ -19,7 +20,7 @@ pub(super) fn write(out: &mut String, ceilings: &[CeilingPlan]) {
         }
         words.extend(ceiling.threads.map(|threads| format!("{threads} threads")));
         if ceiling.restores {
-            words.push("then a pass that writes the pattern again".to_owned());
+            words.push("then a pass that restores the pattern".to_owned());
         }
         if ceiling.software_gpu {
             words.push("software GPU".to_owned());

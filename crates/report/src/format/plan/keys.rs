@@ -20,11 +20,12 @@ fn switch(out: &mut String, key: &str, on: bool) {
     set(out, key, if on { "1" } else { "0" });
 }
 
-/// A name or other free text: `${` would be looked up in the environment, `$${` is it literally.
+/// A name or other free text: `${` would be replaced from the environment, so it is written as
+/// `$${`.
 pub(super) fn text(out: &mut String, key: &str, value: &str) {
     let line = super::one_line(value);
     if line != value || line.trim() != line || ends_in_comment(&line) {
-        comment(out, &format!("the next line can't hold {key} exactly: {value:?}"));
+        comment(out, &format!("the next line can't represent {key} exactly: {value:?}"));
     }
     set(out, key, &line.replace("${", "$${"));
 }
@@ -36,7 +37,7 @@ fn ends_in_comment(value: &str) -> bool {
 
 pub(super) fn write(out: &mut String, job: &JobPlan) {
     text(out, "path", &job.path.choice.actual);
-    // On a path of cuFile's there is no engine, and none may be named.
+    // A cuFile path has no engine, and none may be named.
     if job.register_buffer.is_none() {
         text(out, "engine", &job.engine.actual);
     }
@@ -92,7 +93,8 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         set(out, "beside", &beside.key());
         comment(
             out,
-            "the job runs twice, first without the computation; that is measured alone for 2 s",
+            "the job runs twice, first without the GPU computation; the computation alone is \
+             measured for 2 s",
         );
     }
     if let Some(inject) = &job.inject {
@@ -100,7 +102,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     }
 }
 
-/// Settings of cuFile's; all jobs have the same.
+/// cuFile settings; the same for all jobs.
 pub(super) fn cufile(out: &mut String, settings: &BTreeMap<String, String>) {
     for (key, value) in settings {
         text(out, &format!("cufile.{key}"), value);
@@ -136,8 +138,8 @@ pub(super) fn direct_word(mode: DirectMode) -> &'static str {
     }
 }
 
-/// CPUs and NUMA node where all threads share them. Threads in different places were put beside
-/// their GPUs: the plan will put them there again, and no key could.
+/// CPUs and NUMA node, if all threads share them. Threads in different locations were placed near
+/// their GPUs: the plan will place them there again, and no key could.
 fn pinning(out: &mut String, job: &JobPlan) {
     let Some(first) = job.workers.first() else {
         return;
@@ -223,7 +225,7 @@ fn time(out: &mut String, job: &JobPlan) {
     }
     if let Some(runtime) = job.stop.runtime_ns {
         set(out, "runtime", &format_duration_ns(runtime));
-        // Without a byte limit the load starts over until the time is up.
+        // Without a byte limit the load repeats until the time is up.
         switch(out, "time_based", job.stop.bytes_per_thread.is_none());
     }
     if let Some(steady) = &job.steady {

@@ -12,11 +12,11 @@ use gpuio_units::{format_duration_ns, printable};
 /// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
 /// resolves to the same plan.
 ///
-/// One section per job in order; `[global]` has the run's name alone. Every setting is written out
-/// and exact (sizes in the largest power of 1024 that divides them, durations likewise); what a job
-/// file cannot set follows as `#` comments: reasons for choices, GPUs, targets and what happens to
-/// them, the place of every thread. A name that no job file can hold (line feeds, outer blanks, a
-/// blank before `#` or `;`) is marked by a comment above it. Ends in a line feed.
+/// One section per job in order; `[global]` only has the run's name. Every setting is written out
+/// exactly (sizes in the largest power of 1024 that divides them, durations likewise). What a job
+/// file cannot set follows as `#` comments: reasons for choices, GPUs, targets and how they are
+/// used, the placement of every thread. A name that no job file can hold (line feeds, outer blanks,
+/// a blank before `#` or `;`) is marked by a comment above it. Ends in a line feed.
 #[must_use]
 pub fn plan_text(plan: &Plan) -> String {
     let mut out = String::new();
@@ -25,7 +25,7 @@ pub fn plan_text(plan: &Plan) -> String {
     let interval = format_duration_ns(plan.interval_ns);
     comment(&mut out, &format!("gpuio plan: {jobs}, a point every {interval}"));
     if plan.software_gpu {
-        comment(&mut out, "software GPU: results of this plan are not those of any hardware");
+        comment(&mut out, "software GPU: results of this plan say nothing about hardware");
     }
     if let Some(name) = &plan.name {
         out.push_str("\n[global]\n");
@@ -44,14 +44,17 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     out.push('\n');
     let name = one_line(&job.name);
     if name != job.name || name.trim() != name || name.contains(']') || name == "global" {
-        comment(out, &format!("the next line can't hold the job's name exactly: {:?}", job.name));
+        comment(
+            out,
+            &format!("the next line can't represent the job's name exactly: {:?}", job.name),
+        );
     }
     out.push_str(&format!("[{name}]\n"));
     if new_group {
         keys::set(out, "stonewall", "1");
     }
     keys::write(out, job);
-    // Only paths of cuFile's register buffers with it, or leave that out.
+    // Only cuFile paths can register buffers, or leave that out.
     if job.register_buffer.is_some() {
         keys::cufile(out, &plan.cufile);
     }
@@ -62,7 +65,7 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
         Some(number) => {
             comment(out, &format!("path {got}: gdsio's -x {number} ({})", path.gdsio_name));
         }
-        None => comment(out, &format!("path {got}: gdsio has none like it")),
+        None => comment(out, &format!("path {got}: no gdsio equivalent")),
     }
     chosen(out, "engine", &job.engine);
     if let Some(why) = &job.direct_why {
@@ -75,10 +78,10 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     }
 }
 
-/// The reason where there is one, and what was asked where it differs.
+/// The reason, if there is one, and the requested value if it differs.
 fn chosen(out: &mut String, what: &str, choice: &Choice) {
     let Choice { requested: asked, actual: got, why } = choice;
-    let asked = if asked == got { String::new() } else { format!(" (asked: {asked})") };
+    let asked = if asked == got { String::new() } else { format!(" (requested: {asked})") };
     match why {
         Some(why) => comment(out, &format!("{what} {got}{asked}: {why}")),
         None if !asked.is_empty() => comment(out, &format!("{what} {got}{asked}")),

@@ -1,4 +1,4 @@
-//! What a job file cannot set, as comments: GPUs, targets, the place of every thread.
+//! What a job file cannot set, as comments: GPUs, targets, the placement of every thread.
 
 use gpuio_record::{Gpu, GuardNote, JobPlan, Region, TargetKind, TargetPlan, WorkerPlan};
 use gpuio_units::{format_bytes, format_cpu_list};
@@ -12,7 +12,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     }
     if let Some(via) = &job.via {
         let why = via.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        comment(out, &format!("by way of {}{why}", gpu_words(&via.gpu)));
+        comment(out, &format!("via {}{why}", gpu_words(&via.gpu)));
     }
     for target in &job.targets {
         comment(out, &target_words(target));
@@ -36,12 +36,15 @@ fn target_words(target: &TargetPlan) -> String {
         TargetKind::BlockDevice => "block device",
     };
     let guard = match target.guard {
-        GuardNote::Make => "absent, will be made",
-        GuardNote::Ours => "made by gpuio, used as it is",
-        GuardNote::Remake => "made by gpuio, will be made anew",
-        GuardNote::Changed => "made by gpuio and changed since, only read",
-        GuardNote::ForeignReadOnly => "not gpuio's, only read",
-        GuardNote::ForeignOverwrite => "not gpuio's, WILL BE OVERWRITTEN as a flag allows",
+        GuardNote::Make => "missing, will be created",
+        GuardNote::Ours => "created by gpuio, used as it is",
+        GuardNote::Remake => "created by gpuio, will be created again",
+        GuardNote::Changed => "created by gpuio and changed since, only read",
+        GuardNote::ForeignReadOnly => "not created by gpuio, only read",
+        GuardNote::ForeignOverwrite => {
+            "not created by gpuio, WILL BE OVERWRITTEN as a flag \
+            allows"
+        }
     };
     let length = format_bytes(target.length_bytes);
     format!("{kind} {}: {length}, number {}, {guard}", target.path, target.file_number)

@@ -1,4 +1,4 @@
-//! Lines about jobs with a computation beside them.
+//! Lines about jobs that ran while a GPU computation was active.
 
 use gpuio_record::{BesideGpu, BesidePlan, BesideResult, BesideWith, JobPlan, JobResult, Record};
 use gpuio_units::human_rate;
@@ -7,7 +7,7 @@ use super::detail::{line, mark, name_width};
 use crate::number::{NONE, maybe_time};
 use crate::workload::{directions, jobs};
 
-/// Two lines or more per job: each computation, and the job's own loss.
+/// Two or more lines per job: each computation, and the job's own loss.
 pub(super) fn render(record: &Record, width: u16) -> String {
     let name = name_width(record);
     let mut lines = String::new();
@@ -34,19 +34,20 @@ fn computation(asked: &BesidePlan, gpu: &BesideGpu) -> String {
         gpu.index
     );
     if asked.share_percent < 100.0 {
-        head.push_str(&format!(" ({}% asked)", asked.share_percent));
+        head.push_str(&format!(" ({}% requested)", asked.share_percent));
     }
     let rate = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |v| speed(asked.with, v));
     match (gpu.ratio, &gpu.unknown) {
         (Some(ratio), _) => format!(
-            "{head}: keeps {ratio:.3} of its speed, {} beside the job, {} before and {} after it",
+            "{head}: keeps {ratio:.3} of its speed, {} during the job, {} before and {} after \
+             it",
             rate(gpu.beside_per_s),
             rate(gpu.before_per_s),
             rate(gpu.after_per_s)
         ),
         (None, why) => {
-            let why = why.as_deref().unwrap_or("not told");
-            format!("{head}: what it keeps of its speed is unknown: {why}")
+            let why = why.as_deref().unwrap_or("unknown");
+            format!("{head}: its loss of speed is unknown: {why}")
         }
     }
 }
@@ -64,9 +65,15 @@ fn load(plan: &JobPlan, job: &JobResult, found: &BesideResult) -> String {
     let alone = both(found.alone.read.bytes_per_s, found.alone.write.bytes_per_s);
     let ratio = match (found.io_ratio, &found.io_unknown) {
         (Some(ratio), _) => format!("{ratio:.3}"),
-        (None, why) => format!("ratio unknown: {}", why.as_deref().unwrap_or("not told")),
+        (None, why) => format!(
+            "ratio unknown: {}",
+            why.as_deref().unwrap_or(
+                "no reason was \
+            recorded"
+            )
+        ),
     };
-    let mut words = format!("I/O {beside} beside it, {alone} alone ({ratio})");
+    let mut words = format!("I/O {beside} with the computation, {alone} alone ({ratio})");
     for direction in directions(plan) {
         let alone = match direction.name() {
             "read" => &found.alone.read,
@@ -78,17 +85,20 @@ fn load(plan: &JobPlan, job: &JobResult, found: &BesideResult) -> String {
         let was = p99(alone.latency.as_ref());
         if is.is_some() || was.is_some() {
             let (is, was) = (maybe_time(is), maybe_time(was));
-            words.push_str(&format!("; p99 of {}s {is} beside it, {was} alone", direction.name()));
+            words.push_str(&format!(
+                "; p99 of {}s {is} with the computation, {was} alone",
+                direction.name()
+            ));
         }
     }
     words
 }
 
-/// What went wrong in the run without the computation, which no other part tells.
+/// Failures in the run without the computation, which are reported nowhere else.
 fn wrong(found: &BesideResult) -> Vec<String> {
     let alone = &found.alone;
-    let failed =
-        (alone.failed > 0).then(|| format!("alone, {} I/Os of the job failed", alone.failed));
+    let failed = (alone.failed > 0)
+        .then(|| format!("in the run alone, {} I/Os of the job failed", alone.failed));
     let bad = alone.verify.as_ref().filter(|verify| !verify.is_fine());
     let bad = bad.map(|verify| {
         format!(

@@ -1,4 +1,4 @@
-//! What page cache and storage did meanwhile.
+//! Page cache and storage traffic during the job.
 
 use gpuio_record::{JobPlan, JobResult, Record, StorageReading};
 
@@ -8,8 +8,8 @@ use crate::number::{NONE, bytes, float, iops};
 use crate::workload::jobs;
 use crate::wrap::paragraph;
 
-/// A row per job where something is known, one more for each further device; below them why
-/// figures are missing, each reason once.
+/// A row per job with known figures, and one more for each further device; below them why figures
+/// are missing, each reason once.
 pub(super) fn render(record: &Record, width: u16) -> String {
     let mut devices: Vec<&str> = Vec::new();
     for reading in jobs(record).flat_map(|(_, job)| &job.cache.storage) {
@@ -17,7 +17,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
             devices.push(&reading.device);
         }
     }
-    // One device for all stands in the headings: no column for it.
+    // A single device is named in the headings, so it needs no column.
     let named = devices.len() > 1;
     let mut rows = Vec::new();
     for (plan, job) in jobs(record) {
@@ -74,7 +74,7 @@ fn job_rows(plan: &JobPlan, job: &JobResult, named: bool) -> Vec<Vec<String>> {
     rows
 }
 
-/// How many requests the device completed, and their mean size.
+/// Number of completed requests of the device, and their mean size.
 fn requests(number: u64, moved: u64) -> String {
     match moved.checked_div(number) {
         Some(mean) => format!("{} × {}", iops(float(number)), bytes(mean)),
@@ -82,7 +82,7 @@ fn requests(number: u64, moved: u64) -> String {
     }
 }
 
-/// Whole per cent, but never 0 or 100 for what is only near it.
+/// A whole per cent, but never 0 or 100 for other values.
 fn share(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.5 {
@@ -112,7 +112,7 @@ fn reasons(record: &Record, width: u16) -> String {
         } else {
             format!("{}: {why}", names.join(", "))
         };
-        out.push_str(&paragraph("not known: ", &text, width.min(PARAGRAPH_WIDTH)));
+        out.push_str(&paragraph("unknown: ", &text, width.min(PARAGRAPH_WIDTH)));
     }
     out
 }

@@ -1,4 +1,4 @@
-//! What could have been reached at most, and why some of it is not known.
+//! The measured ceilings, and why some are missing.
 
 use gpuio_record::{Ceiling, CeilingSource, Record};
 
@@ -9,8 +9,7 @@ use crate::number::{NONE, count, iops, throughput};
 use crate::workload::{directions, jobs};
 use crate::wrap::paragraph;
 
-/// A row per ceiling that has a figure, what was learned beside it, and a line for each that has
-/// none.
+/// A row per measured ceiling with its remarks, and a line for each that could not be measured.
 pub(super) fn render(record: &Record, width: u16) -> String {
     if record.ceilings.is_empty() {
         return String::new();
@@ -55,7 +54,7 @@ fn grid(found: &[&Ceiling]) -> Grid {
     Grid { columns, rows: found.iter().map(row).collect() }
 }
 
-/// Ceilings without a figure, those that lack the same thing in one paragraph.
+/// Ceilings without a figure, those with the same reason in one paragraph.
 fn absent(record: &Record, width: u16) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for ceiling in &record.ceilings {
@@ -71,7 +70,7 @@ fn absent(record: &Record, width: u16) -> String {
     reasons.into_iter().map(line).collect()
 }
 
-/// Passes that wrote a pattern again and did not find it, or not to their end.
+/// Passes that restored a pattern and found wrong data, or did not finish.
 fn restored(record: &Record, width: u16) -> String {
     let line = |ceiling: &Ceiling| {
         let found = ceiling.restored.as_ref().filter(|found| !found.is_fine())?;
@@ -79,7 +78,7 @@ fn restored(record: &Record, width: u16) -> String {
         let first = found.mismatches.first();
         let first = first.map(|one| format!("; first: {} at byte {}", one.path, count(one.offset)));
         let text = format!(
-            "{}: the pass that wrote the pattern again found {} bad blocks, and {} of its I/Os \
+            "{}: the pass that restored the pattern found {} bad blocks, and {} of its I/Os \
              failed{cut}{}",
             ceiling.plan.name,
             count(found.bad_blocks),
@@ -91,7 +90,7 @@ fn restored(record: &Record, width: u16) -> String {
     record.ceilings.iter().filter_map(line).collect()
 }
 
-/// Why a result can lie above its ceiling.
+/// Why a result can exceed its ceiling.
 fn above(record: &Record, width: u16) -> String {
     let over = |of: &gpuio_record::OfCeiling| of.percent > 100.0;
     let any = jobs(record).any(|(plan, job)| {
@@ -105,8 +104,8 @@ fn above(record: &Record, width: u16) -> String {
     });
     let other = if shared { "or taken from another job" } else { "not during the job" };
     let text = format!(
-        "the ceiling was measured at another moment, {other}: caches, clock rates and neighbours \
-         may have differed. Read it as: at the ceiling."
+        "the ceiling was measured at another time, {other}: caches, clock rates and other load \
+         may have differed. Read a value above 100 % as: at the ceiling."
     );
     paragraph("above 100 %: ", &text, width)
 }

@@ -1,4 +1,4 @@
-//! Lines below the table: legs, workers, times outside the clock.
+//! Lines below the table: legs, workers, times that are not measured.
 
 use gpuio_record::{Record, SetupTimes};
 use gpuio_stat::Summary;
@@ -10,17 +10,17 @@ use crate::number::{NONE, bytes, maybe_time, time};
 use crate::workload::{directions, jobs, rw_of};
 use crate::wrap::paragraph;
 
-/// What a line of results begins with, after its job: a wrapped line must keep it.
+/// Prefix of a line of results after its job; a wrapped line must repeat it.
 pub(super) fn mark(record: &Record) -> String {
     if record.plan.software_gpu { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
 }
 
-/// Widest name of a job, for lines that begin with it.
+/// Width limit of a job's name in lines that begin with it.
 pub(super) fn name_width(record: &Record) -> usize {
     jobs(record).map(|(plan, _)| plan.name.chars().count()).max().unwrap_or(0)
 }
 
-/// A row per job and direction whose path has a GPU leg, or whose rate can make I/Os queue.
+/// A row per job and direction whose path has a GPU leg, or whose rate limit can delay I/Os.
 pub(super) fn legs(record: &Record, width: u16) -> String {
     let (full, short) = (legs_grid(record, Words::Full), legs_grid(record, Words::Short));
     if full.rows.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn legs(record: &Record, width: u16) -> String {
     format!("legs of an I/O, p50 / p99:\n{table}")
 }
 
-/// Places of the legs that not every path has.
+/// Columns of legs that only some paths have.
 const QUEUE: usize = 3;
 const GPU: usize = 5;
 
@@ -92,10 +92,10 @@ pub(super) fn line(first: &str, rest: &str, width: u16) -> String {
     paragraph(first, rest, width)
 }
 
-/// Jobs whose first worker was done sooner than this share of the last one's time have a line.
+/// A job is listed if its first worker finished before this share of the last one's time.
 pub(super) const TOGETHER_PERCENT: u64 = 99;
 
-/// When workers were done: a line per job whose workers were done far apart, one for the others.
+/// When workers finished: a line per job whose workers finished far apart, one for the others.
 pub(super) fn workers(record: &Record, width: u16) -> String {
     let name = name_width(record);
     let mut apart = String::new();
@@ -131,16 +131,16 @@ fn headed(lines: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("workers done:\n{lines}") }
 }
 
-/// What making files took, and how much was written for it.
+/// Time to create files, and bytes written for it.
 fn data_set(setup: SetupTimes) -> String {
     let laid_out = match setup.laid_out_bytes {
         0 => String::new(),
-        written => format!(" ({} laid out)", bytes(written)),
+        written => format!(" ({} written)", bytes(written)),
     };
     format!("data set {}{laid_out}", time(setup.data_set_ns))
 }
 
-/// Times that no figure contains.
+/// Times that are in no figure.
 pub(super) fn outside_the_clock(record: &Record, width: u16) -> String {
     let setup = record.setup;
     let mut words = vec![data_set(setup), format!("open and pin {}", time(setup.open_ns))];

@@ -1,4 +1,4 @@
-//! What the hardware should deliver by its figures, and how much of it was reached.
+//! Expected performance by the hardware's figures, and how much of it was reached.
 
 use gpuio_record::{JobExpected, Record, Towards};
 
@@ -7,8 +7,8 @@ use crate::ceilings::percent;
 use crate::number::throughput;
 use crate::wrap::paragraph;
 
-/// A line per expectation, jobs with the same one together. What is not known has lines only
-/// where evidence is asked for: most drives' figures are nowhere to be read.
+/// A line per expectation; jobs with the same one share a line. Unknown ones are listed only with
+/// evidence, because most drives have no public figures.
 pub(super) fn render(record: &Record, width: u16, evidence: bool) -> String {
     let shown = |one: &&JobExpected| one.expected.bytes_per_s.is_some() || evidence;
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
@@ -66,7 +66,7 @@ fn reached(one: &JobExpected, several: bool) -> String {
     }
 }
 
-/// The figures that expectations were made from, each once.
+/// The figures behind the expectations, each once.
 fn figures(record: &Record, width: u16) -> String {
     let mut known: Vec<&str> = Vec::new();
     for line in record.expected.iter().flat_map(|one| &one.expected.because) {

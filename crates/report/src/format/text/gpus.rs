@@ -1,4 +1,4 @@
-//! Lines about jobs with more than one GPU: what each moved, and what went through another.
+//! Lines about jobs with several GPUs: what each moved, and what went through another.
 
 use gpuio_record::{GpuResult, Record, SegmentBytes, ViaResult};
 
@@ -6,7 +6,7 @@ use super::detail::{line, mark, name_width};
 use crate::number::bytes;
 use crate::workload::jobs;
 
-/// A line per job whose threads were spread over several GPUs.
+/// A line per job whose threads used several GPUs.
 pub(super) fn parts(record: &Record, width: u16) -> String {
     let part =
         |gpu: &GpuResult| format!("GPU {} {} in {} I/Os", gpu.index, bytes(gpu.bytes), gpu.ios);
@@ -18,7 +18,7 @@ pub(super) fn parts(record: &Record, width: u16) -> String {
     headed(record, "by GPU:", rows, width)
 }
 
-/// A line per job whose bytes went by way of another GPU.
+/// A line per job whose bytes went through another GPU.
 pub(super) fn ways(record: &Record, width: u16) -> String {
     let rows = jobs(record).filter_map(|(plan, job)| {
         let via = job.via.as_ref()?;
@@ -34,7 +34,10 @@ fn way(via: &ViaResult) -> String {
     if moved(&via.read) {
         let SegmentBytes { host_near_bytes, near_far_bytes } = via.read;
         let (first, second) = (bytes(host_near_bytes), bytes(near_far_bytes));
-        words.push(format!("{first} from the host to GPU {gpu}, {second} on from there"));
+        words.push(format!(
+            "{first} from the host to GPU {gpu}, {second} from there to the \
+            destination"
+        ));
     }
     if moved(&via.write) {
         let SegmentBytes { host_near_bytes, near_far_bytes } = via.write;

@@ -4,29 +4,29 @@ use std::borrow::Cow;
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-/// A job's name may be cut into lines of this many characters before a table gives up.
+/// A job's name may be split into lines of this many characters.
 const NARROWEST_FIRST: usize = 10;
 
-/// A column's heading, and whether its cells are words, which stand left.
+/// A column's heading, and whether its cells are left-aligned text.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) name: Cow<'static, str>,
     pub(super) left: bool,
 }
 
-/// Words.
+/// Text, left-aligned.
 pub(super) const fn words(name: &'static str) -> Column {
     let name = Cow::Borrowed(name);
     Column { name, left: true }
 }
 
-/// Figures, which stand right.
+/// Figures, right-aligned.
 pub(super) const fn figures(name: &'static str) -> Column {
     let name = Cow::Borrowed(name);
     Column { name, left: false }
 }
 
-/// A table that is not drawn yet. Rows have a cell for each column; the first column is the job.
+/// A table before layout. Rows have a cell for each column; the first column is the job.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     pub(super) columns: Vec<Column>,
@@ -34,7 +34,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Within `width` with wide gaps if it can be, then narrow ones.
+    /// Fits the table into `width`, with wide gaps if possible, else narrow ones.
     pub(super) fn whole(&self, width: u16) -> Option<String> {
         let widest = usize::from(width);
         [2_u16, 1]
@@ -43,8 +43,8 @@ impl Grid {
             .map(|gap| draw(&self.columns, &self.rows, gap))
     }
 
-    /// Within `width`, the names of the first column in several lines, unless that leaves fewer
-    /// than [`NARROWEST_FIRST`] characters for them.
+    /// Fits the table into `width` by splitting the names of the first column, unless that leaves
+    /// fewer than [`NARROWEST_FIRST`] characters for them.
     pub(super) fn cut(&self, width: u16) -> Option<String> {
         let first = self.widths().first().copied().unwrap_or(0);
         let others = self.natural(1) - first;
@@ -59,7 +59,7 @@ impl Grid {
         Some(draw(&self.columns, &rows, 1))
     }
 
-    /// Whole or cut, or wider than asked where neither fits.
+    /// With whole or split names; wider than `width` if neither fits.
     pub(super) fn at_any_width(&self, width: u16) -> String {
         self.whole(width)
             .or_else(|| self.cut(width))
@@ -107,8 +107,8 @@ fn draw(columns: &[Column], rows: &[Vec<String>], gap: u16) -> String {
     text
 }
 
-/// A name in lines of at most `width` characters, broken after signs that part words where that
-/// leaves lines at least half full.
+/// Splits a name into lines of at most `width` characters, at separators if that leaves lines at
+/// least half full.
 fn in_lines(name: &str, width: usize) -> String {
     let mut rest: Vec<char> = name.chars().collect();
     let mut lines: Vec<String> = Vec::new();

@@ -12,8 +12,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     let wide = width.min(PARAGRAPH_WIDTH);
     let mut out = String::new();
     if record.plan.software_gpu {
-        let text = "no hardware GPU was in this run. Figures below are those of host memory and \
-                    CPU threads; never put them beside a GPU's.";
+        let text = "no hardware GPU was used. The figures below are those of host memory and CPU \
+            threads; never compare them with those of a GPU.";
         out.push_str(&paragraph("SOFTWARE GPU: ", text, wide));
     }
     let tool = &record.tool;
@@ -39,7 +39,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     out
 }
 
-/// The moment without the fraction of its second, which no reader needs.
+/// The time without fractions of a second.
 pub(crate) fn to_the_second(moment: &str) -> String {
     match moment.split_once('.') {
         Some((whole, rest)) => {
@@ -50,7 +50,7 @@ pub(crate) fn to_the_second(moment: &str) -> String {
     }
 }
 
-/// The machine in a few words.
+/// A short description of the machine.
 pub(crate) fn host(host: &HostFacts) -> String {
     let mut words = Vec::new();
     if let Some(model) = &host.cpu.model {
@@ -114,7 +114,7 @@ fn device(block: &BlockFacts) -> String {
     }
 }
 
-/// Direct or buffered, as the descriptors say; where jobs differ, the fewer are named.
+/// Direct or buffered, as read from the descriptors; if jobs differ, the smaller group is named.
 fn direct_modes(record: &Record) -> Option<String> {
     const DIRECT: &str = "direct (O_DIRECT)";
     const BUFFERED: &str = "buffered (page cache)";
@@ -138,7 +138,7 @@ fn direct_modes(record: &Record) -> Option<String> {
 pub(crate) fn gpus(record: &Record) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (plan, _) in jobs(record) {
-        let near = plan.via.as_ref().map(|via| (&via.gpu, ", on the way to the others"));
+        let near = plan.via.as_ref().map(|via| (&via.gpu, ", on the route to the others"));
         for (gpu, role) in plan.gpus.iter().map(|gpu| (gpu, "")).chain(near) {
             let unsaid = gpu.software && !gpu.name.contains(SOFTWARE_GPU);
             let kind = if unsaid { format!(" ({SOFTWARE_GPU})") } else { String::new() };
@@ -158,18 +158,18 @@ pub(crate) fn gpus(record: &Record) -> Vec<String> {
     lines
 }
 
-/// What is known of a run that has no end: the jobs before it, and the one that was to come.
+/// The known part of an unfinished run: the jobs before its end, and the next one.
 fn unfinished(record: &Record, width: u16) -> String {
     let next = record.plan.jobs.get(record.jobs.len());
     let next = match next {
         Some(job) => {
-            format!("in {} (path {}) or right before it", job.name, job.path.choice.actual)
+            format!("during {} (path {}) or just before it", job.name, job.path.choice.actual)
         }
         None => "after its last job".to_owned(),
     };
     let text = format!(
-        "this run was not over when this was saved. If its process is gone, it ended {next}; the \
-         figures of the jobs below are whole."
+        "the run was not finished when this was saved. If its process has ended, it ended {next}; \
+         the figures of the jobs below are complete."
     );
     paragraph("UNFINISHED: ", &text, width)
 }
@@ -193,16 +193,17 @@ fn chosen_paths(record: &Record, width: u16) -> String {
     chosen.into_iter().map(line).collect()
 }
 
-/// Whether the run is whole, loudly where it is not.
+/// Whether the run is complete; prominent if not.
 fn ended(record: &Record, width: u16) -> String {
     let text = match record.ended {
         EndedHow::Complete => String::new(),
         EndedHow::Interrupted => {
-            let text = "interrupted before its end; every figure covers only what had been done.";
+            let text = "interrupted before its end; every figure covers only the completed part.";
             paragraph("PARTIAL: ", text, width)
         }
         EndedHow::Failed => {
-            let text = "errors ended the run; figures cover what had been done. See the failures.";
+            let text = "stopped by errors; figures cover only the completed part. See the \
+                failures.";
             paragraph("FAILED:  ", text, width)
         }
         EndedHow::Unfinished => unfinished(record, width),

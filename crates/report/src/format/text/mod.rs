@@ -21,31 +21,29 @@ use gpuio_units::printable_lines;
 
 use crate::printable;
 
-/// What marks a line of results that no hardware made.
+/// Marks results that no hardware produced.
 pub(crate) const SOFTWARE_GPU: &str = "software GPU";
 
-/// Paragraphs are not wider than this even where tables may be: long lines read badly.
+/// Width limit of paragraphs: long lines read badly.
 const PARAGRAPH_WIDTH: u16 = 100;
 
-/// The record for people, `width` columns wide (below 80 the tables need more and take it).
+/// The record for people, `width` columns wide (below 80 the tables may be wider).
 ///
-/// Order: what ran, when and where; whether the run is whole; one table with a row per job and
-/// direction, a total per group of several jobs and a row per path that this machine can't take
-/// (latencies in a table of their own where one does not fit), and what its words stand for;
-/// failures and verification; ceilings, where they were asked for; whether jobs settled that were
-/// to; what a job and a computation beside it cost each other; what parts should deliver, where
-/// their figures are known; witnesses of jobs whose bytes
-/// took another way than asked; the legs of paths that have more than one, the bytes of each GPU
-/// and by way of one, when workers were
-/// done; page cache and storage; what devices did meanwhile; times outside the clock; warnings, the
-/// most severe first. Reads from the record alone; ends in a line feed. No colours and no control
-/// characters but the line feed.
+/// Order: what ran, when and where; whether the run is complete; one table with a row per job and
+/// direction, a total per group of several jobs and a row per path that can't run here (latencies
+/// in a table of their own if one does not fit), and its legend; failures and verification;
+/// ceilings, if requested; steady state, if requested; what a job and a GPU computation cost each
+/// other; expected performance, if known; evidence of jobs whose actual path differs from the
+/// requested one; the legs of paths that have more than one, the bytes of each GPU and through an
+/// intermediate GPU, when workers finished; page cache and storage; device activity during the run;
+/// times that are not measured; warnings, the most severe first. Reads only the record; ends in a
+/// line feed. No colours and no control characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, false)
 }
 
-/// As [`render_text`], with the witnesses of every job and their readings.
+/// As [`render_text`], with the evidence for every job and its readings.
 #[must_use]
 pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
     render(record, width, true)

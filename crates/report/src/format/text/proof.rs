@@ -1,4 +1,4 @@
-//! Which way the bytes took, and the witnesses.
+//! The actual data path, and its evidence.
 
 use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
@@ -8,7 +8,7 @@ use crate::number::{NONE, bytes};
 use crate::workload::jobs;
 use crate::wrap::paragraph;
 
-/// The verdict as the table of results has it.
+/// The verdict as in the table of results.
 pub(super) fn cell(proof: Option<&Proof>, words: Words) -> String {
     match (proof, words) {
         (None, _) => NONE.to_owned(),
@@ -40,8 +40,8 @@ fn short(verdict: &Verdict) -> String {
     }
 }
 
-/// Sentence and witnesses of each job whose bytes took another way than asked; of `all` jobs where
-/// wanted.
+/// Sentence and evidence of each job whose actual path differs from the requested one; of `all`
+/// jobs if requested.
 pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
     let wide = if all { width } else { width.min(PARAGRAPH_WIDTH) };
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Lines about jobs that were to settle.
+//! Lines about jobs with a steady-state criterion.
 
 use gpuio_record::{Record, Steady, SteadyFigure, SteadyPlan};
 use gpuio_units::{human_count, human_ns, human_rate};
@@ -25,7 +25,7 @@ fn words(asked: &SteadyPlan, got: &Steady) -> String {
         None => format!("{} NOT attained", asked.requested),
     };
     let Some(mean) = got.mean else {
-        return format!("{head}; no window of {} was full", time(asked.window_ns));
+        return format!("{head}; no window of {} was complete", time(asked.window_ns));
     };
     let amount = |value: f64| match asked.of {
         SteadyFigure::Iops => format!("{} IOPS", human_count(value)),
@@ -34,9 +34,9 @@ fn words(asked: &SteadyPlan, got: &Steady) -> String {
     };
     let window = time(asked.window_ns);
     let seen = match got.observed {
-        None => "not known".to_owned(),
+        None => "unknown".to_owned(),
         Some(seen) if asked.percent => format!("{seen:.3} %"),
-        // The formats are of amounts, which have no sign.
+        // The formats are for amounts, which have no sign.
         Some(seen) if seen < 0.0 => format!("-{}", amount(-seen)),
         Some(seen) => amount(seen),
     };

@@ -1,4 +1,4 @@
-//! The table of results, and the lines that belong to it.
+//! The table of results, and its legend.
 
 use gpuio_record::{CpuCost, EndedHow, JobPlan, JobResult, Latency, Record, RunTotals, TimeSpan};
 
@@ -36,27 +36,27 @@ const TAKEN: usize = 2;
 const OF: usize = 9;
 const FAILED: usize = 16;
 const VERIFIED: usize = 17;
-/// Columns of the second table, where one table does not fit.
+/// Columns of the second table, if one table does not fit.
 const LATENCY: [usize; 9] = [0, 1, 5, 10, 11, 12, 13, 14, 15];
 /// Columns of the first table then.
 const THROUGHPUT: [usize; 12] = [0, 1, TAKEN, 3, 4, 5, 6, 7, 8, OF, FAILED, VERIFIED];
 
 type Cells = [String; COUNT];
 
-/// Whether words have room or are abbreviated.
+/// Whether words are written in full or abbreviated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
     Full,
     Short,
 }
 
-/// The table, or two where the width holds no single one.
+/// One table, or two if one does not fit.
 pub(super) fn render(record: &Record, width: u16) -> String {
     if jobs(record).next().is_none() {
         return "no job ran\n".to_owned();
     }
     let any_failed = jobs(record).any(|(_, job)| job.read.failed + job.write.failed > 0);
-    // Records of before verdicts were taken down have none.
+    // Old records have no verdicts.
     let any_proof = jobs(record).any(|(_, job)| job.proof.is_some());
     let any_ceiling = jobs(record)
         .any(|(_, job)| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some());
@@ -87,7 +87,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     format!("{upper}\n{lower}")
 }
 
-/// The first form that fits: words in full, short, short with jobs' names in several lines.
+/// The first form that fits: words in full, abbreviated, abbreviated with split job names.
 fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Option<String> {
     let grids = || forms.iter().map(|(words, rows)| grid(*words, rows, columns));
     let whole = grids().find_map(|grid| grid.whole(width));
@@ -105,7 +105,7 @@ fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
     Grid { columns: columns.iter().map(heading).collect(), rows: rows.iter().map(cells).collect() }
 }
 
-/// What the table's words stand for: engines in full, marks, and why paths did not run.
+/// The legend: full engine names, marks, and why paths did not run.
 pub(super) fn legend(record: &Record, width: u16) -> String {
     let wide = width.min(PARAGRAPH_WIDTH);
     let mut out = engines(record, wide);
@@ -124,7 +124,7 @@ pub(super) fn legend(record: &Record, width: u16) -> String {
     out
 }
 
-/// What the rates of totals are over, where that is not simply the time of all jobs.
+/// The time span of the rates of totals, if it is not the time of all jobs.
 fn totals(record: &Record, width: u16) -> String {
     let mut out = String::new();
     for total in &record.totals {
@@ -148,8 +148,8 @@ fn totals(record: &Record, width: u16) -> String {
     out
 }
 
-/// Each engine as it came up, where the table has only its name; with jobs where one name came up
-/// in several ways.
+/// Each engine with its set-up, if the table only shows its name; with jobs if one name had several
+/// set-ups.
 fn engines(record: &Record, width: u16) -> String {
     let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
     for (plan, job) in jobs(record) {
@@ -177,7 +177,8 @@ fn engines(record: &Record, width: u16) -> String {
         out.push_str(&paragraph("engines: ", &words.join("; "), width));
     }
     if jobs(record).any(|(_, job)| stepped_down(job)) {
-        let text = "not all that was asked of the engine; the warnings say what and why";
+        let text = "not everything that was requested of the engine was available; the warnings \
+            have the details";
         out.push_str(&paragraph("*        ", text, width));
     }
     out
@@ -192,7 +193,7 @@ fn stepped_down(job: &JobResult) -> bool {
     job.engine.iter().any(|engine| !engine.steps_down.is_empty())
 }
 
-/// Names of the engines that came up, with a mark where one gave less than was asked.
+/// Names of the engines that ran, with a mark if one provided less than requested.
 fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
     let mut names: Vec<&str> = Vec::new();
     for engine in &job.engine {
@@ -208,7 +209,7 @@ fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
     format!("{}{mark}", names.join("+"))
 }
 
-/// A path that this machine can't take.
+/// A path that can't run on this machine.
 fn absent_row(path: &str) -> Cells {
     let mut cells = Cells::default();
     cells[0] = NONE.to_owned();
@@ -240,7 +241,7 @@ fn rows(record: &Record, words: Words) -> Vec<Cells> {
     rows
 }
 
-/// The path, with what marks a row that no hardware made.
+/// The path, marked if no hardware was used.
 pub(super) fn path_cell(path: &str, software: Option<Words>) -> String {
     match (path, software) {
         (path, None) => path.to_owned(),
@@ -251,7 +252,7 @@ pub(super) fn path_cell(path: &str, software: Option<Words>) -> String {
     }
 }
 
-/// CPU cost and verification are the job's as a whole: they stand on its first row.
+/// CPU cost and verification are for the whole job: they are in its first row.
 fn job_row(
     plan: &JobPlan,
     job: &JobResult,
@@ -286,7 +287,7 @@ fn job_row(
     ]
 }
 
-/// Three digits, or all before the point: a column as wide as a rare large figure costs the others.
+/// Three digits, or all before the point: otherwise a rare large figure would widen the column.
 fn cost(us_per_mib: f64) -> String {
     if us_per_mib < 100.0 { format!("{us_per_mib:.1}") } else { format!("{us_per_mib:.0}") }
 }
@@ -297,7 +298,7 @@ fn cpu_cells(cpu: &CpuCost) -> [String; 2] {
     [format!("{sign}{:.2}", cpu.cores_busy), cost]
 }
 
-/// With I/Os that were due and never started, those that were make a lower bound.
+/// If I/Os were due and never started, the others give a lower bound.
 fn latency_cells(latency: Option<&Latency>, never_started: bool) -> [String; 4] {
     let total = latency.map(|latency| &latency.total);
     let slow = |ns: Option<u64>| match ns {
@@ -312,7 +313,7 @@ fn latency_cells(latency: Option<&Latency>, never_started: bool) -> [String; 4] 
     ]
 }
 
-/// A row per direction that some job of the group was to do.
+/// A row per direction that a job of the group was to do.
 fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> Vec<Cells> {
     let group = || jobs(record).filter(|(plan, _)| plan.group == totals.group);
     let threads: u64 = group().map(|(plan, _)| u64::from(plan.threads)).sum();

@@ -1,4 +1,4 @@
-//! Failed I/Os, and what ended the run.
+//! Failed I/Os, and the error that ended the run.
 
 use gpuio_record::{IoFailure, Record};
 
@@ -7,8 +7,8 @@ use crate::number::{count, times};
 use crate::workload::jobs;
 use crate::wrap::paragraph;
 
-/// The failed I/Os of all jobs, how many and the first of each kind; then the error that ended the
-/// run, where one did.
+/// The failed I/Os of all jobs: how many, and the first of each kind; then the error that ended the
+/// run, if any.
 pub(super) fn failures(record: &Record, width: u16) -> String {
     let wide = width.min(PARAGRAPH_WIDTH);
     let mut out = String::new();
@@ -19,7 +19,7 @@ pub(super) fn failures(record: &Record, width: u16) -> String {
         let done = job.read.ios + job.write.ios;
         let failed = job.failed;
         out.push_str(&format!(
-            "{}: {} I/Os failed, {} landed\n",
+            "{}: {} I/Os failed, {} completed\n",
             plan.name,
             count(failed),
             count(done)
@@ -33,7 +33,7 @@ pub(super) fn failures(record: &Record, width: u16) -> String {
         }
     }
     if let Some(error) = &record.error {
-        out.push_str(&paragraph("ended by an error: ", error, wide));
+        out.push_str(&paragraph("stopped by an error: ", error, wide));
     }
     out
 }

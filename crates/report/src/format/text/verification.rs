@@ -7,7 +7,7 @@ use crate::number::{bytes, count};
 use crate::workload::jobs;
 use crate::wrap::paragraph;
 
-/// One line for all that is right, per place where it was checked; details of the rest.
+/// One line for everything that is right, per place where it was checked; details of the rest.
 pub(super) fn render(record: &Record, width: u16) -> String {
     let wide = width.min(PARAGRAPH_WIDTH);
     let mark = if record.plan.software_gpu { format!(" [{SOFTWARE_GPU}]") } else { String::new() };
@@ -54,16 +54,16 @@ fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
     }
 }
 
-/// What the outcome is about.
+/// What was verified.
 fn subject(outcome: &VerifyOutcome) -> &'static str {
     match outcome.subject {
-        // A record of before this was told apart.
+        // Old records do not tell these apart.
         VerifySubject::Unspecified => "",
         VerifySubject::Reads => "reads, ",
         VerifySubject::TimedReads => "timed reads (writes were not read back), ",
         VerifySubject::TimedWrites => "timed writes, read back, ",
         VerifySubject::Rewritten => {
-            "data rewritten after the clock (timed writes were not verified), "
+            "data rewritten after the measurement (timed writes were not verified), "
         }
     }
 }
@@ -127,8 +127,8 @@ fn mismatch_words(mismatch: &VerifyMismatch) -> String {
         None => String::new(),
     };
     let leg = match leg.as_str() {
-        "gpu" => "broken on the GPU leg",
-        "file" => "broken on the file leg",
+        "gpu" => "corrupted on the GPU leg",
+        "file" => "corrupted on the file leg",
         _ => "leg unknown",
     };
     format!(

@@ -8,8 +8,8 @@ use crate::wrap::paragraph;
 /// One text and the jobs that it is about.
 type Said<'a> = (&'a str, Vec<&'a str>);
 
-/// A paragraph per kind of warning. Jobs that share a text share it; of texts that differ in
-/// their figures alone, sentences that all have stand once, below.
+/// A paragraph per kind of warning. Jobs with the same text share it; if texts differ only in their
+/// figures, the common sentences are printed once, below.
 pub(super) fn render(record: &Record, width: u16) -> String {
     let mut kinds: Vec<(&WarningKind, Vec<Said<'_>>)> = Vec::new();
     for warning in &record.warnings {
@@ -25,7 +25,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
             }
         }
     }
-    // A stable sort: within a rank the order of the record stays.
+    // A stable sort: within a rank the order of the record is kept.
     kinds.sort_by_key(|(kind, _)| rank(kind));
     let all = record.plan.jobs.len();
     let blocks = kinds.iter().map(|(kind, said)| block(kind, said, all, width));
@@ -42,8 +42,8 @@ fn add<'a>(said: &mut Vec<Said<'a>>, warning: &'a Warning) {
     names.extend(warning.job.as_deref().filter(|job| !names.contains(job)));
 }
 
-/// 0: the figures are not those of what people believe was measured. 1: not of what was asked.
-/// 2: right, but of something else in part. 3: right, with a reason why they are as they are.
+/// 0: the figures are not those of what was supposed to be measured. 1: not of what was requested.
+/// 2: right, but in part of something else. 3: right, with an explanation.
 fn rank(kind: &WarningKind) -> u8 {
     match kind {
         WarningKind::SoftwareGpu | WarningKind::FaultsInjected { .. } => 0,

@@ -1,4 +1,4 @@
-//! What devices did meanwhile, and what it cost to watch them.
+//! Device activity during the run, and the cost of sampling it.
 
 use gpuio_record::{DeviceSeries, Record, Watched};
 
@@ -6,7 +6,7 @@ use super::PARAGRAPH_WIDTH;
 use crate::number::{bytes, float, throughput, time};
 use crate::wrap::paragraph;
 
-/// Lines for more devices than this say less than the record does.
+/// More lines than this would be less clear than the record.
 const MOST_LINES: usize = 8;
 /// Devices below this share of the busiest of their kind are left out.
 const SHARE: f64 = 0.05;
@@ -22,8 +22,8 @@ const RATES: [(&str, &str, &str); 6] = [
     ("pcie_sent_bytes_per_second", "sent", ""),
 ];
 
-/// A line per device that moved bytes, where one group of jobs ran (of several, the record has
-/// them), and one line for the watching itself.
+/// A line per device that moved bytes, if one group of jobs ran (for several, see the record), and
+/// one line for the sampling itself.
 pub(super) fn render(record: &Record, width: u16) -> String {
     let Some(watched) = &record.watched else { return String::new() };
     let width = width.min(PARAGRAPH_WIDTH);
@@ -63,7 +63,7 @@ fn moved(device: &DeviceSeries) -> f64 {
     RATES.iter().filter_map(|(key, ..)| figure(device, key)).sum()
 }
 
-/// Over the whole group. What the driver only sampled is no figure of the whole time.
+/// Over the whole group. A sampled value does not cover the whole time.
 fn figure(device: &DeviceSeries, key: &str) -> Option<f64> {
     let find = |key: &str| device.figures.iter().find(|figure| figure.key == key);
     let sampled = find("pcie_sampled").and_then(|figure| figure.whole) == Some(1.0);
@@ -78,10 +78,10 @@ fn words(device: &DeviceSeries) -> String {
         words.push(format!("{verb} {}{}", throughput(rate), size.unwrap_or_default()));
     }
     if let Some(queue) = figure(device, "queue") {
-        words.push(format!("{queue:.1} requests under way"));
+        words.push(format!("{queue:.1} requests in flight"));
     }
     if let Some(busy) = figure(device, "busy_percent") {
-        // Counted in milliseconds, so that it may end a little above.
+        // Counted in milliseconds, so it can slightly exceed 100.
         words.push(format!("{:.0} % busy", busy.min(100.0)));
     }
     words.join(", ")
@@ -93,9 +93,9 @@ fn cost(watched: &Watched) -> String {
     let cost = match watched.cpu_ns {
         Some(cpu_ns) if clocks > 0 => {
             let share = float(cpu_ns) / float(clocks) * 100.0;
-            format!("{} of CPU while the clock ran, {share:.2} % of one", time(cpu_ns))
+            format!("{} of CPU during the run, {share:.2} % of one", time(cpu_ns))
         }
-        _ => "what that cost is not known".to_owned(),
+        _ => "its cost is unknown".to_owned(),
     };
     format!("every {every}, {} samples; {cost}", watched.samples)
 }
@@ -139,7 +139,7 @@ mod test {
             ],
         );
         let idle = device("block", "sda", &[("read_bytes_per_second", 4096.0), ("queue", 0.0)]);
-        let words = "read 519 MiB/s in 256 KiB, 1.8 requests under way, 100 % busy";
+        let words = "read 519 MiB/s in 256 KiB, 1.8 requests in flight, 100 % busy";
         let head = "devices meanwhile, all processes together:";
         assert_eq!(lines(&[idle.clone(), disk], 100), format!("{head}\n  sdb  {words}\n"));
         assert!(lines(&[idle], 100).contains("sda"), "alone, it is the busiest");
@@ -170,9 +170,9 @@ mod test {
             cpu_ns: Some(1_000_000),
             groups: vec![group],
         };
-        let words = "every 1.00s, 3 samples; 1.00ms of CPU while the clock ran, 0.05 % of one";
+        let words = "every 1.00s, 3 samples; 1.00ms of CPU during the run, 0.05 % of one";
         assert_eq!(cost(&watched), words);
         watched.cpu_ns = None;
-        assert!(cost(&watched).ends_with("is not known"));
+        assert!(cost(&watched).ends_with("is unknown"));
     }
 }

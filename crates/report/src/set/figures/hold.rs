@@ -1,35 +1,35 @@
-//! Which rows may stand in one figure.
+//! Selects the rows of one figure.
 //!
 //! A figure compares what was measured under one load: one path, one block size, one depth. Each
-//! axis on which rows differ is either shown by the figure (across, down, or as lines and bars of
-//! its own) or held: one place of it is chosen, and rows elsewhere are not drawn. So no mark is a
-//! figure of two loads. The page's script does the same steps over the same columns
-//! (`assets/hold.js`), and a test holds it to these.
+//! axis on which rows differ is either shown by the figure (across, down, or as separate lines and
+//! bars) or fixed: one value of it is chosen, and rows with other values are not drawn. So no mark
+//! combines two loads. The page's script does the same steps on the same columns
+//! (`assets/hold.js`), and a test compares them.
 
 use super::super::axes::{Column, Role};
 
-/// An axis that is held.
+/// An axis that is fixed at one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::set) struct Held {
-    /// Number of its column.
+    /// Index of its column.
     pub(in crate::set) column: usize,
-    /// Places that could be chosen, ascending.
+    /// Values that could be chosen, ascending.
     pub(in crate::set) offered: Vec<usize>,
-    /// The chosen one.
+    /// The chosen value.
     pub(in crate::set) place: usize,
 }
 
-/// What of the rows a figure draws.
+/// The rows that a figure draws.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::set) struct Choice {
     /// Rows, ascending.
     pub(in crate::set) rows: Vec<usize>,
-    /// What is held, in the order of the columns.
+    /// The fixed axes, in the order of the columns.
     pub(in crate::set) held: Vec<Held>,
 }
 
-/// Holds what a figure does not show. Of a held axis the place is the one in `chosen` (key and
-/// words), where rows have it; else the one of most rows, of several the first.
+/// Fixes every axis that a figure does not show. The value is the one in `chosen` (key and text),
+/// if rows have it; else the one of most rows, of several the first.
 pub(in crate::set) fn hold(
     columns: &[Column],
     records: &[usize],
@@ -57,21 +57,21 @@ pub(in crate::set) fn hold(
     choice
 }
 
-/// Whether rows differ on an axis in a way that a figure has to show or to hold. Of the load any
-/// difference is one; what came along with it (an engine, a drive) may be another at another mark,
-/// and must be one at each.
+/// Whether rows differ on an axis in a way that a figure must show or fix. For the load, any
+/// difference counts. Consequences of the load (an engine, a drive) may differ between marks, but
+/// not within one.
 fn differ(column: &Column, shown: &[&Column], records: &[usize], rows: &[usize]) -> bool {
     match column.role {
         Role::Load => places(column, rows).len() > 1,
         Role::CameAlong => split(column, shown, rows, |_| 0),
-        // Jobs of one record ran beside each other: they are no repeats.
+        // Jobs of one record ran at the same time: they are no repeats.
         Role::Job => split(column, shown, rows, |row| records[row]),
         Role::Name => false,
     }
 }
 
-/// Whether a mark has rows at several places of a column, rows of another `apart` being another
-/// mark.
+/// Whether a mark has rows with several values of a column, where rows that differ on `apart` are
+/// different marks.
 fn split(
     column: &Column,
     shown: &[&Column],
@@ -87,15 +87,15 @@ fn split(
     })
 }
 
-/// The places of a column that rows take, ascending.
+/// The values of a column among rows, ascending.
 fn places(column: &Column, rows: &[usize]) -> Vec<usize> {
     let all: std::collections::BTreeSet<usize> = rows.iter().map(|row| column.of[*row]).collect();
     all.into_iter().collect()
 }
 
 /// The rows of each point, in the order of its first row: rows of one load on one machine, each of
-/// a run of its own. Loads that a record has twice ran beside each other and are points of their
-/// own.
+/// a different run. If a record has a load twice, both ran at the same time and are separate
+/// points.
 pub(in crate::set) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
     let mut times = std::collections::BTreeMap::new();
     let mut points: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What was measured of a row: one figure per line of the table.
+//! The figures of a row: one per line of the table.
 
 mod hold;
 
@@ -12,7 +12,7 @@ use super::rows::Row;
 use crate::ceilings;
 use crate::number::{self, float};
 
-/// What a figure is in, which says how people read it.
+/// The unit of a figure, which decides how it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     BytesPerSecond,
@@ -26,7 +26,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// The word by which the page's script knows it.
+    /// Its name in the page's script.
     pub(super) fn word(self) -> &'static str {
         match self {
             Unit::BytesPerSecond => "B/s",
@@ -41,8 +41,7 @@ impl Unit {
     }
 }
 
-/// A value as people read it. The page's script has the same rules, and a test holds both to each
-/// other.
+/// A value as it is printed. The page's script has the same rules, and a test compares both.
 pub(super) fn print(unit: Unit, value: f64) -> String {
     match unit {
         Unit::BytesPerSecond => number::throughput(value),
@@ -61,11 +60,11 @@ pub(super) struct Figure {
     pub(super) key: &'static str,
     /// Name for people.
     pub(super) label: &'static str,
-    /// What it is in.
+    /// Its unit.
     pub(super) unit: Unit,
-    /// Whether more is better; absent where neither is.
+    /// Whether more is better; `None` if neither is.
     pub(super) more_is_better: Option<bool>,
-    /// Its value; absent where there is none.
+    /// Its value; `None` if there is none.
     pub(super) value: fn(&Row<'_>) -> Option<f64>,
 }
 
@@ -103,8 +102,8 @@ const fn figure(
     Figure { key, label, unit, more_is_better, value }
 }
 
-/// Every figure, in the order in which a page offers them. A lower bound is no figure: it would
-/// pass for one in a plot.
+/// Every figure, in the order in which a page offers them. A lower bound is not a figure: a plot
+/// would show it as exact.
 pub(super) const FIGURES: &[Figure] = &[
     figure("rate", "throughput", Unit::BytesPerSecond, Some(true), |r| Some(r.side().bytes_per_s)),
     figure("iops", "I/Os per second", Unit::PerSecond, Some(true), |r| Some(r.side().iops)),
@@ -124,7 +123,7 @@ pub(super) const FIGURES: &[Figure] = &[
     figure("cpu", "CPU time of the job per MiB", Unit::MicrosecondsPerMib, Some(false), |r| {
         r.result.cpu.us_per_mib.filter(|_| !r.result.cpu.scope.is_at_least())
     }),
-    figure("cores", "CPUs kept busy by the job", Unit::Cores, Some(false), |r| {
+    figure("cores", "CPUs used by the job", Unit::Cores, Some(false), |r| {
         Some(r.result.cpu.cores_busy).filter(|_| !r.result.cpu.scope.is_at_least())
     }),
     figure("of_ceiling", "of the lowest ceiling", Unit::Percent, Some(true), |r| {
@@ -133,25 +132,27 @@ pub(super) const FIGURES: &[Figure] = &[
     figure("ceiling", "lowest ceiling", Unit::BytesPerSecond, None, |r| {
         r.side().of_ceiling.as_ref().and_then(|of| ceilings::rate(r.record(), of))
     }),
-    figure("of_expected", "of what parts should deliver", Unit::Percent, Some(true), |r| {
+    figure("of_expected", "of the expected throughput", Unit::Percent, Some(true), |r| {
         r.expected().and_then(|one| one.percent)
     }),
-    figure("expected", "what parts should deliver", Unit::BytesPerSecond, None, |r| {
+    figure("expected", "expected throughput", Unit::BytesPerSecond, None, |r| {
         r.expected().and_then(|one| one.expected.bytes_per_s)
     }),
-    figure("beside_compute", "speed that a computation keeps", Unit::Percent, Some(true), |r| {
+    figure("beside_compute", "speed kept by a GPU computation", Unit::Percent, Some(true), |r| {
         r.result.beside.as_ref()?.lowest()?.ratio.map(|ratio| ratio * 100.0)
     }),
-    figure("beside_io", "throughput kept beside a computation", Unit::Percent, Some(true), |r| {
-        r.result.beside.as_ref()?.io_ratio.map(|ratio| ratio * 100.0)
-    }),
+    figure(
+        "beside_io",
+        "throughput kept during a GPU computation",
+        Unit::Percent,
+        Some(true),
+        |r| r.result.beside.as_ref()?.io_ratio.map(|ratio| ratio * 100.0),
+    ),
     figure("in_flight", "I/Os in flight per thread", Unit::Count, None, |r| {
         Some(f64::from(r.plan.depth))
     }),
-    figure("ios", "I/Os that landed", Unit::Count, None, |r| Some(float(r.side().ios))),
-    figure("failed", "I/Os that failed", Unit::Count, Some(false), |r| {
-        Some(float(r.side().failed))
-    }),
+    figure("ios", "completed I/Os", Unit::Count, None, |r| Some(float(r.side().ios))),
+    figure("failed", "failed I/Os", Unit::Count, Some(false), |r| Some(float(r.side().failed))),
 ];
 
 /// The figure of this key.

@@ -1,7 +1,7 @@
 //! The blocks of data that the page's scripts read.
 //!
 //! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read
-//! when somebody comes to their plots.
+//! when their plots become visible.
 
 use gpuio_stat::Summary;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::super::rows::Row;
 use super::super::{chosen, series, told};
 use crate::ceilings;
 
-/// Up to this many rows distributions have the finer of two grains.
+/// Up to this many rows, distributions have the finer of two resolutions.
 const FEW: usize = 500;
 
 /// Each block's name and its text.
@@ -25,8 +25,7 @@ pub(super) fn blocks(set: &Set, rows: &[Row<'_>]) -> [(&'static str, String); 3]
     ]
 }
 
-/// JSON that can't end the element it stands in: `<` occurs in strings alone, and may be written
-/// as an escape there.
+/// JSON that can't end its HTML element: `<` occurs only in strings, where it is escaped.
 fn block(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }
@@ -69,7 +68,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
     })
 }
 
-/// An axis: its places in order, and for each row the number of its place.
+/// An axis: its values in order, and for each row the index of its value.
 fn column(column: &Column) -> Value {
     let role = match column.role {
         Role::Load => "load",
@@ -88,7 +87,7 @@ fn column(column: &Column) -> Value {
     })
 }
 
-/// Histograms of the total latency, in grains of 2^`bits` per power of two: `[index, count, …]`.
+/// Histograms of the total latency, with 2^`bits` buckets per power of two: `[index, count, …]`.
 fn spreads(rows: &[Row<'_>]) -> Value {
     let bits = if rows.len() <= FEW { 5 } else { 2 };
     let of = |row: &Row<'_>| {
@@ -98,7 +97,7 @@ fn spreads(rows: &[Row<'_>]) -> Value {
     json!({ "bits": bits, "rows": rows.iter().map(of).collect::<Vec<Option<Vec<u64>>>>() })
 }
 
-/// The buckets of a summary in a coarser grain, index and count in turn, by index.
+/// The buckets of a summary in a coarser resolution: index and count alternately, by index.
 fn coarse(summary: &Summary, bits: u32) -> Vec<u64> {
     let mut flat: Vec<u64> = Vec::new();
     for (low, count) in &summary.buckets {
@@ -111,7 +110,7 @@ fn coarse(summary: &Summary, bits: u32) -> Vec<u64> {
     flat
 }
 
-/// The grain of a value: values below 2^`bits` have one each, above each power of two has
+/// The bucket of a value: values below 2^`bits` have one each, and each power of two above has
 /// 2^`bits`. The page's script has the inverse.
 fn index(value: u64, bits: u32) -> u64 {
     let Some(top) = value.checked_ilog2().filter(|top| *top >= bits) else {
@@ -121,12 +120,12 @@ fn index(value: u64, bits: u32) -> u64 {
     (u64::from(shift) << bits) + (value >> shift)
 }
 
-/// A figure as the record has it; what is not finite is absent.
+/// A figure as in the record; a value that is not finite is absent.
 fn digits(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// A figure of a picture that nobody reads off to more than four digits. The tables have all.
+/// A figure for a plot, rounded to four digits. The tables have all digits.
 pub(in crate::set) fn four_digits(value: Option<f64>) -> Option<f64> {
     let value = value.filter(|value| value.is_finite())?;
     if value == 0.0 {

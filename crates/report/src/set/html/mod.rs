@@ -1,10 +1,9 @@
-//! One page that needs nothing else: no network, no second file.
+//! A self-contained page: no network, no second file.
 //!
-//! What people can read without a script is written here: summary, findings, evidence,
-//! environment, commands and the first rows of the table. The scripts under `assets/` draw the
-//! plots and answer to filters from the blocks of `data`. Everything from a record passes
-//! `text::escape` or `data` on its way into the page; the scripts set text, never
-//! markup.
+//! This module writes what is readable without a script: summary, findings, evidence, environment,
+//! commands and the first rows of the table. The scripts under `assets/` draw the plots and apply
+//! filters, from the blocks of `data`. Everything from a record passes `text::escape` or `data` on
+//! its way into the page; the scripts set text, never markup.
 
 mod data;
 mod pack;

@@ -1,4 +1,4 @@
-//! The records themselves, to be saved from the page.
+//! The records themselves, for saving from the page.
 
 use std::io::Write as _;
 
@@ -9,8 +9,8 @@ use serde_json::json;
 use super::super::Set;
 use super::text::base64;
 
-/// All records as JSON (`[{name, at, record}]`), gzip, base64; empty where that would be more than
-/// the set's limit. A browser unpacks it only when somebody saves it.
+/// All records as JSON (`[{name, at, record}]`), gzip, base64; empty if larger than the set's
+/// limit. A browser unpacks it only to save it.
 pub(super) fn records(set: &Set) -> String {
     pack(set).map(|bytes| base64(&bytes)).unwrap_or_default()
 }
@@ -23,7 +23,7 @@ fn pack(set: &Set) -> Option<Vec<u8>> {
         let one = json!({ "name": member.name, "at": member.at });
         let head = one.to_string();
         let comma = if nth > 0 { ",\n" } else { "" };
-        // `{"name":…,"at":…` without its brace, so that the record becomes no tree of values.
+        // `{"name":…,"at":…` without its closing brace, so that the record needs no tree of values.
         write!(gzip, "{comma}{},\"record\":", &head[..head.len() - 1]).ok()?;
         serde_json::to_writer(&mut gzip, &member.record).ok()?;
         gzip.write_all(b"}").ok()?;

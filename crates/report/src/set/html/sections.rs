@@ -13,7 +13,7 @@ use super::super::told;
 use super::text::escape;
 use crate::number;
 
-/// Rows of the table that are there without a script.
+/// Rows of the table that are shown without a script.
 const WITHOUT_SCRIPT: usize = 100;
 
 pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
@@ -73,13 +73,13 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     if software(set) {
         out.push_str(
             "<p class=\"banner\" role=\"note\"><strong>Software GPU.</strong> At least one of \
-             these records was made without a hardware GPU: its figures are those of host memory \
-             and CPU threads. Never put them beside a GPU's.</p>\n",
+             these records used no hardware GPU: its figures are those of host memory and CPU \
+             threads. Never compare them with those of a GPU.</p>\n",
         );
     }
 }
 
-/// Where the scripts put the filters and plots.
+/// Where the scripts insert the filters and plots.
 const PLOTS: &str = "<section id=\"filters\" aria-labelledby=\"h-filters\" hidden>\n\
 <h2 id=\"h-filters\">Show</h2>\n<div class=\"chips\"></div>\n\
 <p class=\"quiet count\"></p>\n</section>\n\
@@ -101,7 +101,7 @@ the line. Under each stands its table.</p>\n\
 <figure class=\"plot\" data-kind=\"heat\"></figure>\n\
 </section>\n";
 
-/// The columns of the table: a figure's key and its head.
+/// The columns of the table: a figure's key and its heading.
 const COLUMNS: &[(&str, &str)] = &[
     ("rate", "throughput"),
     ("iops", "IOPS"),
@@ -155,7 +155,7 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 
 fn line(out: &mut String, row: &Row<'_>, several: bool) {
     let proof = row.result.proof.as_ref();
-    let taken = proof.map_or_else(|| "not recorded".to_owned(), |p| p.verdict.words.clone());
+    let taken = proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone());
     let words = [told::name(row, several), row.plan.path.choice.actual.clone(), taken, row.load()];
     let _ = write!(out, "<tr data-path=\"{}\">", escape(&words[1]));
     let _ = write!(out, "<th scope=\"row\">{}</th>", escape(&words[0]));

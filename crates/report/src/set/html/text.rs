@@ -1,4 +1,4 @@
-//! Text that a browser shows as it is.
+//! Escapes text for HTML.
 
 /// Text for the inside of an element or of an attribute in double quotes.
 pub(super) fn escape(text: &str) -> String {

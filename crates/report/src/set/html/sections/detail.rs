@@ -1,4 +1,4 @@
-//! What stands behind the figures: findings, evidence, environment, commands.
+//! The details: findings, evidence, environment, commands.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::super::super::{devices, told};
 use super::super::text::{base64, escape};
 use crate::number;
 
-/// Jobs whose evidence is written out, and records whose command is.
+/// Limits of the jobs whose evidence is listed, and of the records whose command is.
 pub(super) const MOST: usize = 100;
 
 pub(super) fn section(out: &mut String, id: &str, title: &str) {
@@ -20,7 +20,7 @@ pub(super) fn section(out: &mut String, id: &str, title: &str) {
     );
 }
 
-/// Says what was cut, where something was.
+/// Reports what was cut, if anything.
 pub(super) fn cut(out: &mut String, all: usize) {
     if all > MOST {
         let (all, most) = (number::count(all as u64), MOST);
@@ -55,7 +55,7 @@ pub(super) fn findings(out: &mut String, set: &Set) {
     section(out, "findings", "Findings");
     let findings = told::findings(set);
     if findings.is_empty() {
-        out.push_str("<p>No error and no warning is in the records.</p>\n</section>\n");
+        out.push_str("<p>The records have no errors and no warnings.</p>\n</section>\n");
         return;
     }
     out.push_str("<ul class=\"findings\">\n");
@@ -99,7 +99,7 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
         let _ = writeln!(
             out,
             "<details{}><summary>{}: <span class=\"badge {class}\">{}</span></summary>\n<p>{}</p>\n\
-             <dl><dt>asked</dt><dd>{}</dd><dt>got</dt><dd>{}</dd></dl>",
+             <dl><dt>requested</dt><dd>{}</dd><dt>actual</dt><dd>{}</dd></dl>",
             if proof.as_requested { "" } else { " open" },
             escape(&told::name(row, several)),
             escape(&proof.verdict.words),
@@ -115,13 +115,13 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
 
 fn witnesses(out: &mut String, witnesses: &[Evidence]) {
     if witnesses.is_empty() {
-        out.push_str("<p class=\"quiet\">No witness.</p>\n");
+        out.push_str("<p class=\"quiet\">No evidence.</p>\n");
         return;
     }
     out.push_str(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">witness</th><th scope=\"col\">\
-         direction</th><th scope=\"col\" class=\"n\">saw</th><th scope=\"col\" class=\"n\">of</th>\
-         <th scope=\"col\">says</th><th scope=\"col\">why</th></tr></thead><tbody>\n",
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">evidence source</th><th scope=\"col\">\
+         direction</th><th scope=\"col\" class=\"n\">observed</th><th scope=\"col\" class=\"n\">of</th>\
+         <th scope=\"col\">result</th><th scope=\"col\">why</th></tr></thead><tbody>\n",
     );
     let bytes = |amount: Option<u64>| amount.map_or_else(|| "-".to_owned(), number::bytes);
     for witness in witnesses {
@@ -191,7 +191,7 @@ pub(super) fn commands(out: &mut String, set: &Set) {
     out.push_str("</section>\n");
 }
 
-/// What a reader could miss, and why it is not here.
+/// What the report does not contain, and why.
 pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let mut lines: Vec<String> = Vec::new();
     let none = |test: fn(&Row<'_>) -> bool| !rows.iter().any(test);
@@ -199,10 +199,10 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         lines.push("Figures: no job of these records has a result.".to_owned());
     }
     if none(|row| row.side().of_ceiling.is_some()) {
-        lines.push("Per cent of ceilings: none was measured (bench --ceilings).".to_owned());
+        lines.push("Percentage of ceilings: none was measured (bench --ceilings).".to_owned());
     }
     if none(|row| row.result.proof.is_some()) {
-        lines.push("Path taken: these records are of before it was taken down.".to_owned());
+        lines.push("Path taken: these records are too old to have it.".to_owned());
     }
     if none(|row| !row.result.series.is_empty()) {
         lines.push("Time series: no record has points.".to_owned());
@@ -212,18 +212,18 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         lines.push("GPU × drive: no job used a GPU.".to_owned());
     }
     lines.push(
-        "Latency distributions are of the whole way, due until landed, in coarser grains \
-                than the records have; the legs' percentiles are among the figures."
+        "Latency distributions cover the whole I/O, from due to completed, in a coarser \
+         resolution than the records; percentiles of the legs are among the figures."
             .to_owned(),
     );
-    section(out, "absent", "What is not in this report");
+    section(out, "absent", "Not in this report");
     out.push_str("<ul>\n");
     for line in lines {
         let _ = writeln!(out, "<li>{}</li>", escape(&line));
     }
     out.push_str(
-        "<li id=\"no-records\" hidden>The records themselves: packed, they take more than \
-                  this page may hold (report --embed-limit). All figures are in it.</li>\n",
+        "<li id=\"no-records\" hidden>The records themselves: compressed, they exceed the limit \
+         of this page (report --embed-limit). All figures are in it.</li>\n",
     );
     out.push_str("</ul>\n</section>\n");
 }

@@ -1,4 +1,4 @@
-//! What devices did beside the jobs, over whole groups.
+//! Device activity during the jobs, over whole groups.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The first thing that is read: a row per load, or per path where loads are many.
+//! The summary: a row per load, or per path if there are many loads.
 
 use std::fmt::Write as _;
 
@@ -53,7 +53,7 @@ fn line(out: &mut String, line: &Line, of_points: bool) {
         "" => String::new(),
         notes => format!("<p class=\"quiet\">{}</p>", escape(notes)),
     };
-    // A line of a path begins with it.
+    // The label of a path's line begins with the path.
     let path = if of_points { format!("{} ", escape(&line.path)) } else { String::new() };
     let _ = write!(
         out,
@@ -81,11 +81,11 @@ fn line(out: &mut String, line: &Line, of_points: bool) {
 fn badge(taken: Option<&Taken>) -> String {
     match taken {
         Some((words, true)) => {
-            format!("<span class=\"badge good\" title=\"as asked\">✓ {}</span>", escape(words))
+            format!("<span class=\"badge good\" title=\"as requested\">✓ {}</span>", escape(words))
         }
         Some((words, false)) => {
-            format!("<span class=\"badge bad\">✗ {}, not as asked</span>", escape(words))
+            format!("<span class=\"badge bad\">✗ {}, not as requested</span>", escape(words))
         }
-        None => "<span class=\"badge\">path not recorded</span>".to_owned(),
+        None => "<span class=\"badge\">path unknown</span>".to_owned(),
     }
 }
