@@ -119,8 +119,9 @@ fn witnesses(out: &mut String, witnesses: &[Evidence]) {
         return;
     }
     out.push_str(
-        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">evidence source</th><th scope=\"col\">\
-         direction</th><th scope=\"col\" class=\"n\">observed</th><th scope=\"col\" class=\"n\">of</th>\
+        "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">evidence source</th>\
+         <th scope=\"col\">direction</th><th scope=\"col\" class=\"n\">observed</th>\
+         <th scope=\"col\" class=\"n\">of</th>\
          <th scope=\"col\">result</th><th scope=\"col\">why</th></tr></thead><tbody>\n",
     );
     let bytes = |amount: Option<u64>| amount.map_or_else(|| "-".to_owned(), number::bytes);
