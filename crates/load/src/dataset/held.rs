@@ -1,4 +1,15 @@
-//! The files of a run, each held from the moment when it is checked to its last I/O.
+//! The files of a run, each held open from its check to its last I/O.
+//!
+//! A target is opened once (`gpuio_host::target::Opened`, a descriptor with `O_PATH`). Each use of
+//! the file reopens that descriptor through `/proc/self/fd`; without `/proc` by name and
+//! `openat2(2)` without links, then compared. So exchanging the name redirects no access. Neither
+//! method leaves `O_NOFOLLOW` on the descriptor, which NVIDIA's library refuses and nothing can
+//! clear; where both are missing it stays, and cuFile's error says why. A link that the user names
+//! is resolved once; below a `--directory` none is followed.
+//!
+//! Where `ulimit -n` leaves less than one more descriptor per file ([`Budget`]), files are closed
+//! after the check, and compared when they are opened again: device, inode, kind and time of
+//! birth. A block device that is written is claimed with `O_EXCL` until the run ends.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -1,19 +1,19 @@
-//! The files of a run: may they be used, are they made, which are ours.
+//! The files of a run: whether they may be used, whether they exist, which are gpuio's own.
 //!
-//! [`check`] says what may happen to a target, [`make`] makes and extends files, [`manifest`]
-//! knows which files gpuio made, [`clean`] removes what this run made. The order of a run:
+//! [`ownership`] decides what may happen to a target, [`make`] makes and extends files,
+//! [`manifest`] knows which files gpuio made, [`clean`] removes what this run made. The order of a
+//! run:
 //!
-//! 1. [`check::check`] each target; any refusal ends the run before a byte is written.
+//! 1. [`ownership::check`] each target; any refusal ends the run before a byte is written.
 //! 2. [`make::make_directory`] and [`make::make`] for what is absent or must be made anew.
 //! 3. [`manifest::begin`] for our files that the load will write.
 //! 4. The load.
 //! 5. [`manifest::finalize`] for the same files, after their last descriptor for writing was
-//! closed.
+//!    closed.
 //! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
 //! A target is opened once, to be checked, and held ([`held`]). Code that makes, fills, reads,
-//! writes or removes it gets a descriptor of that same file, whatever stands under its name by
-//! then.
+//! writes or removes it gets a descriptor of that same file, whatever has its name by then.
 
 pub mod clean;
 pub(crate) mod content;

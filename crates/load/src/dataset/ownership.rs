@@ -2,6 +2,16 @@
 //!
 //! The rule: bytes that gpuio did not write are overwritten only if a flag said so, and bytes that
 //! the system relies on right now are not overwritten at all.
+//!
+//! Reading is always allowed. A file that gpuio made and that has a second hard link, a changed
+//! one and a foreign one are read-only without `--overwrite`. A block device is never written
+//! without `--destroy-data-on DEVICE`, and never while the kernel uses it; use is determined by
+//! device and inode, of loop devices by `LOOP_GET_STATUS64` or by the target of sysfs's path.
+//! Verification is allowed where more than half of the checked part is one pattern at its offsets:
+//! that key is then expected.
+//!
+//! The list of own files is a file and no extended attribute, because NFS before 4.2, FUSE and FAT
+//! have none.
 
 use std::fs;
 use std::ops::Range;

@@ -1,12 +1,12 @@
 //! Proof of path: the data path that a job's bytes took, with evidence.
 //!
-//! A evidence source reads a counter before the clock starts and after it stops
+//! An evidence source reads a counter before the clock starts and after it stops
 //! ([`EvidenceCollector`]); once results are known it reports for each job and direction.
-//! [`verdict`] judges observations and looks at nothing else. A new evidence source is one file
-//! here and one row in [`EVIDENCE_SOURCES`].
+//! [`verdict`] uses observations and nothing else. A new evidence source is one file here and one
+//! row in [`EVIDENCE_SOURCES`].
 //!
-//! Counters cover the process or a device, never a job. What is said of one job of several is
-//! therefore bounded by the group's total: see [`share()`].
+//! Counters cover the process or a device, never a job. What may be concluded about one job of
+//! several is therefore bounded by the group's total: see [`share()`].
 
 mod block;
 mod cufile_properties;

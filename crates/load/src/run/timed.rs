@@ -1,4 +1,9 @@
 //! The measured loop: the only code that runs while the clock does.
+//!
+//! The clock is read once per filled batch and once per reap on asynchronous engines, and around
+//! each call on synchronous ones. An I/O counts when it completed after the ramp: the I/Os that
+//! the ramp left in the queue make up for those in it at the end, so a short window has the rate
+//! of a long one.
 
 mod leave;
 

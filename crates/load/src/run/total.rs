@@ -1,4 +1,6 @@
 //! All jobs of a group together.
+//!
+//! Its rates are over the time in which all jobs of the group ran.
 
 use gpuio_io::clock::Nanos;
 use gpuio_record::{
