@@ -7,7 +7,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use gpuio_cufile::{
-    Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Whose,
+    Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
 use gpuio_host::Root;
 use gpuio_load::plan::{self, AUTO};
@@ -38,7 +38,7 @@ pub(crate) struct Cufile {
 impl Cufile {
     /// Why the library can't do I/O by these calls; `None` if it can.
     pub(crate) fn missing(&self, calls: Calls) -> Option<String> {
-        let lacks = || self.driver.as_ref()?.lacks(calls).map(|lacks| lacks.to_string());
+        let lacks = || self.driver.as_ref()?.missing_function(calls).map(|lacks| lacks.to_string());
         let missing = self.missing.clone().or_else(lacks);
         missing.or_else(|| self.no_batches.clone().filter(|_| calls == Calls::Batch))
     }
@@ -48,7 +48,7 @@ impl Drop for Cufile {
     /// An I/O that the library never finished keeps the driver, but not the configuration.
     fn drop(&mut self) {
         let environment = self.driver.as_ref().and_then(Driver::environment);
-        let place = environment.map(Environment::place);
+        let place = environment.map(Environment::config_directory);
         drop(self.driver.take());
         if let Some(place) = place {
             // Usually the last owner has just removed it.
@@ -353,7 +353,7 @@ pub(crate) fn used(driver: &Driver) -> CufileUsed {
         poll_mode: facts.poll_mode,
         poll_threshold_kib: facts.poll_threshold_kib,
         stand_in: driver.is_stand_in(),
-        gpuio: driver.whose() == Whose::Gpuio,
+        gpuio: driver.vendor() == Vendor::Gpuio,
         config_from: environment
             .and_then(|environment| environment.based_on.as_ref())
             .map(|path| path.display().to_string()),

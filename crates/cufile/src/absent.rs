@@ -4,15 +4,15 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::codes::CufileError;
-use crate::whose::Whose;
+use crate::vendor::Vendor;
 
-/// Why there is no cuFile library to use. Each state asks for another remedy.
+/// Why there is no usable cuFile library. Each case has its own remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Absent {
     /// The loader opened none of the libraries.
     NoLibrary {
-        /// What was tried, in this order, and what came of it.
+        /// What was tried, in this order, and why it failed.
         tried: Vec<(String, String)>,
     },
     /// The library lacks a function that gpuio needs.
@@ -22,19 +22,19 @@ pub enum Absent {
         /// The function.
         symbol: &'static str,
     },
-    /// No CUDA driver is loaded: NVIDIA's library of release 1.20 would spin for ever in its open.
+    /// No CUDA driver is loaded: NVIDIA's library of release 1.20 would hang in its open.
     NoCuda {
         /// The library.
         library: PathBuf,
     },
-    /// gpuio's stand-in beside a real GPU, or another library beside the software GPU.
+    /// gpuio's stand-in with a real GPU, or another library with the software GPU.
     Mixed {
         /// The library.
         library: PathBuf,
-        /// Whose it is.
-        whose: Whose,
+        /// Who made it.
+        vendor: Vendor,
     },
-    /// The library is there and does not open.
+    /// The library exists but does not open.
     Open(CufileError),
 }
 
@@ -45,10 +45,10 @@ impl fmt::Display for Absent {
         match self {
             Self::NoLibrary { tried } => {
                 f.write_str("no cuFile library (libcufile.so.0) could be loaded")?;
-                for (place, why) in tried {
-                    // The loader's words name the file themselves, as a rule.
-                    let why = why.strip_prefix(&format!("{place}: ")).unwrap_or(why);
-                    write!(f, "; {place}: {why}")?;
+                for (path, why) in tried {
+                    // The loader's message usually begins with the file's name.
+                    let why = why.strip_prefix(&format!("{path}: ")).unwrap_or(why);
+                    write!(f, "; {path}: {why}")?;
                 }
                 f.write_str(
                     ". Install NVIDIA's cuFile (package libcufile of the CUDA toolkit, or the \
@@ -57,30 +57,30 @@ impl fmt::Display for Absent {
             }
             Self::SymbolMissing { library, symbol } => write!(
                 f,
-                "{} has no function {symbol}: it is no cuFile library; name another with \
+                "{} has no function {symbol}, so it is not a cuFile library. Name another with \
                  --cufile-lib",
                 library.display()
             ),
             Self::NoCuda { library } => write!(
                 f,
-                "{} is there, but no CUDA driver (libcuda.so.1) is loaded, without which cuFile \
-                 does not work and release 1.20 does not return; install the NVIDIA driver",
+                "{} exists, but no CUDA driver (libcuda.so.1) is loaded. Without it cuFile can't \
+                 work, and release 1.20 hangs. Install the NVIDIA driver",
                 library.display()
             ),
-            Self::Mixed { library, whose: Whose::StandIn } => write!(
+            Self::Mixed { library, vendor: Vendor::StandIn } => write!(
                 f,
-                "{} is gpuio's stand-in for cuFile, which goes with the software GPU only; leave \
+                "{} is gpuio's stand-in for cuFile, which works with the software GPU only. Leave \
                  out --cufile-lib or use --gpu software",
                 library.display()
             ),
-            Self::Mixed { library, whose } => write!(
+            Self::Mixed { library, vendor } => write!(
                 f,
-                "{} is {whose}; paths of cuFile go to the software GPU by gpuio's stand-in alone: \
+                "{} is {vendor}. With the software GPU, cuFile's paths need gpuio's stand-in: \
                  leave out --cufile-lib, or use a real GPU",
                 library.display()
             ),
             Self::Open(error) => {
-                write!(f, "the cuFile library is there and does not open: {error}")
+                write!(f, "the cuFile library does not open: {error}")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Batches: many I/Os in one call, and an event for each that ended.
+//! Batches: many I/Os in one call, and an event for each completed one.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::mem::offset_of;
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::calls::{Calls, Unavailable};
+use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
-use crate::look::Look;
-use crate::pool::Room;
-use crate::transfer::{Handle, IoError, Piece, Way, moved};
+use crate::pool::Reservation;
+use crate::transfer::{Direction, Handle, IoError, Piece, moved};
 
 /// One I/O of a submit, as the library reads it: 64 bytes.
 #[repr(C)]
@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     cookie: u64,
 }
 
-/// What the library writes about one I/O that ended: 24 bytes.
+/// The event of a completed I/O, written by the library: 24 bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
@@ -63,14 +63,14 @@ const CANCELED: c_int = 0x08;
 const COMPLETE: c_int = 0x10;
 const TIMEOUT: c_int = 0x20;
 const FAILED: c_int = 0x40;
-/// An I/O with one of these has ended; one that waits or is under way has another.
+/// An I/O with one of these has completed; one that waits or is in flight has another.
 const FINAL: c_int = INVALID | CANCELED | COMPLETE | TIMEOUT | FAILED;
 /// An event that the library has not written.
 const NOTHING: Event = Event { cookie: 0, status: 0, _gap: 0, returned: 0 };
 /// cuFile's code for an argument that is out of range.
 const INVALID_VALUE: i32 = 5022;
 
-/// What an I/O's event says: bytes, or why there are none.
+/// The result of an event: bytes, or the error.
 fn outcome(event: &Event) -> Result<usize, IoError> {
     let returned = moved(event.returned.cast_signed());
     match (event.status, returned) {
@@ -83,22 +83,22 @@ fn outcome(event: &Event) -> Result<usize, IoError> {
     }
 }
 
-/// One I/O that ended: the cookie that it was given, and bytes moved.
-pub type Ended = (u64, Result<usize, IoError>);
+/// A completed I/O: its cookie, and the bytes moved.
+pub type Completion = (u64, Result<usize, IoError>);
 
-/// A batch handle of the library's. One thread at a time uses it.
+/// A batch handle of the library. One thread at a time uses it.
 ///
-/// Entries are pushed, submitted together, and come back in any order. It is submitted again only
-/// when all of them have come back, so that it never holds more than it was set up for.
+/// Entries are pushed, submitted together, and complete in any order. It is submitted again only
+/// after all of them have completed, so that it never holds more than its capacity.
 #[derive(Debug)]
 pub struct Batch {
     driver: Driver,
     raw: *mut c_void,
     entries: Vec<Entry>,
     events: Vec<Event>,
-    out: usize,
-    /// Given back when the batch is gone.
-    _room: Room,
+    in_flight: usize,
+    /// Released with the batch.
+    _reservation: Reservation,
 }
 
 // SAFETY: the handle is a name that any thread may use; the calls need one thread at a time, which
@@ -109,31 +109,38 @@ impl Batch {
     /// Sets up a batch of at most `capacity` entries of at most `block` bytes.
     ///
     /// # Errors
-    /// The release has no batches, the library refused, or its pool of host memory is too small
-    /// for this batch and those that are set up already (it would then wait for ever).
+    /// The release has no batches, the library refused, or its pool of host memory is too small for
+    /// this batch and the existing ones (it would then wait forever).
     pub fn set_up(driver: &Driver, capacity: u32, block: usize) -> Result<Batch, Unavailable> {
-        let room = driver.room(capacity, block)?;
+        let reservation = driver.reserve(capacity, block)?;
         let raw = set_up(driver, capacity)?;
         let entries = Vec::with_capacity(capacity as usize);
         let events = vec![NOTHING; capacity as usize];
-        Ok(Batch { driver: driver.clone(), raw, entries, events, out: 0, _room: room })
+        Ok(Batch {
+            driver: driver.clone(),
+            raw,
+            entries,
+            events,
+            in_flight: 0,
+            _reservation: reservation,
+        })
     }
 
-    /// Adds an I/O to the next submit. Its event will bear `cookie`.
+    /// Adds an I/O to the next submit. Its event will carry `cookie`.
     ///
     /// # Errors
-    /// An offset past the largest that there is: the entry was not added.
+    /// The offset is beyond the largest possible one: the entry was not added.
     ///
     /// # Panics
     /// The batch is full, or was submitted and is not idle.
     pub fn push(
         &mut self,
-        way: Way,
+        direction: Direction,
         handle: &Handle,
         piece: Piece,
         cookie: u64,
     ) -> Result<(), IoError> {
-        assert!(self.out == 0 && self.entries.len() < self.events.len(), "a batch is full");
+        assert!(self.in_flight == 0 && self.entries.len() < self.events.len(), "a batch is full");
         let (file_offset, base_offset) = piece.offsets()?;
         self.entries.push(Entry {
             mode: BATCH,
@@ -143,7 +150,7 @@ impl Batch {
             base_offset,
             len: piece.len,
             handle: handle.raw(),
-            opcode: if way == Way::Read { READ } else { WRITE },
+            opcode: if direction == Direction::Read { READ } else { WRITE },
             _rest: 0,
             cookie,
         });
@@ -159,55 +166,54 @@ impl Batch {
     /// Entries pushed and not submitted.
     #[must_use]
     pub fn pushed(&self) -> usize {
-        if self.out == 0 { self.entries.len() } else { 0 }
+        if self.in_flight == 0 { self.entries.len() } else { 0 }
     }
 
-    /// Submits what was pushed.
+    /// Submits the pushed entries.
     ///
     /// # Errors
-    /// The library's code. Some of the entries may be under way all the same: [`Batch::renew`]
-    /// follows.
+    /// The library's code. Some entries may be in flight nevertheless: call [`Batch::renew`].
     ///
     /// # Safety
-    /// For each entry, until its event has come or the batch is gone: the handle is registered, and
-    /// the piece is memory that cuFile takes, lives, and is used by nobody else; for a write,
-    /// whatever filled it has ended. If its base begins a registered buffer, it lies inside.
+    /// For each entry, until its event has come or the batch is dropped: the handle is registered,
+    /// and the piece is live memory of a kind that cuFile supports and that nothing else uses; for
+    /// a write, its content is complete. If its base begins a registered buffer, it lies inside.
     pub unsafe fn submit(&mut self) -> Result<(), i32> {
-        self.out = self.entries.len();
+        self.in_flight = self.entries.len();
         let Some(call) = self.driver.library().cuFileBatchIOSubmit else { return Ok(()) };
         // As many as `capacity`, a u32, at most.
         let count = c_uint::try_from(self.entries.len()).unwrap_or(c_uint::MAX);
         let first = self.entries.as_mut_ptr();
-        // SAFETY: `first` begins `count` entries, which stay where they are until all of them have
-        // ended; pieces and handles are the caller's promise.
+        // SAFETY: `first` begins `count` entries, which stay in place until all of them have
+        // completed; pieces and handles are the caller's promise.
         let answer = unsafe { call(self.raw, count, first, 0) };
         if answer.code == 0 { Ok(()) } else { Err(answer.code) }
     }
 
-    /// Appends the I/Os that have ended, each once. Waits until there are `at_least` of them, all
-    /// that are out if those are fewer, or `patience` is over.
+    /// Appends completed I/Os, each once. Waits until there are `at_least` of them, or all that are
+    /// in flight if these are fewer, or until `timeout`.
     ///
     /// # Errors
-    /// The library's code: the batch is of no use any more.
+    /// The library's code: the batch is unusable from now on.
     pub fn reap(
         &mut self,
         at_least: usize,
-        patience: Duration,
-        ended: &mut Vec<Ended>,
+        timeout: Duration,
+        ended: &mut Vec<Completion>,
     ) -> Result<(), i32> {
-        if self.out == 0 {
+        if self.in_flight == 0 {
             return Ok(());
         }
         let Some(call) = self.driver.library().cuFileBatchIOGetStatus else { return Ok(()) };
         // Both are at most the capacity, a u32.
-        let least = c_uint::try_from(at_least.min(self.out)).unwrap_or(c_uint::MAX);
-        let mut count = c_uint::try_from(self.out).unwrap_or(c_uint::MAX);
+        let least = c_uint::try_from(at_least.min(self.in_flight)).unwrap_or(c_uint::MAX);
+        let mut count = c_uint::try_from(self.in_flight).unwrap_or(c_uint::MAX);
         let mut time = libc::timespec {
-            tv_sec: patience.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         };
-        // Release 1.15 leaves the count as it was when the time is over: what has no final status
-        // was not told of.
+        // At a timeout, release 1.15 leaves the count unchanged: entries without a final status
+        // were not reported.
         self.events.fill(NOTHING);
         let events = self.events.as_mut_ptr();
         // SAFETY: the batch is set up; `events` has room for `count`, no more than the capacity,
@@ -216,45 +222,49 @@ impl Batch {
         if answer.code != 0 {
             return Err(answer.code);
         }
-        let told = &self.events[..(count as usize).min(self.out)];
+        let events_read = &self.events[..(count as usize).min(self.in_flight)];
         let before = ended.len();
-        let finals = told.iter().filter(|event| event.status & FINAL != 0);
+        let finals = events_read.iter().filter(|event| event.status & FINAL != 0);
         ended.extend(finals.map(|event| (event.cookie, outcome(event))));
-        self.out -= ended.len() - before;
-        if self.out == 0 {
+        self.in_flight -= ended.len() - before;
+        if self.in_flight == 0 {
             self.entries.clear();
         }
         Ok(())
     }
 
-    /// Entries submitted whose events have not come.
+    /// Submitted entries whose events have not come.
     #[must_use]
-    pub fn out(&self) -> usize {
-        self.out
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
-    /// After a submit that was refused: cancels what may be under way of it, appends what ended,
-    /// and sets the batch up anew, empty. Ends when nothing has ended for `quiet`.
+    /// After a failed submit: cancels entries in flight, appends completed ones, and replaces the
+    /// batch by an empty one. Ends when nothing has completed for `quiet`.
     ///
     /// # Errors
     /// The library sets up no other.
-    pub fn renew(&mut self, quiet: Duration, ended: &mut Vec<Ended>) -> Result<(), Unavailable> {
+    pub fn renew(
+        &mut self,
+        quiet: Duration,
+        ended: &mut Vec<Completion>,
+    ) -> Result<(), Unavailable> {
         self.cancel();
         loop {
             let before = ended.len();
-            if self.reap(1, quiet, ended).is_err() || ended.len() == before || self.out == 0 {
+            if self.reap(1, quiet, ended).is_err() || ended.len() == before || self.in_flight == 0 {
                 break;
             }
         }
         let capacity = c_uint::try_from(self.events.len()).unwrap_or(c_uint::MAX);
         let new = set_up(&self.driver, capacity)?;
         self.destroy();
-        (self.raw, self.out) = (new, 0);
+        (self.raw, self.in_flight) = (new, 0);
         self.entries.clear();
         Ok(())
     }
 
-    /// Asks the library to give up what it has not begun; the events come all the same.
+    /// Requests that the library drops entries that it has not begun; their events still come.
     fn cancel(&mut self) {
         if let Some(call) = self.driver.library().cuFileBatchIOCancel {
             // SAFETY: the batch is set up.
@@ -272,8 +282,8 @@ impl Batch {
 
 fn set_up(driver: &Driver, capacity: u32) -> Result<*mut c_void, Unavailable> {
     let library = driver.library();
-    if let Some(lacks) = library.lacks(Calls::Batch) {
-        return Err(lacks.into());
+    if let Some(missing_function) = library.missing_function(Calls::Batch) {
+        return Err(missing_function.into());
     }
     let name = "cuFileBatchIOSetUp";
     let call = library.cuFileBatchIOSetUp.ok_or_else(|| library.without(name))?;
@@ -281,14 +291,14 @@ fn set_up(driver: &Driver, capacity: u32) -> Result<*mut c_void, Unavailable> {
     // SAFETY: `raw` is valid for the write of one pointer.
     let answer = unsafe { call(&raw mut raw, capacity) };
     driver.check(name, answer, || {
-        (format!("{capacity} I/Os per batch"), Look::machine(Path::new("/")))
+        (format!("{capacity} I/Os per batch"), Diagnosis::machine(Path::new("/")))
     })?;
     Ok(raw)
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        if self.out > 0 {
+        if self.in_flight > 0 {
             self.cancel();
         }
         self.destroy();
@@ -301,17 +311,17 @@ mod tests {
 
     #[test]
     fn an_event_is_bytes_or_a_reason() {
-        let told = |status, returned: isize| {
+        let events_read = |status, returned: isize| {
             let returned = returned.cast_unsigned();
             outcome(&Event { cookie: 1, status, _gap: 0, returned })
         };
-        assert_eq!(told(COMPLETE, 4096), Ok(4096));
-        assert_eq!(told(COMPLETE, -5011), Err(IoError::Code(5011)));
-        assert_eq!(told(FAILED, -5008), Err(IoError::Code(5008)));
-        assert_eq!(told(FAILED, -28), Err(IoError::Errno(libc::ENOSPC)));
-        assert_eq!(told(FAILED, 4096), Err(IoError::Errno(libc::EIO)));
-        assert_eq!(told(INVALID, 0), Err(IoError::Code(5022)));
-        assert_eq!(told(CANCELED, 0), Err(IoError::Errno(libc::ECANCELED)));
-        assert_eq!(told(TIMEOUT, 0), Err(IoError::Errno(libc::ETIMEDOUT)));
+        assert_eq!(events_read(COMPLETE, 4096), Ok(4096));
+        assert_eq!(events_read(COMPLETE, -5011), Err(IoError::Code(5011)));
+        assert_eq!(events_read(FAILED, -5008), Err(IoError::Code(5008)));
+        assert_eq!(events_read(FAILED, -28), Err(IoError::Errno(libc::ENOSPC)));
+        assert_eq!(events_read(FAILED, 4096), Err(IoError::Errno(libc::EIO)));
+        assert_eq!(events_read(INVALID, 0), Err(IoError::Code(5022)));
+        assert_eq!(events_read(CANCELED, 0), Err(IoError::Errno(libc::ECANCELED)));
+        assert_eq!(events_read(TIMEOUT, 0), Err(IoError::Errno(libc::ETIMEDOUT)));
     }
 }

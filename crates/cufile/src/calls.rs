@@ -1,4 +1,4 @@
-//! Which of the library's calls move the bytes, and whether this release has them.
+//! The library's interfaces for I/O, and whether this release has them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use crate::codes::CufileError;
 use crate::table::Library;
 
-/// A way to ask for I/O.
+/// An interface for I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
-    /// `cuFileRead` and `cuFileWrite`: each returns when its bytes are there.
+    /// `cuFileRead` and `cuFileWrite`: each returns when its bytes have arrived.
     Blocking,
-    /// `cuFileBatchIOSubmit` and its kin: many I/Os in one call, and events for those that ended.
+    /// `cuFileBatchIOSubmit` and related calls: many I/Os in one call, and events for completed
+    /// ones.
     Batch,
     /// `cuFileReadAsync` and `cuFileWriteAsync`: in the order of a CUDA stream.
     Streams,
@@ -19,64 +20,64 @@ pub enum Calls {
 
 /// A function that this release of the library lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lacks {
+pub struct MissingFunction {
     /// The function.
     pub symbol: &'static str,
     /// The library.
     pub library: PathBuf,
-    /// Its release, major and minor, where it tells.
+    /// Its release, major and minor, if it reports one.
     pub version: Option<(u32, u32)>,
 }
 
-impl std::error::Error for Lacks {}
+impl std::error::Error for MissingFunction {}
 
-impl fmt::Display for Lacks {
+impl fmt::Display for MissingFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.library.display())?;
         match self.version {
             Some((major, minor)) => write!(f, " is cuFile {major}.{minor} and")?,
-            None => write!(f, " is a cuFile that does not tell its release, and")?,
+            None => write!(f, " is a cuFile of unknown release and")?,
         }
         write!(f, " has no function {}; name a newer library with --cufile-lib", self.symbol)
     }
 }
 
-/// Why a way to ask for I/O can't be had.
+/// Why an interface is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
     /// The release lacks a function.
     #[error(transparent)]
-    Lacks(#[from] Lacks),
+    MissingFunction(#[from] MissingFunction),
     /// The library refused.
     #[error(transparent)]
     Refused(#[from] CufileError),
-    /// The library's pool of host memory has fewer buffers than batches may have I/Os under way.
+    /// The library's pool of host memory has fewer buffers than batches may have I/Os in flight.
     #[error(
-        "{asked} I/Os under way in batches, with {others} of other threads, are more than the \
-         {room} buffers that cuFile's pool has for blocks of {block} bytes. Without nvidia-fs each \
-         takes one, and cuFileBatchIOSubmit of more of them may wait for ever. Lower --depth or \
+        "{requested} I/Os in flight in batches, with {others} of other threads, are more than the \
+         {buffers} buffers that cuFile's pool has for blocks of {block} bytes. Without nvidia-fs \
+         each takes one, and cuFileBatchIOSubmit of more of them may wait forever. Lower --depth or \
          --threads, or enlarge the pool: --cufile-set \
          properties.posix_pool_slab_count={counts}"
     )]
     Pool {
-        /// I/Os that this batch may have under way.
-        asked: u32,
+        /// I/Os that this batch may have in flight.
+        requested: u32,
         /// Those that others have been granted.
         others: u32,
         /// Buffers of the class.
-        room: u32,
+        buffers: u32,
         /// Length of the largest block in bytes.
         block: usize,
-        /// Buffers of each class that would do, as the configuration has them.
+        /// Sufficient numbers of buffers per class, in the configuration's form.
         counts: String,
     },
 }
 
 impl Library {
-    /// The first function that this way to ask for I/O needs and the library lacks.
+    /// The first function of this interface that the library lacks.
     #[must_use]
-    pub fn lacks(&self, calls: Calls) -> Option<Lacks> {
+    pub fn missing_function(&self, calls: Calls) -> Option<MissingFunction> {
         let needed: &[(&'static str, bool)] = match calls {
             Calls::Blocking => &[],
             Calls::Batch => &[
@@ -96,8 +97,8 @@ impl Library {
     }
 
     /// The error about one function.
-    pub(crate) fn without(&self, symbol: &'static str) -> Lacks {
-        Lacks { symbol, library: self.path.clone(), version: self.version() }
+    pub(crate) fn without(&self, symbol: &'static str) -> MissingFunction {
+        MissingFunction { symbol, library: self.path.clone(), version: self.version() }
     }
 }
 
@@ -107,17 +108,17 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_told_with_release_and_remedy() {
-        let lacks = Lacks {
+        let missing_function = MissingFunction {
             symbol: "cuFileReadAsync",
             library: "/opt/libcufile.so.0".into(),
             version: Some((1, 2)),
         };
         assert_eq!(
-            lacks.to_string(),
+            missing_function.to_string(),
             "/opt/libcufile.so.0 is cuFile 1.2 and has no function cuFileReadAsync; name a newer \
              library with --cufile-lib"
         );
-        let silent = Lacks { version: None, ..lacks };
-        assert!(silent.to_string().contains("does not tell its release"), "{silent}");
+        let silent = MissingFunction { version: None, ..missing_function };
+        assert!(silent.to_string().contains("of unknown release"), "{silent}");
     }
 }

@@ -1,15 +1,15 @@
-//! What cuFile's codes are called, mean and ask for.
+//! cuFile's codes: names, meanings and remedies.
 
 use std::fmt;
 
-use crate::look::Look;
+use crate::diagnosis::Diagnosis;
 
-/// One row: code, name without its prefix `CU_FILE_`, and what it says.
-type Row = (i32, &'static str, &'static str);
+/// Code, name without its prefix `CU_FILE_`, and meaning.
+type CodeEntry = (i32, &'static str, &'static str);
 
 /// The codes of the "cuFile API Reference Guide"; those from 5039 on are of release 1.15 and later
 /// (5039 meant IO_MAX before).
-const CODES: &[Row] = &[
+const CODES: &[CodeEntry] = &[
     (5001, "DRIVER_NOT_INITIALIZED", "cuFile was not opened"),
     (5002, "DRIVER_INVALID_PROPS", "a property in its configuration is wrong"),
     (5003, "DRIVER_UNSUPPORTED_LIMIT", "a limit in its configuration is out of range"),
@@ -21,7 +21,7 @@ const CODES: &[Row] = &[
     (5009, "DEVICE_NOT_SUPPORTED", "this GPU is not supported"),
     (5010, "NVFS_DRIVER_ERROR", "the kernel module nvidia-fs failed"),
     (5011, "CUDA_DRIVER_ERROR", "the CUDA driver failed"),
-    (5012, "CUDA_POINTER_INVALID", "the address is no memory that CUDA knows"),
+    (5012, "CUDA_POINTER_INVALID", "the address is not memory known to CUDA"),
     (5013, "CUDA_MEMORY_TYPE_INVALID", "this kind of memory is not supported"),
     (5014, "CUDA_POINTER_RANGE_ERROR", "the range leaves its allocation"),
     (5015, "CUDA_CONTEXT_MISMATCH", "the memory belongs to another CUDA context"),
@@ -33,13 +33,13 @@ const CODES: &[Row] = &[
     (5022, "INVALID_VALUE", "an argument is out of range"),
     (5023, "MEMORY_ALREADY_REGISTERED", "the memory is registered already"),
     (5024, "MEMORY_NOT_REGISTERED", "the memory is not registered"),
-    (5025, "PERMISSION_DENIED", "this user may not"),
+    (5025, "PERMISSION_DENIED", "this user is not permitted"),
     (5026, "DRIVER_ALREADY_OPEN", "cuFile is open already"),
     (5027, "HANDLE_NOT_REGISTERED", "the file is not registered"),
     (5028, "HANDLE_ALREADY_REGISTERED", "the file is registered already"),
     (5029, "DEVICE_NOT_FOUND", "the GPU was not found"),
     (5030, "INTERNAL_ERROR", "an error inside the library"),
-    (5031, "GETNEWFD_FAILED", "no new descriptor could be had"),
+    (5031, "GETNEWFD_FAILED", "no descriptor is free"),
     (5033, "NVFS_SETUP_ERROR", "the kernel module nvidia-fs could not be set up"),
     (5034, "IO_DISABLED", "I/O on this file was disabled"),
     (5035, "BATCH_SUBMIT_FAILED", "a batch could not be submitted"),
@@ -48,7 +48,7 @@ const CODES: &[Row] = &[
     (5038, "ASYNC_NOT_SUPPORTED", "I/O in streams is not supported"),
     (5039, "INTERNAL_BATCH_SETUP_ERROR", "a batch could not be set up"),
     (5040, "INTERNAL_BATCH_SUBMIT_ERROR", "a batch could not be submitted"),
-    (5041, "INTERNAL_BATCH_GETSTATUS_ERROR", "a batch's status can't be had"),
+    (5041, "INTERNAL_BATCH_GETSTATUS_ERROR", "a batch's status is unavailable"),
     (5042, "INTERNAL_BATCH_CANCEL_ERROR", "a batch could not be cancelled"),
     (5043, "NOMEM_ERROR", "the library had no memory"),
     (5044, "IO_ERROR", "the I/O failed"),
@@ -60,7 +60,7 @@ const CODES: &[Row] = &[
     (5050, "IO_MAX_ERROR", "more I/O than the library takes at once"),
 ];
 
-fn row(code: i32) -> Option<&'static Row> {
+fn row(code: i32) -> Option<&'static CodeEntry> {
     CODES.iter().find(|row| row.0 == code)
 }
 
@@ -70,12 +70,12 @@ pub fn name(code: i32) -> Option<&'static str> {
     row(code).map(|row| row.1)
 }
 
-/// What a code says, in one line with its name: for failures of single I/Os.
+/// The meaning of a code in one line with its name: for failures of single I/Os.
 #[must_use]
 pub fn meaning(code: i32) -> String {
     match row(code) {
-        Some((code, name, words)) => format!("cuFile answered {code} ({name}): {words}"),
-        None => format!("cuFile answered {code}, a code that gpuio does not know"),
+        Some((code, name, words)) => format!("cuFile returned {code} ({name}): {words}"),
+        None => format!("cuFile returned {code}, a code that gpuio does not know"),
     }
 }
 
@@ -84,19 +84,19 @@ pub fn meaning(code: i32) -> String {
 pub struct CufileError {
     /// The library's function.
     pub call: &'static str,
-    /// What it answered: 5001 to 5050.
+    /// The returned code: 5001 to 5050.
     pub code: i32,
-    /// The CUDA driver's code beside 5011; 0 otherwise.
+    /// The CUDA driver's code with 5011; 0 otherwise.
     pub cuda: i32,
-    /// What was asked: a file, or a range of memory. May be empty.
+    /// What the call was for: a file, or a range of memory. May be empty.
     pub context: String,
-    /// What was found when the cause was looked for.
-    pub look: Look,
+    /// Facts about the cause.
+    pub diagnosis: Diagnosis,
 }
 
 impl fmt::Display for CufileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&explain(self.code, self.call, &self.context, &self.look))?;
+        f.write_str(&explain(self.code, self.call, &self.context, &self.diagnosis))?;
         if self.code == 5011 && self.cuda != 0 {
             write!(f, ". The CUDA driver's code is {}", self.cuda)?;
         }
@@ -104,41 +104,41 @@ impl fmt::Display for CufileError {
     }
 }
 
-/// Says which call failed on what, with which code, what that means, and the most likely cause
-/// that `look` shows, with what to do. Reads nothing.
+/// Reports which call failed on what, with which code and meaning, and the most likely cause by
+/// `diagnosis` with its remedy. Reads nothing.
 #[must_use]
-pub fn explain(code: i32, call: &str, context: &str, look: &Look) -> String {
+pub fn explain(code: i32, call: &str, context: &str, diagnosis: &Diagnosis) -> String {
     let of = if context.is_empty() { String::new() } else { format!(" ({context})") };
     let mut text = match row(code) {
-        Some((code, name, words)) => format!("{call}{of} answered {code} ({name}): {words}"),
-        None => format!("{call}{of} answered {code}, a code that gpuio does not know"),
+        Some((code, name, words)) => format!("{call}{of} returned {code} ({name}): {words}"),
+        None => format!("{call}{of} returned {code}, a code that gpuio does not know"),
     };
-    if let Some(cause) = cause(code, look) {
+    if let Some(cause) = cause(code, diagnosis) {
         text.push_str(". ");
         text.push_str(&cause);
     }
-    if let Some(log) = &look.log {
+    if let Some(log) = &diagnosis.log {
         text.push_str(". cuFile's log ends with: ");
         text.push_str(log);
     }
     text
 }
 
-/// Codes by which the library refuses a file, or itself, for reasons that lie outside the call.
+/// Codes by which the library refuses a file, or itself, for reasons outside the call.
 fn is_setup(code: i32) -> bool {
     matches!(code, 5002 | 5005 | 5007..=5010 | 5018 | 5027 | 5030 | 5033 | 5034 | 5048)
 }
 
-/// The most likely cause, the surest sign first.
-fn cause(code: i32, look: &Look) -> Option<String> {
+/// The most likely cause, the most certain sign first.
+fn cause(code: i32, diagnosis: &Diagnosis) -> Option<String> {
     if code == 5025 {
         return Some(
-            "Look at the permissions of the file, of /dev/nvidia* and of /dev/nvidia-fs*; in a \
-             container, at what was passed to it"
+            "Check the permissions of the file, of /dev/nvidia* and of /dev/nvidia-fs*; in a \
+             container, check which of them were passed to it"
                 .into(),
         );
     }
-    if code == 5019 && look.no_follow {
+    if code == 5019 && diagnosis.no_follow {
         return Some(
             "The file is open with O_NOFOLLOW, which cuFile refuses. gpuio opens files safely \
              without it by /proc or openat2(2), and could use neither here: mount /proc, or let \
@@ -146,7 +146,7 @@ fn cause(code: i32, look: &Look) -> Option<String> {
                 .into(),
         );
     }
-    if (code == 5020 || code == 5019) && !look.direct {
+    if (code == 5020 || code == 5019) && !diagnosis.direct {
         return Some("Open the file with O_DIRECT: leave out --buffered".into());
     }
     if code == 5016 || code == 5036 {
@@ -161,34 +161,34 @@ fn cause(code: i32, look: &Look) -> Option<String> {
     if !is_setup(code) {
         return None;
     }
-    let compat_off = look.compat_allowed == Some(false);
+    let compat_off = diagnosis.compat_allowed == Some(false);
     let module_and_mode = |module: &str| {
         format!(
             "The kernel module nvidia-fs {module} and compatibility mode is off: load the module, \
              or use --cufile-set properties.allow_compat_mode=true"
         )
     };
-    // This code is of the module alone, whatever the machine shows or hides.
-    if code == 5033 && compat_off && look.nvidia_fs != Some(true) {
+    // This code is about the module alone, whatever else the machine shows.
+    if code == 5033 && compat_off && diagnosis.nvidia_fs != Some(true) {
         return Some(module_and_mode("can't be used"));
     }
-    if look.udev_entry == Some(false) {
-        let (major, minor) = look.device.unwrap_or_default();
+    if diagnosis.udev_entry == Some(false) {
+        let (major, minor) = diagnosis.device.unwrap_or_default();
         return Some(format!(
             "The udev database has nothing on the disk: /run/udev/data/b{major}:{minor} is missing \
              or has no ID_FS_USAGE, as in most containers and small virtual machines. Mount the \
              host's /run/udev into the container, or start udevd and run udevadm trigger"
         ));
     }
-    if look.nvidia_fs == Some(false) && compat_off {
+    if diagnosis.nvidia_fs == Some(false) && compat_off {
         return Some(module_and_mode("is not loaded"));
     }
-    if let Some(fs_type) = look.fs_type.as_deref().filter(|name| !SUPPORTED.contains(name)) {
+    if let Some(fs_type) = diagnosis.fs_type.as_deref().filter(|name| !SUPPORTED.contains(name)) {
         return Some(format!(
-            "The file is on {fs_type}, which cuFile may not take: use a file on ext4 or XFS"
+            "The file is on {fs_type}, which cuFile may not support: use a file on ext4 or XFS"
         ));
     }
-    (look.nvidia_fs == Some(false)).then(|| {
+    (diagnosis.nvidia_fs == Some(false)).then(|| {
         "The kernel module nvidia-fs is not loaded, so only compatibility mode can work here".into()
     })
 }
@@ -201,12 +201,12 @@ const SUPPORTED: &[&str] =
 mod tests {
     use super::*;
 
-    fn look() -> Look {
-        Look {
+    fn diagnosis() -> Diagnosis {
+        Diagnosis {
             direct: true,
             nvidia_fs: Some(true),
             fs_type: Some("ext4".into()),
-            ..Look::default()
+            ..Diagnosis::default()
         }
     }
 
@@ -214,15 +214,16 @@ mod tests {
     fn codes_are_in_order_and_each_once() {
         assert!(CODES.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert_eq!((CODES[0].0, CODES[CODES.len() - 1].0), (5001, 5050));
-        // Two numbers of the range stand for nothing.
+        // Two numbers of the range have no code.
         assert_eq!((CODES.len(), name(5021), name(5032)), (48, None, None));
         assert_eq!(name(5027), Some("HANDLE_NOT_REGISTERED"));
     }
 
     #[test]
     fn a_missing_udev_entry_is_named_with_its_file() {
-        let look = Look { device: Some((252, 16)), udev_entry: Some(false), ..look() };
-        let text = explain(5027, "cuFileHandleRegister", "/data/f", &look);
+        let diagnosis =
+            Diagnosis { device: Some((252, 16)), udev_entry: Some(false), ..diagnosis() };
+        let text = explain(5027, "cuFileHandleRegister", "/data/f", &diagnosis);
         for word in [
             "cuFileHandleRegister (/data/f)",
             "5027",
@@ -236,13 +237,15 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_words() {
-        let off = Look { nvidia_fs: Some(false), compat_allowed: Some(false), ..look() };
-        let off_without_udev = Look { nvidia_fs: None, udev_entry: Some(false), ..off.clone() };
-        let overlay = Look { fs_type: Some("overlay".into()), ..look() };
-        let buffered = Look { direct: false, ..look() };
-        let compat = Look { nvidia_fs: Some(false), compat_allowed: Some(true), ..look() };
-        let no_follow = Look { no_follow: true, ..look() };
-        let log = Look { log: Some("udev property not found".into()), ..look() };
+        let off = Diagnosis { nvidia_fs: Some(false), compat_allowed: Some(false), ..diagnosis() };
+        let off_without_udev =
+            Diagnosis { nvidia_fs: None, udev_entry: Some(false), ..off.clone() };
+        let overlay = Diagnosis { fs_type: Some("overlay".into()), ..diagnosis() };
+        let buffered = Diagnosis { direct: false, ..diagnosis() };
+        let compat =
+            Diagnosis { nvidia_fs: Some(false), compat_allowed: Some(true), ..diagnosis() };
+        let no_follow = Diagnosis { no_follow: true, ..diagnosis() };
+        let log = Diagnosis { log: Some("udev property not found".into()), ..diagnosis() };
         let cases = [
             (5033, &off, "properties.allow_compat_mode=true"),
             (5033, &off_without_udev, "properties.allow_compat_mode=true"),
@@ -255,15 +258,15 @@ mod tests {
             (5019, &no_follow, "mount /proc"),
             (5012, &log, "log ends with: udev property not found"),
         ];
-        for (code, look, words) in cases {
-            let text = explain(code, "call", "", look);
+        for (code, diagnosis, words) in cases {
+            let text = explain(code, "call", "", diagnosis);
             assert!(text.contains(words), "{code}: {text}");
         }
-        // What no look explains stays with its meaning.
+        // Without a likely cause the meaning stands alone.
         let plain = explain(5014, "call", "", &off);
         assert_eq!(
             plain,
-            "call answered 5014 (CUDA_POINTER_RANGE_ERROR): the range leaves its \
+            "call returned 5014 (CUDA_POINTER_RANGE_ERROR): the range leaves its \
                            allocation"
         );
         assert!(meaning(5999).contains("5999"), "{}", meaning(5999));

@@ -1,8 +1,8 @@
-//! cuFile's configuration: the user's, with settings of this run on top, in a file of our own.
+//! cuFile's configuration: the user's, with the settings of this run on top, in a file of our own.
 //!
-//! cuFile reads one JSON file: the one that `CUFILE_ENV_PATH_JSON` names, or `/etc/cufile.json`.
-//! It holds comments, trailing commas and keys that come twice (the last one counts here). Without
-//! a `logging.dir` cuFile writes `cufile.log` into the current directory; a run of gpuio always
+//! cuFile reads one JSON file: the one that `CUFILE_ENV_PATH_JSON` names, or `/etc/cufile.json`. It
+//! may hold comments, trailing commas and repeated keys (the last one counts). Without a
+//! `logging.dir` cuFile writes `cufile.log` into the current directory, so a run of gpuio always
 //! names one.
 
 use std::collections::BTreeMap;
@@ -39,18 +39,18 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The kernel's or the parser's words.
+        /// The kernel's or the parser's message.
         why: String,
     },
     /// Ours can't be written.
     #[error(
-        "cuFile's configuration for this run can't be written below {path}: {why}; look at \
+        "cuFile's configuration for this run can't be written below {path}: {why}; check \
              TMPDIR"
     )]
     Write {
         /// The directory for temporary files.
         path: PathBuf,
-        /// The kernel's words.
+        /// The kernel's error.
         why: std::io::Error,
     },
     /// The environment can't be changed once there are threads: libc's getenv takes no lock.
@@ -61,7 +61,7 @@ pub enum ConfigError {
     },
 }
 
-/// A key of cuFile's with a value; the parts of the key are nested groups.
+/// A key of cuFile with its value; the parts of the key are nested groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
     /// As given: `properties.allow_compat_mode`.
@@ -70,22 +70,22 @@ pub struct Setting {
     pub value: Value,
 }
 
-/// The configuration that cuFile would read without us.
+/// The configuration that cuFile would read without gpuio.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Base {
     /// Its file; absent if there is none.
     pub path: Option<PathBuf>,
-    /// What it says.
+    /// Its keys.
     pub keys: Map<String, Value>,
 }
 
 impl Base {
     /// Reads the file that `CUFILE_ENV_PATH_JSON` named when this process began, else
-    /// `/etc/cufile.json` if it is there. What [`Environment::apply`] made of the variable does not
+    /// `/etc/cufile.json` if it exists. The variable's value after [`Environment::apply`] does not
     /// count: that file is ours, and may be gone.
     ///
     /// # Errors
-    /// A file that was named and is not there, or that is no configuration.
+    /// The named file does not exist or is invalid.
     pub fn of_this_process() -> Result<Base, ConfigError> {
         let named = match USERS.get() {
             Some(before_us) => before_us.clone(),
@@ -101,7 +101,7 @@ impl Base {
     /// Reads one file.
     ///
     /// # Errors
-    /// It can't be read, or is no JSON object, comments and trailing commas aside.
+    /// It can't be read, or is not a JSON object (comments and trailing commas are allowed).
     pub fn read(path: &Path) -> Result<Base, ConfigError> {
         let wrong = |why: String| ConfigError::Read { path: path.to_owned(), why };
         let text = input::read_text(path, input::MOST_WRITTEN);
@@ -119,10 +119,10 @@ impl Base {
     }
 }
 
-/// What the variable held before it was ours; empty until then.
+/// The variable's value before `apply` changed it; empty until then.
 static USERS: OnceLock<Option<OsString>> = OnceLock::new();
 
-/// Puts the settings on top of the keys, and a directory for the log where none is named.
+/// Adds the settings to the keys, and a directory for the log if none is named.
 fn merge(
     mut keys: Map<String, Value>,
     settings: &[Setting],
@@ -151,17 +151,16 @@ fn put(keys: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), Con
     Ok(())
 }
 
-/// The configuration of this run in a directory of its own, which goes when this is dropped. cuFile
-/// puts its log there too, unless the user named a place.
+/// The configuration of this run in a directory of its own, which is removed when this is dropped.
+/// cuFile puts its log there too, unless the user named another directory.
 #[derive(Debug)]
 pub struct Environment {
-    place: Place,
-    /// Directories of earlier runs that were killed which hold files that are not theirs: they
-    /// stay.
+    config_directory: ConfigDirectory,
+    /// Directories of killed runs that hold foreign files and were left in place.
     pub left: Vec<PathBuf>,
     /// The user's file below the settings, if there was one.
     pub based_on: Option<PathBuf>,
-    /// All that cuFile is told.
+    /// All keys that cuFile reads.
     pub keys: Map<String, Value>,
 }
 
@@ -169,7 +168,7 @@ impl Environment {
     /// Writes the configuration below `parent`, readable by this user alone.
     ///
     /// # Errors
-    /// A setting that does not fit, or a directory that can't be made.
+    /// A setting does not fit, or the directory can't be made.
     pub fn write(
         base: Base,
         settings: &[Setting],
@@ -177,14 +176,14 @@ impl Environment {
     ) -> Result<Environment, ConfigError> {
         let failed = |why| ConfigError::Write { path: parent.to_owned(), why };
         let left = clear(parent);
-        let place = Private::make(parent, PREFIX).map_err(failed)?;
-        // From here on the directory goes with the value, errors included.
-        let place = Place(Arc::new(place));
+        let config_directory = Private::make(parent, PREFIX).map_err(failed)?;
+        // From here on dropping the value removes the directory, on errors too.
+        let config_directory = ConfigDirectory(Arc::new(config_directory));
         let keys = Map::new();
-        let mut environment = Environment { place, left, based_on: base.path, keys };
+        let mut environment = Environment { config_directory, left, based_on: base.path, keys };
         environment.keys = merge(base.keys, settings, &environment.directory())?;
         let text = serde_json::to_vec_pretty(&environment.keys).map_err(|e| failed(e.into()))?;
-        let file = environment.place.0.inside().create(OsStr::new(FILE));
+        let file = environment.config_directory.0.inside().create(OsStr::new(FILE));
         file.and_then(|mut file| file.write_all(&text)).map_err(failed)?;
         Ok(environment)
     }
@@ -192,13 +191,13 @@ impl Environment {
     /// The directory with the configuration and the log.
     #[must_use]
     pub fn directory(&self) -> PathBuf {
-        self.place.0.path()
+        self.config_directory.0.path()
     }
 
-    /// The same, for whoever outlives this value.
+    /// The same, for owners that outlive this value.
     #[must_use]
-    pub fn place(&self) -> Place {
-        self.place.clone()
+    pub fn config_directory(&self) -> ConfigDirectory {
+        self.config_directory.clone()
     }
 
     /// The file that cuFile is to read.
@@ -207,34 +206,34 @@ impl Environment {
         self.directory().join(FILE)
     }
 
-    /// Makes the file known to cuFile through the environment, which it reads when it is opened.
+    /// Points cuFile to the file through the environment, which cuFile reads when it is opened.
     ///
     /// # Errors
-    /// This process has more than one thread, or does not tell.
+    /// This process has more than one thread, or their number is unknown.
     pub fn apply(&self) -> Result<(), ConfigError> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
         if threads != 1 {
             return Err(ConfigError::Threads { threads });
         }
         USERS.get_or_init(|| std::env::var_os(VARIABLE));
-        // SAFETY: this is the only thread, so nobody reads the environment meanwhile.
+        // SAFETY: this is the only thread, so no other reads the environment.
         unsafe { std::env::set_var(VARIABLE, self.file()) };
         Ok(())
     }
 
-    /// Whether compatibility mode is allowed by these keys; `None` if they don't say.
+    /// Whether these keys allow compatibility mode; `None` if they don't set it.
     #[must_use]
     pub fn compat_allowed(&self) -> Option<bool> {
         self.keys.get("properties")?.get("allow_compat_mode")?.as_bool()
     }
 
-    /// Whether these keys ask for poll mode; `None` if they don't say.
+    /// Whether these keys request poll mode; `None` if they don't set it.
     #[must_use]
     pub fn poll_mode(&self) -> Option<bool> {
         self.keys.get("properties")?.get("use_poll_mode")?.as_bool()
     }
 
-    /// The largest I/O to poll for by these keys, in KiB; `None` if they don't say.
+    /// The largest I/O to poll for, in KiB; `None` if these keys don't set it.
     #[must_use]
     pub fn poll_threshold_kib(&self) -> Option<u64> {
         self.keys.get("properties")?.get("poll_mode_max_size_kb")?.as_u64()
@@ -248,7 +247,7 @@ impl Environment {
         flat
     }
 
-    /// The last error that cuFile logged, where the log lies in our directory.
+    /// The last error in cuFile's log, if the log is in our directory.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
         let entries = std::fs::read_dir(self.directory()).ok()?;
@@ -276,39 +275,41 @@ fn flatten(prefix: &str, keys: &Map<String, Value>, flat: &mut BTreeMap<String, 
     }
 }
 
-/// How the names of our directories begin.
+/// The prefix of our directories' names.
 const PREFIX: &str = "gpuio-cufile";
 const FILE: &str = "cufile.json";
 
-/// The directory of a configuration, which only this user may enter, under a lock that dies with
-/// the process.
+/// The directory of a configuration. Only this user may enter it, and a lock on it ends with the
+/// process.
 #[derive(Debug, Clone)]
-pub struct Place(Arc<Private>);
+pub struct ConfigDirectory(Arc<Private>);
 
-impl Place {
-    /// Removes configuration and logs, and the directory if nothing else is in it.
+impl ConfigDirectory {
+    /// Removes configuration and logs, and the directory if it is then empty.
     pub fn remove(&self) {
-        // What stays has no owner from the end of this process on: the next run finds it.
+        // What remains has no owner after this process: the next run finds it.
         let _ = self.0.remove(is_ours);
     }
 }
 
 impl Drop for Environment {
     fn drop(&mut self) {
-        self.place.remove();
+        self.config_directory.remove();
     }
 }
 
-/// The configuration, and what cuFile calls its logs.
+/// The configuration and cuFile's logs, by name.
 fn is_ours(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name == FILE || (name.starts_with("cufile") && name.ends_with(".log"))
 }
 
-/// Removes the directories of this user's runs that were killed; which of them hold something else.
+/// Removes the directories of this user's killed runs. Returns those that hold something else.
 fn clear(parent: &Path) -> Vec<PathBuf> {
     let abandoned = Private::abandoned(parent, PREFIX).unwrap_or_default();
-    let stay = abandoned.iter().filter(|place| !place.remove(is_ours).unwrap_or(false));
+    let stay = abandoned
+        .iter()
+        .filter(|config_directory| !config_directory.remove(is_ours).unwrap_or(false));
     stay.map(Private::path).collect()
 }
 

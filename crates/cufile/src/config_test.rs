@@ -119,7 +119,7 @@ fn what_a_killed_run_left_goes_and_what_is_somebody_elses_stays() {
     let next = Environment::write(Base::default(), &[], parent.path()).unwrap();
     assert!(next.left.len() == 1 && next.left[0] == killed);
     assert!(alive.file().exists(), "its process lives");
-    assert!(other.exists(), "it has no owner that says whose it is");
+    assert!(other.exists(), "it has no owner that identifies it");
     assert_eq!(std::fs::read(killed.join("notes")).unwrap(), b"mine");
     assert!(!killed.join("cufile.json").exists() && !killed.join("cufile.log").exists());
     std::fs::remove_file(killed.join("notes")).unwrap();

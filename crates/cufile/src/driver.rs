@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use crate::absent::Absent;
-use crate::calls::{Calls, Lacks};
+use crate::calls::{Calls, MissingFunction};
 use crate::codes::CufileError;
 use crate::config::Environment;
-use crate::look::Look;
+use crate::diagnosis::Diagnosis;
 use crate::table::{self, Answer, Library, Properties};
-use crate::whose::Whose;
+use crate::vendor::Vendor;
 
-/// What the open library says of itself.
+/// What the open library reports about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Its release, major and minor; absent before 1.12, which does not tell.
+    /// Its release, major and minor; absent before 1.12, which does not report it.
     pub version: Option<(u32, u32)>,
     /// The kernel module nvidia-fs's version; absent without the module, when only compatibility
     /// mode (pread and a copy, inside the library) or peer-to-peer DMA can move bytes.
     pub nvidia_fs: Option<(u32, u32)>,
     /// Whether the library may fall back to compatibility mode.
     pub compat_allowed: Option<bool>,
-    /// Whether the library polls for completions of small I/Os, by its own word.
+    /// Whether the library reports that it polls for completions of small I/Os.
     pub poll_mode: Option<bool>,
     /// The largest I/O that it polls for, in KiB.
     pub poll_threshold_kib: Option<u64>,
@@ -40,7 +40,7 @@ struct Inner {
     library: Library,
     facts: Facts,
     environment: Option<Environment>,
-    /// I/Os that batches may have under way, all together.
+    /// I/Os that all batches together may have in flight.
     batched: Arc<AtomicU32>,
 }
 
@@ -54,10 +54,10 @@ impl fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// Opens the library, with the environment that was applied for it. Takes up to a second with
-    /// NVIDIA's. A CUDA driver must be loaded first: `software_gpu` says that it is gpuio's.
+    /// Opens the library with the applied environment. Takes up to a second with NVIDIA's. A CUDA
+    /// driver must be loaded first; `software_gpu`: it is gpuio's.
     ///
-    /// NVIDIA's library may close descriptor 0 while it opens; what was there is put back.
+    /// NVIDIA's library may close descriptor 0 while it opens; the descriptor is restored.
     ///
     /// # Errors
     /// [`Absent::NoCuda`] and [`Absent::Mixed`] before anything is called, [`Absent::Open`] after.
@@ -68,8 +68,8 @@ impl Driver {
     ) -> Result<Driver, Absent> {
         let stand_in = library.is_stand_in();
         if stand_in != software_gpu {
-            let whose = library.whose();
-            return Err(Absent::Mixed { library: library.path.clone(), whose });
+            let vendor = library.vendor();
+            return Err(Absent::Mixed { library: library.path.clone(), vendor });
         }
         if !stand_in && !table::cuda_is_loaded() {
             return Err(Absent::NoCuda { library: library.path.clone() });
@@ -79,33 +79,33 @@ impl Driver {
         let answer = unsafe { (library.cuFileDriverOpen)() };
         stdin.put_back();
         if answer.code != 0 {
-            let mut look = Look::machine(Path::new("/"));
-            look.compat_allowed = environment.as_ref().and_then(Environment::compat_allowed);
-            look.log = environment.as_ref().and_then(Environment::last_error);
-            return Err(Absent::Open(error("cuFileDriverOpen", answer, String::new(), look)));
+            let mut diagnosis = Diagnosis::machine(Path::new("/"));
+            diagnosis.compat_allowed = environment.as_ref().and_then(Environment::compat_allowed);
+            diagnosis.log = environment.as_ref().and_then(Environment::last_error);
+            return Err(Absent::Open(error("cuFileDriverOpen", answer, String::new(), diagnosis)));
         }
         let facts = facts_in_force(&library, environment.as_ref());
         let batched = Arc::default();
         Ok(Driver(Arc::new(Inner { library, facts, environment, batched })))
     }
 
-    /// The first function that this way to ask for I/O needs and the library lacks.
+    /// The first function of this interface that the library lacks.
     #[must_use]
-    pub fn lacks(&self, calls: Calls) -> Option<Lacks> {
-        self.0.library.lacks(calls)
+    pub fn missing_function(&self, calls: Calls) -> Option<MissingFunction> {
+        self.0.library.missing_function(calls)
     }
 
     pub(crate) fn batched(&self) -> &Arc<AtomicU32> {
         &self.0.batched
     }
 
-    /// What the library says of itself.
+    /// What the library reports about itself.
     #[must_use]
     pub fn facts(&self) -> Facts {
         self.0.facts
     }
 
-    /// The file it was loaded from, as far as the loader tells.
+    /// The file it was loaded from, as the loader reports it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0.library.path
@@ -117,13 +117,13 @@ impl Driver {
         self.0.library.is_stand_in()
     }
 
-    /// Whose it is; reads its file.
+    /// Who made it; reads its file.
     #[must_use]
-    pub fn whose(&self) -> Whose {
-        self.0.library.whose()
+    pub fn vendor(&self) -> Vendor {
+        self.0.library.vendor()
     }
 
-    /// The configuration that it was opened with, where gpuio wrote one.
+    /// The configuration that it was opened with, if gpuio wrote one.
     #[must_use]
     pub fn environment(&self) -> Option<&Environment> {
         self.0.environment.as_ref()
@@ -133,29 +133,29 @@ impl Driver {
         &self.0.library
     }
 
-    /// An error with what can be seen of its cause, or `Ok`.
+    /// An error with a diagnosis, or `Ok`.
     pub(crate) fn check(
         &self,
         call: &'static str,
         answer: Answer,
-        context: impl FnOnce() -> (String, Look),
+        context: impl FnOnce() -> (String, Diagnosis),
     ) -> Result<(), CufileError> {
         if answer.code == 0 {
             return Ok(());
         }
-        let (context, mut look) = context();
-        look.compat_allowed = self.0.facts.compat_allowed;
-        look.log = self.0.environment.as_ref().and_then(Environment::last_error);
-        Err(error(call, answer, context, look))
+        let (context, mut diagnosis) = context();
+        diagnosis.compat_allowed = self.0.facts.compat_allowed;
+        diagnosis.log = self.0.environment.as_ref().and_then(Environment::last_error);
+        Err(error(call, answer, context, diagnosis))
     }
 }
 
-fn error(call: &'static str, answer: Answer, context: String, look: Look) -> CufileError {
-    CufileError { call, code: answer.code, cuda: answer.cuda, context, look }
+fn error(call: &'static str, answer: Answer, context: String, diagnosis: Diagnosis) -> CufileError {
+    CufileError { call, code: answer.code, cuda: answer.cuda, context, diagnosis }
 }
 
 impl Library {
-    /// Its release, major and minor; it tells before it is opened too.
+    /// Its release, major and minor; available before it is opened too.
     pub(crate) fn version(&self) -> Option<(u32, u32)> {
         let call = self.cuFileGetVersion?;
         let mut coded: c_int = 0;
@@ -167,8 +167,8 @@ impl Library {
     }
 }
 
-/// The facts, after poll mode was asked for by its function too where the library's word is that
-/// the configuration alone did not bring it.
+/// The facts. If the library reports that the configuration alone did not enable poll mode, it is
+/// first enabled by its function.
 fn facts_in_force(library: &Library, environment: Option<&Environment>) -> Facts {
     let found = facts(library);
     let asked = environment.and_then(Environment::poll_mode) == Some(true);
@@ -178,7 +178,7 @@ fn facts_in_force(library: &Library, environment: Option<&Environment>) -> Facts
     };
     let threshold = environment.and_then(Environment::poll_threshold_kib);
     let threshold = threshold.or(found.poll_threshold_kib).unwrap_or(0);
-    // SAFETY: numbers only; the library is open. What came of it is read below.
+    // SAFETY: numbers only; the library is open. The effect is read below.
     let _ = unsafe { set(true, usize::try_from(threshold).unwrap_or(0)) };
     facts(library)
 }

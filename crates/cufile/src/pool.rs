@@ -1,8 +1,8 @@
-//! The library's pool of host memory, as far as it bounds what batches may have under way.
+//! The library's pool of host memory, as far as it limits the I/Os of batches in flight.
 //!
 //! In compatibility mode each I/O of a batch takes a buffer of the pool, and a submit that finds
-//! none waits for ever, without a word in its log: seen by users of ai-dynamo/nixl (issue 2070)
-//! with batches of 128 and the pool's 64 buffers of 1 MiB. So what is asked of it is counted here.
+//! none waits forever, without a log message: reported by users of ai-dynamo/nixl (issue 2070) with
+//! batches of 128 and the pool's 64 buffers of 1 MiB. So gpuio counts the buffers in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,26 +12,26 @@ use serde_json::{Map, Value};
 use crate::calls::Unavailable;
 use crate::driver::Driver;
 
-/// Lengths of the pool's buffers in KiB, and how many there are of each, where the configuration
-/// does not say: those of release 1.15; of the last the documentation names 32 as well as 64.
+/// Default lengths of the pool's buffers in KiB and their numbers, as in release 1.15; for the last
+/// one the documentation names 32 as well as 64.
 const SIZES_KIB: [u64; 3] = [4, 1024, 16384];
 const COUNTS: [u64; 3] = [128, 64, 32];
 
-/// A share of the pool, given back when this is dropped.
+/// A reserved share of the pool, released when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Reservation {
     taken: Arc<AtomicU32>,
     count: u32,
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
         // A count; it orders nothing else.
         self.taken.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
-/// The pool as its keys have it: how many buffers of each class, and the class of a block.
+/// The pool by the configuration's keys: buffers per class, and the class of a block.
 #[derive(Debug, PartialEq, Eq)]
 struct Pool {
     counts: Vec<u64>,
@@ -39,7 +39,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The pool by these keys, for blocks of `block` bytes: the smallest class that holds them.
+    /// The pool for blocks of `block` bytes: the smallest class that holds them.
     fn of(keys: &Map<String, Value>, block: usize) -> Pool {
         let list = |key: &str, else_: &[u64]| -> Vec<u64> {
             let named = keys.get("properties").and_then(|group| group.get(key));
@@ -58,7 +58,7 @@ impl Pool {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// The counts with `wanted` buffers of the class, as the configuration has them.
+    /// The counts with `wanted` buffers of the class, in the configuration's form.
     fn enlarged(&self, wanted: u32) -> String {
         let mut counts = self.counts.clone();
         match counts.get_mut(self.class) {
@@ -70,26 +70,26 @@ impl Pool {
     }
 }
 
-/// Adds `count` to what is taken, if the pool has as much.
+/// Reserves `count` buffers, if the pool has as many.
 fn grant(
     taken: &Arc<AtomicU32>,
     count: u32,
     block: usize,
     pool: Option<&Pool>,
-) -> Result<Room, Unavailable> {
+) -> Result<Reservation, Unavailable> {
     let others = taken.fetch_add(count, Ordering::Relaxed);
-    // Gives it back if it is refused below.
-    let room = Room { taken: Arc::clone(taken), count };
+    // Dropping it undoes this if the reservation is refused below.
+    let reservation = Reservation { taken: Arc::clone(taken), count };
     let wanted = others.saturating_add(count);
     match pool {
         Some(pool) if wanted > pool.buffers() => Err(Unavailable::Pool {
-            asked: count,
+            requested: count,
             others,
-            room: pool.buffers(),
+            buffers: pool.buffers(),
             block,
             counts: pool.enlarged(wanted),
         }),
-        _ => Ok(room),
+        _ => Ok(reservation),
     }
 }
 
@@ -102,13 +102,13 @@ fn any_true(keys: &Map<String, Value>, name: &str) -> bool {
 }
 
 impl Driver {
-    /// Grants `count` I/Os of `block` bytes under way, where the pool bounds them.
-    pub(crate) fn room(&self, count: u32, block: usize) -> Result<Room, Unavailable> {
+    /// Reserves `count` I/Os of `block` bytes in flight, if the pool limits them.
+    pub(crate) fn reserve(&self, count: u32, block: usize) -> Result<Reservation, Unavailable> {
         grant(self.batched(), count, block, self.pool(block).as_ref())
     }
 
-    /// The pool that batches share, where they go through it: NVIDIA's library without its kernel
-    /// module and without peer-to-peer DMA.
+    /// The pool that batches share, if they use it: with NVIDIA's library without its kernel module
+    /// and without peer-to-peer DMA.
     fn pool(&self, block: usize) -> Option<Pool> {
         let keys = self.environment().map(|environment| environment.keys.clone());
         let keys = keys.unwrap_or_default();

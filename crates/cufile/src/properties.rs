@@ -1,9 +1,9 @@
-//! What the open library can do, as it says: `cuFileDriverGetProperties`.
+//! The capabilities that the open library reports: `cuFileDriverGetProperties`.
 
 use crate::driver::Driver;
 use crate::table::{ALLOW_COMPAT, Library, Properties};
 
-/// Bits of `dstatusflags` by number: kinds of storage to which the library knows a direct way.
+/// Bits of `dstatusflags` by number: kinds of storage with a direct path.
 const STORAGE: &[(u32, &str)] = &[
     (0, "Lustre"),
     (1, "WekaFS"),
@@ -23,12 +23,12 @@ const STORAGE: &[(u32, &str)] = &[
 /// Bit of `fflags`: peer-to-peer DMA without nvidia-fs.
 const P2P: u32 = 1 << 4;
 
-/// What the open library says that it can do.
+/// The reported capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
     /// The kernel module nvidia-fs's version; absent without the module.
     pub nvidia_fs: Option<(u32, u32)>,
-    /// Kinds of storage with a direct way (`dstatusflags`), a bit each.
+    /// Kinds of storage with a direct path (`dstatusflags`), a bit each.
     pub storage: u32,
     /// How it is configured (`dcontrolflags`), a bit each.
     pub control: u32,
@@ -43,15 +43,15 @@ impl Abilities {
         self.control & ALLOW_COMPAT != 0
     }
 
-    /// Whether it knows of any way past host memory: by nvidia-fs, by peer-to-peer DMA, or to a
-    /// kind of storage that it supports. Without any it has nothing but compatibility mode: `pread`
-    /// and `pwrite` with host memory, and a copy.
+    /// Whether it reports any path past host memory: by nvidia-fs, by peer-to-peer DMA, or to a
+    /// kind of storage that it supports. Without any it has only compatibility mode: `pread` and
+    /// `pwrite` with host memory, and a copy.
     #[must_use]
     pub fn knows_a_direct_way(&self) -> bool {
         self.nvidia_fs.is_some() || self.storage != 0 || self.features & P2P != 0
     }
 
-    /// Kinds of storage with a direct way, in words; numbers for bits without a name.
+    /// Names of the kinds of storage with a direct path; numbers for bits without a name.
     #[must_use]
     pub fn storage_names(&self) -> Vec<String> {
         let name = |bit: u32| {
@@ -63,7 +63,7 @@ impl Abilities {
 }
 
 impl Properties {
-    /// Asks a library that is open; `None` where it has no such call or refuses.
+    /// Queries an open library; `None` if it has no such call or refuses.
     pub(crate) fn read(library: &Library) -> Option<Properties> {
         let call = library.cuFileDriverGetProperties?;
         let mut properties = Properties::default();
@@ -80,7 +80,7 @@ impl Properties {
 }
 
 impl Driver {
-    /// What the library can do, asked anew; `None` where it does not tell.
+    /// The capabilities, queried anew; `None` if the library does not report them.
     #[must_use]
     pub fn abilities(&self) -> Option<Abilities> {
         Properties::read(self.library()).map(|told| Abilities {
@@ -96,7 +96,7 @@ impl Driver {
 mod tests {
     use super::*;
 
-    /// As release 1.15 answers with an H100 and without nvidia-fs.
+    /// As release 1.15 reports with an H100 and without nvidia-fs.
     const COMPAT: Abilities = Abilities { nvidia_fs: None, storage: 0, control: 2, features: 0xf };
 
     #[test]

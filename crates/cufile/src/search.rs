@@ -1,4 +1,4 @@
-//! Where cuFile is looked for.
+//! Where the cuFile library is searched for.
 
 use std::path::{Path, PathBuf};
 
@@ -9,25 +9,25 @@ const STAND_IN: &str = "libgpuio_softcufile.so";
 /// Which library to load.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Search {
-    /// The only library to try, where the user named one.
+    /// The only library to try, if the user named one.
     pub given: Option<PathBuf>,
-    /// Python environments whose wheels may hold the library: what `VIRTUAL_ENV` and
-    /// `CONDA_PREFIX` name.
+    /// Python environments whose wheels may hold the library: the values of `VIRTUAL_ENV` and
+    /// `CONDA_PREFIX`.
     pub prefixes: Vec<PathBuf>,
-    /// gpuio's stand-in instead of NVIDIA's library: with the software GPU.
+    /// Use gpuio's stand-in instead of NVIDIA's library: with the software GPU.
     pub stand_in: bool,
 }
 
-/// Files to try, and places where none was found.
+/// Files to try, and directories without one.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct Candidates {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) empty: Vec<(String, String)>,
 }
 
-/// Where the stand-in is looked for, in this order: beside the running program and in `deps/`
-/// below it, in `../deps` (cargo's examples), and in `../lib/gpuio` (an installed program). Empty
-/// if the program's own path cannot be read.
+/// The candidates for the stand-in, in this order: beside the running program and in `deps/` below
+/// it, in `../deps` (cargo's examples), and in `../lib/gpuio` (an installed program). Empty if the
+/// program's own path can't be read.
 #[must_use]
 pub fn stand_in_candidates() -> Vec<PathBuf> {
     let Ok(exe) = std::env::current_exe() else {
@@ -36,87 +36,87 @@ pub fn stand_in_candidates() -> Vec<PathBuf> {
     let Some(dir) = exe.parent() else {
         return Vec::new();
     };
-    let places =
+    let candidates =
         [dir.to_path_buf(), dir.join("deps"), dir.join("../deps"), dir.join("../lib/gpuio")];
-    places.iter().map(|place| place.join(STAND_IN)).collect()
+    candidates.iter().map(|directory| directory.join(STAND_IN)).collect()
 }
 
 impl Search {
-    /// The library's file with links followed, found without loading it: in the places where
-    /// [`Library::load`] looks, and for the bare name in the directories of `library_path` (as
-    /// `LD_LIBRARY_PATH` has them) and in those of the distributions. `None` where there is none,
-    /// though `ldconfig` may know more directories.
+    /// Finds the library's file without loading it, links followed: where [`Library::load`]
+    /// searches, and for the bare name in the directories of `library_path` (as in
+    /// `LD_LIBRARY_PATH`) and of the distributions. `None` if there is none, though `ldconfig` may
+    /// know more directories.
     ///
     /// [`Library::load`]: crate::Library::load
     #[must_use]
-    pub fn lying(&self, library_path: &[PathBuf]) -> Option<PathBuf> {
-        self.all_lying(library_path).into_iter().next()
+    pub fn find(&self, library_path: &[PathBuf]) -> Option<PathBuf> {
+        self.find_all(library_path).into_iter().next()
     }
 
-    /// All files that [`Search::lying`] takes the first of, each with links followed.
+    /// All files of which [`Search::find`] returns the first, links followed.
     #[must_use]
-    pub fn all_lying(&self, library_path: &[PathBuf]) -> Vec<PathBuf> {
+    pub fn find_all(&self, library_path: &[PathBuf]) -> Vec<PathBuf> {
         let system = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64"];
         let directories = library_path.iter().cloned().chain(system.map(PathBuf::from));
         let bare = directories.map(|directory| directory.join(NAME));
-        let files = self.places().files.into_iter().filter(|file| file.is_absolute());
+        let files = self.candidates().files.into_iter().filter(|file| file.is_absolute());
         bare.chain(files).filter_map(|file| std::fs::canonicalize(file).ok()).collect()
     }
 
-    pub(crate) fn places(&self) -> Places {
-        self.places_below(Path::new("/"))
+    pub(crate) fn candidates(&self) -> Candidates {
+        self.candidates_below(Path::new("/"))
     }
 
-    /// The places of a system whose root is `root`.
-    fn places_below(&self, root: &Path) -> Places {
+    /// The candidates of a system whose root is `root`.
+    fn candidates_below(&self, root: &Path) -> Candidates {
         if let Some(given) = &self.given {
-            return Places { files: vec![given.clone()], empty: Vec::new() };
+            return Candidates { files: vec![given.clone()], empty: Vec::new() };
         }
         if self.stand_in {
-            return Places { files: stand_in_candidates(), empty: Vec::new() };
+            return Candidates { files: stand_in_candidates(), empty: Vec::new() };
         }
-        let mut places = Places { files: vec![PathBuf::from(NAME)], empty: Vec::new() };
+        let mut candidates = Candidates { files: vec![PathBuf::from(NAME)], empty: Vec::new() };
         let local = root.join("usr/local");
         let toolkits = beginning(&local, "cuda");
         let parts = ["lib64", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"];
-        let before = places.files.len();
+        let before = candidates.files.len();
         for toolkit in &toolkits {
-            places.add(parts.iter().map(|part| toolkit.join(part)));
+            candidates.add(parts.iter().map(|part| toolkit.join(part)));
         }
-        if places.files.len() == before {
-            places.none(format!("{}/cuda*", local.display()));
+        if candidates.files.len() == before {
+            candidates.none(format!("{}/cuda*", local.display()));
         }
         let system = [root.join("usr"), local];
         for prefix in self.prefixes.iter().chain(&system) {
-            let before = places.files.len();
-            places.add(std::iter::once(prefix.join("lib")));
+            let before = candidates.files.len();
+            candidates.add(std::iter::once(prefix.join("lib")));
             for python in beginning(&prefix.join("lib"), "python3") {
                 let wheels = ["site-packages", "dist-packages"].map(|name| python.join(name));
-                places.add(wheels.iter().flat_map(|wheels| {
+                candidates.add(wheels.iter().flat_map(|wheels| {
                     ["cu13", "cufile"].map(|part| wheels.join("nvidia").join(part).join("lib"))
                 }));
             }
-            if places.files.len() == before {
-                places.none(format!("{}/lib/{{.,python3*}}", prefix.display()));
+            if candidates.files.len() == before {
+                candidates.none(format!("{}/lib/{{.,python3*}}", prefix.display()));
             }
         }
-        places
+        candidates
     }
 }
 
-impl Places {
+impl Candidates {
     fn add(&mut self, directories: impl Iterator<Item = PathBuf>) {
         let files = directories.map(|directory| directory.join(NAME));
         self.files.extend(files.filter(|file| file.exists()));
     }
 
-    fn none(&mut self, place: String) {
-        self.empty.push((place, format!("no {NAME} there")));
+    fn none(&mut self, directory: String) {
+        self.empty.push((directory, format!("no {NAME} there")));
     }
 }
 
-/// The entries of a directory whose names begin so, the last in the order of names first: a newer
-/// toolkit before an older one.
+/// The entries of a directory whose names begin with `start`, in descending order: a newer toolkit
+/// before an older one.
 fn beginning(directory: &Path, start: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return Vec::new();
@@ -139,7 +139,7 @@ mod tests {
     fn a_named_library_is_the_only_one() {
         let given = Some(PathBuf::from("/opt/libcufile.so.0"));
         let search = Search { given, prefixes: vec!["/venv".into()], stand_in: true };
-        assert_eq!(search.places().files, [PathBuf::from("/opt/libcufile.so.0")]);
+        assert_eq!(search.candidates().files, [PathBuf::from("/opt/libcufile.so.0")]);
     }
 
     #[test]
@@ -148,15 +148,15 @@ mod tests {
         let file = root.path().join("libcufile.so.1.15.0");
         std::fs::write(&file, "no library at all").unwrap();
         std::os::unix::fs::symlink(&file, root.path().join(NAME)).unwrap();
-        let found = Search::default().lying(&[root.path().join("gone"), root.path().into()]);
+        let found = Search::default().find(&[root.path().join("gone"), root.path().into()]);
         assert_eq!(found.unwrap().file_name(), file.file_name());
     }
 
     #[test]
     fn toolkits_and_wheels_are_found_and_empty_places_are_told() {
         let root = tempfile::tempdir().unwrap();
-        let put = |place: &str| {
-            let file = root.path().join(place).join(NAME);
+        let put = |directory: &str| {
+            let file = root.path().join(directory).join(NAME);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "").unwrap();
             file
@@ -166,9 +166,10 @@ mod tests {
         let wheel = put("venv/lib/python3.12/site-packages/nvidia/cu13/lib");
         let conda = put("conda/lib");
         let prefixes = ["venv", "conda", "gone"].map(|name| root.path().join(name)).to_vec();
-        let places = Search { prefixes, ..Search::default() }.places_below(root.path());
-        assert_eq!(places.files, [PathBuf::from(NAME), new, old, wheel, conda]);
-        let empty: Vec<&str> = places.empty.iter().map(|(place, _)| place.as_str()).collect();
+        let candidates = Search { prefixes, ..Search::default() }.candidates_below(root.path());
+        assert_eq!(candidates.files, [PathBuf::from(NAME), new, old, wheel, conda]);
+        let empty: Vec<&str> =
+            candidates.empty.iter().map(|(directory, _)| directory.as_str()).collect();
         assert_eq!(empty.len(), 3, "{empty:?}");
         assert!(empty[0].contains("gone/lib"), "{empty:?}");
     }

@@ -1,27 +1,26 @@
-//! What the library counts of its own transfers: its statistics, levels 1 to 3 (release 1.15).
+//! The library's statistics of its own transfers, levels 1 to 3 (release 1.15).
 //!
 //! Level 1 has totals of all transfers, level 2 a histogram of their sizes, level 3 one entry per
 //! GPU, and the structure of each level begins with that of the one below. Their size changed
-//! without a mark in the ABI: 512, 1024 and 5000 bytes in release 1.15, 624, 1136 and 5112 in 1.20,
-//! which put calls with several buffers behind level 1. So the place of each field is decided by
-//! the release, the buffer has room for either and more, and a release that neither of them is has
-//! no statistics here.
+//! without a mark in the ABI: 512, 1024 and 5000 bytes in release 1.15; 624, 1136 and 5112 in 1.20,
+//! which inserted calls with several buffers after level 1. So the release determines the offset of
+//! each field, the buffer is larger than either, and an unknown release has no statistics here.
 //!
 //! Of an entry per GPU, with release 1.15 in compatibility mode on an H100: bytes are exact; the
-//! number of transfers counts pieces (four for one read of 32 MiB) and so does the number of those
+//! number of transfers counts pieces (four for one read of 32 MiB), and so does the number of those
 //! done by POSIX calls, which was the same. The operations of level 1 counted each transfer twice
 //! and are not used.
 
 use std::ffi::c_int;
 
 use crate::codes::CufileError;
+use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
-use crate::look::Look;
 use crate::table::Answer;
 
-/// Room for level 3: more than any release is known to write.
-pub(crate) const ROOM: usize = 16 << 10;
-/// Entries per GPU that level 3 has room for.
+/// Size of the buffer for level 3: more than any known release writes.
+pub(crate) const BUFFER_BYTES: usize = 16 << 10;
+/// Entries per GPU in level 3.
 const GPUS: usize = 16;
 /// Bytes of an entry.
 const ENTRY: usize = 248;
@@ -30,7 +29,7 @@ const PER_GPU: c_int = 3;
 
 /// One direction of one GPU, since its statistics were started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Moved {
+pub struct DirectionStats {
     /// Bytes.
     pub bytes: u64,
     /// Transfers, of which a large one counts as several.
@@ -41,15 +40,15 @@ pub struct Moved {
     pub nvidia_fs: u64,
     /// Those done by POSIX calls: through host memory.
     pub posix: u64,
-    /// Those that were not aligned as a direct way needs it.
+    /// Those that were not aligned as a direct path requires.
     pub unaligned: u64,
 }
 
-impl Moved {
+impl DirectionStats {
     /// From this reading to a `later` one; `None` if a counter went back.
     #[must_use]
-    pub fn until(&self, later: &Moved) -> Option<Moved> {
-        Some(Moved {
+    pub fn until(&self, later: &DirectionStats) -> Option<DirectionStats> {
+        Some(DirectionStats {
             bytes: later.bytes.checked_sub(self.bytes)?,
             all: later.all.checked_sub(self.all)?,
             p2p: later.p2p.checked_sub(self.p2p)?,
@@ -61,8 +60,8 @@ impl Moved {
 
     /// Both together.
     #[must_use]
-    pub fn and(&self, other: &Moved) -> Moved {
-        Moved {
+    pub fn and(&self, other: &DirectionStats) -> DirectionStats {
+        DirectionStats {
             bytes: self.bytes.saturating_add(other.bytes),
             all: self.all.saturating_add(other.all),
             p2p: self.p2p.saturating_add(other.p2p),
@@ -76,12 +75,12 @@ impl Moved {
 /// One GPU's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PerGpu {
-    /// UUID as the CUDA driver has it; zeros from gpuio's stand-in, which does not know GPUs apart.
+    /// UUID as in the CUDA driver; zeros from gpuio's stand-in, which does not distinguish GPUs.
     pub uuid: [u8; 16],
     /// Reads from files.
-    pub read: Moved,
+    pub read: DirectionStats,
     /// Writes to files.
-    pub write: Moved,
+    pub write: DirectionStats,
 }
 
 /// A reading of all levels.
@@ -91,7 +90,7 @@ pub struct Stats {
     pub read_bytes: u64,
     /// Bytes written, all GPUs together (level 1).
     pub write_bytes: u64,
-    /// Reads by size (level 2); class *n* as the library cuts them.
+    /// Reads by size (level 2), in the library's classes.
     pub read_sizes: [u64; 32],
     /// Writes by size (level 2).
     pub write_sizes: [u64; 32],
@@ -102,9 +101,9 @@ pub struct Stats {
 impl Stats {
     /// One direction of all GPUs together.
     #[must_use]
-    pub fn total(&self, read: bool) -> Moved {
+    pub fn total(&self, read: bool) -> DirectionStats {
         let of = |gpu: &PerGpu| if read { gpu.read } else { gpu.write };
-        self.gpus.iter().fold(Moved::default(), |sum, gpu| sum.and(&of(gpu)))
+        self.gpus.iter().fold(DirectionStats::default(), |sum, gpu| sum.and(&of(gpu)))
     }
 }
 
@@ -113,26 +112,28 @@ impl Stats {
 #[non_exhaustive]
 pub enum StatsAbsent {
     /// The library has no such calls.
-    #[error("this cuFile has no statistics to ask for, which came with release 1.15")]
+    #[error("this cuFile has no statistics: they came with release 1.15")]
     NoCalls,
-    /// It does not say which release it is, so where its fields lie is not known.
-    #[error("this cuFile does not tell its release, without which its statistics can't be read")]
+    /// It does not report its release, so the offsets of its fields are unknown.
+    #[error("this cuFile does not report its release, so its statistics can't be read")]
     NoVersion,
     /// A release whose layout is not known.
     #[error(
-        "cuFile {0}.{1} may lay out its statistics in another way than 1.15 and 1.20, whose are \
+        "the layout of cuFile {0}.{1}'s statistics is unknown: only those of 1.15 and 1.20 are \
          known"
     )]
     Layout(u32, u32),
-    /// What was read can't be statistics of the layout that was assumed.
-    #[error("cuFile's statistics name {0} GPUs, of 16 at most: they have another layout")]
+    /// The data can't be statistics of the assumed layout.
+    #[error(
+        "cuFile's statistics list {0} GPUs, more than the 16 possible: their layout is unknown"
+    )]
     Nonsense(u32),
-    /// A call was refused.
+    /// A call failed.
     #[error(transparent)]
     Refused(#[from] CufileError),
 }
 
-/// Where the fields of a release lie.
+/// The offsets of a release's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layout {
     /// The two histograms, each of 32 numbers.
@@ -151,30 +152,30 @@ impl Layout {
         }
     }
 
-    fn parse(self, room: &Room) -> Result<Stats, StatsAbsent> {
-        let listed = room.number(self.gpus) & u64::from(u32::MAX);
+    fn parse(self, buffer: &StatsBuffer) -> Result<Stats, StatsAbsent> {
+        let listed = buffer.number(self.gpus) & u64::from(u32::MAX);
         let count = usize::try_from(listed).unwrap_or(usize::MAX);
         if count > GPUS {
             return Err(StatsAbsent::Nonsense(u32::try_from(listed).unwrap_or(u32::MAX)));
         }
         let entry = |nth: usize| self.gpus + 8 + nth * ENTRY;
-        let moved = |at: usize, unaligned: usize| Moved {
-            bytes: room.number(at),
-            all: room.number(at + 32),
-            p2p: room.number(at + 40),
-            nvidia_fs: room.number(at + 48),
-            posix: room.number(at + 56),
-            unaligned: room.number(unaligned),
+        let moved = |at: usize, unaligned: usize| DirectionStats {
+            bytes: buffer.number(at),
+            all: buffer.number(at + 32),
+            p2p: buffer.number(at + 40),
+            nvidia_fs: buffer.number(at + 48),
+            posix: buffer.number(at + 56),
+            unaligned: buffer.number(unaligned),
         };
         let gpu = |at: usize| PerGpu {
-            uuid: room.uuid(at),
+            uuid: buffer.uuid(at),
             read: moved(at + 16, at + 80),
             write: moved(at + 120, at + 184),
         };
-        let sizes = |at: usize| std::array::from_fn(|nth| room.number(at + nth * 8));
+        let sizes = |at: usize| std::array::from_fn(|nth| buffer.number(at + nth * 8));
         Ok(Stats {
-            read_bytes: room.number(96),
-            write_bytes: room.number(104),
+            read_bytes: buffer.number(96),
+            write_bytes: buffer.number(104),
             read_sizes: sizes(self.sizes),
             write_sizes: sizes(self.sizes + 256),
             gpus: (0..count).map(|nth| gpu(entry(nth))).collect(),
@@ -182,12 +183,12 @@ impl Layout {
     }
 }
 
-/// What the library fills, aligned as its structures are.
-struct Room(Box<[u64; ROOM / 8]>);
+/// The buffer that the library fills, aligned as its structures are.
+struct StatsBuffer(Box<[u64; BUFFER_BYTES / 8]>);
 
-impl Room {
-    fn new() -> Room {
-        Room(Box::new([0; ROOM / 8]))
+impl StatsBuffer {
+    fn new() -> StatsBuffer {
+        StatsBuffer(Box::new([0; BUFFER_BYTES / 8]))
     }
 
     /// The number at an offset in bytes.
@@ -203,21 +204,22 @@ impl Room {
     }
 }
 
-/// The library counts while this lives; dropped, it counts as before. The level is one per
-/// process: have one of these at a time. Start and drop it outside what is measured.
+/// While this lives, the library counts; when it is dropped, the previous level returns. The level
+/// is one per process, so have only one of these at a time. Start and drop it outside measured
+/// time.
 #[derive(Debug)]
 pub struct Counting {
     driver: Driver,
     layout: Layout,
-    /// The level that was in force; 0 for none.
+    /// The previous level; 0 for none.
     before: c_int,
 }
 
 impl Counting {
-    /// Has the library count at level 3, which takes effect at once.
+    /// Sets the library's level to 3, which takes effect at once.
     ///
     /// # Errors
-    /// Why it can't, or why what it counts could not be read.
+    /// Why it can't, or why its counters can't be read.
     pub fn start(driver: &Driver) -> Result<Counting, StatsAbsent> {
         let library = driver.library();
         let calls = (library.cuFileGetStatsLevel, library.cuFileSetStatsLevel);
@@ -241,17 +243,17 @@ impl Counting {
         Ok(counting)
     }
 
-    /// Reads what was counted so far, all levels.
+    /// Reads all levels.
     ///
     /// # Errors
-    /// The library's refusal, or [`StatsAbsent::Nonsense`].
+    /// The library's error, or [`StatsAbsent::Nonsense`].
     pub fn read(&self) -> Result<Stats, StatsAbsent> {
         let call = self.driver.library().cuFileGetStatsL3.ok_or(StatsAbsent::NoCalls)?;
-        let mut room = Room::new();
-        // SAFETY: `room` has three times the bytes of the structure's largest known form.
-        let answer = unsafe { call(room.0.as_mut_ptr()) };
+        let mut buffer = StatsBuffer::new();
+        // SAFETY: the buffer has three times the bytes of the structure's largest known form.
+        let answer = unsafe { call(buffer.0.as_mut_ptr()) };
         check(&self.driver, "cuFileGetStatsL3", answer)?;
-        self.layout.parse(&room)
+        self.layout.parse(&buffer)
     }
 }
 
@@ -270,7 +272,7 @@ impl Drop for Counting {
 }
 
 fn check(driver: &Driver, call: &'static str, answer: Answer) -> Result<(), StatsAbsent> {
-    let nothing = || (String::new(), Look::default());
+    let nothing = || (String::new(), Diagnosis::default());
     Ok(driver.check(call, answer, nothing)?)
 }
 
@@ -278,14 +280,14 @@ fn check(driver: &Driver, call: &'static str, answer: Answer) -> Result<(), Stat
 mod tests {
     use super::*;
 
-    /// A reading in which each number is its own offset, but for the number of GPUs.
-    fn numbered(layout: Layout, gpus: u64) -> Room {
-        let mut room = Room::new();
-        for (nth, number) in room.0.iter_mut().enumerate() {
+    /// A reading in which each number is its own offset, except the number of GPUs.
+    fn numbered(layout: Layout, gpus: u64) -> StatsBuffer {
+        let mut buffer = StatsBuffer::new();
+        for (nth, number) in buffer.0.iter_mut().enumerate() {
             *number = nth as u64 * 8;
         }
-        room.0[layout.gpus / 8] = gpus;
-        room
+        buffer.0[layout.gpus / 8] = gpus;
+        buffer
     }
 
     #[test]
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!((stats.read_bytes, stats.write_bytes), (96, 104));
         assert_eq!((stats.read_sizes[9], stats.write_sizes[9]), (584, 840));
         let [gpu] = stats.gpus[..] else { panic!("{stats:?}") };
-        let read = Moved {
+        let read = DirectionStats {
             bytes: 1048,
             all: 1080,
             p2p: 1088,
@@ -330,8 +332,8 @@ mod tests {
 
     #[test]
     fn a_counter_that_went_back_leaves_no_figure() {
-        let first = Moved { bytes: 10, posix: 3, ..Moved::default() };
-        let later = Moved { bytes: 30, posix: 4, ..Moved::default() };
+        let first = DirectionStats { bytes: 10, posix: 3, ..DirectionStats::default() };
+        let later = DirectionStats { bytes: 30, posix: 4, ..DirectionStats::default() };
         let moved = first.until(&later).unwrap();
         assert_eq!((moved.bytes, moved.posix), (20, 1));
         assert_eq!(later.until(&first), None);

@@ -1,6 +1,6 @@
-//! What gpuio uses of the cuFile API: types, constants and the table of functions.
+//! The part of the cuFile API that gpuio uses: types, constants and the table of functions.
 //!
-//! The functions bear the library's own names, so that they can be looked up in the "cuFile API
+//! The functions have the library's own names, so that they can be looked up in the "cuFile API
 //! Reference Guide".
 
 use std::ffi::{CStr, OsStr, c_int, c_uint, c_void};
@@ -15,7 +15,7 @@ use crate::search::Search;
 /// The file name that means a real CUDA driver; libcufile loads it by this name.
 const CUDA: &CStr = c"libcuda.so.1";
 
-/// What most calls answer, by value: cuFile's code and, beside 5011, the CUDA driver's.
+/// The result of most calls, by value: cuFile's code and, with 5011, the CUDA driver's.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
@@ -23,8 +23,8 @@ pub(crate) struct Answer {
     pub(crate) cuda: c_int,
 }
 
-/// How a file is given to `cuFileHandleRegister`: 24 bytes, of which the library reads the kind
-/// and the descriptor.
+/// The description of a file for `cuFileHandleRegister`: 24 bytes, of which the library reads the
+/// kind and the descriptor.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Descriptor {
@@ -55,7 +55,7 @@ pub(crate) struct Properties {
     pub(crate) max_pinned: u32,
     pub(crate) max_batch: u32,
     pub(crate) max_batch_timeout_ms: u32,
-    /// Room for a release that adds fields: it writes here, not past the end.
+    /// Space for a release that adds fields: it writes here, not past the end.
     pub(crate) _more: [u64; 16],
 }
 
@@ -64,7 +64,7 @@ pub(crate) const POLL_MODE: u32 = 1 << 0;
 /// Bit of [`Properties::control_flags`]: compatibility mode is allowed.
 pub(crate) const ALLOW_COMPAT: u32 = 1 << 1;
 
-// Both 64-bit ABIs lay these out alike.
+// Both 64-bit ABIs have this layout.
 const _: () = {
     assert!(size_of::<Answer>() == 8);
     assert!(size_of::<Descriptor>() == 24);
@@ -166,12 +166,12 @@ impl Library {
     /// opens no device and writes no log before [`crate::Driver::open`].
     ///
     /// # Errors
-    /// [`Absent::NoLibrary`] if none loads, [`Absent::SymbolMissing`] if one is no cuFile.
+    /// [`Absent::NoLibrary`] if none loads, [`Absent::SymbolMissing`] if one is not cuFile.
     pub fn load(search: &Search) -> Result<Library, Absent> {
-        let places = search.places();
-        let mut tried = places.empty;
-        for path in places.files {
-            // SAFETY: running the library's initialisers is what the caller asked for: NVIDIA's
+        let candidates = search.candidates();
+        let mut tried = candidates.empty;
+        for path in candidates.files {
+            // SAFETY: running the library's initialisers is what the caller requested: NVIDIA's
             // library, gpuio's stand-in, or a path that the user gave.
             match unsafe { libloading::Library::new(path.as_os_str()) } {
                 Ok(object) => {
@@ -193,7 +193,7 @@ impl Library {
         self.gpuio_soft_cufile_version.is_some()
     }
 
-    /// The file it was loaded from, as far as the loader tells.
+    /// The file it was loaded from, as the loader reports it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -233,7 +233,7 @@ pub(crate) fn cuda_is_loaded() -> bool {
     true
 }
 
-/// The error and its sources in one line: libloading's own `Display` hides what the loader said.
+/// The error and its sources in one line: libloading's own `Display` hides the loader's message.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,47 +1,47 @@
-//! Registered files and memory, and what moves between them.
+//! Registered files and memory, and transfers between them.
 
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use crate::codes::CufileError;
+use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
-use crate::look::Look;
 use crate::table::{Descriptor, OPAQUE_FD};
 
 /// Why an I/O failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoError {
-    /// The kernel refused the file I/O with this errno.
+    /// The kernel's file I/O failed with this errno.
     Errno(i32),
-    /// cuFile refused with this code, 5001 to 5050; see [`crate::meaning`].
+    /// cuFile failed with this code, 5001 to 5050; see [`crate::meaning`].
     Code(i32),
 }
 
-/// Which way bytes go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From the file to memory.
     Read,
     /// From memory to the file.
     Write,
 }
 
-/// What one I/O moves: `len` bytes between `base + at` and `offset` of the file.
+/// One transfer: `len` bytes between `base + at` and `offset` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Address of the memory, as its registration knows it.
+    /// Address of the memory, as registered.
     pub base: u64,
-    /// Bytes behind the base.
+    /// Offset from the base, in bytes.
     pub at: u64,
-    /// Bytes to move.
+    /// Bytes to transfer.
     pub len: usize,
     /// Byte offset in the file.
     pub offset: u64,
 }
 
 impl Piece {
-    /// The offsets in the file and behind the base as the library takes them.
+    /// The offsets in the file and from the base in the library's type.
     pub(crate) fn offsets(&self) -> Result<(i64, i64), IoError> {
         Ok((signed(self.offset)?, signed(self.at)?))
     }
@@ -49,8 +49,8 @@ impl Piece {
 
 /// A file that is registered with cuFile while this lives.
 ///
-/// It holds a descriptor of its own for the same open file, so that one file may be registered
-/// more than once and the caller may close his.
+/// It holds a descriptor of its own for the same open file, so that one file may be registered more
+/// than once and the caller may close its own.
 #[derive(Debug)]
 pub struct Handle {
     driver: Driver,
@@ -68,13 +68,13 @@ impl Handle {
     /// Registers the open file `fd`, named `name` in errors.
     ///
     /// # Errors
-    /// The library's refusal, with the most likely cause that can be seen.
+    /// The library's error, with the most likely cause.
     pub fn register(driver: &Driver, fd: BorrowedFd<'_>, name: &str) -> Result<Self, CufileError> {
-        let named = || (name.to_owned(), Look::file(Path::new("/"), fd));
+        let named = || (name.to_owned(), Diagnosis::file(Path::new("/"), fd));
         let copy = fd.try_clone_to_owned().map_err(|_| {
-            let (context, look) = named();
-            // The code that the library has for a descriptor that it can't get.
-            CufileError { call: "fcntl(F_DUPFD_CLOEXEC)", code: 5031, cuda: 0, context, look }
+            let (context, diagnosis) = named();
+            // The library's code for a lack of descriptors.
+            CufileError { call: "fcntl(F_DUPFD_CLOEXEC)", code: 5031, cuda: 0, context, diagnosis }
         })?;
         let mut descriptor = Descriptor {
             kind: OPAQUE_FD,
@@ -96,17 +96,17 @@ impl Handle {
         self.raw
     }
 
-    /// Reads up to `len` bytes at `offset` of the file to `base + at`, and returns once they are
-    /// there: how many, 0 at the end of the file. They are visible to whatever the GPU starts
-    /// afterwards.
+    /// Reads up to `len` bytes at `offset` of the file to `base + at`, and returns when they have
+    /// arrived: how many, 0 at the end of the file. Anything that the GPU starts afterwards sees
+    /// them.
     ///
     /// # Errors
-    /// What the kernel or the library answered. What the memory then holds is not defined.
+    /// The kernel's or the library's error. The content of the memory is then undefined.
     ///
     /// # Safety
-    /// `base + at` up to `len` bytes further is memory that cuFile takes (of a GPU whose context is
-    /// current, or of the host), lives, and is used by nobody else meanwhile. If `base` begins a
-    /// registered [`Buffer`], the range lies inside it.
+    /// `base + at` up to `len` bytes further is live memory of a kind that cuFile supports
+    /// (of a GPU whose context is current, or of the host), and nothing else uses it during the
+    /// call. If `base` begins a registered [`Buffer`], the range lies inside it.
     pub unsafe fn read(
         &self,
         base: u64,
@@ -121,14 +121,14 @@ impl Handle {
         result(unsafe { call(self.raw, base, len, offset, at) })
     }
 
-    /// Writes up to `len` bytes from `base + at` to `offset` of the file: how many it did.
+    /// Writes up to `len` bytes from `base + at` to `offset` of the file; returns how many.
     ///
     /// # Errors
     /// As for [`Handle::read`].
     ///
     /// # Safety
-    /// As for [`Handle::read`], and whatever wrote the memory has ended: cuFile is not ordered with
-    /// any stream.
+    /// As for [`Handle::read`], and all writes to the memory have completed: cuFile is not ordered
+    /// with any stream.
     pub unsafe fn write(
         &self,
         base: u64,
@@ -152,12 +152,12 @@ impl Drop for Handle {
     }
 }
 
-/// An offset as off_t; past that there is no file.
+/// An offset as off_t; larger ones are in no file.
 fn signed(offset: u64) -> Result<i64, IoError> {
     i64::try_from(offset).map_err(|_| IoError::Errno(libc::EINVAL))
 }
 
-/// -1 says "see errno"; a library that says so and set none must not show an older one.
+/// -1 means "see errno"; if a library sets none, an older one must not be reported.
 fn clear_errno() {
     // SAFETY: the address of this thread's errno, which is always valid.
     let errno = unsafe { libc::__errno_location() };
@@ -165,7 +165,7 @@ fn clear_errno() {
     unsafe { errno.write(0) };
 }
 
-/// Reads what `cuFileRead` and `cuFileWrite` return: bytes, -1 with errno, or a negative code.
+/// The result of `cuFileRead` and `cuFileWrite`: bytes, -1 with errno, or a negative code.
 fn result(returned: isize) -> Result<usize, IoError> {
     match returned {
         0.. => Ok(returned.unsigned_abs()),
@@ -173,13 +173,13 @@ fn result(returned: isize) -> Result<usize, IoError> {
             let errno = std::io::Error::last_os_error().raw_os_error().filter(|&errno| errno != 0);
             Err(IoError::Errno(errno.unwrap_or(libc::EIO)))
         }
-        // Nothing that is documented lies between -5000 and -2; it is shown as it came.
+        // No documented value lies between -5000 and -2; it is shown unchanged.
         code => Err(IoError::Code(i32::try_from(code.unsigned_abs()).unwrap_or(i32::MAX))),
     }
 }
 
-/// Reads what an I/O of a batch or of a stream returned: bytes, or a negative errno or code. -1
-/// says that an errno was set, in a thread of the library's: which one, nobody can see.
+/// The result of an I/O of a batch or of a stream: bytes, or a negative errno or code. -1 means
+/// that errno was set in a thread of the library, where it can't be read.
 pub(crate) fn moved(returned: isize) -> Result<usize, IoError> {
     match returned {
         0.. => Ok(returned.unsigned_abs()),
@@ -200,15 +200,15 @@ impl Buffer {
     /// Registers `len` bytes at `base`.
     ///
     /// # Errors
-    /// The library's refusal: no room in the GPU's BAR, or memory that it does not take.
+    /// The library's error: no space in the GPU's BAR, or memory that it does not support.
     ///
     /// # Safety
-    /// The range is one allocation's, and lives until the value is dropped.
+    /// The range is part of one allocation, and lives until the value is dropped.
     pub unsafe fn register(driver: &Driver, base: u64, len: usize) -> Result<Self, CufileError> {
-        // SAFETY: the range is memory as the caller promised; flags 0 ask for nothing special.
+        // SAFETY: the range is memory as the caller promised; flags 0 request nothing special.
         let answer = unsafe { (driver.library().cuFileBufRegister)(base, len, 0) };
         driver.check("cuFileBufRegister", answer, || {
-            (format!("{len} bytes at {base:#x}"), Look::machine(Path::new("/")))
+            (format!("{len} bytes at {base:#x}"), Diagnosis::machine(Path::new("/")))
         })?;
         Ok(Buffer { driver: driver.clone(), base })
     }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use gpuio_cufile::{Absent, Calls, Driver, Library, Search, Whose, stand_in_candidates};
+use gpuio_cufile::{Absent, Calls, Driver, Library, Search, Vendor, stand_in_candidates};
 
 fn stand_in() -> Library {
     let search = Search { stand_in: true, ..Search::default() };
@@ -38,7 +38,7 @@ fn an_object_that_is_no_cufile_is_told_by_the_function_it_lacks() {
 fn the_stand_in_goes_with_the_software_gpu_alone() {
     assert!(stand_in().is_stand_in());
     let absent = Driver::open(stand_in(), None, false).unwrap_err();
-    assert!(matches!(absent, Absent::Mixed { whose: Whose::StandIn, .. }), "{absent}");
+    assert!(matches!(absent, Absent::Mixed { vendor: Vendor::StandIn, .. }), "{absent}");
     assert!(absent.to_string().contains("--gpu software"), "{absent}");
 }
 
@@ -54,7 +54,7 @@ fn without_a_cuda_driver_an_open_is_refused_by_the_library() {
 #[test]
 fn the_stand_in_has_all_calls() {
     for calls in [Calls::Blocking, Calls::Batch, Calls::Streams] {
-        assert_eq!(stand_in().lacks(calls), None);
+        assert_eq!(stand_in().missing_function(calls), None);
     }
 }
 

@@ -1,9 +1,10 @@
-//! Settings that do not go together. Those that depend on the machine are rules of `gpuio check`.
+//! Settings that contradict each other. Those that depend on the machine are rules of `gpuio
+//! check`.
 
 use crate::problem::{Problem, ProblemKind};
 use crate::{Config, find};
 
-/// Each looks for one thing.
+/// Each checks one combination.
 const ALL: [fn(&Config) -> Option<Problem>; 9] = [
     slabs_and_sizes,
     slabs_of_two_lengths,
@@ -20,12 +21,12 @@ pub(crate) fn all(config: &Config) -> Vec<Problem> {
     ALL.iter().filter_map(|look| look(config)).collect()
 }
 
-fn at(config: &Config, path: &str, words: String, mend: &str) -> Option<Problem> {
+fn at(config: &Config, path: &str, message: String, fix: &str) -> Option<Problem> {
     let entry = config.get(path)?;
-    Some(Problem::at(entry, ProblemKind::Combination, words, mend.to_owned()))
+    Some(Problem::at(entry, ProblemKind::Combination, message, fix.to_owned()))
 }
 
-/// What a key holds, or what holds without it.
+/// A key's value, or its default.
 fn number(config: &Config, path: &str) -> Option<u64> {
     let default = || find(path)?.default?.parse().ok();
     config.number(path).or_else(default)
@@ -41,8 +42,8 @@ fn slabs_and_sizes(config: &Config) -> Option<Problem> {
     ];
     config.get(&format!("{SLABS}.slab_size_kb"))?;
     let both = uniform.into_iter().find(|path| config.get(path).is_some())?;
-    let words = format!("stands beside {SLABS}, which takes its place");
-    at(config, both, words, "take one of them out: they must not be set together")
+    let message = format!("is set together with {SLABS}, which replaces it");
+    at(config, both, message, "remove one of them: they must not be set together")
 }
 
 fn lengths(config: &Config, sizes: &str, counts: &str) -> Option<Problem> {
@@ -51,8 +52,8 @@ fn lengths(config: &Config, sizes: &str, counts: &str) -> Option<Problem> {
     if one == other {
         return None;
     }
-    let words = format!("has {other} counts for {one} sizes");
-    at(config, counts, words, "give each size its count")
+    let message = format!("has {other} counts for {one} sizes");
+    at(config, counts, message, "give each size its count")
 }
 
 fn slabs_of_two_lengths(config: &Config) -> Option<Problem> {
@@ -66,7 +67,7 @@ fn posix_slabs_of_two_lengths(config: &Config) -> Option<Problem> {
 }
 
 /// Best Practices Guide, cuFile Configuration Settings: the cache divided by the buffer is the
-/// number of buffers, and a batch wants one for each of its I/Os.
+/// number of buffers, and a batch needs one for each of its I/Os.
 fn batch_without_buffers(config: &Config) -> Option<Problem> {
     let cache = number(config, "properties.max_device_cache_size_kb")?;
     let buffer = number(config, "properties.per_buffer_cache_size_kb")?;
@@ -81,13 +82,13 @@ fn batch_without_buffers(config: &Config) -> Option<Problem> {
         "properties.io_batchsize",
     ];
     let named = set.into_iter().find(|path| config.get(path).is_some())?;
-    let words = format!(
+    let message = format!(
         "leaves {buffers} bounce buffers ({cache} KiB of {buffer} KiB each) for batches of {batch}"
     );
     at(
         config,
         named,
-        words,
+        message,
         "enlarge max_device_cache_size_kb, or lessen per_buffer_cache_size_kb or io_batchsize",
     )
 }
@@ -98,11 +99,11 @@ fn poll_large(config: &Config) -> Option<Problem> {
     if config.switch("properties.use_poll_mode") != Some(true) || most <= 64 {
         return None;
     }
-    let words = format!("lets a thread spin through I/Os of up to {most} KiB");
+    let message = format!("lets a thread spin through I/Os of up to {most} KiB");
     at(
         config,
         "properties.poll_mode_max_size_kb",
-        words,
+        message,
         "4 to 16 KiB: polling gains microseconds, which large I/Os don't notice",
     )
 }
@@ -112,11 +113,11 @@ fn poll_without_mode(config: &Config) -> Option<Problem> {
     if config.switch("properties.use_poll_mode") == Some(true) || size == 4 {
         return None;
     }
-    let words = "has no effect while properties.use_poll_mode is off".to_owned();
+    let message = "has no effect while properties.use_poll_mode is off".to_owned();
     at(
         config,
         "properties.poll_mode_max_size_kb",
-        words,
+        message,
         "switch properties.use_poll_mode on, or take it out",
     )
 }
@@ -133,7 +134,7 @@ fn no_route(config: &Config) -> Option<Problem> {
     });
     let order = config.get("properties.rdma_dynamic_routing_order");
     let is_empty = |entry: &crate::Entry| entry.value.as_array().is_some_and(Vec::is_empty);
-    let (words, mend) = if order.is_some_and(is_empty) {
+    let (message, fix) = if order.is_some_and(is_empty) {
         (
             "is on, and its order names no policy",
             "name policies in properties.rdma_dynamic_routing_order, or take that key out",
@@ -146,10 +147,10 @@ fn no_route(config: &Config) -> Option<Problem> {
     } else {
         return None;
     };
-    at(config, "properties.rdma_dynamic_routing", words.to_owned(), mend)
+    at(config, "properties.rdma_dynamic_routing", message.to_owned(), fix)
 }
 
-/// Configuration Guide: a switch of one kind of storage counts beside the global one.
+/// Configuration Guide: the switch of one kind of storage is needed as well as the global one.
 fn route_without_switch(config: &Config) -> Option<Problem> {
     let global = config.switch("properties.use_pci_p2pdma") == Some(true);
     let route = config.entries.iter().find(|entry| {
@@ -158,13 +159,13 @@ fn route_without_switch(config: &Config) -> Option<Problem> {
     });
     match (global, route) {
         (false, Some(entry)) => {
-            let words = "is on, and properties.use_pci_p2pdma is not".to_owned();
-            at(config, &entry.path, words, "switch properties.use_pci_p2pdma on too, or this off")
+            let message = "is on, and properties.use_pci_p2pdma is not".to_owned();
+            at(config, &entry.path, message, "switch properties.use_pci_p2pdma on too, or this off")
         }
         (true, None) => {
-            let words = "is on, and so is it for no kind of storage".to_owned();
-            let mend = "switch block.nvme.use_pci_p2pdma on too (or that of your storage)";
-            at(config, "properties.use_pci_p2pdma", words, mend)
+            let message = "is on, and so is it for no kind of storage".to_owned();
+            let fix = "switch block.nvme.use_pci_p2pdma on too (or that of your storage)";
+            at(config, "properties.use_pci_p2pdma", message, fix)
         }
         _ => None,
     }
@@ -173,9 +174,9 @@ fn route_without_switch(config: &Config) -> Option<Problem> {
 fn forced_and_forbidden(config: &Config) -> Option<Problem> {
     let forced = config.switch("properties.force_compat_mode") == Some(true);
     let forbidden = config.switch("properties.allow_compat_mode") == Some(false);
-    let words = "is on, and properties.allow_compat_mode is off".to_owned();
-    let mend = "switch force_compat_mode off, or allow_compat_mode on";
-    (forced && forbidden).then(|| at(config, "properties.force_compat_mode", words, mend))?
+    let message = "is on, and properties.allow_compat_mode is off".to_owned();
+    let fix = "switch force_compat_mode off, or allow_compat_mode on";
+    (forced && forbidden).then(|| at(config, "properties.force_compat_mode", message, fix))?
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ mod value;
 pub use problem::{Problem, ProblemKind, problems};
 pub use read::{Config, Entry, SyntaxError, keys, read};
 pub use setting::{SettingError, setting};
-pub use table::{KEYS, Key, Takes, find};
+pub use table::{KEYS, Key, ValueType, find};
 
 /// The variable that names the file.
 pub const VARIABLE: &str = "CUFILE_ENV_PATH_JSON";
@@ -35,7 +35,7 @@ pub const DEFAULT_PATH: &str = "/etc/cufile.json";
 /// that are not in the table.
 #[must_use]
 pub fn refused(path: &str, value: &serde_json::Value) -> Option<String> {
-    value::wrong(find(path)?, value).map(|(_, words)| words)
+    value::wrong(find(path)?, value).map(|(_, message)| message)
 }
 
 /// Whether a text looks like cuFile's configuration: an object with one of its groups.

@@ -1,32 +1,32 @@
-//! What is wrong with a configuration.
+//! Problems of a configuration.
 
 use crate::{Config, Entry, KEYS, combination, find, value};
 
 /// What kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// No release that this table knows has the key, and one has a name like it.
+    /// No known release has the key, but there is a similar one.
     Misspelt,
-    /// No release that this table knows has the key.
+    /// No known release has the key.
     Unknown,
-    /// The key comes again with another value.
+    /// The key is repeated with another value.
     Repeated,
-    /// The value is of another type than the key takes.
+    /// The value's type is wrong for the key.
     Type,
-    /// The value is out of range, or none of the words that the key takes.
+    /// The value is out of range, or none of the allowed words.
     Range,
-    /// A size off the 4 KiB grid.
+    /// A size that is no multiple of 4 KiB.
     Alignment,
-    /// Settings that contradict each other, or that do together what nobody wants.
+    /// Settings that contradict each other.
     Combination,
-    /// A key from another time, which another one took the place of.
+    /// A key that was replaced by another.
     Outdated,
 }
 
-/// One problem and its place.
+/// One problem and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Of what kind.
+    /// The kind.
     pub kind: ProblemKind,
     /// The key.
     pub path: String,
@@ -34,20 +34,20 @@ pub struct Problem {
     pub line: usize,
     /// Column of the key in characters, counted from 1.
     pub column: usize,
-    /// What is wrong, as a clause that can stand after the key.
-    pub words: String,
-    /// What to do.
-    pub mend: String,
+    /// The problem, as a clause that can follow the key.
+    pub message: String,
+    /// The remedy.
+    pub fix: String,
 }
 
 impl Problem {
-    pub(crate) fn at(entry: &Entry, kind: ProblemKind, words: String, mend: String) -> Problem {
+    pub(crate) fn at(entry: &Entry, kind: ProblemKind, message: String, fix: String) -> Problem {
         let Entry { path, line, column, .. } = entry;
-        Problem { kind, path: path.clone(), line: *line, column: *column, words, mend }
+        Problem { kind, path: path.clone(), line: *line, column: *column, message, fix }
     }
 }
 
-/// Everything that is wrong, in the order of the text; settings that do not go together last.
+/// All problems in the order of the text; combinations last.
 #[must_use]
 pub fn problems(config: &Config) -> Vec<Problem> {
     let mut all: Vec<Problem> = Vec::new();
@@ -59,24 +59,24 @@ pub fn problems(config: &Config) -> Vec<Problem> {
     all
 }
 
-/// What is wrong with a key for itself.
+/// The problem of a single key.
 fn own(entry: &Entry) -> Option<Problem> {
     let Some(key) = find(&entry.path) else { return unknown(entry) };
-    if let Some((kind, words)) = value::wrong(key, &entry.value) {
+    if let Some((kind, message)) = value::wrong(key, &entry.value) {
         let default = key.default.map(|default| format!(", or take it out: {default} holds then"));
-        let mend = format!("correct the value{}", default.unwrap_or_default());
-        return Some(Problem::at(entry, kind, words, mend));
+        let fix = format!("correct the value{}", default.unwrap_or_default());
+        return Some(Problem::at(entry, kind, message, fix));
     }
     let other = key.instead?;
     // The three sizes of the uniform buffers count as long as no slabs are named.
     if other.ends_with("slab_config") {
         return None;
     }
-    let words = format!("is the older name of {other}");
-    Some(Problem::at(entry, ProblemKind::Outdated, words, format!("write {other}")))
+    let message = format!("is the older name of {other}");
+    Some(Problem::at(entry, ProblemKind::Outdated, message, format!("write {other}")))
 }
 
-/// A group that is empty is no problem if a key lies in it.
+/// An empty group is no problem if it is the prefix of a key.
 fn unknown(entry: &Entry) -> Option<Problem> {
     let group = format!("{}.", entry.path);
     if entry.value.is_object() && KEYS.iter().any(|key| key.path.starts_with(&group)) {
@@ -84,32 +84,32 @@ fn unknown(entry: &Entry) -> Option<Problem> {
     }
     Some(match nearest(&entry.path) {
         Some(near) => {
-            let words = "is no key of cuFile, which passes it over in silence".to_owned();
-            Problem::at(entry, ProblemKind::Misspelt, words, format!("did you mean {near}?"))
+            let message = "is not a key of cuFile, which ignores it silently".to_owned();
+            Problem::at(entry, ProblemKind::Misspelt, message, format!("did you mean {near}?"))
         }
         None => {
-            let words = "is in no document up to GPUDirect Storage 1.20".to_owned();
-            let mend = "take it out, unless your release's own file has it".to_owned();
-            Problem::at(entry, ProblemKind::Unknown, words, mend)
+            let message = "is not documented up to GPUDirect Storage 1.20".to_owned();
+            let fix = "remove it, unless your release's own file has it".to_owned();
+            Problem::at(entry, ProblemKind::Unknown, message, fix)
         }
     })
 }
 
-/// The key that was meant, if one is near: by its whole path, or right but in another group.
+/// The key that was probably meant: by its whole path, or the same name in another group.
 pub(crate) fn nearest(path: &str) -> Option<&'static str> {
     let last = |path: &str| path.rsplit('.').next().map(str::to_owned);
     let by_name = || KEYS.iter().find(|key| last(key.path) == last(path));
-    // No nearer than their lengths: a long name costs nothing.
+    // Only names of similar length, so that a long name costs nothing.
     let alike = KEYS.iter().filter(|key| key.path.len().abs_diff(path.len()) <= 12);
     let distance = |key: &&crate::Key| strsim::damerau_levenshtein(path, key.path);
     let near = alike.min_by_key(distance).filter(|key| distance(key) <= 3);
     near.or_else(by_name).map(|key| key.path)
 }
 
-/// Keys to suggest: [`nearest`], else of the same group those that begin alike, then those that
-/// differ in the fewest letters.
+/// Keys to suggest: [`nearest`], else those of the same group with the same beginning, then those
+/// with the fewest different letters.
 pub(crate) fn near(path: &str) -> Vec<&'static str> {
-    /// More are a list that nobody reads.
+    /// Nobody reads a longer list.
     const MOST: usize = 5;
     // Longer ones are no typing mistakes, and the distance is quadratic in the length.
     const LONGEST: usize = 100;
@@ -132,10 +132,10 @@ fn repeated(entry: &Entry, before: &[Entry]) -> Option<Problem> {
     if first.value == entry.value {
         return None;
     }
-    let words =
+    let message =
         format!("stands there again: {} here, {} in line {}", entry.value, first.value, first.line);
-    let mend = "keep one: no document tells which one cuFile takes".to_owned();
-    Some(Problem::at(entry, ProblemKind::Repeated, words, mend))
+    let fix = "keep one: no document says which one cuFile uses".to_owned();
+    Some(Problem::at(entry, ProblemKind::Repeated, message, fix))
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
 
     fn of(text: &str) -> Vec<(ProblemKind, usize, String)> {
         let all = problems(&read(text).unwrap());
-        all.into_iter().map(|problem| (problem.kind, problem.line, problem.mend)).collect()
+        all.into_iter().map(|problem| (problem.kind, problem.line, problem.fix)).collect()
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The text with the place of every key.
+//! Parses the text and keeps the position of every key.
 
 use jsonc_parser::ast::{ObjectProp, Value as Ast};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-/// A key with its value and place.
+/// A key with its value and position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The parts joined by dots: `properties.allow_compat_mode`.
@@ -26,31 +26,31 @@ pub struct Config {
 }
 
 impl Config {
-    /// What counts of a key: the last time it stands there.
+    /// The entry that counts: the last one with this key.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| entry.path == path)
     }
 
-    /// A key that is on or off; `None` where it is not there or holds something else.
+    /// The value of a switch; `None` if it is missing or of another type.
     #[must_use]
     pub fn switch(&self, path: &str) -> Option<bool> {
         self.get(path)?.value.as_bool()
     }
 
-    /// A key that holds a whole number from 0.
+    /// The value of a whole number from 0.
     #[must_use]
     pub fn number(&self, path: &str) -> Option<u64> {
         self.get(path)?.value.as_u64()
     }
 
-    /// A key that holds text.
+    /// The value of a text.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<&str> {
         self.get(path)?.value.as_str()
     }
 
-    /// The texts in a key's list; empty where there is none.
+    /// The texts of a list; empty if it is missing.
     #[must_use]
     pub fn texts(&self, path: &str) -> Vec<&str> {
         let list = self.get(path).and_then(|entry| entry.value.as_array());
@@ -62,21 +62,21 @@ impl Config {
     }
 }
 
-/// A text that is no JSON with comments.
+/// A text that is not JSON with comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What is wrong.
-    pub words: String,
+    /// The error message.
+    pub message: String,
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
 }
 
-/// Reads a text: JSON with comments, and commas before a closing bracket.
+/// Parses a text: JSON with comments, and commas before a closing bracket.
 ///
 /// # Errors
-/// [`SyntaxError`] with the first place that is not understood.
+/// [`SyntaxError`] with the first position that is invalid.
 pub fn read(text: &str) -> Result<Config, SyntaxError> {
     let strict = ParseOptions {
         allow_comments: true,
@@ -90,26 +90,27 @@ pub fn read(text: &str) -> Result<Config, SyntaxError> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let mut places = Places { text, at: 0, line: 1, column: 1, room: Room::default() };
-    // Its own lines end at a carriage return too, unlike those of editors and of the keys below.
+    let mut places = Positions { text, at: 0, line: 1, column: 1, room: Room::default() };
+    // The parser's lines also end at a carriage return, unlike those of editors and of the keys
+    // below.
     let parsed = parse_to_ast(text, &CollectOptions::default(), &strict).map_err(|error| {
         let (line, column) = places.of(error.range().start);
-        SyntaxError { words: error.kind().to_string(), line, column }
+        SyntaxError { message: error.kind().to_string(), line, column }
     })?;
     let Some(Ast::Object(top)) = parsed.value else {
-        let words = "it is no JSON object".to_owned();
-        return Err(SyntaxError { words, line: 1, column: 1 });
+        let message = "it is no JSON object".to_owned();
+        return Err(SyntaxError { message, line: 1, column: 1 });
     };
     let mut config = Config::default();
     flatten("", &top.properties, &mut places, &mut config)?;
     Ok(config)
 }
 
-/// Reads a text as [`read`] does, and more leniently, into one object; of a key that comes twice
-/// the last one counts.
+/// Parses a text like [`read`], more leniently, into one object; of a repeated key the last one
+/// counts.
 ///
 /// # Errors
-/// The parser's words.
+/// The parser's message.
 pub fn keys(text: &str) -> Result<Map<String, Value>, String> {
     let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default());
     match value.map_err(|error| error.to_string())? {
@@ -119,14 +120,14 @@ pub fn keys(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Keys and groups of a configuration, at most: cuFile's own file has a hundred.
+/// Most keys and groups of a configuration: cuFile's own file has a hundred.
 const MOST_KEYS: usize = 2000;
-/// Bytes of all keys with their groups before them, at most: a group's long name stands before each
-/// key in it, so that a text of 1 MiB could make gigabytes.
+/// Most bytes of all keys including their groups: a group's long name precedes each key in it, so
+/// that a text of 1 MiB could expand to gigabytes.
 const MOST_PATHS: usize = 4 << 20;
 const TOO_MANY: &str = "it has more keys, or longer ones, than a configuration of cuFile's";
 
-/// What keys may still take.
+/// What is left of these limits.
 #[derive(Debug)]
 struct Room {
     keys: usize,
@@ -140,14 +141,14 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Takes one key; `false` where there is no room for it.
+    /// Takes one key; `false` if a limit is reached.
     fn take(&mut self, path_bytes: usize) -> bool {
         let left = self.keys.checked_sub(1).zip(self.bytes.checked_sub(path_bytes));
         (self.keys, self.bytes) = left.unwrap_or((0, 0));
         left.is_some()
     }
 
-    /// Whether the keys of all groups, each behind `before` bytes, have room.
+    /// Whether the keys of all groups, each after `before` bytes, are within the limits.
     fn holds(&mut self, keys: &Map<String, Value>, before: usize) -> bool {
         keys.iter().all(|(key, value)| {
             let path = before + key.len() + 1;
@@ -156,8 +157,8 @@ impl Room {
     }
 }
 
-/// Line and column of places that are asked for from the front to the back.
-struct Places<'t> {
+/// Line and column of positions that are queried in ascending order.
+struct Positions<'t> {
     text: &'t str,
     at: usize,
     line: usize,
@@ -165,7 +166,7 @@ struct Places<'t> {
     room: Room,
 }
 
-impl Places<'_> {
+impl Positions<'_> {
     fn of(&mut self, start: usize) -> (usize, usize) {
         for character in self.text.get(self.at..start).unwrap_or_default().chars() {
             if character == '\n' {
@@ -183,14 +184,14 @@ impl Places<'_> {
 fn flatten(
     prefix: &str,
     props: &[ObjectProp<'_>],
-    places: &mut Places<'_>,
+    places: &mut Positions<'_>,
     config: &mut Config,
 ) -> Result<(), SyntaxError> {
     for prop in props {
         let (line, column) = places.of(prop.start());
         let length = prefix.len() + prop.name.as_str().len() + 1;
         if !places.room.take(length) {
-            return Err(SyntaxError { words: TOO_MANY.to_owned(), line, column });
+            return Err(SyntaxError { message: TOO_MANY.to_owned(), line, column });
         }
         let path = format!("{prefix}{}", prop.name.as_str());
         match &prop.value {
@@ -206,11 +207,11 @@ fn flatten(
     Ok(())
 }
 
-/// The value without its places.
+/// The value without its positions.
 fn plain(value: &Ast<'_>) -> Value {
     match value {
         Ast::StringLit(text) => Value::String(text.value.to_string()),
-        // A number that JSON does not know stays as it was written.
+        // A number that JSON does not allow stays as written.
         Ast::NumberLit(number) => serde_json::from_str(number.value)
             .unwrap_or_else(|_| Value::String(number.value.to_owned())),
         Ast::BooleanLit(switch) => Value::Bool(switch.value),
@@ -254,7 +255,7 @@ mod tests {
     fn what_is_no_json_has_its_place() {
         let error = read("{\n  \"logging\": { \"level\": }\n}").unwrap_err();
         assert_eq!(error.line, 2, "{error:?}");
-        assert_eq!(read("[1]").unwrap_err().words, "it is no JSON object");
+        assert_eq!(read("[1]").unwrap_err().message, "it is no JSON object");
         assert!(read("{ 'a': 1 }").is_err());
         assert!(keys("[1]").unwrap_err().contains("no JSON object"));
     }
@@ -276,7 +277,7 @@ mod tests {
         };
         for text in [group(&"g".repeat(400_000), 50), group("g", 2001)] {
             let error = read(&text).unwrap_err();
-            assert_eq!((error.words.as_str(), error.line), (TOO_MANY, 1));
+            assert_eq!((error.message.as_str(), error.line), (TOO_MANY, 1));
             assert_eq!(super::keys(&text).unwrap_err(), TOO_MANY);
         }
         let fits = group("group", 1999);

@@ -3,28 +3,27 @@
 use serde_json::Value;
 
 use crate::problem::near;
-use crate::{Key, Takes, find, value};
+use crate::{Key, ValueType, find, value};
 
-/// A setting that can't be taken.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingError {
-    /// cuFile has no such key. It would pass it over in silence.
+    /// cuFile has no such key, and would ignore it silently.
     Unknown {
-        /// The key that was meant, or else the keys of its group that are nearest to it, nearest
-        /// first. Empty where it names no group.
+        /// The key that was probably meant, or else the most similar keys of its group, best first.
+        /// Empty if it names no group.
         nearest: Vec<&'static str>,
     },
-    /// The key does not take the value.
+    /// The key does not allow the value.
     Value {
         /// The key.
         key: &'static str,
-        /// What is wrong, as a clause that can stand after the key.
-        words: String,
+        /// The problem, as a clause that can follow the key.
+        message: String,
     },
 }
 
-/// The key of this path with this value: JSON where the key takes JSON, and plain text where it
-/// takes text.
+/// The key of this path with this value: parsed as JSON, or as plain text for a text key.
 ///
 /// # Errors
 /// A path that is not in [`crate::KEYS`], and a value of another type or out of the key's range.
@@ -37,11 +36,12 @@ pub fn setting(path: &str, text: &str) -> Result<(&'static Key, Value), SettingE
     let key = find(path).ok_or_else(|| SettingError::Unknown { nearest: near(path) })?;
     let plain = || Value::String(text.to_owned());
     let read: Value = serde_json::from_str(text).unwrap_or_else(|_| plain());
-    let takes_text = matches!(key.takes, Takes::Text | Takes::Word(_) | Takes::Hex);
+    let takes_text =
+        matches!(key.value_type, ValueType::Text | ValueType::Word(_) | ValueType::Hex);
     let read = if takes_text && !read.is_string() { plain() } else { read };
     match value::wrong(key, &read) {
         None => Ok((key, read)),
-        Some((_, words)) => Err(SettingError::Value { key: key.path, words }),
+        Some((_, message)) => Err(SettingError::Value { key: key.path, message }),
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
 
     fn wrong(path: &str, text: &str) -> String {
         match setting(path, text) {
-            Err(SettingError::Value { words, .. }) => words,
+            Err(SettingError::Value { message, .. }) => message,
             other => panic!("{other:?}"),
         }
     }

@@ -1,13 +1,13 @@
 //! The keys that cuFile knows.
 
-/// What a key takes.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum ValueType {
     /// `true` or `false`.
     Switch,
-    /// A whole number from the first to the second, both allowed.
+    /// A whole number in this range, inclusive.
     Number(i64, i64),
-    /// A size in KiB on the 4 KiB grid, from the first to the second, both allowed.
+    /// A size in KiB in this range, inclusive: a multiple of 4 KiB.
     Kib(u64, u64),
     /// One of these words.
     Word(&'static [&'static str]),
@@ -19,11 +19,11 @@ pub enum Takes {
     Texts,
     /// A list of IPv4 addresses.
     Addresses,
-    /// A list of sizes in KiB on the 4 KiB grid, ascending.
+    /// A list of sizes in KiB, multiples of 4 KiB, ascending.
     Sizes,
     /// A list of numbers from 1.
     Counts,
-    /// A number of 32 bits in hexadecimal, as text: `"0xffeeddcc"`.
+    /// A 32-bit number in hexadecimal, as text: `"0xffeeddcc"`.
     Hex,
     /// A group of mount points with lists of addresses.
     Mounts,
@@ -34,22 +34,22 @@ pub enum Takes {
 pub struct Key {
     /// The parts joined by dots.
     pub path: &'static str,
-    /// What it takes.
-    pub takes: Takes,
-    /// What holds without it, as JSON; `None` where no document tells.
+    /// The type of its value.
+    pub value_type: ValueType,
+    /// Its default, as JSON; `None` if it is not documented.
     pub default: Option<&'static str>,
-    /// Release of GPUDirect Storage that brought it, where a document tells.
+    /// The release of GPUDirect Storage that introduced it, if documented.
     pub since: Option<&'static str>,
-    /// What to use in its place, of a key that is from another time.
+    /// The key that replaced it.
     pub instead: Option<&'static str>,
 }
 
-const fn key(path: &'static str, takes: Takes, default: &'static str) -> Key {
-    Key { path, takes, default: Some(default), since: None, instead: None }
+const fn key(path: &'static str, value_type: ValueType, default: &'static str) -> Key {
+    Key { path, value_type, default: Some(default), since: None, instead: None }
 }
 
-const fn bare(path: &'static str, takes: Takes) -> Key {
-    Key { path, takes, default: None, since: None, instead: None }
+const fn bare(path: &'static str, value_type: ValueType) -> Key {
+    Key { path, value_type, default: None, since: None, instead: None }
 }
 
 impl Key {
@@ -62,9 +62,11 @@ impl Key {
     }
 }
 
-use Takes::{Addresses, Counts, Hex, Kib, Mounts, Number, Sizes, Switch, Text, Texts, Word, Words};
+use ValueType::{
+    Addresses, Counts, Hex, Kib, Mounts, Number, Sizes, Switch, Text, Texts, Word, Words,
+};
 
-/// The largest that a 32-bit count of KiB holds; what no document bounds may be up to that.
+/// The largest 32-bit count of KiB: the limit where none is documented.
 const MOST_KIB: u64 = u32::MAX as u64;
 const LEVELS: &[&str] = &["NOTICE", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"];
 const POLICIES: &[&str] =
@@ -213,7 +215,7 @@ mod tests {
         }
     }
 
-    fn words(takes: Takes) -> String {
+    fn describe(value_type: ValueType) -> String {
         let range = |least: String, most: i64| {
             if most > i64::from(u32::MAX / 2) {
                 format!("from {least}")
@@ -221,7 +223,7 @@ mod tests {
                 format!("{least} to {most}")
             }
         };
-        match takes {
+        match value_type {
             Switch => "true or false".to_owned(),
             Number(least, most) => range(least.to_string(), most),
             Kib(least, most) => {
@@ -249,7 +251,7 @@ mod tests {
                 (None, Some(other)) => format!("now `{other}`"),
                 (None, None) => String::new(),
             };
-            format!("| `{}` | {} | {default} | {note} |\n", key.path, words(key.takes))
+            format!("| `{}` | {} | {default} | {note} |\n", key.path, describe(key.value_type))
         };
         let table: String = KEYS.iter().map(row).collect();
         let docs = include_str!("../../../docs/cufile-json.md");
@@ -261,7 +263,7 @@ mod tests {
 
     #[test]
     fn defaults_are_what_their_keys_take() {
-        for key in KEYS.iter().filter(|key| !matches!(key.takes, Words(_))) {
+        for key in KEYS.iter().filter(|key| !matches!(key.value_type, Words(_))) {
             let Some(default) = key.default else { continue };
             let value = serde_json::from_str(default).unwrap();
             assert_eq!(crate::value::wrong(key, &value), None, "{key:?}");

@@ -1,89 +1,89 @@
-//! Whether a value is what its key takes.
+//! Checks a value against the type of its key.
 
 use std::net::Ipv4Addr;
 
 use serde_json::Value;
 
-use crate::{Key, ProblemKind, Takes};
+use crate::{Key, ProblemKind, ValueType};
 
-/// What is wrong with a value, and what it should be.
+/// The problem of a value, and what it should be.
 pub(crate) type Wrong = (ProblemKind, String);
 
-/// What is wrong with a key's value; `None` when nothing is.
+/// The problem of a key's value; `None` if there is none.
 pub(crate) fn wrong(key: &Key, value: &Value) -> Option<Wrong> {
     let kind = |what: &str| Some((ProblemKind::Type, format!("{value} is no {what}")));
-    match key.takes {
-        Takes::Switch => (!value.is_boolean()).then(|| kind("switch: write true or false"))?,
-        Takes::Text => (!value.is_string()).then(|| kind("text"))?,
-        Takes::Number(least, most) => match value.as_i64() {
+    match key.value_type {
+        ValueType::Switch => (!value.is_boolean()).then(|| kind("switch: write true or false"))?,
+        ValueType::Text => (!value.is_string()).then(|| kind("text"))?,
+        ValueType::Number(least, most) => match value.as_i64() {
             None if value.as_u64().is_some() => range(value, least, most),
             None => kind("whole number"),
             Some(number) if (least..=most).contains(&number) => None,
             Some(_) => range(value, least, most),
         },
-        Takes::Kib(least, most) => match value.as_u64() {
+        ValueType::Kib(least, most) => match value.as_u64() {
             None if value.as_i64().is_some() => range(value, least, most),
             None => kind("whole number of KiB"),
             Some(size) if !(least..=most).contains(&size) => range(value, least, most),
             Some(size) if size % 4 != 0 => Some(off_grid(value)),
             Some(_) => None,
         },
-        Takes::Word(words) => match value.as_str() {
+        ValueType::Word(message) => match value.as_str() {
             None => kind("text"),
-            Some(word) => (!words.contains(&word)).then(|| one_of(value, words)),
+            Some(word) => (!message.contains(&word)).then(|| one_of(value, message)),
         },
-        Takes::Hex => match value.as_str().and_then(|text| text.strip_prefix("0x")) {
+        ValueType::Hex => match value.as_str().and_then(|text| text.strip_prefix("0x")) {
             Some(digits) if u32::from_str_radix(digits, 16).is_ok() => None,
             _ => kind("number of 32 bits as text, like \"0xffeeddcc\""),
         },
-        Takes::Mounts => match value {
+        ValueType::Mounts => match value {
             Value::Object(mounts) if mounts.keys().all(|path| path.starts_with('/')) => None,
             _ => kind("group of mount points, like {\"/mnt/a\": [\"10.0.0.1\"]}"),
         },
-        takes => match value.as_array() {
+        value_type => match value.as_array() {
             None => kind("list"),
-            Some(list) => in_list(takes, list),
+            Some(list) => in_list(value_type, list),
         },
     }
 }
 
-fn in_list(takes: Takes, list: &[Value]) -> Option<Wrong> {
+fn in_list(value_type: ValueType, list: &[Value]) -> Option<Wrong> {
     let kind = |value: &Value, what: &str| (ProblemKind::Type, format!("{value} is no {what}"));
-    let wrong = |value: &Value| match takes {
-        Takes::Texts => (!value.is_string()).then(|| kind(value, "text")),
-        Takes::Words(words) => match value.as_str() {
-            Some(word) => (!words.contains(&word)).then(|| one_of(value, words)),
+    let wrong = |value: &Value| match value_type {
+        ValueType::Texts => (!value.is_string()).then(|| kind(value, "text")),
+        ValueType::Words(message) => match value.as_str() {
+            Some(word) => (!message.contains(&word)).then(|| one_of(value, message)),
             None => Some(kind(value, "text")),
         },
-        Takes::Addresses => {
+        ValueType::Addresses => {
             // NVIDIA's own files have [""] for an empty list.
             let text = value.as_str();
             let good = text.is_some_and(|t| t.is_empty() || t.parse::<Ipv4Addr>().is_ok());
             (!good).then(|| kind(value, "IPv4 address"))
         }
-        Takes::Counts => {
+        ValueType::Counts => {
             let good = value.as_u64().is_some_and(|count| count > 0);
             (!good).then(|| (ProblemKind::Range, format!("{value} is no number from 1")))
         }
-        Takes::Sizes => match value.as_u64() {
+        ValueType::Sizes => match value.as_u64() {
             None => Some(kind(value, "whole number of KiB")),
             Some(size) if size == 0 || size % 4 != 0 => Some(off_grid(value)),
             Some(_) => None,
         },
         _ => None,
     };
-    list.iter().find_map(wrong).or_else(|| order(takes, list))
+    list.iter().find_map(wrong).or_else(|| order(value_type, list))
 }
 
-/// Sizes ascend, and words stand there once.
-fn order(takes: Takes, list: &[Value]) -> Option<Wrong> {
-    match takes {
-        Takes::Sizes => {
+/// Sizes must ascend, and words must not be repeated.
+fn order(value_type: ValueType, list: &[Value]) -> Option<Wrong> {
+    match value_type {
+        ValueType::Sizes => {
             let sizes: Vec<u64> = list.iter().filter_map(Value::as_u64).collect();
-            let words = "its sizes do not ascend".to_owned();
-            (!sizes.is_sorted_by(|a, b| a < b)).then_some((ProblemKind::Range, words))
+            let message = "its sizes do not ascend".to_owned();
+            (!sizes.is_sorted_by(|a, b| a < b)).then_some((ProblemKind::Range, message))
         }
-        Takes::Words(_) => {
+        ValueType::Words(_) => {
             let twice = list.iter().enumerate().find(|(index, v)| list[..*index].contains(v));
             twice.map(|(_, value)| (ProblemKind::Range, format!("{value} stands there twice")))
         }
@@ -97,16 +97,17 @@ fn range<T: std::fmt::Display + PartialOrd + From<u32>>(
     most: T,
 ) -> Option<Wrong> {
     let beyond = most > T::from(u32::MAX / 2);
-    let words = if beyond { format!("from {least} up") } else { format!("from {least} to {most}") };
-    Some((ProblemKind::Range, format!("{value} is out of range: {words} is allowed")))
+    let message =
+        if beyond { format!("from {least} up") } else { format!("from {least} to {most}") };
+    Some((ProblemKind::Range, format!("{value} is out of range: {message} is allowed")))
 }
 
 fn off_grid(value: &Value) -> Wrong {
     (ProblemKind::Alignment, format!("{value} KiB is off the 4 KiB grid"))
 }
 
-fn one_of(value: &Value, words: &[&str]) -> Wrong {
-    (ProblemKind::Range, format!("{value} is none of {}", words.join(", ")))
+fn one_of(value: &Value, message: &[&str]) -> Wrong {
+    (ProblemKind::Range, format!("{value} is none of {}", message.join(", ")))
 }
 
 #[cfg(test)]

@@ -158,7 +158,8 @@ impl Library {
     /// Submits entries: all of them, or none if one is invalid or the batch is full. An entry whose
     /// transfer is impossible completes as failed, with an event like the others.
     ///
-    /// # Safety As for [`Library::transfer`], until the entries' events were fetched.
+    /// # Safety
+    /// As for [`Library::transfer`], until the entries' events were fetched.
     pub(crate) unsafe fn submit(
         &self,
         handle: BatchHandle,

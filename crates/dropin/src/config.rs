@@ -135,7 +135,7 @@ fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
             path.display(),
             error.line,
             error.column,
-            error.words
+            error.message
         ));
         File::default()
     })

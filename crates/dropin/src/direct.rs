@@ -302,7 +302,8 @@ impl NvidiaFile {
     /// NVIDIA's `cuFileRead` or `cuFileWrite`: how many bytes from the start of the range were
     /// moved, and why not all.
     ///
-    /// # Safety As the interface requires of its callers.
+    /// # Safety
+    /// As the interface requires of its callers.
     pub(crate) unsafe fn transfer(&self, request: &Request) -> (usize, Option<ShortTransfer>) {
         let call = match request.direction {
             Direction::Read => self.direct.read,

@@ -18,7 +18,8 @@ use crate::code::{Failure, INVALID_VALUE};
 
 /// Writes a value to the caller's address.
 ///
-/// # Safety `to` is null or valid for the write.
+/// # Safety
+/// `to` is null or valid for the write.
 unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
     if to.is_null() {
         return Err(INVALID_VALUE.into());

@@ -185,8 +185,9 @@ impl Library {
 
     /// Moves bytes between a file and memory, and returns when they have arrived.
     ///
-    /// # Safety As the interface requires of callers of `cuFileRead` and `cuFileWrite`: the memory
-    /// is the caller's and is not freed during the call.
+    /// # Safety
+    /// As the interface requires of callers of `cuFileRead` and `cuFileWrite`: the memory is the
+    /// caller's and is not freed during the call.
     pub(crate) unsafe fn transfer(
         &self,
         handle: Handle,
@@ -245,7 +246,8 @@ impl Library {
 
 /// Runs it by `transfer`.
 ///
-/// # Safety As for [`Library::transfer`].
+/// # Safety
+/// As for [`Library::transfer`].
 unsafe fn run(
     transfer: &Transfer,
     file: &File,
@@ -265,7 +267,8 @@ unsafe fn run(
 /// Runs it by NVIDIA's library, and the rest by `transfer`, whose route is returned then.
 /// `transfer` decides where the file ends and whether there is an error.
 ///
-/// # Safety As for [`Library::transfer`].
+/// # Safety
+/// As for [`Library::transfer`].
 unsafe fn transfer_by_nvidia(
     transfer: &Transfer,
     (file, nvidia_file): (&File, &NvidiaFile),

@@ -119,7 +119,7 @@ fn candidates() -> Vec<PathBuf> {
     };
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().flat_map(split).collect();
     let search = Search { given: None, prefixes, stand_in: false };
-    search.all_lying(&split("LD_LIBRARY_PATH"))
+    search.find_all(&split("LD_LIBRARY_PATH"))
 }
 
 /// Whether a file is this library, or a copy of one of gpuio's.

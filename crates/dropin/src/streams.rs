@@ -62,7 +62,8 @@ impl Pointers {
 
     /// The parameters: their values now, or their addresses.
     ///
-    /// # Safety None is null, and all are valid for reads until the stream has passed.
+    /// # Safety
+    /// None is null, and all are valid for reads until the stream has passed.
     unsafe fn parameters(&self, flags: c_uint) -> Params {
         let fixed = |flag| flags & flag != 0;
         // SAFETY: the caller's promise.
@@ -112,8 +113,9 @@ impl Library {
 
     /// Enqueues a read or a write into a stream.
     ///
-    /// # Safety As the interface requires of callers of `cuFileReadAsync` and `cuFileWriteAsync`:
-    /// stream, memory and parameters are the caller's, and live until the stream has passed.
+    /// # Safety
+    /// As the interface requires of callers of `cuFileReadAsync` and `cuFileWriteAsync`: stream,
+    /// memory and parameters are the caller's, and live until the stream has passed.
     pub(crate) unsafe fn enqueue(
         &'static self,
         handle: Handle,

@@ -3,16 +3,17 @@
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::machine::{self, Failure, Machine, Transfer, Way, code};
+use crate::machine::{self, Direction, Failure, Machine, Transfer, code};
 
-/// What most calls answer, by value.
+/// The result of most calls, by value.
 #[repr(C)]
 pub(crate) struct Answer {
     code: c_int,
     cuda: c_int,
 }
 
-/// How a file is given: the kind, a union of a descriptor and a pointer, and a table of functions.
+/// The description of a file: the kind, a union of a descriptor and a pointer, and a table of
+/// functions.
 #[repr(C)]
 pub(crate) struct Descriptor {
     kind: c_int,
@@ -22,10 +23,10 @@ pub(crate) struct Descriptor {
 
 /// A descriptor of this process, in [`Descriptor::kind`].
 const OPAQUE_FD: c_int = 1;
-/// The release whose behaviour this follows, as the library codes it: 1.15.
+/// The release that this library behaves like, in the library's coding: 1.15.
 const VERSION: c_int = 1150;
 
-/// Answers for `body` after the fault that was asked for; no panic leaves.
+/// The result of `body`, after the injected fault; no panic leaves.
 pub(crate) fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failure>) -> Answer {
     let run = || {
         let machine = machine::get()?;
@@ -43,24 +44,24 @@ pub(crate) fn answer(call: &str, body: impl FnOnce(&Machine) -> Result<(), Failu
     }
 }
 
-fn transfer(asked: Transfer) -> isize {
-    let run = || machine::get()?.transfer(asked);
+fn transfer(request: Transfer) -> isize {
+    let run = || machine::get()?.transfer(request);
     match catch_unwind(AssertUnwindSafe(run)) {
         // No slice is longer than isize::MAX.
         Ok(Ok(count)) => count.cast_signed(),
         Ok(Err(Failure::Code(code, _))) => -(code as isize),
         Ok(Err(Failure::Errno(errno))) => {
             // SAFETY: the address of this thread's errno, which is always valid.
-            let place = unsafe { libc::__errno_location() };
+            let address = unsafe { libc::__errno_location() };
             // SAFETY: as above, valid for writes by this thread.
-            unsafe { place.write(errno) };
+            unsafe { address.write(errno) };
             -1
         }
         Ok(Err(Failure::Lost)) | Err(_) => -(code::INTERNAL_ERROR as isize),
     }
 }
 
-/// Tells gpuio that this is the stand-in.
+/// Tells gpuio that this is the test double.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn gpuio_soft_cufile_version() -> c_int {
     VERSION
@@ -146,7 +147,7 @@ pub(crate) extern "C" fn cuFileRead(
     buffer_offset: i64,
 ) -> isize {
     let handle = handle.addr();
-    transfer(Transfer { way: Way::Read, handle, base, len, file_offset, buffer_offset })
+    transfer(Transfer { direction: Direction::Read, handle, base, len, file_offset, buffer_offset })
 }
 
 #[unsafe(no_mangle)]
@@ -158,5 +159,12 @@ pub(crate) extern "C" fn cuFileWrite(
     buffer_offset: i64,
 ) -> isize {
     let handle = handle.addr();
-    transfer(Transfer { way: Way::Write, handle, base, len, file_offset, buffer_offset })
+    transfer(Transfer {
+        direction: Direction::Write,
+        handle,
+        base,
+        len,
+        file_offset,
+        buffer_offset,
+    })
 }

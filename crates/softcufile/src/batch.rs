@@ -1,4 +1,4 @@
-//! Batches: entries done by threads of their own, in an order of their own, and their events.
+//! Batches: entries are done by separate threads in an order of their own, and reported as events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{c_int, c_uint, c_void};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
-use crate::fault::How;
-use crate::machine::{self, Failure, Machine, Transfer, Way, code};
+use crate::fault::FailureMode;
+use crate::machine::{self, Direction, Failure, Machine, Transfer, code};
 
 /// One I/O of a submit: 64 bytes.
 #[repr(C)]
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     cookie: u64,
 }
 
-/// What is told of one that ended: 24 bytes.
+/// The event of a completed entry: 24 bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Event {
@@ -50,7 +50,7 @@ const FAILED: c_int = 0x40;
 struct State {
     ended: VecDeque<Event>,
     /// Entries whose events have not been fetched, lost ones included.
-    out: usize,
+    outstanding: usize,
     /// Threads at work.
     workers: usize,
     cancelled: bool,
@@ -68,7 +68,7 @@ impl Batch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does entries one after another, telling of each when it is done.
+    /// Does entries one after another and reports each when it is done.
     fn work(&self, machine: &Machine, entries: &[Entry]) {
         for entry in entries {
             if let Some(event) = self.one(machine, entry) {
@@ -100,7 +100,7 @@ impl Batch {
 impl Entry {
     fn transfer(&self) -> Transfer {
         Transfer {
-            way: if self.opcode == 0 { Way::Read } else { Way::Write },
+            direction: if self.opcode == 0 { Direction::Read } else { Direction::Write },
             handle: self.handle,
             base: self.base,
             len: self.len,
@@ -127,7 +127,7 @@ fn find(handle: *mut c_void) -> Result<Arc<Batch>, Failure> {
     found.ok_or(Failure::from(code::INVALID_VALUE))
 }
 
-/// Puts entries under way: the odd ones in one thread, the even ones from the last on in another.
+/// Starts entries: the odd ones in one thread, the even ones, last first, in another.
 fn begin(batch: &Arc<Batch>, entries: &[Entry], context: Context) -> Result<(), Failure> {
     let machine = machine::get()?;
     let odd: Vec<Entry> = entries.iter().skip(1).step_by(2).copied().collect();
@@ -139,7 +139,7 @@ fn begin(batch: &Arc<Batch>, entries: &[Entry], context: Context) -> Result<(), 
         batch.lock().workers += 1;
         let shared = Arc::clone(batch);
         std::thread::spawn(move || {
-            // Without a context each transfer fails, and says so.
+            // Without a context each transfer fails and reports that.
             let _ = machine.enter(context);
             shared.work(machine, &part);
         });
@@ -175,7 +175,7 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOSubmit(
     entries: *const Entry,
     _flags: c_uint,
 ) -> Answer {
-    // Its fault may be one that is no plain refusal, so it is asked for below.
+    // Its fault may be `short`, which is no plain failure, so it is queried below.
     answer("", |machine| {
         let batch = find(handle)?;
         if entries.is_null() || count == 0 {
@@ -189,19 +189,19 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOSubmit(
         let context = machine.context()?;
         let refused = match machine.next("cuFileBatchIOSubmit") {
             None => None,
-            // Some are under way, and the call fails all the same.
-            Some(How::Short) => {
+            // Some entries are in flight, and the call still fails.
+            Some(FailureMode::Short) => {
                 entries = &entries[..entries.len() / 2];
                 Some(Failure::from(code::BATCH_FULL))
             }
-            Some(how) => return Err(how.refusal()),
+            Some(mode) => return Err(mode.refusal()),
         };
         {
             let mut state = batch.lock();
-            if state.out + entries.len() > batch.capacity {
+            if state.outstanding + entries.len() > batch.capacity {
                 return Err(code::BATCH_FULL.into());
             }
-            state.out += entries.len();
+            state.outstanding += entries.len();
         }
         begin(&batch, entries, context)?;
         refused.map_or(Ok(()), Err)
@@ -222,8 +222,8 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOGetStatus(
             return Err(code::INVALID_VALUE.into());
         }
         // SAFETY: not null, and the caller's promise by the guide.
-        let room = unsafe { count.read() };
-        let few = |state: &mut State| state.ended.len() < (least as usize).min(state.out);
+        let buffer = unsafe { count.read() };
+        let few = |state: &mut State| state.ended.len() < (least as usize).min(state.outstanding);
         let mut state = if timeout.is_null() {
             let waited = batch.changed.wait_while(batch.lock(), few);
             waited.unwrap_or_else(PoisonError::into_inner)
@@ -235,21 +235,21 @@ pub(crate) unsafe extern "C" fn cuFileBatchIOGetStatus(
             let waited = batch.changed.wait_timeout_while(batch.lock(), time, few);
             waited.unwrap_or_else(PoisonError::into_inner).0
         };
-        let mut got = 0;
-        while got < room
+        let mut count_written = 0;
+        while count_written < buffer
             && let Some(event) = state.ended.pop_front()
         {
-            state.out -= 1;
-            // SAFETY: room for `room` events by the guide.
-            let place = unsafe { events.add(got as usize) };
+            state.outstanding -= 1;
+            // SAFETY: there is space for `room` events by the guide.
+            let slot = unsafe { events.add(count_written as usize) };
             // SAFETY: as above.
-            unsafe { place.write(event) };
-            got += 1;
+            unsafe { slot.write(event) };
+            count_written += 1;
         }
-        // As NVIDIA's release 1.15: with nothing to tell, the count stays as the caller had it.
-        if got > 0 {
+        // Like NVIDIA's release 1.15: without events the count stays unchanged.
+        if count_written > 0 {
             // SAFETY: as above.
-            unsafe { count.write(got) };
+            unsafe { count.write(count_written) };
         }
         Ok(())
     })
@@ -263,7 +263,7 @@ pub(crate) extern "C" fn cuFileBatchIOCancel(handle: *mut c_void) -> Answer {
     })
 }
 
-/// Waits for what is being done; what was not begun is cancelled.
+/// Waits for entries in progress; those not begun are cancelled.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuFileBatchIODestroy(handle: *mut c_void) {
     let _ = answer("cuFileBatchIODestroy", |_| {

@@ -1,8 +1,8 @@
-//! The software GPU's calls, found in the object that is loaded already.
+//! The software GPU's calls, found in the loaded object.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 
-/// The object that is looked for, by the end of its name.
+/// The object, by the end of its name.
 const OBJECT: &[u8] = b"libgpuio_softgpu.so";
 /// `cuStreamCreate`: no implicit order with the default stream.
 const NON_BLOCKING: c_uint = 1;
@@ -11,7 +11,7 @@ pub(crate) const NOT_INITIALIZED: c_int = 3;
 
 type Stream = *mut c_void;
 
-/// What a copy needs.
+/// The driver calls that a copy needs.
 pub(crate) struct Cuda {
     create: unsafe extern "C" fn(*mut Stream, c_uint) -> c_int,
     destroy: unsafe extern "C" fn(Stream) -> c_int,
@@ -23,7 +23,7 @@ pub(crate) struct Cuda {
     call: unsafe extern "C" fn(Stream, HostFunction, *mut c_void) -> c_int,
 }
 
-/// What a stream can be asked to call.
+/// A function that a stream can call.
 pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
 
 /// A context of the driver's, to be made current in another thread.
@@ -89,11 +89,11 @@ impl Cuda {
         ok(unsafe { (self.set)(context) })
     }
 
-    /// Has a stream call a function when it comes to it.
+    /// Makes a stream call a function when it reaches it.
     ///
     /// # Safety
     /// The function may be called once with `data`, in any thread.
-    pub(crate) unsafe fn later(
+    pub(crate) unsafe fn call_in_stream(
         &self,
         stream: *mut c_void,
         function: HostFunction,
@@ -103,10 +103,10 @@ impl Cuda {
         ok(unsafe { (self.call)(stream, function, data) })
     }
 
-    /// Copies between any two addresses and returns once it is done, or the driver's code.
+    /// Copies between any two addresses and waits; the error is the driver's code.
     ///
     /// # Safety
-    /// Host addresses are valid for `len` bytes; the driver knows its own.
+    /// Host addresses are valid for `len` bytes; the driver checks its own.
     pub(crate) unsafe fn copy(&self, to: u64, from: u64, len: usize) -> Result<(), c_int> {
         let mut stream = std::ptr::null_mut();
         // SAFETY: `stream` is valid for the write of one pointer.
@@ -137,7 +137,7 @@ unsafe fn function<F: Copy>(object: *mut c_void, name: &CStr) -> Option<F> {
     (!found.is_null()).then(|| unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
-/// Notes the object's name if it is the one.
+/// Records the object's name if it is the right one.
 unsafe extern "C" fn look(
     info: *mut libc::dl_phdr_info,
     _size: usize,
@@ -153,7 +153,7 @@ unsafe extern "C" fn look(
     if !name.to_bytes().ends_with(OBJECT) {
         return 0;
     }
-    // SAFETY: `find` passed its own variable, which nobody else uses meanwhile.
+    // SAFETY: `find` passed its own variable, which nothing else uses during the call.
     unsafe { *found.cast::<Option<CString>>() = Some(name.to_owned()) };
     1
 }

@@ -1,4 +1,4 @@
-//! Calls that shall fail, as the environment asks.
+//! Injected faults, by the environment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,23 +6,23 @@ use crate::machine::{Failure, code};
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum FailureMode {
     /// With a code of cuFile's, or an errno below 5001.
     Code(i32),
-    /// By moving half of what was asked.
+    /// By moving half of what was requested.
     Short,
     /// By ending the process, as NVIDIA's library can.
     Crash,
-    /// By never ending.
+    /// By never completing.
     Lost,
 }
 
-impl How {
-    /// As the failure of a call that moves nothing.
+impl FailureMode {
+    /// The failure of a call that moves nothing.
     pub(crate) fn refusal(self) -> Failure {
         match self {
-            How::Crash => std::process::abort(),
-            How::Code(code) if code > 5000 => code.into(),
+            FailureMode::Crash => std::process::abort(),
+            FailureMode::Code(code) if code > 5000 => code.into(),
             _ => code::INTERNAL_ERROR.into(),
         }
     }
@@ -31,30 +31,30 @@ impl How {
 #[derive(Debug)]
 struct Fault {
     call: String,
-    how: How,
+    mode: FailureMode,
     after: u64,
     times: u64,
-    seen: AtomicU64,
+    calls_seen: AtomicU64,
 }
 
-/// All that shall fail.
+/// All injected faults.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// Reads `call:code[:after_n[:times]][,…]`.
+    /// Parses `call:code[:after_n[:times]][,…]`.
     pub(crate) fn read(text: &str) -> Result<Faults, String> {
         let parts = text.split(',').filter(|part| !part.is_empty());
         parts.map(Fault::read).collect::<Result<_, _>>().map(Faults)
     }
 
-    /// Counts one more `call` and tells whether it shall fail.
-    pub(crate) fn next(&self, call: &str) -> Option<How> {
+    /// Counts one more `call` and returns its fault, if any.
+    pub(crate) fn next(&self, call: &str) -> Option<FailureMode> {
         let fault = self.0.iter().find(|fault| fault.call == call)?;
         // Only the count matters; it orders nothing else.
-        let before = fault.seen.fetch_add(1, Ordering::Relaxed);
+        let before = fault.calls_seen.fetch_add(1, Ordering::Relaxed);
         let failed = before.checked_sub(fault.after)?;
-        (failed < fault.times).then_some(fault.how)
+        (failed < fault.times).then_some(fault.mode)
     }
 }
 
@@ -64,13 +64,13 @@ impl Fault {
             || format!("GPUIO_SOFT_CUFILE_FAIL: {text:?} is not call:code[:after_n[:times]]");
         let mut parts = text.split(':');
         let call = parts.next().filter(|call| !call.is_empty()).ok_or_else(wrong)?;
-        let how = match parts.next().ok_or_else(wrong)? {
-            "short" => How::Short,
-            "crash" => How::Crash,
-            "lost" => How::Lost,
+        let mode = match parts.next().ok_or_else(wrong)? {
+            "short" => FailureMode::Short,
+            "crash" => FailureMode::Crash,
+            "lost" => FailureMode::Lost,
             code => {
                 let code = code.parse().ok().filter(|&code: &i32| code > 0);
-                How::Code(code.ok_or_else(wrong)?)
+                FailureMode::Code(code.ok_or_else(wrong)?)
             }
         };
         let mut count = |default: u64| match parts.next() {
@@ -81,7 +81,7 @@ impl Fault {
         if parts.next().is_some() {
             return Err(wrong());
         }
-        Ok(Fault { call: call.to_owned(), how, after, times, seen: AtomicU64::new(0) })
+        Ok(Fault { call: call.to_owned(), mode, after, times, calls_seen: AtomicU64::new(0) })
     }
 }
 
@@ -94,12 +94,12 @@ mod tests {
         let text = "cuFileRead:5:1:2,cuFileWrite:short,cuFileBufRegister:crash:1,c:lost";
         let faults = Faults::read(text).unwrap();
         let answers: Vec<_> = (0..4).map(|_| faults.next("cuFileRead")).collect();
-        let five = Some(How::Code(5));
+        let five = Some(FailureMode::Code(5));
         assert_eq!(answers, [None, five, five, None]);
-        assert_eq!(faults.next("cuFileWrite"), Some(How::Short));
+        assert_eq!(faults.next("cuFileWrite"), Some(FailureMode::Short));
         let answers: Vec<_> = (0..2).map(|_| faults.next("cuFileBufRegister")).collect();
-        assert_eq!(answers, [None, Some(How::Crash)]);
-        assert_eq!(faults.next("c"), Some(How::Lost));
+        assert_eq!(answers, [None, Some(FailureMode::Crash)]);
+        assert_eq!(faults.next("c"), Some(FailureMode::Lost));
         assert_eq!(faults.next("cuFileHandleRegister"), None);
     }
 

@@ -1,4 +1,4 @@
-//! A registered file: reads and writes of any offset and length, O_DIRECT or not.
+//! A registered file: reads and writes of any offset and length, with O_DIRECT or not.
 
 use std::fs::File;
 use std::io;
@@ -6,10 +6,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
-/// The descriptor that was registered, and one without O_DIRECT for what its grain does not allow.
+/// The registered descriptor, and one without O_DIRECT for I/O that its alignment does not allow.
 #[derive(Debug)]
 pub(crate) struct Registered {
-    /// As the caller knows it: one number is registered once.
+    /// The caller's number of it: one number is registered once.
     pub(crate) number: i32,
     file: File,
     buffered: OnceLock<Option<File>>,
@@ -21,7 +21,7 @@ impl Registered {
         Registered { number, file: File::from(fd), buffered: OnceLock::new() }
     }
 
-    /// The same file through the page cache, opened at the first need.
+    /// The same file through the page cache, opened on first use.
     fn buffered(&self) -> Option<&File> {
         let open = || {
             let name = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -32,7 +32,7 @@ impl Registered {
         self.buffered.get_or_init(open).as_ref()
     }
 
-    /// Does `io` with the file, and again through the page cache where O_DIRECT refused it.
+    /// Does `io` with the file, and again through the page cache if O_DIRECT refused it.
     fn either(&self, io: impl Fn(&File) -> io::Result<usize>) -> io::Result<usize> {
         match io(&self.file) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => match self.buffered() {
@@ -43,7 +43,7 @@ impl Registered {
         }
     }
 
-    /// Fills `bytes` from `offset` on, as far as the file goes.
+    /// Fills `bytes` from `offset`, up to the end of the file.
     pub(crate) fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < bytes.len() {
@@ -96,7 +96,7 @@ mod tests {
         let plain = tempfile::NamedTempFile::new().unwrap();
         let mut options = File::options();
         let options = options.read(true).write(true).custom_flags(libc::O_DIRECT);
-        // Where the file system refuses O_DIRECT there is nothing to get around.
+        // If the file system refuses O_DIRECT, there is nothing to test.
         let Ok(direct) = options.open(plain.path()) else { return };
         let file = Registered::new(0, direct.into());
         assert_eq!(file.write(&[9; 777], 13).unwrap(), 777);

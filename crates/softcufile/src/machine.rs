@@ -1,4 +1,4 @@
-//! What is open and registered.
+//! The library's state: what is open and registered.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -6,17 +6,17 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
-use crate::fault::{Faults, How};
+use crate::fault::{FailureMode, Faults};
 use crate::file::Registered;
 use crate::properties;
 use crate::stats::Stats;
 
 /// Most bytes that a transfer holds in host memory at once.
 const CHUNK: usize = 1 << 20;
-/// O_DIRECT asks at most for the page (open(2)).
+/// O_DIRECT requires at most page alignment (open(2)).
 const PAGE: usize = 4096;
 
-/// Codes of cuFile's, by their names without the prefix.
+/// cuFile's codes, by their names without the prefix.
 pub(crate) mod code {
     pub(crate) const INVALID_PROPS: i32 = 5002;
     pub(crate) const CUDA_DRIVER_ERROR: i32 = 5011;
@@ -38,7 +38,7 @@ pub(crate) mod code {
 pub(crate) enum Failure {
     Code(i32, c_int),
     Errno(i32),
-    /// It does not fail: it never ends.
+    /// It does not fail: it never completes.
     Lost,
 }
 
@@ -48,17 +48,17 @@ impl From<i32> for Failure {
     }
 }
 
-/// Which way bytes go.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// One transfer as asked.
+/// The parameters of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transfer {
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
     pub(crate) handle: usize,
     pub(crate) base: u64,
     pub(crate) len: usize,
@@ -82,7 +82,7 @@ pub(crate) struct Machine {
     state: Mutex<State>,
 }
 
-/// The library of this process; an environment that can't be read fails every call.
+/// The library of this process. If the environment can't be parsed, every call fails.
 pub(crate) fn get() -> Result<&'static Machine, Failure> {
     static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
     let made = MACHINE.get_or_init(|| {
@@ -98,13 +98,13 @@ impl Machine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fault that was asked for, as a failure of a call that moves nothing.
+    /// The injected fault, as a failure of a call that moves nothing.
     pub(crate) fn fault(&self, call: &str) -> Result<(), Failure> {
-        self.next(call).map_or(Ok(()), |how| Err(how.refusal()))
+        self.next(call).map_or(Ok(()), |mode| Err(mode.refusal()))
     }
 
-    /// The fault that was asked for.
-    pub(crate) fn next(&self, call: &str) -> Option<How> {
+    /// The injected fault.
+    pub(crate) fn next(&self, call: &str) -> Option<FailureMode> {
         self.faults.next(call)
     }
 
@@ -120,11 +120,11 @@ impl Machine {
         cuda.enter(context).map_err(driver)
     }
 
-    /// Has a stream call a function when it comes to it.
+    /// Makes a stream call a function when it reaches it.
     ///
     /// # Safety
-    /// As for [`Cuda::later`].
-    pub(crate) unsafe fn later(
+    /// As for [`Cuda::call_in_stream`].
+    pub(crate) unsafe fn call_in_stream(
         &self,
         stream: *mut c_void,
         function: HostFunction,
@@ -132,7 +132,7 @@ impl Machine {
     ) -> Result<(), Failure> {
         let cuda = self.start(&mut self.lock())?;
         // SAFETY: the caller's promise.
-        unsafe { cuda.later(stream, function, data) }.map_err(driver)
+        unsafe { cuda.call_in_stream(stream, function, data) }.map_err(driver)
     }
 
     pub(crate) fn open(&self) -> Result<(), Failure> {
@@ -171,7 +171,7 @@ impl Machine {
         if fd < 0 {
             return Err(code::INVALID_VALUE.into());
         }
-        // Host memory is the only way that there is here.
+        // Host memory is the only path here.
         if !properties::takes_files() {
             return Err(code::NVFS_SETUP_ERROR.into());
         }
@@ -181,7 +181,7 @@ impl Machine {
         // SAFETY: the caller's descriptor, open during the call by the guide; a closed one fails.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
         let own = borrowed.try_clone_to_owned().map_err(|_| code::GETNEWFD_FAILED)?;
-        // As NVIDIA's 1.15 does, with O_DIRECT and without.
+        // Like NVIDIA's 1.15, with O_DIRECT and without.
         if has_no_follow(&own) {
             return Err(code::INVALID_FILE_OPEN_FLAG.into());
         }
@@ -213,33 +213,34 @@ impl Machine {
         found.map(|_| ()).ok_or(Failure::from(code::MEMORY_NOT_REGISTERED))
     }
 
-    /// Moves bytes; gives how many. The lock is not held meanwhile.
-    pub(crate) fn transfer(&self, mut asked: Transfer) -> Result<usize, Failure> {
-        let call = if asked.way == Way::Read { "cuFileRead" } else { "cuFileWrite" };
+    /// Moves bytes and returns how many. The lock is not held during the transfer.
+    pub(crate) fn transfer(&self, mut request: Transfer) -> Result<usize, Failure> {
+        let call = if request.direction == Direction::Read { "cuFileRead" } else { "cuFileWrite" };
         match self.faults.next(call) {
             None => {}
-            Some(How::Crash) => std::process::abort(),
-            Some(How::Code(code)) if code > 5000 => return Err(code.into()),
-            Some(How::Code(errno)) => return Err(Failure::Errno(errno)),
-            Some(How::Short) => asked.len = asked.len.div_ceil(2),
-            Some(How::Lost) => return Err(Failure::Lost),
+            Some(FailureMode::Crash) => std::process::abort(),
+            Some(FailureMode::Code(code)) if code > 5000 => return Err(code.into()),
+            Some(FailureMode::Code(errno)) => return Err(Failure::Errno(errno)),
+            Some(FailureMode::Short) => request.len = request.len.div_ceil(2),
+            Some(FailureMode::Lost) => return Err(Failure::Lost),
         }
         let (cuda, file, registered) = {
             let mut state = self.lock();
             let cuda = self.start(&mut state)?;
-            let file = state.files.get(&asked.handle).cloned();
+            let file = state.files.get(&request.handle).cloned();
             let file = file.ok_or(Failure::from(code::HANDLE_NOT_REGISTERED))?;
-            (cuda, file, state.buffers.get(&asked.base).copied())
+            (cuda, file, state.buffers.get(&request.base).copied())
         };
         let invalid = |_| Failure::from(code::INVALID_VALUE);
-        let offset = u64::try_from(asked.file_offset).map_err(invalid)?;
-        let skip = u64::try_from(asked.buffer_offset).map_err(invalid)?;
-        let end = skip.checked_add(asked.len as u64);
-        if asked.base == 0 || registered.is_some_and(|len| end.is_none_or(|end| end > len as u64)) {
+        let offset = u64::try_from(request.file_offset).map_err(invalid)?;
+        let skip = u64::try_from(request.buffer_offset).map_err(invalid)?;
+        let end = skip.checked_add(request.len as u64);
+        if request.base == 0 || registered.is_some_and(|len| end.is_none_or(|end| end > len as u64))
+        {
             return Err(code::CUDA_POINTER_RANGE_ERROR.into());
         }
-        let moved = move_bytes(&cuda, &file, asked, offset, asked.base + skip)?;
-        self.stats.count(asked.way, moved, offset);
+        let moved = move_bytes(&cuda, &file, request, offset, request.base + skip)?;
+        self.stats.count(request.direction, moved, offset);
         Ok(moved)
     }
 }
@@ -252,7 +253,7 @@ fn has_no_follow(fd: &OwnedFd) -> bool {
     flags >= 0 && flags & libc::O_NOFOLLOW != 0
 }
 
-/// A refusal of the CUDA driver's.
+/// A failure of the CUDA driver.
 fn driver(code: c_int) -> Failure {
     Failure::Code(code::CUDA_DRIVER_ERROR, code)
 }
@@ -261,30 +262,30 @@ fn driver(code: c_int) -> Failure {
 fn move_bytes(
     cuda: &Cuda,
     file: &Registered,
-    asked: Transfer,
+    request: Transfer,
     offset: u64,
     memory: u64,
 ) -> Result<usize, Failure> {
-    let mut room = vec![0_u8; asked.len.min(CHUNK) + PAGE];
-    let skip = room.as_ptr().align_offset(PAGE);
-    let room = &mut room[skip..];
+    let mut buffer = vec![0_u8; request.len.min(CHUNK) + PAGE];
+    let skip = buffer.as_ptr().align_offset(PAGE);
+    let buffer = &mut buffer[skip..];
     let errno = |error: std::io::Error| Failure::Errno(error.raw_os_error().unwrap_or(libc::EIO));
     let mut done = 0;
-    while done < asked.len {
-        let want = (asked.len - done).min(CHUNK);
+    while done < request.len {
+        let want = (request.len - done).min(CHUNK);
         let (at, device) = (offset + done as u64, memory + done as u64);
-        let host = room.as_mut_ptr().expose_provenance() as u64;
-        let moved = match asked.way {
-            Way::Read => {
-                let count = file.read(&mut room[..want], at).map_err(errno)?;
+        let host = buffer.as_mut_ptr().expose_provenance() as u64;
+        let moved = match request.direction {
+            Direction::Read => {
+                let count = file.read(&mut buffer[..want], at).map_err(errno)?;
                 // SAFETY: `host` begins `count` bytes of ours; `device` is the caller's promise.
                 unsafe { copy(cuda, device, host, count) }.map_err(driver)?;
                 count
             }
-            Way::Write => {
+            Direction::Write => {
                 // SAFETY: `host` begins `want` bytes of ours; `device` is the caller's promise.
                 unsafe { copy(cuda, host, device, want) }.map_err(driver)?;
-                file.write(&room[..want], at).map_err(errno)?
+                file.write(&buffer[..want], at).map_err(errno)?
             }
         };
         done += moved;

@@ -1,5 +1,5 @@
-//! What the library says of itself, and poll mode, which can only be set and read: there is nothing
-//! to poll for.
+//! The library's properties, and poll mode, which can only be set and read: there is nothing to
+//! poll for.
 
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -10,7 +10,7 @@ use gpuio_cufilejson::Config;
 use crate::api::{Answer, answer};
 use crate::machine::code;
 
-/// 56 bytes; zero where there is nothing of the kind here.
+/// 56 bytes; zero for properties that do not exist here.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub(crate) struct Properties {
@@ -52,7 +52,7 @@ static COMPAT: AtomicU8 = AtomicU8::new(UNSAID);
 const UNSAID: u8 = 2;
 static FORCED: AtomicBool = AtomicBool::new(false);
 
-/// The version of nvidia-fs that the environment asks to be told, and the storage it supports.
+/// The version of nvidia-fs that the environment requests to report, and the storage it supports.
 fn nvidia_fs() -> ([u32; 2], u32) {
     let text = std::env::var("GPUIO_SOFT_CUFILE_NVFS").unwrap_or_default();
     let (version, flags) = text.split_once(':').unwrap_or((&text, ""));
@@ -62,7 +62,7 @@ fn nvidia_fs() -> ([u32; 2], u32) {
     (version, flags.parse().unwrap_or(storage))
 }
 
-/// Takes what the configuration says of compatibility mode. What the program has set holds.
+/// Applies the configuration's key of compatibility mode, unless the program has set it.
 pub(crate) fn configure(config: &Config) {
     if let Some(allowed) = config.switch("properties.allow_compat_mode") {
         let (now, then) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -77,17 +77,16 @@ fn compat_allowed() -> bool {
     COMPAT.load(Ordering::Relaxed) != 0
 }
 
-/// Whether a file can be taken: by compatibility mode, or by the nvidia-fs that the environment
-/// asks to be told.
+/// Whether a file can be registered: by compatibility mode, or by the reported nvidia-fs.
 pub(crate) fn takes_files() -> bool {
     compat_allowed() || nvidia_fs().0 != [0, 0]
 }
 
 /// Whether compatibility mode is forced, by the program or by the environment.
 fn is_forced() -> bool {
-    let asked = std::env::var("CUFILE_FORCE_COMPAT_MODE");
+    let value = std::env::var("CUFILE_FORCE_COMPAT_MODE");
     FORCED.load(Ordering::Relaxed)
-        || asked.is_ok_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
+        || value.is_ok_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
 }
 
 #[unsafe(no_mangle)]
@@ -96,7 +95,7 @@ pub(crate) unsafe extern "C" fn cuFileDriverGetProperties(properties: *mut Prope
         if properties.is_null() {
             return Err(code::INVALID_VALUE.into());
         }
-        // All of it goes through host memory; that is what it is for.
+        // All bytes go through host memory: that is what a test double is for.
         let poll = if POLL.load(Ordering::Relaxed) { POLL_MODE } else { 0 };
         let compat = if compat_allowed() { ALLOW_COMPAT } else { 0 };
         let (nvidia_fs, status_flags) = nvidia_fs();
@@ -128,7 +127,7 @@ pub(crate) extern "C" fn cuFileDriverSetPollMode(poll: bool, threshold_kib: usiz
     })
 }
 
-/// Of the switches, those of compatibility mode are told again; the others do nothing.
+/// Switches of compatibility mode are stored and returned; the others do nothing.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuFileSetParameterBool(parameter: c_int, value: bool) -> Answer {
     answer("cuFileSetParameterBool", |_| {

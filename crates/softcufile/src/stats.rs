@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::Answer;
-use crate::machine::{Failure, Way, code};
+use crate::machine::{Direction, Failure, code};
 
 /// Bytes of the structures of levels 1 to 3.
 const SIZES: [usize; 3] = [512, 1024, 5000];
@@ -20,7 +20,7 @@ const READS: usize = 16;
 const WRITES: usize = 120;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Direction {
+struct DirectionCounts {
     bytes: u64,
     transfers: u64,
     unaligned: u64,
@@ -33,8 +33,8 @@ struct Direction {
 struct Counts {
     level: c_int,
     running: bool,
-    read: Direction,
-    write: Direction,
+    read: DirectionCounts,
+    write: DirectionCounts,
 }
 
 /// Statistics of the process.
@@ -47,14 +47,14 @@ impl Stats {
     }
 
     /// Counts a transfer of `bytes` to or from `offset`, if it is to count.
-    pub(crate) fn count(&self, way: Way, bytes: usize, offset: u64) {
+    pub(crate) fn count(&self, direction: Direction, bytes: usize, offset: u64) {
         let mut counts = self.lock();
         if counts.level == 0 || !counts.running {
             return;
         }
-        let direction = match way {
-            Way::Read => &mut counts.read,
-            Way::Write => &mut counts.write,
+        let direction = match direction {
+            Direction::Read => &mut counts.read,
+            Direction::Write => &mut counts.write,
         };
         let bytes = bytes as u64;
         let class = (bytes >> 11).max(1).ilog2().min(31) as usize;
@@ -156,7 +156,7 @@ pub(crate) extern "C" fn cuFileStatsStop() -> Answer {
 pub(crate) extern "C" fn cuFileStatsReset() -> Answer {
     answer("cuFileStatsReset", |stats| {
         let mut counts = stats.lock();
-        (counts.read, counts.write) = (Direction::default(), Direction::default());
+        (counts.read, counts.write) = (DirectionCounts::default(), DirectionCounts::default());
         Ok(())
     })
 }
@@ -186,13 +186,13 @@ mod tests {
     #[test]
     fn counts_only_while_it_is_to_and_each_transfer_once() {
         let stats = Stats::default();
-        stats.count(Way::Read, 4096, 0);
+        stats.count(Direction::Read, 4096, 0);
         assert!(stats.words(1).is_err());
         stats.set_level(3).unwrap();
         stats.lock().running = true;
-        stats.count(Way::Read, 4096, 0);
-        stats.count(Way::Read, 100, 8192);
-        stats.count(Way::Write, 1 << 20, 0);
+        stats.count(Direction::Read, 4096, 0);
+        stats.count(Direction::Read, 100, 8192);
+        stats.count(Direction::Write, 1 << 20, 0);
         let words = stats.words(3).unwrap();
         let at = |offset: usize| words[offset / 8];
         assert_eq!((words.len(), at(1024)), (625, 1));

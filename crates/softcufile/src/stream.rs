@@ -1,18 +1,18 @@
-//! I/O in the order of a stream: a function that the stream calls when it comes to it.
+//! I/O in the order of a stream: a function that the stream calls when it reaches it.
 
 use std::ffi::{c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::api::{Answer, answer};
 use crate::cuda::Context;
-use crate::machine::{self, Failure, Transfer, Way, code};
+use crate::machine::{self, Direction, Failure, Transfer, code};
 
 /// Stream flags are bits 0 to 3.
 const FLAGS: c_uint = 0xf;
 
-/// An I/O that a stream will come to.
-struct Later {
-    way: Way,
+/// An I/O in a stream.
+struct StreamOp {
+    direction: Direction,
     handle: usize,
     base: u64,
     len: *const usize,
@@ -22,8 +22,8 @@ struct Later {
     context: Context,
 }
 
-impl Later {
-    /// Reads the parameters, as they are now, and does the I/O.
+impl StreamOp {
+    /// Reads the parameters as they are now, and does the I/O.
     fn run(&self) -> isize {
         // SAFETY: valid until the stream has passed this, by the guide.
         let len = unsafe { self.len.read() };
@@ -31,11 +31,11 @@ impl Later {
         let file_offset = unsafe { self.file_offset.read() };
         // SAFETY: as above.
         let buffer_offset = unsafe { self.base_offset.read() };
-        let (way, handle, base) = (self.way, self.handle, self.base);
-        let asked = Transfer { way, handle, base, len, file_offset, buffer_offset };
+        let (direction, handle, base) = (self.direction, self.handle, self.base);
+        let request = Transfer { direction, handle, base, len, file_offset, buffer_offset };
         let moved = machine::get().and_then(|machine| {
             machine.enter(self.context)?;
-            machine.transfer(asked)
+            machine.transfer(request)
         });
         match moved {
             // No slice is longer than isize::MAX.
@@ -47,34 +47,35 @@ impl Later {
     }
 }
 
-/// What the stream calls.
+/// The function that the stream calls.
 unsafe extern "C" fn now(data: *mut c_void) {
-    // SAFETY: from `put`, which gave it to the stream; a stream calls once.
-    let later = unsafe { Box::from_raw(data.cast::<Later>()) };
-    let moved = catch_unwind(AssertUnwindSafe(|| later.run()));
+    // SAFETY: from `enqueue`, which passed it to the stream; a stream calls once.
+    let stream_op = unsafe { Box::from_raw(data.cast::<StreamOp>()) };
+    let moved = catch_unwind(AssertUnwindSafe(|| stream_op.run()));
     // SAFETY: valid until the stream has passed this, by the guide.
-    unsafe { later.done.write(moved.unwrap_or(-(code::INTERNAL_ERROR as isize))) };
+    unsafe { stream_op.done.write(moved.unwrap_or(-(code::INTERNAL_ERROR as isize))) };
 }
 
-/// Puts the I/O into the stream.
+/// Enqueues the I/O into the stream.
 ///
 /// # Safety
-/// As the guide asks of `cuFileReadAsync`.
-unsafe fn put(call: &str, mut later: Later, stream: *mut c_void) -> Answer {
+/// As the guide requires of `cuFileReadAsync`.
+unsafe fn enqueue(call: &str, mut stream_op: StreamOp, stream: *mut c_void) -> Answer {
     answer(call, |machine| {
-        let pointers = [later.len.is_null(), later.file_offset.is_null(), later.done.is_null()];
-        if pointers.contains(&true) || later.base_offset.is_null() {
+        let pointers =
+            [stream_op.len.is_null(), stream_op.file_offset.is_null(), stream_op.done.is_null()];
+        if pointers.contains(&true) || stream_op.base_offset.is_null() {
             return Err(code::INVALID_VALUE.into());
         }
-        later.context = machine.context()?;
-        let data = Box::into_raw(Box::new(later)).cast();
-        // SAFETY: `now` takes what `data` is, once.
-        let told = unsafe { machine.later(stream, now, data) };
-        if told.is_err() {
-            // SAFETY: the stream did not take it.
-            drop(unsafe { Box::from_raw(data.cast::<Later>()) });
+        stream_op.context = machine.context()?;
+        let data = Box::into_raw(Box::new(stream_op)).cast();
+        // SAFETY: `now` takes ownership of `data`, once.
+        let enqueued = unsafe { machine.call_in_stream(stream, now, data) };
+        if enqueued.is_err() {
+            // SAFETY: the stream did not accept it.
+            drop(unsafe { Box::from_raw(data.cast::<StreamOp>()) });
         }
-        told
+        enqueued
     })
 }
 
@@ -88,10 +89,11 @@ pub(crate) unsafe extern "C" fn cuFileReadAsync(
     done: *mut isize,
     stream: *mut c_void,
 ) -> Answer {
-    let (way, handle, context) = (Way::Read, handle.addr(), Context::none());
-    let later = Later { way, handle, base, len, file_offset, base_offset, done, context };
+    let (direction, handle, context) = (Direction::Read, handle.addr(), Context::none());
+    let stream_op =
+        StreamOp { direction, handle, base, len, file_offset, base_offset, done, context };
     // SAFETY: the caller's promise by the guide.
-    unsafe { put("cuFileReadAsync", later, stream) }
+    unsafe { enqueue("cuFileReadAsync", stream_op, stream) }
 }
 
 #[unsafe(no_mangle)]
@@ -104,10 +106,11 @@ pub(crate) unsafe extern "C" fn cuFileWriteAsync(
     done: *mut isize,
     stream: *mut c_void,
 ) -> Answer {
-    let (way, handle, context) = (Way::Write, handle.addr(), Context::none());
-    let later = Later { way, handle, base, len, file_offset, base_offset, done, context };
+    let (direction, handle, context) = (Direction::Write, handle.addr(), Context::none());
+    let stream_op =
+        StreamOp { direction, handle, base, len, file_offset, base_offset, done, context };
     // SAFETY: the caller's promise by the guide.
-    unsafe { put("cuFileWriteAsync", later, stream) }
+    unsafe { enqueue("cuFileWriteAsync", stream_op, stream) }
 }
 
 /// Registration is a hint: nothing is prepared here.

@@ -29,7 +29,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
             return vec![gpu_is_absent(machine).unwrap_or(Found::not_applicable(observed))];
         }
         File::Broken(error) => {
-            let observed = format!("cuFile's configuration is no JSON: {}", error.words);
+            let observed = format!("cuFile's configuration is no JSON: {}", error.message);
             let fix = "correct the text there; comments are fine";
             return vec![Found::fail(observed, fix).at([location(
                 machine,
@@ -48,8 +48,8 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
 }
 
 fn found(machine: &Machine, problem: &Problem) -> Found {
-    let observed = format!("{} {}", problem.path, problem.words);
-    let found = Found::warn(observed, problem.mend.clone());
+    let observed = format!("{} {}", problem.path, problem.message);
+    let found = Found::warn(observed, problem.fix.clone());
     let severity = match problem.kind {
         ProblemKind::Unknown | ProblemKind::Outdated => Severity::Info,
         ProblemKind::Misspelt

@@ -170,7 +170,7 @@ fn known<T>(read: Result<Option<T>, HostError>, absent: &str) -> Fact<T> {
 fn libcufile() -> Fact<String> {
     let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
-    let file = crate::cufile::search(&CufileFlags::default(), false).lying(&path);
+    let file = crate::cufile::search(&CufileFlags::default(), false).find(&path);
     let name = file.and_then(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
     Fact::or_unknown(
         name,

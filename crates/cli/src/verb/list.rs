@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use gpuio_cufile::{Library, Whose};
+use gpuio_cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
@@ -63,7 +63,7 @@ impl Needs {
             (Backend::Engine, _) => None,
             (Backend::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
             (Backend::Cufile(calls), Ok(library)) => {
-                library.lacks(calls).map(|lacks| format!("calls of cuFile ({lacks})"))
+                library.missing_function(calls).map(|lacks| format!("calls of cuFile ({lacks})"))
             }
         };
         let lacking: Vec<String> = gpu.into_iter().chain(cufile).collect();
@@ -111,11 +111,11 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     page.row("software", software, &needs.software.clone().map(|_| ()));
     page.line("CUFILE", "requirements of NVIDIA's cuFile paths");
     let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
-    let whose = match needs.cufile.as_ref().map(Library::whose) {
-        Ok(Whose::Gpuio) => "gpuio's own libcufile.so.0, which is found first",
+    let vendor = match needs.cufile.as_ref().map(Library::vendor) {
+        Ok(Vendor::Gpuio) => "gpuio's own libcufile.so.0, which is found first",
         _ => "libcufile.so.0 of this machine",
     };
-    page.row("libcufile", whose, &cufile);
+    page.row("libcufile", vendor, &cufile);
     let module = "kernel module; without it cuFile copies through host memory or uses \
         peer-to-peer DMA";
     page.row("nvidia-fs", module, &needs.nvidia_fs);

@@ -2,7 +2,7 @@
 //! Ranges and defaults come from the key table (`gpuio_cufilejson::KEYS`), so that the two can't
 //! diverge.
 
-use gpuio_cufilejson::{Takes, find};
+use gpuio_cufilejson::{ValueType, find};
 
 /// A parameter: its key, and the variable that precedes it, if any.
 #[derive(Debug, Clone, Copy)]
@@ -85,9 +85,9 @@ pub(crate) const LOG_DIRECTORY: usize = 2;
 /// The range of a size, inclusive.
 pub(crate) fn range(at: usize) -> (usize, usize) {
     let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    match find(SIZES[at].key).map(|key| key.takes) {
-        Some(Takes::Kib(least, most)) => (number(least), number(most)),
-        Some(Takes::Number(least, most)) => {
+    match find(SIZES[at].key).map(|key| key.value_type) {
+        Some(ValueType::Kib(least, most)) => (number(least), number(most)),
+        Some(ValueType::Number(least, most)) => {
             (number(least.unsigned_abs()), number(most.unsigned_abs()))
         }
         _ => (0, usize::MAX),

@@ -48,7 +48,8 @@ export! {
     }
 }
 
-/// # Safety As the interface requires of callers of `cuFileRead`.
+/// # Safety
+/// As the interface requires of callers of `cuFileRead`.
 unsafe fn transfer(handle: Handle, request: Request) -> isize {
     // SAFETY: the caller's promise.
     as_count(|| unsafe { library::get().transfer(handle, request) })
@@ -98,7 +99,8 @@ const VECTORS: usize = 1024;
 
 /// One range after another; stops at the end of the file.
 ///
-/// # Safety As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
+/// # Safety
+/// As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
 unsafe fn vectors(
     handle: Handle,
     direction: Direction,

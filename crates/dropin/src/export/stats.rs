@@ -61,7 +61,8 @@ export! {
     }
 }
 
-/// # Safety `room` is null or as long as the structure of this level and release.
+/// # Safety
+/// `room` is null or as long as the structure of this level and release.
 unsafe fn fill(level: u8, room: *mut c_void) -> CufileError {
     as_error(|| {
         let library = library::get();

@@ -10,10 +10,10 @@
 
 use std::time::Duration;
 
-use gpuio_cufile::{Batch, Ended};
+use gpuio_cufile::{Batch, Completion};
 use gpuio_gpu::MemKind;
 
-use super::gds::buffers::{GdsBuffers, fault, setup, sides, way};
+use super::gds::buffers::{GdsBuffers, direction, fault, setup, sides};
 use super::gds::grouped::{self, Groups, Queue};
 use super::{Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, cufile_words};
 use crate::clock::Clock;
@@ -48,7 +48,7 @@ struct Submit {
 
 struct Batches {
     submits: Vec<Submit>,
-    ended: Vec<Ended>,
+    ended: Vec<Completion>,
 }
 
 fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
@@ -75,7 +75,7 @@ fn broken(what: String) -> PathError {
 
 impl Batches {
     fn under_way(&self) -> usize {
-        self.submits.iter().filter(|submit| submit.batch.out() > 0).count()
+        self.submits.iter().filter(|submit| submit.batch.in_flight() > 0).count()
     }
 
     /// A submit failed: what is in flight of it all the same ends, the rest fails with the code.
@@ -96,7 +96,13 @@ impl Batches {
     }
 
     /// Takes what the library says has ended of a batch: each request once.
-    fn tell(&mut self, queue: &mut Queue, clock: &Clock, number: usize, ended: &mut Vec<Ended>) {
+    fn tell(
+        &mut self,
+        queue: &mut Queue,
+        clock: &Clock,
+        number: usize,
+        ended: &mut Vec<Completion>,
+    ) {
         if ended.is_empty() {
             return;
         }
@@ -107,8 +113,8 @@ impl Batches {
             let at = slots.iter().position(|&slot| u64::from(slot) + 1 == cookie);
             let Some(at) = at else {
                 queue.broken = Some(broken(format!(
-                    "cuFile told of an I/O (cookie {cookie:#x}) that is not under way, or twice of \
-                     one: its batches can't be counted"
+                    "cuFile reported an I/O (cookie {cookie:#x}) that is not in flight, or one \
+                     twice: its batches can't be counted"
                 )));
                 // One of the others may be in flight though the library no longer says so.
                 queue.stuck = true;
@@ -143,7 +149,7 @@ impl Batches {
 
 impl Groups for Batches {
     fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool {
-        let idle = self.submits.iter().position(|submit| submit.batch.out() == 0);
+        let idle = self.submits.iter().position(|submit| submit.batch.in_flight() == 0);
         let Some(number) = idle else {
             return false;
         };
@@ -154,7 +160,7 @@ impl Groups for Batches {
             let Some((request, done)) = progress.of(slot) else { continue };
             let (piece, handle) = (buffers.rest(&request, done), buffers.handle(&request));
             // A cookie of 0 would be a null pointer to the library.
-            match batch.push(way(request.op), handle, piece, u64::from(slot) + 1) {
+            match batch.push(direction(request.op), handle, piece, u64::from(slot) + 1) {
                 Ok(()) => slots.push(slot),
                 Err(error) => progress.complete(slot, clock.now(), Err(fault(error))),
             }
@@ -183,7 +189,7 @@ impl Groups for Batches {
             false => (0, Duration::ZERO),
         };
         for number in 0..self.submits.len() {
-            if self.submits[number].batch.out() > 0 {
+            if self.submits[number].batch.in_flight() > 0 {
                 self.reap(queue, clock, number, most);
             }
         }

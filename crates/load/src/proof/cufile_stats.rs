@@ -1,6 +1,6 @@
 //! What cuFile counted of its own transfers: how many through host memory and how many past it.
 
-use gpuio_cufile::{Counting, Moved, Stats};
+use gpuio_cufile::{Counting, DirectionStats, Stats};
 use gpuio_record::JobPlan;
 
 use super::verdict::{Flow, LibraryRoute, Observed};
@@ -38,7 +38,7 @@ impl CufileStats {
         CufileStats { counting, before, after: Err("it was not read again".to_owned()), lone_gpu }
     }
 
-    fn moved(&self, flow: Flow) -> Result<Moved, String> {
+    fn moved(&self, flow: Flow) -> Result<DirectionStats, String> {
         let (before, after) = (self.before.as_ref(), self.after.as_ref());
         let (before, after) = (before.map_err(String::clone)?, after.map_err(String::clone)?);
         let read = flow == Flow::Read;
@@ -66,7 +66,7 @@ fn start(context: &EvidenceContext<'_>) -> Result<(Counting, Stats), String> {
 
 fn reading(stats: &Stats, flow: Flow) -> String {
     let total = stats.total(flow == Flow::Read);
-    let Moved { bytes, all, p2p, nvidia_fs, posix, .. } = total;
+    let DirectionStats { bytes, all, p2p, nvidia_fs, posix, .. } = total;
     format!("n={all} posix={posix} nvfs={nvidia_fs} p2p={p2p} bytes={bytes}")
 }
 
@@ -116,8 +116,8 @@ impl EvidenceSource for CufileStats {
 }
 
 /// What counts of all transfers say. A large transfer counts as several of one kind.
-fn tell(moved: &Moved, straight: bool) -> (Observed, String) {
-    let Moved { all, p2p, nvidia_fs, posix, .. } = *moved;
+fn tell(moved: &DirectionStats, straight: bool) -> (Observed, String) {
+    let DirectionStats { all, p2p, nvidia_fs, posix, .. } = *moved;
     let past = nvidia_fs.saturating_add(p2p);
     let told = match (posix, past) {
         _ if all == 0 => None,
@@ -156,7 +156,7 @@ mod test {
     use super::*;
 
     fn told(all: u64, posix: u64, nvidia_fs: u64, p2p: u64) -> Observed {
-        tell(&Moved { all, posix, nvidia_fs, p2p, ..Moved::default() }, false).0
+        tell(&DirectionStats { all, posix, nvidia_fs, p2p, ..DirectionStats::default() }, false).0
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod test {
 
     #[test]
     fn one_gpu_and_registered_memory_leave_no_other_way() {
-        let moved = Moved { all: 4, p2p: 4, ..Moved::default() };
+        let moved = DirectionStats { all: 4, p2p: 4, ..DirectionStats::default() };
         assert_eq!(tell(&moved, true).0, Observed::Library(LibraryRoute::Past { straight: true }));
     }
 }

@@ -23,7 +23,9 @@ pub(super) fn set(
             Ok(())
         }
         Err(SettingError::Value { .. }) if value.is_empty() => no_value(path),
-        Err(SettingError::Value { key, words }) => Err(KeyError::CufileValue { key, words }),
+        Err(SettingError::Value { key, message }) => {
+            Err(KeyError::CufileValue { key, words: message })
+        }
         Err(SettingError::Unknown { nearest }) => {
             Err(KeyError::CufileUnknown { key: crate::value::shown(path), nearest })
         }

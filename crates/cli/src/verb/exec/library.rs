@@ -44,7 +44,7 @@ impl Library {
                 let Ok(file) = std::fs::canonicalize(place.join(name)) else { continue };
                 match std::fs::read(&file) {
                     // A copy of NVIDIA's library in the program's directory must not be used.
-                    Ok(bytes) if gpuio_cufile::is_gpuios(&bytes) => {
+                    Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => {
                         return Library::reached(file, cache);
                     }
                     Ok(_) => tried.push(format!("{} is another library", file.display())),
@@ -163,7 +163,7 @@ fn digest(path: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    /// The symbol that identifies gpuio's library (`gpuio_cufile::is_gpuios`).
+    /// The symbol that identifies gpuio's library (`gpuio_cufile::is_gpuio_library`).
     const MARK: &[u8] = b"GPUIO_CUFILE";
 
     fn put(directory: &Path, name: &str, mark: &[u8]) {

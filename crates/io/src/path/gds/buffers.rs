@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use gpuio_cufile::{Buffer, Driver, Handle, IoError, Piece, Way};
+use gpuio_cufile::{Buffer, Direction, Driver, Handle, IoError, Piece};
 use gpuio_gpu::{Context, DeviceBuf, GpuError};
 
 use crate::engine::{EngineFile, IoFault, Op};
@@ -43,10 +43,10 @@ pub(in crate::path) fn fault(error: IoError) -> Fault {
 }
 
 /// The direction of a request's bytes.
-pub(in crate::path) fn way(op: Op) -> Way {
+pub(in crate::path) fn direction(op: Op) -> Direction {
     match op {
-        Op::Read => Way::Read,
-        Op::Write => Way::Write,
+        Op::Read => Direction::Read,
+        Op::Write => Direction::Write,
     }
 }
 

@@ -4,7 +4,7 @@
 use gpuio_cufile::{StreamIo, StreamRegistration};
 use gpuio_gpu::GpuError;
 
-use super::buffers::{GdsBuffers, fault, setup, sides, way};
+use super::buffers::{GdsBuffers, direction, fault, setup, sides};
 use super::grouped::{self, Groups, Queue};
 use crate::clock::Clock;
 use crate::path::stream_queues::{Ended, StreamQueues};
@@ -116,7 +116,8 @@ impl Groups for Streamed {
             let stream = self.queues.stream(at).as_raw();
             // SAFETY: the slot's place among the parameters and its part of the destination are the
             // request's alone until it completes, and both live until the streams were waited for.
-            let put = unsafe { self.calls.put(way(request.op), handle, piece, slot, stream) };
+            let put =
+                unsafe { self.calls.enqueue(direction(request.op), handle, piece, slot, stream) };
             match put {
                 Ok(()) => group.push(slot),
                 Err(error) => progress.complete(slot, clock.now(), Err(fault(error))),

@@ -1,16 +1,16 @@
-//! What the machine shows about a call that failed.
+//! Facts about the machine that explain a failed call.
 
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fstat, major, minor};
 
-/// Facts about a file and its machine, from which a cause is named. `None` is "not known".
+/// Facts about a file and its machine, from which the cause is derived. `None`: unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Look {
+pub struct Diagnosis {
     /// Major and minor number of the file's device.
     pub device: Option<(u32, u32)>,
-    /// Whether the udev database says what is on that device (property `ID_FS_USAGE`).
+    /// Whether the udev database knows the content of that device (property `ID_FS_USAGE`).
     pub udev_entry: Option<bool>,
     /// Whether the kernel module nvidia-fs is loaded.
     pub nvidia_fs: Option<bool>,
@@ -26,31 +26,31 @@ pub struct Look {
     pub log: Option<String>,
 }
 
-impl Look {
-    /// Looks at the machine whose root directory is `root`: `/proc/modules` (proc(5)).
+impl Diagnosis {
+    /// Reads the facts of the machine whose root directory is `root`: `/proc/modules` (proc(5)).
     #[must_use]
-    pub fn machine(root: &Path) -> Look {
+    pub fn machine(root: &Path) -> Diagnosis {
         let modules = std::fs::read_to_string(root.join("proc/modules")).ok();
         let nvidia_fs = modules
             .map(|text| text.lines().any(|line| line.split(' ').next() == Some("nvidia_fs")));
-        Look { nvidia_fs, direct: true, ..Look::default() }
+        Diagnosis { nvidia_fs, direct: true, ..Diagnosis::default() }
     }
 
-    /// Looks at a file too: its descriptor, `/run/udev/data/bMAJOR:MINOR` and
+    /// Reads the facts of a file too: its descriptor, `/run/udev/data/bMAJOR:MINOR` and
     /// `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
     #[must_use]
-    pub fn file(root: &Path, fd: impl AsFd) -> Look {
-        let mut look = Look::machine(root);
+    pub fn file(root: &Path, fd: impl AsFd) -> Diagnosis {
+        let mut diagnosis = Diagnosis::machine(root);
         if let Ok(flags) = fcntl_getfl(&fd) {
-            look.direct = flags.contains(OFlags::DIRECT);
-            look.no_follow = flags.contains(OFlags::NOFOLLOW);
+            diagnosis.direct = flags.contains(OFlags::DIRECT);
+            diagnosis.no_follow = flags.contains(OFlags::NOFOLLOW);
         } else {
-            look.direct = false;
+            diagnosis.direct = false;
         }
         if let Ok(stat) = fstat(&fd) {
-            look.device_at(root, (major(stat.st_dev), minor(stat.st_dev)));
+            diagnosis.device_at(root, (major(stat.st_dev), minor(stat.st_dev)));
         }
-        look
+        diagnosis
     }
 
     fn device_at(&mut self, root: &Path, device: (u32, u32)) {
@@ -92,10 +92,10 @@ mod tests {
             ("proc/self/mountinfo", MOUNTS),
             ("run/udev/data/b252:1", "N:vda1\nE:ID_FS_TYPE=xfs\nE:ID_FS_USAGE=filesystem\n"),
         ]);
-        let mut look = Look::machine(root.path());
-        look.device_at(root.path(), (252, 1));
-        assert_eq!((look.nvidia_fs, look.udev_entry), (Some(true), Some(true)));
-        assert_eq!(look.fs_type.as_deref(), Some("xfs"));
+        let mut diagnosis = Diagnosis::machine(root.path());
+        diagnosis.device_at(root.path(), (252, 1));
+        assert_eq!((diagnosis.nvidia_fs, diagnosis.udev_entry), (Some(true), Some(true)));
+        assert_eq!(diagnosis.fs_type.as_deref(), Some("xfs"));
     }
 
     #[test]
@@ -104,24 +104,24 @@ mod tests {
             ("proc/modules", "nvidia 1 2 nvidia_fs, Live 0x0\n"),
             ("run/udev/data/b252:1", "N:vda1\n"),
         ]);
-        let mut look = Look::machine(root.path());
-        look.device_at(root.path(), (252, 1));
-        assert_eq!((look.nvidia_fs, look.udev_entry), (Some(false), Some(false)));
-        assert_eq!(look.fs_type, None);
-        look.device_at(root.path(), (0, 40));
-        assert_eq!(look.udev_entry, None);
-        assert_eq!(Look::machine(Path::new("/nowhere")).nvidia_fs, None);
+        let mut diagnosis = Diagnosis::machine(root.path());
+        diagnosis.device_at(root.path(), (252, 1));
+        assert_eq!((diagnosis.nvidia_fs, diagnosis.udev_entry), (Some(false), Some(false)));
+        assert_eq!(diagnosis.fs_type, None);
+        diagnosis.device_at(root.path(), (0, 40));
+        assert_eq!(diagnosis.udev_entry, None);
+        assert_eq!(Diagnosis::machine(Path::new("/nowhere")).nvidia_fs, None);
     }
 
     #[test]
     fn a_file_of_this_machine() {
         let file = tempfile::tempfile().unwrap();
-        let look = Look::file(Path::new("/"), &file);
-        assert!(!look.direct && !look.no_follow && look.device.is_some());
+        let diagnosis = Diagnosis::file(Path::new("/"), &file);
+        assert!(!diagnosis.direct && !diagnosis.no_follow && diagnosis.device.is_some());
         let dir = tempfile::tempdir().unwrap();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         let mode = rustix::fs::Mode::RUSR;
         let file = rustix::fs::open(dir.path().join("f"), flags, mode).unwrap();
-        assert!(Look::file(Path::new("/"), &file).no_follow);
+        assert!(Diagnosis::file(Path::new("/"), &file).no_follow);
     }
 }
