@@ -57,7 +57,7 @@ impl fmt::Display for Absent {
             }
             Self::SymbolMissing { library, symbol } => write!(
                 f,
-                "{} has no function {symbol}, so it is not a cuFile library. Name another with \
+                "{} has no function {symbol}, so it is no cuFile library. Name another with \
                  --cufile-lib",
                 library.display()
             ),

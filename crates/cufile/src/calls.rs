@@ -56,8 +56,8 @@ pub enum Unavailable {
     #[error(
         "{requested} I/Os in flight in batches, with {others} of other threads, are more than the \
          {buffers} buffers that cuFile's pool has for blocks of {block} bytes. Without nvidia-fs \
-         each takes one, and cuFileBatchIOSubmit of more of them may wait forever. Lower --depth or \
-         --threads, or enlarge the pool: --cufile-set \
+         each takes one, and cuFileBatchIOSubmit of more of them may wait forever. Lower --depth \
+         or --threads, or enlarge the pool: --cufile-set \
          properties.posix_pool_slab_count={counts}"
     )]
     Pool {
