@@ -144,7 +144,7 @@ fn mount_points_named_after_interfaces_tell_where_no_route_is_told() {
     let captured = read(&DGX_2);
     let machine = &captured.machine;
     assert!(interfaces(&captured).iter().all(Result::is_err), "a name is no fact");
-    let way = machine.way_out(&machine.mounts[2]).unwrap();
+    let way = machine.server_route(&machine.mounts[2]).unwrap();
     assert_eq!((way.interface, way.by_name), ("ib8", true));
     assert_eq!(machine.cards_to(&machine.mounts[2])[0].rdma[0].name, "mlx5_8");
 }

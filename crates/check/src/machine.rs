@@ -10,7 +10,7 @@ use crate::finding::Found;
 /// The root port above `address`, and the host bridge above that. `None` where the route is not
 /// known.
 pub(crate) fn root_port<'m>(machine: &'m Machine, address: &str) -> Option<(&'m str, &'m str)> {
-    let route = machine.way_up(address);
+    let route = machine.upstream_path(address);
     let top = route.last()?;
     if top.parent.is_some() {
         return None;
@@ -257,7 +257,7 @@ mod tests {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         let up = machine.pci.iter_mut().find(|f| f.address == sample::ROOT).unwrap();
         up.parent = Some(sample::UP.to_owned());
-        assert_eq!(machine.way_up(sample::GPU).len(), 4);
+        assert_eq!(machine.upstream_path(sample::GPU).len(), 4);
         assert_eq!(root_port(&machine, sample::GPU), None);
     }
 

@@ -112,7 +112,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let elapsed = clock.now();
     println!(
         "{}: {} IOPS, {} ns an I/O, mean latency {} ns {:?}",
-        opened.got,
+        opened.actual,
         count * 1_000_000_000 / elapsed,
         elapsed / count,
         load.latency / count,

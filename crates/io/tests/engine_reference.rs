@@ -199,7 +199,7 @@ fn reference(name: &str, direct: bool) {
 }
 
 #[test]
-fn every_engine_of_the_table_has_a_twin_test() {
+fn every_engine_of_the_table_has_a_reference_test() {
     let names: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
     assert_eq!(names, ["psync", "io_uring", "libaio", "mmap", "null", "pool"]);
 }

@@ -15,7 +15,7 @@ use gpuio_io::engine::{self, ENGINES, Io, Op, Push};
 const AGES: Duration = Duration::from_secs(3600);
 
 #[test]
-fn a_doze_ends_when_an_io_has_come_back() {
+fn a_wait_ends_when_an_io_has_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = make_file(&directory.path().join("file"), 64 * PAGE);
     for row in ENGINES.iter().filter(|row| row.asynchronous) {
@@ -38,7 +38,7 @@ fn a_doze_ends_when_an_io_has_come_back() {
 }
 
 #[test]
-fn a_doze_ends_with_its_time() {
+fn a_wait_ends_with_its_time() {
     let row = engine::find("io_uring").unwrap();
     // A read of an empty pipe does not end.
     let (mut reader, mut writer) = std::io::pipe().unwrap();

@@ -113,7 +113,7 @@ fn a_fault_in_the_rest_is_the_fault_of_the_io() {
 const SECTORS: Option<u32> = Some(512);
 
 #[test]
-fn a_rest_is_asked_for_at_a_multiple_of_the_drives_own_blocks_only() {
+fn a_rest_is_requested_at_a_multiple_of_the_drives_own_blocks_only() {
     // The 4 KiB drive ended after 512 bytes: at its end, since it would answer EINVAL to the rest.
     let blocks = Some(4096);
     let cut = [Ok(512), Err(IoFault::Errno(libc::EINVAL))];

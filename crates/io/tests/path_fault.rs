@@ -86,7 +86,7 @@ fn child_file_faults() {
 }
 
 #[test]
-fn a_file_that_is_too_short_is_told() {
+fn a_file_that_is_too_short_is_reported() {
     child::passes("child_short_file", "", &[]);
 }
 
@@ -522,8 +522,8 @@ fn child_drop() {
 // ---- open
 
 #[test]
-fn memory_that_cannot_be_had_is_told_with_what_to_do() {
-    if skipped("memory_that_cannot_be_had_is_told_with_what_to_do") {
+fn memory_that_cannot_be_had_is_reported_with_what_to_do() {
+    if skipped("memory_that_cannot_be_had_is_reported_with_what_to_do") {
         return;
     }
     child::passes("child_no_memory", "", &[("GPUIO_SOFT_MEM", "5000000")]);
@@ -582,7 +582,7 @@ fn child_no_pinned() {
 }
 
 #[test]
-fn a_path_that_cannot_be_is_told_with_what_to_do() {
+fn a_path_that_cannot_be_is_reported_with_what_to_do() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     let host = Setup::new("host", "psync", MemKind::Vmm);
     refused(&host, &rig, &context, &["host", "vmm memory", "--memory"]);

@@ -107,7 +107,7 @@ fn read(path: &mut dyn Path, offset: u64, len: u32) -> Completion {
 }
 
 #[test]
-fn a_file_that_is_too_short_is_told() {
+fn a_file_that_is_too_short_is_reported() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     rig.files[0].set_len(LEN - 4096).unwrap();
     let mut path = setup().open(&rig, &context).unwrap().path;
@@ -140,13 +140,13 @@ fn child_open() {
 }
 
 #[test]
-fn a_refused_file_or_buffer_is_told_at_open() {
+fn a_refused_file_or_buffer_is_reported_at_open() {
     failing("child_open", "cuFileHandleRegister:5027");
     failing("child_open", "cuFileBufRegister:5016");
 }
 
 #[test]
-fn what_the_path_lacks_is_told_with_what_to_do() {
+fn what_the_path_lacks_is_reported_with_what_to_do() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     let refused = |change: &dyn Fn(&mut gpuio_io::path::PathConfig), word: &str| {
         let mut config = setup().config(&rig, &context);

@@ -131,7 +131,7 @@ fn a_short_transfer_goes_on() {
 }
 
 #[test]
-fn a_file_that_is_too_short_is_told() {
+fn a_file_that_is_too_short_is_reported() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     rig.files[0].set_len(LEN - 4096).unwrap();
     for path in ALL {
@@ -279,7 +279,7 @@ fn child_open() {
 }
 
 #[test]
-fn what_is_refused_at_open_is_told_with_call_and_code() {
+fn what_is_refused_at_open_is_reported_with_call_and_code() {
     failing(&ALL, "child_open", "cuFileHandleRegister:5027");
     failing(&ALL, "child_open", "cuFileBufRegister:5016");
     failing(&["gds-batch"], "child_open", "cuFileBatchIOSetUp:5049");
@@ -288,7 +288,7 @@ fn what_is_refused_at_open_is_told_with_call_and_code() {
 
 /// A path that is dropped with I/O in flight waits for it: what was written is whole.
 #[test]
-fn a_path_that_is_dropped_waits_for_what_is_under_way() {
+fn a_path_that_is_dropped_waits_for_what_is_in_flight() {
     if skipped("child_dropped") {
         return;
     }

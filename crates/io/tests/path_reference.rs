@@ -99,7 +99,7 @@ fn every_engine(path: &str) {
 }
 
 #[test]
-fn every_path_of_the_table_has_a_twin_test() {
+fn every_path_of_the_table_has_a_reference_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
     let tested = ["host", "staged", "cached", "managed", "gather", "resident", "routed", "gds"];
     let on_streams_or_batches = ["gds-stream", "gds-batch", "gds-batch-stream"];

@@ -105,8 +105,8 @@ fn child_hop_fails() {
 }
 
 #[test]
-fn a_route_without_peer_access_is_refused_unless_any_way_will_do() {
-    if skipped("a_route_without_peer_access_is_refused_unless_any_way_will_do") {
+fn a_route_without_peer_access_is_refused_unless_any_route_will_do() {
+    if skipped("a_route_without_peer_access_is_refused_unless_any_route_will_do") {
         return;
     }
     child::passes("child_no_peer", "", &[("GPUIO_SOFT_PEER", "0")]);
@@ -131,12 +131,12 @@ fn child_no_peer() {
 
 #[test]
 fn a_route_needs_another_gpu() {
-    child::passes("child_no_way", "", &[]);
+    child::passes("child_no_route", "", &[]);
 }
 
 #[test]
 #[ignore = "run as a child"]
-fn child_no_way() {
+fn child_no_route() {
     let (rig, context) = (Rig::new(false).unwrap(), context());
     let mut config = routed().config(&rig, &context);
     config.gpu.as_mut().unwrap().via.as_mut().unwrap().near = context.clone();

@@ -111,7 +111,7 @@ fn a_corrupted_byte_in_the_file_is_found() {
 }
 
 #[test]
-fn blocks_that_changed_places_are_found() {
+fn blocks_that_were_swapped_are_found() {
     everywhere(|setup, context| {
         let rig = Rig::new(false).unwrap();
         let (one, other) = (2 * u64::from(BLOCK), 9 * u64::from(BLOCK));

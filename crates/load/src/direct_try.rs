@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_made_the_reason_is_told() {
+    fn where_nothing_can_be_made_the_reason_is_reported() {
         let tried = try_direct(Path::new("/nowhere"));
         let DirectTried::Failed(why) = tried else { panic!("{tried:?}") };
         assert!(why.contains("/nowhere"), "{why}");

@@ -123,7 +123,7 @@ pub(crate) fn notes(
     if machine.mounts.is_empty() && !machine.block.is_empty() {
         say("No mount is known: a drive that shows no user may have one.");
     }
-    let by_name = |mount| machine.way_out(mount).is_some_and(|way| way.by_name);
+    let by_name = |mount| machine.server_route(mount).is_some_and(|way| way.by_name);
     if machine.mounts.iter().any(by_name) {
         say(
             "The routes to servers are not told: cards of network mounts are those that the mount \

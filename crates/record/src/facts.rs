@@ -14,11 +14,11 @@ mod machine;
 mod mounted;
 mod nic;
 mod pci;
+mod server_route;
 mod storage;
 mod system;
 mod target;
-mod way_out;
-mod way_up;
+mod upstream;
 
 pub use cufile::CufileFacts;
 pub use drive::{ArrayFacts, BlockDevice, DriveLink, NvmeController, NvmeFacts};
@@ -32,6 +32,7 @@ pub use machine::{
 pub use mounted::{MountKind, MountedStorage, NfsFacts};
 pub use nic::{InterfaceFacts, LinkLayer, NicFacts, RdmaFacts, RdmaPort};
 pub use pci::{Acs, AcsControl, Lanes, PciFacts, PciPort};
+pub use server_route::ServerRoute;
 pub use storage::{
     BlockCounters, BlockFacts, BlockKind, DeviceNumber, DirectAlignment, FileFacts, MountFacts,
     ProcessIo, Residency, ResidencyMethod, TargetStorage,
@@ -40,5 +41,4 @@ pub use system::{CrossRootPort, KernelConfig, Listed, Machine, ModuleFacts, Sett
 pub use target::{
     BlockTarget, Holder, MountedAt, OtherKind, Signature, TargetFacts, TargetKind, Unchecked,
 };
-pub use way_out::WayOut;
-pub use way_up::climb;
+pub use upstream::upstream_path;

@@ -36,7 +36,7 @@ const BEYOND: f64 = 10.0;
 /// Whether a percentile of `count` values is reported at all. Above the median at least ten values
 /// must lie beyond it (100 values for p90, 1000 for p99, 10,000 for p99.9, 100,000 for p99.99):
 /// with fewer it is one of the few slowest, whichever these were, and another run gives another.
-/// The median and what is below are told of any number, the largest value apart.
+/// The median and what is below are reported for any number, the largest value apart.
 #[must_use]
 pub fn enough_for(quantile: f64, count: u64) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "a count of values needs no 64 bits")]

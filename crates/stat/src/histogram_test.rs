@@ -109,8 +109,8 @@ proptest! {
         let mut h = Histogram::default();
         values.iter().for_each(|v| h.record(*v));
         let truth = exact(&mut values, q) as f64;
-        let got = h.at(q).unwrap() as f64;
-        prop_assert!((got - truth).abs() <= truth * 0.005 + 0.5, "{got} against {truth}");
+        let found = h.at(q).unwrap() as f64;
+        prop_assert!((found - truth).abs() <= truth * 0.005 + 0.5, "{found} against {truth}");
     }
 
     #[test]

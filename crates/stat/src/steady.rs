@@ -40,11 +40,11 @@ impl SteadyRule {
         let count = window.len() as f64;
         let mean = window.iter().sum::<f64>() / count;
         let value = if self.slope {
-            // Places count from 0, so their mean is half of the last one.
+            // Positions count from 0, so their mean is half of the last one.
             let middle = (count - 1.0) / 2.0;
-            let places = || (0..window.len()).map(|place| place as f64 - middle);
-            let along: f64 = places().zip(window).map(|(x, y)| x * (y - mean)).sum();
-            along / places().map(|x| x * x).sum::<f64>()
+            let positions = || (0..window.len()).map(|position| position as f64 - middle);
+            let along: f64 = positions().zip(window).map(|(x, y)| x * (y - mean)).sum();
+            along / positions().map(|x| x * x).sum::<f64>()
         } else {
             window.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max)
         };

@@ -54,7 +54,7 @@ struct Stored {
 
 impl From<Stored> for Summary {
     fn from(stored: Stored) -> Summary {
-        let told =
+        let reported =
             |value: Option<u64>, quantile| value.filter(|_| enough_for(quantile, stored.count));
         Summary {
             count: stored.count,
@@ -62,10 +62,10 @@ impl From<Stored> for Summary {
             mean_ns: stored.mean_ns,
             stddev_ns: stored.stddev_ns,
             p50_ns: stored.p50_ns,
-            p90_ns: told(stored.p90_ns, 0.9),
-            p99_ns: told(stored.p99_ns, 0.99),
-            p99_9_ns: told(stored.p99_9_ns, 0.999),
-            p99_99_ns: told(stored.p99_99_ns, 0.9999),
+            p90_ns: reported(stored.p90_ns, 0.9),
+            p99_ns: reported(stored.p99_ns, 0.99),
+            p99_9_ns: reported(stored.p99_9_ns, 0.999),
+            p99_99_ns: reported(stored.p99_99_ns, 0.9999),
             max_ns: stored.max_ns,
             buckets: stored.buckets,
         }

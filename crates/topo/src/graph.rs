@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gpuio_record::facts::{Machine, PciFacts, PciPort, climb};
+use gpuio_record::facts::{Machine, PciFacts, PciPort, upstream_path};
 
 use crate::Link;
 
@@ -70,7 +70,7 @@ impl<'m> Graph<'m> {
 
     /// The way up from a function; `None` when nobody told of the function.
     pub(crate) fn way(&self, address: &str) -> Option<Way<'m>> {
-        let above = climb(address, |address| self.function(address));
+        let above = upstream_path(address, |address| self.function(address));
         if above.is_empty() {
             return None;
         }

@@ -114,7 +114,7 @@ impl Topology {
     /// Says which mounts' cards are known by a name alone.
     fn note_names(&mut self, machine: &Machine) {
         let by_name = machine.mounts.iter().filter_map(|mount| {
-            let way = machine.way_out(mount).filter(|way| way.by_name)?;
+            let way = machine.server_route(mount).filter(|way| way.by_name)?;
             Some(format!("{} ({})", mount.mount.mount_point, way.interface))
         });
         let by_name: Vec<String> = by_name.collect();

@@ -101,7 +101,7 @@ fn from_gdscheck(machine: &Machine) -> Found {
 pub(crate) fn bridges(machine: &Machine) -> Vec<&PciFacts> {
     let mut bridges: Vec<&PciFacts> = Vec::new();
     for address in ends(machine) {
-        for bridge in machine.way_up(&address).into_iter().skip(1) {
+        for bridge in machine.upstream_path(&address).into_iter().skip(1) {
             if !bridges.iter().any(|known| known.address == bridge.address) {
                 bridges.push(bridge);
             }

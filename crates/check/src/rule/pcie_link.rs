@@ -60,7 +60,7 @@ fn ends(machine: &Machine) -> Vec<&PciFacts> {
     let others: Vec<String> = placed.flat_map(|other| other.pci).collect();
     let mut ends: Vec<&PciFacts> = Vec::new();
     for address in gpus.chain(others.iter().map(String::as_str)) {
-        for (step, end) in machine.way_up(address).into_iter().enumerate() {
+        for (step, end) in machine.upstream_path(address).into_iter().enumerate() {
             let lower = step == 0 || end.port.known() == Some(&PciPort::SwitchUpstream);
             if lower && !ends.iter().any(|known| known.address == end.address) {
                 ends.push(end);

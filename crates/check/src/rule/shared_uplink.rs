@@ -41,7 +41,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     let mut uplinks: Vec<Uplink<'_>> = Vec::new();
     for gpu in &machine.gpus {
         let address = gpu.pci.as_deref().unwrap_or_default();
-        let route = machine.way_up(address);
+        let route = machine.upstream_path(address);
         if !is_whole(machine, &route) {
             found.push(
                 Found::unknown("the PCIe path from a GPU to its root port is not known")
@@ -57,7 +57,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     for card in &cards {
         let address = card.pci.first().map(String::as_str).unwrap_or_default();
-        let route = machine.way_up(address);
+        let route = machine.upstream_path(address);
         if !is_whole(machine, &route) {
             let why = "the PCIe path from a network card to its root port is not known";
             found.push(Found::unknown(why).at([&card.name]));

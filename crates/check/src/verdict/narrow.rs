@@ -27,7 +27,7 @@ pub fn narrow(pair: &Pair<'_>) -> Machine {
     let ends = ends.chain(block.iter().flat_map(|device| &device.pci).map(String::as_str));
     let ends = ends.chain(nics.iter().filter_map(|nic| nic.pci.as_deref()));
     let on_route: Vec<&str> = ends
-        .flat_map(|end| machine.way_up(end))
+        .flat_map(|end| machine.upstream_path(end))
         .map(|function| function.address.as_str())
         .collect();
     let pci = machine.pci.iter().filter(|one| on_route.contains(&one.address.as_str()));

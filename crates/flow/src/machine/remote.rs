@@ -27,7 +27,7 @@ impl Layer<'_> {
         let machine = self.machine;
         let nfs = mounted.nfs.as_ref();
         let point = &mounted.mount.mount_point;
-        let way = machine.way_out(mounted);
+        let way = machine.server_route(mounted);
         let transport = nfs.and_then(|nfs| nfs.transport.as_deref()).unwrap_or("tcp");
         let rdma = transport.starts_with("rdma");
         let transport = if rdma { Transport::Rdma } else { Transport::Tcp };

@@ -56,10 +56,10 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let context =
         Context::new(depth).map_err(|err| EngineError::new(NAME, "io_setup", &err, hint(&err)))?;
     let ring = if context.ring_is_readable() { "completions read in user space" } else { "" };
-    let got = if ring.is_empty() { NAME.to_owned() } else { format!("{NAME} ({ring})") };
+    let actual = if ring.is_empty() { NAME.to_owned() } else { format!("{NAME} ({ring})") };
     Ok(OpenedEngine {
         engine: Box::new(Libaio::new(context, config, depth)),
-        got,
+        actual,
         steps_down,
         helpers: Vec::new(),
     })

@@ -33,8 +33,8 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     } else {
         Vec::new()
     };
-    let got = "mmap (memcpy, page cache)".to_owned();
-    Ok(OpenedEngine { engine: Box::new(Mmap { maps }), got, steps_down, helpers: Vec::new() })
+    let actual = "mmap (memcpy, page cache)".to_owned();
+    Ok(OpenedEngine { engine: Box::new(Mmap { maps }), actual, steps_down, helpers: Vec::new() })
 }
 
 #[derive(Debug)]

@@ -254,7 +254,7 @@ pub struct OpenedEngine {
     /// The engine.
     pub engine: Box<dyn Engine>,
     /// What runs, e.g. `io_uring (fixed buffers, fixed files)` or `pool (32 threads)`.
-    pub got: String,
+    pub actual: String,
     /// One line for each fallback from the request, with the reason.
     pub steps_down: Vec<String>,
     /// Kernel's numbers (gettid(2)) of the threads that the engine has of its own. They live as
@@ -264,7 +264,7 @@ pub struct OpenedEngine {
 
 impl std::fmt::Debug for OpenedEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenedEngine").field("got", &self.got).finish_non_exhaustive()
+        f.debug_struct("OpenedEngine").field("actual", &self.actual).finish_non_exhaustive()
     }
 }
 
@@ -357,16 +357,16 @@ pub fn build(
     inject: Option<&Inject>,
     counters: Arc<LegCounters>,
 ) -> Result<OpenedEngine, EngineError> {
-    let OpenedEngine { mut engine, mut got, steps_down, helpers } = (row.open)(config)?;
+    let OpenedEngine { mut engine, mut actual, steps_down, helpers } = (row.open)(config)?;
     if let Some(inject) = inject {
         if inject.throttles() {
             engine = Box::new(throttle::Throttle::new(engine, inject.rate, inject.iops));
         }
         engine = Box::new(fault::Fault::new(engine, inject, config));
-        got.push_str(" with injected faults");
+        actual.push_str(" with injected faults");
     }
     let grain = config.direct.then_some(config.direct_alignment);
     let engine = Box::new(whole::Whole::new(engine, grain, Arc::clone(&counters)));
     let engine = Box::new(monitor::Monitor::new(engine, counters));
-    Ok(OpenedEngine { engine, got, steps_down, helpers })
+    Ok(OpenedEngine { engine, actual, steps_down, helpers })
 }

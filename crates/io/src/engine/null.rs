@@ -7,7 +7,7 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let engine = Box::new(Null { out: Vec::with_capacity(depth), depth });
     Ok(OpenedEngine {
         engine,
-        got: "null (moves no byte)".to_owned(),
+        actual: "null (moves no byte)".to_owned(),
         steps_down: Vec::new(),
         helpers: Vec::new(),
     })

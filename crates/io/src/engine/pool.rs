@@ -26,14 +26,15 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let files: Arc<[RawFd]> = fds(&config.files).into();
     let mut pool = Pool { shared, threads: Vec::new(), batch: Vec::new(), out: 0, depth };
     let mut steps_down = Vec::new();
-    let (say, hear) = channel();
+    let (sender, receiver) = channel();
     for number in 0..wanted {
-        let (shared, files, say) = (Arc::clone(&pool.shared), Arc::clone(&files), say.clone());
+        let (shared, files, sender) =
+            (Arc::clone(&pool.shared), Arc::clone(&files), sender.clone());
         let builder = std::thread::Builder::new().name(format!("pool-{number}"));
         let body = move || {
             // The opener hears every thread out before it goes on.
-            let _ = say.send(rustix::thread::gettid().as_raw_nonzero().get());
-            drop(say);
+            let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
+            drop(sender);
             work(&shared, &files);
         };
         match builder.spawn(body) {
@@ -54,10 +55,10 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
             "pool: {count} I/Os run at once, not {depth}: a pool has at most {MOST_THREADS} threads"
         ));
     }
-    let got = format!("pool ({count} threads)");
-    drop(say);
-    let helpers = hear.iter().collect();
-    Ok(OpenedEngine { engine: Box::new(pool), got, steps_down, helpers })
+    let actual = format!("pool ({count} threads)");
+    drop(sender);
+    let helpers = receiver.iter().collect();
+    Ok(OpenedEngine { engine: Box::new(pool), actual, steps_down, helpers })
 }
 
 #[derive(Debug, Default)]

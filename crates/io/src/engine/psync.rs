@@ -10,7 +10,7 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
     let engine = Box::new(Psync { fds: fds(&config.files) });
     Ok(OpenedEngine {
         engine,
-        got: "psync".to_owned(),
+        actual: "psync".to_owned(),
         steps_down: Vec::new(),
         helpers: Vec::new(),
     })

@@ -111,7 +111,7 @@ impl Whole {
     }
 
     /// Judges a transfer and pushes what is left of it; gives the I/O when it is finished.
-    fn settle(&mut self, mut done: Done) -> Option<Done> {
+    fn complete(&mut self, mut done: Done) -> Option<Done> {
         loop {
             match self.check(done) {
                 Verdict::Finished(done) => return Some(done),
@@ -142,10 +142,10 @@ impl Whole {
     }
 
     /// Judges `batch`; finished I/Os go to `done`, and rests to the kernel.
-    fn settle_batch(&mut self, done: &mut Vec<Done>) -> Result<(), EngineError> {
+    fn complete_batch(&mut self, done: &mut Vec<Done>) -> Result<(), EngineError> {
         let mut batch = std::mem::take(&mut self.batch);
         for transfer in batch.drain(..) {
-            done.extend(self.settle(transfer));
+            done.extend(self.complete(transfer));
         }
         self.batch = batch;
         self.inner.submit()
@@ -156,7 +156,7 @@ impl Engine for Whole {
     #[inline]
     fn push(&mut self, io: Io) -> Push {
         match self.inner.push(io) {
-            Push::Done(done) if !self.nothing_to_do(&done) => match self.settle(done) {
+            Push::Done(done) if !self.nothing_to_do(&done) => match self.complete(done) {
                 Some(done) => Push::Done(done),
                 None => Push::Taken,
             },
@@ -181,7 +181,7 @@ impl Engine for Whole {
                 self.batch.is_empty() && done[from..].iter().all(|done| self.nothing_to_do(done));
             if !untouched {
                 self.batch.extend(done.drain(from..));
-                self.settle_batch(done)?;
+                self.complete_batch(done)?;
             }
             if done.len() - start >= want {
                 return Ok(());

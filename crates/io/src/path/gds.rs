@@ -49,9 +49,9 @@ struct Gds {
 fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let buffers = GdsBuffers::open(NAME, &config)?;
     let (_, cufile) = buffers::sides(NAME, &config)?;
-    let told = buffers.told(&cufile.driver);
+    let open_info = buffers.open_info(&cufile.driver);
     let progress = Progress::new(config.slots, &config.counters);
-    Ok(told.of(Box::new(Gds { buffers, progress })))
+    Ok(open_info.of(Box::new(Gds { buffers, progress })))
 }
 
 impl Gds {

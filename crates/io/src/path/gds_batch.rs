@@ -201,7 +201,7 @@ impl Groups for Batches {
 
     /// An I/O of which the library said that it is complete may still be on its way between buffers
     /// of the library's and GPU memory, in streams that it does not expose.
-    fn settled(&self, buffers: &GdsBuffers) -> Result<(), PathError> {
+    fn synchronize(&self, buffers: &GdsBuffers) -> Result<(), PathError> {
         buffers.quiet()
     }
 }

@@ -58,7 +58,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     };
     Ok(OpenedPath {
         path: Box::new(path),
-        actual_engine: engine.got,
+        actual_engine: engine.actual,
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes: 0,

@@ -132,8 +132,8 @@ impl Slots for Pages {
 
 impl TransferStage for Pages {
     fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, Refused> {
-        let asked = self.hint(stream, slot, len, Side::Host);
-        asked.map(|()| true).map_err(|error| Refused { error, begun: false })
+        let prefetched = self.hint(stream, slot, len, Side::Host);
+        prefetched.map(|()| true).map_err(|error| Refused { error, begun: false })
     }
 
     unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {

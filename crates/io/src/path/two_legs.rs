@@ -141,7 +141,7 @@ pub(super) fn open<M: GpuStage<Slots: 'static> + 'static>(
     };
     Ok(OpenedPath {
         path: Box::new(path),
-        actual_engine: engine.got,
+        actual_engine: engine.actual,
         steps_down: engine.steps_down,
         host_bytes,
         device_bytes,

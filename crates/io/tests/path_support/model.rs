@@ -237,12 +237,12 @@ impl<'a> Model<'a> {
         assert!(!wait || before == 0 || !completed.is_empty(), "did not wait");
         let count = completed.len();
         for one in completed {
-            self.settle(&one);
+            self.finish_request(&one);
         }
         count
     }
 
-    fn settle(&mut self, completed: &Completion) {
+    fn finish_request(&mut self, completed: &Completion) {
         let slot = completed.request.slot;
         let out = self.out[slot as usize].take();
         let Out { step, request, bytes } = out.expect("a request completes once");

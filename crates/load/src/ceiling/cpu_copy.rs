@@ -149,19 +149,19 @@ fn threads(
     let gate = Gate::new(clock, load.threads, Arc::clone(stop));
     let panicked = || "a thread that copied panicked, which is a bug in gpuio".to_owned();
     std::thread::scope(|scope| {
-        let (say, hear) = channel();
+        let (sender, receiver) = channel();
         let mut handles = Vec::with_capacity(load.workers.len());
         for worker in &load.workers {
-            let (gate, say) = (&gate, say.clone());
-            let body = move || copier(load, worker, buffers, gate, say);
+            let (gate, sender) = (&gate, sender.clone());
+            let body = move || copier(load, worker, buffers, gate, sender);
             let builder = Builder::new().name("gpuio-copy".to_owned()).stack_size(STACK_BYTES);
             handles.push(builder.spawn_scoped(scope, body).map_err(|error| {
                 gate.open(Stage::Abandoned);
                 format!("a thread that copies could not be started: {error}")
             })?);
         }
-        drop(say);
-        let ready = handles.iter().try_for_each(|_| hear.recv().map_err(|_| panicked())?);
+        drop(sender);
+        let ready = handles.iter().try_for_each(|_| receiver.recv().map_err(|_| panicked())?);
         gate.open(match ready {
             Ok(()) => Stage::Running(clock.now()),
             Err(_) => Stage::Abandoned,
@@ -180,15 +180,15 @@ fn copier(
     worker: &WorkerPlan,
     buffers: Buffers,
     gate: &Gate,
-    say: Sender<Result<(), String>>,
+    sender: Sender<Result<(), String>>,
 ) -> Option<Copied> {
     let (memory, word) = match prepare(worker, buffers) {
         Ok(memory) => (Some(memory), Ok(())),
         Err(why) => (None, Err(why)),
     };
     // The receiver outlives the threads; once all have spoken or died it hears no more.
-    let _ = say.send(word);
-    drop(say);
+    let _ = sender.send(word);
+    drop(sender);
     let Stage::Running(start) = gate.await_start() else { return None };
     Some(measure(load, buffers, memory?, gate, start))
 }

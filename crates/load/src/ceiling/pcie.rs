@@ -43,7 +43,7 @@ fn plan_nvme(context: &CeilingContext<'_>) -> Vec<Want> {
     if job.direct != DirectMode::Direct || job.engine.actual == "null" {
         return Vec::new();
     }
-    let places = places(job);
+    let places = paths_of(job);
     let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let name = format!("pcie above the drive of {}", names.join(", "));
     let mut plan = context.ceiling(CeilingKind::PcieNvme, name);
@@ -56,7 +56,7 @@ fn plan_nvme(context: &CeilingContext<'_>) -> Vec<Want> {
 }
 
 /// The directory of each file, and each device, once.
-fn places(job: &JobPlan) -> Vec<PathBuf> {
+fn paths_of(job: &JobPlan) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     let place = |target: &TargetPlan| match (target.kind, Path::new(&target.path).parent()) {
         (TargetKind::BlockDevice, _) | (_, None) => PathBuf::from(&target.path),
@@ -87,7 +87,7 @@ fn find_gpu(plan: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<
 
 fn find_nvme(_: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
     let mut drives: Vec<(String, String)> = Vec::new();
-    for place in places(job) {
+    for place in paths_of(job) {
         let drive = drive(bench.root(), &place)?;
         if !drives.contains(&drive) {
             drives.push(drive);

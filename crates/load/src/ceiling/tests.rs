@@ -60,7 +60,7 @@ fn the_lowest_known_ceiling_of_its_direction_counts() {
 }
 
 #[test]
-fn without_a_figure_nothing_is_said() {
+fn without_a_figure_nothing_is_reported() {
     let (reads, writes) = with_ceilings(&[]);
     assert_eq!((reads.of_ceiling, writes.of_ceiling), (None, None));
     let mut other = found(CeilingKind::Storage, "storage", None, Some(100.0));

@@ -197,7 +197,7 @@ impl<'a> Lists<'a> {
         let listed =
             self.of(&dir_entry.dir)?.and_then(|list| list.entry(name).map(|one| (list, one)));
         Ok(match listed {
-            Some((list, entry)) if list.may_vouch(found) => match entry.clone() {
+            Some((list, entry)) if list.proves_ownership(found) => match entry.clone() {
                 entry if entry.is_unchanged(found) => Claim::Unchanged(entry),
                 entry if entry.is_about(found) => Claim::Doubtful(entry),
                 _ => Claim::Another,
@@ -307,7 +307,7 @@ fn mark(
     if !dir_entry.stamp().is_ok_and(|named| named.is_same_file(&found)) {
         return Err(not_ours());
     }
-    let believed = list.may_vouch(&found);
+    let believed = list.proves_ownership(&found);
     let entry = list.entry_mut(name).filter(|entry| believed && entry.is_about(&found));
     let entry = entry.ok_or_else(not_ours)?;
     let same = entry.is_unchanged(&found) || found.is_unchanged(&held.stamp());

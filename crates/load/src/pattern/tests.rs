@@ -89,7 +89,7 @@ fn random_without_coverage_uses_the_whole_align_grid() {
 }
 
 #[test]
-fn random_laps_end_after_as_many_bytes_as_the_regions_hold() {
+fn random_passes_end_after_as_many_bytes_as_the_regions_hold() {
     let mut config = config(random(Distribution::Uniform, false), 4096, 64 * K);
     config.passes = Some(3);
     assert_eq!(all(&config).len(), 48);
@@ -108,7 +108,7 @@ fn coverage_order_changes_from_lap_to_lap() {
 }
 
 #[test]
-fn every_place_of_a_permutation_is_equally_likely_over_seeds() {
+fn every_position_of_a_permutation_is_equally_likely_over_seeds() {
     // 4000 seeds, 20 positions: chi-square with 19 degrees of freedom, 43.8 at a chance of 0.1 %.
     let mut seen = [0f64; 20];
     for seed in 0..4000 {
@@ -437,7 +437,7 @@ proptest! {
     }
 
     #[test]
-    fn coverage_visits_each_place_once_per_lap(
+    fn coverage_visits_each_position_once_per_pass(
         seed: u64,
         lengths in prop::collection::vec(4096u64..300_000, 1..5),
         passes in 1u64..4,

@@ -95,7 +95,7 @@ mod test {
     const HOST: Observed = Observed::Library(LibraryRoute::Host);
 
     #[test]
-    fn only_a_library_without_any_other_way_went_through_host_memory() {
+    fn only_a_library_without_any_other_path_went_through_host_memory() {
         assert_eq!(interpret(&COMPAT, Some(false)).0, HOST);
         assert_eq!(interpret(&COMPAT, None).0, HOST);
         assert_eq!(interpret(&COMPAT, Some(true)).0, Observed::Nothing, "the module is there");

@@ -47,7 +47,7 @@ fn growth_is_measured_against_what_could_have_come_in() {
 }
 
 #[test]
-fn every_witness_has_a_name_of_its_own() {
+fn every_evidence_source_has_a_name_of_its_own() {
     for (nth, row) in EVIDENCE_SOURCES.iter().enumerate() {
         assert!(EVIDENCE_SOURCES[..nth].iter().all(|other| other.name != row.name), "{}", row.name);
     }

@@ -232,7 +232,7 @@ fn a_link_that_carried_nothing_denies_a_gpu_leg() {
 }
 
 #[test]
-fn directions_that_took_different_ways_are_mixed() {
+fn directions_that_took_different_paths_are_mixed() {
     let verdicts = |flow, observed| {
         let requested = Requested { kind: PathKind::Library, flow, ..REQUESTED };
         let mut seen = all_observed(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
@@ -273,7 +273,7 @@ fn both_directions_of_a_mixed_job() {
 }
 
 #[test]
-fn witnesses_speak_for_and_against_what_was_requested() {
+fn evidence_supports_or_contradicts_what_was_requested() {
     let of = |requested: &Requested, observed| assess(requested, observed);
     assert_eq!(
         [ALL, PART, LITTLE].map(|observed| of(&REQUESTED, observed)),
@@ -379,7 +379,7 @@ proptest! {
     /// A verdict names nothing that no evidence source observed, and nothing that an evidence
     /// source denies.
     #[test]
-    fn a_verdict_claims_no_more_than_witnesses_support(
+    fn a_verdict_claims_no_more_than_the_evidence_supports(
         requested in any_ask(),
         host in any::<bool>(), gpu in any::<bool>(), counted in any::<bool>(),
         storage in proptest::collection::vec(any_share(), 3),

@@ -133,7 +133,7 @@ fn others_beside_a_partition() {
 }
 
 #[test]
-fn writes_of_others_are_judged_where_ours_are_direct() {
+fn writes_of_others_are_checked_where_ours_are_direct() {
     let seen = |lines: &str| {
         let job = job(lines);
         let mut result = result(&job, 100_000);

@@ -51,17 +51,17 @@ impl Beside {
     pub(super) fn begin(&self, jobs: &[JobPlan]) -> Option<Watching> {
         let selection = self.selection(jobs);
         let nodes = self.machine.host.numa.nodes.clone();
-        let (orders, heard) = mpsc::channel();
-        let (say, done) = mpsc::channel();
+        let (commands, received) = mpsc::channel();
+        let (sender, done) = mpsc::channel();
         let (clock, every) = (self.clock, self.interval_ns);
         let body = move || {
             let watcher = Watcher::new(Root::live(), nodes, selection);
-            sample(watcher, clock, every, &heard, &say)
+            sample(watcher, clock, every, &received, &sender)
         };
         let thread = Builder::new().name("gpuio-watch".to_owned()).spawn(body).ok()?;
         // It hangs up without a message only by a panic: then `end` has nothing.
         let _ = done.recv();
-        Some(Watching { orders, done, thread })
+        Some(Watching { commands, done, thread })
     }
 
     /// Puts what a group's thread took into the record; says what devices counted.
@@ -122,7 +122,7 @@ fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
 /// The thread of one group. Dropped, it ends by itself.
 pub(super) struct Watching {
     /// The first word asks for the first sample, the second is the start; hanging up ends it.
-    orders: Sender<Nanos>,
+    commands: Sender<Nanos>,
     done: Receiver<()>,
     thread: JoinHandle<Option<Taken>>,
 }
@@ -142,19 +142,19 @@ pub(super) struct Taken {
 impl Watching {
     /// Takes the first sample and returns.
     pub(super) fn first(&self) {
-        let _ = self.orders.send(0);
+        let _ = self.commands.send(0);
         let _ = self.done.recv();
     }
 
     /// Says when workers start, which is about to be.
     pub(super) fn start(&self, at: Nanos) {
-        let _ = self.orders.send(at);
+        let _ = self.commands.send(at);
     }
 
     /// Asks for the last sample, and does not wait for it.
     pub(super) fn end(self) -> Ending {
         // Hanging up is the word.
-        drop(self.orders);
+        drop(self.commands);
         Ending(self.thread)
     }
 }
@@ -173,20 +173,20 @@ fn sample(
     mut watcher: Watcher,
     clock: Clock,
     mut every: Nanos,
-    orders: &Receiver<Nanos>,
-    say: &Sender<()>,
+    commands: &Receiver<Nanos>,
+    sender: &Sender<()>,
 ) -> Option<Taken> {
-    let _ = say.send(());
-    orders.recv().ok()?;
+    let _ = sender.send(());
+    commands.recv().ok()?;
     let mut samples = vec![watcher.sample_at(clock.now())];
-    let _ = say.send(());
-    let start = orders.recv().ok()?;
+    let _ = sender.send(());
+    let start = commands.recv().ok()?;
     let before = Usage::of_thread();
     let mut next = start + every;
     let mut count = 2;
     loop {
         let wait = Duration::from_nanos(next.saturating_sub(clock.now()));
-        if orders.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+        if commands.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
             break;
         }
         samples.push(watcher.sample_at(clock.now()));

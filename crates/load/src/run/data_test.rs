@@ -203,7 +203,7 @@ fn what_one_group_wrote_and_verified_the_next_may_verify() {
 
 /// The list must not say of a whole file what is true of its beginning.
 #[test]
-fn a_verified_beginning_does_not_vouch_for_a_longer_file_of_ours() {
+fn a_verified_beginning_does_not_prove_ownership_of_a_longer_file_of_ours() {
     let dir = directory();
     let path = dir.path().join("f");
     let line = |rest: &str| job(&format!("filename={}\ndirect=0\n{rest}", path.display()));

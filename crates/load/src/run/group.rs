@@ -81,7 +81,7 @@ impl Group<'_> {
         let shared = self.shared_files()?;
         let opening = self.clock.now();
         let (worker_results, readies, measured) = std::thread::scope(|scope| {
-            let (say, hear) = channel();
+            let (sender, receiver) = channel();
             let mut handles = Vec::new();
             for (at, job) in self.jobs.iter().enumerate() {
                 for (nth, plan) in job.workers.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Group<'_> {
                         marks: &marks[at],
                         shared_files: shared[at].clone(),
                     };
-                    match spawn(scope, task, say.clone()) {
+                    match spawn(scope, task, sender.clone()) {
                         Ok(handle) => handles.push((at, handle)),
                         Err(error) => {
                             gate.open(Stage::Abandoned);
@@ -111,8 +111,8 @@ impl Group<'_> {
                     }
                 }
             }
-            drop(say);
-            let readies = match self.gather(&gate, &hear, &handles) {
+            drop(sender);
+            let readies = match self.gather(&gate, &receiver, &handles) {
                 Ok(readies) => readies,
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
@@ -151,13 +151,13 @@ impl Group<'_> {
     fn gather<T>(
         &self,
         gate: &Gate,
-        hear: &Receiver<Result<Ready, RunError>>,
+        receiver: &Receiver<Result<Ready, RunError>>,
         handles: &[(usize, T)],
     ) -> Result<Vec<Ready>, RunError> {
         let mut readies = Vec::with_capacity(handles.len());
         let mut failed = None;
         for _ in handles {
-            match hear.recv() {
+            match receiver.recv() {
                 Ok(Ok(ready)) => readies.push(ready),
                 Ok(Err(error)) => failed = failed.or(Some(error)),
                 Err(_) => {
@@ -328,16 +328,13 @@ impl Group<'_> {
 fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     task: Task<'scope>,
-    say: Sender<Result<Ready, RunError>>,
+    sender: Sender<Result<Ready, RunError>>,
 ) -> Result<ScopedJoinHandle<'scope, JoinedWorker>, RunError> {
     let (job, thread, threads) = (task.job.name.clone(), task.plan.thread, task.job.threads);
     let builder = Builder::new().name(format!("gpuio-{thread}")).stack_size(STACK_BYTES);
-    builder.spawn_scoped(scope, move || worker::work(&task, say)).map_err(|error| RunError::Spawn {
-        job,
-        thread,
-        threads,
-        what: error.to_string(),
-    })
+    builder
+        .spawn_scoped(scope, move || worker::work(&task, sender))
+        .map_err(|error| RunError::Spawn { job, thread, threads, what: error.to_string() })
 }
 
 fn join(

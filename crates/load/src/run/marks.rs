@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_landed_is_known_and_the_rest_is_not() {
+    fn what_completed_is_known_and_the_rest_is_not() {
         let marks = Marks::new(1000 * KIB + 3, 4 * KIB);
         assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 1000 * KIB));
         marks.completed(8 * KIB, 4 * KIB);

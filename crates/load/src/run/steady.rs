@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_settles_is_attained_with_the_window_that_shows_it() {
+    fn a_rate_that_converges_is_attained_with_the_window_that_shows_it() {
         let mut convergence = convergence(SteadyFigure::Iops, 2.0);
         let mut totals = LiveTotals::default();
         let mut ended = Vec::new();

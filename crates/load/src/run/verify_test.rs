@@ -32,7 +32,7 @@ proptest! {
 }
 
 #[test]
-fn a_word_of_before_the_load_is_told() {
+fn a_word_of_before_the_load_is_reported() {
     let stale = word(file_key(other_salt(job("filename=/x").salt), 0), 3);
     for (lines, told) in [("rw=write\nverify=pass", true), ("rw=write\nverify=rewrite", false)] {
         let mut job = job(&format!("filename=/x\nsize=1m\nbs=4k\n{lines}"));
@@ -80,7 +80,7 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
 }
 
 #[test]
-fn where_blocks_were_checked_is_said() {
+fn where_blocks_were_checked_is_reported() {
     let words = |lines: &str| Findings::default().into_record(&job(lines)).checked_in;
     assert_eq!(words("path=host"), "host memory, by the CPU");
     assert_eq!(words("path=staged"), "GPU memory, by a kernel");

@@ -183,7 +183,7 @@ fn direct_writes_to_a_drive_without_a_volatile_cache_are_no_warning() {
 
 /// A job that only writes reads nothing that the page cache could serve.
 #[test]
-fn a_job_that_only_writes_is_not_told_of_reads() {
+fn a_job_that_only_writes_is_not_warned_of_reads() {
     let seen = |lines: &str| {
         let job = job(lines);
         warned(&job, &result(&job, 100_000))
@@ -196,7 +196,7 @@ fn a_job_that_only_writes_is_not_told_of_reads() {
 
 /// What lies in holes is no cache's doing, and is reported separately.
 #[test]
-fn holes_are_told_and_not_taken_for_a_cache() {
+fn holes_are_reported_and_not_taken_for_a_cache() {
     let job = job("rw=randread");
     let seen = |hole_bytes: u64, from_storage: u64| {
         let mut result = result(&job, 100_000);

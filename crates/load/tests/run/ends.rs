@@ -68,14 +68,14 @@ fn a_target_that_has_gone_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn one_worker_that_can_not_open_sends_all_home() {
+fn one_worker_that_can_not_open_ends_all_workers() {
     // Each worker's slots take 8 MiB of GPU memory: not all four fit.
     let environment = [("GPUIO_SOFT_MEM", "25165824")];
     child_passes("ends::with_24_mib_of_gpu_memory", &environment);
 }
 
 #[test]
-#[ignore = "run by one_worker_that_can_not_open_sends_all_home, with a GPU of 24 MiB"]
+#[ignore = "run by one_worker_that_can_not_open_ends_all_workers, with a GPU of 24 MiB"]
 fn with_24_mib_of_gpu_memory() {
     let lab = Lab::with_gpu();
     let lines = "directory=${DIR}\npath=staged\ngpu=software\nbs=1m\ndepth=8\nsize=8m\n\
@@ -89,12 +89,12 @@ fn with_24_mib_of_gpu_memory() {
 }
 
 #[test]
-fn too_few_descriptors_send_all_home() {
+fn too_few_descriptors_end_all_workers() {
     child_passes("ends::with_few_descriptors", &[]);
 }
 
 #[test]
-#[ignore = "run by too_few_descriptors_send_all_home, in a process that may lower its limit"]
+#[ignore = "run by too_few_descriptors_end_all_workers, in a process that may lower its limit"]
 fn with_few_descriptors() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let lab = Lab::new();

@@ -40,7 +40,7 @@ fn every_job_and_worker_begins_at_the_common_start() {
 }
 
 #[test]
-fn each_job_of_a_group_is_told_its_own_engine() {
+fn each_job_of_a_group_is_reported_its_own_engine() {
     let lab = Lab::new();
     let ran = lab.run(
         "[global]\nsize=1m\nbs=4k\ndirect=0\nio_size=64k\nthreads=3\ndirectory=${DIR}\n\

@@ -79,7 +79,7 @@ fn at_a_rate_that_can_be_kept_nothing_queues() {
 }
 
 #[test]
-fn behind_the_asked_rate_the_wait_is_counted() {
+fn behind_the_requested_rate_the_wait_is_counted() {
     let lab = Lab::new();
     let ran = lab.run(
         "[a]\ndirectory=${DIR}\nengine=psync\ndirect=0\nbs=4k\nsize=1m\nrate_iops=2000\n\

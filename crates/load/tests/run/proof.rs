@@ -43,7 +43,7 @@ fn with_buffered_reads_alone() {
 }
 
 #[test]
-fn direct_is_said_only_where_nothing_speaks_against_it() {
+fn direct_is_reported_only_where_nothing_speaks_against_it() {
     let job = Lab::new().job("size=8m\nbs=256k\nloops=4\nengine=psync");
     let proof = proof(&job);
     if proof.verdict.route == Route::Direct {
@@ -163,7 +163,7 @@ fn with_the_stand_in_for_cufile() {
 }
 
 #[test]
-fn witnesses_that_do_not_concern_a_job_say_so() {
+fn evidence_that_does_not_concern_a_job_is_inconclusive() {
     let job = Lab::new().job("size=1m\nbs=64k\nengine=psync");
     let proof = proof(&job);
     for (name, why) in [

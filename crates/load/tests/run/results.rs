@@ -111,7 +111,7 @@ fn a_ramp_runs_and_does_not_count() {
 }
 
 #[test]
-fn bytes_of_a_ramp_are_not_of_the_bytes_asked_for() {
+fn bytes_of_a_ramp_are_not_of_the_bytes_requested() {
     let job = Lab::new()
         .job("engine=null\nsize=1m\nbs=4k\nramp=100ms\nio_size=4m\nrate_iops=5000\ndepth=1");
     assert_eq!(job.read.bytes, 4 << 20);

@@ -5,7 +5,7 @@ use gpuio_record::{EndedHow, WarningKind};
 use crate::lab::{Lab, MS};
 
 #[test]
-fn a_job_that_settles_ends_then_and_its_neighbour_goes_on() {
+fn a_job_that_converges_ends_then_and_its_neighbour_goes_on() {
     let lab = Lab::new();
     // A rate that is kept is steady whatever else the machine does; half of it is a wide limit.
     let ran = lab.run(
@@ -27,7 +27,7 @@ fn a_job_that_settles_ends_then_and_its_neighbour_goes_on() {
 }
 
 #[test]
-fn a_job_that_does_not_settle_says_so() {
+fn a_job_that_does_not_converge_is_reported() {
     let lab = Lab::new();
     let ran = lab.run(
         "[a]\nengine=null\nsize=1m\nbs=4k\ndirectory=${DIR}\nruntime=700ms\n\

@@ -98,7 +98,7 @@ fn threads_on_one_file_share_the_pass_out() {
 }
 
 #[test]
-fn failed_reads_of_the_pass_are_told() {
+fn failed_reads_of_the_pass_are_reported() {
     // Every tenth I/O fails, those of the pass too.
     let job = Lab::new()
         .job("rw=read\nbs=4k\nsize=4m\nio_size=64k\nverify=pass\ninject=eio=10%\nengine=psync");

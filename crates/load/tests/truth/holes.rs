@@ -37,7 +37,7 @@ fn told(ran: &gpuio_load::run::Ran) -> Option<(u64, u64, u64, bool)> {
 }
 
 #[test]
-fn known_holes_are_told_to_the_byte() {
+fn known_holes_are_reported_to_the_byte() {
     for order in ["rw=read", "rw=randread", "rw=read\ndirect=0"] {
         let lab = Lab::new();
         file(&lab, 3..6);
@@ -80,7 +80,7 @@ fn a_file_of_nothing_but_a_hole_was_read_from_no_device() {
 }
 
 #[test]
-fn what_was_allocated_and_never_written_is_told_as_that() {
+fn what_was_allocated_and_never_written_is_reported_as_that() {
     let lab = Lab::new();
     let file = file(&lab, 0..2);
     if fallocate(&file, FallocateFlags::empty(), 2 * MIB, 6 * MIB).is_err()

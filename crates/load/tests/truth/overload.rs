@@ -28,7 +28,7 @@ fn what_was_due_and_never_started_is_counted() {
 }
 
 #[test]
-fn bytes_that_were_asked_for_bound_what_is_due() {
+fn bytes_that_were_requested_bound_what_is_due() {
     let lab = Lab::new();
     // 100 blocks in all, of which the device gives 50 in its time; nothing else was ever due.
     let job = lab.job(

@@ -34,8 +34,8 @@ pub fn welch(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
     around(difference, (va, count(&a) - 1.0), (vb, count(&b) - 1.0), level)
 }
 
-/// Ratio of two samples that were taken in turns, the nth of one beside the nth of the other: a
-/// t interval of the mean of the logarithms of their ratios. What drifts slowly falls out. `None`
+/// Ratio of two samples that were taken in turns, the nth of one paired with the nth of the other:
+/// a t interval of the mean of the logarithms of their ratios. What drifts slowly falls out. `None`
 /// unless both are equally long, of two values at least, all above 0.
 #[must_use]
 pub fn paired(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
@@ -51,7 +51,7 @@ pub fn paired(baseline: &[f64], other: &[f64], level: f64) -> Option<Ratio> {
 
 /// Ratio where one side is a single value: the interval in which it would lie if it came from the
 /// same source as the sample, moved to where it lies. It takes the single run for as noisy as the
-/// runs of the sample. `single_is_baseline` tells which side it is. `None` unless the sample has
+/// runs of the sample. `single_is_baseline` says which side it is. `None` unless the sample has
 /// two values and all are above 0.
 #[must_use]
 pub fn predicted(
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_may_change_places() {
+    fn sides_may_be_swapped() {
         let (a, b) = ([10.0, 11.0, 9.5], [12.0, 14.0, 13.0, 12.5]);
         let (there, back) = (welch(&a, &b, 0.95).unwrap(), welch(&b, &a, 0.95).unwrap());
         assert!((there.low * back.high - 1.0).abs() < 1e-12);

@@ -42,7 +42,7 @@ fn upper_tail(t: f64, freedom: f64) -> f64 {
     incomplete_beta((freedom / whole, square / whole), freedom / 2.0, 0.5) / 2.0
 }
 
-/// The regularised incomplete beta function at the first of two numbers that make 1 together: told
+/// The regularised incomplete beta function at the first of two numbers that make 1 together: given
 /// both, since the smaller one would lose its digits in the difference.
 fn incomplete_beta((x, rest): (f64, f64), a: f64, b: f64) -> f64 {
     if x <= 0.0 {

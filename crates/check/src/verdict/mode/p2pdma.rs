@@ -140,7 +140,7 @@ fn meeting(pair: &Pair<'_>) -> Need {
         return Need::unknown("the PCIe path from the GPU to its root port is not known");
     };
     let below_switch = gpu.pci.as_deref().is_some_and(|address| {
-        let route = machine.way_up(address);
+        let route = machine.upstream_path(address);
         route.iter().any(|one| one.port.known() == Some(&PciPort::SwitchUpstream))
     });
     let far: Vec<&str> =

@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn memory_is_whole_zeroed_pages() {
     let page = rustix::param::page_size();
-    for (asked, expected) in [(0, page), (1, page), (page, page), (page + 1, 2 * page)] {
-        let mut memory = Aligned::new(asked).unwrap();
+    for (requested, expected) in [(0, page), (1, page), (page, page), (page + 1, 2 * page)] {
+        let mut memory = Aligned::new(requested).unwrap();
         assert_eq!(memory.len(), expected);
         assert_eq!(memory.as_ptr() as usize % page, 0);
         assert!(memory.slice_mut().iter().all(|&byte| byte == 0));
@@ -16,10 +16,10 @@ fn memory_is_whole_zeroed_pages() {
 
 #[test]
 fn huge_memory_is_aligned_to_huge_pages() {
-    for asked in [1, HUGE, HUGE + 1] {
-        let mut memory = Aligned::huge(asked).unwrap();
+    for requested in [1, HUGE, HUGE + 1] {
+        let mut memory = Aligned::huge(requested).unwrap();
         assert_eq!(memory.as_ptr() as usize % HUGE, 0);
-        assert_eq!(memory.len(), asked.next_multiple_of(HUGE));
+        assert_eq!(memory.len(), requested.next_multiple_of(HUGE));
         // The trimmed ends must not be ours any more, and all between them must be.
         memory.slice_mut().fill(1);
     }

@@ -146,7 +146,7 @@ fn finish(
             None
         }
     });
-    let got = match (fixed_region.is_some(), fixed_files) {
+    let actual = match (fixed_region.is_some(), fixed_files) {
         (true, true) => "io_uring (fixed buffers, fixed files)",
         (true, false) => "io_uring (fixed buffers)",
         (false, true) => "io_uring (fixed files)",
@@ -154,7 +154,12 @@ fn finish(
     };
     let slots = Slots::new(depth);
     let engine = Uring { ring, slots, fds, fixed_files, fixed_region, queued: 0, retries: 0 };
-    OpenedEngine { engine: Box::new(engine), got: got.to_owned(), steps_down, helpers: Vec::new() }
+    OpenedEngine {
+        engine: Box::new(engine),
+        actual: actual.to_owned(),
+        steps_down,
+        helpers: Vec::new(),
+    }
 }
 
 /// Registers the region in pieces of 1 GiB.

@@ -32,12 +32,12 @@ fn reads(mut opened: OpenedEngine) {
 }
 
 #[test]
-fn without_a_ring_the_pool_runs_and_says_so() {
+fn without_a_ring_the_pool_runs_and_is_reported() {
     for errno in [libc::EPERM, libc::ENOSYS, libc::ENOMEM] {
         let file = file();
         let refuse = |_, _| -> io::Result<IoUring> { Err(io::Error::from_raw_os_error(errno)) };
         let opened = open_with(&config(&file), refuse).unwrap();
-        assert_eq!(opened.got, "pool (4 threads)");
+        assert_eq!(opened.actual, "pool (4 threads)");
         let reason = &opened.steps_down[0];
         assert!(reason.starts_with("pool instead of io_uring: io_uring_setup:"), "{reason}");
         assert!(reason.contains(&format!("os error {errno}")), "{reason}");
@@ -49,9 +49,9 @@ fn without_a_ring_the_pool_runs_and_says_so() {
 fn an_older_kernel_gets_fewer_flags() {
     for best in [Setup::Cooperative, Setup::Plain] {
         let file = file();
-        let asked = std::cell::RefCell::new(Vec::new());
+        let requested = std::cell::RefCell::new(Vec::new());
         let make = |setup, entries| {
-            asked.borrow_mut().push(setup);
+            requested.borrow_mut().push(setup);
             let better = [Setup::Deferred, Setup::Cooperative];
             let refused = better.iter().take_while(|&&b| b != best).any(|&b| b == setup);
             if refused {
@@ -60,7 +60,7 @@ fn an_older_kernel_gets_fewer_flags() {
             IoUring::new(entries)
         };
         let opened = open_with(&config(&file), make).unwrap();
-        assert_eq!(asked.borrow().last(), Some(&best));
+        assert_eq!(requested.borrow().last(), Some(&best));
         if super::available().is_err() {
             eprintln!("skipped: io_uring is not available here");
             continue;
@@ -84,7 +84,7 @@ fn memory_that_can_not_be_registered_is_used_all_the_same() {
     let nowhere = NonNull::new(4096 as *mut u8).unwrap();
     config.region = Some(crate::engine::HostRegion { ptr: nowhere, len: 4096 });
     let opened = super::open(&config).unwrap();
-    assert_eq!(opened.got, "io_uring (fixed files)");
+    assert_eq!(opened.actual, "io_uring (fixed files)");
     assert!(opened.steps_down.iter().any(|line| line.contains("memory not registered")));
     reads(opened);
 }

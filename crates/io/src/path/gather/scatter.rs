@@ -23,7 +23,7 @@ mod tests {
     use super::positions;
 
     #[test]
-    fn every_place_is_taken_once_and_none_follows_its_neighbour() {
+    fn every_position_is_taken_once_and_none_follows_its_neighbour() {
         for slots in 1..700 {
             let positions = positions(slots);
             let follows = positions.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count();

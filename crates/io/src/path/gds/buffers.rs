@@ -92,16 +92,16 @@ fn actual_engine(driver: &Driver) -> String {
     }
 }
 
-/// What is told of an open path of cuFile.
-pub(in crate::path) struct Told {
+/// What a path of cuFile reports when it is open.
+pub(in crate::path) struct OpenInfo {
     actual_engine: String,
     host_bytes: u64,
     device_bytes: u64,
 }
 
-impl Told {
+impl OpenInfo {
     pub(in crate::path) fn of(self, path: Box<dyn Path>) -> OpenedPath {
-        let Told { actual_engine, host_bytes, device_bytes } = self;
+        let OpenInfo { actual_engine, host_bytes, device_bytes } = self;
         let (steps_down, helpers) = (Vec::new(), Vec::new());
         OpenedPath { path, actual_engine, steps_down, host_bytes, device_bytes, helpers }
     }
@@ -141,12 +141,12 @@ impl GdsBuffers {
         Ok(GdsBuffers { handles, registered, verifier, destination, context, stride, path })
     }
 
-    /// What the record is told: which library moves the bytes, and where the memory is.
-    pub(in crate::path) fn told(&self, driver: &Driver) -> Told {
+    /// For the record: which library moves the bytes, and where the memory is.
+    pub(in crate::path) fn open_info(&self, driver: &Driver) -> OpenInfo {
         let len = self.destination.len() as u64;
         let host = self.destination.is_host();
         let (host_bytes, device_bytes) = if host { (len, 0) } else { (0, len) };
-        Told { actual_engine: actual_engine(driver), host_bytes, device_bytes }
+        OpenInfo { actual_engine: actual_engine(driver), host_bytes, device_bytes }
     }
 
     fn location(&self, slot: u32, len: u32) -> BlockLocation {

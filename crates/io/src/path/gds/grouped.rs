@@ -42,7 +42,7 @@ pub(in crate::path) trait Groups {
     ///
     /// # Errors
     /// The driver's refusal.
-    fn settled(&self, _ends: &GdsBuffers) -> Result<(), PathError> {
+    fn synchronize(&self, _ends: &GdsBuffers) -> Result<(), PathError> {
         Ok(())
     }
 }
@@ -66,7 +66,7 @@ pub(in crate::path) fn assemble<G: Groups + 'static>(
     groups: G,
 ) -> Result<OpenedPath, PathError> {
     let (_, cufile) = sides(path, config)?;
-    let told = buffers.told(&cufile.driver);
+    let open_info = buffers.open_info(&cufile.driver);
     let queue = Queue {
         buffers,
         progress: Progress::new(config.slots, &config.counters),
@@ -77,7 +77,7 @@ pub(in crate::path) fn assemble<G: Groups + 'static>(
         full: full as usize,
         path,
     };
-    Ok(told.of(Box::new(Grouped(ManuallyDrop::new(Parts { groups, queue })))))
+    Ok(open_info.of(Box::new(Grouped(ManuallyDrop::new(Parts { groups, queue })))))
 }
 
 impl Queue {
@@ -129,7 +129,7 @@ impl<G: Groups> Parts<G> {
     }
 
     /// Waits, within limits, until the library is done with the memory. False if it is not.
-    fn settle(&mut self) -> bool {
+    fn drain(&mut self) -> bool {
         let Parts { groups, queue } = self;
         let clock = Clock::start();
         // It was counted on the run's clock.
@@ -173,7 +173,7 @@ impl<G: Groups> Path for Grouped<G> {
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
         let Parts { groups, queue } = &mut *self.0;
-        groups.settled(&queue.buffers)?;
+        groups.synchronize(&queue.buffers)?;
         queue.buffers.generate(slot, key, offset, len)
     }
 
@@ -185,14 +185,14 @@ impl<G: Groups> Path for Grouped<G> {
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
         let Parts { groups, queue } = &mut *self.0;
-        groups.settled(&queue.buffers)?;
+        groups.synchronize(&queue.buffers)?;
         queue.buffers.check(slot, key, offset, len)
     }
 }
 
 impl<G: Groups> Drop for Grouped<G> {
     fn drop(&mut self) {
-        if self.0.settle() {
+        if self.0.drain() {
             // SAFETY: dropped once, here, and not used afterwards.
             unsafe { ManuallyDrop::drop(&mut self.0) };
         }

@@ -48,7 +48,8 @@ pub(in crate::path) fn open(
     }
     let mut steps_down = Vec::new();
     if registrations.is_empty() {
-        steps_down.push("this cuFile has no cuFileStreamRegister: it is told of no stream".into());
+        steps_down
+            .push("this cuFile has no cuFileStreamRegister: streams are not registered".into());
     }
     let streamed = Streamed {
         _registrations: registrations,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::Directory;
-use gpuio_outfile::{Directory as Place, Draft, Identity, Removed};
+use gpuio_outfile::{Directory as ListDirectory, Draft, Identity, Removed};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -58,14 +58,15 @@ impl List {
     }
 
     /// Whether what the list says of the file that was found may be trusted.
-    pub(super) fn may_vouch(&self, found: &Stamp) -> bool {
-        found.kind.is_file() && self.file.as_ref().is_some_and(|(_, owner)| owner.may_vouch(found))
+    pub(super) fn proves_ownership(&self, found: &Stamp) -> bool {
+        found.kind.is_file()
+            && self.file.as_ref().is_some_and(|(_, owner)| owner.proves_ownership(found))
     }
 }
 
 impl Owner {
     /// Whether every user who could write the list could write the file too.
-    fn may_vouch(self, found: &Stamp) -> bool {
+    fn proves_ownership(self, found: &Stamp) -> bool {
         const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
         let me = rustix::process::geteuid().as_raw();
         (self.uid == me || self.uid == found.uid)
@@ -166,7 +167,7 @@ pub(super) fn change(
 ) -> Result<(), ManifestError> {
     let lock = Lock::take(dir)?;
     let path = dir.path().join(FILE_NAME);
-    let place = place(dir)?;
+    let place = list_directory(dir)?;
     // Of runs that were killed while they wrote one.
     let _ = place.clear_drafts(OsStr::new(FILE_NAME), is_our_draft);
     let mut list = read_now(dir)?.unwrap_or_default();
@@ -185,8 +186,8 @@ pub(super) fn change(
 }
 
 /// The directory, as files are put into it and taken away.
-fn place(dir: &Directory) -> Result<Place, ManifestError> {
-    Place::of_open(dir, dir.path()).map_err(|source| call("open", dir.path(), source))
+fn list_directory(dir: &Directory) -> Result<ListDirectory, ManifestError> {
+    ListDirectory::of_open(dir, dir.path()).map_err(|source| call("open", dir.path(), source))
 }
 
 /// The text of a list, which [`parse`] reads.
@@ -201,7 +202,7 @@ pub fn print(files: &[Entry]) -> io::Result<Vec<u8>> {
 
 /// Replaces the list that was read. It is whole before it has the name.
 fn replace(
-    place: &Place,
+    place: &ListDirectory,
     files: &[Entry],
     old: Option<&File>,
 ) -> Result<(), (&'static str, io::Error)> {
@@ -214,7 +215,7 @@ fn replace(
 }
 
 /// Takes away the list that was read.
-fn remove(place: &Place, old: &File) -> io::Result<()> {
+fn remove(place: &ListDirectory, old: &File) -> io::Result<()> {
     match place.remove(OsStr::new(FILE_NAME), Identity::of(old)?)? {
         Removed::Gone => Ok(()),
         Removed::Kept(_) => Err(Errno::EXIST.into()),
@@ -250,7 +251,7 @@ impl Lock {
 
     /// Removes the lock file while the lock is held: a process that waits for it notices and makes
     /// anew. Ours are empty; one with anything in it is another owner's and stays.
-    fn remove(self, place: &Place) {
+    fn remove(self, place: &ListDirectory) {
         if self.file.metadata().is_ok_and(|found| found.len() == 0 && found.nlink() == 1)
             && let Ok(identity) = Identity::of(&self.file)
         {

@@ -13,7 +13,7 @@ fn swap(path: &Path, victim: &Path) {
 }
 
 #[test]
-fn what_was_judged_is_what_is_opened() {
+fn what_was_checked_is_what_is_opened() {
     let dir = directory();
     let (path, victim) = (dir.path().join("f"), dir.path().join("victim"));
     fs::write(&victim, "precious").unwrap();
@@ -85,7 +85,7 @@ fn a_directory_that_was_exchanged_gets_nothing() {
 }
 
 #[test]
-fn only_what_was_judged_is_opened() {
+fn only_what_was_checked_is_opened() {
     let targets = Targets::default();
     targets.open("/dev/null", OFlags::RDWR).unwrap();
     let path = std::env::current_exe().unwrap();

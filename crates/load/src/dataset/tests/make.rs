@@ -319,7 +319,7 @@ fn more_than_is_free_is_refused_at_once() {
 }
 
 #[test]
-fn the_file_size_limit_is_told_before_the_kernel_kills() {
+fn the_file_size_limit_is_reported_before_the_kernel_kills() {
     let task = task(PathBuf::from("f"), 1000);
     within_limit(&task, None).unwrap();
     within_limit(&task, Some(1000)).unwrap();
@@ -375,7 +375,7 @@ impl Progress for FillUp<'_> {
 }
 
 #[test]
-fn a_file_system_that_is_full_is_told_with_the_numbers() {
+fn a_file_system_that_is_full_is_reported_with_the_numbers() {
     let Some(mounted) = Mounted::with("size=16m,mode=755") else {
         return;
     };
@@ -414,7 +414,7 @@ fn a_full_file_system_in_the_middle_leaves_nothing_of_ours() {
 }
 
 #[test]
-fn a_read_only_file_system_is_told() {
+fn a_read_only_file_system_is_reported() {
     let Some(mounted) = Mounted::with("size=16m,ro") else {
         return;
     };
@@ -424,7 +424,7 @@ fn a_read_only_file_system_is_told() {
 }
 
 #[test]
-fn a_directory_without_permission_is_told() {
+fn a_directory_without_permission_is_reported() {
     let dir = directory();
     if rustix::process::geteuid().is_root() {
         println!("skipped: root may write everywhere");

@@ -21,7 +21,7 @@ fn ours(path: &Path, text: &str) {
 }
 
 #[test]
-fn a_settled_file_is_ours_until_it_changes() {
+fn a_finalized_file_is_ours_until_it_changes() {
     let dir = directory();
     let path = dir.path().join("a.0");
     ours(&path, "12345678");
@@ -107,7 +107,7 @@ fn forgetting_the_last_file_leaves_nothing() {
 }
 
 #[test]
-fn a_malformed_list_is_told_with_its_place_and_left_alone() {
+fn a_malformed_list_is_reported_with_its_place_and_left_alone() {
     let dir = directory();
     let path = dir.path().join("a.0");
     fs::write(&path, "x").unwrap();
@@ -168,7 +168,7 @@ fn is_believed(path: &Path) -> bool {
 }
 
 #[test]
-fn a_list_that_others_may_write_vouches_for_nothing() {
+fn a_list_that_others_may_write_proves_no_ownership() {
     let dir = directory();
     let path = dir.path().join("a.0");
     ours(&path, "12345678");
@@ -181,7 +181,7 @@ fn a_list_that_others_may_write_vouches_for_nothing() {
 }
 
 #[test]
-fn a_list_of_another_user_vouches_for_nothing_of_a_third() {
+fn a_list_of_another_user_proves_no_ownership_of_a_third() {
     let dir = directory();
     let path = dir.path().join("a.0");
     ours(&path, "12345678");

@@ -18,7 +18,7 @@ fn is_measured(ceiling: &CeilingPlan) -> bool {
 }
 
 #[test]
-fn nobody_asks_and_none_is_planned() {
+fn without_a_request_none_is_planned() {
     assert_eq!(ceilings("[a]\npath=staged\n"), []);
     assert_eq!(ceilings("[a]\npath=all\nceilings=0\n"), []);
 }
@@ -100,7 +100,7 @@ fn only_the_last_write_of_a_verified_set_restores_it() {
 }
 
 #[test]
-fn what_bounds_nothing_is_left_out_and_what_cant_be_is_told() {
+fn what_bounds_nothing_is_left_out_and_what_cant_be_is_reported() {
     let all = ceilings("[a]\npath=staged\nengine=null\nceilings\n");
     assert_eq!(of(&all, CeilingKind::Storage), Vec::<&CeilingPlan>::new());
     assert_eq!(of(&all, CeilingKind::PcieNvme), Vec::<&CeilingPlan>::new());

@@ -115,7 +115,7 @@ fn o_direct_is_the_default_where_it_works() {
 }
 
 #[test]
-fn the_grain_of_the_coarsest_file_counts() {
+fn the_alignment_of_the_coarsest_file_counts() {
     assert_eq!(job("filename=/fine\nsize=1g").align_bytes, 512);
     assert_eq!(job("filename=/fine:/coarse\nsize=1g").align_bytes, 4096);
     assert_eq!(job("filename=/unknown\nsize=1g").align_bytes, 4096);
@@ -143,7 +143,7 @@ fn the_engine_steps_down_with_a_reason() {
 }
 
 #[test]
-fn a_native_job_stops_by_time_unless_bytes_were_asked_for() {
+fn a_native_job_stops_by_time_unless_bytes_were_requested() {
     let stop = |text: &str| job(text).stop;
     assert_eq!(stop("runtime=3"), timed(3 * SECOND));
     assert_eq!(stop("io_size=5m"), bytes(5 * MIB));

@@ -271,7 +271,7 @@ fn fios_keys_in_fios_jobs_are_noted() {
 
 /// gdsio's running time starts over: that was not requested, so nobody is told that it does not.
 #[test]
-fn what_a_dialect_implies_is_not_judged() {
+fn what_a_dialect_implies_is_not_checked() {
     assert_eq!(said("[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\nio_size=1m\n"), "planned");
 }
 
@@ -304,7 +304,7 @@ fn settings_of_cufile_need_a_path_of_cufiles() {
 
 /// Points of a sweep.
 #[test]
-fn runs_are_judged_together_without_their_machine() {
+fn runs_are_checked_together_without_their_machine() {
     let of = |texts: &[&str]| -> Vec<JobSpec> {
         texts.iter().flat_map(|text| parsed(&format!("[a]\n{text}\n")).jobs).collect()
     };

@@ -169,7 +169,7 @@ fn times_that_measure_nothing_or_never_end() {
 }
 
 #[test]
-fn direct_i_o_off_the_grain() {
+fn direct_i_o_off_the_alignment() {
     assert_eq!(
         usage(refused("bs=1000")),
         "job 'a', bs=1000 (f:2:1): O_DIRECT here needs blocks in multiples of 512 bytes, and 1000 \
@@ -218,7 +218,7 @@ fn direct_i_o_where_there_is_none() {
 }
 
 #[test]
-fn offsets_off_the_grid_where_the_grid_is_the_grain() {
+fn offsets_off_the_grid_where_the_grid_is_the_alignment() {
     let native = "rw=randread\nunaligned\ndirectory=/coarse";
     assert_eq!(
         usage(refused(native)),

@@ -73,7 +73,7 @@ fn a_file_that_is_there_is_shared_out_whole() {
 }
 
 #[test]
-fn a_share_of_a_file_is_rounded_down_to_the_grain() {
+fn a_share_of_a_file_is_rounded_down_to_the_alignment() {
     assert_eq!(job("filename=/have100k\nthreads=3\nbs=4k").size_bytes, 33 * KIB + 512 - 512);
     assert_eq!(job("filename=/coarse/have100k\nthreads=3\nbs=4k").size_bytes, 32 * KIB);
     let buffered = job("filename=/have100k\nthreads=3\nbs=4k\ndirect=0");

@@ -21,7 +21,7 @@ fn unavailable(lines: &str) -> String {
 }
 
 #[test]
-fn a_named_gpu_is_the_way() {
+fn a_named_gpu_is_the_route() {
     let routed = job("path=routed\ngpu=0\nvia_gpu=1\nthreads=2");
     let via = routed.via.clone().unwrap();
     assert_eq!((via.gpu.index, via.why, via.any), (1, None, false));
@@ -86,7 +86,7 @@ fn managed_memory_is_buffered_unless_direct_is_named() {
 }
 
 #[test]
-fn a_gpu_without_hints_is_told() {
+fn a_gpu_without_hints_is_reported() {
     let error = unavailable("path=managed\ngpu=2");
     assert!(error.contains("GPU 2 takes none"), "{error}");
     let bench = Bench { cufile: Some("no cuFile"), ..Bench::default() };

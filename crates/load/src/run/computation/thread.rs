@@ -55,12 +55,12 @@ impl Computing {
     /// reported by [`Computing::end`].
     pub(super) fn begin(context: &Context, plan: BesidePlan, clock: Clock) -> Computing {
         let stop = Arc::new(AtomicBool::new(false));
-        let (say, hear) = channel();
+        let (sender, receiver) = channel();
         let (context, requested) = (context.clone(), Arc::clone(&stop));
         let body = move || {
             let mut done = Done::default();
             let before = Usage::of_thread();
-            if let Err(error) = work(&context, plan, clock, &requested, &say, &mut done) {
+            if let Err(error) = work(&context, plan, clock, &requested, &sender, &mut done) {
                 done.failed = Some(error.to_string());
             }
             done.cpu_ns = before.until(&Usage::of_thread()).busy_ns();
@@ -71,7 +71,7 @@ impl Computing {
             Err(error) => (None, Some(format!("its thread could not be started: {error}"))),
         };
         // It hangs up without a word where it fails.
-        let _ = hear.recv();
+        let _ = receiver.recv();
         Computing { stop, thread, failed }
     }
 
@@ -125,7 +125,7 @@ fn work(
     plan: BesidePlan,
     clock: Clock,
     stop: &AtomicBool,
-    say: &Sender<()>,
+    sender: &Sender<()>,
     done: &mut Done,
 ) -> Result<(), GpuError> {
     context.make_current()?;
@@ -143,7 +143,7 @@ fn work(
     loop {
         let mark = batches.take()?;
         if done.marks.is_empty() {
-            let _ = say.send(());
+            let _ = sender.send(());
         }
         done.marks.push(mark);
         if stop.load(Ordering::Relaxed) {

@@ -4,7 +4,7 @@ use super::{Machine, MountedStorage, NicFacts};
 
 /// Which interface leads to a mount's server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WayOut<'m> {
+pub struct ServerRoute<'m> {
     /// The interface.
     pub interface: &'m str,
     /// Whether it comes from the mount point's name and not from a route: `/mnt/nfs/ib9/data/0`, as
@@ -17,24 +17,24 @@ impl Machine {
     /// The interface that leads to the server of an NFS mount: by the route where it is known,
     /// else one of this machine's after which a part of the mount point is named.
     #[must_use]
-    pub fn way_out<'m>(&'m self, mount: &'m MountedStorage) -> Option<WayOut<'m>> {
+    pub fn server_route<'m>(&'m self, mount: &'m MountedStorage) -> Option<ServerRoute<'m>> {
         let nfs = mount.nfs.as_ref()?;
         if let Some(interface) = nfs.interface.known() {
-            return Some(WayOut { interface, by_name: false });
+            return Some(ServerRoute { interface, by_name: false });
         }
         let mut parts = mount.mount.mount_point.split('/');
         let interface = parts.find(|part| !self.cards_with(part).is_empty())?;
-        Some(WayOut { interface, by_name: true })
+        Some(ServerRoute { interface, by_name: true })
     }
 
     /// Cards that a mount's traffic goes through: those of its functions, else those of its
-    /// [`Machine::way_out`], which need no known function.
+    /// [`Machine::server_route`], which need no known function.
     #[must_use]
     pub fn cards_to(&self, mount: &MountedStorage) -> Vec<&NicFacts> {
         let through = |nic: &&NicFacts| nic.pci.as_ref().is_some_and(|pci| mount.pci.contains(pci));
         let known: Vec<&NicFacts> = self.nics.iter().filter(through).collect();
-        match self.way_out(mount) {
-            Some(way) if known.is_empty() => self.cards_with(way.interface),
+        match self.server_route(mount) {
+            Some(route) if known.is_empty() => self.cards_with(route.interface),
             _ => known,
         }
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     fn mount(point: &str, route: Option<&str>) -> MountedStorage {
-        let interface = Fact::or_unknown(route.map(str::to_owned), "nobody told");
+        let interface = Fact::or_unknown(route.map(str::to_owned), "not reported");
         MountedStorage {
             mount: MountFacts { mount_point: point.to_owned(), ..MountFacts::default() },
             nfs: Some(NfsFacts { interface, ..NfsFacts::default() }),
@@ -85,14 +85,14 @@ mod tests {
         let machine = Machine { nics, ..Machine::default() };
         let of = |point: &str, route| {
             let mount = mount(point, route);
-            let way = machine.way_out(&mount);
+            let found = machine.server_route(&mount);
             let cards = machine.cards_to(&mount).len();
-            way.map(|way| (way.interface.to_owned(), way.by_name, cards))
+            found.map(|route| (route.interface.to_owned(), route.by_name, cards))
         };
-        let way = |name: &str, by_name, cards| Some((name.to_owned(), by_name, cards));
-        assert_eq!(of("/mnt/nfs/ib9/data/0", None), way("ib9", true, 1));
-        assert_eq!(of("/mnt/nfs/ib9/data/0", Some("ib8")), way("ib8", false, 1));
-        assert_eq!(of("/mnt/bond0", None), way("bond0", true, 2));
+        let expected = |name: &str, by_name, cards| Some((name.to_owned(), by_name, cards));
+        assert_eq!(of("/mnt/nfs/ib9/data/0", None), expected("ib9", true, 1));
+        assert_eq!(of("/mnt/nfs/ib9/data/0", Some("ib8")), expected("ib8", false, 1));
+        assert_eq!(of("/mnt/bond0", None), expected("bond0", true, 2));
         assert_eq!(of("/mnt/nfs/ib7/data/0", None), None, "no such interface is known");
         assert_eq!(of("/mnt/ib90", None), None, "a name that only begins so");
     }

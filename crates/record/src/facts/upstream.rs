@@ -4,20 +4,20 @@ use super::{Machine, PciFacts};
 
 /// The function at `address` and the bridges above it, nearest first, by a `function` that finds
 /// one. Captures may name a bridge that they do not have, or even a ring: the list ends there.
-pub fn climb<'m>(
+pub fn upstream_path<'m>(
     address: &str,
     function: impl Fn(&str) -> Option<&'m PciFacts>,
 ) -> Vec<&'m PciFacts> {
-    let mut way: Vec<&PciFacts> = Vec::new();
+    let mut path: Vec<&PciFacts> = Vec::new();
     let mut next = function(address);
     while let Some(found) = next {
-        if way.iter().any(|seen| seen.address == found.address) {
+        if path.iter().any(|seen| seen.address == found.address) {
             break;
         }
-        way.push(found);
+        path.push(found);
         next = found.parent.as_deref().and_then(&function);
     }
-    way
+    path
 }
 
 impl Machine {
@@ -27,10 +27,10 @@ impl Machine {
         self.pci.iter().find(|function| function.address == address)
     }
 
-    /// [`climb`] in this machine.
+    /// [`upstream_path`] in this machine.
     #[must_use]
-    pub fn way_up(&self, address: &str) -> Vec<&PciFacts> {
-        climb(address, |address| self.function(address))
+    pub fn upstream_path(&self, address: &str) -> Vec<&PciFacts> {
+        upstream_path(address, |address| self.function(address))
     }
 }
 
@@ -49,11 +49,11 @@ mod tests {
             pci: vec![one("a", "b"), one("b", "c"), one("c", "a"), one("d", "nowhere")],
             ..Machine::default()
         };
-        let way = |address| -> Vec<&str> {
-            machine.way_up(address).into_iter().map(|one| one.address.as_str()).collect()
+        let path = |address| -> Vec<&str> {
+            machine.upstream_path(address).into_iter().map(|one| one.address.as_str()).collect()
         };
-        assert_eq!(way("a"), ["a", "b", "c"]);
-        assert_eq!(way("d"), ["d"]);
-        assert!(way("nowhere").is_empty());
+        assert_eq!(path("a"), ["a", "b", "c"]);
+        assert_eq!(path("d"), ["d"]);
+        assert!(path("nowhere").is_empty());
     }
 }
