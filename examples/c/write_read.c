@@ -1,5 +1,5 @@
 /*
- * A whole cuFile program: fills GPU memory, writes it to a file, reads it back into other GPU
+ * A complete cuFile program: fills GPU memory, writes it to a file, reads it back into other GPU
  * memory and compares.
  *
  *   cc -I crates/dropin/include -I examples/c examples/c/write_read.c -o write_read \
@@ -20,7 +20,7 @@
 #include "cuda_driver.h"
 #include "cufile.h"
 
-/* What the file gets. */
+/* Fill byte and default size of the file. */
 enum { FILL = 0xab, DEFAULT_BYTES = 1 << 20 };
 
 static void needs(CUfileError_t status, const char *what) {
