@@ -96,7 +96,7 @@ pub struct JobPlan {
     pub align_bytes: u64,
     /// Bytes of which offsets and lengths of direct I/O must be multiples here, the logical block
     /// size as a rule; 1 through the page cache, 0 in older records.
-    #[serde(default, alias = "direct_alignment_bytes")]
+    #[serde(default, alias = "direct_grain_bytes")]
     pub direct_alignment_bytes: u64,
     /// Added to every offset to put it off the 4 KiB grid on purpose; 0 otherwise.
     pub skew_bytes: u64,
