@@ -1,4 +1,4 @@
-//! Batches: every entry moves the bytes of its own call, and each end comes once.
+//! Batches: every entry moves the same bytes as a call of its own, and each completion comes once.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 
@@ -14,8 +14,8 @@ use support::{Memory, Mode, bytes, chill, dir, file, settings, transfer, written
 
 const FILE: usize = 4 << 20;
 
-/// Where the entry of each number lies in file and memory.
-fn place_of(number: usize, sizes: &[usize]) -> (usize, usize, usize) {
+/// The range of entry `number` in file and memory.
+fn range_of(number: usize, sizes: &[usize]) -> (usize, usize, usize) {
     let len = sizes[number % sizes.len()];
     ((number * 10_007) % (FILE - len), number * (80 << 10) + number % 17, len)
 }
@@ -28,7 +28,7 @@ fn entry(
     number: usize,
     sizes: &[usize],
 ) -> Entry {
-    let (offset, at, len) = place_of(number, sizes);
+    let (offset, at, len) = range_of(number, sizes);
     let address = memory.address() + at as u64;
     let location = transfer.locate(address).unwrap();
     let (file, offset, cookie) = (file.clone(), offset as u64, number as u64);
@@ -61,7 +61,7 @@ fn read_many(transfer: &Transfer, mode: Mode, kind: MemKind, count: usize) {
         let ends = all(&batch);
         assert_eq!(ends.len(), count, "round {round}");
         for (cookie, event) in ends {
-            let (from, at, len) = place_of(usize::try_from(cookie).unwrap(), SIZES);
+            let (from, at, len) = range_of(usize::try_from(cookie).unwrap(), SIZES);
             assert_eq!(event.outcome.unwrap().bytes, len);
             assert!(memory.take(at, len) == content[from..from + len], "entry {cookie}");
         }
@@ -90,7 +90,7 @@ fn reads_that_no_cache_holds() {
         unsafe { batch.submit(entries.collect()) }.unwrap();
         let mut direct = 0;
         for (cookie, event) in all(&batch) {
-            let (from, at, len) = place_of(usize::try_from(cookie).unwrap(), sizes);
+            let (from, at, len) = range_of(usize::try_from(cookie).unwrap(), sizes);
             let moved = event.outcome.unwrap();
             assert_eq!(moved.bytes, len);
             assert_eq!(moved.route.cached + moved.route.direct, len as u64);
@@ -112,7 +112,7 @@ fn reads_to_host() {
 }
 
 #[test]
-fn the_waiting_thread_does_it_where_there_are_no_others() {
+fn without_workers_the_waiting_thread_works() {
     let mut settings = settings();
     settings.max_workers = 0;
     settings.resident = false;
@@ -121,7 +121,7 @@ fn the_waiting_thread_does_it_where_there_are_no_others() {
 }
 
 #[test]
-fn one_that_only_asks_and_never_waits_gets_all_ends() {
+fn a_caller_that_only_polls_gets_all_events() {
     for workers in [0, 2] {
         let mut settings = settings();
         settings.max_workers = workers;
@@ -179,7 +179,7 @@ fn writes_from_device() {
 }
 
 #[test]
-fn a_batch_has_room_for_so_many_and_says_so() {
+fn a_full_batch_reports_its_free_space() {
     let transfer = transfer();
     let dir = dir();
     let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
@@ -205,7 +205,7 @@ fn a_batch_has_room_for_so_many_and_says_so() {
 }
 
 #[test]
-fn what_is_cancelled_ends_once_and_what_has_begun_ends_too() {
+fn cancelled_and_begun_entries_each_end_once() {
     let transfer = transfer();
     let dir = dir();
     let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
@@ -218,13 +218,13 @@ fn what_is_cancelled_ends_once_and_what_has_begun_ends_too() {
     let ends = all(&batch);
     assert_eq!(ends.len(), 200);
     for event in ends.values() {
-        let (_, _, len) = place_of(usize::try_from(event.cookie).unwrap(), SIZES);
+        let (_, _, len) = range_of(usize::try_from(event.cookie).unwrap(), SIZES);
         match &event.outcome {
             Ok(moved) => assert_eq!(moved.bytes, len),
             Err(fault) => assert_eq!(*fault, Fault::Cancelled),
         }
     }
-    // And one that is dropped with all of it under way leaves nothing behind that uses the memory.
+    // After dropping one with all entries in flight, nothing uses the memory any more.
     let entries = (0..200).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
     // SAFETY: as above.
     unsafe { batch.submit(entries.collect()) }.unwrap();
@@ -233,7 +233,7 @@ fn what_is_cancelled_ends_once_and_what_has_begun_ends_too() {
 }
 
 #[test]
-fn one_bad_entry_spoils_no_other() {
+fn a_failing_entry_affects_no_other() {
     let transfer = transfer();
     let dir = dir();
     let path = written(&dir, "file", &bytes(1, FILE));
@@ -253,11 +253,11 @@ fn one_bad_entry_spoils_no_other() {
     // SAFETY: the memory outlives the batch.
     unsafe { batch.submit(entries.collect()) }.unwrap();
     for (cookie, event) in all(&batch) {
-        let (_, _, len) = place_of(usize::try_from(cookie).unwrap(), SIZES);
+        let (_, _, len) = range_of(usize::try_from(cookie).unwrap(), SIZES);
         match (cookie % 10, event.outcome) {
             (3, outcome) => {
-                let told = outcome.unwrap_err();
-                assert!(matches!(told, Fault::File { errno: libc::EBADF, .. }), "{told}");
+                let error = outcome.unwrap_err();
+                assert!(matches!(error, Fault::File { errno: libc::EBADF, .. }), "{error}");
             }
             (5, outcome) => assert_eq!(outcome.unwrap().bytes, len.min(5)),
             (_, outcome) => assert_eq!(outcome.unwrap().bytes, len),
@@ -266,7 +266,7 @@ fn one_bad_entry_spoils_no_other() {
 }
 
 #[test]
-fn batches_come_to_their_end_beside_callers_that_take_every_turn() {
+fn batches_complete_while_callers_take_every_permit() {
     let mut settings = settings();
     settings.max_active = 1;
     let transfer = &Transfer::new(settings);

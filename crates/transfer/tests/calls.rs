@@ -1,4 +1,4 @@
-//! Calls from many threads, calls that fail, and what a process may do meanwhile.
+//! Calls from many threads, failing calls, and what a process may do during calls.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 
@@ -13,7 +13,7 @@ use support::{Memory, Mode, bytes, dir, file, gpu, settings, transfer, which, wr
 
 const FILE: usize = 3 << 20;
 
-/// Reads from many threads at once and compares what each got.
+/// Reads from many threads at once and compares the bytes.
 fn read_at_once(transfer: &Transfer, kind: MemKind, sizes: &[usize]) {
     let dir = dir();
     let content = bytes(1, FILE);
@@ -46,19 +46,19 @@ fn small_and_large_calls_of_many_threads() {
 }
 
 #[test]
-fn large_calls_of_many_threads_with_one_turn_and_one_lane() {
+fn large_calls_of_many_threads_with_one_permit_and_one_ring() {
     let mut settings = settings();
     (settings.max_active, settings.max_workers, settings.max_staging_bytes) = (1, 1, 0);
     read_at_once(&Transfer::new(settings), MemKind::Device, &[1 << 20, 200_001, 70_000]);
 }
 
 #[test]
-fn large_reads_that_are_left_to_threads_of_ours() {
-    // As many threads as a crowd, and more of them with one lane among them.
-    for (crowd, workers, ring) in [(1, 1, 2 << 20), (2, 3, 2 << 20), (1, 3, 0)] {
+fn large_reads_by_workers_alone() {
+    // As many threads as the oversubscription threshold, and more of them sharing one staging ring.
+    for (threshold, workers, ring) in [(1, 1, 2 << 20), (2, 3, 2 << 20), (1, 3, 0)] {
         for resident in [true, false] {
             let mut settings = settings();
-            (settings.oversubscription, settings.max_workers) = (crowd, workers);
+            (settings.oversubscription, settings.max_workers) = (threshold, workers);
             (settings.max_staging_bytes, settings.resident) = (ring, resident);
             let sizes = [1 << 20, 200_001, 70_000, 4096];
             read_at_once(&Transfer::new(settings), MemKind::Device, &sizes);
@@ -67,7 +67,7 @@ fn large_reads_that_are_left_to_threads_of_ours() {
 }
 
 #[test]
-fn reads_left_to_threads_of_ours_end_where_the_file_does_and_fail_where_it_has_no_more() {
+fn reads_by_workers_end_at_the_end_of_the_file_and_report_failures() {
     let mut settings = settings();
     (settings.oversubscription, settings.max_workers) = (1, 2);
     let (transfer, dir) = (Transfer::new(settings), dir());
@@ -142,7 +142,7 @@ fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
 }
 
 #[test]
-fn a_descriptor_of_one_direction_says_so_in_the_other() {
+fn a_descriptor_of_one_direction_fails_in_the_other() {
     let transfer = transfer();
     let dir = dir();
     let path = written(&dir, "file", &bytes(1, 100_000));
@@ -171,13 +171,13 @@ fn a_descriptor_of_one_direction_says_so_in_the_other() {
 }
 
 #[test]
-fn a_full_device_is_told_and_costs_no_lane() {
+fn a_full_device_is_reported_and_loses_no_ring() {
     let mut settings = settings();
     settings.max_staging_bytes = 0;
     let transfer = Transfer::new(settings);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let told = transfer.file(full.as_fd()).unwrap_err();
-    assert!(matches!(told, FileError::Kind { .. }), "{told}");
+    let error = transfer.file(full.as_fd()).unwrap_err();
+    assert!(matches!(error, FileError::Kind { .. }), "{error}");
     let dir = dir();
     let path = written(&dir, "file", &[]);
     let file = file(&transfer, &path, Mode::Plain);

@@ -1,4 +1,4 @@
-//! Memory that its owner freed: alone in its program, so that nobody else gets the address.
+//! Memory that its owner freed: alone in its program, so that no other thread gets the address.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 
@@ -12,7 +12,7 @@ const FILE: usize = 3 << 20;
 
 #[test]
 fn memory_that_was_freed_is_an_error_and_the_next_call_works() {
-    // Alone, a thread has nobody who takes the pieces behind the one that failed.
+    // A thread alone has no other that takes the pieces after the failed one.
     for workers in [0, 3] {
         let mut settings = settings();
         settings.max_workers = workers;
@@ -30,7 +30,7 @@ fn freed(transfer: &Transfer) {
         drop(gone);
         let location = transfer.locate(at).unwrap();
         assert_eq!(location.device(), None, "the driver knows it no more");
-        // As a caller has it that asked before it freed the memory; by copies, which notice.
+        // A location queried before the memory was freed; by copies, which report it.
         let stale = transfer.locate(memory.address()).unwrap();
         // SAFETY: it is not live memory, which is what is tested: the copy is refused.
         let fault = unsafe { transfer.read(&file, stale, at, 1 << 20, 0) }.unwrap_err();

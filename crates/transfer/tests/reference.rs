@@ -1,5 +1,5 @@
-//! Transfers against the same calls on a twin: whatever offset, length, address, mode of the file
-//! and kind of memory, the bytes are the same.
+//! Transfers against a reference model: for any offset, length, address, mode of the file and kind
+//! of memory, the bytes are the same.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 
@@ -54,7 +54,7 @@ struct Twin<'a> {
 }
 
 impl Twin<'_> {
-    /// Runs the steps on a file and on what a model says it holds.
+    /// Runs the steps on a file and on the model.
     fn run(&self, start: usize, sparse: usize, steps: &[Step]) {
         let path = self.dir.path().join("file");
         let mut model = bytes(1, start);

@@ -27,7 +27,7 @@ fn now(size: usize, file_offset: i64, buffer_offset: i64) -> Params {
     }
 }
 
-/// Parameters that are read when the stream comes there.
+/// Parameters that are read when the stream reaches the transfer.
 fn later(read: &ResolvedParams, max_size: usize) -> Params {
     Params {
         max_size,
@@ -51,12 +51,12 @@ fn fault(completion: &Completion) -> Fault {
 }
 
 #[test]
-fn parameters_are_read_when_the_stream_comes_there() {
+fn parameters_are_read_when_the_stream_reaches_them() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(1, 300_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemKind::Device, 400_000);
-    // Loads kernels, which would wait for a stream that is held.
+    // Loads kernels, which would wait for a held stream.
     transfer.locate(memory.address()).unwrap();
     memory.put(0, &vec![0; 400_000]);
     for op in [Op::Read, Op::Write] {
@@ -82,7 +82,7 @@ fn parameters_are_read_when_the_stream_comes_there() {
 }
 
 #[test]
-fn work_before_and_behind_keeps_its_order() {
+fn earlier_and_later_work_keeps_its_order() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let len = 700_000;
     let path = written(&dir, "file", &[]);
@@ -139,7 +139,7 @@ fn many_at_once_over_four_streams() {
     assert!(std::fs::read(&to).unwrap() == content);
 }
 
-/// Reads a file of as many pieces as there are streams, each by its own, again and again.
+/// Reads a file of as many pieces as there are streams, each by its own, several times.
 fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
     let (dir, len) = (memory_dir(), 300_000);
     let content = bytes(13, streams.len() * len);
@@ -150,7 +150,7 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
     let mut completion = Vec::new();
     for turn in 0..turns {
         for (number, stream) in streams.iter().enumerate() {
-            // All of a stream's piece, in as many transfers as there are turns.
+            // All of a stream's piece, in as many transfers as there are passes.
             let (from, to) = (turn * len / turns, (turn + 1) * len / turns);
             let at = i64::try_from(number * len + from).unwrap();
             let put = (Op::Read, &file);
@@ -166,7 +166,7 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
 
 #[test]
 fn more_streams_than_threads() {
-    // And more than threads look at.
+    // More streams than the poller watches.
     let (transfer, streams) = (transfer(), (0..70).map(|_| Made::new()).collect::<Vec<_>>());
     for turns in [1, 2, 5] {
         read_by_each(&transfer, &streams, turns);
@@ -176,11 +176,11 @@ fn more_streams_than_threads() {
 #[test]
 fn threads_that_went_to_sleep_are_woken() {
     let (transfer, streams) = (transfer(), (0..3).map(|_| Made::new()).collect::<Vec<_>>());
-    // So many that streams are expected soon at the next, and only looked at.
+    // So many that streams are expected to be prompt, and only polled.
     read_by_each(&transfer, &streams, 5);
     let gate = Gate::new();
     streams.iter().for_each(|stream| stream.hold(gate));
-    // Thousands of times as long as a thread looks for work.
+    // Thousands of times as long as a worker spins.
     let opener = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
         gate.open();
@@ -203,7 +203,8 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
     let memory = Memory::new(MemKind::Device, len);
     let gate = Gate::new();
     stream.hold(gate);
-    // Hardware's queue holds some thousand commands: putting waits until the stream goes on.
+    // The queue of real hardware holds some thousand commands: enqueueing waits until the stream
+    // continues.
     let opener = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
         gate.open();
@@ -227,7 +228,7 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_and_the_stream_goes_on() {
+fn failures_are_reported_and_the_stream_continues() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(6, 100_000);
     let path = written(&dir, "file", &content);
@@ -263,7 +264,7 @@ fn what_goes_wrong_is_told_and_the_stream_goes_on() {
 }
 
 #[test]
-fn a_stream_that_is_captured_takes_none() {
+fn a_captured_stream_takes_no_transfer() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let file = file(&transfer, &written(&dir, "file", &bytes(7, 5000)), Mode::Plain);
     let memory = Memory::new(MemKind::Device, 5000);
@@ -314,7 +315,7 @@ fn default_streams_are_streams_too() {
 }
 
 #[test]
-fn a_context_of_the_programs_own_is_served() {
+fn a_context_of_the_program_works_too() {
     let (transfer, dir) = (transfer(), dir());
     let content = bytes(10, 500_000);
     let path = written(&dir, "file", &content);
@@ -342,7 +343,7 @@ fn a_context_of_the_programs_own_is_served() {
 }
 
 #[test]
-fn managed_memory_is_on_the_gpu_when_its_bytes_come() {
+fn managed_memory_is_on_the_gpu_before_its_bytes_arrive() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(11, 400_000);
     let path = written(&dir, "file", &content);
@@ -367,7 +368,7 @@ struct Step {
     offset: usize,
     len: usize,
     at: usize,
-    /// More that is told as the bound.
+    /// Additional bytes of the announced bound.
     more: usize,
     fixed: bool,
 }
@@ -401,7 +402,7 @@ fn run(transfer: &Transfer, mode: Mode, kind: MemKind, start: usize, steps: &[St
     let memory = Memory::new(kind, MEMORY);
     let mut held = bytes(2, MEMORY);
     memory.put(0, &held);
-    // Direct reads into memory of the caller may spoil what was asked for behind the file's end.
+    // Direct reads into the caller's memory may change bytes after the end of the file.
     let mut end = start;
     let mut steps = steps.to_vec();
     for step in &mut steps {
@@ -464,35 +465,35 @@ fn check(mode: Mode, kind: MemKind) {
 }
 
 #[test]
-fn twins_of_plain_files_and_device_memory() {
+fn the_model_matches_plain_files_and_device_memory() {
     check(Mode::Plain, MemKind::Device);
 }
 
 #[test]
-fn twins_of_direct_files_and_device_memory() {
+fn the_model_matches_direct_files_and_device_memory() {
     check(Mode::Direct, MemKind::Device);
 }
 
 #[test]
-fn twins_of_direct_files_and_mapped_memory() {
+fn the_model_matches_direct_files_and_mapped_memory() {
     check(Mode::Direct, MemKind::Vmm);
 }
 
 #[test]
-fn twins_of_plain_files_and_host_memory() {
+fn the_model_matches_plain_files_and_host_memory() {
     check(Mode::Plain, MemKind::Malloc);
 }
 
 #[test]
-fn twins_of_direct_files_and_locked_memory() {
+fn the_model_matches_direct_files_and_locked_memory() {
     check(Mode::Direct, MemKind::Pinned);
 }
 
-/// In processes of their own, each of which is refused one function for a stream: the first, when
-/// the stream has the store of its word already, or a later one, when rounds are under way.
+/// In processes of their own, in each of which one function for streams fails: the first, when the
+/// stream already has the store of its semaphore, or a later one, when chunks are in progress.
 #[test]
-fn a_transfer_that_is_refused_half_way_leaves_nothing_behind() {
-    const NAME: &str = "a_transfer_that_is_refused_half_way_leaves_nothing_behind";
+fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
+    const NAME: &str = "a_transfer_that_fails_half_way_leaves_nothing_in_the_stream";
     if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
         if gpu().context.driver().is_software() {
             for after in [0, 1, 3] {
@@ -532,9 +533,9 @@ fn again(words: &[&str], variables: &[(&str, &str)]) {
     assert!(status.unwrap().success());
 }
 
-/// The same once more, in a process whose streams can't wait for words.
+/// The same again in a process whose streams can't wait for semaphore values.
 #[test]
-fn all_of_it_where_streams_do_not_wait_for_words() {
+fn all_tests_without_waits_for_semaphore_values() {
     if !gpu().context.driver().is_software() {
         eprintln!("skipped: only the software GPU can do without");
         return;

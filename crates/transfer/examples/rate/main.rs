@@ -1,11 +1,11 @@
-//! How fast transfers are, and what they cost: `cargo run --release -p gpuio-transfer --example
-//! rate -- --gpu system --file /data/x --size 4g --threads 1,16 --block 4k,64k,1m,4m`.
+//! Measures transfers and their cost: `cargo run --release -p gpuio-transfer --example rate --
+//! --gpu system --file /data/x --size 4g --threads 1,16 --block 4k,64k,1m,4m`.
 //!
-//! Threads read (or write) blocks of a warm file for some seconds, into memory of their own on the
-//! GPU, and a row says what came of it. `--way plain` does the same by one `pread(2)` and one copy
-//! from page-locked memory, which nothing here may be slower than. Each thread opens the file for
-//! itself, and with `--shared` once for all, but for `plain`. `--way stream` puts transfers
-//! into a stream for each thread, as many as `--batch` says (1 without it), and waits for it.
+//! Threads read (or write) blocks of a warm file for some seconds, into GPU memory of their own,
+//! and a row shows the result. `--way plain` does the same by one `pread(2)` and one copy from
+//! page-locked memory; nothing here may be slower. Each thread opens the file for itself; with
+//! `--shared` all methods except `plain` open it once. `--way stream` enqueues transfers into a
+//! stream per thread, as many as `--batch` says (1 without it), and waits for it.
 #![allow(unsafe_code, reason = "the interface is unsafe")]
 #![allow(clippy::unwrap_used, reason = "a tool for whoever works on the crate: a panic will do")]
 #![allow(clippy::print_stdout, reason = "what it prints is what it is for")]
@@ -59,7 +59,7 @@ fn main() {
     }
 }
 
-/// Makes the file where it is shorter than asked, and reads it once.
+/// Makes the file if it is shorter than requested, and reads it once.
 fn make(args: &Args) {
     let file = OpenOptions::new()
         .read(true)
@@ -89,13 +89,13 @@ fn chill(args: &Args) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
 }
 
-/// What a way of moving blocks is given.
+/// The parameters of a method.
 struct Work<'a> {
     args: &'a Args,
     context: &'a Context,
     transfer: &'a Transfer,
     file: File,
-    /// The same for all threads, where that is wanted.
+    /// The file that all threads share, with `--shared`.
     shared: Option<gpuio_transfer::File>,
     block: usize,
     thread: u64,

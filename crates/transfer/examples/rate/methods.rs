@@ -1,4 +1,4 @@
-//! The ways to move blocks that are compared.
+//! The compared methods of moving blocks.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ pub(crate) fn batch(work: &Work) -> Done {
     (bytes * u64::from(count), calls * u64::from(count), times)
 }
 
-/// Transfers in a stream, which is waited for.
+/// Transfers in a stream, and a wait for it.
 pub(crate) fn stream(work: &Work) -> Done {
     let count = work.args.batch.max(1);
     let len = work.block * count as usize;

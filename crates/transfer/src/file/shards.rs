@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seat_opens_a_description_of_its_own_after_some_reads_and_closes_it() {
+    fn a_shard_opens_its_own_description_after_some_reads_and_closes_it() {
         let file = tempfile::tempfile().unwrap();
         let own = file.as_raw_fd();
         let shard = Shard { reopened: ReopenedFd::new(), reads: AtomicU32::new(0) };
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_keeps_its_seat() {
+    fn a_thread_keeps_its_shard() {
         let ask = || (shard_of_thread(), shard_of_thread());
         let (first, again) = std::thread::spawn(ask).join().unwrap();
         assert_eq!(first, again);

@@ -26,7 +26,7 @@ fn read(file: &File, len: usize, offset: u64, large: bool) -> (Vec<u8>, FileByte
 use crate::bounce::BounceBuffer;
 
 #[test]
-fn what_is_no_file_is_told() {
+fn other_descriptors_are_refused() {
     let (pipe, _end) = std::io::pipe().unwrap();
     let limits = File::new(pipe.as_fd(), UncachedReads::Direct).unwrap_err();
     assert!(limits.to_string().contains("is a pipe"), "{limits}");
@@ -57,7 +57,7 @@ fn cached_ranges_come_from_the_cache_and_cold_ones_go_past_it() {
 }
 
 #[test]
-fn a_plain_descriptor_stays_plain_if_that_is_asked() {
+fn a_plain_descriptor_stays_plain_on_request() {
     let (_dir, own) = opened(0, &[7; 100_000]);
     let file = File::new(own.as_fd(), UncachedReads::AsOpened).unwrap();
     own.sync_all().unwrap();
@@ -89,7 +89,7 @@ fn edges_without_a_buffered_descriptor_are_rewritten_in_their_blocks() {
 }
 
 #[test]
-fn a_strict_file_with_o_direct_is_not_read_from_the_page_cache() {
+fn a_file_that_bypasses_the_cache_is_not_read_from_the_page_cache() {
     let content: Vec<u8> = (0..40_000_u32).map(|at| at.to_le_bytes()[0]).collect();
     for (flags, strict, cached) in [
         (libc::O_DIRECT, BypassCache::All, false),
@@ -102,7 +102,10 @@ fn a_strict_file_with_o_direct_is_not_read_from_the_page_cache() {
         // Some file systems can't tell what the cache holds.
         let (bytes, file_bytes) = read(&file, 9000, 5000, false);
         assert_eq!(bytes, content[5000..14_000]);
-        assert!(cached || file_bytes.cached == 0, "{file_bytes:?} of a strict file");
+        assert!(
+            cached || file_bytes.cached == 0,
+            "{file_bytes:?} of a file that bypasses the cache"
+        );
         assert!(flags != 0 || file_bytes.direct == 0, "{file_bytes:?} without O_DIRECT");
         // Into memory that direct I/O can't use, and beyond the end.
         let mut rest = vec![0_u8; 9000];
@@ -110,7 +113,10 @@ fn a_strict_file_with_o_direct_is_not_read_from_the_page_cache() {
         // SAFETY: the vector's bytes.
         let file_bytes = unsafe { file.0.read(buffer, 9000, 35_001, false) }.unwrap();
         assert_eq!(rest[..file_bytes.total()], content[35_001..]);
-        assert!(cached || file_bytes.cached == 0, "{file_bytes:?} of a strict file");
+        assert!(
+            cached || file_bytes.cached == 0,
+            "{file_bytes:?} of a file that bypasses the cache"
+        );
     }
 }
 
@@ -124,7 +130,7 @@ fn an_appending_descriptor_is_written_at_offsets() {
 }
 
 #[test]
-fn an_appending_descriptor_that_cannot_be_opened_anew_is_not_written() {
+fn an_appending_descriptor_that_cannot_be_reopened_is_not_written() {
     for flags in [libc::O_APPEND, libc::O_APPEND | libc::O_DIRECT] {
         let (dir, own) = opened(flags, &[7; 8192]);
         let file = File::new(own.as_fd(), UncachedReads::Direct).unwrap();

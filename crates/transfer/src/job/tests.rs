@@ -15,7 +15,7 @@ fn job(offset: u64, len: u64, piece_len: u64) -> Job {
 }
 
 #[test]
-fn pieces_cover_the_call_and_end_at_chunks() {
+fn pieces_cover_the_call_and_end_at_multiples_of_their_length() {
     for (offset, len) in [(0, 1), (0, 64), (1, 64), (63, 2), (64, 640), (100, 1000), (7, 57)] {
         let job = job(offset, len, 64);
         let (mut counted, mut next) = (0, 0);
@@ -30,7 +30,7 @@ fn pieces_cover_the_call_and_end_at_chunks() {
 }
 
 #[test]
-fn the_first_failure_by_offset_is_the_answer_unless_the_file_ended_before() {
+fn the_first_failure_by_offset_is_the_result_unless_the_file_ended_before() {
     let fault =
         |offset| Fault::File { call: "pread", errno: 5, offset, len: 1, path: "file".into() };
     let request = job(0, 640, 64);

@@ -10,7 +10,7 @@ fn pool(held: u32) -> WorkerPool {
 }
 
 #[test]
-fn pieces_are_short_for_a_lone_call_and_long_among_many() {
+fn pieces_are_short_for_a_single_call_and_long_among_many() {
     let pool = pool(10);
     let most = 1 << 20;
     let piece = |len, most| pool.split(len, Bottleneck::Cpu, CopyMethod::Host, true, most);
@@ -25,7 +25,7 @@ fn pieces_are_short_for_a_lone_call_and_long_among_many() {
 }
 
 #[test]
-fn reads_to_a_gpu_are_left_to_threads_of_ours_where_calls_are_many() {
+fn with_many_calls_reads_to_a_gpu_are_left_to_workers() {
     let pool = pool(10);
     let most = 1 << 20;
     let executors = |bottleneck, method| pool.split(4 << 20, bottleneck, method, true, most).0;
@@ -42,7 +42,7 @@ fn reads_to_a_gpu_are_left_to_threads_of_ours_where_calls_are_many() {
 }
 
 #[test]
-fn copy_engines_get_long_pieces_where_calls_are_several() {
+fn copy_engines_get_long_pieces_with_several_calls() {
     let pool = pool(10);
     let most = 1 << 20;
     let split = |bottleneck| pool.split(1 << 20, bottleneck, CopyMethod::CopyEngines, true, most);
@@ -56,7 +56,7 @@ fn copy_engines_get_long_pieces_where_calls_are_several() {
 }
 
 #[test]
-fn pieces_that_wait_for_a_device_are_long_and_those_of_a_lone_write_short() {
+fn pieces_that_wait_for_a_device_are_long_and_those_of_a_single_write_short() {
     let pool = pool(10);
     let most = 1 << 20;
     assert_eq!(
@@ -79,7 +79,7 @@ fn pieces_that_wait_for_a_device_are_long_and_those_of_a_lone_write_short() {
 }
 
 #[test]
-fn there_are_so_many_turns_and_no_more() {
+fn permits_are_limited() {
     let pool = pool(2);
     let (first, second) = (pool.try_acquire(), pool.try_acquire());
     assert!(first.is_some() && second.is_some() && pool.try_acquire().is_none());

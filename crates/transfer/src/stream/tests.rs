@@ -70,7 +70,7 @@ impl Program {
 }
 
 #[test]
-fn of_each_stream_the_oldest_is_looked_at() {
+fn of_each_stream_the_oldest_is_polled() {
     let program = Program::new(100_000);
     let context = program.stream_device.device.context();
     let other = Stream::new(context).unwrap();
@@ -90,7 +90,7 @@ fn of_each_stream_the_oldest_is_looked_at() {
         || pending.poll().map(|found| stream_ops.iter().position(|one| Arc::ptr_eq(one, &found)));
     assert!(found().is_none());
     reach(1);
-    assert!(found().is_none(), "a stream comes to the first one first");
+    assert!(found().is_none(), "a stream reaches the first one first");
     reach(2);
     assert_eq!(found(), Some(Some(2)));
     reach(0);
@@ -105,7 +105,7 @@ fn of_each_stream_the_oldest_is_looked_at() {
 }
 
 #[test]
-fn behind_a_transfer_whose_stream_is_gone_others_are_looked_at() {
+fn after_a_transfer_whose_stream_is_gone_others_are_polled() {
     let program = Program::new(100_000);
     let (user, pending) = (program.user(), PendingOps::default());
     let make = || program.stream_op(&user, (Method::Host, 0)).0;
@@ -118,12 +118,12 @@ fn behind_a_transfer_whose_stream_is_gone_others_are_looked_at() {
 }
 
 #[test]
-fn pieces_are_moved_once_each_by_all_who_come() {
+fn several_threads_move_each_piece_once() {
     let program = Program::new(5 << 20);
     let mut memory = vec![0_u8; 5 << 20];
     let base = memory.as_mut_ptr().expose_provenance() as u64;
     let (stream_op, completion) = program.stream_op(&program.user(), (Method::Host, base));
-    assert_eq!(stream_op.open(), None, "the stream has not come to it");
+    assert_eq!(stream_op.open(), None, "the stream has not reached it");
     assert!(stream_op.reach(1));
     // 80 of 64 KiB.
     assert_eq!((stream_op.open(), stream_op.open(), stream_op.untaken()), (Some(80), None, 80));
@@ -143,7 +143,7 @@ fn pieces_are_moved_once_each_by_all_who_come() {
 }
 
 #[test]
-fn what_was_abandoned_is_touched_by_nobody() {
+fn an_abandoned_transfer_touches_nothing() {
     let program = Program::new(200_000);
     let mut memory = vec![1_u8; 200_000];
     let base = memory.as_mut_ptr().expose_provenance() as u64;
@@ -168,7 +168,7 @@ fn what_was_abandoned_is_touched_by_nobody() {
 }
 
 #[test]
-fn words_go_round() {
+fn semaphore_values_wrap_around() {
     let program = Program::new(1 << 20);
     let context = program.stream_device.device.context();
     // Eight rounds each, in the area that was given back last: each word passes 0.

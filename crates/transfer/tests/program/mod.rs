@@ -22,7 +22,7 @@ fn library() -> &'static Library {
     })
 }
 
-/// A call of the driver's that makes something: a place for it, flags, and one number more.
+/// A driver call that creates something: an output pointer, flags, and one more number.
 pub(crate) fn make(name: &str, flags: c_uint, device: c_int) -> *mut c_void {
     type Make = unsafe extern "C" fn(*mut *mut c_void, c_uint, c_int) -> c_int;
     let mut made = std::ptr::null_mut();
@@ -79,13 +79,13 @@ unsafe impl Send for Made {}
 // SAFETY: as for Send.
 unsafe impl Sync for Made {}
 
-/// What became of a transfer, once the stream has passed it.
+/// The result of a transfer, after the stream has passed it.
 pub(crate) type Completion = Receiver<(ResolvedParams, Result<Transferred, Fault>)>;
 
 impl Made {
     pub(crate) fn new() -> Self {
         gpu().context.make_current().unwrap();
-        // Without order with the legacy stream.
+        // Not ordered with the legacy stream.
         Self { handle: make("cuStreamCreate", 1, 0), is_ours: true }
     }
 

@@ -1,5 +1,4 @@
-//! What the tests of transfers share: files in both modes, memory of every kind, and what both
-//! held.
+//! Shared by the tests of transfers: files in both modes, and memory of every kind.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
@@ -21,7 +20,7 @@ pub(crate) fn which() -> Which {
     }
 }
 
-/// Short pieces, so that short files are cut, and helpers even on two cores.
+/// Short pieces, so that short files are split, and helpers even on two cores.
 pub(crate) fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.driver = which();
@@ -70,7 +69,7 @@ pub(crate) fn file(transfer: &Transfer, path: &Path, mode: Mode) -> gpuio_transf
     transfer.file(open(path, mode).as_fd()).unwrap()
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that differ by position and seed.
 pub(crate) fn bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     (0..len)
@@ -98,7 +97,7 @@ pub(crate) fn gpu() -> &'static Gpu {
     })
 }
 
-/// Memory of a kind, which a test may fill and look at.
+/// Memory of a kind, which a test may fill and read.
 pub(crate) struct Memory {
     buffer: DeviceBuf,
 }

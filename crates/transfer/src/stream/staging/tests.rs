@@ -13,7 +13,7 @@ fn span<T>(start: *const T, bytes: u64) -> (u64, u64) {
 }
 
 #[test]
-fn parts_and_lists_lie_apart_in_the_area() {
+fn halves_and_lists_do_not_overlap() {
     let (context, buffers) = (context(), StagingBuffers::new(64 << 20, 1 << 20));
     let mut taken = Vec::new();
     for most in [0, 1, 64 << 10, 100_000, 1 << 20, 4 << 20, 5 << 20, 1 << 40] {
@@ -49,7 +49,7 @@ fn parts_and_lists_lie_apart_in_the_area() {
 }
 
 #[test]
-fn an_area_comes_again_when_the_stream_has_passed() {
+fn a_buffer_is_reused_when_the_stream_has_passed() {
     let (context, buffers) = (context(), StagingBuffers::new(64 << 20, 1 << 20));
     let most = Some(4 << 20);
     let first = buffers.take(&context, most).unwrap();
@@ -68,7 +68,7 @@ fn an_area_comes_again_when_the_stream_has_passed() {
 }
 
 #[test]
-fn beyond_the_bound_areas_are_small_and_still_there() {
+fn beyond_the_limit_buffers_are_small_but_available() {
     let (context, buffers) = (context(), StagingBuffers::new(6 << 20, 1 << 20));
     let take = || buffers.take(&context, Some(4 << 20)).unwrap();
     let first = take();

@@ -3,14 +3,14 @@ use super::super::tests::Program;
 use super::*;
 
 #[test]
-fn what_the_sentry_finds_while_there_is_no_other_thread_it_does_itself() {
+fn without_workers_the_poller_does_the_work_itself() {
     let program = Program::new(10_000);
     let mut memory = vec![0_u8; 10_000];
     let base = memory.as_mut_ptr().expose_provenance() as u64;
     let (stream_op, completion) = program.stream_op(&program.user(), (Method::Host, base));
     let workers = stream_op.workers();
     assert!(workers.pending.add(&stream_op));
-    assert!(!workers.start_reached(), "the stream has not come to it");
+    assert!(!workers.start_reached(), "the stream has not reached it");
     stream_op.buffer.reached().store(stream_op.buffer.value(1), Ordering::Release);
     // A thread that is about to be counted: nobody starts another, and nobody is there.
     workers.spinning.fetch_add(1, Ordering::SeqCst);
