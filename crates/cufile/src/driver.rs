@@ -171,8 +171,9 @@ impl Library {
 /// first enabled by its function.
 fn facts_in_force(library: &Library, environment: Option<&Environment>) -> Facts {
     let found = facts(library);
-    let asked = environment.and_then(Environment::poll_mode) == Some(true);
-    let (true, Some(false), Some(set)) = (asked, found.poll_mode, library.cuFileDriverSetPollMode)
+    let requested = environment.and_then(Environment::poll_mode) == Some(true);
+    let (true, Some(false), Some(set)) =
+        (requested, found.poll_mode, library.cuFileDriverSetPollMode)
     else {
         return found;
     };
@@ -184,14 +185,14 @@ fn facts_in_force(library: &Library, environment: Option<&Environment>) -> Facts
 }
 
 fn facts(library: &Library) -> Facts {
-    let told = Properties::read(library);
-    let flag = |bit: u32| told.as_ref().map(|told| told.control_flags & bit != 0);
+    let properties = Properties::read(library);
+    let flag = |bit: u32| properties.as_ref().map(|properties| properties.control_flags & bit != 0);
     Facts {
         version: library.version(),
-        nvidia_fs: told.as_ref().and_then(Properties::nvidia_fs),
+        nvidia_fs: properties.as_ref().and_then(Properties::nvidia_fs),
         compat_allowed: flag(table::ALLOW_COMPAT),
         poll_mode: flag(table::POLL_MODE),
-        poll_threshold_kib: told.as_ref().map(|told| told.poll_threshold as u64),
+        poll_threshold_kib: properties.as_ref().map(|properties| properties.poll_threshold as u64),
     }
 }
 

@@ -129,8 +129,9 @@ mod tests {
     fn a_block_takes_a_buffer_of_the_smallest_class_that_holds_it() {
         let buffers = |keys: &Map<String, Value>, block| Pool::of(keys, block).buffers();
         let plain = keys("{}");
-        let got = [1, 4096, 4097, 1 << 20, (1 << 20) + 1, 64 << 20].map(|len| buffers(&plain, len));
-        assert_eq!(got, [128, 128, 64, 64, 32, 32]);
+        let actual =
+            [1, 4096, 4097, 1 << 20, (1 << 20) + 1, 64 << 20].map(|len| buffers(&plain, len));
+        assert_eq!(actual, [128, 128, 64, 64, 32, 32]);
         let set = keys(
             "{\"properties\": {\"posix_pool_slab_size_kb\": [64, 2048], \
              \"posix_pool_slab_count\": [7, 300]}}",

@@ -83,11 +83,11 @@ impl Driver {
     /// The capabilities, queried anew; `None` if the library does not report them.
     #[must_use]
     pub fn abilities(&self) -> Option<Abilities> {
-        Properties::read(self.library()).map(|told| Abilities {
-            nvidia_fs: told.nvidia_fs(),
-            storage: told.status_flags,
-            control: told.control_flags,
-            features: told.features,
+        Properties::read(self.library()).map(|properties| Abilities {
+            nvidia_fs: properties.nvidia_fs(),
+            storage: properties.status_flags,
+            control: properties.control_flags,
+            features: properties.features,
         })
     }
 }

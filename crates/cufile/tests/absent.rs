@@ -1,4 +1,4 @@
-//! A library that is not there, is none, or must not be opened: told, and never waited for.
+//! Libraries that are missing, are not cuFile, or must not be opened: reported without hanging.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn a_library_that_is_not_there_is_told_with_what_was_tried() {
 }
 
 #[test]
-fn an_object_that_is_no_cufile_is_told_by_the_function_it_lacks() {
+fn an_object_without_cufiles_functions_is_refused() {
     // Any shared object will do; this one every program on Linux has loaded.
     let given = Some(PathBuf::from("libc.so.6"));
     let absent = Library::load(&Search { given, ..Search::default() }).unwrap_err();
@@ -35,7 +35,7 @@ fn an_object_that_is_no_cufile_is_told_by_the_function_it_lacks() {
 }
 
 #[test]
-fn the_stand_in_goes_with_the_software_gpu_alone() {
+fn the_stand_in_works_with_the_software_gpu_alone() {
     assert!(stand_in().is_stand_in());
     let absent = Driver::open(stand_in(), None, false).unwrap_err();
     assert!(matches!(absent, Absent::Mixed { vendor: Vendor::StandIn, .. }), "{absent}");
@@ -59,9 +59,9 @@ fn the_stand_in_has_all_calls() {
 }
 
 #[test]
-fn the_stand_in_is_where_it_is_looked_for() {
+fn the_stand_in_is_among_the_candidates() {
     let loaded = stand_in().path().to_path_buf();
-    let places: Vec<PathBuf> =
-        stand_in_candidates().iter().filter_map(|place| place.canonicalize().ok()).collect();
-    assert!(places.contains(&loaded), "{loaded:?} {places:?}");
+    let candidates: Vec<PathBuf> =
+        stand_in_candidates().iter().filter_map(|path| path.canonicalize().ok()).collect();
+    assert!(candidates.contains(&loaded), "{loaded:?} {candidates:?}");
 }

@@ -11,7 +11,7 @@
  *  - Most return CUfileError_t: err is 0 or a code below, cu_err is CUDA's code where err is
  *    CU_FILE_CUDA_DRIVER_ERROR.
  *  - Reads and writes return bytes; -1 with errno for a failure of the file's; else the negative
- *    of a code. Fewer bytes than asked come only at the end of the file, and 0 there.
+ *    of a code. Fewer bytes than requested come only at the end of the file, and 0 there.
  * Every call may be made by any thread. Memory is GPU memory of any kind or host memory, and need
  * not be registered; offsets, addresses and lengths need no alignment.
  */
@@ -449,7 +449,7 @@ CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t *sizes_kib
 
 /* ---- Statistics --------------------------------------------------------------------------- */
 
-/* Their layout grew in release 1.20 without a mark: by 112 bytes behind level 1, which moves the
+/* Their layout grew in release 1.20 without a mark: by 112 bytes after level 1, which moves the
  * rest. These are those of 1.15, which gpuio's library fills unless GPUIO_CUFILE_VERSION=1200 is
  * in its environment; a program for that defines GPUIO_CUFILE_STATS_1_20. */
 

@@ -174,7 +174,7 @@ impl Inner {
     /// Panics once if a test requested it.
     #[cfg(test)]
     pub(crate) fn panic_if_asked(&self) {
-        assert!(!self.panics.swap(false, Ordering::AcqRel), "asked for by a test");
+        assert!(!self.panics.swap(false, Ordering::AcqRel), "requested by a test");
     }
 
     /// Whether it is most likely the same file.

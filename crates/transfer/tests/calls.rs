@@ -208,10 +208,10 @@ fn the_callers_context_stays_as_it_was() {
         gpu().stream.query()
     };
     for len in [4096, 1 << 20] {
-        let asked = call(len);
+        let result = call(len);
         // A driver of hardware finds a stream's context without.
         assert!(
-            asked.is_err() || which() == Which::System,
+            result.is_err() || which() == Which::System,
             "there was no context, and there is none"
         );
     }

@@ -29,7 +29,7 @@ fn freed(transfer: &Transfer) {
         let at = gone.address();
         drop(gone);
         let location = transfer.locate(at).unwrap();
-        assert_eq!(location.device(), None, "the driver knows it no more");
+        assert_eq!(location.device(), None, "the driver no longer reports it");
         // A location queried before the memory was freed; by copies, which report it.
         let stale = transfer.locate(memory.address()).unwrap();
         // SAFETY: it is not live memory, which is what is tested: the copy is refused.

@@ -46,14 +46,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..10)
 }
 
-struct Twin<'a> {
+struct Reference<'a> {
     transfer: &'a Transfer,
     dir: TempDir,
     mode: Mode,
     kind: MemKind,
 }
 
-impl Twin<'_> {
+impl Reference<'_> {
     /// Runs the steps on a file and on the model.
     fn run(&self, start: usize, sparse: usize, steps: &[Step]) {
         let path = self.dir.path().join("file");
@@ -87,9 +87,9 @@ impl Twin<'_> {
                     assert_eq!(moved.bytes, there.len(), "step {turn}: {step:?}");
                     if self.kind.is_host() {
                         // A direct read ends with a whole block, also where the file ends in it.
-                        let behind = at.start + there.len()..at.end;
-                        let now = memory.take(behind.start, behind.len());
-                        held[behind].copy_from_slice(&now);
+                        let padding = at.start + there.len()..at.end;
+                        let now = memory.take(padding.start, padding.len());
+                        held[padding].copy_from_slice(&now);
                     }
                     moved
                 }
@@ -125,7 +125,7 @@ fn check(mode: Mode, kind: MemKind, make: fn() -> TempDir) {
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let cases = (sizes(500 << 10), sizes(100 << 10), steps());
     let run = |(start, sparse, steps): (usize, usize, Vec<Step>)| {
-        Twin { transfer: &transfer, dir: make(), mode, kind }.run(start, sparse, &steps);
+        Reference { transfer: &transfer, dir: make(), mode, kind }.run(start, sparse, &steps);
         Ok(())
     };
     runner.run(&cases, run).unwrap();

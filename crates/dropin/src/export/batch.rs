@@ -76,9 +76,9 @@ export! {
             let ended = library::get().fetch(batch, least, room, timeout)?;
             for (at, event) in ended.iter().enumerate() {
                 // SAFETY: there is space for `room` events, and no more have come.
-                let place = unsafe { events.add(at) };
+                let slot = unsafe { events.add(at) };
                 // SAFETY: as above.
-                unsafe { place.write(*event) };
+                unsafe { slot.write(*event) };
             }
             // SAFETY: not null, and the caller's number.
             unsafe { count.write(c_uint::try_from(ended.len()).unwrap_or(room)) };

@@ -1,5 +1,5 @@
-//! Files that NVIDIA's library gets, and those that it does not (`GPUIO_CUFILE=auto`). It is played
-//! by gpuio's stand-in for it, which says that it has nvidia-fs where a test wants that.
+//! Files that NVIDIA's library moves, and files that it does not (`GPUIO_CUFILE=auto`). gpuio's
+//! stand-in plays NVIDIA's library; it reports nvidia-fs where a test requires that.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -17,7 +17,7 @@ use crate::process::fork;
 /// A file's length.
 const LEN: usize = 10_000;
 
-/// The variables of a process with the stand-in, which tells of nvidia-fs, and more of them.
+/// The variables of a process with the stand-in, which reports nvidia-fs, and further ones.
 fn variables<'v>(library: &'v str, more: &[(&'v str, &'v str)]) -> Vec<(&'v str, &'v str)> {
     let mut all = vec![
         ("GPUIO_CUFILE", "auto"),
@@ -30,15 +30,15 @@ fn variables<'v>(library: &'v str, more: &[(&'v str, &'v str)]) -> Vec<(&'v str,
     all
 }
 
-/// As [`alone`], with the stand-in and these variables more; says what was skipped.
+/// Like [`alone`], with the stand-in and further variables; returns what was skipped.
 fn with_stand_in(test: &str, more: &[(&str, &str)], body: impl FnOnce()) -> String {
     let library = stand_in();
-    let said = alone(test, &variables(&library, more), body);
-    say_skips(&said);
-    said
+    let output = alone(test, &variables(&library, more), body);
+    say_skips(&output);
+    output
 }
 
-/// A file on a file system that has `O_DIRECT`, which `/tmp` often has not.
+/// A file on a file system that has `O_DIRECT`, which `/tmp` often lacks.
 struct Made {
     _directory: TempDir,
     path: PathBuf,
@@ -46,7 +46,7 @@ struct Made {
 }
 
 impl Made {
-    /// None where the stand-in can't play: with hardware, or without `O_DIRECT`.
+    /// None if the stand-in can't be used: with hardware, or without `O_DIRECT`.
     fn new() -> Option<Self> {
         if system() {
             skip("auto", "the stand-in needs the software GPU");
@@ -73,8 +73,7 @@ impl Made {
     }
 }
 
-/// How many transfers of the GPU's memory the statistics have: reads and writes, each those of
-/// NVIDIA's library and ours.
+/// Transfers of GPU memory in the statistics: reads and writes, by NVIDIA's library and by ours.
 fn counted(cufile: &Cufile) -> [[u64; 2]; 2] {
     let mut words = vec![0_u64; 5112 / 8];
     // SAFETY: room for the structure.
@@ -87,7 +86,7 @@ fn counted(cufile: &Cufile) -> [[u64; 2]; 2] {
 fn files_with_a_direct_path_are_handed_on_and_named() {
     const TEST: &str = "auto::files_with_a_direct_path_are_handed_on_and_named";
     // A third read would fail there.
-    let said = with_stand_in(TEST, &[("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5010:2")], || {
+    let output = with_stand_in(TEST, &[("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5010:2")], || {
         let Some(made) = Made::new() else { return };
         let (cuda, cufile) = (cuda(), cufile());
         let direct = cufile.register(&made.direct()).unwrap();
@@ -114,23 +113,23 @@ fn files_with_a_direct_path_are_handed_on_and_named() {
         assert_eq!(counted(&cufile)[1], [1, 1]);
         [direct, plain].into_iter().for_each(|handle| cufile.deregister(handle));
     });
-    if !is_child(TEST) && !said.contains("SKIPPED") {
-        assert!(said.contains("/data: moved by NVIDIA's library"), "{said}");
+    if !is_child(TEST) && !output.contains("SKIPPED") {
+        assert!(output.contains("/data: moved by NVIDIA's library"), "{output}");
         assert!(
-            said.contains("/data: moved by gpuio: the file is open without O_DIRECT"),
-            "{said}"
+            output.contains("/data: moved by gpuio: the file is open without O_DIRECT"),
+            "{output}"
         );
-        assert!(!said.contains("from now on"), "{said}");
+        assert!(!output.contains("from now on"), "{output}");
     }
 }
 
 #[test]
 fn what_fails_there_is_done_here() {
     const TEST: &str = "auto::what_fails_there_is_done_here";
-    // A code, an errno, and half of the bytes without a word.
+    // A code, an errno, and half of the bytes without an error.
     for how in ["5010", "5", "short"] {
         let faults = format!("cuFileRead:{how}:1:1,cuFileWrite:{how}:0:1");
-        let said = with_stand_in(TEST, &[("GPUIO_SOFT_CUFILE_FAIL", &faults)], || {
+        let output = with_stand_in(TEST, &[("GPUIO_SOFT_CUFILE_FAIL", &faults)], || {
             let Some(made) = Made::new() else { return };
             let (cuda, cufile) = (cuda(), cufile());
             let handles = [made.direct(), made.direct()].map(|file| cufile.register(&file));
@@ -154,17 +153,17 @@ fn what_fails_there_is_done_here() {
         if is_child(TEST) {
             return;
         }
-        if !said.contains("SKIPPED") {
+        if !output.contains("SKIPPED") {
             let lines =
-                said.lines().filter(|line| line.contains("/data: moved by gpuio from now on"));
-            assert_eq!(lines.count(), 2, "{said}");
+                output.lines().filter(|line| line.contains("/data: moved by gpuio from now on"));
+            assert_eq!(lines.count(), 2, "{output}");
         }
     }
 }
 
 #[test]
-fn an_error_that_ours_has_too_is_told_and_the_file_stays_there() {
-    let name = "auto::an_error_that_ours_has_too_is_told_and_the_file_stays_there";
+fn an_error_of_both_libraries_is_returned_and_the_file_stays() {
+    let name = "auto::an_error_of_both_libraries_is_returned_and_the_file_stays";
     with_stand_in(name, &[], || {
         let Some(made) = Made::new() else { return };
         let (cuda, cufile) = (cuda(), cufile());
@@ -221,7 +220,7 @@ fn a_number_that_the_kernel_gave_again_is_another_file() {
             let file = one.direct();
             (cufile.register(&file).unwrap(), file.as_raw_fd())
         };
-        // Closed, and nobody was told: the stand-in would refuse the number as registered.
+        // Closed without notice: the stand-in would refuse the number as registered.
         let second = other.direct();
         assert_eq!(second.as_raw_fd(), number);
         let second = cufile.register(&second).unwrap();
@@ -295,8 +294,8 @@ fn buffers_of_a_gpu_are_registered_there_too_and_given_back() {
         ("cuFileBufRegister:crash:1", "none is any more", "one is again"),
     ] {
         let variables = variables(&library, &[("GPUIO_SOFT_CUFILE_FAIL", fault)]);
-        let (status, said) = child(TEST, &variables, &[]);
-        assert_eq!(status.signal(), (!fault.is_empty()).then_some(libc::SIGABRT), "{said}");
-        assert!(said.contains(last) && !said.contains(missing), "{fault}: {said}");
+        let (status, output) = child(TEST, &variables, &[]);
+        assert_eq!(status.signal(), (!fault.is_empty()).then_some(libc::SIGABRT), "{output}");
+        assert!(output.contains(last) && !output.contains(missing), "{fault}: {output}");
     }
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use libloading::os::unix::Library;
 
-/// What a test runs as in its own process.
+/// The test that a child process runs.
 const CHILD: &str = "GPUIO_DROPIN_CHILD";
 
-/// Runs `body` in a process of its own with these variables, and fails as it fails. Its standard
-/// error is the answer.
+/// Runs `body` in a process of its own with these variables, and fails if it fails. Returns its
+/// output.
 pub(crate) fn alone(test: &str, variables: &[(&str, &str)], body: impl FnOnce()) -> String {
     if std::env::var(CHILD).is_ok_and(|child| child == test) {
         body();
@@ -28,7 +28,7 @@ pub(crate) fn is_child(test: &str) -> bool {
     std::env::var(CHILD).is_ok_and(|child| child == test)
 }
 
-/// Runs one test of this program again, as a child, and gives what it printed.
+/// Runs one test of this program again, as a child, and returns its status and output.
 pub(crate) fn child(
     test: &str,
     variables: &[(&str, &str)],
@@ -39,7 +39,7 @@ pub(crate) fn child(
     let file = std::fs::File::create(&output).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
-    // The machine's own configuration is not to be seen.
+    // Hides the machine's own configuration.
     let empty = directory.path().join("cufile.json");
     std::fs::write(&empty, "{}").unwrap();
     command.env(CHILD, test).env("CUFILE_ENV_PATH_JSON", empty);
@@ -318,7 +318,7 @@ impl Cuda {
 }
 
 impl Cufile {
-    /// Registers a descriptor; anything but success is the answer.
+    /// Registers a descriptor; the error is any result but success.
     pub(crate) fn register(&self, file: &impl AsRawFd) -> Result<usize, Answer> {
         let fd = u64::from(file.as_raw_fd().cast_unsigned()) | 0xdead_beef_0000_0000;
         let mut descriptor = Descriptor { kind: 1, fd, operations: 0x1234_5678 };
@@ -359,7 +359,7 @@ impl Cufile {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that differ by position.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     (0..len)

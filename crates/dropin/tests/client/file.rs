@@ -101,8 +101,8 @@ fn any_range_of_any_file_goes_to_any_memory() {
 }
 
 #[test]
-fn any_range_is_written_and_nothing_beside_it() {
-    alone("file::any_range_is_written_and_nothing_beside_it", &[], || {
+fn any_range_is_written_and_nothing_outside_it() {
+    alone("file::any_range_is_written_and_nothing_outside_it", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let source = pattern(LEN + 8192, 2);
         let device = cuda.with(&source);

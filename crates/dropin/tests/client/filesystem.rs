@@ -1,5 +1,5 @@
 //! Files on file systems that are mounted for the test, which takes root and the programs that make
-//! them; what is not to be had is said on standard error.
+//! them; what is not to be had is output on standard error.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -67,7 +67,7 @@ pub(crate) fn skip(test: &str, why: &str) {
     println!("SKIPPED: {test}: {why}");
 }
 
-/// What the process of its own said of what it could not do.
+/// What the process of its own output of what it could not do.
 #[expect(clippy::print_stdout, reason = "as above")]
 pub(crate) fn say_skips(output: &str) {
     output.lines().filter(|line| line.contains("SKIPPED")).for_each(|line| println!("{line}"));

@@ -1,4 +1,4 @@
-//! Calls that are all handed on. NVIDIA's library is played by gpuio's stand-in for it.
+//! All calls are forwarded. gpuio's stand-in plays NVIDIA's library.
 
 use std::io::Write;
 
@@ -9,15 +9,15 @@ pub(crate) fn stand_in() -> String {
 }
 
 #[test]
-fn every_call_is_handed_on_where_that_is_asked_for() {
+fn every_call_is_forwarded_on_request() {
     let library = stand_in();
-    // The stand-in fails the second read that it sees: so it was it that was asked.
+    // The stand-in fails its second read, so the failure proves that the call reached it.
     let variables = [
         ("GPUIO_CUFILE", "nvidia"),
         ("GPUIO_CUFILE_LIB", library.as_str()),
         ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5016:1:1"),
     ];
-    alone("nvidia::every_call_is_handed_on_where_that_is_asked_for", &variables, || {
+    alone("nvidia::every_call_is_forwarded_on_request", &variables, || {
         if system() {
             return;
         }
@@ -33,7 +33,7 @@ fn every_call_is_handed_on_where_that_is_asked_for() {
         assert_eq!(cufile.read(handle, device, 10_000, 0, 0), 10_000);
         assert!(cuda.get(device, 10_000) == bytes);
         assert_eq!(cufile.read(handle, device, 10_000, 0, 0), -5016);
-        // What it does not have is told so.
+        // Functions that it lacks are reported so.
         assert_eq!(cufile.uses(), 0);
         let list = [[device, 8]];
         // SAFETY: the memory is the test's.

@@ -237,7 +237,7 @@ fn a_device_may_be_reset() {
 #[test]
 fn kernels_that_could_not_be_loaded_are_tried_again() {
     if system() {
-        return; // The system's driver fails no load when it is asked to.
+        return; // The system's driver can't be made to fail a load.
     }
     // Two loads fail, as on a GPU whose memory is full for a moment.
     let variables = [("GPUIO_SOFT_FAIL", "cuModuleLoadData:2:0:2")];

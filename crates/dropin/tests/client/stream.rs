@@ -234,8 +234,8 @@ fn a_late_offset_may_lead_into_the_next_mapping() {
 }
 
 #[test]
-fn what_goes_wrong_is_in_the_place_of_bytes() {
-    alone("stream::what_goes_wrong_is_in_the_place_of_bytes", &[], || {
+fn failures_are_returned_instead_of_bytes() {
+    alone("stream::failures_are_returned_instead_of_bytes", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
         let (handle, bytes) = made(&cufile, directory.path(), libc::O_DIRECT);

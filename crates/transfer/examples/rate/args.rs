@@ -12,7 +12,7 @@ pub(crate) struct Args {
     pub(crate) size: u64,
     pub(crate) threads: Vec<u64>,
     pub(crate) blocks: Vec<usize>,
-    pub(crate) ways: Vec<String>,
+    pub(crate) methods: Vec<String>,
     pub(crate) batch: u32,
     pub(crate) seconds: Duration,
     pub(crate) kind: MemKind,
@@ -37,7 +37,7 @@ impl Args {
             size: 1 << 30,
             threads: vec![1, 4, 16],
             blocks: vec![4 << 10, 64 << 10, 1 << 20, 4 << 20],
-            ways: vec!["transfer".into(), "plain".into()],
+            methods: vec!["transfer".into(), "plain".into()],
             batch: 0,
             seconds: Duration::from_secs(2),
             kind: MemKind::Device,
@@ -84,7 +84,7 @@ impl Args {
                 let one = |text| usize::try_from(number(text)).unwrap();
                 self.blocks = value.split(',').map(one).collect();
             }
-            "--way" => self.ways = value.split(',').map(str::to_owned).collect(),
+            "--way" => self.methods = value.split(',').map(str::to_owned).collect(),
             "--batch" => self.batch = small(),
             "--seconds" => self.seconds = Duration::from_secs_f64(value.parse().unwrap()),
             "--memory" => self.kind = value.parse().unwrap(),

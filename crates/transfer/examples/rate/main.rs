@@ -48,12 +48,12 @@ fn main() {
     );
     for &block in &args.blocks {
         for &threads in &args.threads {
-            for way in &args.ways {
+            for method in &args.methods {
                 if args.cold {
                     chill(&args);
                 }
-                let row = run(&args, way, &context, &transfer, block, threads);
-                row.print(way, block, threads, args.batch);
+                let row = run(&args, method, &context, &transfer, block, threads);
+                row.print(method, block, threads, args.batch);
             }
         }
     }
@@ -114,7 +114,7 @@ struct Row {
 
 fn run(
     args: &Args,
-    way: &str,
+    method: &str,
     context: &Context,
     transfer: &Transfer,
     block: usize,
@@ -133,7 +133,7 @@ fn run(
             let (file, shared) = (open(), shared.clone());
             let (over, start) = (&over, &start);
             let work = Work { args, context, transfer, file, shared, block, thread, over, start };
-            scope.spawn(move || match way {
+            scope.spawn(move || match method {
                 "plain" => methods::plain(&work),
                 "stream" => methods::stream(&work),
                 _ if args.batch > 0 => methods::batch(&work),
@@ -167,7 +167,7 @@ impl Work<'_> {
 
 impl Row {
     #[expect(clippy::cast_precision_loss, reason = "for people to read")]
-    fn print(&self, way: &str, block: usize, threads: u64, batch: u32) {
+    fn print(&self, method: &str, block: usize, threads: u64, batch: u32) {
         let seconds = self.wall.as_secs_f64();
         let mib = self.bytes as f64 / MIB;
         let at = |part: usize| {
@@ -175,7 +175,7 @@ impl Row {
             f64::from(self.times.get(index).copied().unwrap_or(0)) / 1000.0
         };
         println!(
-            "{way:>8} {block:>10} {threads:>7} {batch:>6} {:>9.2} {:>10.0} {:>11.1} {:>9.1} \
+            "{method:>8} {block:>10} {threads:>7} {batch:>6} {:>9.2} {:>10.0} {:>11.1} {:>9.1} \
              {:>9.1} {:>9.1}",
             mib / 1024.0 / seconds,
             self.calls as f64 / seconds,

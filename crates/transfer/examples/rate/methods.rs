@@ -175,8 +175,8 @@ pub(crate) fn plain(work: &Work) -> Done {
         }
         let to = if host { memory.host_ptr().unwrap().as_ptr() } else { at };
         // SAFETY: `to` has room for `len` bytes.
-        let got = unsafe { libc::pread(fd, to.cast(), len, from) };
-        assert_eq!(usize::try_from(got), Ok(len));
+        let count = unsafe { libc::pread(fd, to.cast(), len, from) };
+        assert_eq!(usize::try_from(count), Ok(len));
         if !host {
             // SAFETY: both are this thread's; the wait follows.
             unsafe { stream.h2d(memory.ptr(), at, len) }.unwrap();

@@ -15,7 +15,7 @@ fn opened(flags: libc::c_int, bytes: &[u8]) -> (tempfile::TempDir, std::fs::File
 fn read(file: &File, len: usize, offset: u64, large: bool) -> (Vec<u8>, FileBytes) {
     let mut bounce = BounceBuffer::new(len + 8192, 4096);
     let at = bounce.as_mut_ptr().wrapping_add(file.0.skip(offset));
-    // SAFETY: the buffer is aligned and two pages longer than what is asked for.
+    // SAFETY: the buffer is aligned and two pages longer than the request.
     let file_bytes =
         unsafe { file.0.read(ReadBuffer { at, slack: true }, len, offset, large) }.unwrap();
     // SAFETY: so many bytes were just read there.

@@ -41,7 +41,7 @@ pub(super) const PROMPT: Nanos = 300_000;
 /// If a stream does not reach its oldest operation for so many nanoseconds, so many operations
 /// after it are polled too: the stream may be gone with its context, and its handle reused.
 const STUCK: Nanos = 20_000_000;
-const BEHIND: usize = 64;
+const POLLED_AFTER_STUCK: usize = 64;
 /// The most streams whose latency is remembered.
 const MAX_KNOWN: usize = 256;
 
@@ -188,7 +188,7 @@ impl PendingOps {
                 let later = stream_ops
                     .iter()
                     .skip(1)
-                    .take(BEHIND)
+                    .take(POLLED_AFTER_STUCK)
                     .position(|stream_op| stream_op.poll_reached());
                 if let Some(stream_op) = later.and_then(|later| stream_ops.get(later + 1)) {
                     found = Some(Arc::clone(stream_op));

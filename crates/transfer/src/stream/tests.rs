@@ -43,7 +43,7 @@ impl Program {
         unsafe { UserStream::new(self.stream_device.device.context().driver(), raw) }.unwrap()
     }
 
-    /// A read of all of the file that no stream knows of.
+    /// A read of the whole file that is in no stream.
     pub(super) fn stream_op(
         &self,
         user: &UserStream,
@@ -95,7 +95,7 @@ fn of_each_stream_the_oldest_is_polled() {
     assert_eq!(found(), Some(Some(2)));
     reach(0);
     assert_eq!((found(), found(), found()), (Some(Some(0)), Some(Some(1)), None));
-    // What the stream called us for is kept no longer, whichever came first.
+    // What a host call announced is no longer kept, whichever came first.
     let late = [make(&user), make(&user)];
     assert!(late[0].reach(1));
     assert!(pending.add(&late[0]) && pending.add(&late[1]));
@@ -138,7 +138,7 @@ fn several_threads_move_each_piece_once() {
         completion.try_recv().is_err() && stream_op.untaken() == 0 && stream_op.open().is_none()
     );
     assert!(memory == program.content);
-    // It happened in full: nobody is waited for.
+    // It ran in full: there is nothing to wait for.
     stream_op.abandon();
 }
 
@@ -147,7 +147,7 @@ fn an_abandoned_transfer_touches_nothing() {
     let program = Program::new(200_000);
     let mut memory = vec![1_u8; 200_000];
     let base = memory.as_mut_ptr().expose_provenance() as u64;
-    // The stream stores its word after the call behind it was refused.
+    // The stream stores its semaphore after the host call was refused.
     let (stream_op, completion) = program.stream_op(&program.user(), (Method::Host, base));
     stream_op.note_enqueued();
     stream_op.abandon();
@@ -155,14 +155,14 @@ fn an_abandoned_transfer_touches_nothing() {
     assert!(stream_op.workers().pending.add(&stream_op));
     assert!(stream_op.workers().pending.poll().is_some_and(|stream_op| stream_op.open().is_none()));
     assert_eq!(stream_op.buffer.completed().load(Ordering::Acquire), stream_op.buffer.value(1));
-    // It stores the word before that, and the round is open.
+    // It stores the semaphore before that, and the chunk is open.
     let (stream_op, late) = program.stream_op(&program.user(), (Method::Host, base));
     stream_op.note_enqueued();
     assert!(stream_op.reach(1) && stream_op.open().is_some());
     stream_op.abandon();
     assert!(!stream_op.work());
     for completion in [completion, late] {
-        assert!(completion.try_recv().is_err(), "nobody is completion of what did not happen");
+        assert!(completion.try_recv().is_err(), "no completion for what did not happen");
     }
     assert!(memory.iter().all(|&byte| byte == 1));
 }
@@ -171,7 +171,7 @@ fn an_abandoned_transfer_touches_nothing() {
 fn semaphore_values_wrap_around() {
     let program = Program::new(1 << 20);
     let context = program.stream_device.device.context();
-    // Eight rounds each, in the area that was given back last: each word passes 0.
+    // Eight chunks each, in the buffer that was returned last: each semaphore passes 0.
     for before in [u32::MAX - 1, u32::MAX, 0] {
         let buffer = program.stream_device.buffers.take(context, Some(1 << 20)).unwrap();
         program.stream_device.buffers.give_back(buffer.starting_at(before.wrapping_sub(2)), 0);
@@ -208,7 +208,7 @@ fn semaphore_values_wrap_around() {
             buffer.reached().store(buffer.value(chunks), Ordering::Release);
             assert_eq!(buffer.chunks_reached(), chunks, "from {before} on");
         }
-        // The word of the transfer before it.
+        // The value of the previous transfer.
         buffer.reached().store(before.wrapping_sub(1), Ordering::Release);
         assert_eq!(buffer.chunks_reached(), 0);
     }

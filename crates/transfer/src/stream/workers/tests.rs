@@ -12,7 +12,7 @@ fn without_workers_the_poller_does_the_work_itself() {
     assert!(workers.pending.add(&stream_op));
     assert!(!workers.start_reached(), "the stream has not reached it");
     stream_op.buffer.reached().store(stream_op.buffer.value(1), Ordering::Release);
-    // A thread that is about to be counted: nobody starts another, and nobody is there.
+    // A thread that is about to be counted: no other is started, and none is running.
     workers.spinning.fetch_add(1, Ordering::SeqCst);
     assert!(workers.start_reached());
     assert_eq!(workers.started.load(Ordering::Acquire), 0);
