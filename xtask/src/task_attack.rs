@@ -31,10 +31,10 @@ struct Outcome {
     acts: u64,
     /// Tries after which something was lost.
     failures: u64,
-    /// Bytes of somebody else's that are gone or changed.
+    /// Bytes of the user's files that are gone or changed.
     lost: u64,
     /// What went wrong, the first few times.
-    told: Vec<String>,
+    reports: Vec<String>,
     /// What could not be tried here.
     left_out: Vec<String>,
 }
@@ -46,27 +46,27 @@ impl Outcome {
         if lost > 0 {
             self.failures += 1;
             self.lost += lost;
-            self.tell(format!("{}: {lost} bytes", what()));
+            self.report(format!("{}: {lost} bytes", what()));
         }
     }
 
     /// A failure that lost no bytes.
     fn fail(&mut self, what: String) {
         self.failures += 1;
-        self.tell(what);
+        self.report(what);
     }
 
-    fn tell(&mut self, what: String) {
+    fn report(&mut self, what: String) {
         const MOST: usize = 5;
-        if self.told.len() < MOST {
-            self.told.push(what);
+        if self.reports.len() < MOST {
+            self.reports.push(what);
         }
     }
 }
 
 type Attack = fn(&mut Lab) -> anyhow::Result<Outcome>;
 
-/// Name, what it counts beside tries, and the function that does it.
+/// Name, what it counts in addition to tries, and the function that does it.
 const ATTACKS: &[(&str, &str, Attack)] = &[
     ("swap", "swaps", swap::run),
     ("other-user", "swaps", other_user::run),
@@ -80,25 +80,25 @@ const ATTACKS: &[(&str, &str, Attack)] = &[
 
 /// The task.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    let asked = Asked::of(arguments)?;
+    let options = Options::of(arguments)?;
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root.join("target"), |dir| root.join(dir));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo).current_dir(root).args(["build", "-p", "gpuio"]).status();
     ensure!(built.context("cannot start cargo")?.success(), "gpuio does not build");
-    println!("seed {}, at most {:?} for each attack", asked.seed, asked.time);
+    println!("seed {}, at most {:?} for each attack", options.seed, options.time);
     let mut bad = Vec::new();
     for (name, acts, attack) in ATTACKS {
-        if !asked.only.is_empty() && !asked.only.iter().any(|only| only == name) {
+        if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
             continue;
         }
-        let mut lab = Lab::new(&target, name, &asked)?;
+        let mut lab = Lab::new(&target, name, &options)?;
         let outcome = attack(&mut lab).with_context(|| format!("attack {name}"));
         lab.close();
         let outcome = outcome?;
         let Outcome { tries, acts: count, failures, lost, .. } = outcome;
         println!("{name:<12}{tries} tries, {count} {acts}, {failures} failures, {lost} bytes lost");
-        outcome.told.iter().for_each(|line| println!("            {line}"));
+        outcome.reports.iter().for_each(|line| println!("            {line}"));
         outcome.left_out.iter().for_each(|line| println!("            left out: {line}"));
         if failures > 0 || lost > 0 {
             bad.push(*name);
@@ -108,34 +108,34 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Asked {
+struct Options {
     time: Duration,
     seed: u64,
     /// All where none is named.
     only: Vec<String>,
 }
 
-impl Asked {
-    fn of(arguments: &[String]) -> anyhow::Result<Asked> {
-        let mut asked = Asked { time: Duration::from_secs(60), seed: 1, only: Vec::new() };
+impl Options {
+    fn of(arguments: &[String]) -> anyhow::Result<Options> {
+        let mut options = Options { time: Duration::from_secs(60), seed: 1, only: Vec::new() };
         let mut words = arguments.iter();
         while let Some(flag) = words.next() {
             let value = words.next().with_context(|| format!("{flag} needs a value"))?;
             match flag.as_str() {
                 "--time" => {
                     let seconds = value.strip_suffix('s').unwrap_or(value).parse();
-                    asked.time = Duration::from_secs(seconds.context("--time: seconds, as 60s")?);
+                    options.time = Duration::from_secs(seconds.context("--time: seconds, as 60s")?);
                 }
-                "--seed" => asked.seed = value.parse().context("--seed: a number")?,
+                "--seed" => options.seed = value.parse().context("--seed: a number")?,
                 "--only" => {
                     let known = ATTACKS.iter().map(|row| row.0).collect::<Vec<_>>();
                     ensure!(known.contains(&value.as_str()), "attacks are {}", known.join(", "));
-                    asked.only.push(value.clone());
+                    options.only.push(value.clone());
                 }
                 _ => bail!("{flag}: flags are --time, --seed, --only"),
             }
         }
-        Ok(asked)
+        Ok(options)
     }
 }
 
@@ -148,13 +148,13 @@ struct Lab {
 }
 
 impl Lab {
-    fn new(target: &Path, name: &str, asked: &Asked) -> anyhow::Result<Lab> {
+    fn new(target: &Path, name: &str, options: &Options) -> anyhow::Result<Lab> {
         let dir = target.join("attack").join(format!("{name}-{}", std::process::id()));
         fs::create_dir_all(dir.join("tmp")).with_context(|| dir.display().to_string())?;
         let dir = dir.canonicalize()?;
         let gpuio = target.join("debug/gpuio").canonicalize().context("target/debug/gpuio")?;
-        let state = asked.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Ok(Lab { gpuio, dir, until: Instant::now() + asked.time, state })
+        let state = options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Ok(Lab { gpuio, dir, until: Instant::now() + options.time, state })
     }
 
     fn close(&self) {
@@ -185,7 +185,8 @@ impl Lab {
         (0..length as u64).map(|at| u8::try_from((at * 7 + first) % 251).unwrap_or(0)).collect()
     }
 
-    /// `gpuio WORDS` in a directory, with a state and a place for temporary files of the lab's own.
+    /// `gpuio WORDS` in a directory, with a state and a directory for temporary files of the lab's
+    /// own.
     fn gpuio(&self, dir: &Path, line: &str) -> Command {
         let mut command = Command::new(&self.gpuio);
         command.current_dir(dir).args(line.split_whitespace()).stdin(Stdio::null());
@@ -194,13 +195,13 @@ impl Lab {
         command
     }
 
-    /// Runs it to its end, with what it said.
+    /// Runs it to its end, and returns its output.
     fn end(&self, dir: &Path, line: &str) -> anyhow::Result<(ExitStatus, String)> {
         let out = self.gpuio(dir, line).stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
         Ok((out.status, String::from_utf8_lossy(&out.stderr).into_owned()))
     }
 
-    /// Starts it; nobody hears what it says.
+    /// Starts it; its output is dropped.
     fn start(&self, dir: &Path, line: &str) -> anyhow::Result<Child> {
         let silent = self.gpuio(dir, line).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         silent.with_context(|| format!("gpuio {line}"))

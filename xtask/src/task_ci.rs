@@ -57,7 +57,7 @@ fn may_install(arguments: &[String]) -> anyhow::Result<bool> {
     match arguments {
         [] => Ok(true),
         [one] if one == "--no-install" => Ok(false),
-        other => bail!("--no-install may be given and nothing else, got {other:?}"),
+        other => bail!("--no-install may be given and nothing else, not {other:?}"),
     }
 }
 
@@ -67,8 +67,8 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     step("lints", || cargo(root, &lints))?;
     step("fuzz targets", || fuzz_targets(root))?;
     step("tidy", || task_tidy::run(root, &[]))?;
-    // The program takes the shared objects beside it before those of the test build: none of an
-    // older build is to be tested in their place.
+    // The program prefers the shared objects in its directory to those of the test build: none of
+    // an older build may be tested instead.
     step("shared objects", || {
         let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin"];
         let named = objects.iter().flat_map(|object| ["-p", object]);
@@ -172,7 +172,7 @@ fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Resu
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {command:?}"))?;
-    let output = child.stdout.take().context("standard output was asked for and is not there")?;
+    let output = child.stdout.take().context("standard output was options for and is not there")?;
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("cannot read the output of the tests")?;
         let line = String::from_utf8_lossy(&line);
@@ -215,7 +215,7 @@ fn install_deny(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether known vulnerabilities are in the tree. The list is fetched, and a machine that cannot
-/// reach it must still be able to run every other check: it says so and goes on.
+/// reach it must still be able to run every other check: it prints that and continues.
 fn advisories(root: &Path) -> anyhow::Result<&'static str> {
     let mut command = Command::new("timeout");
     command.current_dir(root).arg(ADVISORY_SECONDS).arg(cargo_path());
@@ -243,7 +243,7 @@ enum Verdict {
 }
 
 /// Reads how cargo-deny (or `timeout`, which exits 124) ended. It exits 1 both for a
-/// vulnerability and for a list it could not fetch; only its words tell them apart.
+/// vulnerability and for a list it could not fetch; only its messages distinguish them.
 fn verdict(code: Option<i32>, text: &str) -> Verdict {
     if code == Some(0) {
         return Verdict::Clean;
@@ -258,7 +258,7 @@ fn verdict(code: Option<i32>, text: &str) -> Verdict {
     let Some((_, rest)) = text.split_once(fetch) else {
         return Verdict::Wrong;
     };
-    // The last line that says anything is git's own reason.
+    // The last line that is not empty is git's own reason.
     let reason = rest.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("no reason");
     Verdict::NotChecked(format!("{fetch}: {reason}"))
 }

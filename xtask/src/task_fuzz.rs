@@ -22,9 +22,9 @@ const MOST_BYTES: u64 = 1 << 16;
 const MOST_SECONDS: u64 = 5;
 const MOST_MIB: u64 = 1024;
 
-/// What was asked.
+/// What was options.
 #[derive(Debug, PartialEq, Eq)]
-struct Ask {
+struct FuzzOptions {
     /// For all targets together.
     time: Duration,
     only: Vec<String>,
@@ -34,25 +34,27 @@ struct Ask {
 
 /// The task. `--time 60s`, `--only NAME` (more than once), `--build`.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    let ask = parse(arguments)?;
+    let options = parse(arguments)?;
     let target = super::task_ci::target(root).join("fuzz");
     let program = build(root, &target)?;
     let made = target.join("made");
     let all = targets(&program, &made)?;
-    let unknown = ask.only.iter().find(|name| !all.iter().any(|(known, _)| known == *name));
+    let unknown = options.only.iter().find(|name| !all.iter().any(|(known, _)| known == *name));
     if let Some(name) = unknown {
         let known: Vec<&str> = all.iter().map(|(known, _)| known.as_str()).collect();
         bail!("--only {name}: targets are {}", known.join(", "));
     }
-    let chosen: Vec<&(String, Vec<String>)> =
-        all.iter().filter(|(name, _)| ask.only.is_empty() || ask.only.contains(name)).collect();
-    let each = ask.time / u32::try_from(chosen.len()).unwrap_or(u32::MAX).max(1);
+    let chosen: Vec<&(String, Vec<String>)> = all
+        .iter()
+        .filter(|(name, _)| options.only.is_empty() || options.only.contains(name))
+        .collect();
+    let each = options.time / u32::try_from(chosen.len()).unwrap_or(u32::MAX).max(1);
     let mut finds = 0;
     println!("{:<12} {:>12} {:>9} {:>14} {:>6}", "target", "executions", "per s", "edges", "finds");
-    for (name, places) in chosen {
-        let seeds = seeds(root, &made, &target.join("seeds").join(name), places)
+    for (name, sources) in chosen {
+        let seeds = seeds(root, &made, &target.join("seeds").join(name), sources)
             .with_context(|| format!("the seeds of {name}"))?;
-        if ask.build {
+        if options.build {
             println!("{name:<12} builds, and has {seeds} seeds");
             continue;
         }
@@ -69,18 +71,26 @@ fn again(program: &Path) -> String {
     format!("GPUIO_FUZZ=TARGET {} FILE runs one again", program.display())
 }
 
-fn parse(arguments: &[String]) -> anyhow::Result<Ask> {
-    let mut ask = Ask { time: Duration::from_mins(1), only: Vec::new(), build: false };
+fn parse(arguments: &[String]) -> anyhow::Result<FuzzOptions> {
+    let mut options = FuzzOptions { time: Duration::from_mins(1), only: Vec::new(), build: false };
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            "--build" => ask.build = true,
-            "--time" => ask.time = time(words.next().context("--time needs a time")?)?,
-            "--only" => ask.only.push(words.next().context("--only needs a target")?.to_owned()),
+            "--build" => options.build = true,
+            "--time" => options.time = time(words.next().context("--time needs a time")?)?,
+            "--only" => options.only.push(
+                words
+                    .next()
+                    .context(
+                        "--only needs a \
+                 target",
+                    )?
+                    .to_owned(),
+            ),
             other => bail!("'{other}': give --time 60s, --only NAME or --build"),
         }
     }
-    Ok(ask)
+    Ok(options)
 }
 
 /// `60s`, `10m`, `1h`, or seconds.
@@ -108,7 +118,7 @@ fn build(root: &Path, target: &Path) -> anyhow::Result<PathBuf> {
     Ok(target.join(host).join("release").join("gpuio-fuzz"))
 }
 
-/// The targets with the places of their seeds, as the program lists them; it makes its own seeds.
+/// The targets with the paths of their seeds, as the program lists them; it makes its own seeds.
 fn targets(program: &Path, made: &Path) -> anyhow::Result<Vec<(String, Vec<String>)>> {
     let list =
         Command::new(program).env("GPUIO_FUZZ", "list").env("GPUIO_FUZZ_MADE", made).output();
@@ -116,21 +126,21 @@ fn targets(program: &Path, made: &Path) -> anyhow::Result<Vec<(String, Vec<Strin
     ensure!(list.status.success(), "the program does not list its targets");
     let lines = String::from_utf8(list.stdout)?;
     let target = |line: &str| {
-        let (name, places) = line.split_once('\t')?;
-        Some((name.to_owned(), places.split(',').map(str::to_owned).collect()))
+        let (name, sources) = line.split_once('\t')?;
+        Some((name.to_owned(), sources.split(',').map(str::to_owned).collect()))
     };
     Ok(lines.lines().filter_map(target).collect())
 }
 
-/// Copies every file of these places that is not too long into one folder; says how many.
-fn seeds(root: &Path, made: &Path, into: &Path, places: &[String]) -> anyhow::Result<usize> {
+/// Copies every file of these paths that is not too long into one folder; returns how many.
+fn seeds(root: &Path, made: &Path, into: &Path, sources: &[String]) -> anyhow::Result<usize> {
     if into.exists() {
         std::fs::remove_dir_all(into)?;
     }
     std::fs::create_dir_all(into)?;
-    let mut open: Vec<PathBuf> = places
+    let mut open: Vec<PathBuf> = sources
         .iter()
-        .map(|place| place.strip_prefix("MADE/").map_or(root.join(place), |own| made.join(own)))
+        .map(|path| path.strip_prefix("MADE/").map_or(root.join(path), |own| made.join(own)))
         .collect();
     let mut count = 0;
     while let Some(path) = open.pop() {
@@ -145,7 +155,7 @@ fn seeds(root: &Path, made: &Path, into: &Path, places: &[String]) -> anyhow::Re
             count += 1;
         }
     }
-    ensure!(count > 0, "there is none in {}", places.join(", "));
+    ensure!(count > 0, "there is none in {}", sources.join(", "));
     Ok(count)
 }
 
@@ -177,10 +187,10 @@ fn one(program: &Path, target: &Path, name: &str, time: Duration) -> anyhow::Res
         .arg(format!("-artifact_prefix={}/", finds.display()))
         .arg("-print_final_stats=1")
         .output()?;
-    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let text = String::from_utf8_lossy(&ran.stderr).into_owned();
     let log = target.join(format!("{name}.log"));
-    std::fs::write(&log, &said)?;
-    let mut outcome = outcome(&said);
+    std::fs::write(&log, &text)?;
+    let mut outcome = outcome(&text);
     outcome.finds = files(&finds)?.into_iter().filter(|find| !before.contains(find)).collect();
     if !ran.status.success() && outcome.finds.is_empty() {
         bail!("{name} ended with {} and saved no input: {}", ran.status, log.display());
@@ -197,21 +207,21 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The figures in what libFuzzer says.
-fn outcome(said: &str) -> Outcome {
+/// The figures in libFuzzer's output.
+fn outcome(text: &str) -> Outcome {
     let stat = |name: &str| {
-        let line = said.lines().find_map(|line| line.strip_prefix(name))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim_start_matches(':').trim().parse().ok()
     };
     let edges = |line: &str| {
         let after = line.split("cov: ").nth(1)?;
         after.split(' ').next()?.parse::<u64>().ok()
     };
-    let first = said.lines().find(|line| line.contains("INITED")).and_then(edges);
+    let first = text.lines().find(|line| line.contains("INITED")).and_then(edges);
     Outcome {
         executions: stat("stat::number_of_executed_units").unwrap_or(0),
         per_second: stat("stat::average_exec_per_sec").unwrap_or(0),
-        edges: (first.unwrap_or(0), said.lines().filter_map(edges).next_back().unwrap_or(0)),
+        edges: (first.unwrap_or(0), text.lines().filter_map(edges).next_back().unwrap_or(0)),
         finds: Vec::new(),
     }
 }
@@ -230,9 +240,9 @@ mod tests {
     #[test]
     fn flags() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let ask = parse(&words("--time 10m --only a --only b")).unwrap();
-        assert_eq!(ask.time, Duration::from_mins(10));
-        assert_eq!(ask.only, ["a", "b"]);
+        let options = parse(&words("--time 10m --only a --only b")).unwrap();
+        assert_eq!(options.time, Duration::from_mins(10));
+        assert_eq!(options.only, ["a", "b"]);
         assert!(parse(&words("--build")).unwrap().build);
         for wrong in ["--time", "--time 0", "--time 5d", "--only", "x"] {
             assert!(parse(&words(wrong)).is_err(), "{wrong}");
@@ -241,10 +251,10 @@ mod tests {
 
     #[test]
     fn figures_of_libfuzzer() {
-        let said = "INFO: Seed: 1\n#2\tINITED cov: 5 ft: 9 corp: 1/1b exec/s: 0 rss: 30Mb\n\
+        let text = "INFO: Seed: 1\n#2\tINITED cov: 5 ft: 9 corp: 1/1b exec/s: 0 rss: 30Mb\n\
                     #9\tNEW    cov: 8 ft: 12 corp: 2/2b\nDone 512 runs in 2 second(s)\n\
                     stat::number_of_executed_units: 512\nstat::average_exec_per_sec:     256\n";
-        let found = outcome(said);
+        let found = outcome(text);
         let expected = Outcome { executions: 512, per_second: 256, edges: (5, 8), finds: vec![] };
         assert_eq!(found, expected);
         assert_eq!(line("job-file", &found).split_whitespace().last(), Some("0"));

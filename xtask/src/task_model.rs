@@ -1,7 +1,7 @@
 //! `cargo xtask model`: the lock-free parts of libcufile.so.0 in loom.
 //!
 //! `model/` is a package of its own with one program, which includes the crates' own sources; this
-//! builds it and runs its tests, or those whose name has what `--only` says.
+//! builds it and runs its tests, or those whose name contains a word of `--only`.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let only = match arguments {
         [] => "",
         [flag, words] if flag == "--only" => words,
-        _ => bail!("model takes --only WORDS, got {arguments:?}"),
+        _ => bail!("model takes --only WORDS, not {arguments:?}"),
     };
     let mut command = Command::new(super::task_ci::cargo_path());
     // What it builds is its own: a crate of the workspace with other features would be built anew.

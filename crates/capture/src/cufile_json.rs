@@ -11,12 +11,12 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-/// Takes the text whole, mistakes in it too: those are what `gpuio check` is asked for.
+/// Takes the whole text with its mistakes: `gpuio check` reports them.
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let facts = &mut captured.machine.cufile;
     facts.path = "cufile.json".to_owned();
     facts.text = Fact::Known(Some(text.to_owned()));
-    facts.environment = Fact::unknown("the file does not tell what stands beside it");
+    facts.environment = Fact::unknown("the file does not show environment variables");
     facts.log_directory_writable = Fact::unknown("the directory is on the other machine");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A place in a text that is not what its tool prints.
+/// A position in a text where it differs from what its tool prints.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "line {line}, column {column}: {wanted} was expected, and {text:?} stands there; send the \

@@ -2,7 +2,7 @@
 //! sections and with 0 and 1, 1.0 to 1.13 with `Supported`, from 1.16 on with lists like
 //! `nvfs, compat`. gpuio's own face prints the last.
 //!
-//! Lines are told by what they are, not by the section that they stand in: captures come filtered.
+//! Lines are recognised by their content, not by their section: users filter captures.
 //! What is no such line is kept as a note. In PDFs names lose their underscores and lines of GPUs
 //! break; both are put right, since nothing is guessed by it. A row whose name was lost is a note.
 
@@ -32,7 +32,7 @@ const MARKS: [&str; 8] = [
     "Platform verification",
 ];
 
-/// Kinds of storage, as the layouts call them: rows that are told without their section.
+/// Kinds of storage, as the layouts call them: rows that are recognised without their section.
 const STORAGE: [&str; 19] = [
     "NVMe P2PDMA",
     "NVMe",
@@ -99,7 +99,7 @@ fn parse(text: &str) -> Result<GdsCheck, CaptureError> {
     Ok(reader.out)
 }
 
-/// A line with its place.
+/// A line with its position.
 struct At<'t> {
     index: usize,
     whole: &'t str,
@@ -152,12 +152,12 @@ impl Reader {
         if self.rest_of_gpu(line) {
             return Ok(true);
         }
-        let Some((name, told)) = line.split_once(':') else { return Ok(false) };
-        let (name, told) = (name.trim(), told.trim());
-        if name.is_empty() || told.is_empty() {
+        let Some((name, text)) = line.split_once(':') else { return Ok(false) };
+        let (name, text) = (name.trim(), text.trim());
+        if name.is_empty() || text.is_empty() {
             return Ok(false);
         }
-        let new = |name: &str| GdsLine { name: name.to_owned(), value: value(told) };
+        let new = |name: &str| GdsLine { name: name.to_owned(), value: value(text) };
         let group = name.split_once('.').is_some_and(|(group, _)| GROUPS.contains(&group));
         if group {
             self.out.settings.push(new(&name.replace(' ', "_")));
@@ -176,7 +176,8 @@ impl Reader {
     fn heading(&mut self, line: &str) -> bool {
         self.section = match line {
             "ENVIRONMENT:" => Section::Environment,
-            // The oldest layout has kinds of storage below this, and settings that tell themselves.
+            // The oldest layout has kinds of storage below this, and settings that are recognised
+            // by name.
             "DRIVER CONFIGURATION:" | "cuFile CONFIGURATION:" => Section::Drivers,
             "CUFILE CONFIGURATION:" | "GPU INFO:" | "PLATFORM INFO:" => Section::Other,
             _ => return false,
@@ -258,9 +259,9 @@ impl Reader {
             return Err(at.wrong(line, "fewer GPUs"));
         }
         let (index, name) = first(device);
-        let (size, says) = first(rest);
+        let (size, rest) = first(rest);
         let size: Fact<u64> = at.number(size, "a size in MiB, like 131072")?;
-        let (says, iommu) = verdict(says);
+        let (support, iommu) = verdict(rest);
         self.out.gpus.push(GdsGpu {
             index: at.number(index, "a GPU's number")?,
             name: value(name),
@@ -268,7 +269,7 @@ impl Reader {
                 Fact::Known(mib) => Fact::Known(mib.saturating_mul(1 << 20)),
                 Fact::Unknown(why) => Fact::Unknown(why),
             },
-            support: says,
+            support,
             iommu,
         });
         Ok(())
@@ -299,10 +300,10 @@ fn first(text: &str) -> (&str, &str) {
 /// Whether a GPU is taken, and its IOMMU.
 fn verdict(text: &str) -> (Fact<String>, Fact<String>) {
     let absent = || Fact::unknown("gdscheck did not print it");
-    let told = |text: &str| if text.trim().is_empty() { absent() } else { value(text) };
+    let fact = |text: &str| if text.trim().is_empty() { absent() } else { value(text) };
     match text.split_once("IOMMU State:") {
-        Some((says, iommu)) => (told(says.trim().trim_end_matches(',')), told(iommu)),
-        None => (told(text), absent()),
+        Some((support, iommu)) => (fact(support.trim().trim_end_matches(',')), fact(iommu)),
+        None => (fact(text), absent()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `lstopo --of xml` (hwloc 1.11 to 2.x): bridges, PCI devices with what the system calls them, and
 //! NUMA nodes.
 //!
-//! A bridge tells its buses, so a device's bridge is found by its bus, which works on fragments
+//! A bridge lists its buses, so a device's bridge is found by its bus, which works on fragments
 //! too, where tags are cut out. The link's speed is the product of speed and width.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-const WHY: &str = "lstopo does not tell";
+const WHY: &str = "lstopo does not report it";
 const NVIDIA: u16 = 0x10de;
 /// Class of an InfiniBand controller.
 const INFINIBAND: u32 = 0x02_0700;
@@ -142,8 +142,8 @@ impl Reader {
             self.found.push(facts);
             known
         };
-        // Buses ascend on the way down.
-        let own = bridge.as_deref().and_then(place);
+        // Bus numbers increase downwards.
+        let own = bridge.as_deref().and_then(domain_and_bus);
         if own.is_none_or(|own| own.0 == domain && own.1 < first) {
             self.above.insert((domain, first), Above { bridge: bridge.clone(), root, node });
         }
@@ -161,7 +161,7 @@ impl Reader {
     fn function(&self, tag: &Tag<'_>) -> Result<PciFacts, &'static str> {
         let wanted = "pci_busid with an address, like 0000:07:00.0";
         let address = tag.get("pci_busid").and_then(normalize_pci).ok_or(wanted)?;
-        let (domain, bus) = place(&address).ok_or(wanted)?;
+        let (domain, bus) = domain_and_bus(&address).ok_or(wanted)?;
         let mut facts = function(address, WHY);
         if let Some(above) = self.above.get(&(domain, bus)) {
             facts.parent.clone_from(&above.bridge);
@@ -173,7 +173,7 @@ impl Reader {
         let kind = tag.get("pci_type").ok_or(wanted)?;
         let (class, ids) = kind.split_once(' ').ok_or(wanted)?;
         let class = u32::from_str_radix(class, 16).map_err(|_| wanted)?;
-        // Two of three bytes are told; NVMe and AHCI have no other programming interface in use.
+        // Two of three bytes are known; NVMe and AHCI have no other programming interface in use.
         facts.class = Some(
             class << 8
                 | match class {
@@ -260,7 +260,7 @@ fn is_gpu(one: &PciFacts) -> bool {
     one.vendor == Some(NVIDIA) && one.class.is_some_and(|class| class >> 16 == 3)
 }
 
-/// The disk of one of its ways: `nvme0n1` for `nvme0c0n1`, which nobody can open.
+/// The disk of one of its paths: `nvme0n1` for `nvme0c0n1`, which can't be opened.
 fn namespace(name: &str) -> String {
     let parts = name.strip_prefix("nvme").and_then(|rest| {
         let (subsystem, rest) = rest.split_once('c')?;
@@ -280,7 +280,7 @@ fn range(text: &str) -> Option<(u32, u8, u8)> {
     Some((u32::from_str_radix(domain, 16).ok()?, bus(first)?, bus(last)?))
 }
 
-fn place(address: &str) -> Option<(u32, u8)> {
+fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
     let mut parts = address.split(':');
     let domain = u32::from_str_radix(parts.next()?, 16).ok()?;
     Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))

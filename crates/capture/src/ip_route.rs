@@ -32,7 +32,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         let after = |key: &str| words.windows(2).find(|pair| pair[0] == key).map(|pair| pair[1]);
         let dev = after("dev").unwrap_or_default();
         if first == "nexthop" && several {
-            // Which of them a packet takes, nobody tells, if they are not the same interface.
+            // Which of them a packet takes is unknown, unless they are the same interface.
             if let Some(route) = table.last_mut() {
                 match route.interface.as_str() {
                     "" if !dev.is_empty() => route.interface = dev.to_owned(),
@@ -49,7 +49,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             continue;
         }
         let (to, prefix) = match first {
-            // Of which family, the gateway tells; one on a link has that of the table.
+            // The gateway shows the address family; a route on a link has that of the table.
             "default" => {
                 let six =
                     after("via").is_some_and(|via| via.contains(':')) || line.contains(" pref ");

@@ -57,7 +57,7 @@ const MOST_FUNCTIONS: usize = 16_384;
 const MOST_DEVICES: usize = 4096;
 const MOST_GPUS: usize = 1024;
 
-/// What captures told.
+/// The facts from captures.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Captured {
     /// The machine, as far as it is known.
@@ -65,7 +65,7 @@ pub struct Captured {
     /// `nvidia-smi topo`'s matrix as printed: what the tool makes of the machine, to be held
     /// against it.
     pub matrix: Option<Matrix>,
-    /// What `ip` told, of which cards and mounts have their part in `machine`.
+    /// The facts from `ip`; those about cards and mounts are in `machine` too.
     pub network: Network,
 }
 
@@ -104,7 +104,7 @@ pub fn kind_of(text: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| (kind.looks_like)(text))
 }
 
-/// Puts what a text says into `captured`. On an error nothing of it is in.
+/// Adds a text's facts to `captured`. On an error it adds none.
 ///
 /// # Errors
 /// [`CaptureError`] with the first line and column that is not understood.
@@ -114,9 +114,9 @@ pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), Captu
     }
     let mut with = captured.clone();
     (kind.add)(text, &mut with)?;
-    merge::settle(&mut with.machine);
-    with.network.settle(&mut with.machine);
-    nvidia_topo::settle(&mut with);
+    merge::complete(&mut with.machine);
+    with.network.complete(&mut with.machine);
+    nvidia_topo::complete(&mut with);
     *captured = with;
     Ok(())
 }
@@ -127,8 +127,8 @@ fn lines<'t>(text: &'t str, command: &'t str) -> impl Iterator<Item = (usize, &'
     let all = text.lines().enumerate().map(|(index, line)| (index, line.trim_end()));
     all.filter(move |(_, line)| {
         let dots = line.bytes().all(|byte| byte == b'.' || byte == b' ');
-        let asked = line.contains(command) && line.contains(['$', '#', '>']);
-        let prompt = asked || line.ends_with(['$', '#']);
+        let at_prompt = line.contains(command) && line.contains(['$', '#', '>']);
+        let prompt = at_prompt || line.ends_with(['$', '#']);
         !dots && !prompt
     })
 }

@@ -1,11 +1,11 @@
 //! `lspci -tv` (pciutils): the tree of buses, drawn with characters.
 //!
-//! A line holds a way down: `+-04.0-[32-36]----00.0-[33-36]--+-00.0-[34]----00.0  NVIDIA …`, that
-//! is a device, the range of buses below it, the one device there and so on. A `+` opens a bus
+//! A line holds a path downwards: `+-04.0-[32-36]----00.0-[33-36]--+-00.0-[34]----00.0  NVIDIA …`,
+//! that is a device, the range of buses below it, the one device there and so on. A `+` opens a bus
 //! with several devices, and lines that begin with `+` or `\` in its column are on that bus.
 //! People send the tree through grep: where the line that opens a column is gone, the range of
-//! buses still says which bridge is above, though not through which ports in between; a device
-//! whose own bus can't be told is left out.
+//! buses still shows which bridge is above, but not the ports in between; a device
+//! whose own bus is unknown is left out.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) const KIND: Kind = Kind {
     },
 };
 
-const WHY: &str = "lspci -tv does not tell";
+const WHY: &str = "lspci -tv does not report it";
 
 /// What a column of the drawing stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ struct KnownBus {
     last: u8,
     /// The bridge above; `None` for a root bus, and where that line was cut.
     bridge: Option<String>,
-    /// The root bus at the top of the way, where it is seen.
+    /// The root bus at the top of the path, where it is shown.
     root: Option<String>,
 }
 
@@ -76,12 +76,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<PciFacts>, CaptureError> {
     Ok(tree.found)
 }
 
-/// Functions whose way was cut get the nearest bridge whose buses hold them.
+/// Functions whose path was cut get the nearest bridge whose buses hold them.
 fn adopt(found: &mut [PciFacts]) {
     let mut bridges: Vec<(u32, u8, u8, String, Option<String>)> = Vec::new();
     for one in found.iter() {
         if let (Some(first), Some(last), Some((domain, _))) =
-            (one.secondary_bus, one.subordinate_bus, place(&one.address))
+            (one.secondary_bus, one.subordinate_bus, domain_and_bus(&one.address))
         {
             bridges.push((domain, first, last, one.address.clone(), one.host_bridge.clone()));
         }
@@ -89,7 +89,7 @@ fn adopt(found: &mut [PciFacts]) {
     // The smallest range first.
     bridges.sort_by_key(|(_, first, last, ..)| last - first);
     for one in found.iter_mut().filter(|one| one.parent.is_none() && one.host_bridge.is_none()) {
-        let Some((domain, bus)) = place(&one.address) else { continue };
+        let Some((domain, bus)) = domain_and_bus(&one.address) else { continue };
         let holds = |(of, first, last, address, _): &&(u32, u8, u8, String, Option<String>)| {
             *of == domain && (*first..=*last).contains(&bus) && *address != one.address
         };
@@ -101,7 +101,7 @@ fn adopt(found: &mut [PciFacts]) {
 }
 
 /// Domain and bus of an address.
-fn place(address: &str) -> Option<(u32, u8)> {
+fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
     let mut parts = address.split(':');
     let domain = u32::from_str_radix(parts.next()?, 16).ok()?;
     Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))
@@ -199,7 +199,7 @@ impl Line<'_> {
         let Some((domain, first, last)) = below else { return self.end().map(|()| None) };
         let domain = domain.or(known.map(|bus| bus.domain)).unwrap_or(tree.domain);
         let root = known.and_then(|bus| bus.root.clone());
-        // A bridge that nobody set up has bus 0 below it, which is no way down.
+        // A bridge that is not configured has bus 0 below it, which leads nowhere.
         let address = address.filter(|_| known.is_some_and(|bus| first > bus.first));
         let bus = Bus::Known(KnownBus { domain, first, last, bridge: address, root });
         let rest = self.rest();

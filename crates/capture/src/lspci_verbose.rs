@@ -1,7 +1,7 @@
 //! `lspci -vv` (pciutils), also with `-nn`, `-k` and `-D`: a block of lines per function, the
 //! first one with its address, the others indented.
 //!
-//! Bridges tell their buses, so functions find the bridge above by their own bus. Without root
+//! Bridges list their buses, so functions find the bridge above by their own bus. Without root
 //! `lspci` prints `<access denied>` for capabilities, and those facts stay unknown.
 
 use gpuio_host::{numa::normalize_pci, nvidia_gpu, pci::parse_speed};
@@ -138,7 +138,7 @@ fn detail(index: usize, line: &str, block: &mut Block) -> Result<(), CaptureErro
             (facts.subsystem_vendor, facts.subsystem_device) = (Some(vendor), Some(device));
         }
     } else if let Some(rest) = body.strip_prefix("NUMA node: ") {
-        // -1 where the firmware does not say.
+        // -1 where the firmware does not report it.
         let node: i64 = rest.parse().map_err(|_| wrong(rest, "a node's number"))?;
         facts.node = u32::try_from(node).ok();
     } else if let Some(rest) = body.strip_prefix("IOMMU group: ") {
@@ -269,7 +269,7 @@ fn gpu(block: &Block) -> GpuFacts {
     GpuFacts {
         pci: Some(block.facts.address.clone()),
         node: block.facts.node,
-        name: Fact::unknown("lspci knows the chip's name only"),
+        name: Fact::unknown("lspci shows only the chip's name"),
         bar1: Fact::or_unknown(bar1, WHY),
         ..GpuFacts::default()
     }
@@ -278,15 +278,15 @@ fn gpu(block: &Block) -> GpuFacts {
 /// Finds the bridge above each function that has none: the one whose next bus is the function's.
 /// A bus below no bridge that is listed is a root bus, where all bridges are.
 fn adopt(all: &mut [PciFacts]) {
-    let place = |address: &str| {
+    let domain_and_bus = |address: &str| {
         let mut parts = address.split(':');
         let domain = parts.next()?.to_owned();
         Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))
     };
     let mut below = std::collections::BTreeMap::new();
     for one in all.iter() {
-        // A bridge that nobody set up has bus 0 below it, which is no way down.
-        if let (Some(bus), Some((domain, own))) = (one.secondary_bus, place(&one.address))
+        // A bridge that is not configured has bus 0 below it, which leads nowhere.
+        if let (Some(bus), Some((domain, own))) = (one.secondary_bus, domain_and_bus(&one.address))
             && bus > own
         {
             below.insert((domain, bus), one.address.clone());
@@ -294,20 +294,20 @@ fn adopt(all: &mut [PciFacts]) {
     }
     let way_is_known = !below.is_empty();
     for one in all.iter_mut().filter(|one| one.parent.is_none()) {
-        let Some(at) = place(&one.address) else { continue };
+        let Some(at) = domain_and_bus(&one.address) else { continue };
         one.parent = below.get(&at).filter(|bridge| **bridge != one.address).cloned();
     }
     let parents: std::collections::BTreeMap<String, Option<String>> =
         all.iter().map(|one| (one.address.clone(), one.parent.clone())).collect();
     for one in all.iter_mut().filter(|one| one.host_bridge.is_none() && way_is_known) {
         let mut top = one.address.clone();
-        // Buses ascend on the way down, and there are 256.
+        // Bus numbers increase downwards, and there are 256.
         for _ in 0..256 {
             match parents.get(&top).cloned().flatten() {
                 Some(parent) => top = parent,
                 None => break,
             }
         }
-        one.host_bridge = place(&top).map(|(domain, bus)| format!("{domain}:{bus:02x}"));
+        one.host_bridge = domain_and_bus(&top).map(|(domain, bus)| format!("{domain}:{bus:02x}"));
     }
 }

@@ -5,7 +5,7 @@ use gpuio_record::facts::{
     PciFacts,
 };
 
-/// A function of which a tool knows the address; everything else is unknown for `why`.
+/// A function whose address a tool shows; everything else is unknown for `why`.
 pub(crate) fn function(address: String, why: &str) -> PciFacts {
     PciFacts {
         address,
@@ -114,8 +114,8 @@ pub(crate) fn disk_of(name: &str) -> Option<&str> {
     }
     let numbered =
         disk.strip_suffix('p').filter(|disk| disk.ends_with(|c: char| c.is_ascii_digit()));
-    let letters = ["sd", "vd", "xvd", "hd"].iter().any(|start| disk.starts_with(start));
-    numbered.or_else(|| letters.then_some(disk))
+    let lettered = ["sd", "vd", "xvd", "hd"].iter().any(|start| disk.starts_with(start));
+    numbered.or_else(|| lettered.then_some(disk))
 }
 
 /// A device by name as disk, or as partition with the disk below it.
@@ -136,7 +136,7 @@ pub(crate) fn card<'m>(
     interface: Option<&str>,
 ) -> &'m mut NicFacts {
     let is = |nic: &NicFacts| {
-        let same = |ours: &str, asked: Option<&str>| asked == Some(ours);
+        let same = |ours: &str, wanted: Option<&str>| wanted == Some(ours);
         pci.is_some() && nic.pci.as_deref() == pci
             || nic.rdma.iter().any(|one| same(&one.name, rdma))
             || nic.interfaces.iter().any(|one| same(&one.name, interface))
@@ -152,8 +152,8 @@ pub(crate) fn card<'m>(
 }
 
 /// Gives parts what others know: arrays and mounts their functions, cards and GPUs their nodes.
-pub(crate) fn settle(machine: &mut Machine) {
-    gpuio_host::drive::settle(&mut machine.block);
+pub(crate) fn complete(machine: &mut Machine) {
+    gpuio_host::drive::inherit_pci_functions(&mut machine.block);
     let node = |address: Option<&String>| {
         let address = address?;
         machine.pci.iter().find(|function| function.address == *address)?.node

@@ -1,4 +1,4 @@
-//! `mount` without arguments: `SOURCE on PLACE type KIND (OPTIONS)`.
+//! `mount` without arguments: `SOURCE on MOUNTPOINT type KIND (OPTIONS)`.
 
 use gpuio_host::{mounted, nfs};
 use gpuio_record::facts::{Fact, MountFacts, MountKind, MountedStorage, NfsFacts};
@@ -19,22 +19,22 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     for (index, line) in lines(text, "mount |") {
         let wanted = |part: &str, what| CaptureError::at(index, line, part, what);
         let Some((rest, options)) = line.rsplit_once(" (") else {
-            return Err(wanted(line, "SOURCE on PLACE type KIND (OPTIONS)"));
+            return Err(wanted(line, "SOURCE on MOUNTPOINT type KIND (OPTIONS)"));
         };
         let options =
             options.strip_suffix(')').ok_or_else(|| wanted(options, "options and `)`"))?;
-        // Places may hold blanks, kinds don't, so the last ` type ` is the one.
+        // Mount points may have blanks, kinds don't, so the last ` type ` is the one.
         let Some((rest, fs_type)) = rest.rsplit_once(" type ") else {
             return Err(wanted(rest, "` type ` and a file system"));
         };
-        let Some((source, place)) = rest.split_once(" on ") else {
-            return Err(wanted(rest, "a source, ` on ` and a place"));
+        let Some((source, mount_point)) = rest.split_once(" on ") else {
+            return Err(wanted(rest, "a source, ` on ` and a mount point"));
         };
         if mounted::is_kernels_own(fs_type) {
             continue;
         }
         let mount = MountFacts {
-            mount_point: place.to_owned(),
+            mount_point: mount_point.to_owned(),
             fs_type: fs_type.to_owned(),
             source: source.to_owned(),
             fs_root: "/".to_owned(),
@@ -43,7 +43,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         };
         let kind = mounted::kind(fs_type, false);
         let nfs = (kind == MountKind::Nfs).then(|| NfsFacts {
-            interface: Fact::unknown("mount does not tell the route"),
+            interface: Fact::unknown("mount does not report the route"),
             ..nfs::of_options(source, options.split(','))
         });
         let one = MountedStorage { mount, kind, nfs, ..MountedStorage::default() };

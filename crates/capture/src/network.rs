@@ -1,4 +1,4 @@
-//! What `ip` told of the network: interfaces, addresses, routes. It leads NFS mounts to the cards
+//! The network as `ip` shows it: interfaces, addresses, routes. It leads NFS mounts to the cards
 //! that they go through.
 
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ pub struct Network {
     pub own: Vec<IpAddr>,
     /// The routes that the kernel makes of addresses.
     pub connected: Vec<Route>,
-    /// The main table; `None` where nobody sent it.
+    /// The main table; `None` where it was not given.
     pub table: Option<Vec<Route>>,
 }
 
@@ -44,7 +44,7 @@ impl Network {
             return Fact::Known(scope.to_owned());
         }
         if self.table.is_none() && self.connected.is_empty() {
-            return Fact::unknown("mount does not tell the route; `ip route` does");
+            return Fact::unknown("mount does not report the route; `ip route` does");
         }
         let Ok(address) = plain.parse::<IpAddr>() else {
             return Fact::unknown(format!("{plain} is no IP address"));
@@ -57,15 +57,15 @@ impl Network {
         match best(routes, address).map(|route| route.interface.as_str()) {
             Some(SEVERAL) => Fact::unknown("the route there has several next hops"),
             Some("") | None if self.table.is_none() => Fact::unknown(
-                "no address of `ip addr` is in the server's network; `ip route` tells",
+                "no address of `ip addr` is in the server's network; `ip route` shows it",
             ),
             Some("") | None => Fact::unknown("`ip route` shows no route there"),
             Some(interface) => Fact::Known(interface.to_owned()),
         }
     }
 
-    /// Gives cards what is known of their interfaces, and NFS mounts the way to their servers.
-    pub(crate) fn settle(&self, machine: &mut Machine) {
+    /// Adds the facts on interfaces to the cards, and the route to the server to NFS mounts.
+    pub(crate) fn complete(&self, machine: &mut Machine) {
         for mount in machine.mounts.iter_mut().filter(|mount| mount.kind == MountKind::Nfs) {
             let Some(nfs) = &mut mount.nfs else { continue };
             nfs.interface = self.to(nfs.address.as_deref());

@@ -19,8 +19,8 @@ pub(crate) const KIND: Kind = Kind {
     },
 };
 
-const NOT_ASKED: &str = "nvidia-smi was not asked for it";
-const NOT_TOLD: &str = "nvidia-smi does not tell";
+const NOT_QUERIED: &str = "nvidia-smi was not queried for it";
+const NOT_REPORTED: &str = "nvidia-smi does not report it";
 
 /// The GPUs of the table. Properties that are not known here are passed over.
 pub(crate) fn parse(text: &str) -> Result<Vec<GpuFacts>, CaptureError> {
@@ -61,15 +61,15 @@ struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    /// A property's value; unknown where it was not asked for or not told.
+    /// A property's value; unknown where it was not queried or not reported.
     fn value(&self, name: &str) -> Fact<&'t str> {
         let at = self.columns.iter().position(|column| column == name);
         let Some(value) = at.and_then(|at| self.values.get(at)) else {
-            return Fact::unknown(NOT_ASKED);
+            return Fact::unknown(NOT_QUERIED);
         };
         // `[N/A]`, `[Not Supported]`, `N/A`, `[Unknown Error]`.
         if value.is_empty() || value.starts_with('[') || *value == "N/A" {
-            return Fact::unknown(NOT_TOLD);
+            return Fact::unknown(NOT_REPORTED);
         }
         Fact::Known(value)
     }
@@ -137,8 +137,8 @@ impl<'t> Row<'t> {
             name: self.text("name"),
             uuid: self.text("uuid"),
             node: None,
-            bar1: Fact::unknown(NOT_ASKED),
-            nvlinks: Fact::unknown(NOT_ASKED),
+            bar1: Fact::unknown(NOT_QUERIED),
+            nvlinks: Fact::unknown(NOT_QUERIED),
             persistence: self.parsed("persistence_mode", "Enabled or Disabled", enabled)?,
             pcie_now: self.link("pcie.link.gen.current", "pcie.link.width.current")?,
             pcie_most: self.link("pcie.link.gen.max", "pcie.link.width.max")?,

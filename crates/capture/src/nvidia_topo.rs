@@ -15,7 +15,7 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
-const WHY: &str = "nvidia-smi topo does not tell";
+const WHY: &str = "nvidia-smi topo does not report it";
 /// More rows and columns than any machine has.
 const MOST: usize = 256;
 
@@ -91,9 +91,9 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// Gives GPUs what the matrix tells of them, whichever text came first: NUMA nodes and NVLinks, and
-/// where no other text tells of any GPU, that they are there.
-pub(crate) fn settle(captured: &mut Captured) {
+/// Adds the matrix's facts to the GPUs, whichever text came first: NUMA nodes and NVLinks, and
+/// where no other text lists a GPU, the GPUs themselves.
+pub(crate) fn complete(captured: &mut Captured) {
     let Some(matrix) = &captured.matrix else { return };
     let gpus = &mut captured.machine.gpus;
     if gpus.iter().any(|gpu| !is_name_only(gpu)) {
@@ -107,11 +107,11 @@ pub(crate) fn settle(captured: &mut Captured) {
             ..GpuFacts::default()
         }));
     }
-    // The driver's numbers, or places in the list where it did not tell them.
+    // The driver's numbers, or positions in the list where it did not report them.
     let numbers: Vec<(u32, Option<String>)> = gpus
         .iter()
         .zip(0u32..)
-        .map(|(gpu, place)| (gpu.index.known().copied().unwrap_or(place), gpu.pci.clone()))
+        .map(|(gpu, position)| (gpu.index.known().copied().unwrap_or(position), gpu.pci.clone()))
         .collect();
     for (gpu, (number, _)) in gpus.iter_mut().zip(&numbers) {
         let Some(row) = matrix.rows.iter().position(|name| *name == format!("GPU{number}")) else {
@@ -127,7 +127,7 @@ pub(crate) fn settle(captured: &mut Captured) {
     }
 }
 
-/// Whether the matrix is all that told of a GPU.
+/// Whether the matrix is the only source on a GPU.
 fn is_name_only(gpu: &GpuFacts) -> bool {
     gpu.pci.is_none() && gpu.uuid.known().is_none() && gpu.name.known().is_none()
 }

@@ -77,16 +77,16 @@ fn broken() -> impl Strategy<Value = (usize, Vec<u8>)> {
 }
 
 fn broken_once(bytes: &[u8], what: u8, (at, other): (Index, Index), byte: u8) -> Vec<u8> {
-    let place = at.index(bytes.len() + 1);
+    let index = at.index(bytes.len() + 1);
     let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     let (line, elsewhere) = (at.index(lines.len().max(1)), other.index(lines.len().max(1)));
     let mut out = bytes.to_vec();
     match what {
-        0 if place < out.len() => out[place] = byte,
-        1 => out.insert(place, byte),
-        2 => out.truncate(place),
-        3 => out.insert(place, 0),
-        4 => out.insert(place, 0x80 | byte),
+        0 if index < out.len() => out[index] = byte,
+        1 => out.insert(index, byte),
+        2 => out.truncate(index),
+        3 => out.insert(index, 0),
+        4 => out.insert(index, 0x80 | byte),
         5 if !lines.is_empty() => {
             lines.remove(line);
             out = lines.concat();

@@ -151,16 +151,16 @@ fn warnings_other_results_and_unknown_lines() {
 
 #[test]
 fn errors_name_line_and_column() {
-    let place = |text: &str| {
+    let position = |text: &str| {
         let error = try_read(text).unwrap_err();
         (error.line, error.column)
     };
-    assert_eq!(place("nothing of it\n"), (1, 1));
-    assert_eq!(place("\n GPU index x NVIDIA bar:1 bar size (MiB):1 supports GDS\n"), (2, 12));
-    assert_eq!(place("GPU index 0 NVIDIA\n"), (1, 11));
-    assert_eq!(place("GPU index 0 NVIDIA bar:1 bar size (MiB):big supports GDS\n"), (1, 41));
-    assert_eq!(place("Found ACS enabled for switch here\n"), (1, 30));
-    assert_eq!(place("IOMMU: on\nCuda Driver Version Installed: new\n"), (2, 31));
+    assert_eq!(position("nothing of it\n"), (1, 1));
+    assert_eq!(position("\n GPU index x NVIDIA bar:1 bar size (MiB):1 supports GDS\n"), (2, 12));
+    assert_eq!(position("GPU index 0 NVIDIA\n"), (1, 11));
+    assert_eq!(position("GPU index 0 NVIDIA bar:1 bar size (MiB):big supports GDS\n"), (1, 41));
+    assert_eq!(position("Found ACS enabled for switch here\n"), (1, 30));
+    assert_eq!(position("IOMMU: on\nCuda Driver Version Installed: new\n"), (2, 31));
     let many = "GPU index 0 N bar:1 bar size (MiB):1 supports GDS\n".repeat(1025);
     assert_eq!(try_read(&many).unwrap_err().wanted, "fewer GPUs");
     let long = "properties.a : 1\n".repeat(5000);

@@ -60,7 +60,7 @@ fn a_dgx_2_from_text() {
     let gpu = function(machine, "0000:bc:00.0");
     assert_eq!(gpu.host_bridge.as_deref(), Some("0000:ae"));
     assert_eq!(gpu.name.as_deref(), Some("NVIDIA Corporation GV100GL [Tesla V100 SXM3 32GB]"));
-    assert_eq!(gpu.acs.why(), Some("lspci -tv does not tell"));
+    assert_eq!(gpu.acs.why(), Some("lspci -tv does not report it"));
     let port = function(machine, "0000:d9:04.0");
     assert_eq!((port.secondary_bus, port.subordinate_bus), (Some(0xde), Some(0xe2)));
     let endpoints = machine.pci.iter().filter(|one| one.name.is_some()).count();
@@ -119,11 +119,11 @@ fn ip_leads_mounts_to_their_cards_in_any_order() {
     let all = [&DGX_2[..], &IP[..]].concat();
     let mut backwards = all.clone();
     backwards.reverse();
-    let ways = [Ok("ib9"), Ok("ib9"), Ok("ib8"), Ok("ib8")];
+    let interfaces_found = [Ok("ib9"), Ok("ib9"), Ok("ib8"), Ok("ib8")];
     // The kernel makes routes of addresses: `ip addr` alone leads there too.
     for texts in [&all[..], &backwards[..], &all[..7], &[&DGX_2[..], &IP[1..]].concat()[..]] {
         let captured = read(texts);
-        assert_eq!(interfaces(&captured), ways);
+        assert_eq!(interfaces(&captured), interfaces_found);
         let cards = captured.machine.cards_to(&captured.machine.mounts[2]);
         assert_eq!(cards[0].rdma[0].name, "mlx5_8");
     }
@@ -162,7 +162,7 @@ fn routes_that_lead_nowhere_are_not_taken() {
     assert_eq!(of("192.168.1.1", &IP), Ok("lo".to_owned()), "this machine");
     assert_eq!(of("172.17.0.9", &IP[1..]), Ok("enp6s0".to_owned()), "linkdown");
     assert!(why("198.51.100.9", &IP).contains("several next hops"));
-    assert!(why("203.0.114.9", &IP[..1]).contains("`ip route` tells"));
+    assert!(why("203.0.114.9", &IP[..1]).contains("`ip route` shows it"));
     assert!(why("2001:db8::9", &IP).contains("shows no route"));
     assert!(why("192.168.1.10", &[]).contains("`ip route` does"));
     let six = "2001:db8::/32 dev ib0 proto kernel metric 256 pref medium\n\
@@ -206,7 +206,7 @@ fn a_dgx_a100_whose_tree_went_through_grep() {
     assert_eq!(way(machine, "0000:07:00.0"), "06:00.0 05:00.0 04:00.0 03:00.0 02:00.0 01:00.0");
     assert_eq!(way(machine, "0000:08:00.0"), "04:10.0 03:00.0 02:00.0 01:00.0");
     assert_eq!(way(machine, "0000:c9:00.0"), "bf:08.0 be:00.0 b2:08.0 b1:00.0");
-    // The line of bridge 0a was cut: what is told by ranges of buses stands.
+    // The line of bridge 0a was cut: what is known by ranges of buses stands.
     assert_eq!(way(machine, "0000:0f:00.0"), "0e:00.0 0d:00.0 01:00.0");
     assert_eq!(way(machine, "0000:bd:00.0"), "bc:00.0 bb:00.0 b1:00.0");
     assert_eq!(way(machine, "0000:90:00.0"), "8f:00.0 8e:00.0 81:00.0");

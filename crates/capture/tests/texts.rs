@@ -27,7 +27,7 @@ fn machine(start: &str, text: &str) -> Machine {
 }
 
 /// Line and column of the error.
-fn place(start: &str, text: &str) -> (usize, usize) {
+fn position(start: &str, text: &str) -> (usize, usize) {
     let error = read(start, text).unwrap_err();
     assert!(error.to_string().contains("was expected"), "{error}");
     (error.line, error.column)
@@ -138,7 +138,7 @@ fn nvidia_smi_with_nvlinks_cards_and_affinity() {
     assert_eq!((gpu.persistence.known(), gpu.node), (Some(&true), Some(3)));
     let link = gpu.pcie_now.known().unwrap();
     assert_eq!((link.generation, link.lanes), (1, 16));
-    assert_eq!(captured.machine.gpus[1].pcie_most.why(), Some("nvidia-smi does not tell"));
+    assert_eq!(captured.machine.gpus[1].pcie_most.why(), Some("nvidia-smi does not report it"));
     let peer = &gpu.nvlinks.known().unwrap()[0];
     assert_eq!(
         (peer.pci.as_deref(), peer.links, peer.kind),
@@ -211,28 +211,34 @@ fn devices_of_a_bus_whose_line_was_cut_are_not_given_to_another() {
 
 #[test]
 fn errors_name_line_and_column() {
-    assert_eq!(place("lspci -tv", "-[0000:00]-+-00.0  A\n           +-zz.0  B\n"), (2, 14));
-    assert_eq!(place("lspci -tv", "-[0000:00]-+-00.0-[05-01]--\n"), (1, 19));
-    assert_eq!(place("lspci -tv", "nonsense\n"), (1, 1));
-    assert_eq!(place("lspci -vv", "\tLnkCap: x\n"), (1, 1));
-    assert_eq!(place("lspci -vv", "36:00.0 3D controller: X\n\tNUMA node: one\n"), (2, 13));
-    assert_eq!(place("lspci -vv", "36:00.0 3D controller: X\nwhat\n"), (2, 1));
-    assert_eq!(place("ls -l", "total 0\nlrwx pci-0000:zz:00.0-nvme-1 -> ../../nvme0n1\n"), (2, 10));
-    assert_eq!(place("ls -l", "total 0\nx -> \n"), (2, 1), "blanks at the end go");
-    assert_eq!(place("nvidia-smi --query", "index, name\n0\n"), (2, 1));
-    assert_eq!(place("nvidia-smi --query", "index, pci.bus\n0, 0x0G\n"), (2, 4));
-    assert_eq!(place("nvidia-smi topo", "  GPU0 GPU1\nGPU0 X\n"), (2, 7));
-    assert_eq!(place("nvidia-smi topo", "  GPU0 GPU1\nGPU0 X FOO\n"), (2, 8));
-    assert_eq!(place("ibdev2netdev", "mlx5_0 port x ==> ib0 (Up)\n"), (1, 13));
-    assert_eq!(place("ibdev2netdev", "mlx5_0 port 1 ==> ib0 (Sideways)\n"), (1, 23));
-    assert_eq!(place("mount", "/dev/sda on / type ext4 (rw\n"), (1, 26));
-    assert_eq!(place("mount", "/dev/sda at / type ext4 (rw)\n"), (1, 1));
-    assert_eq!(place("cat", "Personalities :\nmd0 active\n"), (2, 1));
-    assert_eq!(place("cat", "md0 : active raid0 sda[x]\n"), (1, 20));
-    assert_eq!(place("lstopo", "<topology>\n <object type=\"PCIDev\" pci_busid=\"7\">\n"), (2, 2));
-    assert_eq!(place("lstopo", "<object type=\"NUMANode\n<object/>"), (1, 15));
+    assert_eq!(position("lspci -tv", "-[0000:00]-+-00.0  A\n           +-zz.0  B\n"), (2, 14));
+    assert_eq!(position("lspci -tv", "-[0000:00]-+-00.0-[05-01]--\n"), (1, 19));
+    assert_eq!(position("lspci -tv", "nonsense\n"), (1, 1));
+    assert_eq!(position("lspci -vv", "\tLnkCap: x\n"), (1, 1));
+    assert_eq!(position("lspci -vv", "36:00.0 3D controller: X\n\tNUMA node: one\n"), (2, 13));
+    assert_eq!(position("lspci -vv", "36:00.0 3D controller: X\nwhat\n"), (2, 1));
+    assert_eq!(
+        position("ls -l", "total 0\nlrwx pci-0000:zz:00.0-nvme-1 -> ../../nvme0n1\n"),
+        (2, 10)
+    );
+    assert_eq!(position("ls -l", "total 0\nx -> \n"), (2, 1), "blanks at the end go");
+    assert_eq!(position("nvidia-smi --query", "index, name\n0\n"), (2, 1));
+    assert_eq!(position("nvidia-smi --query", "index, pci.bus\n0, 0x0G\n"), (2, 4));
+    assert_eq!(position("nvidia-smi topo", "  GPU0 GPU1\nGPU0 X\n"), (2, 7));
+    assert_eq!(position("nvidia-smi topo", "  GPU0 GPU1\nGPU0 X FOO\n"), (2, 8));
+    assert_eq!(position("ibdev2netdev", "mlx5_0 port x ==> ib0 (Up)\n"), (1, 13));
+    assert_eq!(position("ibdev2netdev", "mlx5_0 port 1 ==> ib0 (Sideways)\n"), (1, 23));
+    assert_eq!(position("mount", "/dev/sda on / type ext4 (rw\n"), (1, 26));
+    assert_eq!(position("mount", "/dev/sda at / type ext4 (rw)\n"), (1, 1));
+    assert_eq!(position("cat", "Personalities :\nmd0 active\n"), (2, 1));
+    assert_eq!(position("cat", "md0 : active raid0 sda[x]\n"), (1, 20));
+    assert_eq!(
+        position("lstopo", "<topology>\n <object type=\"PCIDev\" pci_busid=\"7\">\n"),
+        (2, 2)
+    );
+    assert_eq!(position("lstopo", "<object type=\"NUMANode\n<object/>"), (1, 15));
     // Characters, not bytes.
-    assert_eq!(place("ibdev2netdev", "größe port x ==> ib0\n"), (1, 12));
+    assert_eq!(position("ibdev2netdev", "größe port x ==> ib0\n"), (1, 12));
 }
 
 #[test]

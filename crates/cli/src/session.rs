@@ -9,7 +9,7 @@ use gpuio_io::engine;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::plan::{self, Machine};
 use gpuio_load::run::{self, Means, Permit, Ran, Tick, Watch};
-use gpuio_page::{Page, Place};
+use gpuio_page::{Page, PageRoot};
 use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{
     CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION,
@@ -108,7 +108,8 @@ impl Session {
         let threads = self.plan.jobs.iter().fold(0_u32, |sum, job| sum.saturating_add(job.threads));
         let now = jiff::Timestamp::now().as_nanosecond();
         let began_ns = u64::try_from(now).unwrap_or(0);
-        let made = self.counts.then(|| Page::create(&Place::live(), threads, "gpuio", began_ns))?;
+        let made =
+            self.counts.then(|| Page::create(&PageRoot::live(), threads, "gpuio", began_ns))?;
         made.map_err(|error| {
             progress.say(&format!("note: gpuio stats can't see this run: {error}"))
         })

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
-use gpuio_page::{Direction as PageDirection, Key, Lane, Page, Place};
+use gpuio_page::{Direction as PageDirection, Key, Page, PageRoot, WorkerSlot};
 use gpuio_transfer::RouteBytes;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -45,7 +45,7 @@ static FILE: OnceLock<(u32, CString)> = OnceLock::new();
 /// A thread's counter slots, and the fork generation of their process.
 struct Lanes {
     generation: u32,
-    lanes: Vec<(Track, Option<Lane>)>,
+    lanes: Vec<(Track, Option<WorkerSlot>)>,
 }
 
 thread_local! {
@@ -62,7 +62,7 @@ pub(crate) fn begin() {
         let began_ns = seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0);
         let name = Root::live().word("proc/self/comm").ok().flatten().unwrap_or_default();
         let program = format!("cuFile: {name}");
-        let page = Page::create(&Place::live(), LANES, &program, began_ns).ok();
+        let page = Page::create(&PageRoot::live(), LANES, &program, began_ns).ok();
         if let Some(page) = &page {
             tidy_at_exit(page);
         }
@@ -145,7 +145,7 @@ struct Held {
     gpu: Option<u32>,
     files: i64,
     buffers: i64,
-    lane: Option<Lane>,
+    lane: Option<WorkerSlot>,
 }
 
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
@@ -178,7 +178,7 @@ fn pci(gpu: Option<u32>) -> String {
     found.map(|one| one.pci.clone()).unwrap_or_default()
 }
 
-fn lane(page: &Page, track: Track) -> Option<Lane> {
+fn lane(page: &Page, track: Track) -> Option<WorkerSlot> {
     let path = match track.moved_by {
         MovedBy::Kernel => "kernel",
         MovedBy::Copy => "copy",
@@ -198,7 +198,7 @@ fn lane(page: &Page, track: Track) -> Option<Lane> {
         // They are counted in slots of their own ([`count_registrations`]).
         counts_registrations: true,
     };
-    let mut lane = page.lane(&key)?;
+    let mut lane = page.worker_slot(&key)?;
     lane.begin(1, gpuio_page::monotonic_ns());
     Some(lane)
 }

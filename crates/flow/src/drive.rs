@@ -8,21 +8,21 @@ use crate::{DriveFigures, Io, Load, Network, Pattern};
 /// Below this a drive's I/Os per second may bound it, in bytes.
 const SMALL: u64 = 128 << 10;
 
-/// What is asked of drives.
+/// A request to drives.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     pub(crate) towards: Towards,
     pub(crate) pattern: Pattern,
     pub(crate) block_bytes: u64,
 }
 
 /// The drive's own limits by bytes and by commands. Reads and writes share the drive's time: what
-/// a data sheet says of each is said of a drive that does nothing else.
+/// a data sheet has for each is that of a drive that does nothing else.
 pub(crate) fn lay_drive(
     network: &mut Network,
     name: &str,
     figures: &DriveFigures,
-    (load, asked): (Load, Asked),
+    (load, request): (Load, Request),
     laid: &mut Laid,
 ) {
     let source = &figures.source;
@@ -40,8 +40,8 @@ pub(crate) fn lay_drive(
             None => {}
         }
     }
-    lay_commands(network, name, figures, (load, asked), laid);
-    let access = match asked.towards {
+    lay_commands(network, name, figures, (load, request), laid);
+    let access = match request.towards {
         Towards::Read => figures.read_latency_ns,
         Towards::Write => figures.write_latency_ns,
     };
@@ -52,12 +52,12 @@ fn lay_commands(
     network: &mut Network,
     name: &str,
     figures: &DriveFigures,
-    (load, asked): (Load, Asked),
+    (load, request): (Load, Request),
     laid: &mut Laid,
 ) {
     // A drive gathers sequential writes in its cache, so that its figure for random ones does not
     // bind them; its commands per second still do.
-    let write_iops = match asked.pattern {
+    let write_iops = match request.pattern {
         Pattern::Random => figures.write_iops,
         Pattern::Sequential => {
             let both = [figures.write_iops, figures.read_iops];
@@ -72,14 +72,14 @@ fn lay_commands(
         if let Some(iops) = iops {
             let figure = format!("{} {what} per second ({source})", gpuio_units::human_count(iops));
             laid.uses(network, (&part.0, &part.1), io.ios / iops, figure);
-        } else if asked.block_bytes < SMALL {
+        } else if request.block_bytes < SMALL {
             laid.missing.push(format!("{source} has no figure for {what} per second of {name}"));
         }
     }
 }
 
 impl Laid {
-    /// Adds a device's access time: an I/O waits for the slowest of the devices that it may ask.
+    /// Adds a device's access time: an I/O waits for the slowest of the devices that may serve it.
     pub(crate) fn access(&mut self, access: Result<f64, String>) {
         self.access_ns = Some(match (self.access_ns.take(), access) {
             (Some(Err(why)), _) | (_, Err(why)) => Err(why),

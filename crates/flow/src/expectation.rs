@@ -31,7 +31,7 @@ pub(crate) struct Laid {
     pub(crate) block_bytes: u64,
     pub(crate) in_flight: Option<u64>,
     pub(crate) flow: Flow,
-    /// Access times of the parts on the way, in nanoseconds; `Err` names what is missing.
+    /// Access times of the parts on the path, in nanoseconds; `Err` names what is missing.
     pub(crate) access_ns: Option<Result<f64, String>>,
     /// Figures that are missing, as sentences.
     pub(crate) missing: Vec<String>,
@@ -51,9 +51,9 @@ pub(crate) fn expectation(
     let flows: Vec<Flow> = laid.iter().map(|one| one.flow.clone()).collect();
     let filled = fill(network, &flows);
     let mut streams = Vec::new();
-    for (place, one) in laid.iter().enumerate() {
-        let mut expected = answer(network, one, &filled[place], floors[place]);
-        shares_with_unknown(&mut expected, place, &laid, &filled);
+    for (index, one) in laid.iter().enumerate() {
+        let mut expected = answer(network, one, &filled[index], floors[index]);
+        shares_with_unknown(&mut expected, index, &laid, &filled);
         streams.push(StreamExpected { name: one.name.clone(), expected });
     }
     processors::bound(processors, &laid, &mut streams);
@@ -99,7 +99,7 @@ impl Laid {
         }
     }
 
-    /// Little's law: no more I/Os per second than are under way over the time each takes.
+    /// Little's law: no more I/Os per second than are in flight over the time each takes.
     fn bound_by_depth(&mut self, floor: Option<f64>) {
         let Some(depth) = self.in_flight else { return };
         let Some(floor) = floor.filter(|floor| *floor > 0.0) else {
@@ -138,7 +138,7 @@ pub(crate) const IOS: &str = "'s I/Os";
 fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -> Expected {
     let rate = Some(filled.bytes_per_s).filter(|rate| rate.is_finite());
     let bottleneck = match &filled.limit {
-        Limit::Parts(places) => Some(parts_text(network, &laid.flow, places)),
+        Limit::Parts(parts) => Some(parts_text(network, &laid.flow, parts)),
         Limit::Own => laid.flow.own_limit.as_ref().map(|(_, why)| why.clone()),
         Limit::Nothing => None,
     };
@@ -150,7 +150,7 @@ fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -
         }
     }
     because.extend(laid.notes.iter().cloned());
-    let nothing = rate.is_none().then(|| "no part on the way has a figure".to_owned());
+    let nothing = rate.is_none().then(|| "no part of the data path has a figure".to_owned());
     let missing = laid.missing.first().cloned().or(nothing);
     let known = rate.filter(|_| missing.is_none());
     Expected {
@@ -166,9 +166,9 @@ fn answer(network: &Network, laid: &Laid, filled: &Filled, floor: Option<f64>) -
 }
 
 /// Names of the parts that saturate with their figures, those of the same figures together.
-fn parts_text(network: &Network, flow: &Flow, places: &[usize]) -> String {
+fn parts_text(network: &Network, flow: &Flow, full: &[usize]) -> String {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
-    for one in places.iter().filter_map(|place| flow.uses.get(*place)) {
+    for one in full.iter().filter_map(|index| flow.uses.get(*index)) {
         let name = network.get(one.part).name.as_str();
         let figure = one.figure.as_str();
         match parts.iter_mut().find(|(known, _)| *known == name) {
@@ -194,11 +194,11 @@ fn parts_text(network: &Network, flow: &Flow, places: &[usize]) -> String {
 
 /// A known share of a part that another stream uses too, whose own rate is not known, may be
 /// more.
-fn shares_with_unknown(expected: &mut Expected, place: usize, laid: &[Laid], filled: &[Filled]) {
-    let Limit::Parts(full) = &filled[place].limit else { return };
-    let parts: Vec<_> = full.iter().map(|at| laid[place].flow.uses[*at].part).collect();
+fn shares_with_unknown(expected: &mut Expected, index: usize, laid: &[Laid], filled: &[Filled]) {
+    let Limit::Parts(full) = &filled[index].limit else { return };
+    let parts: Vec<_> = full.iter().map(|at| laid[index].flow.uses[*at].part).collect();
     let others = laid.iter().enumerate().filter(|(other, one)| {
-        *other != place
+        *other != index
             && !one.missing.is_empty()
             && one.flow.uses.iter().any(|one| parts.contains(&one.part))
     });

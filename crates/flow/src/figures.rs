@@ -13,7 +13,8 @@ pub struct DriveFigures {
     /// Model as the kernel prints it, or a device's kernel name; `*` stands for any characters,
     /// case does not matter, and `_` is a blank.
     pub matches: String,
-    /// The series as `lspci` names its controller, by the same rules; empty where that is not told.
+    /// The series as `lspci` names its controller, by the same rules; empty where that is not
+    /// known.
     pub pci_name: String,
     /// Bytes per second of large sequential reads.
     pub read: Option<f64>,
@@ -42,7 +43,8 @@ const DRIVE_KEYS: &[&str] = &[
     "source",
 ];
 
-/// All figures that are known beside the machine's own facts. What was added later goes first.
+/// All figures that are known in addition to the machine's own facts. What was added later goes
+/// first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
     drives: Vec<DriveFigures>,

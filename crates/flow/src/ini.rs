@@ -30,7 +30,7 @@ pub(crate) struct Section<'t> {
     pub(crate) kind: &'t str,
     /// The rest of the header, empty where there is none.
     pub(crate) name: &'t str,
-    /// Where the header stands.
+    /// The header's position.
     pub(crate) line: u32,
     pub(crate) entries: Vec<Entry<'t>>,
 }
@@ -70,13 +70,13 @@ pub(crate) fn sections<'t>(file: &str, text: &'t str) -> Result<Vec<Section<'t>>
         };
         let (key, value) = (key.trim(), value.trim());
         let Some(section) = sections.last_mut() else {
-            return Err(fail(key, format!("{key} stands before any [section]")));
+            return Err(fail(key, format!("{key} is before any [section]")));
         };
         if value.is_empty() {
             return Err(fail(trimmed, format!("{key} has no value")));
         }
         if let Some(before) = section.entries.iter().find(|before| before.key == key) {
-            return Err(fail(key, format!("{key} stands in line {} already", before.line)));
+            return Err(fail(key, format!("{key} is in line {} already", before.line)));
         }
         let columns = (column(text, key), column(text, value));
         section.entries.push(Entry { key, value, line, columns });

@@ -9,7 +9,7 @@ use gpuio_record::{
     Towards,
 };
 
-use crate::machine::{Asked, of_asked};
+use crate::machine::{Request, of_requests};
 use crate::{By, End, Figures, Pattern, Storage, Stream};
 
 /// Paths that move bytes between files and GPU memory by themselves, peer to peer where cuFile
@@ -30,8 +30,8 @@ pub fn of_jobs(
 ) -> Vec<JobExpected> {
     let mut out = Vec::new();
     for group in plan.jobs.chunk_by(|a, b| a.group == b.group) {
-        let mut asked = Vec::new();
-        let mut places = Vec::new();
+        let mut requests = Vec::new();
+        let mut ranges = Vec::new();
         for job in group {
             let from = out.len();
             let directions = directions(job);
@@ -42,14 +42,14 @@ pub fn of_jobs(
                 out.push(JobExpected { job: job.name.clone(), direction, expected, percent: None });
             }
             if why.is_none() {
-                asked.push(of_job(machine, job, storage));
-                places.push((from, directions));
+                requests.push(of_job(machine, job, storage));
+                ranges.push((from, directions));
             }
         }
-        let answer = of_asked(machine, figures, &asked);
-        for (one, (from, directions)) in answer.streams.into_iter().zip(places) {
-            for (place, (_, share)) in (from..).zip(directions) {
-                out[place].expected = part(&one.expected, share);
+        let answer = of_requests(machine, figures, &requests);
+        for (one, (from, directions)) in answer.streams.into_iter().zip(ranges) {
+            for (index, (_, share)) in (from..).zip(directions) {
+                out[index].expected = part(&one.expected, share);
             }
         }
     }
@@ -82,7 +82,7 @@ fn beyond_figures(job: &JobPlan) -> Option<String> {
         return Some("no file is read or written".to_owned());
     }
     if job.direct != DirectMode::Direct {
-        return Some("the page cache stands between (buffered I/O)".to_owned());
+        return Some("buffered I/O goes through the page cache".to_owned());
     }
     if job.gpus.iter().any(|gpu| gpu.software) {
         return Some("a software GPU has no links to count with".to_owned());
@@ -100,10 +100,10 @@ fn part(expected: &Expected, share: f64) -> Expected {
     }
 }
 
-fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Asked {
+fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Request {
     let threads = f64::from(job.threads);
     let block_bytes = mean_block(job);
-    let asked = job.pacing.and_then(|pacing| {
+    let requested = job.pacing.and_then(|pacing| {
         #[expect(clippy::cast_precision_loss, reason = "rates and sizes are far below 2^53")]
         let (bytes, iops) = (
             pacing.bytes_per_s.map(|rate| rate as f64),
@@ -123,11 +123,11 @@ fn of_job(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Asked 
             Order::Random { .. } => Pattern::Random,
         },
         in_flight: Some(u64::from(job.threads) * u64::from(job.depth)),
-        asked_bytes_per_s: asked,
+        requested_bytes_per_s: requested,
     };
     match directions(job).as_slice() {
-        [(towards, _)] => Asked::One(stream(*towards)),
-        _ => Asked::Mixed {
+        [(towards, _)] => Request::One(stream(*towards)),
+        _ => Request::Mixed {
             read: stream(Towards::Read),
             write: stream(Towards::Write),
             read_share: f64::from(job.read_percent) / 100.0,
@@ -176,12 +176,12 @@ fn storage_of(machine: &Machine, job: &JobPlan, storage: &[TargetStorage]) -> Ve
 
 fn behind(machine: &Machine, target: &TargetPlan, storage: &[TargetStorage]) -> Option<Storage> {
     let path = Path::new(&target.path);
-    let place = match (target.kind, path.parent()) {
+    let directory = match (target.kind, path.parent()) {
         (TargetKind::File, Some(above)) if !above.as_os_str().is_empty() => above,
         (TargetKind::File, _) => Path::new("."),
         (TargetKind::BlockDevice, _) => path,
     };
-    let found = storage.iter().find(|one| Path::new(&one.path) == place)?;
+    let found = storage.iter().find(|one| Path::new(&one.path) == directory)?;
     let device = found.device.as_ref().map(|device| Storage::Device(device.name.clone()));
     if target.kind == TargetKind::BlockDevice {
         return device;

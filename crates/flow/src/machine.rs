@@ -1,8 +1,8 @@
 //! From a machine's facts to a network with flows.
 
 mod drives;
+mod pcie_path;
 mod remote;
-mod way;
 
 use gpuio_record::Towards;
 use gpuio_record::facts::{Machine, MountKind};
@@ -18,9 +18,10 @@ use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
 /// [`crate::By::Direct`] over the switch where both meet. Links carry both directions at full
 /// rate; a drive's flash, and a SATA link, shares its time between reads and writes.
 ///
-/// Not counted, and said so in [`gpuio_record::Expected::because`]: links whose speed nobody told;
+/// Not counted, as [`gpuio_record::Expected::because`] notes: links whose speed is not known;
 /// memory and the interconnect of processors, unless there are figures for them. What peers can
-/// do through a root complex is not known (makers do not tell), so such streams only have a bound.
+/// do through a root complex is not known (makers do not report it), so such streams only have a
+/// bound.
 #[must_use]
 pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> Expectation {
     let mut layer = Layer { machine, figures, network: Network::default() };
@@ -29,11 +30,15 @@ pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> E
 }
 
 /// As [`of_machine`], of streams that may be mixed.
-pub(crate) fn of_asked(machine: &Machine, figures: &Figures, asked: &[Asked]) -> Expectation {
+pub(crate) fn of_requests(
+    machine: &Machine,
+    figures: &Figures,
+    requests: &[Request],
+) -> Expectation {
     let mut layer = Layer { machine, figures, network: Network::default() };
-    let laid = asked.iter().map(|one| match one {
-        Asked::One(stream) => layer.lay(stream),
-        Asked::Mixed { read, write, read_share } => {
+    let laid = requests.iter().map(|one| match one {
+        Request::One(stream) => layer.lay(stream),
+        Request::Mixed { read, write, read_share } => {
             let (read, write) = (layer.lay(read), layer.lay(write));
             read.mixed_with(write, *read_share)
         }
@@ -42,8 +47,8 @@ pub(crate) fn of_asked(machine: &Machine, figures: &Figures, asked: &[Asked]) ->
     expectation(&layer.network, laid, layer.processors())
 }
 
-/// What a job asks.
-pub(crate) enum Asked {
+/// A job's requests.
+pub(crate) enum Request {
     /// Reads or writes.
     One(Stream),
     /// Reads and writes in a fixed ratio: the slower holds back the other.
@@ -64,7 +69,7 @@ struct Layer<'m> {
 
 /// A device that bytes come from or go to.
 struct Source {
-    /// Its PCI function, where it is told.
+    /// Its PCI function, where it is known.
     pci: Option<String>,
     /// Bytes out of it towards memory, and into it, per byte of the stream.
     out: f64,
@@ -104,8 +109,8 @@ impl Layer<'_> {
             in_flight: stream.in_flight,
             ..Laid::default()
         };
-        if let Some(asked) = stream.asked_bytes_per_s {
-            laid.flow.own_limit = Some((asked, "the rate that was asked for".to_owned()));
+        if let Some(requested) = stream.requested_bytes_per_s {
+            laid.flow.own_limit = Some((requested, "the requested rate".to_owned()));
         }
         let share = share_of(stream.storage.len());
         if stream.storage.is_empty() {
@@ -169,7 +174,7 @@ fn share_of(count: usize) -> f64 {
     share
 }
 
-/// What a share of a stream's bytes asks.
+/// The load of a share of a stream's bytes.
 fn load(stream: &Stream, share: f64) -> Load {
     #[expect(clippy::cast_precision_loss, reason = "blocks are far below 2^53 bytes")]
     let io = Io { bytes: share, ios: share / stream.block_bytes.max(1) as f64 };

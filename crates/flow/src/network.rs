@@ -1,6 +1,6 @@
 //! Parts that bytes pass, and flows through them.
 
-/// A part by its place in its [`Network`].
+/// A part by its index in its [`Network`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartId(usize);
 
@@ -8,22 +8,22 @@ pub struct PartId(usize);
 /// flash, a drive's commands, a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Name that a reader knows: `nvme2n1`, `link above 0000:2e:00.0`.
+    /// Name for readers: `nvme2n1`, `link above 0000:2e:00.0`.
     pub name: String,
 }
 
-/// The parts. Each is there once, whoever asks for it.
+/// The parts. Each is there once, for all its users.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
     parts: Vec<(String, Part)>,
 }
 
 impl Network {
-    /// The part with this key, made with this name where it is new. The key tells apart what
+    /// The part with this key, made with this name where it is new. The key distinguishes what
     /// shares a name, such as the two directions of a link.
     pub fn part(&mut self, key: &str, name: &str) -> PartId {
         match self.parts.iter().position(|(known, _)| known == key) {
-            Some(place) => PartId(place),
+            Some(index) => PartId(index),
             None => {
                 self.parts.push((key.to_owned(), Part { name: name.to_owned() }));
                 PartId(self.parts.len() - 1)
@@ -31,9 +31,9 @@ impl Network {
         }
     }
 
-    /// All parts; a [`PartId`] is the place.
+    /// All parts; a [`PartId`] is the index.
     pub fn parts(&self) -> impl Iterator<Item = (PartId, &Part)> {
-        self.parts.iter().enumerate().map(|(place, (_, part))| (PartId(place), part))
+        self.parts.iter().enumerate().map(|(index, (_, part))| (PartId(index), part))
     }
 
     /// The part.
@@ -60,7 +60,7 @@ impl Network {
 }
 
 impl PartId {
-    pub(crate) fn place(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0
     }
 }
@@ -81,7 +81,7 @@ pub struct Use {
 /// Bytes that go through parts all at once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Flow {
-    /// Parts on the way; one may stand there more than once.
+    /// Parts on the path; one may be there more than once.
     pub uses: Vec<Use>,
     /// A rate of its own that it can't exceed, in bytes per second, and why: what was asked for, or
     /// its depth.

@@ -1,4 +1,4 @@
-//! Systems on paper: a box or a cluster by description, no machine asked.
+//! Systems on paper: a box or a cluster by its description, without a machine.
 //!
 //! A description is a file of sections, each a tier of equal units that all bytes of a job pass,
 //! evenly spread: `[clients]`, `[switch]`, `[nodes]` (storage nodes or servers), `[drives]`,
@@ -67,7 +67,7 @@ pub(crate) struct Switch {
     /// Bytes per second in one direction through one of them.
     pub(crate) rate: Option<f64>,
     pub(crate) uplinks: Option<(u64, Port)>,
-    /// Rate of the clients' ports over that of the way up.
+    /// Rate of the clients' ports over that of the uplink.
     pub(crate) oversubscription: Option<f64>,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Job {
     pub(crate) block_bytes: u64,
     pub(crate) in_flight: Option<u64>,
     pub(crate) rate: Option<f64>,
-    /// Tiers on its way by name; empty for all.
+    /// Tiers on its path by name; empty for all.
     pub(crate) through: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ pub struct Answer {
     pub jobs: Vec<JobAnswer>,
     /// All jobs together.
     pub total: Expected,
-    /// The same for other numbers of storage nodes; empty where none was asked for.
+    /// The same for other numbers of storage nodes; empty where none was requested.
     pub scale: Vec<Scaled>,
 }
 
@@ -125,7 +125,7 @@ pub struct JobAnswer {
     pub what: String,
     /// What it should reach.
     pub expected: Expected,
-    /// Tiers on its way, in the order of the file.
+    /// Tiers on its path, in the order of the file.
     pub tiers: Vec<TierAnswer>,
 }
 
@@ -155,7 +155,7 @@ pub struct Scaled {
 
 impl System {
     /// Reads a description. `file` is the name that errors and sources print; `figures` are known
-    /// beside those that the file gives.
+    /// in addition to those in the file.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl System {
         self.tiers.iter().find_map(count).unwrap_or(1)
     }
 
-    /// Machines that ask: the clients, or one where none are described.
+    /// Machines that send requests: the clients, or one where none are described.
     fn clients(&self, nodes: u64) -> u64 {
         let count = |tier: &Tier| match (&tier.kind, tier.count) {
             (Kind::Clients(_), Count::Fixed(count)) => Some(count),

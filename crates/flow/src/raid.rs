@@ -1,4 +1,4 @@
-//! What an array asks of its members.
+//! The load that an array puts on its members.
 
 use crate::Pattern;
 
@@ -11,7 +11,7 @@ pub struct Io {
     pub ios: f64,
 }
 
-/// What one byte of a stream asks of a device.
+/// The load of one byte of a stream on a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
     /// Reads.
@@ -36,7 +36,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// By the kernel's name (`md(4)`); `None` for levels whose members can't be told apart by
+    /// By the kernel's name (`md(4)`); `None` for levels whose members can't be distinguished by
     /// arithmetic, such as `linear`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Level> {

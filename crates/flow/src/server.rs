@@ -54,7 +54,7 @@ impl ServerFigures {
         Ok(())
     }
 
-    /// Reads what stands behind `--server`: `read=24GB/s,write=12GB/s,ports=2x100Gb`, and
+    /// Reads the value of `--server`: `read=24GB/s,write=12GB/s,ports=2x100Gb`, and
     /// `name=SERVER` where it is about one of several.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What is asked: one direction of a job.
+//! A request: one direction of a job.
 
 use gpuio_record::Towards;
 
@@ -19,10 +19,10 @@ pub struct Stream {
     pub block_bytes: u64,
     /// Order of offsets.
     pub pattern: Pattern,
-    /// I/Os under way at once, over all threads; `None` where there are always enough.
+    /// I/Os in flight at once, over all threads; `None` where there are always enough.
     pub in_flight: Option<u64>,
-    /// The rate that is asked for, in bytes per second; `None` for as fast as it goes.
-    pub asked_bytes_per_s: Option<f64>,
+    /// The requested rate, in bytes per second; `None` for as fast as it goes.
+    pub requested_bytes_per_s: Option<f64>,
 }
 
 /// Where bytes lie.
@@ -43,7 +43,7 @@ pub enum End {
     Gpu(String),
     /// Memory of several GPUs by their PCI addresses, evenly.
     Gpus(Vec<String>),
-    /// GPU memory, where no way to it is to be counted: a software GPU, or a GPU on paper.
+    /// GPU memory, where no path to it is counted: a software GPU, or a GPU on paper.
     Uncounted,
 }
 

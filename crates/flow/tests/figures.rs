@@ -30,7 +30,7 @@ fn models_fit_by_pattern_and_names_of_devices_go_first() {
     assert_eq!(read(&figures, "nvme0n1", "Micron_9200_MTFDHAL3T8TCT"), Some(3.5e9));
     assert_eq!(read(&figures, "nvme0n1", "samsung mzwlj3t8hbls-00007"), Some(6.4e9));
     assert_eq!(read(&figures, "nvme0n1", "Micron_92"), None);
-    // Sixteen characters of a SCSI model do not tell EVO from PRO.
+    // Sixteen characters of a SCSI model do not distinguish EVO from PRO.
     assert_eq!(read(&figures, "sdb", "Samsung SSD 850"), None);
     figures.add("mine", "[drive nvme0n1]\nread = 1GB/s\n").unwrap();
     assert_eq!(read(&figures, "nvme0n1", "Micron_9200_MTFDHAL3T8TCT"), Some(1e9));

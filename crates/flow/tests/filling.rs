@@ -23,8 +23,8 @@ fn build(parts: usize, flows: &[Vec<(usize, u32)>], own: &[Option<u32>]) -> (Net
     (network, flows.iter().zip(own).map(flow).collect())
 }
 
-fn busy(flows: &[Flow], rates: &[f64], flow: &Flow, place: usize) -> f64 {
-    let part = flow.uses[place].part;
+fn busy(flows: &[Flow], rates: &[f64], flow: &Flow, index: usize) -> f64 {
+    let part = flow.uses[index].part;
     let of = |(flow, rate): (&Flow, &f64)| {
         let uses = flow.uses.iter().filter(|one| one.part == part);
         uses.map(|one| one.busy_s_per_byte * rate).sum::<f64>()
@@ -42,16 +42,16 @@ proptest! {
         let filled = fill(&network, &flows);
         let rates: Vec<f64> = filled.iter().map(|one| one.bytes_per_s).collect();
         for (flow, one) in flows.iter().zip(&filled) {
-            for place in 0..flow.uses.len() {
-                prop_assert!(busy(&flows, &rates, flow, place) <= 1.0 + 1e-6);
+            for index in 0..flow.uses.len() {
+                prop_assert!(busy(&flows, &rates, flow, index) <= 1.0 + 1e-6);
             }
             match &one.limit {
-                Limit::Parts(places) => {
-                    for place in places {
-                        prop_assert!(busy(&flows, &rates, flow, *place) >= 1.0 - 1e-6);
+                Limit::Parts(parts) => {
+                    for index in parts {
+                        prop_assert!(busy(&flows, &rates, flow, *index) >= 1.0 - 1e-6);
                         // Max–min: nobody who shares the bottleneck has more, unless at the
                         // same level.
-                        let part = flow.uses[*place].part;
+                        let part = flow.uses[*index].part;
                         for (other, rate) in flows.iter().zip(&rates) {
                             let shares = other.uses.iter().any(|one| one.part == part);
                             prop_assert!(!shares || *rate <= one.bytes_per_s * (1.0 + 1e-6));

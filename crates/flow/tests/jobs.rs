@@ -126,7 +126,7 @@ fn a_rate_that_was_requested_for_is_all_that_is_expected() {
             Some(Pacing { bytes_per_s: Some(1 << 20), iops: None, arrivals: Arrivals::Steady });
     });
     near(all[0].expected.bytes_per_s, 16.0 * f64::from(1 << 20));
-    assert_eq!(all[0].expected.bottleneck.as_deref(), Some("the rate that was asked for"));
+    assert_eq!(all[0].expected.bottleneck.as_deref(), Some("the requested rate"));
 }
 
 #[test]

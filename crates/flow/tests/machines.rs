@@ -25,7 +25,7 @@ fn stream(device: &str, end: End, by: By) -> Stream {
         block_bytes: 1 << 20,
         pattern: Pattern::Sequential,
         in_flight: None,
-        asked_bytes_per_s: None,
+        requested_bytes_per_s: None,
     }
 }
 

@@ -77,7 +77,7 @@ fn stream(device: &str, gpu: &str, towards: Towards) -> Stream {
         block_bytes: 1 << 20,
         pattern: Pattern::Sequential,
         in_flight: Some(8),
-        asked_bytes_per_s: None,
+        requested_bytes_per_s: None,
     }
 }
 
@@ -247,7 +247,7 @@ fn printed_figures_follow_within_10_per_cent_with_their_bottleneck() {
 fn eight_nfs_jobs_are_bounded_by_the_server_and_what_it_delivers_is_missing() {
     let bounded = seed!("nfs-ports").jobs.remove(0).expected;
     assert_eq!(bounded.bytes_per_s, None);
-    assert!(bounded.unknown.unwrap().contains("what a unit of NFS server reads is not told"));
+    assert!(bounded.unknown.unwrap().contains("what a unit of NFS server reads is not known"));
     assert!(12.763141 * GIB < bounded.at_most.unwrap());
     // With what was measured as the server's figure, the server and not a port saturates, and
     // each job has its eighth.

@@ -6,7 +6,9 @@ mod topology;
 use gpuio_record::facts::{BlockFacts, BlockKind, DeviceNumber};
 
 pub use sample::{BlockSample, parse_diskstats, parse_stat, sample, samples};
-pub(crate) use topology::{Place, is_nvme_controller, last_pci_address, place_of, place_of_name};
+pub(crate) use topology::{
+    BlockDir, block_dir, block_dir_by_name, is_nvme_controller, last_pci_address,
+};
 
 use crate::parse::{chosen, keep};
 use crate::{HostError, Root, numa, statx};
@@ -22,24 +24,29 @@ pub fn read(
     device: DeviceNumber,
     problems: &mut Vec<HostError>,
 ) -> Option<BlockFacts> {
-    place_of(root, device).map(|place| describe(root, &place, problems, MAX_DEPTH))
+    block_dir(root, device).map(|dir| describe(root, &dir, problems, MAX_DEPTH))
 }
 
 /// As [`read`], by kernel name (`nvme0n1p1`, `dm-0`).
 pub fn read_name(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Option<BlockFacts> {
-    place_of_name(root, name).map(|place| describe(root, &place, problems, MAX_DEPTH))
+    block_dir_by_name(root, name).map(|dir| describe(root, &dir, problems, MAX_DEPTH))
 }
 
-/// The device at `place` without its members.
-pub(crate) fn shallow(root: &Root, place: &Place, problems: &mut Vec<HostError>) -> BlockFacts {
-    describe(root, place, problems, 0)
+/// The device of this directory without its members.
+pub(crate) fn shallow(root: &Root, dir: &BlockDir, problems: &mut Vec<HostError>) -> BlockFacts {
+    describe(root, dir, problems, 0)
 }
 
-fn describe(root: &Root, place: &Place, problems: &mut Vec<HostError>, depth: usize) -> BlockFacts {
-    let kind = kind(root, place);
+fn describe(
+    root: &Root,
+    dir: &BlockDir,
+    problems: &mut Vec<HostError>,
+    depth: usize,
+) -> BlockFacts {
+    let kind = kind(root, dir);
     // Partitions have no queue and no members of their own: those are the disk's.
-    let disk = if place.is_partition(root) { place.parent() } else { None };
-    let whole = disk.as_ref().unwrap_or(place);
+    let disk = if dir.is_partition(root) { dir.parent() } else { None };
+    let whole = disk.as_ref().unwrap_or(dir);
     let controller = whole.controller(root);
     let pci_address = controller.pci_address.clone();
     let locality = pci_address.as_deref().map(|address| numa::pci_locality(root, address));
@@ -52,17 +59,17 @@ fn describe(root: &Root, place: &Place, problems: &mut Vec<HostError>, depth: us
     let queue_requests = number("queue/nr_requests");
     let scheduler = keep(root.word(whole.file("queue/scheduler")), problems);
     BlockFacts {
-        name: place.name.clone(),
-        device: place.device(root).unwrap_or_default(),
+        name: dir.name.clone(),
+        device: dir.device(root).unwrap_or_default(),
         kind,
         disk: disk.as_ref().map(|disk| disk.name.clone()),
-        detail: keep(place.detail(root), problems),
+        detail: keep(dir.detail(root), problems),
         model: keep(model(root, whole), problems),
         transport: controller.transport,
         numa_node: locality.and_then(|found| keep(found, problems)?.node),
         pci_address,
-        size_bytes: place.size_bytes(root, problems),
-        read_only: keep(root.number(place.file("ro")), problems).map(|value| value != 0),
+        size_bytes: dir.size_bytes(root, problems),
+        read_only: keep(root.number(dir.file("ro")), problems).map(|value| value != 0),
         rotational,
         logical_block_bytes,
         physical_block_bytes,
@@ -79,16 +86,16 @@ fn kib(count: u64) -> u64 {
     count.saturating_mul(1024)
 }
 
-fn kind(root: &Root, place: &Place) -> BlockKind {
-    if place.is_partition(root) {
+fn kind(root: &Root, dir: &BlockDir) -> BlockKind {
+    if dir.is_partition(root) {
         BlockKind::Partition
-    } else if place.has(root, "dm") {
+    } else if dir.has(root, "dm") {
         BlockKind::DeviceMapper
-    } else if place.has(root, "md") {
+    } else if dir.has(root, "md") {
         BlockKind::Md
-    } else if place.name.starts_with("loop") {
+    } else if dir.name.starts_with("loop") {
         BlockKind::Loop
-    } else if place.is_virtual() {
+    } else if dir.is_virtual() {
         BlockKind::Virtual
     } else {
         BlockKind::Disk
@@ -96,7 +103,7 @@ fn kind(root: &Root, place: &Place) -> BlockKind {
 }
 
 /// `device/model` for SCSI and NVMe, `device/name` for MMC; virtio disks have neither.
-fn model(root: &Root, disk: &Place) -> Result<Option<String>, HostError> {
+fn model(root: &Root, disk: &BlockDir) -> Result<Option<String>, HostError> {
     match root.word(disk.file("device/model"))? {
         Some(model) => Ok(Some(model)),
         None => root.word(disk.file("device/name")),
@@ -105,27 +112,27 @@ fn model(root: &Root, disk: &Place) -> Result<Option<String>, HostError> {
 
 fn members(
     root: &Root,
-    place: &Place,
+    dir: &BlockDir,
     problems: &mut Vec<HostError>,
     depth: usize,
 ) -> Vec<BlockFacts> {
     let Some(depth) = depth.checked_sub(1) else {
         return Vec::new();
     };
-    let names = keep(root.list(place.file("slaves")).map(Some), problems).unwrap_or_default();
-    let mut places: Vec<Place> =
-        names.iter().filter_map(|name| place_of_name(root, name)).collect();
-    places.extend(behind_loop(root, place));
-    places.iter().map(|member| describe(root, member, problems, depth)).collect()
+    let names = keep(root.list(dir.file("slaves")).map(Some), problems).unwrap_or_default();
+    let mut dirs: Vec<BlockDir> =
+        names.iter().filter_map(|name| block_dir_by_name(root, name)).collect();
+    dirs.extend(loop_backing(root, dir));
+    dirs.iter().map(|member| describe(root, member, problems, depth)).collect()
 }
 
-/// The device that holds the file behind a loop device. The path is that of the process which
-/// set the device up, so only the live system can be asked.
-fn behind_loop(root: &Root, place: &Place) -> Option<Place> {
+/// The device that holds a loop device's file. The path is that of the process which
+/// set the device up, so this works only on the live system.
+fn loop_backing(root: &Root, dir: &BlockDir) -> Option<BlockDir> {
     if !root.is_live() {
         return None;
     }
-    let path = root.word(place.file("loop/backing_file")).ok()??;
+    let path = root.word(dir.file("loop/backing_file")).ok()??;
     let file = statx::file(std::path::Path::new(&path)).ok()?;
-    place_of(root, file.device)
+    block_dir(root, file.device)
 }

@@ -1,5 +1,5 @@
 //! How the kernel was built: `/proc/config.gz` (with `CONFIG_IKCONFIG_PROC`), or the file that
-//! distributions put into `/boot` or beside the modules.
+//! distributions put into `/boot` or in the directory of the modules.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

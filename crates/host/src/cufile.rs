@@ -15,7 +15,7 @@ use crate::Root;
 const MOST_BYTES: usize = 1 << 20;
 
 /// Reads the configuration that a process with these variables would get; without them, the file
-/// at its usual place. The library itself is not looked for.
+/// at its usual path. The library itself is not looked for.
 #[must_use]
 pub fn read(root: &Root, environment: Fact<BTreeMap<String, String>>) -> CufileFacts {
     let named =
@@ -31,12 +31,12 @@ pub fn read(root: &Root, environment: Fact<BTreeMap<String, String>>) -> CufileF
         text,
         log_directory_writable,
         environment,
-        library: Fact::unknown("nobody looked for the library"),
+        library: Fact::unknown("the library was not looked for"),
     }
 }
 
 fn text(root: &Root, path: &str, named: bool) -> Fact<Option<String>> {
-    // Asked for on the live machine too, so that a capture of it can tell.
+    // Read on the live machine too, so that a capture of it has the answer.
     let copied = root.exists("etc") || root.is_live();
     match root.read(path) {
         Ok(Some(text)) if text.body.len() > MOST_BYTES => {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn of(root: &Root) -> CufileFacts {
-        read(root, Fact::unknown("nobody told"))
+        read(root, Fact::unknown("not reported"))
     }
 
     #[test]

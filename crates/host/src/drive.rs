@@ -10,13 +10,13 @@ use std::path::Path;
 
 use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind};
 
-use crate::block::{Place, place_of_name, shallow};
+use crate::block::{BlockDir, block_dir_by_name, shallow};
 use crate::mount::{self, Mount};
 use crate::parse::{devices_in, keep};
 use crate::{HostError, Root};
 
-/// Reads every block device, loop devices and such without anything behind them left out.
-/// `mounts` tell which device holds a loop device's file. What cannot be understood goes to
+/// Reads every block device, except loop and virtual devices without storage.
+/// `mounts` show which device holds a loop device's file. What cannot be understood goes to
 /// `problems`.
 pub fn read(root: &Root, mounts: &[Mount], problems: &mut Vec<HostError>) -> Vec<BlockDevice> {
     let names = devices_in(root, "sys/class/block", problems);
@@ -36,17 +36,17 @@ pub fn read(root: &Root, mounts: &[Mount], problems: &mut Vec<HostError>) -> Vec
     for (at, below) in loops {
         all[at].made_of.push(below);
     }
-    settle(&mut all);
+    inherit_pci_functions(&mut all);
     all
 }
 
 fn device(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Option<BlockDevice> {
-    let place = place_of_name(root, name)?;
-    // One of several ways to a multipath namespace: nobody can open it.
-    if name.starts_with("nvme") && root.number(place.file("hidden")).ok().flatten() == Some(1) {
+    let dir = block_dir_by_name(root, name)?;
+    // One of several paths of a multipath namespace: it can't be opened.
+    if name.starts_with("nvme") && root.number(dir.file("hidden")).ok().flatten() == Some(1) {
         return None;
     }
-    let facts = shallow(root, &place, problems);
+    let facts = shallow(root, &dir, problems);
     let hollow = matches!(facts.kind, BlockKind::Loop | BlockKind::Virtual);
     if hollow && facts.size_bytes.unwrap_or(0) == 0 {
         return None;
@@ -54,36 +54,36 @@ fn device(root: &Root, name: &str, problems: &mut Vec<HostError>) -> Option<Bloc
     let partition = facts.kind == BlockKind::Partition;
     let made_of = match &facts.disk {
         Some(disk) => vec![disk.clone()],
-        None => keep(root.list(place.file("slaves")).map(Some), problems).unwrap_or_default(),
+        None => keep(root.list(dir.file("slaves")).map(Some), problems).unwrap_or_default(),
     };
-    let disk = (facts.kind == BlockKind::Disk).then_some(&place);
-    let nvme = disk.and_then(|place| nvme::read(root, place, problems));
+    let disk = (facts.kind == BlockKind::Disk).then_some(&dir);
+    let nvme = disk.and_then(|dir| nvme::read(root, dir, problems));
     let pci = match &nvme {
         Some(nvme) => nvme.controllers.iter().filter_map(|one| one.pci.clone()).collect(),
         None => facts.pci_address.iter().filter(|_| disk.is_some()).cloned().collect(),
     };
-    let array = (facts.kind == BlockKind::Md).then(|| array(root, &place, problems));
-    let start = partition.then(|| keep(root.number(place.file("start")), problems)).flatten();
-    let mapper = root.word(place.file("dm/uuid")).ok().flatten();
+    let array = (facts.kind == BlockKind::Md).then(|| array(root, &dir, problems));
+    let start = partition.then(|| keep(root.number(dir.file("start")), problems)).flatten();
+    let mapper = root.word(dir.file("dm/uuid")).ok().flatten();
     Some(BlockDevice {
         nvme,
         pci,
         made_of,
-        link: disk.and_then(|place| link::read(root, place, problems)),
+        link: disk.and_then(|dir| link::read(root, dir, problems)),
         array,
         mapper: mapper.map(|uuid| uuid.split('-').next().unwrap_or_default().to_owned()),
         backing_file: (facts.kind == BlockKind::Loop).then(|| facts.detail.clone()).flatten(),
         start_bytes: start.map(|sectors| sectors.saturating_mul(512)),
-        serial_mark: disk.and_then(|place| serial(root, place)).map(|serial| mark(&serial)),
+        serial_mark: disk.and_then(|dir| serial(root, dir)).map(|serial| mark(&serial)),
         facts,
     })
 }
 
-fn array(root: &Root, place: &Place, problems: &mut Vec<HostError>) -> ArrayFacts {
-    let mut word = |name: &str| keep(root.word(place.file(name)), problems);
+fn array(root: &Root, dir: &BlockDir, problems: &mut Vec<HostError>) -> ArrayFacts {
+    let mut word = |name: &str| keep(root.word(dir.file(name)), problems);
     let (level, state) = (word("md/level"), word("md/array_state"));
     let action = word("md/sync_action");
-    let mut number = |name: &str| keep(root.number(place.file(name)), problems);
+    let mut number = |name: &str| keep(root.number(dir.file(name)), problems);
     ArrayFacts {
         level,
         chunk_bytes: number("md/chunk_size"),
@@ -95,9 +95,9 @@ fn array(root: &Root, place: &Place, problems: &mut Vec<HostError>) -> ArrayFact
 }
 
 /// An NVMe controller's serial number, a virtio disk's, or a SCSI disk's name of the world.
-fn serial(root: &Root, place: &Place) -> Option<String> {
+fn serial(root: &Root, dir: &BlockDir) -> Option<String> {
     let files = ["device/serial", "serial", "device/wwid"];
-    files.iter().find_map(|file| root.word(place.file(file)).ok().flatten())
+    files.iter().find_map(|file| root.word(dir.file(file)).ok().flatten())
 }
 
 /// FNV-1a of 32 bits (Fowler, Noll, Vo): too short to be turned round, long enough for a machine.
@@ -108,15 +108,15 @@ fn mark(serial: &str) -> String {
     format!("{hash:08x}")
 }
 
-/// Gives each device the PCI functions of what it is made of, beside its own, and all their order:
+/// Adds to each device's PCI functions those of its members, in this order:
 /// by name, numbers as numbers.
-pub fn settle(all: &mut [BlockDevice]) {
+pub fn inherit_pci_functions(all: &mut [BlockDevice]) {
     all.sort_by_cached_key(|device| natural(&device.facts.name));
     let index: BTreeMap<String, usize> =
         all.iter().enumerate().map(|(at, device)| (device.facts.name.clone(), at)).collect();
     for at in 0..all.len() {
         let mut found = BTreeSet::new();
-        // A device may be reached by several ways, and by a broken tree from itself.
+        // A device may be reached over several paths, and in a broken tree from itself.
         let mut seen = BTreeSet::from([at]);
         let mut left = vec![at];
         while let Some(at) = left.pop() {

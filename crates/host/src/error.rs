@@ -33,7 +33,7 @@ pub enum HostError {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The file was read and not understood.
@@ -54,7 +54,7 @@ pub enum HostError {
         call: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
         /// What to do next.
         advice: &'static str,

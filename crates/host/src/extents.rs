@@ -20,7 +20,7 @@ const FLAG_SYNC: u32 = 1;
 const EXTENT_LAST: u32 = 0x1;
 /// Allocated, and reads as zeros.
 const EXTENT_UNWRITTEN: u32 = 0x800;
-/// Extents asked for at once: 28 KiB of answer.
+/// Extents per call: 28 KiB.
 const AT_ONCE: usize = 512;
 
 /// `struct fiemap` without its extents (Documentation/filesystems/fiemap.rst).
@@ -46,7 +46,7 @@ struct Extent {
     reserved: [u32; 3],
 }
 
-/// `struct fiemap` with room for extents.
+/// `struct fiemap` with space for extents.
 #[repr(C)]
 struct Fiemap {
     header: Header,
@@ -58,17 +58,17 @@ struct Fiemap {
 pub struct Extents {
     /// Bytes looked at: the range, cut at the file's end.
     pub range_bytes: u64,
-    /// Bytes in holes; absent where the file system does not tell. Without FIEMAP they may include
-    /// unwritten extents.
+    /// Bytes in holes; absent where the file system does not report it. Without FIEMAP they may
+    /// include unwritten extents.
     pub hole_bytes: Option<u64>,
-    /// Bytes in extents that were allocated and never written; absent where it does not tell.
+    /// Bytes in extents that were allocated and never written; absent where it does not report it.
     pub unwritten_bytes: Option<u64>,
     /// Why a figure is absent.
     pub reason: Option<String>,
 }
 
 impl Extents {
-    /// Bytes that no device holds, as far as the file system tells.
+    /// Bytes that no device holds, as far as the file system reports.
     #[must_use]
     pub fn absent_bytes(&self) -> u64 {
         self.hole_bytes.unwrap_or(0).saturating_add(self.unwritten_bytes.unwrap_or(0))
@@ -79,7 +79,7 @@ impl Extents {
 ///
 /// By `FS_IOC_FIEMAP`, which writes dirty pages of the file back first; where the file system lacks
 /// it, by `SEEK_DATA` and `SEEK_HOLE` (lseek(2), Linux 3.1), which moves the position of the open
-/// file: give a descriptor whose position nobody uses.
+/// file: pass a descriptor whose position is not used.
 #[must_use]
 pub fn extents(file: &File, offset: u64, length: u64) -> Extents {
     let size = match file.metadata() {
@@ -104,16 +104,16 @@ pub fn extents(file: &File, offset: u64, length: u64) -> Extents {
         Err(error) => format!("the file system has no FIEMAP ({error})"),
     };
     match by_seek(file, offset, end) {
-        // A file system without SEEK_HOLE says that all is data (lseek(2)).
+        // A file system without SEEK_HOLE reports that all is data (lseek(2)).
         Ok(0) if size.blocks().saturating_mul(512) < size.len() => {
-            let what = "it takes less room than its size, and where is not told";
+            let what = "it uses less space than its size, and the holes are not reported";
             unknown(range_bytes, format!("{why}: {what}"))
         }
         Ok(holes) => Extents {
             range_bytes,
             hole_bytes: Some(holes),
             unwritten_bytes: None,
-            reason: Some(format!("{why}: extents that were never written are not told apart")),
+            reason: Some(format!("{why}: extents that were never written are not distinguished")),
         },
         Err(error) => unknown(range_bytes, format!("{why}, and SEEK_HOLE failed: {error}")),
     }
@@ -141,7 +141,7 @@ fn by_fiemap(file: &File, start: u64, end: u64) -> io::Result<(u64, u64)> {
         map.header.start = at;
         map.header.length = end - at;
         map.header.extent_count = u32::try_from(AT_ONCE).unwrap_or(u32::MAX);
-        ask(file, &mut map)?;
+        fiemap(file, &mut map)?;
         let mapped = usize::try_from(map.header.mapped_extents).unwrap_or(usize::MAX);
         let found = map.extents.get(..mapped).unwrap_or_default();
         let mut last = found.is_empty();
@@ -152,7 +152,7 @@ fn by_fiemap(file: &File, start: u64, end: u64) -> io::Result<(u64, u64)> {
             if extent.flags & EXTENT_UNWRITTEN != 0 {
                 unwritten += ends - begins;
             }
-            // An extent of no length would be asked for again without end.
+            // An extent of no length would be requested again forever.
             last |= extent.flags & EXTENT_LAST != 0 || extent.length == 0;
             at = ends;
         }
@@ -165,7 +165,7 @@ fn by_fiemap(file: &File, start: u64, end: u64) -> io::Result<(u64, u64)> {
 }
 
 /// One call of `FS_IOC_FIEMAP`.
-fn ask(file: &File, map: &mut Fiemap) -> io::Result<()> {
+fn fiemap(file: &File, map: &mut Fiemap) -> io::Result<()> {
     // SAFETY: the opcode is that of FIEMAP, and `Fiemap` has the layout of the kernel's struct
     // fiemap with `extent_count` extents behind it, which the caller set to the array's length: the
     // kernel writes the header and at most so many extents. All fields take any bit pattern.
@@ -176,7 +176,7 @@ fn ask(file: &File, map: &mut Fiemap) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of `start..end` that the file system says are holes.
+/// Bytes of `start..end` that the file system reports as holes.
 fn by_seek(file: &File, start: u64, end: u64) -> io::Result<u64> {
     let (mut at, mut holes) = (start, 0);
     while at < end {
@@ -191,7 +191,7 @@ fn by_seek(file: &File, start: u64, end: u64) -> io::Result<u64> {
             break;
         }
         let hole = seek(file, SeekFrom::Hole(data))?;
-        // A file that is cut meanwhile must not be asked for ever.
+        // The loop must end too where the file is cut during it.
         at = hole.max(data + 1).min(end);
     }
     Ok(holes)
@@ -210,8 +210,8 @@ mod tests {
 
     /// On the file system of the build; `/tmp` is often tmpfs, which has no FIEMAP.
     fn file() -> (tempfile::TempDir, File) {
-        let place = std::env::current_exe().unwrap();
-        let dir = tempfile::tempdir_in(place.parent().unwrap()).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let dir = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
         let file = options.open(dir.path().join("f")).unwrap();

@@ -1,8 +1,8 @@
 //! Files that somebody names: read whole, and never more than a bound.
 //!
-//! A name can lead anywhere: to `/dev/zero`, which has no end, to a pipe into which nobody writes,
+//! A name can lead anywhere: to `/dev/zero`, which has no end, to a pipe without a writer,
 //! to a terabyte. What a name leads to is looked at by its open descriptor (fstat(2)) before a byte
-//! is read, and opening waits for nobody (open(2), `O_NONBLOCK`).
+//! is read, and opening does not wait (open(2), `O_NONBLOCK`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -47,7 +47,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// As [`read`], of a file that has to be UTF-8.
 ///
 /// # Errors
-/// Those of [`read`], and `InvalidData` with the place of the first byte that is none.
+/// Those of [`read`], and `InvalidData` with the position of the first byte that is not text.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -101,7 +101,7 @@ mod tests {
             ("/", "a directory"),
         ] {
             let Err(error) = read(Path::new(path), 1 << 20) else { panic!("{path}") };
-            // A console may be closed to us, and is not read either way.
+            // A console may be closed to us, and is not read in any case.
             let closed = path == "/dev/tty0" && error.kind() != ErrorKind::InvalidInput;
             assert!(closed || error.to_string().contains(words), "{path}: {error}");
         }
@@ -115,7 +115,7 @@ mod tests {
             0,
         )
         .unwrap();
-        // Nobody writes into it: neither opening nor reading waits.
+        // Without a writer neither opening nor reading waits.
         let error = read(&fifo, 1 << 20).unwrap_err();
         assert!(error.to_string().contains("a named pipe"), "{error}");
         let link = directory.path().join("link");
@@ -135,7 +135,7 @@ mod tests {
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         let error = read(&path, MOST_RESULT).unwrap_err();
         assert!(error.to_string().contains("512 MiB"), "{error}");
-        // A file of the kernel's says that it has no bytes.
+        // A kernel file reports a size of 0.
         assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
         std::fs::write(&path, b"ab\xff").unwrap();
         let error = read_text(&path, 1 << 20).unwrap_err();

@@ -1,4 +1,4 @@
-//! The kernel's release and the settings that decide what I/O can be asked of it.
+//! The kernel's release and the settings that decide which I/O it supports.
 //!
 //! The host's name is left out on purpose: records are meant to be shared.
 
@@ -108,8 +108,8 @@ fn container(root: &Root) -> Result<Option<String>, HostError> {
     if let Some((_, name)) = marks.iter().find(|(path, _)| root.exists(path)) {
         return Ok(Some((*name).to_owned()));
     }
-    if let Some(told) = root.word("run/systemd/container")? {
-        return Ok(Some(told));
+    if let Some(container) = root.word("run/systemd/container")? {
+        return Ok(Some(container));
     }
     let groups = root.read("proc/self/cgroup")?;
     Ok(groups.and_then(|text| container_of_cgroup(&text.body)).map(str::to_owned))

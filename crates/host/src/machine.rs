@@ -39,7 +39,7 @@ pub fn read(root: &Root) -> Machine {
         config,
         settings,
         gdscheck: None,
-        cufile: cufile::read(root, Fact::unknown("the process did not tell its variables")),
+        cufile: cufile::read(root, Fact::unknown("the process's environment was not read")),
         listed: Listed {
             pci: is_listed(root, "sys/bus/pci/devices"),
             block: is_listed(root, "sys/class/block"),

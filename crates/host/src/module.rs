@@ -65,6 +65,6 @@ fn module(root: &Root, name: &str, problems: &mut Vec<HostError>) -> ModuleFacts
 pub fn parse_params(text: &str) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.split_once(':'));
     let pairs = pairs.map(|(name, value)| (name.trim(), value.trim().trim_matches('"')));
-    let told = pairs.filter(|(name, value)| !name.is_empty() && !value.is_empty());
-    told.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    let set = pairs.filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

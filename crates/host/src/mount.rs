@@ -48,7 +48,7 @@ impl Mount {
 }
 
 /// Every mount this process can see, in the kernel's order: a later one covers an earlier one at
-/// the same place. Empty when `/proc` is not mounted.
+/// the same mount point. Empty when `/proc` is not mounted.
 ///
 /// # Errors
 /// [`HostError`] when the table cannot be read or understood.
@@ -111,7 +111,7 @@ pub fn parse_device(text: &str) -> Option<DeviceNumber> {
 }
 
 /// The mount that serves `path`, an absolute path with its links resolved: the longest mount
-/// point that leads to it, the last one mounted where several are at the same place.
+/// point that leads to it, the last one mounted where several have the same mount point.
 #[must_use]
 pub fn find<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
     let leading = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));

@@ -13,7 +13,7 @@ use crate::mount::Mount;
 use crate::parse::keep;
 use crate::{HostError, Root, net, nfs, nic};
 
-/// The kernel's own file systems: nobody puts data there.
+/// The kernel's own file systems: they hold no user data.
 const KERNELS_OWN: [&str; 23] = [
     "autofs",
     "binfmt_misc",
@@ -145,7 +145,7 @@ fn btrfs(root: &Root, name: &str) -> Option<Vec<String>> {
     all.find(|devices| devices.iter().any(|device| device == name))
 }
 
-/// Interfaces by the server's address, each asked for once.
+/// Interfaces by the server's address, each queried once.
 struct Routes<'r> {
     root: &'r Root,
     known: HashMap<IpAddr, Fact<String>>,

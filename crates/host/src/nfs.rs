@@ -1,4 +1,5 @@
-//! NFS mounts: what their options say, and what they moved: `/proc/self/mountstats` (Linux 2.6.17,
+//! NFS mounts: facts from their options, and the bytes they moved: `/proc/self/mountstats` (Linux
+//! 2.6.17,
 //! `fs/nfs/super.c`).
 
 use std::ffi::OsString;
@@ -46,7 +47,7 @@ pub fn sample(root: &Root, mount_point: &Path) -> Result<Option<NfsSample>, Host
     };
     let mounts =
         parse_mountstats(&bytes).map_err(|source| HostError::Malformed { path, source })?;
-    // A later mount covers an earlier one at the same place.
+    // A later mount covers an earlier one at the same mount point.
     Ok(mounts.into_iter().rfind(|mount| mount.mount_point == mount_point))
 }
 
@@ -96,8 +97,8 @@ fn nfs_mount(line: &[u8]) -> Option<PathBuf> {
     matches!(*kind, b"nfs" | b"nfs4").then(|| PathBuf::from(OsString::from_vec(unescape_octal(at))))
 }
 
-/// What a mount's source (`SERVER:EXPORT`) and options say (nfs(5)). The interface stays unknown:
-/// routes tell it.
+/// Facts from a mount's source (`SERVER:EXPORT`) and options (nfs(5)). The interface stays unknown:
+/// it comes from the routes.
 #[must_use]
 pub fn of_options<'o>(source: &str, options: impl Iterator<Item = &'o str>) -> NfsFacts {
     let (server, export) = split_source(source);

@@ -50,7 +50,7 @@ pub fn samples(root: &Root) -> Result<Vec<MountSample>, HostError> {
 /// # Errors
 /// [`Malformed`] when a line of bytes or of an operation has too few numbers.
 pub fn parse(text: &str) -> Result<Vec<MountSample>, Malformed> {
-    // The same file, and the one place that knows its first lines and its escapes.
+    // The same file: only this function handles its first lines and its escapes.
     let bytes = crate::nfs::parse_mountstats(text.as_bytes())?;
     let mut found: Vec<MountSample> = Vec::new();
     let mut operations = false;

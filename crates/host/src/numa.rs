@@ -93,7 +93,7 @@ pub fn pci_locality(root: &Root, address: &str) -> Result<Option<PciLocality>, H
     Ok(Some(PciLocality { address, node, local_cpus }))
 }
 
-/// A `numa_node` file; -1, which firmware without a say gives, is `None`.
+/// A `numa_node` file; -1, from firmware that does not report a node, is `None`.
 ///
 /// # Errors
 /// [`Malformed`] when it is not a number from -1 up.

@@ -3,7 +3,7 @@
 //! The layout is that of nvidia-fs 2.3 to 2.2x (statistics versions 2.0 to 4.0 and later); fields
 //! are found by name, so lines that a version adds are passed over. Reads and writes count only
 //! while the module's parameter `rw_stats_enabled` is 1, which is not the default. The line `Ops`
-//! is not read: it holds operations in flight, and 0 there says nothing.
+//! is not read: it holds operations in flight, and 0 there means nothing.
 
 use gpuio_record::facts::{CrossRootPort, Fact};
 
@@ -29,7 +29,7 @@ pub struct Direction {
     pub bytes: u64,
 }
 
-/// What the driver says of itself.
+/// The driver's own facts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NvidiaFsSample {
     /// Release of GPUDirect Storage, where it is printed.
@@ -50,13 +50,13 @@ pub struct NvidiaFsSample {
     pub writes: Direction,
     /// PCI addresses of the GPUs that it lists, as printed.
     pub gpus: Vec<String>,
-    /// What it counts beside reads and writes.
+    /// Its other counts.
     pub further: Further,
-    /// What it tells of each of `gpus`, in that order.
+    /// What it reports of each of `gpus`, in that order.
     pub of_gpus: Vec<OfGpu>,
 }
 
-/// Counts beside reads and writes; `None` where this version does not print them.
+/// Counts other than reads and writes; `None` where this version does not print them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Further {
     /// Reads that met holes of files (`Sparse Reads`, `n`).
@@ -79,7 +79,7 @@ pub struct Further {
     pub dma_reference_errors: Option<u64>,
 }
 
-/// What the driver tells of one GPU; `None` where this version does not print it.
+/// What the driver reports of one GPU; `None` where this version does not print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OfGpu {
     /// Memory registered for I/O, in bytes.
@@ -137,9 +137,9 @@ pub fn cross_root_ports(root: &Root, problems: &mut Vec<HostError>) -> Fact<Vec<
 
 /// The shares, where the module counted I/O and its peers.
 fn crossed(sample: &NvidiaFsSample) -> Fact<Vec<CrossRootPort>> {
-    let shares = sample.gpus.iter().zip(&sample.of_gpus).filter_map(|(gpu, told)| {
+    let shares = sample.gpus.iter().zip(&sample.of_gpus).filter_map(|(gpu, counts)| {
         let gpu = normalize_pci(gpu)?;
-        Some(CrossRootPort { gpu, percent: told.cross_root_port_percent? })
+        Some(CrossRootPort { gpu, percent: counts.cross_root_port_percent? })
     });
     let shares: Vec<CrossRootPort> = shares.collect();
     let counted = sample.reads.begun.saturating_add(sample.writes.begun);
@@ -215,7 +215,7 @@ pub fn parse_stats(text: &str) -> Result<NvidiaFsSample, Malformed> {
     Ok(sample)
 }
 
-/// Takes a line's counts beside reads and writes, and returns the part that the next line belongs
+/// Takes a line's other counts, and returns the part that the next line belongs
 /// to if it is indented: parts go over two lines. What is no number is passed over.
 fn further<'t>(part: &'t str, line: &'t str, sample: &mut NvidiaFsSample) -> &'t str {
     let part = match line.split_once(':') {

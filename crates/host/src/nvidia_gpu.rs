@@ -11,7 +11,7 @@ use crate::{HostError, Malformed, Root};
 const NVIDIA: u16 = 0x10de;
 /// Base class of display controllers, 3D controllers without a display among them.
 const DISPLAY: u32 = 0x03;
-const ASK_NVML: &str = "only NVML tells";
+const ONLY_NVML: &str = "only NVML reports it";
 const NO_DRIVER: &str = "NVIDIA's kernel driver shows no such GPU";
 /// `IORESOURCE_MEM` of the flags in `resource`.
 const MEMORY: u64 = 0x200;
@@ -31,24 +31,24 @@ fn gpu(root: &Root, function: &PciFacts, problems: &mut Vec<HostError>) -> GpuFa
     let address = &function.address;
     let information = format!("proc/driver/nvidia/gpus/{address}/information");
     let information = keep(root.read(information), problems);
-    let told = information.as_ref().map(|text| parse_information(&text.body)).unwrap_or_default();
+    let known = information.as_ref().map(|text| parse_information(&text.body)).unwrap_or_default();
     let resource = keep(root.read(format!("sys/bus/pci/devices/{address}/resource")), problems);
     let bar1 = resource.and_then(|text| keep(text.parse(parse_largest_bar), problems));
     GpuFacts {
         pci: Some(address.clone()),
-        index: Fact::unknown(ASK_NVML),
-        minor: told.minor,
-        name: Fact::or_unknown(told.name, NO_DRIVER),
-        uuid: Fact::or_unknown(told.uuid, NO_DRIVER),
+        index: Fact::unknown(ONLY_NVML),
+        minor: known.minor,
+        name: Fact::or_unknown(known.name, NO_DRIVER),
+        uuid: Fact::or_unknown(known.uuid, NO_DRIVER),
         node: function.node,
         bar1: Fact::or_unknown(
             bar1.map(|total_bytes| Bar1Facts { total_bytes, used_bytes: None }),
             "the kernel shows no memory of this PCI function",
         ),
-        nvlinks: Fact::unknown(ASK_NVML),
-        persistence: Fact::unknown(ASK_NVML),
-        pcie_now: Fact::unknown(ASK_NVML),
-        pcie_most: Fact::unknown(ASK_NVML),
+        nvlinks: Fact::unknown(ONLY_NVML),
+        persistence: Fact::unknown(ONLY_NVML),
+        pcie_now: Fact::unknown(ONLY_NVML),
+        pcie_most: Fact::unknown(ONLY_NVML),
     }
 }
 
@@ -61,7 +61,7 @@ pub fn parse_is_open(text: &str) -> Option<bool> {
     line.contains("Kernel Module").then(|| line.contains("Open Kernel Module"))
 }
 
-/// What the driver's `information` tells.
+/// The facts in the driver's `information`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Information {
     /// Product's name (`Model`).
@@ -111,8 +111,8 @@ pub fn parse_largest_bar(text: &str) -> Result<Option<u64>, Malformed> {
 }
 
 /// Puts readings of a library or tool into `gpus`: what a reading knows stands, what it does not
-/// stays as it was, and reasons of the reading replace ours. A GPU is told by its PCI address (in
-/// any spelling), else by UUID, else by index; one that is not there yet is added.
+/// stays as it was, and reasons of the reading replace ours. A GPU is identified by its PCI address
+/// (in any spelling), else by UUID, else by index; one that is not there yet is added.
 pub fn merge(gpus: &mut Vec<GpuFacts>, readings: Vec<GpuFacts>) {
     for mut reading in readings {
         reading.pci =

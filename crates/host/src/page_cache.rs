@@ -3,7 +3,7 @@
 use crate::parse::kib_field;
 use crate::{HostError, Malformed, Root};
 
-/// Memory at one moment, in bytes. `None` where the kernel does not tell.
+/// Memory at one moment, in bytes. `None` where the kernel does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageCacheSample {
     /// Free (`MemFree`).

@@ -5,7 +5,8 @@ use crate::{HostError, Malformed, Root};
 /// More of a kind than any machine has: pairs of devices are counted by their square.
 const MOST_DEVICES: usize = 4096;
 
-/// Highest processor number believed: a list such as `0-4000000000` is an error, not memory.
+/// Highest processor number that is accepted: a list such as `0-4000000000` is an error, not
+/// memory.
 const MAX_CPU: u32 = 1 << 20;
 
 /// Parses a list as `/sys` and `/proc` print processors and nodes: `0-3,8`, ascending as given.

@@ -3,16 +3,16 @@
 
 use crate::{HostError, Malformed, Root};
 
-/// What tells a process from every other, also from a later one of the same number.
+/// The identity of a process, also against a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Number in its PID namespace.
     pub pid: u32,
     /// When it began: clock ticks after boot, field 22 of `stat`.
     pub start_ticks: u64,
-    /// Inode of the PID namespace in which `pid` counts; 0 where the kernel does not tell.
+    /// Inode of the PID namespace in which `pid` counts; 0 where the kernel does not report it.
     pub namespace: u64,
-    /// The boot, a UUID; empty where the kernel does not tell.
+    /// The boot, a UUID; empty where the kernel does not report it.
     pub boot: String,
 }
 
@@ -46,7 +46,7 @@ pub fn find(root: &Root, pid: u32) -> Result<Option<Identity>, HostError> {
     Ok(Some(Identity { pid, start_ticks, namespace: namespace(root), boot: boot(root)? }))
 }
 
-/// Inode of the caller's PID namespace, 0 where the kernel does not tell.
+/// Inode of the caller's PID namespace, 0 where the kernel does not report it.
 #[must_use]
 pub fn namespace(root: &Root) -> u64 {
     let link = root.link("proc/self/ns/pid").unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn namespace(root: &Root) -> u64 {
     inode.and_then(|inode| inode.parse().ok()).unwrap_or(0)
 }
 
-/// This boot, empty where the kernel does not tell.
+/// This boot, empty where the kernel does not report it.
 ///
 /// # Errors
 /// [`HostError`] when it is there and can't be read.

@@ -30,7 +30,7 @@ pub struct ProcessSample {
 ///
 /// # Errors
 /// [`HostError`] when `/proc` cannot be listed or a file not be understood. A process that ended
-/// meanwhile is none.
+/// during the read is left out.
 pub fn samples(
     root: &Root,
     kernels_own: &mut HashSet<u32>,

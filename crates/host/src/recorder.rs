@@ -14,7 +14,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// All that was noted: files with the bytes that were read, links and directories on the way
+    /// All that was recorded: files with the bytes that were read, links and directories on the way
     /// to them, and the names in directories that were listed, where those are links or
     /// directories themselves.
     #[must_use]
@@ -70,12 +70,12 @@ impl Recorder {
         let Some(real) = trace(&mut notes, base, path, true) else { return };
         notes.put(&real, empty());
         for name in names {
-            let place = real.join(name);
-            let Ok(kind) = fs::symlink_metadata(base.join(&place)) else { continue };
+            let full = real.join(name);
+            let Ok(kind) = fs::symlink_metadata(base.join(&full)) else { continue };
             if kind.is_dir() {
-                notes.put(&place, empty());
-            } else if let Ok(target) = fs::read_link(base.join(&place)) {
-                notes.put(&place, Entry::Link(target));
+                notes.put(&full, empty());
+            } else if let Ok(target) = fs::read_link(base.join(&full)) {
+                notes.put(&full, Entry::Link(target));
             }
         }
     }
@@ -85,7 +85,7 @@ fn empty() -> Entry {
     Entry::Directory(BTreeSet::new())
 }
 
-/// Follows a path, notes the links on it, and gives the place where it ends; with `last`, a link
+/// Follows a path, records the links on it, and returns where it ends; with `last`, a link
 /// at the end is followed too. Links out of `base` are taken as if `base` were the root.
 fn trace(notes: &mut Tree, base: &Path, path: &Path, last: bool) -> Option<PathBuf> {
     let mut left = parts(path);
@@ -98,7 +98,7 @@ fn trace(notes: &mut Tree, base: &Path, path: &Path, last: bool) -> Option<PathB
         let target = match notes.at(&real) {
             Some(Entry::Link(target)) => Some(target.clone()),
             Some(_) => None,
-            // `self` is this process: its number says nothing to others.
+            // `self` is this process: its number means nothing to others.
             None if real == Path::new("proc/self") => None,
             None => fs::read_link(base.join(&real)).ok(),
         };

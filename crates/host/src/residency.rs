@@ -42,8 +42,8 @@ struct Cachestat {
 /// How much of `length_bytes` from `offset_bytes` of a regular file or block device is in the
 /// page cache now. The range is cut at the end of the file or device.
 ///
-/// `cachestat(2)` is asked first (Linux 6.5); where it is missing, `mincore(2)` over a mapping
-/// that is never touched. Both tell the truth only to a process that owns the file or may write
+/// `cachestat(2)` is tried first (Linux 6.5); where it is missing, `mincore(2)` over a mapping
+/// that is never touched. Both report correctly only to a process that owns the file or may write
 /// it; another gets `reason` instead of a number.
 #[must_use]
 pub fn residency(file: &File, offset_bytes: u64, length_bytes: u64) -> Residency {
@@ -70,7 +70,7 @@ pub fn residency(file: &File, offset_bytes: u64, length_bytes: u64) -> Residency
     }
 }
 
-/// Writes back what is dirty and asks the kernel to drop the file's clean pages
+/// Writes back what is dirty and requests that the kernel drops the file's clean pages
 /// (`fdatasync(2)`, `posix_fadvise(2)` with `POSIX_FADV_DONTNEED`). Advice only: pages that are
 /// mapped or locked stay, so check with [`residency`].
 ///
@@ -133,8 +133,8 @@ fn cut(file: &File, offset: u64, length: u64) -> io::Result<u64> {
 fn device_bytes(raw: u64) -> io::Result<u64> {
     let device = DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) };
     let root = Root::live();
-    block::place_of(&root, device)
-        .and_then(|place| place.size_bytes(&root, &mut Vec::new()))
+    block::block_dir(&root, device)
+        .and_then(|dir| dir.size_bytes(&root, &mut Vec::new()))
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "sysfs does not give its size"))
 }
 
@@ -159,8 +159,8 @@ fn cachestat(file: &File, offset: u64, length: u64) -> io::Result<Cachestat> {
 /// Bytes of the range in the page cache, by `mincore(2)`, a window at a time.
 pub(crate) fn by_mincore(file: &File, offset: u64, length: u64) -> io::Result<u64> {
     if !may_ask_mincore(file)? {
-        // Since Linux 5.2 others are told that every page is resident.
-        let text = "only the file's owner or one who may write it is told the truth";
+        // Since Linux 5.2 the kernel reports to others that every page is resident.
+        let text = "the kernel reports it only to the file's owner and to users who may write it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     let page = page_size() as u64;
@@ -193,7 +193,7 @@ fn resident_pages(file: &File, offset: u64, length: u64) -> io::Result<u64> {
     // Reserved before the mapping exists, so that nothing can fail between map and unmap.
     let mut answer = vec![0u8; bytes.div_ceil(page_size())];
     // SAFETY: a fresh mapping at an address of the kernel's choice aliases nothing; with
-    // PROT_NONE nothing can read it, so a file that shrinks meanwhile cannot raise SIGBUS.
+    // PROT_NONE nothing can read it, so a file that shrinks during the call cannot raise SIGBUS.
     let map = unsafe {
         libc::mmap(
             ptr::null_mut(),

@@ -134,7 +134,7 @@ impl Root {
         match &self.source {
             Source::Directory(root) => {
                 let full = root.join(rest).canonicalize().ok()?;
-                // The live root is canonical, and asked for by each device.
+                // The live root is canonical, and used for each device.
                 let base = if self.is_live() { root.clone() } else { root.canonicalize().ok()? };
                 let inside = full.strip_prefix(base).ok()?.to_owned();
                 if let Some(recorder) = &self.recorder {
@@ -146,7 +146,7 @@ impl Root {
         }
     }
 
-    /// Opens a file whose parts are read by their place; `None` where that can't be.
+    /// Opens a file whose parts are read by offset; `None` where that can't be.
     pub(crate) fn window(&self, rest: impl AsRef<Path>) -> Option<Window<'_>> {
         let rest = bare(rest.as_ref());
         let inside = match &self.source {
@@ -301,7 +301,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(wait.cast_signed()).open(path)
 }
 
-/// Reads a file of [`MOST_BYTES`] at most. Its size does not tell: kernel files have none.
+/// Reads a file of [`MOST_BYTES`] at most. Its size does not help: kernel files have none.
 fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;

@@ -50,9 +50,9 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> Settings {
     }
 }
 
-/// A tree that was copied without `/run` says nothing.
+/// Unknown for a tree that was copied without `/run`.
 fn udev_runtime(root: &Root) -> Fact<bool> {
-    // Asked for on the live machine too, so that a capture of it can tell.
+    // Read on the live machine too, so that a capture of it has the answer.
     if root.exists("run") || root.is_live() {
         Fact::Known(root.exists("run/udev"))
     } else {
@@ -64,7 +64,7 @@ fn udev_runtime(root: &Root) -> Fact<bool> {
 fn open_driver(root: &Root, problems: &mut Vec<HostError>) -> Fact<bool> {
     let text = keep(root.read("proc/driver/nvidia/version"), problems);
     let open = text.and_then(|text| nvidia_gpu::parse_is_open(&text.body));
-    Fact::or_unknown(open, "/proc/driver/nvidia/version is not there, or does not tell")
+    Fact::or_unknown(open, "/proc/driver/nvidia/version is missing, or does not show it")
 }
 
 /// The arguments of the kernel's command line that concern I/O.

@@ -1,8 +1,8 @@
-//! What the first and last MiB of a device say that its bytes are.
+//! The kind of data on a device, by its first and last MiB.
 //!
 //! Marks of file systems, volume managers, RAID and partition tables, by their published disk
 //! formats. The list errs towards finding too much: a mark left by an earlier use counts, since
-//! only the owner can say that it is old.
+//! only the owner knows that it is old.
 
 mod magic;
 mod scan;
@@ -31,7 +31,7 @@ impl Ends {
     /// Reads both ends of an open device or file, by its own size. Moves the file's position.
     ///
     /// # Errors
-    /// What `lseek(2)` and `pread(2)` say; an I/O error at either end is an error here, as an
+    /// The errors of `lseek(2)` and `pread(2)`; an I/O error at either end is an error here, as an
     /// end that cannot be read may hold anything.
     pub fn read(file: &File) -> io::Result<Self> {
         let mut cursor = file;

@@ -32,7 +32,7 @@ pub fn open_file(file: &std::fs::File) -> Result<FileFacts, HostError> {
     Ok(file_facts(&found))
 }
 
-/// Which file it is, and in which state: enough to tell whether another file has taken its name, or
+/// Which file it is, and in which state: enough to detect that another file has taken its name, or
 /// whether anybody changed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
@@ -45,7 +45,8 @@ pub struct Stamp {
     /// The device that a device node stands for, as `st_rdev`; 0 for anything else.
     pub rdev: u64,
     /// When the inode came to be, nanoseconds since 1970-01-01 UTC; `None` where the file system
-    /// does not keep it. It tells two files apart that had one inode number one after the other.
+    /// does not keep it. It distinguishes two files that had the same inode number one after the
+    /// other.
     pub birth_ns: Option<i64>,
     /// Names that it has.
     pub links: u64,
@@ -71,7 +72,7 @@ impl Stamp {
             && born.is_none_or(|(one, other)| one == other)
     }
 
-    /// Whether both are of one file, and nobody changed it between the two.
+    /// Whether both are of one file, and it did not change between the two.
     #[must_use]
     pub fn is_unchanged(&self, other: &Stamp) -> bool {
         self.is_same_file(other)
@@ -114,7 +115,7 @@ pub(crate) fn stamp_at<Fd: AsFd, P: rustix::path::Arg>(
     })
 }
 
-/// The path of an open file, as the kernel knows it now.
+/// The kernel's current path of an open file.
 pub(crate) fn path_of(file: &std::fs::File) -> std::path::PathBuf {
     use std::os::fd::AsRawFd;
     let link = std::path::PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));

@@ -1,8 +1,8 @@
-//! The guard: what a path is, and what writing to it would destroy.
+//! The guard: what a path is, and what a write to it would destroy.
 //!
-//! A target is held open once ([`Opened`]); [`examine_open`] looks at what is held, [`danger()`]
-//! judges. Neither opens anything for writing. Who then reads or writes does so through a
-//! descriptor of the very file that was looked at ([`Opened::reopen`]).
+//! A target is opened once ([`Opened`]); [`examine_open`] examines it, and [`danger()`]
+//! lists the dangers. Neither opens anything for writing. Reads and writes then go through a
+//! descriptor of the same file that was examined ([`Opened::reopen`]).
 
 mod block;
 mod danger;
@@ -32,18 +32,18 @@ pub use swap::{SwapArea, parse_swaps};
 const MAX_ENTRIES: usize = 1000;
 
 /// Looks at `path`, which is the path this process would open; `/proc` and `/sys` are taken from
-/// `root`. Never fails: a question that the system does not answer is listed in `unchecked`.
+/// `root`. Never fails: a check that can't be made is listed in `unchecked`.
 ///
-/// A block device is opened for reading, with `O_EXCL` for a moment, to ask whether someone
-/// claims it, and its first and last MiB are read.
+/// A block device is opened for reading, with `O_EXCL` for a moment, to check whether it is
+/// in use, and its first and last MiB are read.
 #[must_use]
 pub fn examine(root: &Root, path: &Path) -> TargetFacts {
     examine_open(root, path, &Opened::named(path), &[])
 }
 
-/// As [`examine`], for what was opened of `path`: all that is said of a file or device is said of
-/// the one that is held. `claimed` are devices, by `st_rdev`, that this process itself holds with
-/// `O_EXCL`, so that the kernel's refusal of another such descriptor says nothing.
+/// As [`examine`], for `path` as it was opened: all facts of a file or device are those of the
+/// open one. `claimed` are devices, by `st_rdev`, that this process itself has open with
+/// `O_EXCL`, so that the kernel's refusal of another such descriptor has no meaning.
 #[must_use]
 pub fn examine_open(
     root: &Root,
@@ -175,14 +175,14 @@ fn regular(root: &Root, opened: &Opened, unchecked: &mut Vec<Unchecked>) -> Targ
         areas.iter().any(|area| area.path == opened.path() || same_file(root, &area.path, &found))
     });
     let in_swap = in_swap.unwrap_or_else(|error| {
-        note(unchecked, "whether the kernel swaps to it", &error);
+        note(unchecked, "whether it is swap space in use", &error);
         false
     });
     let loops = loops::read(root).unwrap_or_else(|error| {
         note(unchecked, "whether a loop device uses it", &error);
         Vec::new()
     });
-    if let Some(reason) = loops::unseen(&loops) {
+    if let Some(reason) = loops::unknown_backing(&loops) {
         note(unchecked, "whether a loop device uses it", &reason);
     }
     TargetKind::File {
@@ -192,7 +192,7 @@ fn regular(root: &Root, opened: &Opened, unchecked: &mut Vec<Unchecked>) -> Targ
         mtime_ns: found.mtime_ns,
         links: found.links,
         in_swap,
-        loop_devices: loops::named(&loops, |one| one.shows_file(&found, opened.path())),
+        loop_devices: loops::named(&loops, |one| one.uses_file(&found, opened.path())),
     }
 }
 
@@ -202,7 +202,7 @@ fn same_file(root: &Root, path: &Path, found: &Stamp) -> bool {
         .is_some_and(|other| (other.dev, other.ino) == (found.dev, found.ino))
 }
 
-/// Asks whether the device is claimed by somebody else, and reads its ends.
+/// Checks whether another program has the device open exclusively, and reads its ends.
 fn open_contents(opened: &Opened, ours: bool) -> io::Result<Contents> {
     // O_NONBLOCK keeps a drive without a medium from waiting for one.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;

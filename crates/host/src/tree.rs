@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// As many links as Linux follows on one way (`MAXSYMLINKS`, include/linux/namei.h).
+/// As many links as Linux follows in one path (`MAXSYMLINKS`, include/linux/namei.h).
 pub(crate) const MOST_LINKS: usize = 40;
 
-/// One place of a tree.
+/// One file, link or directory of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file with its bytes; empty too where it was only seen to be there.
@@ -38,11 +38,11 @@ impl Tree {
 
     /// Puts an entry in, with the directories above it. What was there is replaced, except that a
     /// directory keeps the names in it. Paths are cleaned of `.`, `..` and leading slashes; a
-    /// place below a file or link is dropped.
+    /// path below a file or link is dropped.
     pub fn put(&mut self, path: &Path, entry: Entry) {
         let path: PathBuf =
             path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        if !self.make_way(&path) {
+        if !self.make_parents(&path) {
             return;
         }
         match (self.entries.get_mut(path.as_os_str()), entry) {
@@ -55,9 +55,9 @@ impl Tree {
         }
     }
 
-    /// Sees to it that a clean path's parents are directories with its name in them; `false` where
+    /// Makes the parents of a clean path directories with its name in them; `false` where
     /// one of them is something else.
-    fn make_way(&mut self, path: &Path) -> bool {
+    fn make_parents(&mut self, path: &Path) -> bool {
         let mut below = path;
         let mut missing = Vec::new();
         while let (Some(above), Some(name)) = (below.parent(), below.file_name()) {
@@ -140,7 +140,7 @@ pub(crate) fn parts(path: &Path) -> VecDeque<OsString> {
     path.iter().map(OsStr::to_owned).collect()
 }
 
-/// Walks one part; `false` where that leads to no new place (`.`, `/`, `..`).
+/// Walks one part; `false` where that leads nowhere new (`.`, `/`, `..`).
 pub(crate) fn step(real: &mut PathBuf, part: &OsStr) -> bool {
     match part.as_encoded_bytes() {
         b"." | b"/" | b"" => false,

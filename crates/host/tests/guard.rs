@@ -195,7 +195,7 @@ fn a_disk_is_in_danger_through_its_partitions_and_their_holders() {
             "dm-0 is mounted at /home of all (xfs)",
             "sda1 is mounted at /boot (ext4)",
             "dm-0 (vg-home) is built on sda2",
-            "it is divided into sda1, sda2",
+            "it has the partitions sda1, sda2",
         ]
     );
 }
@@ -227,8 +227,8 @@ fn swap_is_found_by_node_and_by_volume_name() {
     );
     let (target, unchecked) = look(&tree, number(8, 0));
     let found = judge(target, unchecked);
-    assert!(found.contains(&"the kernel swaps to sda1".to_owned()), "{found:?}");
-    assert!(found.contains(&"the kernel swaps to dm-0".to_owned()), "{found:?}");
+    assert!(found.contains(&"sda1 is swap space in use".to_owned()), "{found:?}");
+    assert!(found.contains(&"dm-0 is swap space in use".to_owned()), "{found:?}");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn bytes_without_a_known_mark_are_a_danger_that_may_be_waved_through() {
     let contents = Contents { claimed: Some(false), ends: Some(ends) };
     let target = examine_block(&tree.root(), number(8, 1), contents, &mut Vec::new());
     let found = judge(target, Vec::new());
-    assert_eq!(found, ["sda1 is not empty, and what it holds is not known"]);
+    assert_eq!(found, ["sda1 is not empty, and its content is not recognised"]);
     assert!(!Danger::UnknownData { name: String::new() }.is_final());
 }
 
@@ -360,7 +360,7 @@ fn a_swap_file_and_a_disk_image_in_use_are_refused() {
         .file("sys/block/loop4/loop/backing_file", "/elsewhere\n");
     let found = dangers(&tree.root(), &image);
     assert_eq!(found[0], Danger::SwapFile);
-    assert_eq!(found[1], Danger::BehindLoop { devices: vec!["loop3".to_owned()] });
+    assert_eq!(found[1], Danger::LoopBacking { devices: vec!["loop3".to_owned()] });
     assert_eq!(found[2], Danger::HasData { size_bytes: 1 });
 }
 
@@ -370,7 +370,7 @@ fn a_disk_image_is_known_by_its_inode() {
     let tree = Tree::new();
     tree.file("image", "x").file("sys/block/loop3/loop/backing_file", "/image\n");
     fs::hard_link(tree.path("image"), tree.path("twin")).unwrap();
-    let behind = Danger::BehindLoop { devices: vec!["loop3".to_owned()] };
+    let behind = Danger::LoopBacking { devices: vec!["loop3".to_owned()] };
     for name in ["image", "twin"] {
         let found = dangers(&tree.root(), &tree.path(name));
         assert_eq!(found[0], behind, "{name}: {found:?}");
@@ -437,7 +437,7 @@ fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
         return;
     }
     let root = Root::live();
-    let behind = |device: &str| Danger::BehindLoop {
+    let behind = |device: &str| Danger::LoopBacking {
         devices: vec![device.trim_start_matches("/dev/").to_owned()],
     };
     for path in [&image, &twin, &bound] {

@@ -149,7 +149,7 @@ fn a_loop_device_lives_and_is_guarded() {
     assert_eq!(storage.device.map(|device| device.name), Some(found.name.clone()));
 
     let behind = danger(&examine(&root, &image));
-    assert!(behind.contains(&Danger::BehindLoop { devices: vec![found.name] }), "{behind:?}");
+    assert!(behind.contains(&Danger::LoopBacking { devices: vec![found.name] }), "{behind:?}");
 
     // Kept open: when a device's last user goes, so does its page cache.
     let node = File::open(&device.node).unwrap();

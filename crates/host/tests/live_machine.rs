@@ -55,8 +55,7 @@ fn block_devices_are_those_of_partitions() {
 #[test]
 fn the_root_is_mounted_and_the_kernel_is_not() {
     let machine = machine::read(&Root::live());
-    let places: Vec<&str> =
-        machine.mounts.iter().map(|one| one.mount.mount_point.as_str()).collect();
-    assert!(places.contains(&"/"), "{places:?}");
-    assert!(!places.contains(&"/proc"), "{places:?}");
+    let dirs: Vec<&str> = machine.mounts.iter().map(|one| one.mount.mount_point.as_str()).collect();
+    assert!(dirs.contains(&"/"), "{dirs:?}");
+    assert!(!dirs.contains(&"/proc"), "{dirs:?}");
 }

@@ -118,7 +118,7 @@ fn gpu(pci: Option<&str>) -> GpuFacts {
 fn readings_fill_what_they_know_and_no_more() {
     let mut gpus = vec![GpuFacts {
         bar1: Fact::Known(Bar1Facts { total_bytes: 5, used_bytes: None }),
-        persistence: Fact::unknown("only NVML tells"),
+        persistence: Fact::unknown("only NVML reports it"),
         name: Fact::Known("by the kernel".to_owned()),
         node: Some(1),
         ..gpu(Some("0000:3b:00.0"))

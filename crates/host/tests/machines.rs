@@ -56,7 +56,7 @@ fn a_dgx_2_has_its_guides_gpus_and_drives() {
     );
     assert_eq!(machine.gpus[12].minor, Some(12));
     assert_eq!(machine.gpus[12].bar1.known().unwrap().total_bytes, 32 << 30);
-    assert_eq!(machine.gpus[12].persistence.why(), Some("only NVML tells"));
+    assert_eq!(machine.gpus[12].persistence.why(), Some("only NVML reports it"));
     // The guide's links of /dev/disk/by-path.
     let by_path = ["01", "05", "2e", "2f", "51", "52", "b1", "b2", "da", "db"];
     for (number, bus) in by_path.iter().enumerate() {
@@ -126,9 +126,9 @@ fn a_dgx_2_has_its_guides_network() {
 #[test]
 fn a_dgx_2s_mounts_lead_to_drives_and_cards() {
     let machine = read(DGX_2);
-    let places: Vec<&str> =
+    let dirs: Vec<&str> =
         machine.mounts.iter().map(|mount| mount.mount.mount_point.as_str()).collect();
-    assert_eq!(places[..3], ["/", "/boot/efi", "/raid"], "without /proc");
+    assert_eq!(dirs[..3], ["/", "/boot/efi", "/raid"], "without /proc");
     let raid = &machine.mounts[2];
     assert_eq!((raid.kind, &raid.devices), (MountKind::Block, &vec!["md1".to_owned()]));
     assert_eq!(raid.pci.len(), 8);

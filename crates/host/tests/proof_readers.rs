@@ -91,8 +91,8 @@ fn modules_that_registered_with_nvidia_fs() {
     let mut problems = Vec::new();
     let mut drivers = || nvidia_fs::drivers(&Root::at(dir.path()), &mut problems);
     assert_eq!(drivers().known(), None);
-    let place = dir.path().join("proc/driver/nvidia-fs/modules");
-    std::fs::write(place, "nvme: 1\nrpcrdma: 1\n").unwrap();
+    let file = dir.path().join("proc/driver/nvidia-fs/modules");
+    std::fs::write(file, "nvme: 1\nrpcrdma: 1\n").unwrap();
     assert_eq!(drivers().known().unwrap(), &["nvme", "rpcrdma"]);
     assert!(nvidia_fs::parse_drivers("\n \n").is_empty());
     assert!(problems.is_empty(), "{problems:?}");

@@ -16,7 +16,7 @@ use gpuio_host::Root;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::plan::{Gpus, Machine, plan};
 use gpuio_load::run::{Means, Permit, Ran, Tick, Watch, run};
-use gpuio_page::{Page, Place};
+use gpuio_page::{Page, PageRoot};
 use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<8} {:<9} {:>5} {:>7} {:<4} {:>12} {:>9} {:>8} {:>9}",
         "path", "rw", "depth", "threads", "page", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
     );
-    let shared = Page::create(&Place::live(), 64, "harness_cost", 0)?;
+    let shared = Page::create(&PageRoot::live(), 64, "harness_cost", 0)?;
     let twice = CASES.iter().flat_map(|case| [(case, None), (case, Some(&shared))]);
     for (&(path, rw, depth, threads), page) in twice {
         let mut job = JobSpec::new("cost");

@@ -35,7 +35,7 @@ impl Counter {
     }
 }
 
-/// A counter in a value of NVML's, whose type tells the width.
+/// A counter in a value of NVML's, whose type determines the width.
 pub(crate) fn of(value: &SampleValue) -> Option<Counter> {
     match *value {
         SampleValue::U32(value) => Some(Counter { value: u64::from(value), width: Width::Bits32 }),

@@ -1,4 +1,4 @@
-//! What NVML tells of one GPU.
+//! The facts of one GPU from NVML.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::counter::{self, Counter};
 const SENT: u32 = 197;
 /// Field: bytes that it received (`NVML_FI_DEV_PCIE_COUNT_RX_BYTES`).
 const RECEIVED: u32 = 198;
-/// Field: links to a CPU beside PCIe (`NVML_FI_DEV_C2C_LINK_COUNT`).
+/// Field: links to a CPU other than PCIe (`NVML_FI_DEV_C2C_LINK_COUNT`).
 const C2C_LINKS: u32 = 170;
 
 /// One GPU.
@@ -136,7 +136,7 @@ impl Gpu<'_> {
         }
     }
 
-    /// NVML tells MHz.
+    /// NVML reports MHz.
     fn clocks(&self) -> Result<[u64; 2], Unread> {
         let of = |what, clock| read(what, self.0.clock_info(clock));
         let clocks = [of("clock", Clock::SM)?, of("memory clock", Clock::Memory)?];
@@ -156,8 +156,8 @@ impl Gpu<'_> {
     /// When this GPU or driver has no such counters.
     pub fn pcie_bytes(&self) -> Result<[Counter; 2], Unread> {
         let what = "PCIe bytes (fields 197 and 198)";
-        let asked = [FieldId(SENT), FieldId(RECEIVED)];
-        let mut answers = read(what, self.0.field_values_for(&asked))?.into_iter();
+        let fields = [FieldId(SENT), FieldId(RECEIVED)];
+        let mut answers = read(what, self.0.field_values_for(&fields))?.into_iter();
         let mut next = || {
             let missing = || Unread { what, why: "no answer".to_owned() };
             let sample = read(what, answers.next().ok_or_else(missing)?)?;
@@ -171,7 +171,7 @@ impl Gpu<'_> {
     /// what lies between two of them is not known, and it is no counter.
     ///
     /// # Errors
-    /// When this GPU or driver does not tell.
+    /// When this GPU or driver does not report it.
     pub fn pcie_rates(&self) -> Result<[u64; 2], Unread> {
         let rate = |direction| {
             let kib = read("PCIe throughput", self.0.pcie_throughput(direction))?;
@@ -180,11 +180,11 @@ impl Gpu<'_> {
         Ok([rate(PcieUtilCounter::Send)?, rate(PcieUtilCounter::Receive)?])
     }
 
-    /// Links to a CPU's memory beside PCIe (NVLink-C2C of Grace): bytes may go there and past
+    /// Links to a CPU's memory other than PCIe (NVLink-C2C of Grace): bytes may go there and past
     /// PCIe's counters.
     ///
     /// # Errors
-    /// When this GPU or driver does not tell, as those without such links.
+    /// When this GPU or driver does not report it, as those without such links.
     pub fn c2c_links(&self) -> Result<u64, Unread> {
         let what = "C2C links (field 170)";
         let mut answers = read(what, self.0.field_values_for(&[FieldId(C2C_LINKS)]))?.into_iter();

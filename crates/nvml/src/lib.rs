@@ -45,7 +45,7 @@ pub enum Absent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("NVML, {what}: {why}")]
 pub struct Unread {
-    /// What was asked for.
+    /// What was requested.
     pub what: &'static str,
     /// What NVML answered.
     pub why: String,
@@ -54,7 +54,7 @@ pub struct Unread {
 impl Unread {
     pub(crate) fn new(what: &'static str, why: &NvmlError) -> Unread {
         let why = match why {
-            NvmlError::NotSupported => "this GPU or driver does not tell".to_owned(),
+            NvmlError::NotSupported => "this GPU or driver does not report it".to_owned(),
             other => other.to_string(),
         };
         Unread { what, why }
@@ -91,13 +91,13 @@ impl Library {
     /// The GPU with this UUID, as the CUDA driver has it (`GPU-…`).
     ///
     /// # Errors
-    /// When NVML knows no such GPU.
+    /// When NVML has no such GPU.
     pub fn gpu(&self, uuid: &str) -> Result<Gpu<'_>, Unread> {
         let found = self.0.device_by_uuid(uuid);
         found.map(Gpu).map_err(|error| Unread::new("GPU by its UUID", &error))
     }
 
-    /// UUIDs of all GPUs that NVML sees, those that CUDA was told not to use included.
+    /// UUIDs of all GPUs that NVML sees, those that are hidden from CUDA included.
     ///
     /// # Errors
     /// When it can't list them.
@@ -111,13 +111,13 @@ impl Library {
     /// The driver's version (`580.65.06`).
     ///
     /// # Errors
-    /// When it does not tell.
+    /// When it does not report it.
     pub fn driver_version(&self) -> Result<String, Unread> {
         self.0.sys_driver_version().map_err(|error| Unread::new("driver version", &error))
     }
 }
 
-/// What the loader said: the error's own text leaves it to its source.
+/// The loader's error: the error's own text leaves it to its source.
 fn loader(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -145,6 +145,6 @@ mod tests {
     #[test]
     fn a_reading_that_is_not_supported_says_so() {
         let unread = Unread::new("PCIe link", &NvmlError::NotSupported);
-        assert_eq!(unread.to_string(), "NVML, PCIe link: this GPU or driver does not tell");
+        assert_eq!(unread.to_string(), "NVML, PCIe link: this GPU or driver does not report it");
     }
 }

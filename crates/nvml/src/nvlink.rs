@@ -18,18 +18,18 @@ const MOST: u64 = 64;
 pub struct NvLinks {
     /// Each link, by its number on the GPU.
     pub up: Vec<NvLink>,
-    /// Bytes per second of one link in one direction; `None` when it is not told.
+    /// Bytes per second of one link in one direction; `None` when it is not known.
     pub bytes_per_second: Option<u64>,
 }
 
 /// One NVLink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NvLink {
-    /// PCI address of what is at the other end, as sysfs has it; `None` when it is not told.
+    /// PCI address of what is at the other end, as sysfs has it; `None` when it is not known.
     pub peer: Option<String>,
     /// What is at the other end.
     pub end: NvLinkEnd,
-    /// Generation of NVLink; `None` when it is not told.
+    /// Generation of NVLink; `None` when it is not known.
     pub version: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ pub enum NvLinkEnd {
     Switch,
     /// A processor.
     Cpu,
-    /// It is not told.
+    /// It is not known.
     Unknown,
 }
 
@@ -50,7 +50,7 @@ impl Gpu<'_> {
     /// Its NVLinks that are up.
     ///
     /// # Errors
-    /// When this GPU or driver does not tell how many it has, as those without NVLink.
+    /// When this GPU or driver does not report how many it has, as those without NVLink.
     pub fn nvlinks(&self) -> Result<NvLinks, Unread> {
         let what = "number of NVLinks (field 91)";
         let no_answer = || Unread { what, why: "no answer".to_owned() };

@@ -74,7 +74,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory that the user named: links on the way to it are followed.
+    /// Opens a directory that the user named: links in its path are followed.
     ///
     /// # Errors
     /// open(2).
@@ -213,9 +213,9 @@ impl Directory {
         Ok(File::from(openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?))
     }
 
-    /// Takes the lock of this name, which is made where nothing has it; `None` while somebody
-    /// else has the lock. Nothing is written to the file and it is never removed, so that a file of
-    /// somebody else's under this name takes no harm.
+    /// Takes the lock of this name, which is made where nothing has it; `None` while another
+    /// process else has the lock. Nothing is written to the file and it is never removed, so that a
+    /// file of another user's under this name takes no harm.
     ///
     /// # Errors
     /// openat(2), flock(2); EINVAL for what is no regular file.
@@ -232,7 +232,7 @@ impl Directory {
         }
     }
 
-    /// Removes the file of this name if it is this one. It gets a name that nobody can foresee and
+    /// Removes the file of this name if it is this one. It gets an unpredictable name and
     /// is looked at once more, so that what another process puts under the old name between look
     /// and unlink(2) is not what goes.
     ///
@@ -251,7 +251,7 @@ impl Directory {
     pub(crate) fn take_away(&self, name: &OsStr, identity: Identity) -> io::Result<Removed> {
         let away = OsString::from(format!(".gpuio-gone-{}", random_name()));
         let moved = match renameat_with(&self.fd, name, &self.fd, &away, RenameFlags::NOREPLACE) {
-            // Nothing has the new name: nobody could foresee it.
+            // Nothing has the new name: it is unpredictable.
             Err(Errno::INVAL | Errno::NOSYS) => renameat(&self.fd, name, &self.fd, &away),
             done => done,
         };
@@ -264,7 +264,8 @@ impl Directory {
             unlinkat(&self.fd, &away, AtFlags::empty())?;
             return Ok(Removed::Gone);
         }
-        // Somebody exchanged it in between. It goes back, unless the name is taken again.
+        // Another process exchanged it in between. It gets its name back, unless the name is taken
+        // again.
         match self.rename_new(&away, name) {
             Ok(()) => Ok(Removed::Kept(self.path.join(name))),
             Err(_) => Ok(Removed::Kept(self.path.join(&away))),
@@ -283,7 +284,7 @@ impl Directory {
         }
     }
 
-    /// Gives a file that has a name nobody else uses another one that nothing has
+    /// Renames a file whose name only this process uses to a name that nothing has
     /// (`RENAME_NOREPLACE`, Linux 3.15), by a hard link where the file system does not know that.
     pub(crate) fn rename_new(&self, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
         match renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE) {
@@ -306,7 +307,7 @@ impl Directory {
         if FileType::from_raw_mode(statat(&self.fd, from, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
             == FileType::Directory
         {
-            // rename(2) puts a directory in the place of an empty one at most.
+            // rename(2) replaces a directory at most by an empty one.
             return renameat(&self.fd, from, &self.fd, to);
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;

@@ -33,24 +33,24 @@ fn a_file_that_came_between_look_and_removal_gets_its_name_back() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Every way to give a new name refuses one that is taken, and leaves both files.
+/// Every method to give a new name refuses one that is taken, and leaves both files.
 #[test]
 fn no_way_to_a_new_name_takes_one_that_is_taken() {
-    type Way = fn(&Directory, &OsStr, &OsStr) -> Result<(), Errno>;
-    let ways: [Way; 3] = [Directory::rename_new, Directory::link_new, Directory::claim_new];
-    for way in ways {
+    type Method = fn(&Directory, &OsStr, &OsStr) -> Result<(), Errno>;
+    let methods: [Method; 3] = [Directory::rename_new, Directory::link_new, Directory::claim_new];
+    for method in methods {
         let (dir, open) = setting();
         fs::write(dir.path().join("own"), "own").unwrap();
         fs::write(dir.path().join("taken"), "precious").unwrap();
         let (own, taken) = (OsStr::new("own"), OsStr::new("taken"));
-        assert_eq!(way(&open, own, taken), Err(Errno::EXIST));
+        assert_eq!(method(&open, own, taken), Err(Errno::EXIST));
         assert_eq!(fs::read(dir.path().join("taken")).unwrap(), b"precious");
-        way(&open, own, OsStr::new("new")).unwrap();
+        method(&open, own, OsStr::new("new")).unwrap();
         assert_eq!(fs::read(dir.path().join("new")).unwrap(), b"own");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
         // A directory that came away goes back too.
         fs::create_dir_all(dir.path().join("away/full")).unwrap();
-        way(&open, OsStr::new("away"), OsStr::new("back")).unwrap();
+        method(&open, OsStr::new("away"), OsStr::new("back")).unwrap();
         assert!(dir.path().join("back/full").is_dir());
     }
 }

@@ -23,18 +23,19 @@ const ENDING: &str = ".draft";
 const MODE: Mode = Mode::from_bits_truncate(0o644);
 
 /// A file without a name, or with a draft's where the file system knows no files without one. A
-/// draft that is dropped is gone; one of a killed process is found by [`Directory::dead_drafts`].
+/// draft that is dropped is gone; one of a killed process is found by
+/// [`Directory::abandoned_drafts`].
 #[derive(Debug)]
 pub struct Draft {
     file: File,
-    place: Place,
+    at: DraftName,
     /// The name that it is to have.
     wanted: OsString,
 }
 
 /// Where a draft is; its name goes with this, if the draft has it still.
 #[derive(Debug)]
-struct Place {
+struct DraftName {
     directory: Directory,
     /// The draft's own name, where it has one.
     name: Option<OsString>,
@@ -42,10 +43,10 @@ struct Place {
     identity: Option<Identity>,
 }
 
-impl Drop for Place {
+impl Drop for DraftName {
     fn drop(&mut self) {
         if let Some((name, identity)) = self.name.as_ref().zip(self.identity) {
-            // One that stays is found by whoever looks for dead drafts.
+            // One that stays is found by the next search for abandoned drafts.
             let _ = self.directory.remove(name, identity);
         }
     }
@@ -62,7 +63,7 @@ pub struct Unnamed {
 
 /// A draft of a process that is gone.
 #[derive(Debug)]
-pub struct Dead {
+pub struct AbandonedDraft {
     /// Its name in the directory.
     pub name: OsString,
     /// Its content, open and locked.
@@ -99,16 +100,16 @@ impl Draft {
     }
 
     fn of(file: File, directory: Directory, name: Option<OsString>, wanted: &OsStr) -> Draft {
-        // A file system without locks keeps the file all the same; nobody takes it for dead.
+        // A file system without locks keeps the file all the same; no run removes it as abandoned.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let identity = Identity::of(&file).ok();
-        Draft { file, place: Place { directory, name, identity }, wanted: wanted.to_owned() }
+        Draft { file, at: DraftName { directory, name, identity }, wanted: wanted.to_owned() }
     }
 
     /// The draft's own name in its directory, where it has one.
     #[must_use]
     pub fn name(&self) -> Option<&OsStr> {
-        self.place.name.as_deref()
+        self.at.name.as_deref()
     }
 
     /// To be written, by position or from its start.
@@ -117,7 +118,7 @@ impl Draft {
         &self.file
     }
 
-    /// Takes room for so many bytes now, so that a full file system shows before a long run and not
+    /// Allocates so many bytes now, so that a full file system shows before a long run and not
     /// at its end (fallocate(2), `FALLOC_FL_KEEP_SIZE`). Where that is not known nothing happens.
     ///
     /// # Errors
@@ -156,8 +157,8 @@ impl Draft {
     /// # Errors
     /// As for [`Draft::give_name`].
     pub fn give_name_as(mut self, name: &OsStr) -> Result<File, Box<Unnamed>> {
-        let named = match &self.place.name {
-            Some(own) => self.place.directory.rename_new(own, name),
+        let named = match &self.at.name {
+            Some(own) => self.at.directory.rename_new(own, name),
             None => match self.link(name) {
                 Err(errno) if errno != Errno::EXIST => self.copy(name),
                 linked => linked,
@@ -169,7 +170,7 @@ impl Draft {
         Ok(self.named())
     }
 
-    /// Puts it in the place of the file `old` that the caller made, or under its name where nothing
+    /// Replaces the file `old` that the caller made, or under its name where nothing
     /// has that. Any other file of that name stays as it is.
     ///
     /// # Errors
@@ -184,10 +185,10 @@ impl Draft {
         }
     }
 
-    /// Whether it has the place of `old` now; not where nothing has the name.
+    /// Whether it replaced `old`; false where nothing has the name.
     fn exchange(&mut self, wanted: &OsStr, old: &File) -> io::Result<bool> {
         let old = Identity::of(old)?;
-        match self.place.directory.look(wanted)? {
+        match self.at.directory.look(wanted)? {
             None => return Ok(false),
             Some(found) if found.identity != old => return Err(Errno::EXIST.into()),
             Some(_) => {}
@@ -198,21 +199,21 @@ impl Draft {
 
     /// The draft's own name; it gets one where it has none.
     fn own_name(&mut self) -> io::Result<OsString> {
-        if self.place.name.is_none() {
+        if self.at.name.is_none() {
             let own = draft_name(&self.wanted);
             match self.link(&own) {
-                Ok(()) => self.place.name = Some(own),
+                Ok(()) => self.at.name = Some(own),
                 Err(_) => self.become_named()?,
             }
         }
-        Ok(self.place.name.clone().ok_or(Errno::NOENT)?)
+        Ok(self.at.name.clone().ok_or(Errno::NOENT)?)
     }
 
     /// Exchanges the names and then looks at what came out, so that a file which took the name a
     /// moment before is not lost. Where the file system can't exchange (`RENAME_EXCHANGE`, Linux
     /// 3.15; NFS), the old file goes first, and for a moment nothing has the name.
     fn swap(&self, own: &OsStr, wanted: &OsStr, old: Identity) -> io::Result<bool> {
-        let directory = &self.place.directory;
+        let directory = &self.at.directory;
         let exchange = || renameat_with(directory, own, directory, wanted, RenameFlags::EXCHANGE);
         match exchange() {
             Ok(()) => {}
@@ -228,16 +229,16 @@ impl Draft {
         Err(self.put_back(own, wanted, back))
     }
 
-    /// Sees that no file of somebody else's keeps the draft's own name, by which the next run would
-    /// take it for a dead draft. `back` is what came of the second exchange. The answer is why the
-    /// draft has no place.
+    /// Makes sure that no other file keeps the draft's own name, by which the next run would
+    /// take it for an abandoned draft. `back` is what came of the second exchange. The answer is
+    /// why the draft has no name.
     fn put_back(&self, own: &OsStr, wanted: &OsStr, back: Result<(), Errno>) -> io::Error {
-        let directory = &self.place.directory;
+        let directory = &self.at.directory;
         let is_ours = self
-            .place
+            .at
             .identity
             .is_some_and(|identity| back.is_ok() && directory.is(own, identity).unwrap_or(false));
-        // Where somebody took away what had the name, it is free again.
+        // Where another process removed what had the name, it is free again.
         if is_ours || directory.rename_new(own, wanted).is_ok() {
             return Errno::EXIST.into();
         }
@@ -257,9 +258,9 @@ impl Draft {
     /// The same without an exchange: whether that of the draft is to come, under a name that is
     /// free now.
     fn step_in(&self, wanted: &OsStr, old: Identity) -> io::Result<bool> {
-        match self.place.directory.take_away(wanted, old)? {
+        match self.at.directory.take_away(wanted, old)? {
             Removed::Gone => Ok(false),
-            Removed::Kept(path) if path == self.place.directory.path().join(wanted) => {
+            Removed::Kept(path) if path == self.at.directory.path().join(wanted) => {
                 Err(Errno::EXIST.into())
             }
             Removed::Kept(path) => Err(stays_as(path)),
@@ -269,7 +270,7 @@ impl Draft {
     /// Gives a file without a name this one (open(2), `O_TMPFILE`).
     fn link(&self, name: &OsStr) -> Result<(), Errno> {
         let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        linkat(CWD, link, &self.place.directory, name, AtFlags::SYMLINK_FOLLOW)
+        linkat(CWD, link, &self.at.directory, name, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// The same where a file without a name can't get one, as without `/proc`: by a copy that has a
@@ -277,16 +278,16 @@ impl Draft {
     fn copy(&mut self, name: &OsStr) -> Result<(), Errno> {
         let copied = self.become_named();
         copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if let Some(own) = self.place.name.clone() {
-            self.place.directory.rename_new(&own, name)?;
+        if let Some(own) = self.at.name.clone() {
+            self.at.directory.rename_new(&own, name)?;
         }
-        self.place.name = None;
+        self.at.name = None;
         Ok(())
     }
 
     /// Becomes a copy of itself that has a draft's name.
     fn become_named(&mut self) -> io::Result<()> {
-        let mut copy = Draft::begin_named(self.place.directory.try_clone()?, &self.wanted)?;
+        let mut copy = Draft::begin_named(self.at.directory.try_clone()?, &self.wanted)?;
         self.file.rewind()?;
         io::copy(&mut self.file, &mut copy.file)?;
         copy.file.sync_all()?;
@@ -296,8 +297,8 @@ impl Draft {
 
     /// The file, now that its name is the one that was wanted.
     fn named(mut self) -> File {
-        self.place.name = None;
-        self.place.directory.sync();
+        self.at.name = None;
+        self.at.directory.sync();
         self.file
     }
 }
@@ -308,41 +309,41 @@ impl Directory {
     ///
     /// # Errors
     /// getdents(2).
-    pub fn dead_drafts(&self, wanted: &OsStr) -> io::Result<Vec<Dead>> {
+    pub fn abandoned_drafts(&self, wanted: &OsStr) -> io::Result<Vec<AbandonedDraft>> {
         let names = self.names()?;
         let drafts = names.into_iter().filter(|name| is_draft_of(name, wanted));
-        Ok(drafts.filter_map(|name| self.dead(name)).collect())
+        Ok(drafts.filter_map(|name| self.abandoned(name)).collect())
     }
 
-    /// Removes the dead drafts of this name that are `ours` by what is in them; where the others
-    /// are.
+    /// Removes the abandoned drafts of this name that are `ours` by what is in them; where the
+    /// others are.
     pub fn clear_drafts(&self, wanted: &OsStr, ours: impl Fn(&File) -> bool) -> Vec<PathBuf> {
         let mut stay = Vec::new();
-        for dead in self.dead_drafts(wanted).unwrap_or_default() {
-            let removed = ours(&dead.file)
-                && Identity::of(&dead.file)
-                    .and_then(|identity| self.remove(&dead.name, identity))
+        for abandoned in self.abandoned_drafts(wanted).unwrap_or_default() {
+            let removed = ours(&abandoned.file)
+                && Identity::of(&abandoned.file)
+                    .and_then(|identity| self.remove(&abandoned.name, identity))
                     .is_ok_and(|removed| removed == Removed::Gone);
             if !removed {
-                stay.push(self.path().join(&dead.name));
+                stay.push(self.path().join(&abandoned.name));
             }
         }
         stay
     }
 
-    fn dead(&self, name: OsString) -> Option<Dead> {
+    fn abandoned(&self, name: OsString) -> Option<AbandonedDraft> {
         let file = self.file(&name).ok()??;
         let stat = fstat(&file).ok()?;
         let mine = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_nlink == 1;
         let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-        (mine && regular).then_some(Dead { name, file })
+        (mine && regular).then_some(AbandonedDraft { name, file })
     }
 }
 
 /// Two files of others had the name, one after the other.
 fn stays_as(path: PathBuf) -> io::Error {
-    let what = "another file took the name meanwhile, and stays as";
+    let what = "another file took the name during the run, and is kept as";
     io::Error::new(io::ErrorKind::AlreadyExists, format!("{what} {}", path.display()))
 }
 

@@ -31,14 +31,14 @@ fn exchanged() -> (tempfile::TempDir, Draft, Identity) {
 /// The name is exchanged after the look at it: with and without `RENAME_EXCHANGE`.
 #[test]
 fn a_file_that_came_between_look_and_exchange_stays() {
-    type Way = fn(&Draft, &OsStr, Identity) -> io::Result<bool>;
-    let ways: [Way; 2] = [
+    type Method = fn(&Draft, &OsStr, Identity) -> io::Result<bool>;
+    let methods: [Method; 2] = [
         |draft, wanted, old| draft.swap(draft.name().unwrap(), wanted, old),
         |draft, wanted, old| draft.step_in(wanted, old),
     ];
-    for way in ways {
+    for method in methods {
         let (dir, draft, old) = exchanged();
-        let error = way(&draft, OsStr::new("r"), old).unwrap_err();
+        let error = method(&draft, OsStr::new("r"), old).unwrap_err();
         assert_eq!(Errno::from_io_error(&error), Some(Errno::EXIST), "{error}");
         drop(draft);
         assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"precious");
@@ -46,15 +46,15 @@ fn a_file_that_came_between_look_and_exchange_stays() {
         // The file that was meant is replaced.
         let (dir, draft, old) = exchanged();
         fs::rename(dir.path().join("old"), dir.path().join("r")).unwrap();
-        if !way(&draft, OsStr::new("r"), old).unwrap() {
+        if !method(&draft, OsStr::new("r"), old).unwrap() {
             draft.give_name().unwrap();
         }
         assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"new");
     }
 }
 
-/// Somebody takes the new file away, or puts another one there, while the user's file has the
-/// draft's own name: no draft's name stays, by which the next run would remove it.
+/// Another process takes the new file away, or puts another one there, while the user's file has
+/// the draft's own name: no draft's name stays, by which the next run would remove it.
 #[test]
 fn a_file_that_cannot_be_exchanged_back_gets_a_name_that_is_no_drafts() {
     for (there, stays_as) in [(false, "r"), (true, "r.1")] {
@@ -69,7 +69,7 @@ fn a_file_that_cannot_be_exchanged_back_gets_a_name_that_is_no_drafts() {
         drop(draft);
         assert_eq!(fs::read(dir.path().join(stays_as)).unwrap(), b"precious");
         let open = Directory::open(dir.path()).unwrap();
-        assert!(open.dead_drafts(OsStr::new("r")).unwrap().is_empty());
+        assert!(open.abandoned_drafts(OsStr::new("r")).unwrap().is_empty());
     }
 }
 

@@ -17,17 +17,17 @@
 //!   next run of the same user removes abandoned ones, file by file, and names what it leaves.
 //!
 //! The crate `tempfile` does not fit: its unnamed files can't get a name, and its leftovers can't
-//! be told from files in use.
+//! be distinguished from files in use.
 
 mod directory;
 mod draft;
 mod private;
 
 pub use directory::{Directory, Found, Identity, Removed};
-pub use draft::{Dead, Draft, Unnamed};
+pub use draft::{AbandonedDraft, Draft, Unnamed};
 pub use private::{Abandoned, Private};
 
-/// Sixteen hexadecimal digits that nobody can foresee: a seed of the system's, hashed.
+/// Sixteen unpredictable hexadecimal digits: a seed of the system's, hashed.
 fn random_name() -> String {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     format!("{:016x}", RandomState::new().build_hasher().finish())

@@ -15,7 +15,7 @@ use crate::random_name;
 
 /// The file in the directory that is locked while its process lives.
 const OWNER: &str = ".gpuio-owner";
-/// A name that nobody can foresee is taken at the first try.
+/// An unpredictable name is free at the first try.
 const TRIES: u32 = 100;
 
 /// A directory of this process's own, mode 0700. It stays when this is dropped: what is in it goes
@@ -105,8 +105,8 @@ impl Private {
     }
 
     /// Directories of this prefix in `parent` whose processes were killed: of this user, and with
-    /// an owner that nobody holds. Empty ones, of processes that were killed before they had one,
-    /// are removed on the way.
+    /// an owner file that no process has locked. Empty ones, of processes that were killed before
+    /// they had one, are removed too.
     ///
     /// # Errors
     /// open(2), getdents(2).
@@ -135,7 +135,7 @@ fn abandoned(parent: &Path, name: OsString) -> Option<Abandoned> {
     same.then_some(Private { parent, name, inside, owner })
 }
 
-/// That it belongs to this user and that nobody else may enter it.
+/// That it belongs to this user and that no other user may enter it.
 fn own(inside: &Directory) -> io::Result<()> {
     let stat = fstat(inside)?;
     let mine = stat.st_uid == rustix::process::geteuid().as_raw();

@@ -120,7 +120,7 @@ fn another_file_of_the_name_is_not_removed() {
 
 /// A draft of another process looks like one whose file is closed: the lock is gone with it.
 #[test]
-fn dead_drafts_are_told_from_living_ones_and_from_other_files() {
+fn abandoned_drafts_are_found_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
     let directory = Directory::open(dir.path()).unwrap();
     let living = dir.path().join(".s.00112233445566aa.draft");
@@ -131,8 +131,8 @@ fn dead_drafts_are_told_from_living_ones_and_from_other_files() {
         fs::write(dir.path().join(other), b"mine").unwrap();
     }
     symlink("s", dir.path().join(".s.00112233445566cc.draft")).unwrap();
-    let dead = directory.dead_drafts(name("s")).unwrap();
-    let found: Vec<&OsStr> = dead.iter().map(|dead| dead.name.as_os_str()).collect();
+    let abandoned = directory.abandoned_drafts(name("s")).unwrap();
+    let found: Vec<&OsStr> = abandoned.iter().map(|abandoned| abandoned.name.as_os_str()).collect();
     assert_eq!(found, [".s.00112233445566bb.draft"]);
     drop(held);
 }

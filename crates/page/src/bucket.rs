@@ -1,7 +1,7 @@
 //! Which counter a latency and a size belong to.
 
 /// Sub-buckets per power of two: 2^SUB_BITS. Coarser than the histogram of crate `stat`, so that a
-/// lane takes 9 KiB.
+/// worker slot takes 9 KiB.
 const SUB_BITS: u32 = 4;
 const SUB: u64 = 1 << SUB_BITS;
 /// Latencies from 2^MAX_BITS ns (69 s) on share the last bucket.

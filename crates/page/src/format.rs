@@ -7,16 +7,16 @@ pub mod text;
 use crate::read::Owner;
 use crate::snapshot::{Counts, Snapshot};
 
-/// A page and what the system says of its process.
+/// A page and the system's facts on its process.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
-    /// What the page says.
+    /// The page's content.
     pub snapshot: &'a Snapshot,
     /// Whether the process is there.
     pub owner: &'a Owner,
     /// Name of its owner, or the number where there is no name.
     pub user: &'a str,
-    /// Its command line, where the system tells.
+    /// Its command line, where it can be read.
     pub command: Option<&'a str>,
     /// When the page was made, as people read it.
     pub since: &'a str,
@@ -27,7 +27,7 @@ pub struct Shown<'a> {
 /// An earlier look, from which rates are taken.
 #[derive(Debug, Clone, Copy)]
 pub struct Earlier<'a> {
-    /// What the page said then.
+    /// The page's content then.
     pub snapshot: &'a Snapshot,
     /// Time between the two looks, seconds.
     pub seconds: f64,

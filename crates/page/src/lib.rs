@@ -2,9 +2,9 @@
 //! layout, written by the threads of one process and read by anyone whom its owner allows.
 //!
 //! A process makes one page ([`Page::create`]) in `/dev/shm` and gives each of its threads a
-//! [`Lane`]. A thread writes its own with plain relaxed stores: nanoseconds per I/O, no system
-//! call, no lock, and no reader can delay it. All of the file is allocated before it is mapped,
-//! because a store to a full tmpfs would raise a signal.
+//! [`WorkerSlot`]. A thread writes its own with plain relaxed stores: nanoseconds per I/O, no
+//! system call, no lock, and no reader can delay it. All of the file is allocated before it is
+//! mapped, because a store to a full tmpfs would raise a signal.
 //!
 //! Readers copy the file's bytes out by read(2) (a mapped file that somebody truncates raises a
 //! signal too) and validate everything ([`read::find`], [`read::list`]): a page may be
@@ -18,13 +18,13 @@ mod bucket;
 pub mod format;
 mod layout;
 mod mapping;
-mod place;
+mod page_root;
 pub mod read;
 mod snapshot;
 mod write;
 
 pub use bucket::{SIZES, size_class};
-pub use layout::{LANES_MOST, NOT_COUNTED, REGISTERED, VERSION};
-pub use place::{PageError, Place};
-pub use snapshot::{Counts, Snapshot, Way};
-pub use write::{Direction, Key, Lane, Page, monotonic_ns};
+pub use layout::{MAX_WORKER_SLOTS, NOT_COUNTED, REGISTERED, VERSION};
+pub use page_root::{PageError, PageRoot};
+pub use snapshot::{Counts, PathCounters, Snapshot};
+pub use write::{Direction, Key, Page, WorkerSlot, monotonic_ns};

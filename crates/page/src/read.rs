@@ -1,4 +1,4 @@
-//! The reader's side. Nothing in a page is believed: it may be half-written, cut, or made by
+//! The reader's side. Nothing in a page is trusted: it may be half-written, cut, or made by
 //! somebody to harm the reader.
 
 use std::fs::File;
@@ -12,11 +12,11 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 
 use crate::bucket::{BUCKETS, SIZES};
 use crate::layout::{
-    FIRST_GPU, HEADER_BYTES, LANE_BYTES, LANES_MOST, MAGIC, NO_GPU, NOT_COUNTED, SHARED, UNUSED,
-    VERSION, header, page_bytes,
+    FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, SHARED, SLOT_BYTES,
+    UNUSED, VERSION, header, page_bytes,
 };
-use crate::place::{PageError, Place, is_regular, number};
-use crate::snapshot::{Counts, Snapshot, Way};
+use crate::page_root::{PageError, PageRoot, is_regular, number};
+use crate::snapshot::{Counts, PathCounters, Snapshot};
 
 /// Whose page it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Owner {
     Runs,
     /// A process that ended without taking its page away: it was killed.
     Gone,
-    /// A process of another PID namespace (a container): whether it runs can't be told from here.
+    /// A process of another PID namespace (a container): whether it runs can't be seen from here.
     Elsewhere,
 }
 
@@ -42,7 +42,7 @@ pub struct Found {
     pub owner: Owner,
     /// Whether this call removed it: its process is gone, and it was this user's.
     pub removed: bool,
-    /// What it says, or what is wrong with it.
+    /// Its content, or what is wrong with it.
     pub page: Result<Snapshot, String>,
 }
 
@@ -51,36 +51,36 @@ pub struct Found {
 pub struct Listing {
     /// Pages, by owner and number.
     pub found: Vec<Found>,
-    /// Directories that were left alone, with the reason.
+    /// Directories that were skipped, with the reason.
     pub notes: Vec<String>,
 }
 
 /// All pages that the caller may see: its own, for root everybody's. Pages of this user whose
 /// process is gone are returned and removed.
 #[must_use]
-pub fn list(place: &Place, root: &Root) -> Listing {
-    look(place, root, None)
+pub fn list(pages: &PageRoot, root: &Root) -> Listing {
+    look(pages, root, None)
 }
 
 /// The page of one process. There may be several of one number in several containers, or of
 /// several users; what was killed is removed as by [`list`].
 #[must_use]
-pub fn find(place: &Place, root: &Root, pid: u32) -> Listing {
-    look(place, root, Some(pid))
+pub fn find(pages: &PageRoot, root: &Root, pid: u32) -> Listing {
+    look(pages, root, Some(pid))
 }
 
-fn look(place: &Place, root: &Root, only: Option<u32>) -> Listing {
+fn look(pages: &PageRoot, root: &Root, only: Option<u32>) -> Listing {
     let own = rustix::process::geteuid();
-    let users = if own.is_root() { place.users() } else { vec![own.as_raw()] };
+    let users = if own.is_root() { pages.users() } else { vec![own.as_raw()] };
     let mut listing = Listing::default();
     for uid in users {
-        match place.open(uid) {
+        match pages.open(uid) {
             Ok(None) => {}
             Ok(Some(directory)) => {
-                let names = directory_names(&place.directory(uid), only);
+                let names = directory_names(&pages.directory(uid), only);
                 for pid in names {
                     let cleans = uid == own.as_raw();
-                    listing.found.extend(one(place, root, &directory, (uid, pid), cleans));
+                    listing.found.extend(one(pages, root, &directory, (uid, pid), cleans));
                 }
             }
             Err(error) => listing.notes.push(error.to_string()),
@@ -102,23 +102,23 @@ fn directory_names(path: &Path, only: Option<u32>) -> Vec<u32> {
 }
 
 fn one(
-    place: &Place,
+    pages: &PageRoot,
     root: &Root,
     directory: &OwnedFd,
     (uid, pid): (u32, u32),
     cleans: bool,
 ) -> Option<Found> {
     let name = pid.to_string();
-    let path = place.directory(uid).join(&name);
+    let path = pages.directory(uid).join(&name);
     let there = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let page = bytes(directory, &name, &path, uid).and_then(|bytes| parse(&bytes));
     let page = page.and_then(|page| match (page.pid == pid, page.uid == uid) {
         (true, true) => Ok(page),
-        _ => Err(format!("says that it is of process {} of user {}", page.pid, page.uid)),
+        _ => Err(format!("names process {} of user {} instead", page.pid, page.uid)),
     });
     let owner = owner(root, pid, page.as_ref().ok());
-    // Between the two looks nobody else can have put another file there: processes clean before
-    // they make theirs, and only their owner may write here.
+    // Between the two checks no other process can have created another file there: processes clean
+    // before they make theirs, and only their owner may write here.
     let removed = cleans && owner == Owner::Gone && remove(directory, &name, &there);
     Some(Found { path, uid, pid, owner, removed, page })
 }
@@ -130,8 +130,8 @@ fn remove(directory: &OwnedFd, name: &str, there: &Stat) -> bool {
         && unlinkat(directory, name, AtFlags::empty()).is_ok()
 }
 
-/// Whether the process of a page is there. Where a page tells nothing, its number decides; where
-/// `/proc` tells nothing, nobody is called gone.
+/// Whether the process of a page runs. Where a page has no identity, its number decides; where
+/// `/proc` has no answer, the process counts as running.
 fn owner(root: &Root, pid: u32, page: Option<&Snapshot>) -> Owner {
     let here = process::namespace(root);
     if page.is_some_and(|page| page.namespace != here || here == 0) {
@@ -164,7 +164,7 @@ fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u
     if stat.st_uid != uid || stat.st_mode & 0o022 != 0 {
         return Err(format!("belongs to user {} or others may write it", stat.st_uid));
     }
-    let most = page_bytes(LANES_MOST) as u64;
+    let most = page_bytes(MAX_WORKER_SLOTS) as u64;
     let mut bytes = Vec::new();
     File::from(file)
         .take(most + 1)
@@ -178,7 +178,7 @@ fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u
 /// # Errors
 /// What is wrong with them, in words.
 pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
-    let Some((head, lanes)) = bytes.split_at_checked(HEADER_BYTES) else {
+    let Some((head, worker_slots)) = bytes.split_at_checked(HEADER_BYTES) else {
         return Err(format!("has {} bytes and is half-written or cut", bytes.len()));
     };
     if !head.starts_with(&MAGIC) {
@@ -188,21 +188,27 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
     if version != VERSION {
         return Err(format!("has layout {version}; this gpuio reads {VERSION}: use the other's"));
     }
-    let sizes = (word(head, header::HEADER_BYTES), word(head, header::LANE_BYTES));
-    let count = word(head, header::LANES);
-    let known = sizes.0 as usize == HEADER_BYTES && sizes.1 as usize == LANE_BYTES;
-    if !known || !(1..=LANES_MOST).contains(&count) || count < SHARED {
-        return Err(format!("says {count} lanes of {} bytes, which can't be", sizes.1));
+    let sizes = (word(head, header::HEADER_BYTES), word(head, header::SLOT_BYTES));
+    let count = word(head, header::WORKER_SLOTS);
+    let known = sizes.0 as usize == HEADER_BYTES && sizes.1 as usize == SLOT_BYTES;
+    if !known || !(1..=MAX_WORKER_SLOTS).contains(&count) || count < SHARED {
+        return Err(format!(
+            "names {count} worker slots of {} bytes, which is impossible",
+            sizes.1
+        ));
     }
     if bytes.len() != page_bytes(count) {
-        return Err(format!("has {} bytes, not those of {count} lanes: cut", bytes.len()));
+        return Err(format!(
+            "has {} bytes, not those of {count} worker slots: it is cut",
+            bytes.len()
+        ));
     }
-    let mut ways: Vec<Way> = Vec::new();
-    for lane in lanes.chunks_exact(LANE_BYTES) {
-        let Some(way) = way(lane)? else { continue };
-        match ways.iter_mut().find(|known| known.same(&way)) {
-            Some(known) => known.merge(&way),
-            None => ways.push(way),
+    let mut paths: Vec<PathCounters> = Vec::new();
+    for slot in worker_slots.chunks_exact(SLOT_BYTES) {
+        let Some(found) = counters(slot)? else { continue };
+        match paths.iter_mut().find(|known| known.same(&found)) {
+            Some(known) => known.merge(&found),
+            None => paths.push(found),
         }
     }
     Ok(Snapshot {
@@ -214,13 +220,13 @@ pub fn parse(bytes: &[u8]) -> Result<Snapshot, String> {
         program: text(head, header::PROGRAM, header::PROGRAM_BYTES),
         release: text(head, header::RELEASE, header::RELEASE_BYTES),
         began_ns: long(head, header::BEGAN_REAL_NS),
-        ways,
+        paths,
     })
 }
 
-/// A lane's way and counts; `None` when nobody used it.
-fn way(lane: &[u8]) -> Result<Option<Way>, String> {
-    let field = |index: usize| long(lane, index * 8);
+/// A slot's key and counts; `None` when it was not used.
+fn counters(slot: &[u8]) -> Result<Option<PathCounters>, String> {
+    let field = |index: usize| long(slot, index * 8);
     let gpu = match field(0) {
         UNUSED => return Ok(None),
         NO_GPU => None,
@@ -238,11 +244,11 @@ fn way(lane: &[u8]) -> Result<Option<Way>, String> {
         sizes: std::array::from_fn(|class| field(at + 4 + class)),
         latencies: (0..BUCKETS).map(|bucket| field(at + 4 + SIZES + bucket)).collect(),
     };
-    Ok(Some(Way {
+    Ok(Some(PathCounters {
         gpu,
-        path: text(lane, 8, 24),
-        engine: text(lane, 32, 16),
-        pci: text(lane, 48, 16),
+        path: text(slot, 8, 24),
+        engine: text(slot, 32, 16),
+        pci: text(slot, 48, 16),
         files: field(8),
         registered: Some(field(9)).filter(|count| *count != NOT_COUNTED),
         slots: field(10),

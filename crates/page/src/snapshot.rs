@@ -1,11 +1,11 @@
-//! What a page said at one moment, as plain values.
+//! The content of a page at one moment, as plain values.
 
 use crate::bucket::{SIZES, percentile};
 
 /// Counts of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Bytes of I/Os that landed whole.
+    /// Bytes of I/Os that completed in full.
     pub bytes: u64,
     /// I/Os that failed.
     pub failed: u64,
@@ -19,9 +19,9 @@ pub struct Counts {
     pub(crate) latencies: Vec<u64>,
 }
 
-/// What went one way: the threads of one GPU, path and engine together.
+/// The counters of all threads with one GPU, path and engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct PathCounters {
     /// Index of the GPU; none for host memory.
     pub gpu: Option<u32>,
     /// Its PCI address; empty for host memory.
@@ -34,15 +34,15 @@ pub struct Way {
     pub threads: u64,
     /// Files opened; of path [`crate::REGISTERED`], files registered now.
     pub files: u64,
-    /// Buffers registered with cuFile; none where nobody counts them.
+    /// Buffers registered with cuFile; none where they are not counted.
     pub registered: Option<u64>,
-    /// Room for I/Os, of threads that run now.
+    /// I/O slots of threads that run now.
     pub slots: u64,
-    /// I/Os under way, each thread at its last look.
+    /// I/Os in flight, each thread at its last update.
     pub in_flight: u64,
     /// Start of the first I/O, `CLOCK_MONOTONIC` nanoseconds of the writer; 0 before it.
     pub first_ns: u64,
-    /// Landing of the last.
+    /// Completion of the last.
     pub last_ns: u64,
     /// Reads.
     pub read: Counts,
@@ -59,7 +59,7 @@ pub struct Snapshot {
     pub uid: u32,
     /// When it began: clock ticks after boot.
     pub start_ticks: u64,
-    /// Inode of its PID namespace; 0 where the kernel did not tell.
+    /// Inode of its PID namespace; 0 where the kernel did not report it.
     pub namespace: u64,
     /// The boot, a UUID; may be empty.
     pub boot: String,
@@ -70,11 +70,11 @@ pub struct Snapshot {
     /// When the page was made: nanoseconds since 1970.
     pub began_ns: u64,
     /// By GPU, path and engine, in order.
-    pub ways: Vec<Way>,
+    pub paths: Vec<PathCounters>,
 }
 
 impl Counts {
-    /// I/Os that landed whole.
+    /// I/Os that completed in full.
     #[must_use]
     pub fn ios(&self) -> u64 {
         self.sizes.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
@@ -122,13 +122,13 @@ impl Counts {
     }
 }
 
-impl Way {
-    /// Whether two lanes belong together.
-    pub(crate) fn same(&self, other: &Way) -> bool {
+impl PathCounters {
+    /// Whether both have the same GPU, path and engine.
+    pub(crate) fn same(&self, other: &PathCounters) -> bool {
         (self.gpu, &self.path, &self.engine) == (other.gpu, &other.path, &other.engine)
     }
 
-    pub(crate) fn merge(&mut self, other: &Way) {
+    pub(crate) fn merge(&mut self, other: &PathCounters) {
         self.threads = self.threads.saturating_add(other.threads);
         self.files = self.files.saturating_add(other.files);
         self.registered = match (self.registered, other.registered) {
@@ -146,7 +146,7 @@ impl Way {
         self.write.merge(&other.write);
     }
 
-    /// Seconds from the start of its first I/O to the landing of its last; pauses are in it.
+    /// Seconds from the start of its first I/O to the completion of its last, with pauses.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a time in seconds")]
     pub fn seconds(&self) -> Option<f64> {
@@ -156,31 +156,33 @@ impl Way {
 }
 
 impl Snapshot {
-    /// All ways together.
+    /// The sum of all paths.
     #[must_use]
-    pub fn total(&self) -> Way {
-        let zero = Way { registered: Some(0), ..Way::default() };
-        self.ways.iter().fold(zero, |mut sum, way| {
-            sum.merge(way);
+    pub fn total(&self) -> PathCounters {
+        let zero = PathCounters { registered: Some(0), ..PathCounters::default() };
+        self.paths.iter().fold(zero, |mut sum, counters| {
+            sum.merge(counters);
             sum
         })
     }
 
-    /// Buffers registered now on a GPU, or of host memory; none where nobody counts them.
+    /// Buffers registered now on a GPU, or of host memory; none where they are not counted.
     #[must_use]
     pub fn registered_on(&self, gpu: Option<u32>) -> Option<u64> {
-        let ways = self.ways.iter().filter(|way| way.gpu == gpu);
-        ways.map(|way| way.registered).try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
+        let paths = self.paths.iter().filter(|counters| counters.gpu == gpu);
+        paths
+            .map(|counters| counters.registered)
+            .try_fold(0_u64, |sum, one| Some(sum.saturating_add(one?)))
     }
 
-    /// The ways to each GPU together, in order of their numbers.
+    /// The sums of each GPU, in order of their numbers.
     #[must_use]
-    pub fn gpus(&self) -> Vec<Way> {
-        let mut gpus: Vec<Way> = Vec::new();
-        for way in self.ways.iter().filter(|way| way.gpu.is_some()) {
-            match gpus.iter_mut().find(|gpu| gpu.gpu == way.gpu) {
-                Some(gpu) => gpu.merge(way),
-                None => gpus.push(way.clone()),
+    pub fn gpus(&self) -> Vec<PathCounters> {
+        let mut gpus: Vec<PathCounters> = Vec::new();
+        for counters in self.paths.iter().filter(|counters| counters.gpu.is_some()) {
+            match gpus.iter_mut().find(|gpu| gpu.gpu == counters.gpu) {
+                Some(gpu) => gpu.merge(counters),
+                None => gpus.push(counters.clone()),
             }
         }
         gpus.sort_by_key(|gpu| gpu.gpu);

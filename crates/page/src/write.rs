@@ -1,4 +1,4 @@
-//! The writer's side: one page per process, one lane per thread.
+//! The writer's side: one page per process, one worker slot per thread.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,14 +16,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::bucket::{bucket, size_class};
 use crate::layout::{
-    Cells, FIRST_GPU, HEADER_BYTES, LANE_BYTES, LANES_MOST, MAGIC, NO_GPU, NOT_COUNTED, REGISTERED,
-    SHARED, Side, UNUSED, VERSION, header, page_bytes,
+    Cells, FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, REGISTERED,
+    SHARED, SLOT_BYTES, Side, UNUSED, VERSION, header, page_bytes,
 };
 use crate::mapping::Mapping;
-use crate::place::{PageError, Place};
+use crate::page_root::{PageError, PageRoot};
 use crate::read;
 
-/// Which way a lane's I/Os go.
+/// The GPU, path and engine of a worker slot's I/Os.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// Index of the GPU whose memory is the destination; none for host memory.
@@ -47,7 +47,7 @@ pub enum Direction {
     Write,
 }
 
-/// This process's page. It goes away with the last of its clones and lanes.
+/// This process's page. It is removed with the last of its clones and worker slots.
 #[derive(Debug, Clone)]
 pub struct Page {
     inner: Arc<Inner>,
@@ -60,9 +60,9 @@ struct Inner {
     directory: OwnedFd,
     name: CString,
     path: PathBuf,
-    /// Lanes of one thread each; those behind them are shared.
+    /// Number of slots of one thread each; those after them are shared.
     alone: u32,
-    /// Who has each lane.
+    /// The holders of each slot.
     given: Mutex<Vec<Given>>,
 }
 
@@ -72,7 +72,7 @@ struct Given {
     holders: u32,
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, by which lanes tell when they ran.
+/// `CLOCK_MONOTONIC` in nanoseconds, the clock of a slot's times.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -81,15 +81,15 @@ pub fn monotonic_ns() -> u64 {
 }
 
 impl Page {
-    /// Makes the page of this process with a lane for each of `threads` threads, and removes pages
-    /// that processes of this user left when they were killed. `began_ns` is now, nanoseconds
+    /// Creates the page of this process with a slot for each of `threads` threads, and removes
+    /// pages that processes of this user left when they were killed. `began_ns` is now, nanoseconds
     /// since 1970.
     ///
     /// # Errors
-    /// [`PageError`]: no shared memory, no room in it, a directory that is not ours, or no `/proc`.
-    /// A program goes on without a page then.
+    /// [`PageError`]: no shared memory, no space in it, a directory of another user, or no `/proc`.
+    /// A program then continues without a page.
     pub fn create(
-        place: &Place,
+        pages: &PageRoot,
         threads: u32,
         program: &str,
         began_ns: u64,
@@ -99,10 +99,10 @@ impl Page {
             .map_err(|error| PageError::Unidentified(error.to_string()))?
             .ok_or_else(|| PageError::Unidentified("it is not mounted".to_owned()))?;
         let uid = rustix::process::geteuid().as_raw();
-        let directory = place.make(uid)?;
-        // What can't be cleaned away stays for the next; it is no reason to have no page.
-        let _ = read::list(place, &root);
-        let path = place.directory(uid).join(own.pid.to_string());
+        let directory = pages.make(uid)?;
+        // Old pages that can't be removed stay for the next process; they do not prevent a page.
+        let _ = read::list(pages, &root);
+        let path = pages.directory(uid).join(own.pid.to_string());
         let name = CString::new(own.pid.to_string()).unwrap_or_default();
         let failed = |call| {
             let path = path.clone();
@@ -114,26 +114,26 @@ impl Page {
         let file = openat(&directory, &name, flags, mode).map_err(|errno| match errno {
             Errno::EXIST => PageError::refused(
                 &path,
-                "is there already, perhaps of a process of this number in another container",
+                "exists already, perhaps from a process with this number in another container",
             ),
             errno => failed("openat")(errno),
         })?;
-        let alone = threads.clamp(1, LANES_MOST - SHARED);
-        let lanes = alone + SHARED;
-        let made = fill(&file, lanes, uid, &own, (began_ns, program)).and_then(|()| {
+        let alone = threads.clamp(1, MAX_WORKER_SLOTS - SHARED);
+        let worker_slots = alone + SHARED;
+        let made = fill(&file, worker_slots, uid, &own, (began_ns, program)).and_then(|()| {
             // The error carries an errno, which is what mmap(2) gave.
-            Mapping::new(file.as_fd(), lanes)
+            Mapping::new(file.as_fd(), worker_slots)
                 .map_err(|error| ("mmap", Errno::from_io_error(&error).unwrap_or(Errno::IO)))
         });
         let mapping = match made {
             Ok(mapping) => mapping,
             Err((call, errno)) => {
-                // It holds nothing; the reader would take it away as well.
+                // It holds nothing; a reader would remove it too.
                 let _ = unlinkat(&directory, &name, AtFlags::empty());
                 return Err(failed(call)(errno));
             }
         };
-        let given = Mutex::new(vec![Given::default(); lanes as usize]);
+        let given = Mutex::new(vec![Given::default(); worker_slots as usize]);
         let inner = Inner { mapping, file, directory, name, path, alone, given };
         Ok(Page { inner: Arc::new(inner) })
     }
@@ -144,16 +144,16 @@ impl Page {
         &self.inner.path
     }
 
-    /// A lane for the calling thread; `None` when all are taken and none of the shared ones goes
-    /// this way. A lane that was given back goes on counting for the next of the same key.
+    /// A worker slot for the calling thread; `None` when all are taken and no shared one has
+    /// this key. A slot that was returned keeps counting for the next thread with the same key.
     #[must_use]
-    pub fn lane(&self, key: &Key) -> Option<Lane> {
+    pub fn worker_slot(&self, key: &Key) -> Option<WorkerSlot> {
         self.take(key, 1)
     }
 
-    /// A lane for what a program has registered, which is no thread's: [`Lane::holds`].
+    /// A slot for a program's registrations, of no thread: [`WorkerSlot::holds`].
     #[must_use]
-    pub fn registrations(&self, gpu: Option<u32>, pci: &str) -> Option<Lane> {
+    pub fn registrations(&self, gpu: Option<u32>, pci: &str) -> Option<WorkerSlot> {
         let key = Key {
             gpu,
             pci: pci.to_owned(),
@@ -164,7 +164,7 @@ impl Page {
         self.take(&key, 0)
     }
 
-    fn take(&self, key: &Key, threads: u64) -> Option<Lane> {
+    fn take(&self, key: &Key, threads: u64) -> Option<WorkerSlot> {
         let inner = &self.inner;
         let mut given = inner.given.lock().unwrap_or_else(PoisonError::into_inner);
         let (alone, shared) = given.split_at(inner.alone as usize);
@@ -179,17 +179,17 @@ impl Page {
             .or_else(|| shared.iter().position(same).map(|at| at + behind))
             .or_else(|| shared.iter().position(fresh).map(|at| at + behind))?;
         let number = u32::try_from(at).ok()?;
-        let cells = inner.mapping.lane(number)?;
+        let cells = inner.mapping.worker_slot(number)?;
         let one = given.get_mut(at)?;
         one.holders += 1;
         if one.key.is_none() {
             one.key = Some(key.clone());
-            name_lane(cells, key);
+            write_key(cells, key);
         }
         drop(given);
         cells.threads.fetch_add(threads, Ordering::Relaxed);
         let shared = number >= inner.alone;
-        Some(Lane { inner: Arc::clone(inner), number, shared, slots: 0, threads })
+        Some(WorkerSlot { inner: Arc::clone(inner), number, shared, slots: 0, threads })
     }
 }
 
@@ -201,7 +201,7 @@ impl Drop for Inner {
             _ => false,
         };
         if same {
-            // What stays is recognised by the next reader.
+            // The next reader recognises and removes a page that stays.
             let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
         }
     }
@@ -211,31 +211,36 @@ impl Drop for Inner {
 /// SIGBUS, tmpfs(5)), and its header, the magic last.
 fn fill(
     file: &OwnedFd,
-    lanes: u32,
+    worker_slots: u32,
     uid: u32,
     own: &Identity,
     began: (u64, &str),
 ) -> Result<(), (&'static str, Errno)> {
-    let length = page_bytes(lanes) as u64;
+    let length = page_bytes(worker_slots) as u64;
     fallocate(file, FallocateFlags::empty(), 0, length).map_err(|errno| ("fallocate", errno))?;
-    let bytes = header_of(lanes, uid, own, began);
+    let bytes = header_of(worker_slots, uid, own, began);
     let (magic, rest) = bytes.split_at(MAGIC.len());
     for (part, at) in [(rest, MAGIC.len()), (magic, 0)] {
-        // tmpfs takes so few bytes at once or not at all.
+        // tmpfs writes so few bytes at once or not at all.
         pwrite(file, part, at as u64).map_err(|errno| ("pwrite", errno))?;
     }
     Ok(())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "sizes of the layout, below 10,000")]
-fn header_of(lanes: u32, uid: u32, own: &Identity, began: (u64, &str)) -> [u8; HEADER_BYTES] {
+fn header_of(
+    worker_slots: u32,
+    uid: u32,
+    own: &Identity,
+    began: (u64, &str),
+) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     put(header::MAGIC, &MAGIC);
     put(header::VERSION, &VERSION.to_le_bytes());
     put(header::HEADER_BYTES, &(HEADER_BYTES as u32).to_le_bytes());
-    put(header::LANE_BYTES, &(LANE_BYTES as u32).to_le_bytes());
-    put(header::LANES, &lanes.to_le_bytes());
+    put(header::SLOT_BYTES, &(SLOT_BYTES as u32).to_le_bytes());
+    put(header::WORKER_SLOTS, &worker_slots.to_le_bytes());
     put(header::PID, &own.pid.to_le_bytes());
     put(header::UID, &uid.to_le_bytes());
     put(header::START_TICKS, &own.start_ticks.to_le_bytes());
@@ -254,8 +259,8 @@ fn cut(text: &str, most: usize) -> &[u8] {
     bytes.get(..most).unwrap_or(bytes)
 }
 
-/// Writes the key, then that the lane is used.
-fn name_lane(cells: &Cells, key: &Key) {
+/// Writes the key, then marks the slot as used.
+fn write_key(cells: &Cells, key: &Key) {
     let put = |words: &[AtomicU64], text: &str| {
         for (word, part) in words.iter().zip(text.as_bytes().chunks(8)) {
             let mut bytes = [0; 8];
@@ -276,21 +281,21 @@ fn name_lane(cells: &Cells, key: &Key) {
 
 /// One thread's counters. Calls cost nanoseconds and never wait.
 #[derive(Debug)]
-pub struct Lane {
+pub struct WorkerSlot {
     inner: Arc<Inner>,
     number: u32,
     /// Whether other threads write it too.
     shared: bool,
     slots: u64,
-    /// Threads that it was counted as: 1, or 0 of a lane for registrations.
+    /// Threads that it counts as: 1, or 0 for a slot of registrations.
     threads: u64,
 }
 
-impl Lane {
-    /// The lane's cells. `Page::lane` made sure that there are some.
+impl WorkerSlot {
+    /// The slot's counters. `Page::worker_slot` checked that they exist.
     #[inline]
     fn cells(&self) -> Option<&Cells> {
-        self.inner.mapping.lane(self.number)
+        self.inner.mapping.worker_slot(self.number)
     }
 
     /// A counter of one writer needs no locked instruction.
@@ -304,8 +309,8 @@ impl Lane {
         }
     }
 
-    /// Counts an I/O that landed whole: its bytes, its latency in nanoseconds, and whether offset
-    /// or length were off the 4 KiB grid.
+    /// Counts an I/O that completed in full: its bytes, its latency in nanoseconds, and whether
+    /// offset or length were not multiples of 4 KiB.
     #[inline]
     pub fn add(&self, direction: Direction, bytes: u64, latency_ns: u64, unaligned: bool) {
         let Some(cells) = self.cells() else { return };
@@ -333,7 +338,7 @@ impl Lane {
         }
     }
 
-    /// Says how many files and buffers are registered now, on a lane of [`Page::registrations`].
+    /// Sets how many files and buffers are registered now, on a slot of [`Page::registrations`].
     pub fn holds(&self, files: u64, buffers: u64) {
         if let Some(cells) = self.cells() {
             cells.files.store(files, Ordering::Relaxed);
@@ -341,19 +346,19 @@ impl Lane {
         }
     }
 
-    /// Says how many I/Os this thread has room for, and from when on it runs (`CLOCK_MONOTONIC`).
+    /// Sets how many I/Os this thread can have in flight, and when it started (`CLOCK_MONOTONIC`).
     pub fn begin(&mut self, slots: u64, at_ns: u64) {
         self.slots = slots;
-        if let Some(cells) = self.inner.mapping.lane(self.number) {
+        if let Some(cells) = self.inner.mapping.worker_slot(self.number) {
             cells.slots.fetch_add(slots, Ordering::Relaxed);
-            // Of several runs on one lane the first counts.
+            // Of several runs on one slot the first start counts.
             let first = (Ordering::Relaxed, Ordering::Relaxed);
             let _ = cells.first_ns.compare_exchange(0, at_ns, first.0, first.1);
         }
     }
 
-    /// Says when the last I/O landed (`CLOCK_MONOTONIC`), and how many are under way. On a shared
-    /// lane the number is that of the thread that spoke last.
+    /// Sets when the last I/O completed (`CLOCK_MONOTONIC`), and how many are in flight. On a
+    /// shared slot the number is that of the last caller.
     #[inline]
     pub fn now(&self, last_ns: u64, in_flight: u64) {
         let Some(cells) = self.cells() else { return };
@@ -366,7 +371,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for WorkerSlot {
     fn drop(&mut self) {
         if let Some(cells) = self.cells() {
             cells.in_flight.store(0, Ordering::Relaxed);

@@ -116,15 +116,15 @@ impl Flow {
             let mut mates: BTreeMap<i64, (usize, i64)> = BTreeMap::new();
             for item in 0..items {
                 let cost = cost(item, bin);
-                let (node, place) = *mates.entry(cost.class).or_insert((flow.nodes, 0));
+                let (node, index) = *mates.entry(cost.class).or_insert((flow.nodes, 0));
                 flow.nodes = flow.nodes.max(node + 1);
-                mates.insert(cost.class, (node, place + 1));
+                mates.insert(cost.class, (node, index + 1));
                 flow.arc(1 + item, node, cost);
-                flow.arc(node, 1 + items + bin, Cost { mates: place, ..Cost::default() });
+                flow.arc(node, 1 + items + bin, Cost { mates: index, ..Cost::default() });
             }
-            for place in 0..items {
-                let cover = if fill_all && place == 0 { -1 } else { 0 };
-                let crowd = Cost { cover, crowd: signed(place), ..Cost::default() };
+            for index in 0..items {
+                let cover = if fill_all && index == 0 { -1 } else { 0 };
+                let crowd = Cost { cover, crowd: signed(index), ..Cost::default() };
                 flow.arc(1 + items + bin, sink, crowd);
             }
         }
@@ -140,7 +140,7 @@ impl Flow {
         self.arcs.push(Arc { from: to, to: from, free: false, cost: -cost });
     }
 
-    /// Sends one more item along the cheapest way (Bellman and Ford, as costs may be negative);
+    /// Sends one more item along the cheapest path (Bellman and Ford, as costs may be negative);
     /// `false` when all are sent.
     fn augment(&mut self) -> bool {
         let sink = self.sink();

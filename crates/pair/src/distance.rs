@@ -2,14 +2,14 @@
 
 use gpuio_topo::{Class, Topology};
 
-/// Counts as this many switches or bridges where nobody told.
+/// Counts as this many switches or bridges where it is not known.
 const FAR: i64 = 100;
 
 /// Mean distance of a store's parts, in fixed point so that sums are exact and the same
 /// everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Distance {
-    /// By class: 1 for PIX up to 5 for SYS, 6 where nobody told.
+    /// By class: 1 for PIX up to 5 for SYS, 6 where it is not known.
     pub(crate) class: i64,
     /// By switches, then bridges.
     pub(crate) hops: i64,
@@ -18,7 +18,7 @@ pub(crate) struct Distance {
 /// One of [`Distance`]'s steps: divisible by every count of members up to 10.
 const ONE: i64 = 2520;
 
-/// The mean over the places of `parts` in the topology; a store without a known part is at an
+/// The mean over the indices of `parts` in the topology; a store without a known part is at an
 /// unknown distance.
 pub(crate) fn mean(topology: &Topology, gpu: usize, parts: &[usize]) -> Distance {
     let all: Vec<Distance> = parts.iter().map(|part| one(topology, gpu, *part)).collect();
@@ -34,18 +34,18 @@ fn unknown() -> Distance {
 fn one(topology: &Topology, gpu: usize, part: usize) -> Distance {
     let Some(route) = topology.route(gpu, part) else { return unknown() };
     let Some(class) = route.class.known() else { return unknown() };
-    let told = |count: Option<u32>| count.map_or(FAR, |count| i64::from(count).min(FAR));
-    let hops = told(route.switches) * 2 * FAR + told(route.bridges);
+    let capped = |count: Option<u32>| count.map_or(FAR, |count| i64::from(count).min(FAR));
+    let hops = capped(route.switches) * 2 * FAR + capped(route.bridges);
     Distance { class: rank(*class) * ONE, hops: hops * ONE }
 }
 
 /// 0 for the device itself, 1 for PIX, up to 5 for SYS.
 fn rank(class: Class) -> i64 {
-    let place = Class::ALL.iter().position(|known| *known == class);
-    place.and_then(|place| i64::try_from(place).ok()).unwrap_or(6)
+    let index = Class::ALL.iter().position(|known| *known == class);
+    index.and_then(|index| i64::try_from(index).ok()).unwrap_or(6)
 }
 
-/// The class of a way, where it is known.
+/// The class of a route, where it is known.
 pub(crate) fn class(topology: &Topology, gpu: usize, part: usize) -> Option<Class> {
     topology.route(gpu, part)?.class.known().copied()
 }

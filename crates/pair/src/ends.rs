@@ -14,8 +14,8 @@ pub struct Ends {
     pub mount: String,
     /// Whether that is reached over a network.
     pub network: bool,
-    /// GPUs with the class of the way to the nearest drive or card of the mount, nearest first,
-    /// of equally near ones in the driver's order. `None` where the way is not known.
+    /// GPUs with the class of the route to the nearest drive or card of the mount, nearest first,
+    /// of equally near ones in the driver's order. `None` where the route is not known.
     pub gpus: Vec<(String, Option<Class>)>,
 }
 
@@ -36,8 +36,8 @@ pub fn ends(machine: &Machine, topology: &Topology, path: &str) -> Result<Ends, 
         .collect();
     gpus.sort_by_key(|(distance, _)| *distance);
     let gpus = gpus.into_iter().map(|(_, gpu)| {
-        let ways = store.parts.iter().map(|part| class(topology, gpu, *part));
-        let nearest = ways.collect::<Option<Vec<Class>>>().and_then(|all| all.into_iter().min());
+        let classes = store.parts.iter().map(|part| class(topology, gpu, *part));
+        let nearest = classes.collect::<Option<Vec<Class>>>().and_then(|all| all.into_iter().min());
         (topology.devices[gpu].name.clone(), nearest)
     });
     Ok(Ends {

@@ -10,7 +10,7 @@
 //! - `distance` is how far each is from each GPU.
 //! - `assign` solves the assignment exactly, as a flow of least cost. Costs are compared part by
 //!   part (covered GPUs, classes, evenness, hops, order), so no weights had to be invented and
-//!   ties always resolve the same way.
+//!   ties are always resolved alike.
 //! - `regroup` splits arrays, `links` counts who shares a link, `start` gives threads and depth.
 //!
 //! The `cli` builds streams from the pairs for `flow` and sets its answer here

@@ -13,11 +13,11 @@ use crate::{Given, Pair, nics};
 pub struct SharedLink {
     /// Function at its lower end: a switch or a card.
     pub above: String,
-    /// As it is now; `null` where nobody told.
+    /// As it is now; `null` where not known.
     pub link: Option<Link>,
     /// The GPUs.
     pub gpus: Vec<String>,
-    /// On which way bytes meet there.
+    /// On which path bytes meet there.
     pub when: When,
     /// The most that could go through it in one direction while all pairs run, in bytes per second:
     /// as fast as the links of drives and cards allow, each shared evenly by the pairs that have
@@ -27,17 +27,17 @@ pub struct SharedLink {
     pub enough: Option<bool>,
 }
 
-/// On which way bytes meet.
+/// On which path bytes meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// On every way, also straight from drive to GPU.
+    /// On every path, also directly from drive to GPU.
     Always,
-    /// Only when bytes go by way of host memory.
+    /// Only when bytes go through host memory.
     ByHostMemory,
 }
 
-/// A station on the way from the root down to a device.
+/// A step on the path from the root down to a device.
 #[derive(Debug, Clone, Copy)]
 struct Step<'t> {
     address: &'t str,
@@ -48,10 +48,10 @@ struct Step<'t> {
     counts: bool,
 }
 
-/// The ways from the root down to each device, by its name.
-type Ways<'t> = BTreeMap<&'t str, Vec<Vec<Step<'t>>>>;
+/// The paths from the root down to each device, by its name.
+type RootPaths<'t> = BTreeMap<&'t str, Vec<Vec<Step<'t>>>>;
 
-/// Who uses a link on one of the ways, and the bytes per second up and down.
+/// The pairs that use a link on one of the paths, and the bytes per second up and down.
 #[derive(Debug, Default)]
 struct Use {
     pairs: BTreeSet<usize>,
@@ -83,20 +83,23 @@ impl Use {
 }
 
 pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> Vec<SharedLink> {
-    let ways = ways(topology);
+    let root_paths = root_paths(topology);
     let mut users: BTreeMap<&str, Users<'_>> = BTreeMap::new();
     let sharers = |part: &str| {
         let has = |pair: &&Pair| pair.stores.iter().flat_map(parts).any(|other| other == part);
         u64::try_from(pairs.iter().filter(has).count().max(1)).unwrap_or(1)
     };
-    for (place, pair) in pairs.iter().enumerate() {
-        let Some(gpu) = pair.gpu.as_deref().and_then(|gpu| ways.get(gpu)?.first()) else {
+    for (index, pair) in pairs.iter().enumerate() {
+        let Some(gpu) = pair.gpu.as_deref().and_then(|gpu| root_paths.get(gpu)?.first()) else {
             continue;
         };
         for part in pair.stores.iter().flat_map(parts) {
-            let Some(from) = ways.get(part).and_then(|all| nearest(gpu, all)) else { continue };
+            let Some(from) = root_paths.get(part).and_then(|all| nearest(gpu, all)) else {
+                continue;
+            };
             let common = gpu.iter().zip(from).take_while(|(a, b)| a.key == b.key).count();
-            let rate = own_rate(machine, topology, &ways, part).map(|rate| rate / sharers(part));
+            let rate =
+                own_rate(machine, topology, &root_paths, part).map(|rate| rate / sharers(part));
             let down = gpu.iter().enumerate().map(|(depth, step)| (depth, step, false));
             let up = from.iter().enumerate().map(|(depth, step)| (depth, step, true));
             for (depth, step, up) in down.chain(up) {
@@ -105,9 +108,9 @@ pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> 
                     user.above = step.address;
                 }
                 (user.link, user.counts) = (step.link, step.counts);
-                user.by_host.add(place, up, rate);
+                user.by_host.add(index, up, rate);
                 if depth >= common {
-                    user.always.add(place, up, rate);
+                    user.always.add(index, up, rate);
                 }
             }
         }
@@ -116,7 +119,7 @@ pub(crate) fn shared(machine: &Machine, topology: &Topology, pairs: &[Pair]) -> 
     for user in users.into_values().filter(|user| user.counts) {
         let above = user.above;
         let mut add = |when, used: &Use| {
-            let gpus = used.pairs.iter().filter_map(|place| pairs[*place].gpu.clone()).collect();
+            let gpus = used.pairs.iter().filter_map(|index| pairs[*index].gpu.clone()).collect();
             // Both directions of a link carry its full rate.
             let need = used.up.zip(used.down).map(|(up, down)| up.max(down));
             let carries = user.link.and_then(|link| link.bytes_per_second);
@@ -141,41 +144,57 @@ fn parts(given: &Given) -> impl Iterator<Item = &str> {
     given.drives.iter().chain(&given.nic).map(String::as_str)
 }
 
-fn ways(topology: &Topology) -> Ways<'_> {
-    let mut ways = Ways::new();
+fn root_paths(topology: &Topology) -> RootPaths<'_> {
+    let mut root_paths = RootPaths::new();
     for branch in &topology.tree {
         for bridge in &branch.host_bridges {
-            bridge.below.iter().for_each(|knot| walk(knot, &mut Vec::new(), topology, &mut ways));
+            bridge
+                .below
+                .iter()
+                .for_each(|knot| walk(knot, &mut Vec::new(), topology, &mut root_paths));
         }
     }
-    ways
+    root_paths
 }
 
-fn walk<'t>(knot: &'t Knot, above: &mut Vec<Step<'t>>, topology: &Topology, ways: &mut Ways<'t>) {
+fn walk<'t>(
+    knot: &'t Knot,
+    above: &mut Vec<Step<'t>>,
+    topology: &Topology,
+    root_paths: &mut RootPaths<'t>,
+) {
     let card = |name: &String| {
-        let place = topology.find(name);
-        place.is_some_and(|place| topology.devices[place].kind == gpuio_topo::DeviceKind::Nic)
+        let index = topology.find(name);
+        index.is_some_and(|index| topology.devices[index].kind == gpuio_topo::DeviceKind::Nic)
     };
     let counts = knot.kind != KnotKind::Device || knot.names.iter().any(card);
     let address = knot.address.as_str();
     let key = if knot.kind == KnotKind::Device { slot(address) } else { address };
     above.push(Step { address, key, link: knot.link.as_ref(), counts });
     for name in &knot.names {
-        ways.entry(name).or_default().push(above.clone());
+        root_paths.entry(name).or_default().push(above.clone());
     }
-    knot.below.iter().for_each(|below| walk(below, above, topology, ways));
+    knot.below.iter().for_each(|below| walk(below, above, topology, root_paths));
     above.pop();
 }
 
-/// Of several ways to a device the one that goes longest with another.
-fn nearest<'w, 't>(up: &[Step<'t>], ways: &'w [Vec<Step<'t>>]) -> Option<&'w Vec<Step<'t>>> {
-    ways.iter().max_by_key(|way| up.iter().zip(*way).take_while(|(a, b)| a.key == b.key).count())
+/// Of several paths to a device, the one that shares most steps with another.
+fn nearest<'w, 't>(up: &[Step<'t>], root_paths: &'w [Vec<Step<'t>>]) -> Option<&'w Vec<Step<'t>>> {
+    root_paths
+        .iter()
+        .max_by_key(|path| up.iter().zip(*path).take_while(|(a, b)| a.key == b.key).count())
 }
 
 /// What a drive or card can send at most: its own links, and the wire of a card.
-fn own_rate(machine: &Machine, topology: &Topology, ways: &Ways<'_>, name: &str) -> Option<u64> {
-    let ways = ways.get(name)?;
-    let link = ways.iter().map(|way| way.last()?.link?.bytes_per_second).sum::<Option<u64>>();
+fn own_rate(
+    machine: &Machine,
+    topology: &Topology,
+    root_paths: &RootPaths<'_>,
+    name: &str,
+) -> Option<u64> {
+    let root_paths = root_paths.get(name)?;
+    let link =
+        root_paths.iter().map(|path| path.last()?.link?.bytes_per_second).sum::<Option<u64>>();
     let card = nics::facts(machine, &topology.devices[topology.find(name)?]);
     let wire = card.and_then(nics::megabits).map(|megabits| megabits * 125_000);
     link.into_iter().chain(wire).min()

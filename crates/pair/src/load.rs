@@ -3,7 +3,7 @@
 use gpuio_units::format_bytes;
 use serde::Serialize;
 
-/// Which way bytes go.
+/// The direction of the transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -16,7 +16,7 @@ pub enum Direction {
 /// Direction, order and block size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// Which way bytes go.
+    /// The direction of the transfers.
     pub direction: Direction,
     /// Whether blocks come in random order.
     pub random: bool,

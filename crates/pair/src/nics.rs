@@ -15,7 +15,7 @@ pub struct NearNic {
     pub interfaces: Vec<String>,
     /// How near.
     pub class: Class,
-    /// Whether its link is up; `null` where nobody told.
+    /// Whether its link is up; `null` where not known.
     pub up: Option<bool>,
 }
 
@@ -69,13 +69,13 @@ fn is_up(nic: &NicFacts) -> Option<bool> {
     let ports = nic.rdma.iter().flat_map(|rdma| &rdma.ports);
     let ports = ports.filter_map(|port| port.state.as_deref()).map(|state| state == "ACTIVE");
     let interfaces = nic.interfaces.iter().filter_map(|one| one.state.as_deref());
-    // `unknown` is what drivers say that do not tell.
+    // `unknown` is what drivers say that do not report it.
     let interfaces = interfaces.filter(|state| *state != "unknown").map(|state| state == "up");
     let told: Vec<bool> = ports.chain(interfaces).collect();
     (!told.is_empty()).then(|| told.contains(&true))
 }
 
-/// Cards that are up and near to GPUs whose network mounts go another, farther way.
+/// Cards that are up and near to GPUs whose network mounts use another, farther route.
 pub(crate) fn unused(pairs: &[Pair]) -> Vec<Unused> {
     let mut found: Vec<Unused> = Vec::new();
     for pair in pairs {

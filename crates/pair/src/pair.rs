@@ -31,11 +31,11 @@ pub struct Pairing {
     pub shared_links: Vec<SharedLink>,
     /// Arrays that would better be several.
     pub regroup: Vec<Regroup>,
-    /// Cards near to GPUs whose network mounts go another way.
+    /// Cards near to GPUs whose network mounts use another route.
     pub unused_nics: Vec<Unused>,
     /// Storage that no pair uses.
     pub not_used: Vec<NotUsed>,
-    /// What else is to be said, as sentences.
+    /// Notes, as sentences.
     pub notes: Vec<String>,
     /// Processors of the machine that may be used.
     #[serde(skip)]
@@ -47,11 +47,11 @@ pub struct Pairing {
 pub struct Pair {
     /// The GPU; `null` for host memory.
     pub gpu: Option<String>,
-    /// Its PCI address; `null` where nobody told.
+    /// Its PCI address; `null` where not known.
     pub pci: Option<String>,
-    /// NUMA node of the GPU, or without one of the storage; `null` where nobody told.
+    /// NUMA node of the GPU, or without one of the storage; `null` where not known.
     pub node: Option<u32>,
-    /// Processors of that node, ascending; `null` where nobody told.
+    /// Processors of that node, ascending; `null` where not known.
     pub cpus: Option<Vec<u32>>,
     /// What its job opens.
     pub stores: Vec<Given>,
@@ -70,7 +70,7 @@ pub struct Pair {
 /// What a pair should reach.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairExpected {
-    /// The way of its bytes that was reckoned with.
+    /// The data path that was assumed.
     pub by: By,
     /// The figures.
     pub expected: Expected,
@@ -101,7 +101,7 @@ pub struct Given {
     pub drives: Vec<String>,
     /// The card that leads to it.
     pub nic: Option<String>,
-    /// Rate of that card's fastest port, in Mbit/s; `null` where it is not told.
+    /// Rate of that card's fastest port, in Mbit/s; `null` where it is not known.
     pub nic_megabits: Option<u64>,
     /// Class of the nearest drive, or of the card; `null` where it is not known.
     pub class: Option<Class>,
@@ -142,9 +142,9 @@ impl Pairing {
     /// Takes in what was reckoned for each pair, in their order, and for all. Where rate and
     /// latency are known, start values are made anew from them by Little's law.
     pub fn set_expected(&mut self, pairs: Vec<PairExpected>, total: Expected) {
-        for (place, expected) in pairs.into_iter().enumerate().take(self.pairs.len()) {
-            start::refine(&mut self.pairs, place, &expected.expected, self.all_cpus);
-            self.pairs[place].expected = Some(expected);
+        for (index, expected) in pairs.into_iter().enumerate().take(self.pairs.len()) {
+            start::refine(&mut self.pairs, index, &expected.expected, self.all_cpus);
+            self.pairs[index].expected = Some(expected);
         }
         self.total = Some(total);
     }
@@ -198,16 +198,16 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
 }
 
 fn wanted_gpus(topology: &Topology, wanted: &[String]) -> Result<Vec<usize>, NotHere> {
-    let all: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(place, _)| place).collect();
+    let all: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(index, _)| index).collect();
     if wanted.is_empty() {
         return Ok(all);
     }
     let find = |name: &String| {
         let number = name.parse::<u32>().ok().map(|number| format!("GPU{number}"));
-        let place = topology.find(number.as_deref().unwrap_or(name));
-        place.filter(|place| all.contains(place)).ok_or_else(|| {
+        let index = topology.find(number.as_deref().unwrap_or(name));
+        index.filter(|index| all.contains(index)).ok_or_else(|| {
             let known: Vec<&str> =
-                all.iter().map(|place| topology.devices[*place].name.as_str()).collect();
+                all.iter().map(|index| topology.devices[*index].name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let why = format!("no such GPU; there are: {known}");
             NotHere { flag: "--gpu", name: name.clone(), why }

@@ -1,4 +1,4 @@
-//! Why a pair is as it is, and what is to be said of all.
+//! Why a pair is as it is, and the notes on all.
 
 use gpuio_record::facts::Machine;
 use gpuio_topo::{Class, Topology};
@@ -25,7 +25,7 @@ pub(crate) fn why(topology: &Topology, pair: &Pair) -> String {
     sharers.sort_unstable();
     sharers.dedup();
     let names: Vec<String> =
-        sharers.iter().map(|place| topology.devices[*place].name.clone()).collect();
+        sharers.iter().map(|index| topology.devices[*index].name.clone()).collect();
     let shared = match names.len() {
         0 => String::new(),
         _ => format!("; shared by {}", crate::format::together(&names)),
@@ -36,7 +36,7 @@ pub(crate) fn why(topology: &Topology, pair: &Pair) -> String {
 fn to_memory(pair: &Pair) -> String {
     match pair.node {
         Some(node) => format!("To host memory on NUMA node {node}, where its drive or card is."),
-        None => "To host memory; on which NUMA node its drive or card is, nobody told.".to_owned(),
+        None => "To host memory; the NUMA node of its drive or card is not known.".to_owned(),
     }
 }
 
@@ -46,7 +46,7 @@ fn clause(topology: &Topology, gpu: &str, given: &Given) -> String {
         None => list(&given.drives),
     };
     let (Some(class), Some(farthest)) = (given.class, given.farthest) else {
-        return format!("how far {} is, nobody told", given.name);
+        return format!("the distance to {} is not known", given.name);
     };
     if given.near < given.of {
         return format!(
@@ -59,21 +59,21 @@ fn clause(topology: &Topology, gpu: &str, given: &Given) -> String {
         );
     }
     let verb = if given.nic.is_some() || given.drives.len() == 1 { "is" } else { "are" };
-    format!("{what} {verb} {}", way(topology, gpu, given, class))
+    format!("{what} {verb} {}", route_text(topology, gpu, given, class))
 }
 
 /// `under one switch, 2c:00.0`.
-fn way(topology: &Topology, gpu: &str, given: &Given, class: Class) -> String {
+fn route_text(topology: &Topology, gpu: &str, given: &Given, class: Class) -> String {
     let part = given.drives.first().or(given.nic.as_ref());
-    let places = topology.find(gpu).zip(part.and_then(|part| topology.find(part)));
-    let route = places.and_then(|(gpu, part)| topology.route(gpu, part));
+    let indices = topology.find(gpu).zip(part.and_then(|part| topology.find(part)));
+    let route = indices.and_then(|(gpu, part)| topology.route(gpu, part));
     let meets = route.and_then(|route| route.meets.as_deref()).map(crate::format::short);
     match (class, meets) {
         (Class::Pix | Class::Pxb, Some(meets)) => {
             format!("{}, below switch {meets}", class.name())
         }
         (class, _) => {
-            format!("{}, by way of {}: nothing nearer is left", class.name(), class.meaning())
+            format!("{}, through {}: nothing nearer is left", class.name(), class.meaning())
         }
     }
 }
@@ -90,9 +90,9 @@ fn list(names: &[String]) -> String {
 
 fn capital(text: &str) -> String {
     let names_device = ["nvme", "mlx", "sd", "vd", "md"].iter().any(|name| text.starts_with(name));
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) if !names_device => first.to_uppercase().chain(letters).collect(),
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) if !names_device => first.to_uppercase().chain(chars).collect(),
         _ => text.to_owned(),
     }
 }
@@ -104,34 +104,37 @@ pub(crate) fn notes(
     pairing: &mut Pairing,
     tier: Option<Tier>,
 ) {
-    let mut say = |note: &str| pairing.notes.push(note.to_owned());
+    let mut add = |note: &str| pairing.notes.push(note.to_owned());
     if machine.gpus.is_empty() {
-        say("No NVIDIA GPU is known: storage is paired with host memory.");
+        add("No NVIDIA GPU is known: storage is paired with host memory.");
     }
     match tier {
-        None => say("There is no storage that could be used."),
-        Some(Tier::System) => say(
+        None => add("There is no storage that could be used."),
+        Some(Tier::System) => add(
             "Only the system's own disk is there: its figures have the system's I/O in them, and a \
              write job competes with it.",
         ),
-        Some(Tier::Raw) => say(
+        Some(Tier::Raw) => add(
             "No file system is mounted on data drives: jobs read raw devices, which takes root. \
              Writes would destroy what they hold, so there is no write job.",
         ),
         Some(Tier::Files | Tier::Network) => {}
     }
     if machine.mounts.is_empty() && !machine.block.is_empty() {
-        say("No mount is known: a drive that shows no user may have one.");
+        add("No mount is known: a drive that shows no user may have one.");
     }
-    let by_name = |mount| machine.server_route(mount).is_some_and(|way| way.by_name);
+    let by_name = |mount| machine.server_route(mount).is_some_and(|path| path.by_name);
     if machine.mounts.iter().any(by_name) {
-        say(
-            "The routes to servers are not told: cards of network mounts are those that the mount \
-             points are named after. `ip route` would tell.",
+        add(
+            "The routes to servers are not known: cards of network mounts are those that the mount \
+             points are named after. `ip route` would show them.",
         );
     }
     if !topology.unplaced.is_empty() {
         let names = topology.unplaced.join(", ");
-        say(&format!("Nobody told where these are, so they count as far from all: {names}."));
+        add(&format!(
+            "The position of these is not known, so they count as far from all: \
+                      {names}."
+        ));
     }
 }

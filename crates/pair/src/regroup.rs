@@ -16,9 +16,9 @@ pub struct Regroup {
     pub array: String,
     /// Where it is mounted.
     pub mount: Option<String>,
-    /// Its level, as the kernel names it; `null` where nobody told.
+    /// Its level, as the kernel names it; `null` where not known.
     pub level: Option<String>,
-    /// The arrays that should take its place, in the order of their GPUs.
+    /// The arrays that should replace it, in the order of their GPUs.
     pub groups: Vec<Group>,
     /// Why it should stay as it is all the same.
     pub hindrance: Option<String>,
@@ -44,7 +44,7 @@ pub struct Group {
     pub class: Option<Class>,
 }
 
-/// A part of the array with its drives and GPUs, by their places in the topology.
+/// A part of the array with its drives and GPUs, by their indices in the topology.
 #[derive(Debug, Default)]
 struct Part {
     members: Vec<usize>,
@@ -191,7 +191,7 @@ fn hindrance(array: &BlockDevice, level: Option<&str>, groups: &[Group]) -> Opti
     };
     let degraded = array.array.as_ref().and_then(|array| array.degraded).unwrap_or(0);
     if degraded > 0 {
-        return Some(format!("it lacks {degraded} of its members: mend it first"));
+        return Some(format!("it lacks {degraded} of its members: repair it first"));
     }
     let fewest = groups.iter().map(|group| group.members.len()).min().unwrap_or(0);
     (fewest < least).then(|| {

@@ -31,7 +31,7 @@ const SMALL: u64 = 64 << 10;
 const THREADS_LEAST: u64 = 4;
 /// More gained nothing on any path (BENCHMARKS.md: 12 threads fill a link of PCIe 5.0 x16).
 const THREADS_MOST: u64 = 16;
-/// So that a thread reads one block while others are on their way (BENCHMARKS.md: with depth 1
+/// So that a thread reads one block while others are in flight (BENCHMARKS.md: with depth 1
 /// `staged` makes 0.6 of its rate).
 const DEPTH_LEAST: u64 = 4;
 /// Depth of a thread that has no GPU to serve (gpuio's own default for large blocks).
@@ -50,7 +50,7 @@ pub struct Start {
     /// keeps batches of its own in flight, `gds` one I/O per thread.
     pub depth: u32,
     /// Threads where each has one I/O in flight and no more, as in `gdsio` (`num_threads`) and on
-    /// path `gds`: so many that all of `in_flight` is under way, up to the 128 of NVIDIA's guide.
+    /// path `gds`: so many that all of `in_flight` are used, up to the 128 of NVIDIA's guide.
     /// Such threads wait in their call, so that there may be more of them than processors.
     pub sync_threads: u32,
     /// I/Os in flight that the storage wants of this pair.
@@ -70,17 +70,17 @@ pub(crate) fn set(pairs: &mut [Pair], load: Load, all_cpus: Option<usize>) {
 }
 
 /// More by Little's law, where the least time of an I/O is known: twice the I/Os that the rate has
-/// under way on average, so that no drive waits for the next one. Never less than without it: under
+/// in flight on average, so that no drive waits for the next one. Never less than without it: under
 /// load an I/O takes longer than its least time.
 pub(crate) fn refine(
     pairs: &mut [Pair],
-    place: usize,
+    index: usize,
     expected: &Expected,
     all_cpus: Option<usize>,
 ) {
     let Some((per_second, latency)) = expected.iops.zip(expected.latency_floor_ns) else { return };
-    let share = cpus(pairs, &pairs[place], all_cpus);
-    let pair = &mut pairs[place];
+    let share = cpus(pairs, &pairs[index], all_cpus);
+    let pair = &mut pairs[index];
     let better = by_little(per_second, latency);
     if let Some((wants, why)) = better.filter(|(wants, _)| *wants > pair.start.in_flight) {
         pair.start = values(wants, why, share, pair.gpu.is_some());
@@ -100,7 +100,7 @@ fn by_little(per_second: f64, latency_ns: f64) -> Option<(u64, String)> {
     )]
     let wants = (2.0 * average).ceil() as u64;
     let why = format!(
-        "twice the {average:.0} I/Os that {} a second of {} each have under way",
+        "twice the {average:.0} I/Os that {} a second of {} each have in flight",
         human_count(per_second),
         human_ns(latency_ns)
     );
@@ -186,7 +186,7 @@ fn words(pair: &Pair, load: Load) -> String {
     if all.is_empty() { "nothing to open".to_owned() } else { all.join(" and ") }
 }
 
-/// `4 drives`, `1 card (100 Gb/s)`: cards are told one by one.
+/// `4 drives`, `1 card (100 Gb/s)`: cards are listed one by one.
 fn count_of(count: usize, part: &str, network: bool) -> String {
     let part = if network { part.to_owned() } else { plural(count, part) };
     format!("{count} {part}")

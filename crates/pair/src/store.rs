@@ -31,7 +31,7 @@ pub(crate) struct Store {
     pub(crate) directory: Option<String>,
     /// Block devices right below, or the kind of file system.
     pub(crate) on: Vec<String>,
-    /// Places in the topology of the drives below, or of the card that leads to it.
+    /// Indices in the topology of the drives below, or of the card that leads to it.
     pub(crate) parts: Vec<usize>,
     /// Whether its parts are cards.
     pub(crate) card: bool,
@@ -113,7 +113,7 @@ impl Shop<'_> {
         mounts
     }
 
-    /// The store, or why it is none; no reason where nobody would ask.
+    /// The store, or why it is none; no reason where it would be obvious.
     fn judge_mount(&self, mount: &MountedStorage) -> Result<Store, Option<String>> {
         let why = match mount.kind {
             MountKind::Memory | MountKind::Overlay => return Err(None),
@@ -130,7 +130,7 @@ impl Shop<'_> {
         }
     }
 
-    /// Where data goes on a mount that nobody named: on the root, where any user may write and a
+    /// Where data goes on a mount that was not named: on the root, where any user may write and a
     /// restart keeps it (Filesystem Hierarchy Standard 3.0, 5.15).
     fn directory<'a>(&self, mount: &'a MountedStorage) -> &'a str {
         const KEPT: &str = "/var/tmp";
@@ -154,7 +154,7 @@ impl Shop<'_> {
             (false, _) => Tier::Network,
         };
         let parts =
-            if local { self.places(&disks) } else { self.topology.cards_to(self.machine, mount) };
+            if local { self.indices(&disks) } else { self.topology.cards_to(self.machine, mount) };
         let kind = if local { StoreKind::Mount } else { StoreKind::NetworkMount };
         let on = match mount.devices.as_slice() {
             [] => vec![mount.mount.fs_type.clone()],
@@ -189,7 +189,7 @@ impl Shop<'_> {
             tier: Tier::Raw,
             directory: None,
             on: vec![name.clone()],
-            parts: self.places(&leaves(self.machine, std::slice::from_ref(name))),
+            parts: self.indices(&leaves(self.machine, std::slice::from_ref(name))),
             card: false,
         })
     }
@@ -219,8 +219,8 @@ impl Shop<'_> {
         let refused = |why| NotHere { flag: "--drive", name: given.to_owned(), why };
         let bare = given.strip_prefix("/dev/").unwrap_or(given);
         let block = |name: &str| self.machine.block.iter().find(|one| one.facts.name == name);
-        let place = self.topology.find(bare).map(|place| &self.topology.devices[place]);
-        let alias = place.filter(|device| device.kind == DeviceKind::Drive);
+        let index = self.topology.find(bare).map(|index| &self.topology.devices[index]);
+        let alias = index.filter(|device| device.kind == DeviceKind::Drive);
         let Some(device) = block(bare).or_else(|| block(&alias?.name)) else {
             let kinds = [BlockKind::Disk, BlockKind::Md];
             let all = self.machine.block.iter().filter(|one| kinds.contains(&one.facts.kind));
@@ -241,7 +241,7 @@ impl Shop<'_> {
         })
     }
 
-    fn places(&self, disks: &[String]) -> Vec<usize> {
+    fn indices(&self, disks: &[String]) -> Vec<usize> {
         disks.iter().filter_map(|disk| self.topology.find(disk)).collect()
     }
 
@@ -322,8 +322,8 @@ fn is_network(kind: MountKind) -> bool {
 }
 
 fn is_read_only(mount: &MountedStorage) -> bool {
-    let says = |options: &[String]| options.iter().any(|option| option == "ro");
-    says(&mount.mount.options) || says(&mount.mount.super_options)
+    let has = |options: &[String]| options.iter().any(|option| option == "ro");
+    has(&mount.mount.options) || has(&mount.mount.super_options)
 }
 
 /// A key that sorts numbers as numbers: `nvme2n1` before `nvme10n1`.

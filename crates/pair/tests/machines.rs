@@ -171,9 +171,12 @@ fn gpus_stand_in_the_order_of_their_distance_from_a_mount() {
     let topology = Topology::of(&machine, &[]);
     let seen = ends(&machine, &topology, "/mnt/nfs/ib8/data/0/deep/er").unwrap();
     assert_eq!((seen.mount.as_str(), seen.network), ("/mnt/nfs/ib8/data/0", true));
-    let place = |at: usize| (seen.gpus[at].0.as_str(), seen.gpus[at].1);
-    assert_eq!([place(0), place(1)], [("GPU12", Some(Class::Pix)), ("GPU13", Some(Class::Pix))]);
-    assert_eq!((seen.gpus.len(), place(15).1), (16, Some(Class::Sys)));
+    let position = |at: usize| (seen.gpus[at].0.as_str(), seen.gpus[at].1);
+    assert_eq!(
+        [position(0), position(1)],
+        [("GPU12", Some(Class::Pix)), ("GPU13", Some(Class::Pix))]
+    );
+    assert_eq!((seen.gpus.len(), position(15).1), (16, Some(Class::Sys)));
     let local = ends(&read(DGX_A100), &Topology::of(&read(DGX_A100), &[]), "/raid").unwrap();
     assert!(!local.network && local.gpus.iter().all(|(_, way)| way.is_some()));
     assert!(ends(&Machine::default(), &Topology::of(&Machine::default(), &[]), "/x").is_err());
@@ -197,7 +200,7 @@ fn network_mounts_go_to_the_gpus_next_to_their_card() {
     assert_eq!((card.when, card.gpus.join(" ")), (When::Always, "GPU12 GPU13".to_owned()));
     assert!(pairing.unused_nics.is_empty());
 
-    // Beside a local array they are the second choice, and cards that lie idle are told.
+    // Beside a local array they are the second choice, and idle cards are reported.
     let all = plan(&machine, &Wanted::default());
     for (number, mount) in (12..).zip(&mounts) {
         assert_eq!(all.pairs[number].network[0].name, *mount);
@@ -303,7 +306,7 @@ fn a_mount_of_any_kind_is_taken_by_name() {
     let named = plan(&machine, &wanted(&["0"], &["/raid/x"], &[]));
     let given = &named.pairs[0].stores[0];
     assert_eq!((given.kind, given.class, given.of), (StoreKind::Mount, None, 0));
-    assert!(named.pairs[0].why.contains("nobody told"), "{}", named.pairs[0].why);
+    assert!(named.pairs[0].why.contains("not known"), "{}", named.pairs[0].why);
     let all = plan(&machine, &Wanted::default());
     let told = |one: &gpuio_pair::NotUsed| one.name == "/raid" && one.why.contains("zfs");
     assert!(all.not_used.iter().any(told), "{:?}", all.not_used);

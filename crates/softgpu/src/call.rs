@@ -1,4 +1,4 @@
-//! What every exported function does: no panic leaves it, and a fault that was asked for comes.
+//! What every exported function does: no panic leaves it, and requested faults are injected.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};

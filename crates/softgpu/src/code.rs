@@ -51,9 +51,9 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (218, c"CUDA_ERROR_INVALID_PTX", c"the text is no PTX that this driver can load"),
     (400, c"CUDA_ERROR_INVALID_HANDLE", c"the handle is of nothing that lives"),
     (500, c"CUDA_ERROR_NOT_FOUND", c"nothing has this name"),
-    (600, c"CUDA_ERROR_NOT_READY", c"the work is still under way"),
+    (600, c"CUDA_ERROR_NOT_READY", c"the work is not complete"),
     (700, c"CUDA_ERROR_ILLEGAL_ADDRESS", c"a kernel or copy reached memory that is not there"),
-    (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch asks for too much"),
+    (701, c"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", c"the launch needs too many resources"),
     (702, c"CUDA_ERROR_LAUNCH_TIMEOUT", c"the kernel ran for too long"),
     (704, c"CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", c"peer access was enabled before"),
     (709, c"CUDA_ERROR_CONTEXT_IS_DESTROYED", c"the current context was destroyed"),
@@ -66,7 +66,7 @@ const NAMES: &[(i32, &CStr, &CStr)] = &[
     (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", c"driver and kernel module differ in release"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"a stream that is captured can't do this"),
     (901, c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", c"a call that it forbids ended the capture"),
-    (999, c"CUDA_ERROR_UNKNOWN", c"the driver does not say why"),
+    (999, c"CUDA_ERROR_UNKNOWN", c"the driver reports no reason"),
 ];
 
 /// The name and the meaning of a code.

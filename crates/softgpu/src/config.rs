@@ -1,4 +1,4 @@
-//! What the environment asks for.
+//! The settings in the environment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,10 +25,10 @@ pub(crate) struct Config {
     pub(crate) delay: Duration,
     /// Multiprocessors of each device.
     pub(crate) multiprocessors: u32,
-    /// What each copy and kernel takes from kernels that keep the device busy meanwhile.
+    /// What each copy and kernel takes from kernels that keep the device busy during it.
     pub(crate) steal: Duration,
     /// The wait of each copy and kernel while such a kernel runs.
-    pub(crate) crowd: Duration,
+    pub(crate) contention: Duration,
     /// How much later the work of a synchronous call is done that may return before it.
     pub(crate) lag: Duration,
     /// Whether `cuInit` forks and waits for the child.
@@ -56,7 +56,7 @@ struct Spoil {
 }
 
 impl Config {
-    /// Reads the settings; `get` looks a variable up. The error says which variable is wrong.
+    /// Reads the settings; `get` looks a variable up. The error names the variable that is wrong.
     pub(crate) fn read(get: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let number = |name: &str, default: u64| match get(name) {
             None => Ok(default),
@@ -86,7 +86,7 @@ impl Config {
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
             multiprocessors: multiprocessors(number("GPUIO_SOFT_SMS", 1)?)?,
             steal: Duration::from_micros(number("GPUIO_SOFT_STEAL_US", 0)?),
-            crowd: Duration::from_micros(number("GPUIO_SOFT_CROWD_US", 0)?),
+            contention: Duration::from_micros(number("GPUIO_SOFT_CROWD_US", 0)?),
             lag: Duration::from_micros(number("GPUIO_SOFT_LAG_US", 0)?),
             forks,
             faults: faults
@@ -102,7 +102,7 @@ impl Config {
         })
     }
 
-    /// Counts one more `call` and tells whether it shall fail.
+    /// Counts one more `call` and returns whether it shall fail.
     pub(crate) fn fault(&self, call: &str) -> Option<Code> {
         let fault = self.faults.iter().find(|fault| fault.call == call)?;
         // Only the count matters; it orders nothing else.
@@ -111,7 +111,7 @@ impl Config {
         (failed < fault.times).then_some(fault.code)
     }
 
-    /// Counts one more copy by `call` and tells whether it is the one to get wrong.
+    /// Counts one more copy by `call` and returns whether it is the one to corrupt.
     pub(crate) fn spoils(&self, call: &str) -> bool {
         let of_call = self.spoils.iter().filter(|spoil| spoil.call == call);
         // No `any`: every one of them counts.

@@ -9,7 +9,7 @@ use crate::code::Answer;
 use crate::machine::Machine;
 use crate::stream::Stream;
 
-/// Which default stream a handle stands for.
+/// The default stream of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Which {
     /// Of all threads: null and `CU_STREAM_LEGACY`. Other than in hardware, it has no order with
@@ -20,7 +20,7 @@ pub(crate) enum Which {
 }
 
 impl Which {
-    /// The default stream that a handle stands for; none for a stream that was made.
+    /// The default stream of a handle; none for a stream that was created.
     pub(crate) fn of(handle: *mut c_void) -> Option<Self> {
         match handle.addr() {
             0 | 1 => Some(Self::Legacy),

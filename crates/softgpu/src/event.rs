@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::code::{Answer, Code, INVALID_HANDLE, NOT_READY};
 
-/// The failure of one piece of work in a stream, until someone is told: 0 from then on. The stream
+/// The failure of one piece of work in a stream, until it is reported: 0 from then on. The stream
 /// and the events that it came to after the failure share it.
 pub(crate) type Failure = Arc<AtomicI32>;
 
-/// Tells the oldest failure that no one was told of to whoever asks first.
-pub(crate) fn tell(failures: &[Failure]) -> Answer<()> {
+/// Reports the oldest failure that was not reported yet, once.
+pub(crate) fn report(failures: &[Failure]) -> Answer<()> {
     let codes = failures.iter().map(|failure| failure.swap(0, Ordering::AcqRel));
     match codes.into_iter().find(|&code| code != 0) {
         None => Ok(()),
@@ -31,7 +31,7 @@ pub(crate) struct Event {
 struct State {
     recorded: u64,
     reached: u64,
-    /// Those that no one had been told of when the mark was reached: never one of later work.
+    /// The failures that were not reported when the mark was reached: never one of later work.
     failures: Vec<Failure>,
     /// When the last record was reached, by the device's clock.
     at: Option<Instant>,
@@ -78,7 +78,7 @@ impl Event {
         if state.reached < state.recorded {
             return Err(NOT_READY);
         }
-        tell(&state.failures)
+        report(&state.failures)
     }
 
     /// The number of the last record.
@@ -86,7 +86,7 @@ impl Event {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).recorded
     }
 
-    /// Waits until a record is reached, and tells nobody of failures.
+    /// Waits until a record is reached, without a report of failures.
     pub(crate) fn pass(&self, number: u64) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = self.reached.wait_while(state, |state| state.reached < number);
@@ -101,6 +101,6 @@ impl Event {
             .reached
             .wait_while(state, |state| state.reached < number)
             .unwrap_or_else(PoisonError::into_inner);
-        tell(&state.failures)
+        report(&state.failures)
     }
 }

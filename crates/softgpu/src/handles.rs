@@ -51,7 +51,7 @@ impl<T> Handles<T> {
     /// What is answered for a handle of nothing that lives, if it was never given.
     fn refuse(&self, handle: *mut c_void) -> Code {
         let address = handle.addr();
-        // Only what was given before counts, and whoever has it knows it from this thread or by
+        // Only what was given before counts, and its user has it from this thread or by
         // some order of his own.
         let given = (self.first..self.next.load(Ordering::Relaxed)).contains(&address);
         if given && (address - self.first).is_multiple_of(STEP) {
@@ -67,7 +67,7 @@ impl<T> Handles<T> {
         live.values().cloned().collect()
     }
 
-    /// Takes out those for which `which` says so.
+    /// Removes those for which `which` is true.
     pub(crate) fn take(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         live.extract_if(|_, thing| which(thing)).map(|(_, thing)| thing).collect()

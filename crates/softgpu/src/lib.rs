@@ -4,7 +4,7 @@
 //! (declared again here, from the reference manual), so that tests, demonstrations and CI run
 //! gpuio's own code without a GPU. It checks correctness; it does not emulate speed. It is found
 //! beside the binary, in `deps/`, or in `PREFIX/lib/gpuio/`, and every output and record of a run
-//! on it says so.
+//! on it notes that.
 //!
 //! - Device memory has addresses from `0x0900_0000_0000` on that the CPU cannot dereference: a
 //!   program that mixes up host and device addresses crashes, as with hardware. Copies past the
@@ -20,9 +20,9 @@
 //!   the process. The manual leaves this undefined, and hardware's driver may crash or not.
 //! - A page of managed memory is on the host or on a device, and only a prefetch moves it: access
 //!   from the other side is detected (module `managed`).
-//! - Contexts that a program creates beside the primary one own what was made in them: destroying
-//!   one takes its memory and streams away. Their kernels reach the same memory as the primary
-//!   context's. Like default streams, memory pools and stream memory operations, they serve
+//! - Contexts that a program creates in addition to the primary one own what was made in them:
+//! destroying   one takes its memory and streams away. Their kernels reach the same memory as the
+//! primary   context's. Like default streams, memory pools and stream memory operations, they serve
 //!   programs under test; gpuio itself does not use them.
 //! - A kernel reaches another device's memory only where peer access was enabled.
 //! - Kernels are Rust functions, found by the entry names in the PTX. Those that keep the device
@@ -60,6 +60,7 @@
 #![allow(unsafe_code)]
 
 mod api;
+mod backing;
 mod call;
 mod capture;
 mod code;
@@ -74,7 +75,6 @@ mod memory;
 mod module;
 mod pace;
 mod peer;
-mod place;
 mod reach;
 mod stream;
 mod undefined;

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::backing::Budget;
 use crate::capture::Captures;
 use crate::code::{
     Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE,
@@ -19,7 +20,6 @@ use crate::memory::Memory;
 use crate::module::{Function, Module};
 use crate::pace::Pace;
 use crate::peer::Peers;
-use crate::place::Budget;
 use crate::stream::Stream;
 use crate::vmm::Physical;
 
@@ -82,7 +82,7 @@ pub(crate) fn start() -> Answer<&'static Machine> {
     let made = MACHINE.get_or_init(|| match Config::read(|name| std::env::var(name).ok()) {
         Ok(config) => Some(Machine::new(config)),
         Err(error) => {
-            // The answer is a number: this is the one place where the reason can be told.
+            // The answer is a number: only here can the reason be printed.
             let _ = writeln!(std::io::stderr(), "gpuio software GPU: {error}");
             None
         }
@@ -160,19 +160,20 @@ impl Machine {
     }
 
     /// The same, for a device that is lost too: for calls that wait. They have to wait even then,
-    /// for what was under way may still touch memory.
+    /// for what was in flight may still touch memory.
     pub(crate) fn bound(&self) -> Answer<&Device> {
         let here = self.here().ok_or(INVALID_CONTEXT)?;
         if here.addr() < FIRST_CREATED {
             return self.primary(here);
         }
-        // A context stays current where it is after it was destroyed, and calls say so.
+        // A context stays current where it is after it was destroyed, and calls fail with that
+        // error.
         let created = self.contexts.find(here).ok_or(CONTEXT_IS_DESTROYED)?;
         self.device(created.device.cast_signed())
     }
 
     /// The device of the current context and that context's handle, as ranges of memory name it.
-    pub(crate) fn place(&self) -> Answer<(&Device, usize)> {
+    pub(crate) fn current_with_context(&self) -> Answer<(&Device, usize)> {
         let context = self.here().ok_or(INVALID_CONTEXT)?;
         Ok((self.current()?, context.addr()))
     }
@@ -209,7 +210,7 @@ impl Machine {
         Ok(std::ptr::without_provenance_mut(popped))
     }
 
-    /// Makes a context of a device beside the primary one, and makes it current.
+    /// Makes another context of a device than the primary one, and makes it current.
     pub(crate) fn create(&self, device: &Device) -> *mut c_void {
         let made = self.contexts.add(Created { device: device.index });
         CONTEXTS.with_borrow_mut(|stack| stack.push(made.addr()));
@@ -247,7 +248,7 @@ impl Machine {
         Ok(u64::from(device.resets.load(Ordering::Acquire)) << 8 | u64::from(device.index))
     }
 
-    /// Takes away what belongs to a context, once what is under way there is done.
+    /// Takes away what belongs to a context, once what is in flight there is done.
     fn clear(&self, context: usize) {
         let mut streams = self.streams.take(|stream| stream.context() == context);
         streams.extend(self.defaults.take(context));

@@ -1,28 +1,28 @@
 //! Managed memory: one address for host and device, and pages that are at one of the two.
 //!
-//! Hardware moves a page to whoever touches it. Here nobody's touch moves one: a page that is on a
-//! device has no access right on the host (read(2) into it answers EFAULT, an instruction ends the
-//! program), and a kernel that reaches a page that is not on its device fails with an illegal
+//! Hardware moves a page to the processor that touches it. Here no access moves one: a page that is
+//! on a device has no access right on the host (read(2) into it answers EFAULT, an instruction ends
+//! the program), and a kernel that reaches a page that is not on its device fails with an illegal
 //! address. So a program that forgets a prefetch, or to wait for one, is caught where hardware
 //! would only be slow.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::backing::{MemoryRange, Pages};
 use crate::code::{Answer, ILLEGAL_ADDRESS, UNKNOWN};
 use crate::machine::Device;
-use crate::place::{Pages, Place};
 
-/// The grain at which pages move, in bytes.
+/// The granularity at which pages move, in bytes.
 pub(crate) const PAGE: usize = 4096;
 
-/// Where a page is, and where one may be asked to go.
+/// Where a page is, and where it can be moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Residence {
     Host,
     Device(u32),
 }
 
-/// One allocation: pages at the address that the program knows, and their twins that stand for a
+/// One allocation: pages at the program's address, and their copies that represent a
 /// device's memory.
 #[derive(Debug)]
 pub(crate) struct Managed {
@@ -49,14 +49,14 @@ impl Managed {
 
     /// The bytes from `skip` on as a kernel of `device` reaches them: all of their pages must be
     /// there.
-    pub(crate) fn by_kernel(&self, device: u32, skip: usize, len: usize) -> Answer<Place> {
+    pub(crate) fn by_kernel(&self, device: u32, skip: usize, len: usize) -> Answer<MemoryRange> {
         let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = &at[skip / PAGE..(skip + len).div_ceil(PAGE)];
         if pages.iter().any(|page| *page != Residence::Device(device)) {
             return Err(ILLEGAL_ADDRESS);
         }
         let at = self.device.start().wrapping_add(skip);
-        Ok(Place { at, _share: Some(Arc::clone(&self.device)), managed: None })
+        Ok(MemoryRange { at, _share: Some(Arc::clone(&self.device)), managed: None })
     }
 
     /// The bytes from `skip` on as a copy reaches them, wherever they are, if they are all at one
@@ -93,7 +93,7 @@ impl Managed {
                     // SAFETY: as above.
                     unsafe { host.copy_from_nonoverlapping(device, PAGE) };
                 }
-                // Between devices nothing moves: the twins stand for all of them.
+                // Between devices nothing moves: the copies represent all of them.
                 (Residence::Host, Residence::Host)
                 | (Residence::Device(_), Residence::Device(_)) => {}
             }
@@ -104,7 +104,7 @@ impl Managed {
 
 /// Sets the access right of one host page.
 fn protect(page: *mut u8, right: libc::c_int) -> Answer<()> {
-    // SAFETY: a whole page of a mapping of ours; whoever touches it without the right is a program
+    // SAFETY: a whole page of a mapping of ours; a program that touches it without the right
     // that this driver is there to catch.
     let answer = unsafe { libc::mprotect(page.cast(), PAGE, right) };
     if answer == 0 { Ok(()) } else { Err(UNKNOWN) }

@@ -1,13 +1,13 @@
-//! Addresses: which ranges stand for what.
+//! Addresses and the memory behind them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
+use crate::backing::{MemoryRange, Pages};
 use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
 use crate::machine::Device;
 use crate::managed::Managed;
-use crate::place::{Pages, Place};
 use crate::undefined;
 
 /// Where the addresses of devices begin. Linux puts nothing of a 64-bit program there: executables
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Managed,
 }
 
-/// What is known of an address, for whoever asks.
+/// The facts about an address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct About {
     pub(crate) start: u64,
@@ -49,7 +49,7 @@ pub(crate) struct About {
     pub(crate) context: usize,
 }
 
-/// Synchronous operations on an allocation that are under way though their calls returned.
+/// Synchronous operations on an allocation that are in flight though their calls returned.
 #[derive(Debug, Default)]
 pub(crate) struct MemOps {
     /// Whether such calls wait: `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
@@ -59,7 +59,7 @@ pub(crate) struct MemOps {
 }
 
 impl MemOps {
-    /// Sets the attribute. On, it waits for what is under way.
+    /// Sets the attribute. On, it waits for what is in flight.
     pub(crate) fn synchronize(&self, on: bool) {
         self.synchronize.store(on, Ordering::Release);
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,14 +73,14 @@ impl MemOps {
         self.synchronize.load(Ordering::Acquire)
     }
 
-    /// One more under way, until the answer is dropped.
+    /// One more in flight, until the answer is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> MemOp {
         *self.pending.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         MemOp(Arc::clone(self))
     }
 }
 
-/// One operation under way.
+/// One operation in flight.
 #[derive(Debug)]
 pub(crate) struct MemOp(Arc<MemOps>);
 
@@ -115,7 +115,7 @@ pub(crate) fn owner(start: u64) -> Option<u32> {
     u32::try_from(inside).ok()
 }
 
-/// Every range that the driver knows, and where each device's next one goes.
+/// Every range of the driver, and where each device's next one goes.
 #[derive(Debug)]
 pub(crate) struct Memory {
     ranges: RwLock<BTreeMap<u64, Range>>,
@@ -153,7 +153,7 @@ impl Memory {
             return Ok(std::ptr::null_mut());
         }
         // A real driver cuts small blocks out of larger ones, at multiples of 512 bytes and not
-        // of a page: whoever relies on more than that finds out here.
+        // of a page: a program that relies on more fails here.
         const SMALL: usize = 1 << 20;
         const CUT: usize = 512;
         let off = if len < SMALL { CUT } else { 0 };
@@ -198,7 +198,7 @@ impl Memory {
         device: u32,
         start: u64,
         len: u64,
-    ) -> Option<Answer<Place>> {
+    ) -> Option<Answer<MemoryRange>> {
         let (managed, skip) = self.managed(start, len).ok()?;
         let len = usize::try_from(len).map_err(|_| INVALID_VALUE);
         Some(len.and_then(|len| managed.by_kernel(device, skip, len)))
@@ -322,16 +322,16 @@ impl Memory {
             matches!(kind, Some(Kind::Device | Kind::Pool | Kind::Mapped(_)))
         };
         let is_known = |address| self.about(address).is_some();
-        let asked = |address| self.memops(address).is_some_and(|ops| ops.is_synchronized());
+        let synchronized = |address| self.memops(address).is_some_and(|ops| ops.is_synchronized());
         let returns_early =
             is_device(to) && from.is_none_or(|from| is_device(from) || !is_known(from));
-        !returns_early || asked(to) || from.is_some_and(asked)
+        !returns_early || synchronized(to) || from.is_some_and(synchronized)
     }
 
     /// Whether a copy into memory at one address from that at the other is waited for by the call,
     /// though it is put into a stream (CUDA driver API manual, "API synchronization behavior"):
     /// between memory of the host, page-locked or not, and into memory that is not page-locked.
-    /// The other way round drivers may wait, and this one does not.
+    /// In the other direction drivers may wait, and this one does not.
     pub(crate) fn waits_for_copy(&self, to: u64, from: u64) -> bool {
         let kind = |address| self.about(address).map(|it| it.kind);
         let (to, from) = (kind(to), kind(from));
@@ -363,23 +363,23 @@ impl Memory {
     }
 
     /// Memory that the device reaches by itself: its own, pinned or registered.
-    pub(crate) fn on_device(&self, start: u64, len: u64) -> Answer<Place> {
+    pub(crate) fn on_device(&self, start: u64, len: u64) -> Answer<MemoryRange> {
         self.known(start, len).unwrap_or(Err(INVALID_VALUE))
     }
 
     /// Memory of the host: pinned, registered or plain.
-    pub(crate) fn on_host(&self, start: u64, len: u64) -> Answer<Place> {
+    pub(crate) fn on_host(&self, start: u64, len: u64) -> Answer<MemoryRange> {
         if (FIRST..END).contains(&start) {
             return Err(INVALID_VALUE);
         }
         self.anywhere(start, len)
     }
 
-    /// Memory of either. What the driver knows nothing of is memory of the host to it, also where
+    /// Memory of either. Memory that the driver does not know is host memory to it, also where
     /// a device's memory was: it touches that, and dies of it.
-    pub(crate) fn anywhere(&self, start: u64, len: u64) -> Answer<Place> {
+    pub(crate) fn anywhere(&self, start: u64, len: u64) -> Answer<MemoryRange> {
         match self.known(start, len) {
-            Some(place) => place,
+            Some(range) => range,
             None if start == 0 => Err(INVALID_VALUE),
             None if (FIRST..END).contains(&start) => undefined::ends(format_args!(
                 "the driver is to find out what memory {start:#x} is, and there is none any more"
@@ -387,13 +387,13 @@ impl Memory {
             None => {
                 let address = usize::try_from(start).map_err(|_| INVALID_VALUE)?;
                 let at = std::ptr::with_exposed_provenance_mut(address);
-                Ok(Place { at, _share: None, managed: None })
+                Ok(MemoryRange { at, _share: None, managed: None })
             }
         }
     }
 
-    /// The place of a range that the driver knows, `None` if it knows nothing that holds `start`.
-    fn known(&self, start: u64, len: u64) -> Option<Answer<Place>> {
+    /// A range of memory of the driver; `None` if no allocation holds `start`.
+    fn known(&self, start: u64, len: u64) -> Option<Answer<MemoryRange>> {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
         let (&first, range) = ranges.range(..=start).next_back()?;
         let skip = start - first;
@@ -409,11 +409,11 @@ impl Memory {
         };
         let at = range.at.wrapping_add(skip);
         let managed = range.managed.clone().map(|managed| (managed, skip));
-        Some(Ok(Place { at, _share: range.pages.clone(), managed }))
+        Some(Ok(MemoryRange { at, _share: range.pages.clone(), managed }))
     }
 }
 
-/// The lowest place for `len` bytes between `base` and `end` that keeps clear of what is taken,
+/// The lowest address for `len` bytes between `base` and `end` that keeps clear of what is taken,
 /// which comes in order.
 fn gap(
     taken: impl Iterator<Item = (u64, u64)>,
@@ -439,10 +439,10 @@ mod tests {
     #[test]
     fn a_gap_keeps_the_guard_on_both_sides() {
         let taken = [(0, 100), (4 * GUARD, 100)];
-        let place = |len| gap(taken.into_iter(), 0, 8 * GUARD, len, 512);
-        assert_eq!(place(GUARD), Some((100 + GUARD).next_multiple_of(512)));
-        assert_eq!(place(2 * GUARD), Some((4 * GUARD + 100 + GUARD).next_multiple_of(512)));
-        assert_eq!(place(4 * GUARD), None);
+        let lowest = |len| gap(taken.into_iter(), 0, 8 * GUARD, len, 512);
+        assert_eq!(lowest(GUARD), Some((100 + GUARD).next_multiple_of(512)));
+        assert_eq!(lowest(2 * GUARD), Some((4 * GUARD + 100 + GUARD).next_multiple_of(512)));
+        assert_eq!(lowest(4 * GUARD), None);
         assert_eq!(gap([].into_iter(), 0, GUARD, GUARD, 512), Some(0));
     }
 }

@@ -20,7 +20,7 @@ struct Entry {
     parameters: usize,
 }
 
-/// An entry point that has a twin here.
+/// An entry point that has a software version.
 #[derive(Debug)]
 pub(crate) struct Function(pub(crate) &'static Kernel);
 
@@ -48,7 +48,7 @@ impl Module {
         Ok(Self { entries })
     }
 
-    /// The entry of this name, if it has a twin that takes as many parameters.
+    /// The entry of this name, if it has a software version with as many parameters.
     pub(crate) fn function(&self, name: &str) -> Answer<Function> {
         let entry = self.entries.iter().find(|entry| entry.name == name).ok_or(NOT_FOUND)?;
         let kernel = kernel::named(name).ok_or(NOT_FOUND)?;
@@ -88,7 +88,7 @@ impl Launch {
         self.kernel.lasts.map(|lasts| lasts(memory, &self.args))
     }
 
-    /// Runs the twin.
+    /// Runs the software version.
     pub(crate) fn run(&self, memory: &Reach<'_>) -> Answer<()> {
         (self.kernel.run)(memory, &self.args)
     }

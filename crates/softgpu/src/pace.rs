@@ -20,12 +20,12 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// A copy or another kernel: it takes `steal` from kernels that keep the device busy, and waits
-    /// for `crowd` while there is one.
-    pub(crate) fn disturb(&self, steal: Duration, crowd: Duration) {
+    /// for `contention` while there is one.
+    pub(crate) fn disturb(&self, steal: Duration, contention: Duration) {
         let steal = u64::try_from(steal.as_nanos()).unwrap_or(u64::MAX);
         self.stolen.fetch_add(steal, Ordering::Relaxed);
-        if !crowd.is_zero() && self.busy.load(Ordering::Relaxed) > 0 {
-            std::thread::sleep(crowd);
+        if !contention.is_zero() && self.busy.load(Ordering::Relaxed) > 0 {
+            std::thread::sleep(contention);
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the kernels of one device reach.
 
+use crate::backing::MemoryRange;
 use crate::code::{Answer, ILLEGAL_ADDRESS};
 use crate::machine::Machine;
-use crate::place::Place;
 
 /// The memory as a kernel of a device sees it.
 #[derive(Debug, Clone, Copy)]
@@ -14,10 +14,10 @@ pub(crate) struct Reach<'a> {
 impl Reach<'_> {
     /// Memory of the kernel's own device, of a device to which its context has peer access,
     /// pinned or registered memory, and managed memory whose pages are there.
-    pub(crate) fn on_device(&self, start: u64, len: u64) -> Answer<Place> {
+    pub(crate) fn on_device(&self, start: u64, len: u64) -> Answer<MemoryRange> {
         let memory = &self.machine.memory;
-        if let Some(place) = memory.managed_by_kernel(self.device, start, len) {
-            return place;
+        if let Some(range) = memory.managed_by_kernel(self.device, start, len) {
+            return range;
         }
         if let Some(owner) = crate::memory::owner(start)
             && owner != self.device

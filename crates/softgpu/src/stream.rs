@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::backing::MemoryRange;
 use crate::code::{
     Answer, Code, INVALID_HANDLE, NOT_READY, OUT_OF_MEMORY, STREAM_CAPTURE_UNSUPPORTED, UNKNOWN,
 };
-use crate::event::{Event, Failure, tell};
+use crate::event::{Event, Failure, report};
 use crate::kernel::Filling;
 use crate::machine::{Device, Machine};
 use crate::managed::{Managed, Residence};
 use crate::memory::{Kind, MemOp};
 use crate::module::Launch;
 use crate::pace::Progress;
-use crate::place::Place;
 use crate::reach::Reach;
 
 /// How often a word that a stream waits for is looked at.
@@ -27,18 +27,18 @@ const POLL: Duration = Duration::from_micros(10);
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
-    Copy { to: Place, from: Place, len: usize, spoil: bool },
+    Copy { to: MemoryRange, from: MemoryRange, len: usize, spoil: bool },
     /// Move the pages of managed memory.
     Migrate { memory: Arc<Managed>, skip: usize, len: usize, to: Residence },
     /// Run a kernel.
     Launch(Launch),
     /// Set `len` bytes.
-    Set { to: Place, len: usize, value: u8 },
+    Set { to: MemoryRange, len: usize, value: u8 },
     /// Write a word.
-    Write { to: Place, value: u32 },
+    Write { to: MemoryRange, value: u32 },
     /// Hold the stream until a word is as `compare` wants it.
-    Wait { at: Place, compare: Compare },
-    /// Do work of a synchronous call that has returned: later than that by the lag that was asked
+    Wait { at: MemoryRange, compare: Compare },
+    /// Do work of a synchronous call that has returned: later than that by the requested lag
     /// for. Then the operation is over.
     Late(Box<Work>, [Option<MemOp>; 2]),
     /// Free memory of this kind.
@@ -93,7 +93,8 @@ pub(crate) struct HostCall {
     pub(crate) data: *mut c_void,
 }
 
-// SAFETY: the caller of `cuLaunchHostFunc` knows that the stream calls it, in a thread of its own.
+// SAFETY: the caller of `cuLaunchHostFunc` expects that the stream calls it, in a thread of its
+// own.
 unsafe impl Send for HostCall {}
 
 /// A queue of work of one device. Dropping it lets the queue run empty and ends the thread.
@@ -122,7 +123,7 @@ struct Queue {
     put: u64,
     done: u64,
     closed: bool,
-    /// Failures that no one was told of yet, oldest first, and some that someone was.
+    /// Failures that were not reported yet, oldest first, and some that were.
     failures: Vec<Failure>,
 }
 
@@ -153,7 +154,7 @@ impl Stream {
     }
 
     /// Begins or ends the capture of its work. Nothing can be captured here: work that is put there
-    /// meanwhile is refused.
+    /// during that time is refused.
     pub(crate) fn capture(&self, state: Capture, mode: i32) {
         self.0.capture_mode.store(mode, Ordering::Release);
         self.0.captured.store(state as u8, Ordering::Release);
@@ -164,7 +165,7 @@ impl Stream {
         self.0.capture_mode.load(Ordering::Acquire)
     }
 
-    /// A capture under way is worth nothing any more.
+    /// A capture in progress becomes invalid.
     pub(crate) fn spoil_capture(&self) {
         let (from, to) = (Capture::Active as u8, Capture::Spoiled as u8);
         let order = Ordering::AcqRel;
@@ -195,15 +196,15 @@ impl Stream {
     /// Whether all work is done.
     pub(crate) fn query(&self) -> Answer<()> {
         let queue = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if queue.done == queue.put { tell(&queue.failures) } else { Err(NOT_READY) }
+        if queue.done == queue.put { report(&queue.failures) } else { Err(NOT_READY) }
     }
 
     /// Waits until the work that is there now is done.
     pub(crate) fn sync(&self) -> Answer<()> {
-        tell(&self.passed().failures)
+        report(&self.passed().failures)
     }
 
-    /// The same, and nobody is told of failures.
+    /// The same, without a report of failures.
     pub(crate) fn wait(&self) {
         drop(self.passed());
     }
@@ -230,8 +231,8 @@ impl Shared {
         let mut progress = Progress::new();
         while let Some((work, put)) = self.next() {
             if let Work::Record(event, number) = work {
-                // One step under the lock: whoever has seen the event sees the stream come as far,
-                // and the other way round.
+                // One step under the lock: a caller that observes the event observes the stream's
+                // progress, and vice versa.
                 let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 queue.failures.retain(|failure| failure.load(Ordering::Acquire) != 0);
                 event.reach(number, &queue.failures, progress.reached(put));
@@ -258,7 +259,7 @@ impl Shared {
         wait.unwrap_or_else(PoisonError::into_inner).work.pop_front()
     }
 
-    /// Performs it, and says when it ended by the device's clock.
+    /// Performs it, and returns when it ended by the device's clock.
     fn at_pace(&self, work: Work, put: Instant, progress: &mut Progress) -> Answer<()> {
         if let (Work::Launch(launch), Some(device)) = (&work, self.device()) {
             let reach = Reach { machine: self.machine, device: self.device };
@@ -323,7 +324,8 @@ impl Shared {
             Work::Wait { at, compare } => self.hold(&at, compare),
             Work::Free(address, kind) => self.machine.memory.free(address, kind),
             Work::Call(HostCall { function, data }) => {
-                // SAFETY: whoever put it here promised that it may be called once, by the manual.
+                // SAFETY: the caller that submitted it promised that it may be called once, by the
+                // manual.
                 unsafe { function(data) };
                 Ok(())
             }
@@ -341,7 +343,7 @@ impl Shared {
     }
 
     /// Waits for the word, as long as the device is not lost.
-    fn hold(&self, at: &Place, compare: Compare) -> Answer<()> {
+    fn hold(&self, at: &MemoryRange, compare: Compare) -> Answer<()> {
         while !compare.holds(word(at)?.load(Ordering::Acquire)) {
             if self.device().is_some_and(Device::is_lost) {
                 break;
@@ -357,7 +359,7 @@ impl Shared {
         }
         if let Some(device) = self.device() {
             let config = &self.machine.config;
-            device.pace.disturb(config.steal, config.crowd);
+            device.pace.disturb(config.steal, config.contention);
         }
     }
 
@@ -375,11 +377,11 @@ impl Shared {
     }
 }
 
-/// The word at a place, which was looked up with four bytes and is aligned.
-fn word(place: &Place) -> Answer<&AtomicU32> {
-    let at = place.now(4)?.cast::<u32>();
+/// The word at a range, which was looked up with four bytes and is aligned.
+fn word(range: &MemoryRange) -> Answer<&AtomicU32> {
+    let at = range.now(4)?.cast::<u32>();
     // SAFETY: four bytes that were looked up, aligned by the check of the call that put the work
-    // here; what is ours lives in the share that the place holds, the rest is memory that the
+    // here; what is ours lives in the share that the range holds, the rest is memory that the
     // caller of the driver must keep. Both sides use it atomically, by the manual.
     Ok(unsafe { AtomicU32::from_ptr(at) })
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::io::Write as _;
 
-/// Says what the program did and ends the process (SIGABRT).
+/// Prints what the program did wrong and ends the process (SIGABRT).
 pub(crate) fn ends(what: fmt::Arguments<'_>) -> ! {
     let _ = writeln!(
         std::io::stderr(),

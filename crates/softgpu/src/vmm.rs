@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::backing::Pages;
 use crate::code::{Answer, INVALID_VALUE};
 use crate::machine::Device;
-use crate::place::Pages;
 
 /// The size that lengths and addresses must be multiples of, in bytes; that of real GPUs.
 pub(crate) const GRANULARITY: usize = 2 << 20;

@@ -12,18 +12,18 @@ use crate::{Class, DeviceKind, Topology};
 pub struct Affinity {
     /// The GPU.
     pub gpu: String,
-    /// Its PCI address; `null` when nobody told.
+    /// Its PCI address; `null` when not known.
     pub pci: Option<String>,
     /// The nearest drives: fewest switches between, all that are as near. Where several are,
-    /// those that are nearer to another GPU give way.
+    /// those that are nearer to another GPU are left out.
     pub drives: Vec<Near>,
     /// Arrays and mounts that lie on those drives or behind those cards.
     pub storage: Vec<NearStorage>,
     /// The nearest network cards, chosen as the drives are.
     pub nics: Vec<Near>,
-    /// NUMA node; `null` when nobody told.
+    /// NUMA node; `null` when not known.
     pub node: Option<u32>,
-    /// Processors of that node, ascending; `null` when nobody told.
+    /// Processors of that node, ascending; `null` when not known.
     pub cpus: Option<Vec<u32>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Near {
     pub name: String,
     /// How near.
     pub class: Class,
-    /// Switches between; `null` when nobody told.
+    /// Switches between; `null` when not known.
     pub switches: Option<u32>,
 }
 
@@ -54,17 +54,17 @@ pub struct NearStorage {
 
 /// One row for each GPU.
 pub(crate) fn table(machine: &Machine, topology: &Topology) -> Vec<Affinity> {
-    topology.of_kind(DeviceKind::Gpu).map(|(place, _)| row(machine, topology, place)).collect()
+    topology.of_kind(DeviceKind::Gpu).map(|(index, _)| row(machine, topology, index)).collect()
 }
 
-fn row(machine: &Machine, topology: &Topology, place: usize) -> Affinity {
-    let gpu = &topology.devices[place];
-    let drives = nearest(topology, place, DeviceKind::Drive);
-    let nics = nearest(topology, place, DeviceKind::Nic);
+fn row(machine: &Machine, topology: &Topology, index: usize) -> Affinity {
+    let gpu = &topology.devices[index];
+    let drives = nearest(topology, index, DeviceKind::Drive);
+    let nics = nearest(topology, index, DeviceKind::Nic);
     let node = machine.host.numa.nodes.iter().find(|node| Some(node.node) == gpu.node);
-    let near = |places: &[usize]| -> Vec<Near> {
-        let known = places.iter().filter_map(|other| {
-            let route = topology.route(place, *other)?;
+    let near = |indices: &[usize]| -> Vec<Near> {
+        let known = indices.iter().filter_map(|other| {
+            let route = topology.route(index, *other)?;
             let class = *route.class.known()?;
             let name = topology.devices[*other].name.clone();
             Some(Near { name, class, switches: route.switches })
@@ -82,22 +82,22 @@ fn row(machine: &Machine, topology: &Topology, place: usize) -> Affinity {
     }
 }
 
-/// Places of the devices of a kind that are nearest to a GPU.
+/// Indices of the devices of a kind that are nearest to a GPU.
 fn nearest(topology: &Topology, gpu: usize, kind: DeviceKind) -> Vec<usize> {
-    let rank = |gpu: usize, place: usize| -> Option<(Class, u32)> {
-        let (class, switches, _) = topology.route(gpu, place)?.rank()?;
+    let rank = |gpu: usize, index: usize| -> Option<(Class, u32)> {
+        let (class, switches, _) = topology.route(gpu, index)?.rank()?;
         Some((class, switches))
     };
-    let all = topology.of_kind(kind).filter_map(|(place, _)| Some((place, rank(gpu, place)?)));
+    let all = topology.of_kind(kind).filter_map(|(index, _)| Some((index, rank(gpu, index)?)));
     let all: Vec<(usize, (Class, u32))> = all.collect();
     let Some(best) = all.iter().map(|(_, rank)| *rank).min() else { return Vec::new() };
     let near: Vec<usize> =
-        all.iter().filter(|(_, rank)| *rank == best).map(|(place, _)| *place).collect();
-    let elsewhere = |place: usize| {
+        all.iter().filter(|(_, rank)| *rank == best).map(|(index, _)| *index).collect();
+    let elsewhere = |index: usize| {
         let mut others = topology.of_kind(DeviceKind::Gpu);
-        others.any(|(other, _)| rank(other, place).is_some_and(|rank| rank < best))
+        others.any(|(other, _)| rank(other, index).is_some_and(|rank| rank < best))
     };
-    let own: Vec<usize> = near.iter().copied().filter(|place| !elsewhere(*place)).collect();
+    let own: Vec<usize> = near.iter().copied().filter(|index| !elsewhere(*index)).collect();
     if own.is_empty() { near } else { own }
 }
 
@@ -108,7 +108,7 @@ fn storage(
     nics: &[usize],
 ) -> Vec<NearStorage> {
     let drives: Vec<&String> =
-        drives.iter().flat_map(|place| &topology.devices[*place].pci).collect();
+        drives.iter().flat_map(|index| &topology.devices[*index].pci).collect();
     let mut found = Vec::new();
     let mut mounted: Vec<&String> = Vec::new();
     for mount in &machine.mounts {

@@ -3,13 +3,13 @@
 use gpuio_record::facts::{Machine, MountKind};
 use serde::Serialize;
 
-use crate::graph::{Graph, Port, Way};
+use crate::graph::{Graph, Port, RootPath};
 use crate::{Device, Link};
 
 /// A NUMA node and what hangs there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Branch {
-    /// Number; `null` for host bridges whose node nobody told.
+    /// Number; `null` for host bridges whose node is not known.
     pub node: Option<u32>,
     /// Its processors, ascending.
     pub cpus: Option<Vec<u32>>,
@@ -22,25 +22,25 @@ pub struct Branch {
 /// A host bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostBridge {
-    /// Domain and root bus, `0000:2b`; `null` where nobody told.
+    /// Domain and root bus, `0000:2b`; `null` where not known.
     pub name: Option<String>,
     /// What hangs below, by address.
     pub below: Vec<Knot>,
 }
 
-/// A switch or a device. Ports that lead down stand beside what hangs on them.
+/// A switch or a device. A downstream port is shown with the device on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Knot {
     /// What it is.
     pub kind: KnotKind,
     /// Its PCI function; of a switch, the port towards the root.
     pub address: String,
-    /// The port that it hangs on; `null` for devices inside the root complex, and where nobody
-    /// told.
+    /// The port that it is on; `null` for devices inside the root complex, and where it is not
+    /// known.
     pub port: Option<String>,
-    /// Ports between it and what is above were not told.
+    /// Ports between it and what is above were not known.
     pub gap: bool,
-    /// The link above it; `null` when nothing is told of it.
+    /// The link above it; `null` when nothing is known of it.
     pub link: Option<Link>,
     /// Names of the GPU, card or drives behind the function.
     pub names: Vec<String>,
@@ -64,7 +64,7 @@ pub enum KnotKind {
     Device,
 }
 
-/// The tree, and the devices that have no place in it.
+/// The tree, and the devices that are not in it.
 pub(crate) fn tree(
     machine: &Machine,
     graph: &Graph<'_>,
@@ -79,14 +79,15 @@ pub(crate) fn tree(
     let mut branches: Vec<Branch> = nodes.collect();
     let mut unplaced = Vec::new();
     for device in devices {
-        let ways: Vec<Way<'_>> = device.pci.iter().filter_map(|pci| graph.way(pci)).collect();
-        if ways.is_empty() {
+        let root_paths: Vec<RootPath<'_>> =
+            device.pci.iter().filter_map(|pci| graph.root_path(pci)).collect();
+        if root_paths.is_empty() {
             unplaced.push(device.name.clone());
         }
-        for way in &ways {
-            let node = graph.node(&way.steps[0].facts.address).or(device.node);
-            let bridge = host_bridge(&mut branches, node, way.host_bridge);
-            hang(machine, &mut bridge.below, way, device);
+        for path in &root_paths {
+            let node = graph.node(&path.steps[0].facts.address).or(device.node);
+            let bridge = host_bridge(&mut branches, node, path.host_bridge);
+            hang(machine, &mut bridge.below, path, device);
         }
     }
     branches.sort_by_key(|branch| (branch.node.is_none(), branch.node));
@@ -117,11 +118,11 @@ fn host_bridge<'b>(
     &mut bridges[at]
 }
 
-/// Hangs a device below a host bridge, with the switches on its way.
-fn hang(machine: &Machine, top: &mut Vec<Knot>, way: &Way<'_>, device: &Device) {
+/// Hangs a device below a host bridge, with the switches above it.
+fn hang(machine: &Machine, top: &mut Vec<Knot>, path: &RootPath<'_>, device: &Device) {
     let mut below = top;
-    for index in (0..way.steps.len()).rev() {
-        let step = &way.steps[index];
+    for index in (0..path.steps.len()).rev() {
+        let step = &path.steps[index];
         let kind = match step.port {
             _ if index == 0 => KnotKind::Device,
             Port::Root | Port::Down => continue,
@@ -131,7 +132,7 @@ fn hang(machine: &Machine, top: &mut Vec<Knot>, way: &Way<'_>, device: &Device) 
         };
         let address = &step.facts.address;
         let at = below.iter().position(|knot| knot.address == *address).unwrap_or_else(|| {
-            let port = way
+            let port = path
                 .steps
                 .get(index + 1)
                 .filter(|upper| !step.gap && matches!(upper.port, Port::Root | Port::Down));
@@ -140,7 +141,7 @@ fn hang(machine: &Machine, top: &mut Vec<Knot>, way: &Way<'_>, device: &Device) 
                 address: address.clone(),
                 port: port.map(|port| port.facts.address.clone()),
                 gap: step.gap,
-                link: way.link(index),
+                link: path.link(index),
                 names: Vec::new(),
                 mounts: Vec::new(),
                 below: Vec::new(),

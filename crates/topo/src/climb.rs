@@ -8,17 +8,17 @@ use crate::graph::{Graph, Port};
 /// The links from a function up to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Climb {
-    /// Links in the order of the way up.
+    /// Links in upward order.
     pub links: Vec<Crossed>,
-    /// The host bridge by domain and root bus; `None` where nobody told.
+    /// The host bridge by domain and root bus; `None` where not known.
     pub host_bridge: Option<String>,
-    /// NUMA node; `None` where nobody told.
+    /// NUMA node; `None` where not known.
     pub node: Option<u32>,
-    /// No port on the way was left out of what was told.
+    /// The facts have every port on the path.
     pub complete: bool,
 }
 
-/// A link on the way up.
+/// A link on the path up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crossed {
     /// The function at its lower end: a device, or a switch's port towards the root.
@@ -29,7 +29,7 @@ pub struct Crossed {
     /// The port at the upper end, since below one stands one device; where ports in between were
     /// not told, the device by bus and slot.
     pub key: String,
-    /// The link; `None` when nothing is told of it.
+    /// The link; `None` when nothing is known of it.
     pub link: Option<Link>,
 }
 
@@ -38,10 +38,10 @@ pub struct Crossed {
 #[must_use]
 pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
     let graph = Graph::of(machine);
-    let way = graph.way(address)?;
+    let path = graph.root_path(address)?;
     let mut links = Vec::new();
-    for (index, step) in way.steps.iter().enumerate() {
-        let Some(upper) = way.steps.get(index + 1) else { break };
+    for (index, step) in path.steps.iter().enumerate() {
+        let Some(upper) = path.steps.get(index + 1) else { break };
         let leads = matches!(upper.port, Port::Root | Port::Down | Port::Bridge);
         if leads && !matches!(step.port, Port::Root | Port::Down | Port::Inside) {
             links.push(Crossed {
@@ -51,15 +51,15 @@ pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {
                     true => slot(&step.facts.address).to_owned(),
                     false => upper.facts.address.clone(),
                 },
-                link: way.link(index),
+                link: path.link(index),
             });
         }
     }
     Some(Climb {
         links,
-        host_bridge: way.host_bridge.map(str::to_owned),
+        host_bridge: path.host_bridge.map(str::to_owned),
         node: graph.node(address),
-        complete: way.host_bridge.is_some() && !way.steps.iter().any(|step| step.gap),
+        complete: path.host_bridge.is_some() && !path.steps.iter().any(|step| step.gap),
     })
 }
 

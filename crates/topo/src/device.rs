@@ -26,12 +26,12 @@ pub struct Device {
     pub name: String,
     /// Other names that it goes by.
     pub also: Vec<String>,
-    /// Product's name, where it is told.
+    /// Product's name, where it is known.
     pub model: Option<String>,
     /// PCI functions that lead to it: one, several for a drive with several controllers, none
-    /// where nobody told.
+    /// where it is not known.
     pub pci: Vec<String>,
-    /// NUMA node; `null` when nobody told.
+    /// NUMA node; `null` when not known.
     pub node: Option<u32>,
 }
 
@@ -55,8 +55,8 @@ pub(crate) fn devices(machine: &Machine, graph: &Graph<'_>) -> Vec<Device> {
         .gpus
         .iter()
         .zip(0..)
-        .map(|(gpu, place)| {
-            let number = gpu.index.known().copied().filter(|_| numbered).unwrap_or(place);
+        .map(|(gpu, index)| {
+            let number = gpu.index.known().copied().filter(|_| numbered).unwrap_or(index);
             (number, from_gpu(gpu, number, graph))
         })
         .collect();

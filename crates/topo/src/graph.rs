@@ -1,4 +1,4 @@
-//! PCI functions by address, and the way from one up to its host bridge.
+//! PCI functions by address, and the path from one up to its host bridge.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use gpuio_record::facts::{Machine, PciFacts, PciPort, upstream_path};
 
 use crate::Link;
 
-/// What a function is on a way.
+/// The role of a function on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Port {
     /// A port of the root complex.
     Root,
-    /// A switch's port towards the root: it stands for the switch.
+    /// A switch's upstream port: it represents the switch.
     Up,
     /// A switch's port away from the root.
     Down,
@@ -23,22 +23,22 @@ pub(crate) enum Port {
     End,
 }
 
-/// One function on a way.
+/// One function on a path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step<'m> {
     pub(crate) facts: &'m PciFacts,
     pub(crate) port: Port,
-    /// Ports right above are missing in what was told.
+    /// Ports right above are missing in the facts.
     pub(crate) gap: bool,
-    /// `port` is told, or follows from a way without gaps above.
+    /// `port` is known, or follows from a path without gaps above.
     pub(crate) sure: bool,
 }
 
-/// The way from a function up, nearest first; the function itself is the first step.
+/// The path from a function up, nearest first; the function itself is the first step.
 #[derive(Debug, Clone)]
-pub(crate) struct Way<'m> {
+pub(crate) struct RootPath<'m> {
     pub(crate) steps: Vec<Step<'m>>,
-    /// `0000:2b`; `None` where nobody told.
+    /// `0000:2b`; `None` where not known.
     pub(crate) host_bridge: Option<&'m str>,
 }
 
@@ -68,8 +68,8 @@ impl<'m> Graph<'m> {
         self.by_address.get(address).copied()
     }
 
-    /// The way up from a function; `None` when nobody told of the function.
-    pub(crate) fn way(&self, address: &str) -> Option<Way<'m>> {
+    /// The path up from a function; `None` when the function is not known.
+    pub(crate) fn root_path(&self, address: &str) -> Option<RootPath<'m>> {
         let above = upstream_path(address, |address| self.function(address));
         if above.is_empty() {
             return None;
@@ -78,30 +78,30 @@ impl<'m> Graph<'m> {
         let mut steps: Vec<Step<'m>> = Vec::with_capacity(above.len());
         for (index, facts) in above.iter().enumerate().rev() {
             let upper = steps.last();
-            // The parent that was named, or the host bridge, is not in what was told, or the
+            // The parent that was named, or the host bridge, is not in the facts, or the
             // parent's bus is another one.
             let lost = upper.is_none() && (facts.parent.is_some() || host_bridge.is_none());
             let gap = lost || upper.is_some_and(|upper| is_gap(facts, upper.facts));
             let port = port(facts, upper.map(|upper| upper.port), gap, index > 0);
-            let told = facts.port.known().is_some() || !is_bridge(facts);
-            let sure = told || !gap && upper.is_none_or(|upper| upper.sure);
+            let known = facts.port.known().is_some() || !is_bridge(facts);
+            let sure = known || !gap && upper.is_none_or(|upper| upper.sure);
             steps.push(Step { facts, port, gap, sure });
         }
         steps.reverse();
-        Some(Way { steps, host_bridge })
+        Some(RootPath { steps, host_bridge })
     }
 
     /// NUMA node of a function: its own, that of a bridge above, that of its host bridge, or the
     /// only one that there is.
     pub(crate) fn node(&self, address: &str) -> Option<u32> {
-        let way = self.way(address)?;
-        let own = way.steps.iter().find_map(|step| step.facts.node);
-        let bridges = || self.nodes.get(way.host_bridge?).copied();
+        let path = self.root_path(address)?;
+        let own = path.steps.iter().find_map(|step| step.facts.node);
+        let bridges = || self.nodes.get(path.host_bridge?).copied();
         own.or_else(bridges).or(self.only)
     }
 }
 
-impl Way<'_> {
+impl RootPath<'_> {
     /// The link above a step; `None` for the ports of the root complex, and what hangs there
     /// without a link.
     pub(crate) fn link(&self, index: usize) -> Option<Link> {
@@ -116,7 +116,7 @@ impl Way<'_> {
     }
 }
 
-/// Whether a function's bus is not the one right below `parent`: ports in between were not told.
+/// Whether a function's bus is not the one right below `parent`: ports in between were not known.
 fn is_gap(child: &PciFacts, parent: &PciFacts) -> bool {
     let bus = child.address.split(':').nth(1).and_then(|bus| u8::from_str_radix(bus, 16).ok());
     bus.zip(parent.secondary_bus).is_some_and(|(bus, below)| bus != below)
@@ -126,8 +126,8 @@ fn is_bridge(facts: &PciFacts) -> bool {
     facts.class.is_some_and(|class| class >> 8 == 0x0604) || facts.secondary_bus.is_some()
 }
 
-/// What a function is: by its capability, else by its place, since the ports of a switch take
-/// turns. `leads` says that something hangs below it.
+/// What a function is: by its capability, else by its position, since the ports of a switch take
+/// turns. `leads`: something is below it.
 fn port(facts: &PciFacts, above: Option<Port>, gap: bool, leads: bool) -> Port {
     match facts.port.known() {
         Some(PciPort::RootPort) => return Port::Root,

@@ -17,7 +17,7 @@ pub struct Link {
     pub device_most: Lanes,
     /// Bytes per second in one direction after the line code, or in flits (see
     /// [`gpuio_units::pcie_bytes_per_second`]), packets' headers included; `null` when speed or
-    /// width is not told.
+    /// width is not known.
     pub bytes_per_second: Option<u64>,
 }
 
@@ -26,8 +26,8 @@ impl Link {
     /// told of it.
     pub(crate) fn above(lower: &PciFacts, upper: Option<&PciFacts>) -> Option<Link> {
         let now = lower.link_now;
-        let told = now != Lanes::default() || lower.link_bytes_per_second.is_some();
-        if !told {
+        let known = now != Lanes::default() || lower.link_bytes_per_second.is_some();
+        if !known {
             return None;
         }
         let both = |pick: fn(&Lanes) -> Option<u64>| {
@@ -57,7 +57,7 @@ impl Link {
         less(self.most, self.device_most)
     }
 
-    /// Speed and width now: `8 GT/s x16`; the rate where only that is told.
+    /// Speed and width now: `8 GT/s x16`; the rate where only that is known.
     #[must_use]
     pub fn text(&self) -> String {
         match (lanes_text(self.now), self.bytes_per_second) {
@@ -67,19 +67,19 @@ impl Link {
         }
     }
 
-    /// The most that both ends can do, as [`Link::text`] spells it; empty when not told.
+    /// The most that both ends can do, as [`Link::text`] spells it; empty when not known.
     #[must_use]
     pub fn most_text(&self) -> String {
         lanes_text(self.most).unwrap_or_default()
     }
 
-    /// The most that the lower end could do; empty when not told.
+    /// The most that the lower end could do; empty when not known.
     #[must_use]
     pub fn device_most_text(&self) -> String {
         lanes_text(self.device_most).unwrap_or_default()
     }
 
-    /// What is to be said of it beside its speed, empty when all is well.
+    /// Notes other than its speed, empty when all is well.
     #[must_use]
     pub fn mark(&self) -> String {
         let most = self.most_text();

@@ -3,7 +3,7 @@
 use gpuio_record::facts::{Fact, Machine, NvLinkEnd, NvLinkPeer};
 use serde::Serialize;
 
-use crate::graph::{Graph, Port, Way};
+use crate::graph::{Graph, Port, RootPath};
 use crate::{Class, Device, DeviceKind, Link};
 
 /// Where a class is from.
@@ -12,7 +12,7 @@ use crate::{Class, Device, DeviceKind, Link};
 pub enum Evidence {
     /// PCI functions and NUMA nodes.
     Facts,
-    /// A matrix that `nvidia-smi topo` printed; the facts do not tell.
+    /// A matrix that `nvidia-smi topo` printed; the facts do not have it.
     Printed,
 }
 
@@ -29,18 +29,18 @@ pub struct Route {
     pub evidence: Evidence,
     /// NVLinks between two GPUs, straight or through NVSwitches; 0 when there are none.
     pub nvlinks: Fact<u32>,
-    /// Bridges that bytes pass, each port of a switch being one and the one where the ways meet
-    /// counted once; `null` when the ways are not told.
+    /// Bridges that bytes pass, each port of a switch being one and the one where the paths meet
+    /// counted once; `null` when the paths are not known.
     pub bridges: Option<u32>,
     /// Switches that bytes pass; `null` too where a cut listing leaves open which port is which.
     pub switches: Option<u32>,
     /// The listing left ports out: `bridges` and `switches` are the least there can be.
     pub at_least: bool,
-    /// Where the ways meet below the host bridge: the switch, or the device that both are
+    /// Where the paths meet below the host bridge: the switch, or the device that both are
     /// functions of; `null` when they meet at a host bridge or beyond.
     pub meets: Option<String>,
-    /// The link that both use on their way to processor and memory: at the same time they share
-    /// it. `null` when there is none or it is not told.
+    /// The link that both use to reach processor and memory: at the same time they share
+    /// it. `null` when there is none or it is not known.
     pub shared_link: Option<Link>,
     /// Address of the function whose link to the root both share, with or without its speed.
     pub shared_above: Option<String>,
@@ -65,14 +65,14 @@ impl Route {
     }
 }
 
-/// Devices with their ways, for routes between many.
+/// Devices with their paths to the root, for routes between many.
 pub(crate) struct Routes<'m> {
     pub(crate) machine: &'m Machine,
-    /// Of each device, the ways of its functions.
-    pub(crate) ways: Vec<Vec<Way<'m>>>,
+    /// Of each device, the paths of its functions.
+    pub(crate) root_paths: Vec<Vec<RootPath<'m>>>,
 }
 
-/// A route by two ways, before names and NVLinks.
+/// A route from two paths, before names and NVLinks.
 struct Met {
     class: Fact<Class>,
     bridges: Option<u32>,
@@ -84,19 +84,20 @@ struct Met {
 
 impl<'m> Routes<'m> {
     pub(crate) fn of(machine: &'m Machine, graph: &Graph<'m>, devices: &[Device]) -> Self {
-        let ways = |device: &Device| device.pci.iter().filter_map(|pci| graph.way(pci)).collect();
-        Routes { machine, ways: devices.iter().map(ways).collect() }
+        let paths_of =
+            |device: &Device| device.pci.iter().filter_map(|pci| graph.root_path(pci)).collect();
+        Routes { machine, root_paths: devices.iter().map(paths_of).collect() }
     }
 
-    /// The route between two devices by their places in the list: the nearest of all ways.
+    /// The route between two devices by their indices in the list: the nearest of all paths.
     pub(crate) fn between(&self, devices: &[Device], a: usize, b: usize) -> Route {
         let one = &devices[a];
         let two = &devices[b];
         let nodes = (one.node, two.node);
         let mut best: Option<Met> = None;
-        for way in &self.ways[a] {
-            for other in &self.ways[b] {
-                let met = self.meet(way, other, nodes);
+        for path in &self.root_paths[a] {
+            for other in &self.root_paths[b] {
+                let met = self.meet(path, other, nodes);
                 if best.as_ref().is_none_or(|best| key(&met) < key(best)) {
                     best = Some(met);
                 }
@@ -119,9 +120,9 @@ impl<'m> Routes<'m> {
         }
     }
 
-    /// Of devices whose place is not known, only NUMA nodes may tell.
+    /// Of devices whose position is not known, only NUMA nodes may help.
     fn unplaced(&self, a: usize, one: &Device, two: &Device) -> Met {
-        let lost = if self.ways[a].is_empty() { one } else { two };
+        let lost = if self.root_paths[a].is_empty() { one } else { two };
         let class = match (one.node, two.node) {
             (Some(left), Some(right)) if left != right => Fact::Known(Class::Sys),
             _ => Fact::unknown(format!("no PCI function of {} is known", lost.name)),
@@ -129,7 +130,7 @@ impl<'m> Routes<'m> {
         Met { class, bridges: None, switches: None, at_least: false, meets: None, shared: None }
     }
 
-    fn meet(&self, a: &Way<'_>, b: &Way<'_>, nodes: (Option<u32>, Option<u32>)) -> Met {
+    fn meet(&self, a: &RootPath<'_>, b: &RootPath<'_>, nodes: (Option<u32>, Option<u32>)) -> Met {
         let (up_a, up_b) = common(a, b);
         let below = a.steps[..up_a].iter().chain(&b.steps[..up_b]);
         let at_least = below.clone().any(|step| step.gap);
@@ -139,7 +140,7 @@ impl<'m> Routes<'m> {
         let mut bridges = count(below.filter(|step| is_bridge(step.port)));
         let met = a.steps.get(up_a).filter(|step| step.port != Port::Inside);
         let Some(met) = met else {
-            // Above, the host bridge: ways that were cut say no number.
+            // Above, the host bridge: paths that were cut have no number.
             let (class, known) = self.apart(a, b, nodes);
             return Met {
                 class,
@@ -161,7 +162,7 @@ impl<'m> Routes<'m> {
             (2.., _) if sure => Fact::Known(Class::Pxb),
             _ => Fact::unknown("the listing leaves out ports between them"),
         };
-        // Below a port that leads down stands one device, whose link its functions share.
+        // Below a downstream port is one device, whose link its functions share.
         let lower = if matches!(met.port, Port::Root | Port::Down) {
             up_a.checked_sub(1)
         } else {
@@ -178,18 +179,18 @@ impl<'m> Routes<'m> {
         }
     }
 
-    /// The class of ways that meet at a host bridge or beyond, and whether both were told up to
+    /// The class of paths that meet at a host bridge or beyond, and whether both are known up to
     /// there.
     fn apart(
         &self,
-        a: &Way<'_>,
-        b: &Way<'_>,
+        a: &RootPath<'_>,
+        b: &RootPath<'_>,
         (one, two): (Option<u32>, Option<u32>),
     ) -> (Fact<Class>, bool) {
         let bridges = a.host_bridge.zip(b.host_bridge);
         if bridges.is_some_and(|(a, b)| a == b) {
-            // Above the end of a way that was cut they may meet in a switch.
-            let cut = |way: &Way<'_>| way.steps.last().is_some_and(|step| step.gap);
+            // Above the end of a path that was cut they may meet in a switch.
+            let cut = |path: &RootPath<'_>| path.steps.last().is_some_and(|step| step.gap);
             if cut(a) || cut(b) {
                 return (Fact::unknown("the listing leaves out bridges above them"), false);
             }
@@ -199,9 +200,9 @@ impl<'m> Routes<'m> {
         let class = match (one, two) {
             (Some(one), Some(two)) if one != two => Fact::Known(Class::Sys),
             (Some(_), Some(_)) if known => Fact::Known(Class::Node),
-            _ if !known => Fact::unknown("nobody told which host bridges are above them"),
+            _ if !known => Fact::unknown("the host bridges above them are not known"),
             _ if self.machine.host.numa.nodes.len() == 1 => Fact::Known(Class::Node),
-            _ => Fact::unknown("they hang on different host bridges of NUMA nodes not told"),
+            _ => Fact::unknown("they hang on different host bridges of unknown NUMA nodes"),
         };
         (class, known)
     }
@@ -216,8 +217,8 @@ fn key(met: &Met) -> (bool, Option<Class>, Option<u32>) {
     (class.is_none(), class, met.bridges)
 }
 
-/// Steps up each way to the first function that both have; all of both when they have none.
-fn common(a: &Way<'_>, b: &Way<'_>) -> (usize, usize) {
+/// Steps up each path to the first function that both have; all of both when they have none.
+fn common(a: &RootPath<'_>, b: &RootPath<'_>) -> (usize, usize) {
     for (up_a, step) in a.steps.iter().enumerate() {
         let same = |other: &crate::graph::Step<'_>| other.facts.address == step.facts.address;
         if let Some(up_b) = b.steps.iter().position(same) {

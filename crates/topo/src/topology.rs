@@ -18,9 +18,9 @@ const SCHEMA: u32 = 1;
 /// One cell of a matrix that `nvidia-smi topo` printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Printed<'t> {
-    /// What the row stands for: `GPU0`, `mlx5_0`.
+    /// The device of the row: `GPU0`, `mlx5_0`.
     pub row: &'t str,
-    /// What the column stands for.
+    /// The device of the column.
     pub column: &'t str,
     /// The cell: `PIX`, `NV6`.
     pub cell: &'t str,
@@ -35,7 +35,7 @@ pub struct Topology {
     pub devices: Vec<Device>,
     /// NUMA nodes with their host bridges, switches and devices.
     pub tree: Vec<Branch>,
-    /// Devices whose place in the tree nobody told, by name.
+    /// Devices whose position in the tree is not known, by name.
     pub unplaced: Vec<String>,
     /// Each pair of devices once, in the order of `devices`.
     pub routes: Vec<Route>,
@@ -46,16 +46,16 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// The topology of a machine. `printed` fills in what its facts do not tell, and is held
+    /// The topology of a machine. `printed` fills in what its facts do not report it, and is held
     /// against what they do.
     #[must_use]
     pub fn of(machine: &Machine, printed: &[Printed<'_>]) -> Topology {
         let graph = Graph::of(machine);
         let devices = devices(machine, &graph);
-        let ways = Routes::of(machine, &graph, &devices);
+        let root_paths = Routes::of(machine, &graph, &devices);
         let mut routes = Vec::new();
         for a in 0..devices.len() {
-            routes.extend((a + 1..devices.len()).map(|b| ways.between(&devices, a, b)));
+            routes.extend((a + 1..devices.len()).map(|b| root_paths.between(&devices, a, b)));
         }
         let (tree, unplaced) = branch::tree(machine, &graph, &devices);
         let mut topology = Topology {
@@ -74,26 +74,26 @@ impl Topology {
         topology
     }
 
-    /// The route between two devices by their places in [`Topology::devices`]; `None` from a
+    /// The route between two devices by their indices in [`Topology::devices`]; `None` from a
     /// device to itself.
     #[must_use]
     pub fn route(&self, a: usize, b: usize) -> Option<&Route> {
-        self.routes.get(self.place(a, b)?)
+        self.routes.get(self.pair_index(a, b)?)
     }
 
-    /// The devices of one kind, with their places.
+    /// The devices of one kind, with their indices.
     pub fn of_kind(&self, kind: DeviceKind) -> impl Iterator<Item = (usize, &Device)> {
         self.devices.iter().enumerate().filter(move |(_, device)| device.kind == kind)
     }
 
-    /// The place of the device that goes by this name.
+    /// The index of the device with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         let exact = self.devices.iter().position(|device| device.name == name);
         exact.or_else(|| self.devices.iter().position(|device| device.is_called(name)))
     }
 
-    /// The places of the cards that a network mount's traffic goes through.
+    /// The indices of the cards that a network mount's traffic goes through.
     #[must_use]
     pub fn cards_to(&self, machine: &Machine, mount: &MountedStorage) -> Vec<usize> {
         let cards = machine.cards_to(mount);
@@ -108,26 +108,26 @@ impl Topology {
             })
         };
         let devices = self.of_kind(DeviceKind::Nic);
-        devices.filter(|(_, device)| is_one(device)).map(|(place, _)| place).collect()
+        devices.filter(|(_, device)| is_one(device)).map(|(index, _)| index).collect()
     }
 
-    /// Says which mounts' cards are known by a name alone.
+    /// A note on the mounts whose cards are known by a name alone.
     fn note_names(&mut self, machine: &Machine) {
         let by_name = machine.mounts.iter().filter_map(|mount| {
-            let way = machine.server_route(mount).filter(|way| way.by_name)?;
-            Some(format!("{} ({})", mount.mount.mount_point, way.interface))
+            let route = machine.server_route(mount).filter(|path| path.by_name)?;
+            Some(format!("{} ({})", mount.mount.mount_point, route.interface))
         });
         let by_name: Vec<String> = by_name.collect();
         if !by_name.is_empty() {
             self.notes.push(format!(
-                "The routes to these mounts' servers are not told; their interfaces are those that \
-                 the mount points are named after: {}. `ip route` would tell.",
+                "The routes to these mounts' servers are not known; their interfaces are those \
+                 that the mount points are named after: {}. `ip route` would show them.",
                 by_name.join(", ")
             ));
         }
     }
 
-    fn place(&self, a: usize, b: usize) -> Option<usize> {
+    fn pair_index(&self, a: usize, b: usize) -> Option<usize> {
         let (low, high) = (a.min(b), a.max(b));
         let count = self.devices.len();
         // Before row `low` stand the rows of count - 1, count - 2, … pairs.
@@ -139,8 +139,8 @@ impl Topology {
         let mut differing = Vec::new();
         for cell in printed {
             let Some((a, b)) = self.find(cell.row).zip(self.find(cell.column)) else { continue };
-            let Some(place) = self.place(a, b) else { continue };
-            let Some(route) = self.routes.get_mut(place) else { continue };
+            let Some(index) = self.pair_index(a, b) else { continue };
+            let Some(route) = self.routes.get_mut(index) else { continue };
             let Some(class) = Class::parse(cell.cell) else { continue };
             match route.class.known() {
                 Some(known) if *known == class => {}
@@ -159,7 +159,7 @@ impl Topology {
             }
         }
         if !differing.is_empty() {
-            let words = "nvidia-smi's printed matrix says otherwise (nothing was changed)";
+            let words = "nvidia-smi's printed matrix differs (nothing was changed)";
             self.notes.push(format!("{words}: {}.", several(&differing)));
         }
     }
@@ -169,7 +169,7 @@ impl Topology {
         let mut links: BTreeMap<&str, u32> = BTreeMap::new();
         let lost = |name: &String| self.unplaced.contains(name);
         for route in &self.routes {
-            // Of devices without a place one note is enough.
+            // For devices without a position one note is enough.
             let lost = lost(&route.a) || lost(&route.b);
             if let Some(why) = route.class.why().filter(|_| !lost) {
                 classes.entry(why).or_default().push(format!("{}–{}", route.a, route.b));
@@ -185,7 +185,7 @@ impl Topology {
         let printed =
             self.routes.iter().filter(|route| route.evidence == Evidence::Printed).count();
         let printed = (printed > 0).then(|| {
-            format!("{printed} pairs have the class that nvidia-smi printed; PCI does not tell.")
+            format!("{printed} pairs have the class that nvidia-smi printed; PCI does not show it.")
         });
         let unplaced = (!self.unplaced.is_empty()).then(|| {
             let names = self.unplaced.join(", ");

@@ -100,7 +100,7 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
             continue;
         }
         let ours = cell(&alone, told.row, told.column);
-        // lspci -tv has no NUMA nodes: which of NODE and SYS it is, it does not tell.
+        // lspci -tv has no NUMA nodes: which of NODE and SYS it is, it does not report it.
         match told.cell {
             "NODE" | "SYS" => assert_eq!(ours, "?", "{told:?}"),
             cell => assert_eq!(ours, cell, "{told:?}"),

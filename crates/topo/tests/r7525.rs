@@ -70,7 +70,7 @@ fn what_the_listing_leaves_open_is_said() {
     assert_eq!(topology.unplaced, ["GPU0", "GPU1", "mlx5_0", "mlx5_1"]);
     let row = row(&topology, "GPU0");
     assert_eq!((&row.pci, row.nics[0].switches), (&None, None));
-    assert!(row.storage.is_empty(), "the mount's card is not told");
+    assert!(row.storage.is_empty(), "the mount's card is not known");
     let nfs = captured.machine.mounts[0].nfs.as_ref().unwrap();
     assert_eq!((nfs.transport.as_deref(), nfs.port), (Some("rdma"), Some(20049)));
     assert_eq!(nfs.read_bytes, Some(512 << 10));
@@ -80,7 +80,7 @@ fn what_the_listing_leaves_open_is_said() {
     assert!(notes.contains("the class that nvidia-smi printed"), "{notes}");
     let text = format::text(&topology);
     assert!(text.contains("mlx5_0 mlx5_1 (NODE)"), "{text}");
-    assert!(format::svg(&topology).contains("place not told"));
+    assert!(format::svg(&topology).contains("position unknown"));
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn the_server_from_its_files_has_the_printed_matrix() {
     let topology = Topology::of(&machine, &[]);
     for (row, cells) in matrix.rows.iter().zip(&matrix.cells) {
         for (column, cell) in matrix.columns.iter().zip(cells) {
-            let places = (topology.find(row).unwrap(), topology.find(column).unwrap());
-            let ours = topology.route(places.0, places.1);
+            let indices = (topology.find(row).unwrap(), topology.find(column).unwrap());
+            let ours = topology.route(indices.0, indices.1);
             let ours = ours.map_or("X".to_owned(), gpuio_topo::Route::cell);
             assert_eq!((row, column, &ours), (row, column, cell));
         }

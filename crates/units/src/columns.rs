@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use crate::printable_short;
 
 /// Rows as lines: each column as wide as its widest cell, two blanks between, the first `left`
-/// columns set left and the others right, no blank at the end of a line. A letter of each cell
-/// takes one place. Cells hold text from outside: each is shown as [`printable_short`] shows it.
+/// columns set left and the others right, no blank at the end of a line. A character of each cell
+/// takes one column. Cells hold text from outside: each is shown as [`printable_short`] shows it.
 ///
 /// ```
 /// let rows = [["bs", "IOPS"], ["4K", "812"]].map(|row| row.map(str::to_owned).to_vec());

@@ -17,7 +17,7 @@ pub(crate) struct Decimal {
     point: usize,
 }
 
-/// What to say for each way a number can fail.
+/// The message for each kind of invalid number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
     /// The text does not begin with a number.

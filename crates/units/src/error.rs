@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A text that is not a size, duration, percentage or list.
 ///
-/// The message quotes the text, names the column and says what is accepted there, so a caller
+/// The message quotes the text, names the column and lists what is accepted there, so a caller
 /// only adds which option or key the text came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitError {

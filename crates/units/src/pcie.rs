@@ -9,7 +9,7 @@
 /// Up to 5 GT/s 8 of 10 bits (8b/10b), up to 32 GT/s 128 of 130 (PCI Express Base Specification
 /// 5.0, 4.2). From 64 GT/s on links carry flits of 256 bytes, of which 236 are packets: 6 are the
 /// link's own (DLP), 8 a checksum, 6 for correction (PCI Express Base Specification 6.0, 4.2.3).
-/// Tables that say 242 of 256 count the link's own bytes in.
+/// Tables that say 242 of 256 include the link's own bytes.
 ///
 /// ```
 /// assert_eq!(gpuio_units::pcie_bytes_per_second(8_000, 16), Some(15_753_846_153));

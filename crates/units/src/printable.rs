@@ -1,8 +1,8 @@
-//! Text from outside, made fit to be shown: one place for every terminal, table and file of text.
+//! Text from outside, made fit to be shown: one module for every terminal, table and file of text.
 //!
 //! A name out of a record, a capture or another tool's result can hold characters that a terminal
-//! obeys (ESC and its kin), that reorder what stands beside them (bidirectional controls), or that
-//! nobody sees (zero width). All of them are shown as escapes: `\x1b`, `\n`, `\u202e`. Those
+//! obeys (ESC and its kin), that reorder the text next to them (bidirectional controls), or that
+//! are invisible (zero width). All of them are shown as escapes: `\x1b`, `\n`, `\u202e`. Those
 //! beyond ASCII are spelled as JSON spells them, so that a JSON text stays the same JSON text.
 
 use std::borrow::Cow;

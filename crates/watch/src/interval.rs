@@ -73,7 +73,7 @@ impl Interval {
 }
 
 fn rows(probe: &'static Probe, before: &[Reading], after: &[Reading], seconds: f64) -> Vec<Row> {
-    // By name and not by place: devices come and go between two samples.
+    // By name and not by index: devices come and go between two samples.
     let known: std::collections::HashMap<(&str, u64), &Reading> =
         before.iter().map(|one| ((one.name.as_str(), one.identity), one)).collect();
     let mut rows: Vec<Row> = after
@@ -99,8 +99,8 @@ fn rows(probe: &'static Probe, before: &[Reading], after: &[Reading], seconds: f
     rows
 }
 
-/// `None` when a counter of 64 bits went back: then those of 32, which can't tell, began again
-/// too.
+/// `None` when a counter of 64 bits went back: then counters of 32 bits, which can't be
+/// distinguished, wrapped too.
 fn change(
     metrics: &'static [Metric],
     earlier: &Reading,

@@ -147,7 +147,7 @@ pub struct Figure {
     pub heading: &'static str,
     /// How it is shown.
     pub form: Form,
-    /// Whether it stays where there is room for 80 columns only.
+    /// Whether it is shown where there are only 80 columns.
     pub narrow: bool,
     /// The figure; `None` where it is not known or makes no sense, as the mean wait of no request.
     pub of: fn(&Change) -> Option<f64>,
@@ -165,7 +165,7 @@ pub(crate) const fn figure(
 }
 
 /// Figures of whatever counts `received_bytes`, `sent_bytes`, `received_packets` and
-/// `sent_packets`: interfaces and ports stand in columns of the same names.
+/// `sent_packets`: interfaces and ports have columns of the same names.
 pub(crate) const RECEIVED_BYTES: Figure =
     figure("received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
         c.rate("received_bytes")

@@ -11,7 +11,7 @@ use crate::metric::{Figure, Form};
 /// The form of JSON lines; the number rises when a field changes meaning or goes.
 pub const SCHEMA: &str = "gpuio-top/1";
 
-/// Widest name that keeps its place in a table.
+/// Widest name that is shown in full in a table.
 const WIDEST_NAME: usize = 24;
 
 /// A figure as it is shown; `-` where it is not known.
@@ -30,16 +30,16 @@ pub fn cell(form: Form, value: Option<f64>) -> String {
 const NARROW: usize = 96;
 
 /// Figures of a table that fit: those of a narrow screen, and of the others, in their order, as
-/// many as there is room for.
+/// many as fit.
 #[must_use]
 pub fn columns(table: &Table, width: usize) -> Vec<(usize, &'static Figure)> {
     let needs = |figure: &Figure| figure.heading.chars().count().max(8) + 1;
     let figures = table.probe.figures;
     let narrow: usize = figures.iter().filter(|one| one.narrow).map(needs).sum();
-    let mut room = if width < NARROW { 0 } else { width.saturating_sub(narrow + WIDEST_NAME) };
+    let mut space = if width < NARROW { 0 } else { width.saturating_sub(narrow + WIDEST_NAME) };
     let mut fits = |figure: &Figure| {
-        let left = room.checked_sub(needs(figure));
-        room = left.unwrap_or(room);
+        let left = space.checked_sub(needs(figure));
+        space = left.unwrap_or(space);
         left.is_some()
     };
     figures.iter().enumerate().filter(|(_, one)| one.narrow || fits(one)).collect()

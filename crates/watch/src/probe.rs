@@ -56,8 +56,8 @@ pub const PROBES: [Probe; 10] = [
 pub struct Reading {
     /// The device, by the name that users know.
     pub name: String,
-    /// What tells it from another of the same name, such as a process's start; 0 where nothing
-    /// does.
+    /// What distinguishes it from another of the same name, such as a process's start; 0 where
+    /// nothing does.
     pub identity: u64,
     /// Raw numbers in the order of the probe's metrics.
     pub values: Vec<Option<u64>>,

@@ -36,7 +36,7 @@ impl Watcher {
         } else if root.is_live() {
             Library::load().map_err(|absent| absent.to_string())
         } else {
-            Err("a copy of kernel files has no GPU to ask".to_owned())
+            Err("a copy of kernel files has no GPU to query".to_owned())
         };
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         let eye = Eye { root, gpus, nodes, kernels_own: HashSet::new(), ticks_per_second };
@@ -54,7 +54,7 @@ impl Watcher {
         self.sample_at(now_ns())
     }
 
-    /// A sample that is said to be of this moment.
+    /// A sample with this moment as its time.
     #[must_use]
     pub fn sample_at(&mut self, at_ns: u64) -> Sample {
         let probes = PROBES.iter().map(|probe| {

@@ -21,7 +21,7 @@ const NAMED: [&str; 5] = ["block", "interface", "rdma", "nfs", "gpu"];
 /// Which devices are watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// What was asked for, as (probe, device); `None` for all that are not idle or virtual.
+    /// What was requested, as (probe, device); `None` for all that are not idle or virtual.
     named: Option<BTreeSet<(&'static str, String)>>,
     /// Parts of disks and devices without hardware: left out where nothing was named.
     quiet: BTreeSet<String>,
@@ -68,7 +68,7 @@ impl Selection {
         !self.without.contains(probe)
     }
 
-    /// The same without probes of devices of which it names none: nobody reads for nothing.
+    /// The same without probes of which no device is requested, so that nothing is read in vain.
     fn narrowed(mut self) -> Selection {
         let Some(named) = &self.named else { return self };
         let idle = NAMED.into_iter().filter(|probe| !named.iter().any(|(of, _)| of == probe));
@@ -133,7 +133,7 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
 }
 
 /// What is behind those of these words that name something here, and nothing else: for programs,
-/// whose words nobody can mend. A list of words that names nothing watches no such device.
+/// which no one can change. A list of words that names nothing watches no such device.
 #[must_use]
 pub fn behind(machine: &Machine, words: &[String]) -> Selection {
     let mut named = Named::new();
@@ -141,8 +141,8 @@ pub fn behind(machine: &Machine, words: &[String]) -> Selection {
     Selection { named: Some(named), ..Selection::default() }.narrowed()
 }
 
-/// The NVMe namespace to which a device of this name is one of several ways: `nvme0n1` for
-/// `nvme0c1n1`. The kernel counts each way, though nobody can open it
+/// The NVMe namespace to which a device of this name is one of several paths: `nvme0n1` for
+/// `nvme0c1n1`. The kernel counts each path, though it can't be opened
 /// (drivers/nvme/host/multipath.c, `nvme_mpath_set_disk_name`).
 #[must_use]
 pub fn way_to(name: &str) -> Option<String> {
@@ -220,7 +220,7 @@ fn add_interface(machine: &Machine, name: &str, depth: usize, named: &mut Named)
     }
 }
 
-/// The last of the mounts whose place is the longest beginning of the path.
+/// The last of the mounts whose mount point is the longest prefix of the path.
 fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStorage> {
     if !path.starts_with('/') {
         return None;

@@ -1,5 +1,5 @@
 //! Kills gpuio at any moment, puts a user's own data where it worked, and runs it again without
-//! `--overwrite`: the data must be there, and what the killed run left must be gone or told.
+//! `--overwrite`: the data must be there, and what the killed run left must be gone or reported.
 
 use std::fs::{self, File, FileTimes};
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use super::{Lab, Outcome, Victim};
 /// Most milliseconds from the start to the kill: starting, making files and the load.
 const LIFE_MS: u64 = 250;
 
-/// Ways to run, each with the file that it writes under the name that a user might take.
+/// Modes to run, each with the file that it writes under the name that a user might take.
 const MODES: [(&str, &str); 6] = [
     ("bench --rw write --filename f --keep", "f"),
     ("bench --rw randwrite --filename f --keep --buffered", "f"),
@@ -37,19 +37,19 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         let _ = fs::remove_file(dir.join("r.json"));
         let act = lab.one(&["nothing", "cp", "mv", "cat", "touch -r", "partial"]);
         let victim = interfere(lab, &dir.join(name), act)?;
-        let (status, said) = lab.end(&dir, &format!("{mode} {COMMON} -o r.json"))?;
+        let (status, output) = lab.end(&dir, &format!("{mode} {COMMON} -o r.json"))?;
         let what = || format!("{act} after a kill of {mode}");
         match &victim {
             Some(victim) => outcome.count(victim.lost()?, what),
             None => {
                 outcome.count(0, what);
-                // With -q nothing is told, so the next run tells it.
-                let told = lab.end(&dir, &format!("{} {COMMON}", mode.replace("-q", "")))?.1;
-                check_left(&dir, name, keeps, &(said.clone() + &told), &mut outcome)?;
+                // With -q nothing is printed, so the next run reports it.
+                let next = lab.end(&dir, &format!("{} {COMMON}", mode.replace("-q", "")))?.1;
+                check_left(&dir, name, keeps, &(output.clone() + &next), &mut outcome)?;
             }
         }
         if victim.is_none() && !status.success() {
-            outcome.fail(format!("the next run ends with {status}: {}: {said}", what()));
+            outcome.fail(format!("the next run ends with {status}: {}: {output}", what()));
         }
         fs::remove_dir_all(&dir)?;
     }
@@ -93,17 +93,18 @@ fn interfere(lab: &mut Lab, path: &Path, act: &str) -> anyhow::Result<Option<Vic
     Victim::there(path, bytes).map(Some)
 }
 
-/// What a killed run left is gone, or somebody was told of it.
+/// Checks that what a killed run left is gone or reported.
 fn check_left(
     dir: &Path,
     name: &str,
     keeps: bool,
-    said: &str,
+    output: &str,
     outcome: &mut Outcome,
 ) -> anyhow::Result<()> {
-    let told = |path: &Path| said.contains(&path.display().to_string()) || said.contains(name);
-    if !keeps && dir.join(name).exists() && !told(&dir.join(name)) {
-        outcome.fail(format!("{name} stays and nobody tells"));
+    let reported =
+        |path: &Path| output.contains(&path.display().to_string()) || output.contains(name);
+    if !keeps && dir.join(name).exists() && !reported(&dir.join(name)) {
+        outcome.fail(format!("{name} stays and is not reported"));
     }
     for entry in fs::read_dir(dir.join("../tmp"))?.chain(fs::read_dir(dir)?) {
         let path = entry?.path();
@@ -111,8 +112,8 @@ fn check_left(
         // A directory that is empty holds nothing of anybody's.
         let full = path.metadata()?.nlink() > 0;
         let ours = own.starts_with("gpuio-cufile-") || own.ends_with(".draft");
-        if ours && full && !told(&path) {
-            outcome.fail(format!("{} stays and nobody tells", path.display()));
+        if ours && full && !reported(&path) {
+            outcome.fail(format!("{} stays and is not reported", path.display()));
         }
     }
     Ok(())

@@ -73,8 +73,8 @@ fn reused_inode(lab: &mut Lab, dir: &Path, outcome: &mut Outcome) -> anyhow::Res
     Ok(())
 }
 
-/// What stands under names of a mounted image. `$G` is gpuio; mounts go with the namespace, loop
-/// devices when nobody holds them. Each line that is printed is a loss.
+/// The commands in a mounted image. `$G` is gpuio; mounts go with the namespace, loop
+/// devices when they are not in use. Each line that is printed is a loss.
 const SCRIPT: &str = r#"
 truncate -s 24m image; mkfs.ext4 -q image
 loop=$(losetup --find --show image)
@@ -98,10 +98,10 @@ fn mounted(lab: &mut Lab, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-e", "-c", SCRIPT]).current_dir(&dir).env("G", &lab.gpuio);
     let out = command.output()?;
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    let Some(lost) = said.strip_suffix("done\n") else {
+    let output = String::from_utf8_lossy(&out.stdout).into_owned();
+    let Some(lost) = output.strip_suffix("done\n") else {
         let why = String::from_utf8_lossy(&out.stderr).trim().replace('\n', "; ");
-        outcome.left_out.push(format!("bind mounts, loop on loop: {said}{why}"));
+        outcome.left_out.push(format!("bind mounts, loop on loop: {output}{why}"));
         return Ok(());
     };
     const NAMES: u64 = 6;
@@ -110,7 +110,7 @@ fn mounted(lab: &mut Lab, outcome: &mut Outcome) -> anyhow::Result<()> {
     for line in lost.lines() {
         outcome.failures += 1;
         outcome.lost += 1;
-        outcome.tell(line.to_owned());
+        outcome.report(line.to_owned());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A user's regular file in the place of the list of gpuio's files, `.gpuio-files.json`, while two
+//! A user's regular file that replaces the list of gpuio's files, `.gpuio-files.json`, while two
 //! runs read, replace and remove that list: exchanged for it, and put over it and taken away.
 
 use std::fs;
@@ -25,7 +25,7 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         bytes.extend(lab.bytes(1 << 12));
         let victim = Victim::put(&dir.join("data/own"), bytes)?;
         let list = dir.join("data/.gpuio-files.json");
-        let way = lab.one(&["exchanged", "put and taken away"]);
+        let method = lab.one(&["exchanged", "put and taken away"]);
         let rw = lab.one(&["write", "randwrite", "readwrite"]);
         let mut runs = Vec::new();
         for seed in 0..2 {
@@ -34,7 +34,7 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         }
         let work = || runs.iter_mut().try_for_each(|run| run.wait().map(drop));
         let swaps = AtomicU64::new(0);
-        if way == "exchanged" {
+        if method == "exchanged" {
             exchange_while(&list, &victim.path, &swaps, work)?;
         } else {
             // What is taken away may be the list, while gpuio looks at what it took for it and puts
@@ -53,7 +53,7 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
             race(step, work)?;
         }
         outcome.acts += swaps.into_inner();
-        outcome.count(victim.lost()?, || format!("{way} under --rw {rw} {load}"));
+        outcome.count(victim.lost()?, || format!("{method} under --rw {rw} {load}"));
         fs::remove_dir_all(&dir)?;
     }
     Ok(outcome)

@@ -11,7 +11,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::{Lab, Outcome, Victim, is_root, swap::RUN};
 
-/// `nobody` of most systems; no rights are taken from it but those of everybody.
+/// `nobody` of most systems; it has only the rights of all users.
 const NOBODY: u32 = 65534;
 
 pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {

@@ -1,5 +1,5 @@
 //! Swaps a target of gpuio's for a link, a hard link or another file, in a tight loop, while gpuio
-//! judges and opens it: all by the same user.
+//! checks and opens it: all by the same user.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -32,8 +32,8 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
             _ => fs::rename(&victim.path, &other)?,
         }
         let rw = lab.one(&["write", "randwrite", "readwrite"]);
-        let place = if scratch { "" } else { "--keep --filename f" };
-        let mut child = lab.start(&dir, &format!("{RUN} --rw {rw} {place}"))?;
+        let options = if scratch { "" } else { "--keep --filename f" };
+        let mut child = lab.start(&dir, &format!("{RUN} --rw {rw} {options}"))?;
         outcome.acts +=
             exchange_while(&target, &other, &AtomicU64::new(0), || child.wait().map(drop))?;
         outcome.count(victim.lost()?, || format!("{kind} under --rw {rw}"));
@@ -78,7 +78,7 @@ pub(super) fn race(
     })
 }
 
-/// Bursts of swaps, and times in which a name stands long enough for a judge to be taken in.
+/// Bursts of swaps, and times in which a name stays long enough for a check to be deceived.
 fn pause(count: u64) {
     if count % 64 > 48 {
         std::thread::sleep(std::time::Duration::from_micros(200 * (count % 7)));

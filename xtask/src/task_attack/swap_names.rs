@@ -1,4 +1,4 @@
-//! Swaps what gpuio keeps beside its data for links: the directory itself, the list of its files,
+//! Swaps what gpuio keeps next to its data for links: the directory itself, the list of its files,
 //! that list's lock, and lock, list and data of a sweep's folder.
 
 use std::fs;

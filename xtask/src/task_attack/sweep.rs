@@ -31,11 +31,11 @@ pub(super) fn run(lab: &mut Lab) -> anyhow::Result<Outcome> {
         for _ in 0..KILLS {
             outcome.acts += u64::from(lab.kill(&dir, LINE, 700)?);
         }
-        let (status, said) = lab.end(&dir, LINE)?;
+        let (status, output) = lab.end(&dir, LINE)?;
         let lost = victims.iter().map(Victim::lost).sum::<anyhow::Result<u64>>()?;
         outcome.count(lost, || format!("{KILLS} kills of a sweep"));
         if !status.success() {
-            outcome.fail(format!("the sweep does not come to its end: {status}: {said}"));
+            outcome.fail(format!("the sweep does not end: {status}: {output}"));
         }
         // Its own data set is gone, the user's files are not.
         let names = fs::read_dir(folder.join("data"))?.flatten().map(|entry| entry.file_name());

@@ -1,9 +1,9 @@
-//! What tests need beside Rust: programs of other people, against which ours is held.
+//! What tests need in addition to Rust: other programs, which gpuio is compared with.
 //!
-//! A test that lacks one says SKIPPED and passes, so this step comes before the tests: it installs
-//! what is missing where it may, and names what it could not install with the tests that will skip.
-//! Debian packages are installed by apt-get, by root only (apt-get(8)); this never asks for more
-//! rights. Python's go into a virtual environment of ours, which needs none.
+//! A test that lacks one prints SKIPPED and passes, so this step comes before the tests: it
+//! installs what is missing where it may, and names what it could not install with the tests that
+//! will skip. Debian packages are installed by apt-get, by root only (apt-get(8)); this never asks
+//! for more rights. Python's go into a virtual environment of ours, which needs none.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use anyhow::{Context as _, ensure};
 #[cfg(test)]
 mod tests;
 
-/// The variable that tells tests which Python to ask. Who sets it himself keeps his Python, into
+/// The variable with the Python that tests use. If it is set already, that Python is kept, into
 /// which nothing is installed.
 pub(super) const PYTHON: &str = "GPUIO_TEST_PYTHON";
 /// Seconds that one download may take.
@@ -132,7 +132,7 @@ fn rows(debian: bool) -> impl Iterator<Item = (&'static Package, &'static str)> 
     })
 }
 
-/// Looks for each package, installs what is missing if `install`, and says what the tests will do
+/// Looks for each package, installs what is missing if `install`, and prints what the tests will do
 /// without. Gives the Python that tests are to use, where it is not the one in the path.
 ///
 /// # Errors
@@ -158,7 +158,7 @@ pub(super) fn prepare(target: &Path, install: bool) -> (&'static str, Option<Pat
     }
     let python = python(target, install, &mut missing);
     for (row, name, why) in &missing {
-        println!("{}", told(row, name, why));
+        println!("{}", report(row, name, why));
     }
     (if missing.is_empty() { "ok" } else { "some are missing" }, python)
 }
@@ -202,7 +202,7 @@ fn python(target: &Path, install: bool, missing: &mut Missing) -> Option<PathBuf
 }
 
 /// One line: what is not there, why, and what that costs.
-fn told(row: &Package, name: &str, why: &str) -> String {
+fn report(row: &Package, name: &str, why: &str) -> String {
     let mut line = format!("MISSING: {}", row.what);
     let by = match row.from {
         Source::Debian(_) => "package",
@@ -230,10 +230,10 @@ fn there(programs: &[&str]) -> bool {
     dirs.iter().any(|dir| programs.iter().any(|program| dir.join(program).is_file()))
 }
 
-/// Why apt-get is not to be asked, if so.
+/// Why apt-get is not to be options, if so.
 fn no_apt() -> Option<String> {
     if !there(&["apt-get"]) {
-        return Some("there is no apt-get; install it the way of this system".to_owned());
+        return Some("there is no apt-get; install it with this system's tools".to_owned());
     }
     let id = Command::new("id").arg("-u").output();
     let root = id.is_ok_and(|output| output.stdout.trim_ascii() == b"0");
@@ -292,7 +292,7 @@ fn quietly(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what is installed, and how long that took.
+/// Prints what is installed, and how long that took.
 fn timed(what: &str, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
     let start = Instant::now();
     let result = work();

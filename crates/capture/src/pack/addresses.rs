@@ -15,7 +15,7 @@ pub(super) fn v4(key: u64, address: Ipv4Addr) -> Ipv4Addr {
     }
     let turned = turn(key, u128::from(address.to_bits()) << 96, 0, 32) >> 96;
     let bits = u32::try_from(turned).unwrap_or_default();
-    // Nothing else may look like loopback or no address: what would takes their images' place.
+    // Nothing else may look like loopback or no address: what would is replaced.
     let image = |octet: u8| {
         let whole = turn(key, u128::from(octet) << 120, 0, 8);
         u8::try_from(whole >> 120).unwrap_or_default()
@@ -28,7 +28,7 @@ pub(super) fn v4(key: u64, address: Ipv4Addr) -> Ipv4Addr {
     Ipv4Addr::from_bits(bits & 0x00ff_ffff | u32::from(free) << 24)
 }
 
-/// The image of an address. Its first 16 bits stay, which tell the kind and little more; so do
+/// The image of an address. Its first 16 bits stay, which show the kind and little more; so do
 /// loopback and no address at all.
 pub(super) fn v6(key: u64, address: Ipv6Addr) -> Ipv6Addr {
     if address.is_unspecified() || address.is_loopback() {

@@ -21,7 +21,7 @@ pub(super) fn manifest(redacted: &Redacted) -> String {
         "\nLEFT OUT\n  of proc/cmdline, boot/config-* and proc/config.gz, proc/cpuinfo and \
          proc/self/status: every option or line that is not read\n  of configuration space: every \
          word that is not read, serial numbers among them\n\n\
-         KEPT\n  places of mounts, names of interfaces and block devices, models, firmware, PCI \
+         KEPT\n  mount points, names of interfaces and block devices, models, firmware, PCI \
          addresses, numbers of vendor and device, sizes, states\n\nFILES (bytes; * differs from \
          the machine's; 0 bytes: empty, or only seen to be there)\n",
     );

@@ -34,7 +34,7 @@ const PLAIN: [&str; 24] = [
     "discard",
 ];
 
-/// Directories that every system has: their names tell nothing.
+/// Directories that every system has: their names reveal nothing.
 const EVERYWHERE: [&str; 40] = [
     "bin",
     "boot",

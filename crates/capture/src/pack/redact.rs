@@ -48,14 +48,14 @@ pub fn redact(tree: &Tree, names: &[String], key: u64) -> Redacted {
     let mut redacted = Tree::default();
     let mut taken = Vec::new();
     for (path, entry) in tree.entries() {
-        let place = work.path(path);
+        let new_path = work.path(path);
         let new = match entry {
             Entry::File(bytes) => {
                 let after = work.file(path, bytes);
                 taken.push(Taken {
-                    path: place.clone(),
+                    path: new_path.clone(),
                     bytes: after.len(),
-                    changed: after != *bytes || place != path,
+                    changed: after != *bytes || new_path != path,
                 });
                 Entry::File(after)
             }
@@ -63,7 +63,7 @@ pub fn redact(tree: &Tree, names: &[String], key: u64) -> Redacted {
             // Its names come with what lies in it.
             Entry::Directory(_) => Entry::Directory(BTreeSet::new()),
         };
-        redacted.put(&place, new);
+        redacted.put(&new_path, new);
     }
     taken.sort_by(|a, b| a.path.cmp(&b.path));
     Redacted { tree: redacted, taken, counts: work.secrets.counts().clone() }
@@ -115,25 +115,25 @@ impl Work {
     }
 
     fn file(&mut self, path: &Path, bytes: &[u8]) -> Vec<u8> {
-        let place = path.to_string_lossy();
+        let full = path.to_string_lossy();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // Bytes of configuration space, of which only what is read was noted.
-        if name == "config" && place.starts_with("sys/") {
+        if name == "config" && full.starts_with("sys/") {
             return bytes.to_vec();
         }
-        if place == "proc/config.gz" {
+        if full == "proc/config.gz" {
             return packed(bytes);
         }
         let text = String::from_utf8_lossy(bytes);
-        self.text(&place, &name, &text).into_bytes()
+        self.text(&full, &name, &text).into_bytes()
     }
 
-    fn text(&mut self, place: &str, name: &str, text: &str) -> String {
-        if let Some((_, keys)) = LINES.iter().find(|(file, _)| *file == place) {
+    fn text(&mut self, path: &str, name: &str, text: &str) -> String {
+        if let Some((_, keys)) = LINES.iter().find(|(file, _)| *file == path) {
             return some_lines(text, keys);
         }
         let secrets = &mut self.secrets;
-        match place {
+        match path {
             "proc/self/mountinfo" => {
                 let devices = &self.devices;
                 return each_line(text, |line| mounts::line(line, devices, secrets));
@@ -144,12 +144,12 @@ impl Work {
             "proc/driver/nvidia-fs/stats" => return scrub(text, true, secrets),
             "proc/net/route" => return each_line(text, |line| route(line, secrets)),
             "proc/net/ipv6_route" => return each_line(text, |line| route_v6(line, secrets)),
-            _ if place.starts_with("boot/config-") || place.starts_with("lib/modules/") => {
+            _ if path.starts_with("boot/config-") || path.starts_with("lib/modules/") => {
                 return options(text);
             }
             _ => {}
         }
-        let above = Path::new(place).parent().and_then(Path::file_name).unwrap_or_default();
+        let above = Path::new(path).parent().and_then(Path::file_name).unwrap_or_default();
         match name {
             // Numbers in hexadecimal throughout.
             "resource" => text.to_owned(),

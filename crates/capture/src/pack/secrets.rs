@@ -81,8 +81,8 @@ impl Secrets {
         &self.counts
     }
 
-    /// Has a name replaced wherever it stands as a word. Of one or two letters it says nothing, and
-    /// would be found everywhere.
+    /// Has a name replaced wherever it occurs as a word. A name of one or two letters reveals
+    /// nothing, and would be found everywhere.
     pub(super) fn name(&mut self, kind: Secret, name: &str) {
         if name.len() > 2 {
             self.names.insert(name.to_owned(), kind);
@@ -96,8 +96,8 @@ impl Secrets {
 
     /// What stands for a secret: `serial3`; a UUID and a hardware address keep their form.
     pub(super) fn token(&mut self, kind: Secret, value: &str) -> String {
-        let place = (kind, value.to_owned());
-        if let Some(known) = self.known.get(&place) {
+        let key = (kind, value.to_owned());
+        if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
         let number = self.counts.entry(kind).or_insert(0);
@@ -107,7 +107,7 @@ impl Secrets {
             Secret::Mac => mac(*number),
             _ => format!("{}{number}", kind.stem()),
         };
-        self.known.insert(place, token.clone());
+        self.known.insert(key, token.clone());
         token
     }
 

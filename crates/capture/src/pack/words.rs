@@ -73,7 +73,7 @@ fn parts(word: &str, secrets: &mut Secrets, out: &mut String) {
             at += length;
             continue;
         }
-        // On to the next place where something may begin.
+        // On to the next position where something may begin.
         let step = 1 + rest[1..]
             .find(|c: char| c.is_ascii_hexdigit() || c == 'e')
             .unwrap_or(rest.len() - 1);

@@ -55,7 +55,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     let hidden: Vec<&&PciFacts> = bridges.iter().filter(|b| b.acs.known().is_none()).collect();
     if let Some(why) = hidden.first().and_then(|bridge| bridge.acs.why()) {
-        let found_hidden = Found::unknown(format!("ACS can't be observed: {why}"));
+        let found_hidden = Found::unknown(format!("ACS can't be read: {why}"));
         let fix = "run it as root, or read `lspci -vvv`, ACSCtl";
         found.push(found_hidden.fix(fix).at(hidden.iter().map(|bridge| &bridge.address)));
     }

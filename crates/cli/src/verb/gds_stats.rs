@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gpuio_host::Root;
 use gpuio_page::format::gds_stats::{self, Gpu};
-use gpuio_page::{Place, read};
+use gpuio_page::{PageRoot, read};
 
 use super::stats::{found, tell, unreadable};
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     match parse(words)? {
         Ask::Help => output::put(HELP)?,
         Ask::Stats { pid, level } => {
-            let listing = read::find(&Place::live(), &Root::live(), pid);
+            let listing = read::find(&PageRoot::live(), &Root::live(), pid);
             tell(&listing);
             let found = found(&listing, pid)?;
             let page = found.page.as_ref().map_err(|_| unreadable(found))?;

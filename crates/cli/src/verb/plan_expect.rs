@@ -104,6 +104,6 @@ fn stream(pair: &Pair, by: By, load: Load) -> Stream {
         pattern: if load.random { Pattern::Random } else { Pattern::Sequential },
         // Start values are chosen so that depth is not the limit.
         in_flight: None,
-        asked_bytes_per_s: None,
+        requested_bytes_per_s: None,
     }
 }

@@ -89,10 +89,10 @@ fn a_mount_is_judged_and_proven_with_the_software_gpu() {
     assert_eq!(mode(&page, "nvidia-fs")["works"], "no");
     let runs = page["proof"]["runs"].as_array().unwrap();
     for run in &runs[..3] {
-        assert_eq!(run["ended"]["ran"]["verified"], true, "{run}");
+        assert_eq!(run["outcome"]["ran"]["verified"], true, "{run}");
     }
-    assert_eq!(runs[1]["ended"]["ran"]["way"]["route"]["kind"], "bounce_host");
-    assert!(runs[3]["ended"]["not_tried"].as_str().unwrap().contains("stand-in"));
+    assert_eq!(runs[1]["outcome"]["ran"]["data_path"]["route"]["kind"], "bounce_host");
+    assert!(runs[3]["outcome"]["not_tried"].as_str().unwrap().contains("stand-in"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
     let line = "check --mount . --gpu none --prove --only direct-io";
     let ran = finish(command(dir.path()).args(words(line))).exits(0);
@@ -110,7 +110,7 @@ fn what_was_predicted_and_fails_is_exit_code_1() {
     let findings = page["findings"].as_array().unwrap();
     let proven: Vec<_> = findings.iter().filter(|finding| finding["rule"] == "prove").collect();
     assert_eq!(proven.len(), 2, "staged and gather: {page}");
-    assert!(proven[0]["seen"].as_str().unwrap().starts_with("gpuio was predicted to work"));
+    assert!(proven[0]["observed"].as_str().unwrap().starts_with("gpuio was predicted to work"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
 }
 
@@ -123,7 +123,7 @@ fn a_captured_mount_has_a_verdict_and_cufile_json_its_places() {
     let line = "check --from tree --mount /data/set --gpu 0 --only nfs-transport --format json";
     let page = finish(command(dir.path()).args(words(line))).exits(0).json();
     assert_eq!(page["verdict"]["mount_point"], "/data");
-    assert_eq!(page["findings"][0]["places"][0], "/data");
+    assert_eq!(page["findings"][0]["locations"][0], "/data");
     assert_eq!(mode(&page, "rdma")["works"], "no", "nvidia_fs is not loaded");
     assert_eq!(mode(&page, "host")["works"], "yes");
     let text = "{\n  \"logging\": {},\n  \"properties\": { \"alow_compat_mode\": true }\n}";
@@ -160,6 +160,6 @@ fn variables_go_before_the_file() {
         command.env("CUFILE_FORCE_COMPAT_MODE", forced);
         finish(command.args(words("check --only compat-mode --format json"))).exits(0).json()
     };
-    assert_eq!(run("1")["findings"][0]["places"][0], "CUFILE_FORCE_COMPAT_MODE=1");
+    assert_eq!(run("1")["findings"][0]["locations"][0], "CUFILE_FORCE_COMPAT_MODE=1");
     assert_eq!(run("0")["findings"][0]["severity"], "info");
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpuio_page::{Place, read};
+use gpuio_page::{PageRoot, read};
 
 use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, is_child, pattern, system};
 
@@ -92,18 +92,18 @@ fn the_live_page_shows_the_program() {
         let pid = std::process::id();
         println!("the child is {pid}.");
         let root = gpuio_host::Root::live();
-        let pages = read::list(&Place::live(), &root).found;
+        let pages = read::list(&PageRoot::live(), &root).found;
         let found = pages.iter().find(|found| found.pid == pid);
         let own = found.expect("a page of this process").page.as_ref().unwrap();
         assert!(own.program.starts_with("cuFile: "), "{}", own.program);
-        let sum = |of: fn(&gpuio_page::Way) -> u64| {
-            own.ways.iter().filter(|way| way.gpu == Some(0)).map(of).sum::<u64>()
+        let sum = |of: fn(&gpuio_page::PathCounters) -> u64| {
+            own.paths.iter().filter(|way| way.gpu == Some(0)).map(of).sum::<u64>()
         };
         assert_eq!(sum(|way| way.read.bytes), 3 * 4096 + 100);
         assert_eq!((sum(|way| way.write.ios()), sum(|way| way.read.ios())), (1, 4));
         let known = ["kernel", "copy", "host", "registered"];
-        assert!(own.ways.iter().all(|way| known.contains(&way.path.as_str())), "{:?}", own.ways);
-        let pci = own.ways.iter().find(|way| way.gpu == Some(0)).unwrap();
+        assert!(own.paths.iter().all(|way| known.contains(&way.path.as_str())), "{:?}", own.paths);
+        let pci = own.paths.iter().find(|way| way.gpu == Some(0)).unwrap();
         assert!(system() || !pci.pci.is_empty());
     });
     let Some((_, rest)) = output.split_once("the child is ") else {
@@ -112,7 +112,7 @@ fn the_live_page_shows_the_program() {
     };
     let pid: u32 = rest.split('.').next().unwrap().parse().unwrap();
     // It ended by exit(3): its page is gone.
-    let left = read::list(&Place::live(), &gpuio_host::Root::live()).found;
+    let left = read::list(&PageRoot::live(), &gpuio_host::Root::live()).found;
     assert!(left.iter().all(|found| found.pid != pid));
 }
 
@@ -132,7 +132,7 @@ fn files_and_buffers_that_are_registered_are_counted() {
         }
         let pid = std::process::id();
         let page = || {
-            let pages = read::list(&Place::live(), &gpuio_host::Root::live()).found;
+            let pages = read::list(&PageRoot::live(), &gpuio_host::Root::live()).found;
             let found = pages.into_iter().find(|found| found.pid == pid).unwrap();
             found.page.unwrap()
         };

@@ -4,7 +4,7 @@ use super::megabits;
 
 /// Bytes per second of a SATA link of this signalling rate in Mbit/s (1500, 3000, 6000): 8 of 10
 /// bits (Serial ATA specification 3.x, 7.1, 8b/10b). Frames carry up to 8192 bytes with a header
-/// and checksum of 8, which is not counted. Half duplex: data goes one way at a time.
+/// and checksum of 8, which is not counted. Half duplex: data goes in one direction at a time.
 #[must_use]
 pub fn sata(signalling_megabits: u64) -> f64 {
     megabits(signalling_megabits) * 0.8

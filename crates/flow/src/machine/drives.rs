@@ -3,7 +3,7 @@
 use gpuio_record::facts::{BlockDevice, BlockKind};
 
 use super::{Layer, Source};
-use crate::drive::{Asked, lay_drive};
+use crate::drive::{Request, lay_drive};
 use crate::expectation::Laid;
 use crate::{Level, Load, Stream, link};
 
@@ -63,7 +63,7 @@ impl Layer<'_> {
             None => {
                 let what = level.unwrap_or("joined devices");
                 laid.missing
-                    .push(format!("{name} ({what}): which member an I/O asks is not known"));
+                    .push(format!("{name} ({what}): which member serves an I/O is not known"));
                 #[expect(clippy::cast_precision_loss, reason = "members of an array are few")]
                 let share = 1.0 / members as f64;
                 load.times(share)
@@ -98,12 +98,12 @@ impl Layer<'_> {
                     laid.note(&format!("{name} counts as any drive of its series ({series})."));
                 }
                 let figures = found;
-                let asked = Asked {
+                let request = Request {
                     towards: stream.towards,
                     pattern: stream.pattern,
                     block_bytes: stream.block_bytes,
                 };
-                lay_drive(&mut self.network, name, figures, (load, asked), laid);
+                lay_drive(&mut self.network, name, figures, (load, request), laid);
             }
             None => {
                 let model = model.or(pci_name).unwrap_or("a drive whose model is not known");
@@ -132,7 +132,7 @@ impl Layer<'_> {
         if own.port.starts_with("ata") {
             let rate = link::sata(megabits);
             let text = gpuio_units::human_decimal_rate(rate);
-            let figure = format!("SATA at {gigabits}, {text} of data one way at a time");
+            let figure = format!("SATA at {gigabits}, {text} of data in one direction at a time");
             let bytes = load.reads.bytes + load.writes.bytes;
             let part = format!("link of {name}");
             laid.uses(&mut self.network, (&format!("sata:{name}"), &part), bytes / rate, figure);
@@ -143,8 +143,8 @@ impl Layer<'_> {
         let text = gpuio_units::human_decimal_rate(rate);
         let figure = format!("SAS at {gigabits} x{lanes}, {text} of data");
         let part = format!("link of {name}");
-        for (bytes, way) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
-            let key = format!("sas:{}:{way}", own.port);
+        for (bytes, direction) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
+            let key = format!("sas:{}:{direction}", own.port);
             laid.uses(&mut self.network, (&key, &part), bytes / rate, figure.clone());
         }
     }

@@ -27,13 +27,13 @@ impl Layer<'_> {
         let machine = self.machine;
         let nfs = mounted.nfs.as_ref();
         let point = &mounted.mount.mount_point;
-        let way = machine.server_route(mounted);
+        let route = machine.server_route(mounted);
         let transport = nfs.and_then(|nfs| nfs.transport.as_deref()).unwrap_or("tcp");
         let rdma = transport.starts_with("rdma");
         let transport = if rdma { Transport::Rdma } else { Transport::Tcp };
-        let found = way.and_then(|way| {
+        let found = route.and_then(|route| {
             machine.nics.iter().find_map(|nic| {
-                let one = nic.interfaces.iter().find(|one| one.name == way.interface)?;
+                let one = nic.interfaces.iter().find(|one| one.name == route.interface)?;
                 Some((nic, one))
             })
         });
@@ -41,7 +41,7 @@ impl Layer<'_> {
         let data_share = rate.as_ref().map_or(1.0, |rate| rate.data_share);
         self.server_of(mounted, data_share, (load, stream), laid);
         let Some((nic, facts)) = found else {
-            let why = nfs.and_then(|nfs| nfs.interface.why()).unwrap_or("nobody told of it");
+            let why = nfs.and_then(|nfs| nfs.interface.why()).unwrap_or("it is not known");
             laid.note(&format!("The network port to {point} is not counted: {why}."));
             return Vec::new();
         };
@@ -67,7 +67,7 @@ impl Layer<'_> {
             }
             None => laid
                 .missing
-                .push(format!("what server {called} delivers is not known: tell it with --server")),
+                .push(format!("what server {called} delivers is not known: give it with --server")),
         }
     }
 
@@ -114,7 +114,7 @@ impl Layer<'_> {
         laid.access(access.ok_or_else(|| format!("{source} has no access time of {name}")));
     }
 
-    /// The machine's own port, and its card's way over PCIe.
+    /// The machine's own port, and its card's path over PCIe.
     fn port(
         &mut self,
         nic: &NicFacts,
@@ -126,8 +126,14 @@ impl Layer<'_> {
         let interface = &facts.name;
         match rate {
             Some(rate) => {
-                for (bytes, way) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
-                    let part = (format!("port:{interface}:{way}"), format!("port {interface}"));
+                for (bytes, direction) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
+                    let part = (
+                        format!("port:{interface}:{direction}"),
+                        format!(
+                            "port \
+                         {interface}"
+                        ),
+                    );
                     let busy = bytes / rate.bytes_per_s;
                     let figure = rate.figure.clone();
                     laid.uses(&mut self.network, (&part.0, &part.1), busy, figure);

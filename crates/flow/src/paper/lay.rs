@@ -3,7 +3,7 @@
 use gpuio_record::Towards;
 
 use super::{Clients, Count, Drives, Job, Kind, Nodes, Switch, System, Tier};
-use crate::drive::{Asked, lay_drive};
+use crate::drive::{Request, lay_drive};
 use crate::expectation::{IOS, Laid};
 use crate::{Io, Load, Network};
 
@@ -14,11 +14,11 @@ pub struct Port {
     pub bytes_per_s: f64,
     /// What it is, in words.
     pub what: String,
-    /// Data goes one way at a time.
+    /// Data goes in one direction at a time.
     pub half_duplex: bool,
 }
 
-/// Lays a job; beside the flow, the number of units behind each of its uses.
+/// Lays a job; returns the flow and the number of units of each of its uses.
 pub(super) fn lay(
     system: &System,
     job: &Job,
@@ -32,7 +32,7 @@ pub(super) fn lay(
         ..Laid::default()
     };
     if let Some(rate) = job.rate {
-        laid.flow.own_limit = Some((rate, "the rate that was asked for".to_owned()));
+        laid.flow.own_limit = Some((rate, "the requested rate".to_owned()));
     }
     let mut pen = Pen { system, job, nodes, network, laid, units: Vec::new() };
     for tier in &system.tiers {
@@ -76,13 +76,13 @@ impl Pen<'_> {
 
     /// Counts `units` equal parts of `rate` bytes per second each.
     fn pool(&mut self, name: &str, units: u64, rate: f64, figure: String, both_ways: bool) {
-        let way = match self.job.towards {
+        let direction = match self.job.towards {
             _ if both_ways => "both",
             Towards::Read => "read",
             Towards::Write => "write",
         };
         let busy = 1.0 / (rate * float(units));
-        self.laid.uses(self.network, (&format!("{name}:{way}"), name), busy, figure);
+        self.laid.uses(self.network, (&format!("{name}:{direction}"), name), busy, figure);
         self.units.push(units);
     }
 
@@ -159,7 +159,7 @@ impl Pen<'_> {
         match &nodes.drives {
             Some(drives) => self.drives(&format!("{name}: drives"), count, drives),
             None if rate.is_none() => self.laid.missing.push(format!(
-                "what a unit of {name} {what}s is not told: give {what}= or drives="
+                "what a unit of {name} {what}s is not known: give {what}= or drives="
             )),
             None => {}
         }
@@ -187,14 +187,14 @@ impl Pen<'_> {
             Some(level) => level.member(load, drives.each, drives.chunk_bytes, self.job.pattern),
             None => load.times(1.0 / each),
         };
-        let asked = Asked {
+        let request = Request {
             towards: self.job.towards,
             pattern: self.job.pattern,
             block_bytes: self.job.block_bytes,
         };
         let before = self.laid.flow.uses.len();
         let figures = figures.clone();
-        lay_drive(self.network, name, &figures, (load, asked), &mut self.laid);
+        lay_drive(self.network, name, &figures, (load, request), &mut self.laid);
         let units = count.saturating_mul(drives.each);
         for one in &mut self.laid.flow.uses[before..] {
             one.figure = format!("{units} × {}", one.figure);

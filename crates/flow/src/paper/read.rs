@@ -82,7 +82,8 @@ impl Job {
 struct From<'f> {
     file: &'f str,
     section: &'f Section<'f>,
-    /// The clients, whose connections end at the ports here: what is not told of these is as there.
+    /// The clients, whose connections end at the ports here: what is not known of these is as
+    /// there.
     peer: Option<&'f Section<'f>>,
 }
 
@@ -225,7 +226,7 @@ impl From<'_> {
         Ok(Drives { each, model: model.value.to_owned(), level, chunk_bytes })
     }
 
-    /// `ports = 2x100Gb`, with `mtu` and `transport` beside it.
+    /// `ports = 2x100Gb`, with `mtu` and `transport`.
     fn ports(&self, key: &str) -> Result<Option<(u64, Port)>, FileError> {
         let Some(entry) = self.get(key) else { return Ok(None) };
         let (count, raw) = crate::server::ports(self.file, entry)?;

@@ -2,7 +2,7 @@
 
 use gpuio_record::facts::{BlockCounters, DeviceNumber};
 
-use super::topology::place_of;
+use super::topology::block_dir;
 use crate::{HostError, Malformed, Root};
 
 const SECTOR_BYTES: u64 = 512;
@@ -27,11 +27,11 @@ pub struct BlockSample {
     pub write_sectors: u64,
     /// Milliseconds that writes waited, summed; wraps at 2^32.
     pub write_ms: u64,
-    /// Requests under way now.
+    /// Requests in flight now.
     pub in_flight: u64,
-    /// Milliseconds with at least one request under way (`io_ticks`); wraps at 2^32.
+    /// Milliseconds with at least one request in flight (`io_ticks`); wraps at 2^32.
     pub busy_ms: u64,
-    /// Milliseconds times requests under way (`time_in_queue`); wraps at 2^32.
+    /// Milliseconds times requests in flight (`time_in_queue`); wraps at 2^32.
     pub queue_ms: u64,
 }
 
@@ -68,10 +68,10 @@ fn milliseconds(from: u64, to: u64) -> u64 {
 /// # Errors
 /// [`HostError`] when the file cannot be read or understood.
 pub fn sample(root: &Root, device: DeviceNumber) -> Result<Option<BlockSample>, HostError> {
-    let Some(place) = place_of(root, device) else {
+    let Some(dir) = block_dir(root, device) else {
         return Ok(None);
     };
-    let Some(text) = root.read(place.file("stat"))? else {
+    let Some(text) = root.read(dir.file("stat"))? else {
         return Ok(None);
     };
     text.parse(parse_stat).map(Some)

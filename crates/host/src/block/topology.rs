@@ -1,4 +1,4 @@
-//! Where a block device sits in sysfs: its directory, its disk, its controller.
+//! A block device's directory, disk and controller in sysfs.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const SECTOR_BYTES: u64 = 512;
 
 /// A block device's directory in sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BlockDir {
     /// Kernel name, as sysfs spells it (`cciss!c0d0` for `/dev/cciss/c0d0`).
     pub(crate) name: String,
     /// The directory, links resolved, relative to the root.
@@ -27,12 +27,12 @@ pub(crate) struct Controller {
 }
 
 /// The directory of a device number.
-pub(crate) fn place_of(root: &Root, device: DeviceNumber) -> Option<Place> {
+pub(crate) fn block_dir(root: &Root, device: DeviceNumber) -> Option<BlockDir> {
     resolve(root, &format!("sys/dev/block/{}:{}", device.major, device.minor))
 }
 
 /// The directory of a kernel name.
-pub(crate) fn place_of_name(root: &Root, name: &str) -> Option<Place> {
+pub(crate) fn block_dir_by_name(root: &Root, name: &str) -> Option<BlockDir> {
     // A name with a slash would leave the directory.
     let name = name.replace('/', "!");
     if name.is_empty() || name.starts_with('.') {
@@ -42,13 +42,13 @@ pub(crate) fn place_of_name(root: &Root, name: &str) -> Option<Place> {
         .or_else(|| resolve(root, &format!("sys/block/{name}")))
 }
 
-fn resolve(root: &Root, link: &str) -> Option<Place> {
+fn resolve(root: &Root, link: &str) -> Option<BlockDir> {
     let dir = root.resolve(link)?;
     let name = dir.file_name()?.to_str()?.to_owned();
-    Some(Place { name, dir })
+    Some(BlockDir { name, dir })
 }
 
-impl Place {
+impl BlockDir {
     /// A file in the device's directory, relative to the root.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
@@ -70,17 +70,17 @@ impl Place {
     }
 
     /// Whether the device has no hardware of its own. An NVMe disk that several controllers
-    /// reach lies among the virtual devices too.
+    /// reach is among the virtual devices too.
     pub(crate) fn is_virtual(&self) -> bool {
         self.dir.starts_with("sys/devices/virtual")
             && !self.dir.starts_with("sys/devices/virtual/nvme-subsystem")
     }
 
     /// The directory above: of a partition, its disk.
-    pub(crate) fn parent(&self) -> Option<Place> {
+    pub(crate) fn parent(&self) -> Option<BlockDir> {
         let dir = self.dir.parent()?;
         let name = dir.file_name()?.to_str()?.to_owned();
-        Some(Place { name, dir: dir.to_owned() })
+        Some(BlockDir { name, dir: dir.to_owned() })
     }
 
     /// The device number (`dev`).
@@ -105,19 +105,19 @@ impl Place {
     }
 
     /// Partitions of the device, sorted.
-    pub(crate) fn partitions(&self, root: &Root) -> Result<Vec<Place>, HostError> {
+    pub(crate) fn partitions(&self, root: &Root) -> Result<Vec<BlockDir>, HostError> {
         let names = root.list(&self.dir)?.into_iter();
-        let places = names.map(|name| Place { dir: self.dir.join(&name), name });
-        Ok(places.filter(|place| place.is_partition(root)).collect())
+        let dirs = names.map(|name| BlockDir { dir: self.dir.join(&name), name });
+        Ok(dirs.filter(|dir| dir.is_partition(root)).collect())
     }
 
     /// Devices built directly on this one, sorted.
-    pub(crate) fn holders(&self, root: &Root) -> Result<Vec<Place>, HostError> {
+    pub(crate) fn holders(&self, root: &Root) -> Result<Vec<BlockDir>, HostError> {
         let names = root.list(self.file("holders"))?;
-        Ok(names.iter().filter_map(|name| place_of_name(root, name)).collect())
+        Ok(names.iter().filter_map(|name| block_dir_by_name(root, name)).collect())
     }
 
-    /// The controller of a whole disk: the last PCI address on the way to it. With NVMe
+    /// The controller of a whole disk: the last PCI address in its path. With NVMe
     /// multipath the disk hangs under its subsystem, whose links lead to the controllers; the
     /// first of them is taken.
     pub(crate) fn controller(&self, root: &Root) -> Controller {

@@ -2,15 +2,19 @@
 
 use gpuio_record::facts::DriveLink;
 
-use crate::block::Place;
+use crate::block::BlockDir;
 use crate::parse::{gigabits, keep};
 use crate::{HostError, Root};
 
 /// `None` for disks of other kinds. A disk's directory lies below that of its port: `ata4` for
 /// SATA, `port-0:3` for SAS, whose phys stand in the port's directory.
-pub(super) fn read(root: &Root, place: &Place, problems: &mut Vec<HostError>) -> Option<DriveLink> {
+pub(super) fn read(
+    root: &Root,
+    dir: &BlockDir,
+    problems: &mut Vec<HostError>,
+) -> Option<DriveLink> {
     let mut rate = |file: String| keep(root.word(file), problems).and_then(|word| gigabits(&word));
-    for above in place.dir().ancestors().skip(1) {
+    for above in dir.dir().ancestors().skip(1) {
         let name = above.file_name()?.to_str()?;
         if let Some(port) = name.strip_prefix("ata").filter(|port| is_number(port)) {
             let link = format!("sys/class/ata_link/link{port}");

@@ -4,13 +4,17 @@ use std::path::{Path, PathBuf};
 
 use gpuio_record::facts::{NvmeController, NvmeFacts};
 
-use crate::block::{Place, is_nvme_controller, last_pci_address};
+use crate::block::{BlockDir, is_nvme_controller, last_pci_address};
 use crate::parse::keep;
 use crate::{HostError, Root};
 
 /// `None` for disks that are not NVMe.
-pub(super) fn read(root: &Root, place: &Place, problems: &mut Vec<HostError>) -> Option<NvmeFacts> {
-    let above = place.dir().parent()?;
+pub(super) fn read(
+    root: &Root,
+    dir: &BlockDir,
+    problems: &mut Vec<HostError>,
+) -> Option<NvmeFacts> {
+    let above = dir.dir().parent()?;
     let name = above.file_name()?.to_str()?;
     let multipath = name.starts_with("nvme-subsys");
     let dirs = if multipath {
@@ -22,7 +26,7 @@ pub(super) fn read(root: &Root, place: &Place, problems: &mut Vec<HostError>) ->
     } else {
         return None;
     };
-    let namespace = keep(root.number(place.file("nsid")), problems);
+    let namespace = keep(root.number(dir.file("nsid")), problems);
     let policy = multipath.then(|| keep(root.word(above.join("iopolicy")), problems)).flatten();
     Some(NvmeFacts {
         namespace: namespace.and_then(|number| u32::try_from(number).ok()),

@@ -2,12 +2,12 @@
 //!
 //! Layout: PCI Local Bus Specification 3.0 (header, list of capabilities) and PCI Express Base
 //! Specification (capability 0x10, section 7.5.3; extended capabilities, 7.6; ACS, 7.7.11). The
-//! kernel gives the first 64 bytes to anybody and the rest to those with `CAP_SYS_ADMIN`. It asks
-//! the device for each word, about a microsecond each, so only words that are needed are read.
+//! kernel gives the first 64 bytes to every user and the rest to those with `CAP_SYS_ADMIN`. It
+//! asks the device for each word, about a microsecond each, so only words that are needed are read.
 
 use gpuio_record::facts::{Acs, AcsControl, Fact, PciPort};
 
-/// What configuration space tells.
+/// The facts in configuration space.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Config {
     /// What the function is to PCI Express.
@@ -37,7 +37,7 @@ const PCI_EXPRESS: u8 = 0x10;
 const EXTENDED: u64 = 0x100;
 const ACS: u32 = 0x000d;
 
-/// Reads what is needed by `read(offset, buffer)`, which fills the buffer or says that it can't.
+/// Reads what is needed by `read(offset, buffer)`, which fills the buffer or returns an error.
 pub fn parse_config(mut read: impl FnMut(u64, &mut [u8]) -> bool) -> Config {
     let mut head = [0u8; 64];
     if !read(0, &mut head) {

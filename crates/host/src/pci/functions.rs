@@ -40,7 +40,7 @@ fn function(
     problems: &mut Vec<HostError>,
 ) -> PciFacts {
     let link = format!("{ALL}/{address}");
-    let (dir, way) = place(root, &link);
+    let (dir, upstream) = directory(root, &link);
     let mut files = Files { root, dir: &dir, problems };
     let lanes = |files: &mut Files<'_>, when: &str| super::Lanes {
         mega_transfers: files.parse(&format!("{when}_link_speed"), parse_speed).flatten(),
@@ -57,8 +57,8 @@ fn function(
     let group = last_of_link(root, &dir.join("iommu_group")).and_then(|name| name.parse().ok());
     PciFacts {
         address: address.to_owned(),
-        parent: way.parent,
-        host_bridge: way.host_bridge,
+        parent: upstream.parent,
+        host_bridge: upstream.host_bridge,
         class,
         vendor: files.half("vendor"),
         device: files.half("device"),
@@ -127,34 +127,34 @@ fn parse_hex(text: &str) -> Result<u32, Malformed> {
     u32::from_str_radix(digits, 16).map_err(|_| malformed())
 }
 
-/// What a function's directory says by where it lies.
+/// What is above a function, by the path of its directory.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Way {
+struct Upstream {
     parent: Option<String>,
     host_bridge: Option<String>,
 }
 
-/// A function's directory relative to the root, and its way up. The link in `devices` is read and
-/// not followed, which is one system call where resolving it is twenty.
-fn place(root: &Root, link: &str) -> (PathBuf, Way) {
+/// A function's directory relative to the root, and what is above it. The link in `devices` is read
+/// and not followed, which is one system call where resolving it is twenty.
+fn directory(root: &Root, link: &str) -> (PathBuf, Upstream) {
     let Some(target) = root.link(link) else {
-        return (PathBuf::from(link), Way::default());
+        return (PathBuf::from(link), Upstream::default());
     };
-    let way = way(&target);
+    let upstream = upstream(&target);
     // `../../../devices/pci…` from `sys/bus/pci/devices`.
     let Ok(below) = target.strip_prefix("../../../") else {
-        return (PathBuf::from(link), way);
+        return (PathBuf::from(link), upstream);
     };
-    (Path::new("sys").join(below), way)
+    (Path::new("sys").join(below), upstream)
 }
 
-fn way(dir: &Path) -> Way {
+fn upstream(dir: &Path) -> Upstream {
     let parts: Vec<&str> = dir.iter().filter_map(|part| part.to_str()).collect();
     let above = &parts[..parts.len().saturating_sub(1)];
     let is_function = |part: &&&str| normalize_pci(part).as_deref() == Some(**part);
     let bridge =
         |part: &&str| part.strip_prefix("pci").filter(|bus| is_bus(bus)).map(str::to_owned);
-    Way {
+    Upstream {
         parent: above.iter().rfind(is_function).map(|part| (*part).to_owned()),
         host_bridge: above.iter().find_map(bridge),
     }
@@ -181,12 +181,12 @@ mod tests {
     use super::*;
 
     fn found(dir: &str) -> (Option<String>, Option<String>) {
-        let way = way(Path::new(dir));
-        (way.parent, way.host_bridge)
+        let upstream = upstream(Path::new(dir));
+        (upstream.parent, upstream.host_bridge)
     }
 
     #[test]
-    fn the_way_up_is_read_from_the_directory() {
+    fn what_is_above_is_read_from_the_directory() {
         let some = |text: &str| Some(text.to_owned());
         let at = "../../../devices/pci0000:d7/0000:d7:00.0/0000:d8:00.0";
         assert_eq!(found(at), (some("0000:d7:00.0"), some("0000:d7")));

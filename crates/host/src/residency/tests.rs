@@ -1,4 +1,4 @@
-//! Both ways of asking must agree, and dropping must show.
+//! Both calls must agree, and dropping pages must show.
 
 use std::io::Write;
 

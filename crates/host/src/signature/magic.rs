@@ -1,6 +1,6 @@
-//! Marks that stand at a fixed place from the start of a device.
+//! Magic numbers at a fixed offset from the start of a device.
 
-/// A mark: what it says, where it stands in bytes, and its bytes.
+/// A magic number: the kind of data, its offset in bytes, and its bytes.
 pub(super) type Magic = (&'static str, u64, &'static [u8]);
 
 /// Where a mark stands depends on nothing, so a table suffices. Sources: the kernel's headers of

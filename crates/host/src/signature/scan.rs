@@ -1,4 +1,4 @@
-//! Marks whose place or meaning has to be worked out.
+//! Magic numbers whose offset or meaning depends on other bytes.
 
 use gpuio_record::facts::Signature;
 
@@ -39,7 +39,7 @@ fn add(found: &mut Vec<Signature>, name: &str, offset_bytes: u64) {
     found.push(Signature { name: name.to_owned(), offset_bytes });
 }
 
-/// ext2, 3 and 4 share one mark; the features tell them apart (kernel `fs/ext4/ext4.h`).
+/// ext2, 3 and 4 share one magic number; the features distinguish them (kernel `fs/ext4/ext4.h`).
 fn ext(ends: &Ends, found: &mut Vec<Signature>) {
     const SUPER: u64 = 1024;
     const HAS_JOURNAL: u32 = 0x4;
@@ -91,7 +91,7 @@ fn md_at_end(ends: &Ends, found: &mut Vec<Signature>) {
     const CHUNK: u64 = 64 * 1024;
     let size = ends.size_bytes();
     if let Some(at) = (size - size % CHUNK).checked_sub(CHUNK) {
-        // Version 1.0 begins with the same number, and may stand at the same place.
+        // Version 1.0 begins with the same number, and may be at the same offset.
         let other = ends.holds(at, &MD_1);
         if !other && MD_0.iter().any(|bytes| ends.holds(at, bytes)) {
             add(found, "md RAID member (metadata 0.90)", at);
@@ -105,11 +105,11 @@ fn md_at_end(ends: &Ends, found: &mut Vec<Signature>) {
     }
 }
 
-/// LUKS2 keeps a second header at one of these places (LUKS2 on-disk format, section 2.1): it
+/// LUKS2 keeps a second header at one of these offsets (LUKS2 on-disk format, section 2.1): it
 /// revives a volume whose first header is gone.
 fn luks_second_header(ends: &Ends, found: &mut Vec<Signature>) {
-    let places = (14..20).map(|shift| 1u64 << shift);
-    for at in places.filter(|at| ends.holds(*at, b"SKUL\xba\xbe")) {
+    let offsets = (14..20).map(|shift| 1u64 << shift);
+    for at in offsets.filter(|at| ends.holds(*at, b"SKUL\xba\xbe")) {
         add(found, "LUKS encrypted volume", at);
     }
 }

@@ -1,4 +1,4 @@
-//! What writing to a target would destroy, in plain words.
+//! The reasons not to write to a target, as text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use gpuio_record::facts::{
     Unchecked,
 };
 
-/// File systems whose files are switches of the kernel, not storage.
+/// File systems whose files are kernel settings, not storage.
 const KERNEL_FILE_SYSTEMS: [&str; 18] = [
     "autofs",
     "binfmt_misc",
@@ -29,13 +29,13 @@ const KERNEL_FILE_SYSTEMS: [&str; 18] = [
     "tracefs",
 ];
 
-/// A reason not to write to a target. The text says what is at stake.
+/// A reason not to write to a target, with what would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Danger {
     /// Neither a regular file, a directory nor a block device.
     NotStorage(OtherKind),
-    /// The directory that would hold the file does not exist.
+    /// The file's directory does not exist.
     NoParent,
     /// A link that leads to nothing: the file would appear elsewhere.
     DanglingLink {
@@ -47,7 +47,7 @@ pub enum Danger {
         /// Type of its file system.
         fs_type: String,
     },
-    /// A file that would lie in `/dev`, in memory: mostly a device's name mistyped.
+    /// A file that would be in `/dev`, in memory: usually a mistyped device name.
     FileInDev,
     /// The file holds bytes.
     HasData {
@@ -59,10 +59,10 @@ pub enum Danger {
         /// How many names it has in all.
         links: u64,
     },
-    /// The kernel swaps to the file.
+    /// The file is a swap file in use.
     SwapFile,
-    /// Loop devices show the file or device as a disk.
-    BehindLoop {
+    /// Loop devices use the file or device.
+    LoopBacking {
         /// Their names.
         devices: Vec<String>,
     },
@@ -73,38 +73,38 @@ pub enum Danger {
     },
     /// A file system is in use on the device.
     Mounted(MountedAt),
-    /// The kernel swaps to the device.
+    /// The device is swap space in use.
     Swap {
         /// The device.
         name: String,
     },
     /// Another device is built on this one.
     Held(Holder),
-    /// Someone claims the device, and nothing above says who.
+    /// A program or the kernel has the device open exclusively, and nothing above shows which.
     Claimed {
         /// The device.
         name: String,
     },
-    /// The device is divided.
+    /// The device has partitions.
     Partitioned {
         /// Its partitions.
         partitions: Vec<String>,
     },
     /// A file system, volume or table was recognised on the device.
     Holds(Signature),
-    /// The device holds bytes of no kind that is known here.
+    /// The device has data of an unknown kind.
     UnknownData {
         /// The device.
         name: String,
     },
-    /// A question that the system did not answer.
+    /// A check that could not be made.
     Unknown(Unchecked),
 }
 
 impl Danger {
-    /// Whether no flag should let a load write here: the system is using the bytes now, or a
-    /// write could not mean what was intended. The rest is a matter of someone saying that the
-    /// bytes may go.
+    /// Whether no flag may allow a write here: the system is using the bytes now, or a
+    /// write could not have the intended effect. The others need the user's confirmation that the
+    /// bytes may be overwritten.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
@@ -114,7 +114,7 @@ impl Danger {
             | Self::KernelFile { .. }
             | Self::FileInDev
             | Self::SwapFile
-            | Self::BehindLoop { .. }
+            | Self::LoopBacking { .. }
             | Self::ReadOnly { .. }
             | Self::Mounted(_)
             | Self::Swap { .. }
@@ -134,15 +134,19 @@ impl fmt::Display for Danger {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotStorage(kind) => write!(out, "it is {}, not storage", other_words(*kind)),
-            Self::NoParent => out.write_str("the directory that would hold it does not exist"),
+            Self::NoParent => out.write_str("its directory does not exist: create it first"),
             Self::DanglingLink { aim } => {
                 write!(out, "it is a link to {aim}, which does not exist and would be created")
             }
             Self::KernelFile { fs_type } => {
-                write!(out, "it is on {fs_type}: writing sets the kernel, it stores nothing")
+                write!(
+                    out,
+                    "it is on {fs_type}: a write there changes a kernel setting and \
+                             stores nothing"
+                )
             }
             Self::FileInDev => out.write_str(
-                "it would be a plain file in /dev, in memory; is the device's name right?",
+                "it would be a regular file in /dev, in memory: check the device's name",
             ),
             Self::HasData { size_bytes } => {
                 write!(out, "the file holds {size_bytes} bytes, which would be overwritten")
@@ -150,28 +154,28 @@ impl fmt::Display for Danger {
             Self::HardLinks { links } => {
                 write!(out, "the file has {links} names, and all of them would change")
             }
-            Self::SwapFile => out.write_str("the kernel swaps to the file"),
-            Self::BehindLoop { devices } => {
-                write!(out, "it is the disk behind {}", devices.join(", "))
+            Self::SwapFile => out.write_str("the file is a swap file in use"),
+            Self::LoopBacking { devices } => {
+                write!(out, "it is in use by {}", devices.join(", "))
             }
             Self::ReadOnly { name } => write!(out, "{name} is read-only"),
             Self::Mounted(at) => {
                 let MountedAt { device, mount_point, fs_type } = at;
                 write!(out, "{device} is mounted at {mount_point} ({fs_type})")
             }
-            Self::Swap { name } => write!(out, "the kernel swaps to {name}"),
+            Self::Swap { name } => write!(out, "{name} is swap space in use"),
             Self::Held(holder) => write_holder(out, holder),
             Self::Claimed { name } => {
-                write!(out, "{name} is in use: the kernel does not let it be opened exclusively")
+                write!(out, "{name} is in use: a program or the kernel has it open exclusively")
             }
             Self::Partitioned { partitions } => {
-                write!(out, "it is divided into {}", partitions.join(", "))
+                write!(out, "it has the partitions {}", partitions.join(", "))
             }
             Self::Holds(Signature { name, offset_bytes }) => {
                 write!(out, "it holds: {name} (at byte {offset_bytes})")
             }
             Self::UnknownData { name } => {
-                write!(out, "{name} is not empty, and what it holds is not known")
+                write!(out, "{name} is not empty, and its content is not recognised")
             }
             Self::Unknown(open) => {
                 write!(out, "it is not known {}: {}", open.question, open.reason)
@@ -197,24 +201,24 @@ fn other_words(kind: OtherKind) -> &'static str {
     }
 }
 
-/// Every reason found not to write to a target, the gravest first; none when it may be written.
-/// A directory as such is safe: what matters is the files that will be made in it.
+/// All reasons not to write to a target, the gravest first; empty when it may be written.
+/// A directory itself is safe: the files that will be created in it are checked.
 #[must_use]
 pub fn danger(facts: &TargetFacts) -> Vec<Danger> {
     let mut found = match &facts.kind {
         TargetKind::Absent { parent_exists } => absent(facts, *parent_exists),
         TargetKind::File { size_bytes, links, in_swap, loop_devices, .. } => {
-            let mut found = place(facts.mount.as_ref());
+            let mut found = file_system(facts.mount.as_ref());
             found.extend(in_swap.then_some(Danger::SwapFile));
             if !loop_devices.is_empty() {
-                found.push(Danger::BehindLoop { devices: loop_devices.clone() });
+                found.push(Danger::LoopBacking { devices: loop_devices.clone() });
             }
             found.extend((*links > 1).then_some(Danger::HardLinks { links: *links }));
             let data = Danger::HasData { size_bytes: *size_bytes };
             found.extend((*size_bytes > 0).then_some(data));
             found
         }
-        TargetKind::Directory { .. } => place(facts.mount.as_ref()),
+        TargetKind::Directory { .. } => file_system(facts.mount.as_ref()),
         TargetKind::Block(target) => block(target),
         TargetKind::Other { other } => vec![Danger::NotStorage(*other)],
     };
@@ -224,7 +228,7 @@ pub fn danger(facts: &TargetFacts) -> Vec<Danger> {
 }
 
 fn absent(facts: &TargetFacts, parent_exists: bool) -> Vec<Danger> {
-    let mut found = place(facts.mount.as_ref());
+    let mut found = file_system(facts.mount.as_ref());
     found.extend((!parent_exists).then_some(Danger::NoParent));
     if facts.symlink {
         let aim = facts.resolved.clone().unwrap_or_else(|| "nowhere".to_owned());
@@ -233,8 +237,8 @@ fn absent(facts: &TargetFacts, parent_exists: bool) -> Vec<Danger> {
     found
 }
 
-/// What is wrong with the file system a file or directory is on.
-fn place(mount: Option<&MountFacts>) -> Vec<Danger> {
+/// The dangers of the file system that holds a file or directory.
+fn file_system(mount: Option<&MountFacts>) -> Vec<Danger> {
     let Some(mount) = mount else {
         return Vec::new();
     };
@@ -255,7 +259,7 @@ fn block(target: &BlockTarget) -> Vec<Danger> {
     found.extend(target.swap.iter().cloned().map(|name| Danger::Swap { name }));
     found.extend(target.holders.iter().cloned().map(Danger::Held));
     if !target.loop_devices.is_empty() {
-        found.push(Danger::BehindLoop { devices: target.loop_devices.clone() });
+        found.push(Danger::LoopBacking { devices: target.loop_devices.clone() });
     }
     if target.claimed == Some(true) && found.is_empty() {
         found.push(Danger::Claimed { name: name() });

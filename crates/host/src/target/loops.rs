@@ -1,6 +1,6 @@
 //! Which loop devices have a file or device behind them.
 //!
-//! The kernel knows by device and inode (`LOOP_GET_STATUS64`, loop(4)), which only root may ask.
+//! The kernel has device and inode (`LOOP_GET_STATUS64`, loop(4)), which only root may query.
 //! sysfs gives a path to everybody: it is one of the file's names, or was, so what it leads to is
 //! compared by device and inode too.
 #![allow(unsafe_code)]
@@ -20,7 +20,7 @@ use crate::{HostError, Root};
 struct Backing {
     dev: u64,
     ino: u64,
-    /// The device, where a device is behind it; else 0.
+    /// The device, where it uses a device; else 0.
     rdev: u64,
 }
 
@@ -34,33 +34,33 @@ pub(super) struct Loop {
 }
 
 impl Loop {
-    /// Whether this file is behind it. `canonical` is its path, for trees of tests, in which no
+    /// Whether it uses this file. `canonical` is its path, for trees of tests, in which no
     /// other file than the test's own has device and inode.
-    pub(super) fn shows_file(&self, file: &Stamp, canonical: &Path) -> bool {
+    pub(super) fn uses_file(&self, file: &Stamp, canonical: &Path) -> bool {
         Path::new(&self.path) == canonical
             || self.backing.is_some_and(|back| (back.dev, back.ino) == (file.dev, file.ino))
     }
 
-    /// Whether this device is behind it.
-    pub(super) fn shows_device(&self, device: DeviceNumber) -> bool {
+    /// Whether it uses this device.
+    pub(super) fn uses_device(&self, device: DeviceNumber) -> bool {
         let number = rustix::fs::makedev(device.major, device.minor);
         self.backing.is_some_and(|back| back.rdev != 0 && back.rdev == number)
     }
 }
 
-/// Names of the loop devices of `all` that `shows` says yes to.
-pub(super) fn named(all: &[Loop], shows: impl Fn(&Loop) -> bool) -> Vec<String> {
-    all.iter().filter(|one| shows(one)).map(|one| one.name.clone()).collect()
+/// Names of the loop devices of `all` that `uses` accepts.
+pub(super) fn named(all: &[Loop], uses: impl Fn(&Loop) -> bool) -> Vec<String> {
+    all.iter().filter(|one| uses(one)).map(|one| one.name.clone()).collect()
 }
 
-/// What was not learned: loop devices whose files can't be seen from here, in words.
-pub(super) fn unseen(all: &[Loop]) -> Option<String> {
-    let unseen: Vec<String> = all
+/// Which loop devices have files that can't be found from here, as a message.
+pub(super) fn unknown_backing(all: &[Loop]) -> Option<String> {
+    let unknown: Vec<String> = all
         .iter()
         .filter(|one| one.backing.is_none())
         .map(|one| format!("{} ({})", one.name, one.path))
         .collect();
-    (!unseen.is_empty()).then(|| format!("can't see what is behind {}", unseen.join(", ")))
+    (!unknown.is_empty()).then(|| format!("can't find the files of {}", unknown.join(", ")))
 }
 
 /// The loop devices that are set up.
@@ -69,10 +69,11 @@ pub(super) fn read(root: &Root) -> Result<Vec<Loop>, HostError> {
     for name in root.list("sys/block")?.into_iter().filter(|name| name.starts_with("loop")) {
         if let Some(path) = root.word(format!("sys/block/{name}/loop/backing_file"))? {
             let node = root.join(format!("dev/{name}"));
-            let told = if root.is_live() { status(&node) } else { None };
-            let seen = || stamp_of(&root.join(path.trim_start_matches('/')));
-            let seen = || seen().map(|at| Backing { dev: at.dev, ino: at.ino, rdev: at.rdev });
-            all.push(Loop { backing: told.or_else(seen), name, path });
+            let by_kernel = if root.is_live() { status(&node) } else { None };
+            let by_path = || stamp_of(&root.join(path.trim_start_matches('/')));
+            let by_path =
+                || by_path().map(|at| Backing { dev: at.dev, ino: at.ino, rdev: at.rdev });
+            all.push(Loop { backing: by_kernel.or_else(by_path), name, path });
         }
     }
     Ok(all)
@@ -101,7 +102,7 @@ struct LoopInfo64 {
 
 const _: () = assert!(size_of::<LoopInfo64>() == 232);
 
-/// What the kernel says is behind a loop device; `None` where this user may not ask.
+/// The file of a loop device by the kernel; `None` where this user may not query it.
 fn status(node: &Path) -> Option<Backing> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::open(node, flags, Mode::empty()).ok()?;

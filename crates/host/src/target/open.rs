@@ -1,9 +1,9 @@
-//! Opening a target once, so that what was judged is what is read and written.
+//! Opens a target once, so that the file that was checked is the one that is read and written.
 //!
-//! An [`Opened`] target is held by a descriptor with `O_PATH` (open(2)): it asks for no right to
+//! An [`Opened`] target is held by a descriptor with `O_PATH` (open(2)): it needs no right to
 //! read or write, does not wait for a pipe's other end, and keeps the inode from being used for
-//! another file. Whoever reads or writes gets a descriptor of that same file from
-//! [`Opened::reopen`], whatever stands under its name by then.
+//! another file. Readers and writers get a descriptor of that same file from
+//! [`Opened::reopen`], whatever file has its name by then.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::statx::{self, Stamp};
 
-/// For a descriptor that only says which file it is.
+/// For a descriptor that only identifies the file.
 const MARK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// A directory that is held open. Names in it are looked up in this directory, wherever it is
@@ -48,9 +48,9 @@ impl Directory {
         Directory::of(fd, &self.path.join(relative))
     }
 
-    fn of(fd: OwnedFd, asked: &Path) -> io::Result<Directory> {
+    fn of(fd: OwnedFd, requested: &Path) -> io::Result<Directory> {
         let stamp = statx::stamp(&fd)?;
-        let path = path_of(fd.as_fd(), asked);
+        let path = path_of(fd.as_fd(), requested);
         Ok(Directory { fd, stamp, path })
     }
 
@@ -108,18 +108,18 @@ impl Opened {
         Opened::of(rustix::fs::open(path, MARK, Mode::empty())?, path)
     }
 
-    /// Opens what has the path of a file that was judged; a link in its place is held as a link.
+    /// Opens the path of a file that was checked; a link at that path is opened as a link.
     ///
     /// # Errors
     /// Those of open(2), and [`ReopenError::Replaced`] for any other file.
-    pub fn again(path: &Path, judged: &Stamp) -> Result<Opened, ReopenError> {
+    pub fn again(path: &Path, checked: &Stamp) -> Result<Opened, ReopenError> {
         let fd = rustix::fs::open(path, MARK | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(Opened::of(same(judged, fd)?, path)?)
+        Ok(Opened::of(same(checked, fd)?, path)?)
     }
 
-    fn of(fd: OwnedFd, asked: &Path) -> io::Result<Opened> {
+    fn of(fd: OwnedFd, requested: &Path) -> io::Result<Opened> {
         let stamp = statx::stamp(&fd)?;
-        let path = path_of(fd.as_fd(), asked);
+        let path = path_of(fd.as_fd(), requested);
         Ok(Opened { fd, stamp, path })
     }
 
@@ -147,7 +147,7 @@ impl Opened {
     ///
     /// It is opened by `/proc/self/fd`, which leads to the file that is held whatever has its name
     /// (proc_pid_fd(5)), and by its path where that can't be had, no part of it being a link.
-    /// Either way the two are compared.
+    /// The two are compared in both cases.
     ///
     /// The descriptor does not have `O_NOFOLLOW`, which NVIDIA's cuFile refuses and fcntl(2) can't
     /// clear, wherever there is a `/proc` or openat2(2) (Linux 5.6).
@@ -187,21 +187,21 @@ impl AsFd for Opened {
     }
 }
 
-/// Hands on a descriptor that stands for the file that was judged.
+/// Returns a descriptor if it is of the file that was checked.
 ///
 /// # Errors
 /// [`ReopenError::Replaced`] for any other file.
-pub fn same(judged: &Stamp, fd: OwnedFd) -> Result<OwnedFd, ReopenError> {
-    if statx::stamp(&fd)?.is_same_file(judged) { Ok(fd) } else { Err(ReopenError::Replaced) }
+pub fn same(checked: &Stamp, fd: OwnedFd) -> Result<OwnedFd, ReopenError> {
+    if statx::stamp(&fd)?.is_same_file(checked) { Ok(fd) } else { Err(ReopenError::Replaced) }
 }
 
-/// A target that was judged could not be opened again.
+/// A target that was checked could not be opened again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReopenError {
     /// The kernel's answer.
     #[error(transparent)]
     Call(#[from] io::Error),
-    /// Another file stands where the judged one was.
+    /// Another file has the path of the one that was checked.
     #[error(
         "it is not the file that was checked: somebody exchanged it; nothing was written to it"
     )]
@@ -214,12 +214,12 @@ impl From<Errno> for ReopenError {
     }
 }
 
-/// Where the kernel found an open file; where it does not say, what was asked for with its links
+/// The kernel's path of an open file; where it has none, the requested path with its links
 /// followed.
-fn path_of(fd: BorrowedFd<'_>, asked: &Path) -> PathBuf {
+fn path_of(fd: BorrowedFd<'_>, requested: &Path) -> PathBuf {
     fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
-        .or_else(|_| asked.canonicalize())
-        .unwrap_or_else(|_| asked.to_owned())
+        .or_else(|_| requested.canonicalize())
+        .unwrap_or_else(|_| requested.to_owned())
 }
 
 /// Opens `relative` below `dir` without following any link (openat2(2), Linux 5.6). Kernels and
@@ -227,7 +227,7 @@ fn path_of(fd: BorrowedFd<'_>, asked: &Path) -> PathBuf {
 fn open_below(dir: BorrowedFd<'_>, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(dir, relative, flags, Mode::empty(), resolve) {
-        // EAGAIN: something was renamed meanwhile, so the kernel can't tell what is beneath.
+        // EAGAIN: something was renamed during the call, so the kernel can't check the path.
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => Ok(walk(dir, relative, flags)?),
         opened => Ok(opened?),
     }
@@ -256,7 +256,7 @@ fn walk(dir: BorrowedFd<'_>, relative: &Path, flags: OFlags) -> Result<OwnedFd, 
     for name in above {
         at = Some(inside(&at, name, MARK)?);
     }
-    // A link with O_DIRECTORY is "not a directory"; it is asked for without, to be told apart.
+    // A link with O_DIRECTORY is "not a directory"; it is opened without, to distinguish the two.
     if flags.contains(OFlags::DIRECTORY) {
         inside(&at, last, MARK)?;
     }

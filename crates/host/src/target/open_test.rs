@@ -24,7 +24,7 @@ fn errno(result: io::Result<OwnedFd>) -> Option<Errno> {
     result.err().and_then(|error| Errno::from_io_error(&error))
 }
 
-type Way<'a> = &'a dyn Fn(BorrowedFd<'_>, &Path, OFlags) -> io::Result<OwnedFd>;
+type Open<'a> = &'a dyn Fn(BorrowedFd<'_>, &Path, OFlags) -> io::Result<OwnedFd>;
 
 /// openat2 and the walk that stands in for it give the same answers.
 #[test]
@@ -33,9 +33,9 @@ fn no_link_is_followed_below_a_directory() {
     let data = Directory::open(&dir.path().join("named")).unwrap();
     assert_eq!(data.path(), dir.path().canonicalize().unwrap().join("data"));
     let by_walk = |dir: BorrowedFd<'_>, path: &Path, flags| Ok(walk(dir, path, flags)?);
-    let ways: [Way<'_>; 2] = [&open_below, &by_walk];
-    for way in ways {
-        let open = |path: &str| way(data.as_fd(), Path::new(path), MARK);
+    let methods: [Open<'_>; 2] = [&open_below, &by_walk];
+    for method in methods {
+        let open = |path: &str| method(data.as_fd(), Path::new(path), MARK);
         let opened = statx::stamp(&open("sub/f").unwrap()).unwrap();
         assert_eq!(opened.size, 4);
         open("./sub/./f").unwrap();
@@ -47,14 +47,14 @@ fn no_link_is_followed_below_a_directory() {
         }
         assert_eq!(errno(open("none")), Some(Errno::NOENT));
         assert_eq!(errno(open("sub/f/g")), Some(Errno::NOTDIR));
-        let below = |path: &str| way(data.as_fd(), Path::new(path), MARK | OFlags::DIRECTORY);
+        let below = |path: &str| method(data.as_fd(), Path::new(path), MARK | OFlags::DIRECTORY);
         below("sub").unwrap();
         assert_eq!(errno(below("within")), Some(Errno::LOOP));
         assert_eq!(errno(below("sub/f")), Some(Errno::NOTDIR));
     }
 }
 
-/// The name is exchanged between judging and opening: the file that was judged is opened.
+/// The name is exchanged between check and open: the file that was checked is opened.
 #[test]
 fn what_was_held_is_opened_whatever_has_its_name() {
     let dir = tree();

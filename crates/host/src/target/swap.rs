@@ -10,7 +10,7 @@ use crate::{HostError, Malformed, Root};
 /// A device or file the kernel swaps to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapArea {
-    /// The device node or file, as the kernel knows it.
+    /// The kernel's path of the device node or file.
     pub path: PathBuf,
     /// Whether it is a file and not a device.
     pub is_file: bool,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::Tree;
 
 /// Where a function or disk is written: a directory below `sys/devices`.
-struct Place {
+struct AncestorDir {
     depth: usize,
     dir: String,
 }
@@ -19,7 +19,7 @@ pub(crate) fn build(table: &str) -> Tree {
         above: Vec::new(),
         node: -1,
         minors: 0,
-        places: HashMap::new(),
+        dirs: HashMap::new(),
         numbers: HashMap::new(),
     };
     for line in table.lines() {
@@ -73,11 +73,11 @@ impl<'l> Words<'l> {
 
 struct Writer {
     tree: Tree,
-    above: Vec<Place>,
+    above: Vec<AncestorDir>,
     node: i64,
     minors: u32,
     /// Directories of block devices by name.
-    places: HashMap<String, String>,
+    dirs: HashMap<String, String>,
     /// Device numbers by name.
     numbers: HashMap<String, String>,
 }
@@ -96,7 +96,7 @@ impl Writer {
             "root" => {
                 self.node = words.pairs.get("node").map_or(-1, |node| node.parse().unwrap());
                 let dir = format!("sys/devices/pci{}", words.plain[1]);
-                self.above = vec![Place { depth, dir }];
+                self.above = vec![AncestorDir { depth, dir }];
             }
             "part" => self.part(words),
             "md" => self.array(words),
@@ -139,9 +139,9 @@ impl Writer {
         };
         let (vendor, device) = words.plain[1].split_once(':').unwrap();
         let class = words.plain[2];
-        self.above.retain(|place| place.depth < depth);
+        self.above.retain(|above| above.depth < depth);
         let dir = format!("{}/{address}", self.above.last().unwrap().dir);
-        self.above.push(Place { depth, dir: dir.clone() });
+        self.above.push(AncestorDir { depth, dir: dir.clone() });
         let file = |name: &str, text: &str| {
             self.tree.file(&format!("{dir}/{name}"), format!("{text}\n"));
         };
@@ -285,14 +285,14 @@ impl Writer {
         let number = format!("{major}:{}", self.minors);
         self.tree.device(dir, &number, bytes / 512);
         self.numbers.insert(name.to_owned(), number);
-        self.places.insert(name.to_owned(), dir.to_owned());
+        self.dirs.insert(name.to_owned(), dir.to_owned());
     }
 
     fn part(&mut self, words: &Words<'_>) {
         let name = words.plain[1];
         let digits = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let disk = digits.strip_suffix('p').filter(|disk| self.places.contains_key(*disk));
-        let above = self.places[disk.unwrap_or(digits)].clone();
+        let disk = digits.strip_suffix('p').filter(|disk| self.dirs.contains_key(*disk));
+        let above = self.dirs[disk.unwrap_or(digits)].clone();
         let dir = format!("{above}/{name}");
         self.block(&dir, words.size("size").unwrap());
         self.tree.file(&format!("{dir}/partition"), &name[digits.len()..]);
@@ -302,7 +302,7 @@ impl Writer {
 
     fn members(&self, dir: &str, words: &Words<'_>) {
         for member in words.pairs["members"].split(',') {
-            self.tree.link(&format!("{dir}/slaves/{member}"), &self.places[member]);
+            self.tree.link(&format!("{dir}/slaves/{member}"), &self.dirs[member]);
         }
     }
 

@@ -10,7 +10,7 @@ use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, RouteCounters, Via};
-use gpuio_page::{Lane, Page};
+use gpuio_page::{Page, WorkerSlot};
 use gpuio_record::{
     DirectMode, FileLegCounters, JobPlan, MemoryKind, NeverStarted, SegmentBytes, VerifyMode,
     ViaResult, WorkerPlan,
@@ -101,7 +101,7 @@ pub(super) struct Tools {
     pub(super) files: Files,
     pub(super) counters: Arc<LegCounters>,
     /// What `gpuio stats` sees of this worker.
-    pub(super) worker_slot: Option<Lane>,
+    pub(super) worker_slot: Option<WorkerSlot>,
     /// Threads of its engine, by the kernel's numbers.
     pub(super) helpers: Vec<i32>,
     segments: Arc<RouteCounters>,

@@ -2,7 +2,7 @@
 
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion};
-use gpuio_page::{Direction, Key, Lane};
+use gpuio_page::{Direction, Key, WorkerSlot};
 
 use super::worker::Task;
 
@@ -11,12 +11,12 @@ const GRID: u64 = 4096;
 
 /// The worker_slot of a worker that has opened its files; none without a page, or where all are
 /// taken.
-pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> {
+pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<WorkerSlot> {
     let job = task.job;
     let row = path::find(&job.path.choice.actual);
     let gpu = task.plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
     let gpu = gpu.filter(|_| row.is_some_and(|row| !row.uses_engine() || row.has_gpu_leg()));
-    let worker_slot = task.stats?.lane(&Key {
+    let worker_slot = task.stats?.worker_slot(&Key {
         gpu: gpu.map(|gpu| gpu.index),
         pci: match gpu {
             None => String::new(),
@@ -36,7 +36,7 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Lane> 
 
 /// Counts one I/O that came back. Its latency is that of the record: due until completed.
 #[inline]
-pub(super) fn count(worker_slot: &Lane, completed: &Completion) {
+pub(super) fn count(worker_slot: &WorkerSlot, completed: &Completion) {
     let request = &completed.request;
     let direction = match request.op {
         Op::Read => Direction::Read,

@@ -1,14 +1,14 @@
 //! What other processes see of a run is what its record says.
 
 use gpuio_host::Root;
-use gpuio_page::{Page, Place, read};
+use gpuio_page::{Page, PageRoot, read};
 
 use crate::lab::Lab;
 
 #[test]
 fn the_page_counts_what_the_record_counts() {
     let mut lab = Lab::with_gpu();
-    let place = Place::at(lab.file(""));
+    let place = PageRoot::at(lab.file(""));
     lab.page = Some(Page::create(&place, 4, "test", 0).unwrap());
     let lines = "path=staged\nrw=randrw\nbs=4k\nsize=1m\nthreads=2\nloops=3\ninject=eio=1%,seed=3";
     let result = lab.job(lines);
@@ -22,7 +22,7 @@ fn the_page_counts_what_the_record_counts() {
         assert!((seen.mean_ns().unwrap() - mean).abs() < 1.0, "{mean}");
     }
     assert_eq!(total.read.failed + total.write.failed, result.failed);
-    assert_eq!((page.ways.len(), total.files, total.threads, total.slots), (1, 2, 0, 0));
-    let way = &page.ways[0];
-    assert_eq!((way.gpu, way.pci.as_str(), way.path.as_str()), (Some(0), "software", "staged"));
+    assert_eq!((page.paths.len(), total.files, total.threads, total.slots), (1, 2, 0, 0));
+    let path = &page.paths[0];
+    assert_eq!((path.gpu, path.pci.as_str(), path.path.as_str()), (Some(0), "software", "staged"));
 }

@@ -1,7 +1,7 @@
 //! gds_stats' sections and field names, filled with gpuio's counts (NVIDIA GPUDirect Storage
 //! Benchmarking and Configuration Guide, 4.3.2 and 5.1).
 //!
-//! `0` is a count of none. What nobody counts is `n/a`, which no parser takes for a number.
+//! `0` is a count of none. What is not counted is `n/a`, which no parser reads as a number.
 //! Sections of things that gpuio does not have (cuFile's pools of bounce buffers, its RDMA) have
 //! their heading and no line.
 
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::{class_name, per_second};
 use crate::bucket::SIZES;
 use crate::layout::REGISTERED;
-use crate::snapshot::{Counts, Snapshot, Way};
+use crate::snapshot::{Counts, PathCounters, Snapshot};
 
 const MIB: u64 = 1 << 20;
 #[expect(clippy::cast_precision_loss, reason = "2^30 is exact")]
@@ -72,7 +72,9 @@ pub fn text(snapshot: &Snapshot, level: u8, machine: &[Gpu]) -> String {
 fn unused(snapshot: &Snapshot, machine: &[Gpu]) -> impl Iterator<Item = u32> {
     let used = snapshot.gpus();
     machine.iter().map(|gpu| (gpu.index, gpu.pci.as_str())).filter_map(move |(index, pci)| {
-        let is = |way: &Way| way.gpu == Some(index) || way.pci.eq_ignore_ascii_case(pci);
+        let is = |counters: &PathCounters| {
+            counters.gpu == Some(index) || counters.pci.eq_ignore_ascii_case(pci)
+        };
         (!used.iter().any(is)).then_some(index)
     })
 }
@@ -85,15 +87,16 @@ fn unused_line(index: u32) -> String {
     format!("GPU {index} Read: {read} Write: {write} BufRegister: n=0 err=0 free=0 MiB=0\n")
 }
 
-fn gpu_line(snapshot: &Snapshot, gpu: &Way) -> String {
+fn gpu_line(snapshot: &Snapshot, gpu: &PathCounters) -> String {
     let index = gpu.gpu.unwrap_or(0);
-    let mine = |way: &&Way| way.gpu == gpu.gpu;
-    // Whether cuFile went its own way or by POSIX calls, the library does not tell each time.
-    let asked_cufile = snapshot.ways.iter().filter(mine).any(|way| way.path.starts_with("gds"));
+    let mine = |counters: &&PathCounters| counters.gpu == gpu.gpu;
+    // The library does not report for each I/O whether it used its own path or POSIX calls.
+    let uses_cufile =
+        snapshot.paths.iter().filter(mine).any(|counters| counters.path.starts_with("gds"));
     let seconds = gpu.seconds();
     let side = |side: &Counts, sparse: &str| {
         let ios = side.ios();
-        let posix = if asked_cufile && ios > 0 { "n/a".to_owned() } else { ios.to_string() };
+        let posix = if uses_cufile && ios > 0 { "n/a".to_owned() } else { ios.to_string() };
         format!(
             "bw={} util(%)={} n={ios} posix={posix} unalign={}{sparse} err={} MiB={}",
             bandwidth(side, seconds),
@@ -103,8 +106,8 @@ fn gpu_line(snapshot: &Snapshot, gpu: &Way) -> String {
             side.bytes / MIB,
         )
     };
-    // A program that registers may also have taken some back, which nobody counts.
-    let registers = snapshot.ways.iter().filter(mine).any(|way| way.path == REGISTERED);
+    // A program that registers may also have deregistered some, which is not counted.
+    let registers = snapshot.paths.iter().filter(mine).any(|counters| counters.path == REGISTERED);
     let registered = match gpu.registered {
         Some(0) if !registers => "n=0 err=0 free=0 MiB=0".to_owned(),
         Some(now) => format!("n={now} err=n/a free=n/a MiB=n/a"),
@@ -120,13 +123,13 @@ fn bandwidth(side: &Counts, seconds: Option<f64>) -> String {
     six_digits(per_second(side.bytes, seconds).map_or(0.0, |rate| rate / GIB))
 }
 
-/// Mean number of I/Os under way, in per cent: time of all I/Os over the time.
+/// Mean number of I/Os in flight, in per cent: time of all I/Os over the time.
 fn utilisation(side: &Counts, seconds: Option<f64>) -> String {
     let busy = per_second(side.latency_ns, seconds).unwrap_or(0.0);
     format!("{}", (busy / 1e9 * 100.0).round())
 }
 
-/// Six significant digits at most and no zeros behind them, as gds_stats prints.
+/// Six significant digits at most and no trailing zeros, as gds_stats prints.
 fn six_digits(value: f64) -> String {
     if value <= 0.0 || !value.is_finite() {
         return "0".to_owned();

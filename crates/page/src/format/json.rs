@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{Shown, class_name, per_second};
 use crate::bucket::SIZES;
 use crate::layout::VERSION;
-use crate::snapshot::{Counts, Way};
+use crate::snapshot::{Counts, PathCounters};
 
-/// One page at this level: 1 totals, 2 also sizes, 3 also ways.
+/// One page at this level: 1 totals, 2 also sizes, 3 also paths.
 #[must_use]
 pub fn value(shown: &Shown<'_>, level: u8) -> Value {
     let snapshot = shown.snapshot;
@@ -40,25 +40,25 @@ pub fn value(shown: &Shown<'_>, level: u8) -> Value {
         });
     }
     if level >= 3 {
-        page["ways"] = snapshot.ways.iter().map(way).collect();
+        page["ways"] = snapshot.paths.iter().map(one_path).collect();
     }
     page
 }
 
-fn way(way: &Way) -> Value {
+fn one_path(counters: &PathCounters) -> Value {
     json!({
-        "gpu": way.gpu,
-        "pci": Some(&way.pci).filter(|pci| !pci.is_empty()),
-        "path": way.path,
-        "engine": way.engine,
-        "threads": way.threads,
-        "files_opened": way.files,
-        "registered": way.registered,
-        "slots": way.slots,
-        "in_flight": way.in_flight,
-        "seconds": way.seconds(),
-        "read": side(&way.read, way.seconds(), 3),
-        "write": side(&way.write, way.seconds(), 3),
+        "gpu": counters.gpu,
+        "pci": Some(&counters.pci).filter(|pci| !pci.is_empty()),
+        "path": counters.path,
+        "engine": counters.engine,
+        "threads": counters.threads,
+        "files_opened": counters.files,
+        "registered": counters.registered,
+        "slots": counters.slots,
+        "in_flight": counters.in_flight,
+        "seconds": counters.seconds(),
+        "read": side(&counters.read, counters.seconds(), 3),
+        "write": side(&counters.write, counters.seconds(), 3),
     })
 }
 

@@ -7,9 +7,9 @@ use gpuio_units::{human_bytes, human_count, human_ns, human_rate, in_columns, pr
 use super::{Shown, class_name, per_second};
 use crate::bucket::SIZES;
 use crate::layout::REGISTERED;
-use crate::snapshot::{Counts, Snapshot, Way};
+use crate::snapshot::{Counts, PathCounters, Snapshot};
 
-/// Where there is nothing to say.
+/// Shown where there is no value.
 const NONE: &str = "-";
 
 /// One page at this level: 1 totals, 2 also sizes, 3 also GPUs and paths.
@@ -34,7 +34,7 @@ pub fn page(shown: &Shown<'_>, level: u8) -> String {
     let total = snapshot.total();
     let _ = writeln!(
         out,
-        "threads {}, I/Os under way {} of {}, files opened {}\n",
+        "threads {}, I/Os in flight {} of {}, files opened {}\n",
         total.threads, total.in_flight, total.slots, total.files
     );
     out.push_str(&totals(shown, &total));
@@ -42,7 +42,7 @@ pub fn page(shown: &Shown<'_>, level: u8) -> String {
         out.push_str(&sizes(&total));
     }
     if level >= 3 {
-        out.push_str(&ways(snapshot));
+        out.push_str(&paths(snapshot));
     }
     out
 }
@@ -50,7 +50,7 @@ pub fn page(shown: &Shown<'_>, level: u8) -> String {
 /// A column: its heading, counts, and the time that they took in seconds.
 type Column = (String, Counts, Option<f64>);
 
-fn totals(shown: &Shown<'_>, total: &Way) -> String {
+fn totals(shown: &Shown<'_>, total: &PathCounters) -> String {
     let seconds = total.seconds();
     let mut columns: Vec<Column> = vec![
         ("read".to_owned(), total.read.clone(), seconds),
@@ -87,7 +87,7 @@ fn row(name: &str, columns: &[Column], cell: impl Fn(&Column) -> String) -> Vec<
     std::iter::once(name.to_owned()).chain(columns.iter().map(cell)).collect()
 }
 
-fn sizes(total: &Way) -> String {
+fn sizes(total: &PathCounters) -> String {
     let mut rows = vec![vec!["size".to_owned(), "reads".to_owned(), "writes".to_owned()]];
     for class in 0..SIZES {
         let (reads, writes) = (total.read.sizes[class], total.write.sizes[class]);
@@ -98,7 +98,7 @@ fn sizes(total: &Way) -> String {
     format!("\n{}", in_columns(&rows, 1))
 }
 
-fn ways(snapshot: &Snapshot) -> String {
+fn paths(snapshot: &Snapshot) -> String {
     let head = [
         "GPU",
         "PCI",
@@ -117,26 +117,28 @@ fn ways(snapshot: &Snapshot) -> String {
         "registered",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for way in &snapshot.ways {
-        let sides = [("read", &way.read), ("write", &way.write)];
+    for counters in &snapshot.paths {
+        let sides = [("read", &counters.read), ("write", &counters.write)];
         let counts = |side: &Counts| side.ios() > 0 || side.failed > 0;
         for (name, side) in sides.into_iter().filter(|(_, side)| counts(side)) {
             rows.push(vec![
-                way.gpu.map_or(NONE.to_owned(), |gpu| gpu.to_string()),
-                if way.pci.is_empty() { NONE.to_owned() } else { way.pci.clone() },
-                way.path.clone(),
-                if way.engine.is_empty() { NONE.to_owned() } else { way.engine.clone() },
+                counters.gpu.map_or(NONE.to_owned(), |gpu| gpu.to_string()),
+                if counters.pci.is_empty() { NONE.to_owned() } else { counters.pci.clone() },
+                counters.path.clone(),
+                if counters.engine.is_empty() { NONE.to_owned() } else { counters.engine.clone() },
                 name.to_owned(),
                 side.ios().to_string(),
                 bytes(side.bytes),
-                per_second(side.bytes, way.seconds()).map_or(NONE.to_owned(), human_rate),
+                per_second(side.bytes, counters.seconds()).map_or(NONE.to_owned(), human_rate),
                 percentile(side, 0.5),
                 percentile(side, 0.99),
                 side.unaligned.to_string(),
                 side.failed.to_string(),
-                way.threads.to_string(),
-                format!("{}/{}", way.in_flight, way.slots),
-                snapshot.registered_on(way.gpu).map_or("n/a".to_owned(), |count| count.to_string()),
+                counters.threads.to_string(),
+                format!("{}/{}", counters.in_flight, counters.slots),
+                snapshot
+                    .registered_on(counters.gpu)
+                    .map_or("n/a".to_owned(), |count| count.to_string()),
             ]);
         }
     }
@@ -150,12 +152,16 @@ pub fn list(all: &[Shown<'_>]) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for shown in all {
         let snapshot = shown.snapshot;
-        let gpus: Vec<String> =
-            snapshot.gpus().iter().filter_map(|way| way.gpu).map(|gpu| gpu.to_string()).collect();
+        let gpus: Vec<String> = snapshot
+            .gpus()
+            .iter()
+            .filter_map(|counters| counters.gpu)
+            .map(|gpu| gpu.to_string())
+            .collect();
         let mut paths: Vec<&str> = Vec::new();
-        for way in &snapshot.ways {
-            if way.path != REGISTERED && !paths.contains(&way.path.as_str()) {
-                paths.push(&way.path);
+        for counters in &snapshot.paths {
+            if counters.path != REGISTERED && !paths.contains(&counters.path.as_str()) {
+                paths.push(&counters.path);
             }
         }
         let or_none = |text: String| if text.is_empty() { NONE.to_owned() } else { text };

@@ -3,27 +3,27 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_page::read::Owner;
-use gpuio_page::{Direction, NOT_COUNTED, Place, size_class};
+use gpuio_page::{Direction, NOT_COUNTED, PageRoot, size_class};
 use proptest::prelude::*;
 
-use super::{directory, key, own, page, place};
+use super::{directory, key, own, page, pages};
 
 #[test]
 fn every_count_arrives_and_the_page_goes_with_its_writer() {
-    let (_dir, place) = place();
-    let page = page(&place, 2);
-    let mut read = page.lane(&key(Some(3), "gather")).unwrap();
-    let write = page.lane(&key(None, "host")).unwrap();
+    let (_dir, pages) = pages();
+    let page = page(&pages, 2);
+    let mut read = page.worker_slot(&key(Some(3), "gather")).unwrap();
+    let write = page.worker_slot(&key(None, "host")).unwrap();
     read.opened(2);
     read.begin(32, 1_000_000_000);
     read.add(Direction::Read, 4096, 50_000, false);
     read.add(Direction::Read, 1 << 20, 150_000, true);
     read.now(3_000_000_000, 5);
     write.fail(Direction::Write);
-    let found = own(&place);
+    let found = own(&pages);
     assert_eq!((found.owner, found.removed), (Owner::Runs, false));
     let snapshot = found.page.unwrap();
-    assert_eq!((snapshot.program.as_str(), snapshot.ways.len()), ("test", 2));
+    assert_eq!((snapshot.program.as_str(), snapshot.paths.len()), ("test", 2));
     let total = snapshot.total();
     assert_eq!(
         (total.read.ios(), total.read.bytes, total.read.unaligned),
@@ -40,19 +40,20 @@ fn every_count_arrives_and_the_page_goes_with_its_writer() {
     let gpu = &snapshot.gpus()[0];
     assert_eq!((gpu.gpu, gpu.pci.as_str(), gpu.path.as_str()), (Some(3), "0000:03:00.0", "gather"));
     drop(read);
-    assert_eq!(own(&place).page.unwrap().total().slots, 0, "a thread that ended has no room");
+    assert_eq!(own(&pages).page.unwrap().total().slots, 0, "a thread that ended has no I/O slots");
     drop(write);
     drop(page);
-    assert_eq!(std::fs::read_dir(directory(&place)).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(directory(&pages)).unwrap().count(), 0);
 }
 
 #[test]
 fn what_nobody_counts_is_not_zero() {
-    let (_dir, place) = place();
-    let page = page(&place, 2);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 2);
     let cufile = gpuio_page::Key { counts_registrations: false, ..key(Some(0), "gds") };
-    let _lanes = (page.lane(&cufile).unwrap(), page.lane(&key(Some(1), "staged")).unwrap());
-    let snapshot = own(&place).page.unwrap();
+    let _lanes =
+        (page.worker_slot(&cufile).unwrap(), page.worker_slot(&key(Some(1), "staged")).unwrap());
+    let snapshot = own(&pages).page.unwrap();
     let known: Vec<Option<u64>> = snapshot.gpus().iter().map(|gpu| gpu.registered).collect();
     assert_eq!(known, [None, Some(0)]);
     assert_eq!(snapshot.total().registered, None, "{NOT_COUNTED} is never added up");
@@ -60,51 +61,51 @@ fn what_nobody_counts_is_not_zero() {
 
 #[test]
 fn lanes_are_used_again_and_shared_when_they_run_out() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     let same = key(None, "host");
     for _ in 0..3 {
-        page.lane(&same).unwrap().add(Direction::Read, 1, 1, false);
+        page.worker_slot(&same).unwrap().add(Direction::Read, 1, 1, false);
     }
-    let lanes: Vec<_> = (0..50).map(|_| page.lane(&same).unwrap()).collect();
+    let worker_slots: Vec<_> = (0..50).map(|_| page.worker_slot(&same).unwrap()).collect();
     std::thread::scope(|scope| {
-        for lane in &lanes {
-            scope.spawn(|| (0..1000).for_each(|_| lane.add(Direction::Read, 1, 1, false)));
+        for slot in &worker_slots {
+            scope.spawn(|| (0..1000).for_each(|_| slot.add(Direction::Read, 1, 1, false)));
         }
     });
-    let total = own(&place).page.unwrap().total();
+    let total = own(&pages).page.unwrap().total();
     assert_eq!((total.read.ios(), total.read.bytes, total.threads), (50_003, 50_003, 50));
-    // One lane of its own and four shared: a sixth way finds none.
-    let others: Vec<_> = (1..5).map(|gpu| page.lane(&key(Some(gpu), "host"))).collect();
-    assert_eq!(others.iter().filter(|lane| lane.is_some()).count(), 3);
+    // One slot of its own and four shared: a sixth key gets none.
+    let others: Vec<_> = (1..5).map(|gpu| page.worker_slot(&key(Some(gpu), "host"))).collect();
+    assert_eq!(others.iter().filter(|slot| slot.is_some()).count(), 3);
 }
 
 /// Writers write while a reader reads: no count goes back, and none is more than was counted.
-fn writers_and_a_reader(place: &Place, sizes: &[u64], rounds: u64) {
-    let page = page(place, 4);
+fn writers_and_a_reader(pages: &PageRoot, sizes: &[u64], rounds: u64) {
+    let page = page(pages, 4);
     let (begun, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let each: u64 = sizes.iter().sum();
     let all = 4 * rounds;
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4)
             .map(|_| {
-                let lane = page.lane(&key(Some(0), "staged")).unwrap();
+                let slot = page.worker_slot(&key(Some(0), "staged")).unwrap();
                 let begun = &begun;
                 scope.spawn(move || {
                     for _ in 0..rounds {
                         begun.fetch_add(1, Ordering::SeqCst);
                         for &size in sizes {
-                            lane.add(Direction::Read, size, size, false);
+                            slot.add(Direction::Read, size, size, false);
                         }
                     }
-                    lane
+                    slot
                 })
             })
             .collect();
         let reader = scope.spawn(|| {
             let mut last = (0, 0);
             while !done.load(Ordering::SeqCst) {
-                let read = own(place).page.unwrap().total().read;
+                let read = own(pages).page.unwrap().total().read;
                 let most = begun.load(Ordering::SeqCst);
                 assert!(read.ios() >= last.0 && read.bytes >= last.1, "a count went back");
                 assert!(read.bytes <= most * each, "{} of {most} rounds", read.bytes);
@@ -112,12 +113,13 @@ fn writers_and_a_reader(place: &Place, sizes: &[u64], rounds: u64) {
                 last = (read.ios(), read.bytes);
             }
         });
-        let lanes: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        let worker_slots: Vec<_> =
+            writers.into_iter().map(|writer| writer.join().unwrap()).collect();
         done.store(true, Ordering::SeqCst);
         reader.join().unwrap();
-        drop(lanes);
+        drop(worker_slots);
     });
-    let read = own(place).page.unwrap().total().read;
+    let read = own(pages).page.unwrap().total().read;
     assert_eq!((read.ios(), read.bytes), (all * sizes.len() as u64, all * each));
 }
 
@@ -126,7 +128,7 @@ proptest! {
 
     #[test]
     fn counts_never_go_back(sizes in prop::collection::vec(1_u64..1 << 24, 1..8)) {
-        let (_dir, place) = place();
-        writers_and_a_reader(&place, &sizes, 3000);
+        let (_dir, pages) = pages();
+        writers_and_a_reader(&pages, &sizes, 3000);
     }
 }

@@ -9,18 +9,18 @@ use gpuio_page::read::{self, Owner, parse};
 use gpuio_page::{Direction, Snapshot};
 use proptest::prelude::*;
 
-use super::{directory, key, own, page, place};
+use super::{directory, key, own, page, pages};
 
 /// A page with something in it, as bytes.
 fn good() -> Vec<u8> {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
-    let lane = page.lane(&key(Some(0), "staged")).unwrap();
-    lane.add(Direction::Read, 4096, 1000, false);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
+    let slot = page.worker_slot(&key(Some(0), "staged")).unwrap();
+    slot.add(Direction::Read, 4096, 1000, false);
     fs::read(page.path()).unwrap()
 }
 
-/// Shows it in every way there is.
+/// Shows it in every format.
 fn show(snapshot: &Snapshot) -> usize {
     let owner = Owner::Elsewhere;
     let shown =
@@ -47,7 +47,7 @@ fn each_fault_is_named() {
     assert!(with(0, b"elf").contains("no page of gpuio"));
     assert!(with(8, &9_u32.to_le_bytes()).contains("layout 9"));
     assert!(with(16, &64_u32.to_le_bytes()).contains("64 bytes"));
-    assert!(with(20, &u32::MAX.to_le_bytes()).contains("can't be"));
+    assert!(with(20, &u32::MAX.to_le_bytes()).contains("impossible"));
     assert!(with(20, &6_u32.to_le_bytes()).contains("cut"));
     assert!(with(256, &u64::MAX.to_le_bytes()).contains("names GPU"));
     assert!(parse(&good[..good.len() - 8]).unwrap_err().contains("cut"));
@@ -56,14 +56,14 @@ fn each_fault_is_named() {
 
 #[test]
 fn a_process_that_is_gone_is_told_and_its_page_removed() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     let path = page.path().to_owned();
     let mut bytes = fs::read(&path).unwrap();
     // The same number with another start: a later process.
     bytes[32] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let found = own(&place);
+    let found = own(&pages);
     assert_eq!((found.owner, found.removed), (Owner::Gone, true));
     assert!(found.page.is_ok(), "its last counts are shown");
     assert!(!path.exists());
@@ -71,41 +71,41 @@ fn a_process_that_is_gone_is_told_and_its_page_removed() {
 
 #[test]
 fn a_process_of_another_container_is_left_alone() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     let mut bytes = fs::read(page.path()).unwrap();
     bytes[40] ^= 1;
     fs::write(page.path(), &bytes).unwrap();
-    let found = own(&place);
+    let found = own(&pages);
     assert_eq!((found.owner, found.removed), (Owner::Elsewhere, false));
     assert!(page.path().exists());
 }
 
 #[test]
 fn links_pipes_and_directories_are_no_pages() {
-    let (_dir, place) = place();
-    drop(page(&place, 1));
+    let (_dir, pages) = pages();
+    drop(page(&pages, 1));
     let pid = std::process::id();
-    let path = directory(&place).join(pid.to_string());
-    let says = |word: &str| {
-        let found = own(&place);
+    let path = directory(&pages).join(pid.to_string());
+    let complains = |word: &str| {
+        let found = own(&pages);
         let why = found.page.unwrap_err();
         assert!(why.contains(word) && !found.removed, "{why}");
     };
     symlink("/etc/passwd", &path).unwrap();
-    says("symbolic links");
+    complains("symbolic links");
     fs::remove_file(&path).unwrap();
     let mode = rustix::fs::Mode::RWXU;
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
-    says("no regular file");
+    complains("no regular file");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    says("no regular file");
+    complains("no regular file");
     fs::remove_dir(&path).unwrap();
-    fs::write(directory(&place).join("notes.txt"), "mine").unwrap();
-    fs::write(directory(&place).join("007"), "mine").unwrap();
-    assert_eq!(read::list(&place, &Root::live()).found, [], "names that are not ours");
-    assert!(directory(&place).join("notes.txt").exists());
+    fs::write(directory(&pages).join("notes.txt"), "mine").unwrap();
+    fs::write(directory(&pages).join("007"), "mine").unwrap();
+    assert_eq!(read::list(&pages, &Root::live()).found, [], "names that are not ours");
+    assert!(directory(&pages).join("notes.txt").exists());
 }
 
 proptest! {

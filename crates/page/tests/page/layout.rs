@@ -3,7 +3,7 @@
 use gpuio_page::Direction;
 use gpuio_page::format::gds_stats;
 
-use super::{key, own, page, place};
+use super::{key, own, page, pages};
 
 const GUIDE: &str = include_str!("../fixtures/gds_stats_level_3.txt");
 
@@ -21,18 +21,18 @@ fn shape(text: &str) -> Vec<String> {
 
 #[test]
 fn the_shape_is_that_of_the_guide() {
-    let (_dir, place) = place();
-    let page = page(&place, 2);
-    let mut lane = page.lane(&key(Some(2), "staged")).unwrap();
-    lane.opened(8);
-    lane.begin(1, 1_000_000_000);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 2);
+    let mut slot = page.worker_slot(&key(Some(2), "staged")).unwrap();
+    slot.opened(8);
+    slot.begin(1, 1_000_000_000);
     for _ in 0..2048 {
-        lane.add(Direction::Read, 1 << 20, 1_044_000, false);
+        slot.add(Direction::Read, 1 << 20, 1_044_000, false);
     }
-    lane.now(2_000_000_000, 0);
-    let host = page.lane(&key(None, "host")).unwrap();
+    slot.now(2_000_000_000, 0);
+    let host = page.worker_slot(&key(None, "host")).unwrap();
     host.add(Direction::Write, 100, 3_000, true);
-    let snapshot = own(&place).page.unwrap();
+    let snapshot = own(&pages).page.unwrap();
     let ours = gds_stats::text(&snapshot, 3, &[]);
     assert_eq!(shape(&ours), shape(GUIDE));
     for line in [
@@ -53,10 +53,10 @@ fn the_shape_is_that_of_the_guide() {
 /// gds_stats has a line for each GPU of the machine, and so a reader counts on them.
 #[test]
 fn gpus_that_are_not_used_have_lines_of_zeros() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
-    page.lane(&key(Some(2), "staged")).unwrap().add(Direction::Read, 4096, 1000, false);
-    let snapshot = own(&place).page.unwrap();
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
+    page.worker_slot(&key(Some(2), "staged")).unwrap().add(Direction::Read, 4096, 1000, false);
+    let snapshot = own(&pages).page.unwrap();
     let gpu = |index: u32, bus: u32| gds_stats::Gpu { index, pci: format!("0000:{bus:02X}:00.0") };
     let numbers = |machine: &[gds_stats::Gpu]| -> Vec<String> {
         let text = gds_stats::text(&snapshot, 3, machine);
@@ -74,10 +74,10 @@ fn gpus_that_are_not_used_have_lines_of_zeros() {
 
 #[test]
 fn what_cufile_did_is_not_called_posix() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     let cufile = gpuio_page::Key { counts_registrations: false, ..key(Some(0), "gds") };
-    page.lane(&cufile).unwrap().add(Direction::Read, 4096, 1000, false);
-    let ours = gds_stats::text(&own(&place).page.unwrap(), 3, &[]);
+    page.worker_slot(&cufile).unwrap().add(Direction::Read, 4096, 1000, false);
+    let ours = gds_stats::text(&own(&pages).page.unwrap(), 3, &[]);
     assert!(ours.contains(" n=1 posix=n/a ") && ours.contains("BufRegister: n=n/a"), "{ours}");
 }

@@ -10,18 +10,18 @@ use std::path::PathBuf;
 
 use gpuio_host::Root;
 use gpuio_page::read::{self, Found};
-use gpuio_page::{Key, Page, Place};
+use gpuio_page::{Key, Page, PageRoot};
 use tempfile::TempDir;
 
-/// A place of the test's own, which goes with it.
-fn place() -> (TempDir, Place) {
+/// A directory of the test's own, which is removed with it.
+fn pages() -> (TempDir, PageRoot) {
     let dir = tempfile::tempdir().unwrap();
-    let place = Place::at(dir.path());
-    (dir, place)
+    let pages = PageRoot::at(dir.path());
+    (dir, pages)
 }
 
-fn page(place: &Place, threads: u32) -> Page {
-    Page::create(place, threads, "test", 1_763_782_123_000_000_000).unwrap()
+fn page(pages: &PageRoot, threads: u32) -> Page {
+    Page::create(pages, threads, "test", 1_763_782_123_000_000_000).unwrap()
 }
 
 fn key(gpu: Option<u32>, path: &str) -> Key {
@@ -36,13 +36,13 @@ fn key(gpu: Option<u32>, path: &str) -> Key {
 
 /// This process's page, as a reader finds it.
 #[track_caller]
-fn own(place: &Place) -> Found {
-    let listing = read::find(place, &Root::live(), std::process::id());
+fn own(pages: &PageRoot) -> Found {
+    let listing = read::find(pages, &Root::live(), std::process::id());
     assert_eq!(listing.found.len(), 1, "{listing:#?}");
     listing.found.into_iter().next().unwrap()
 }
 
 /// Where the pages of this user lie.
-fn directory(place: &Place) -> PathBuf {
-    place.directory(rustix::process::geteuid().as_raw())
+fn directory(pages: &PageRoot) -> PathBuf {
+    pages.directory(rustix::process::geteuid().as_raw())
 }

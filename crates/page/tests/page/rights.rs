@@ -6,27 +6,27 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use gpuio_host::Root;
 use gpuio_page::{Page, PageError, read};
 
-use super::{directory, own, page, place};
+use super::{directory, own, page, pages};
 
 #[test]
 fn only_the_owner_may_open_it() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().mode() & 0o777;
-    assert_eq!((mode(&directory(&place)), mode(page.path())), (0o700, 0o600));
+    assert_eq!((mode(&directory(&pages)), mode(page.path())), (0o700, 0o600));
 }
 
 #[test]
 fn a_directory_that_others_may_enter_or_a_link_is_not_used() {
-    let (dir, place) = place();
+    let (dir, pages) = pages();
     let refused = |word: &str| {
-        let error = Page::create(&place, 1, "test", 0).unwrap_err();
+        let error = Page::create(&pages, 1, "test", 0).unwrap_err();
         assert!(matches!(&error, PageError::Refused { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
-        let listing = read::list(&place, &Root::live());
+        let listing = read::list(&pages, &Root::live());
         assert!(listing.found.is_empty() && listing.notes.len() == 1, "{listing:?}");
     };
-    let path = directory(&place);
+    let path = directory(&pages);
     fs::create_dir(&path).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
     refused("mode 755");
@@ -34,7 +34,7 @@ fn a_directory_that_others_may_enter_or_a_link_is_not_used() {
     let elsewhere = dir.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, &path).unwrap();
-    refused("no directory");
+    refused("not a directory");
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing was put there");
 }
 
@@ -44,39 +44,39 @@ fn what_belongs_to_somebody_else_is_not_used() {
         println!("SKIPPED: only root can give a file away; run the tests as root, in a container");
         return;
     }
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     chown(page.path(), Some(12_345), None).unwrap();
-    let why = own(&place).page.unwrap_err();
+    let why = own(&pages).page.unwrap_err();
     assert!(why.contains("12345"), "{why}");
-    chown(directory(&place), Some(12_345), None).unwrap();
-    let error = Page::create(&place, 1, "test", 0).unwrap_err();
+    chown(directory(&pages), Some(12_345), None).unwrap();
+    let error = Page::create(&pages, 1, "test", 0).unwrap_err();
     assert!(error.to_string().contains("12345"), "{error}");
-    chown(directory(&place), Some(0), None).unwrap();
+    chown(directory(&pages), Some(0), None).unwrap();
 }
 
 #[test]
 fn a_page_that_others_may_write_is_not_believed() {
-    let (_dir, place) = place();
-    let page = page(&place, 1);
+    let (_dir, pages) = pages();
+    let page = page(&pages, 1);
     fs::set_permissions(page.path(), Permissions::from_mode(0o622)).unwrap();
-    assert!(own(&place).page.unwrap_err().contains("others may write"));
+    assert!(own(&pages).page.unwrap_err().contains("others may write"));
 }
 
 #[test]
 fn the_page_of_a_process_is_made_once() {
-    let (_dir, place) = place();
-    let first = page(&place, 1);
-    let error = Page::create(&place, 1, "test", 0).unwrap_err();
-    assert!(error.to_string().contains("there already"), "{error}");
-    assert!(own(&place).page.is_ok() && first.path().exists());
+    let (_dir, pages) = pages();
+    let first = page(&pages, 1);
+    let error = Page::create(&pages, 1, "test", 0).unwrap_err();
+    assert!(error.to_string().contains("exists already"), "{error}");
+    assert!(own(&pages).page.is_ok() && first.path().exists());
 }
 
 #[test]
 fn without_shared_memory_it_says_so() {
-    let (dir, _) = place();
-    let place = gpuio_page::Place::at(dir.path().join("missing"));
-    let error = Page::create(&place, 1, "test", 0).unwrap_err();
+    let (dir, _) = pages();
+    let pages = gpuio_page::PageRoot::at(dir.path().join("missing"));
+    let error = Page::create(&pages, 1, "test", 0).unwrap_err();
     assert!(error.to_string().starts_with("mkdirat "), "{error}");
-    assert_eq!(read::list(&place, &Root::live()), read::Listing::default());
+    assert_eq!(read::list(&pages, &Root::live()), read::Listing::default());
 }

@@ -9,7 +9,7 @@ use super::together;
 use crate::{By, Pairing};
 
 /// A line for each pair or for several that are alike, the total, and what limits them; empty
-/// where nobody reckoned.
+/// where nothing was computed.
 pub(super) fn text(pairing: &Pairing) -> String {
     let Some(total) = &pairing.total else { return String::new() };
     let groups = alike(&pairing.pairs, |pair| {
@@ -22,13 +22,13 @@ pub(super) fn text(pairing: &Pairing) -> String {
         let floor = one.expected.latency_floor_ns.map_or("?".to_owned(), human_ns);
         format!("{}\t{by}\t{floor}\n{}", rates(&one.expected), limit(&one.expected).join("\n"))
     });
-    let heading = ["", "throughput", "IOPS", "way", "latency at least"];
+    let heading = ["", "throughput", "IOPS", "basis", "latency at least"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let mut limits: Vec<String> = Vec::new();
-    for (said, names) in groups {
+    for (text, names) in groups {
         let who = together(&names);
         let each = if names.len() > 1 { format!("{who}, each") } else { who.clone() };
-        let mut lines = said.lines();
+        let mut lines = text.lines();
         let cells = lines.next().unwrap_or_default().split('\t').map(str::to_owned);
         rows.push(std::iter::once(each).chain(cells).collect());
         limits.extend(lines.map(|line| format!("  {who}: {line}\n")));

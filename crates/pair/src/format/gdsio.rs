@@ -7,7 +7,8 @@ use crate::{Given, Pairing};
 
 /// A configuration file of NVIDIA's `gdsio` (format: its user guide, "gdsio" in the GPUDirect
 /// Storage documentation): keys of its jobs, one for each GPU and store. gdsio makes its files
-/// only in write jobs, so a read run needs a write run with the same file before it, and says so.
+/// only in write jobs, so a read run needs a write run with the same file before it, and has a
+/// comment on that.
 /// `None` without GPUs, or where nothing can be opened.
 #[must_use]
 pub fn gdsio(pairing: &Pairing) -> Option<String> {

@@ -42,12 +42,12 @@ pub fn job_file(pairing: &Pairing) -> Option<String> {
 fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> String {
     let target = given.directory.as_deref().unwrap_or(&given.name);
     if !can_be_written(target) {
-        return format!("\n# left out, a job file has no way to write this name: {target:?}\n");
+        return format!("\n# left out, a job file can't have this name: {target:?}\n");
     }
     let name = match (&pair.gpu, pair.stores.len()) {
         (Some(gpu), 0 | 1) => gpu.to_lowercase(),
         (Some(gpu), _) => format!("{}-{}", gpu.to_lowercase(), number + 1),
-        (None, _) => format!("host-{}", place(pairing, pair) + 1),
+        (None, _) => format!("host-{}", gpu_index(pairing, pair) + 1),
     };
     let mut out = format!("\n[{name}]\n");
     for line in comments(pair, given) {
@@ -81,7 +81,7 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
 }
 
 /// Whether a value can hold it: a blank and a comment's sign begin a comment, blanks at the ends
-/// are lost, and what nobody sees is shown as an escape.
+/// are lost, and invisible characters are shown as escapes.
 fn can_be_written(name: &str) -> bool {
     let comment = name.match_indices(['#', ';']).any(|(at, _)| name[..at].ends_with([' ', '\t']));
     !comment && !name.contains(is_hidden) && name.trim() == name
@@ -92,7 +92,7 @@ fn value(text: &str) -> String {
     text.replace("${", "$${")
 }
 
-fn place(pairing: &Pairing, pair: &Pair) -> usize {
+fn gpu_index(pairing: &Pairing, pair: &Pair) -> usize {
     pairing.pairs.iter().position(|other| std::ptr::eq(other, pair)).unwrap_or(0)
 }
 

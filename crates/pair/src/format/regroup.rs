@@ -32,20 +32,20 @@ pub(super) fn text(all: &[Regroup]) -> String {
         if let Some(PairExpected { by, expected }) = &regroup.expected
             && let Some(rate) = expected.bytes_per_s
         {
-            let way = match by {
+            let basis = match by {
                 By::Direct => "straight from drives to GPUs",
                 By::HostMemory => "by host memory",
             };
             let rate = human_decimal_rate(rate);
-            out.push_str(&format!("\n  Expected of all of them together then: {rate}, {way}.\n"));
+            out.push_str(&format!("\n  Then expected of all of them together: {rate}, {basis}.\n"));
         }
         if let Some(hindrance) = &regroup.hindrance {
-            out.push_str(&format!("\n  But not as it stands: {hindrance}.\n"));
+            out.push_str(&format!("\n  But not possible now: {hindrance}.\n"));
             continue;
         }
         out.push_str(&format!(
             "\n  A suggestion; gpuio runs none of it. IT DESTROYS ALL DATA ON {}: copy what you \
-             need\n  first, and mend mdadm.conf and fstab after.\n\n",
+             need\n  first, and fix mdadm.conf and fstab after.\n\n",
             regroup.array
         ));
         regroup.commands.iter().for_each(|line| out.push_str(&format!("    {line}\n")));

@@ -111,15 +111,15 @@ fn nics(all: &[NearNic]) -> String {
     if words.is_empty() { "-".to_owned() } else { words.join(" ") }
 }
 
-/// Pairs that have the same to say, with it.
+/// Pairs with the same text, with that text.
 pub(super) fn alike(pairs: &[Pair], word: impl Fn(&Pair) -> String) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for pair in pairs {
         let name = pair.gpu.clone().or_else(|| Some(pair.stores.first()?.name.clone()));
-        let (name, said) = (name.unwrap_or_default(), word(pair));
-        match groups.iter_mut().find(|(known, _)| *known == said) {
+        let (name, text) = (name.unwrap_or_default(), word(pair));
+        match groups.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(name),
-            None => groups.push((said, vec![name])),
+            None => groups.push((text, vec![name])),
         }
     }
     groups
@@ -142,8 +142,8 @@ fn starts(pairs: &[Pair]) -> String {
         format!("{}\t{}\t{}", start.threads, start.depth, start.why)
     });
     let mut rows = vec![words(&["", "threads", "depth", "because of"])];
-    for (said, names) in groups {
-        let cells = said.split('\t').map(str::to_owned);
+    for (text, names) in groups {
+        let cells = text.split('\t').map(str::to_owned);
         rows.push(std::iter::once(together(&names)).chain(cells).collect());
     }
     grid(&rows)
@@ -179,10 +179,10 @@ fn links(all: &[SharedLink]) -> String {
     }
     let mut rows = vec![words(&["link above", "", "of", "when", "enough"])];
     for link in all {
-        let text = link.link.as_ref().map_or("not told".to_owned(), gpuio_topo::Link::text);
+        let text = link.link.as_ref().map_or("unknown".to_owned(), gpuio_topo::Link::text);
         let when = match link.when {
             When::Always => "always",
-            When::ByHostMemory => "only by way of host memory",
+            When::ByHostMemory => "only through host memory",
         };
         let carries = link.link.as_ref().and_then(|link| link.bytes_per_second);
         let enough = match (link.enough, link.need_bytes_per_second, carries) {

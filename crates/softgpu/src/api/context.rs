@@ -160,8 +160,8 @@ pub(crate) extern "C" fn cuCtxDestroy_v2(context: *mut c_void) -> c_int {
     call("cuCtxDestroy_v2", |machine| machine.destroy(context))
 }
 
-/// Tells of the failure by which the device was lost, if it was. A failure that passes belongs to
-/// whoever waits for its stream.
+/// Reports the failure by which the device was lost, if it was. A temporary failure is reported to
+/// the next caller that waits for its stream.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuCtxSynchronize() -> c_int {
     call("cuCtxSynchronize", |machine| {

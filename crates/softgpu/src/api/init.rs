@@ -33,7 +33,7 @@ fn fork() {
     let _ = unsafe { libc::waitpid(child, &raw mut status, 0) };
 }
 
-/// The version of this software GPU. Its presence tells that the library is one.
+/// The version of this software GPU. Its presence shows that the library is one.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn gpuio_soft_version() -> c_int {
     1
@@ -48,13 +48,13 @@ pub(crate) unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuGetErrorName(code: c_int, text: *mut *const c_char) -> c_int {
     // SAFETY: the caller's pointer, by the manual.
-    guarded(|| unsafe { tell(text, explain(code).map(|(name, _)| name)) })
+    guarded(|| unsafe { write_text(text, explain(code).map(|(name, _)| name)) })
 }
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> c_int {
     // SAFETY: the caller's pointer, by the manual.
-    guarded(|| unsafe { tell(text, explain(code).map(|(_, text)| text)) })
+    guarded(|| unsafe { write_text(text, explain(code).map(|(_, text)| text)) })
 }
 
 /// Stores a text, or null for a code that is not known.
@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const 
 /// # Safety
 ///
 /// `to` must be null or valid for the write of a pointer.
-unsafe fn tell(
+unsafe fn write_text(
     to: *mut *const c_char,
     text: Option<&'static CStr>,
 ) -> Result<(), crate::code::Code> {

@@ -23,7 +23,7 @@ pub(crate) unsafe extern "C" fn cuMemAllocManaged(
     flags: c_uint,
 ) -> c_int {
     call("cuMemAllocManaged", |machine| {
-        let (device, context) = machine.place()?;
+        let (device, context) = machine.current_with_context()?;
         if address.is_null() || flags != ATTACH_GLOBAL {
             return Err(INVALID_VALUE);
         }

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use crate::backing::MemoryRange;
 use crate::call::{call, later, put};
 use crate::code::{Answer, Code, INVALID_VALUE};
 use crate::machine::Machine;
 use crate::memory::Kind;
-use crate::place::Place;
 use crate::stream::Work;
 
 #[unsafe(no_mangle)]
@@ -27,7 +27,7 @@ pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> 
         if address.is_null() {
             return Err(INVALID_VALUE);
         }
-        let (device, context) = machine.place()?;
+        let (device, context) = machine.current_with_context()?;
         let start = machine.memory.alloc(device, context, len)?;
         // SAFETY: the caller's pointer, by the manual.
         unsafe { put(address, start) }
@@ -50,7 +50,7 @@ pub(crate) unsafe extern "C" fn cuMemHostAlloc(
     _flags: c_uint,
 ) -> c_int {
     call("cuMemHostAlloc", |machine| {
-        let (_, context) = machine.place()?;
+        let (_, context) = machine.current_with_context()?;
         if start.is_null() {
             return Err(INVALID_VALUE);
         }
@@ -78,7 +78,7 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
     _flags: c_uint,
 ) -> c_int {
     call("cuMemHostRegister_v2", |machine| {
-        let (_, context) = machine.place()?;
+        let (_, context) = machine.current_with_context()?;
         machine.memory.register(context, start.cast(), len)
     })
 }
@@ -108,7 +108,7 @@ pub(crate) unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
 }
 
 /// Which lookup an end of a copy goes through.
-pub(super) type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<Place>;
+pub(super) type Lookup = fn(&crate::memory::Memory, u64, u64) -> Answer<MemoryRange>;
 
 /// Looks both ends up, now, and puts the copy into the stream, to be done later, unless it is one
 /// that the driver waits for. `call` is the exported function's name.
@@ -131,7 +131,7 @@ pub(super) fn copy(
     let work = Work::Copy { to, from, len, spoil };
     stream.put(fault.map_or(work, Work::Fail))?;
     if machine.memory.waits_for_copy(dst, src) {
-        // Whoever waits for the stream is told of failures, as for every copy.
+        // A wait for the stream reports failures, as for every copy.
         stream.wait();
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! The exported functions, with the names and the ABI of the CUDA driver API's reference manual.
 //!
 //! The contract of each is the manual's: pointers to results must be valid for the write, sizes in
-//! bytes. It is not told again at each function.
+//! bytes. It is not repeated at each function.
 
 mod context;
 mod device;

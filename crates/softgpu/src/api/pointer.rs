@@ -15,7 +15,7 @@ const NO_DEVICE: c_int = -2;
 /// # Safety
 ///
 /// `to` must be null or valid for the write of the attribute's type.
-unsafe fn tell(
+unsafe fn write_attribute(
     machine: &Machine,
     attribute: c_int,
     about: Option<About>,
@@ -88,7 +88,7 @@ pub(crate) unsafe extern "C" fn cuPointerGetAttributes(
             // SAFETY: an array of `count`, by the manual.
             let to = unsafe { data.wrapping_add(at).read() };
             // SAFETY: the caller's pointer, by the manual.
-            unsafe { tell(machine, attribute, about, address, to)? };
+            unsafe { write_attribute(machine, attribute, about, address, to)? };
         }
         Ok(())
     })
@@ -104,7 +104,7 @@ pub(crate) unsafe extern "C" fn cuPointerGetAttribute(
         // Other than the call for many, this one refuses what it does not know.
         let about = machine.memory.about(address).ok_or(INVALID_VALUE)?;
         // SAFETY: the caller's pointer, by the manual.
-        unsafe { tell(machine, attribute, Some(about), address, data) }
+        unsafe { write_attribute(machine, attribute, Some(about), address, data) }
     })
 }
 

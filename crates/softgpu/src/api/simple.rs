@@ -1,14 +1,15 @@
-//! What programs beside gpuio call: synchronous copies, bytes that are set, memory of the pool.
+//! Functions that programs other than gpuio call: synchronous copies, bytes that are set, memory of
+//! the pool.
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::sync::Arc;
 
 use super::memory::{Lookup, copy};
+use crate::backing::{MemoryRange, Pages};
 use crate::call::{call, later, put};
 use crate::code::{Answer, Code, INVALID_VALUE};
 use crate::machine::Machine;
 use crate::memory::Kind;
-use crate::place::{Pages, Place};
 use crate::stream::{Stream, Work};
 
 /// The handle of the default stream.
@@ -40,7 +41,7 @@ fn copy_now(
             let staged = Arc::new(Pages::of_host(len)?);
             // SAFETY: the caller's memory, by the manual, and pages that were just mapped.
             unsafe { staged.start().copy_from_nonoverlapping(from.now(len)?, len) };
-            from = Place { at: staged.start(), _share: Some(staged), managed: None };
+            from = MemoryRange { at: staged.start(), _share: Some(staged), managed: None };
         }
         let spoil = machine.config.spoils(call);
         let work = Work::Copy { to, from, len, spoil };
@@ -99,8 +100,8 @@ fn set(
     if len == 0 {
         return Ok(());
     }
-    let place = machine.memory.on_device(to, len as u64)?;
-    let work = fault.map_or(Work::Set { to: place, len, value }, Work::Fail);
+    let range = machine.memory.on_device(to, len as u64)?;
+    let work = fault.map_or(Work::Set { to: range, len, value }, Work::Fail);
     if returns { leave(machine, &stream, work, [Some(to), None]) } else { stream.put(work) }
 }
 

@@ -10,7 +10,7 @@ use crate::stream::{Stream, Work};
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuStreamCreate(stream: *mut *mut c_void, _flags: c_uint) -> c_int {
     call("cuStreamCreate", |machine| {
-        let (device, context) = machine.place()?;
+        let (device, context) = machine.current_with_context()?;
         if stream.is_null() {
             return Err(INVALID_VALUE);
         }
@@ -39,9 +39,9 @@ pub(crate) extern "C" fn cuStreamDestroy_v2(stream: *mut c_void) -> c_int {
 pub(crate) extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
     call("cuStreamSynchronize", |machine| {
         let device = machine.bound()?;
-        let told = machine.stream(stream)?.sync();
-        // Work of another stream may have lost the device meanwhile.
-        device.usable().and(told)
+        let result = machine.stream(stream)?.sync();
+        // Work of another stream may have lost the device during the wait.
+        device.usable().and(result)
     })
 }
 
@@ -109,8 +109,8 @@ pub(crate) extern "C" fn cuEventQuery(event: *mut c_void) -> c_int {
 pub(crate) extern "C" fn cuEventSynchronize(event: *mut c_void) -> c_int {
     call("cuEventSynchronize", |machine| {
         let device = machine.bound()?;
-        let told = machine.events.get(event)?.sync();
-        device.usable().and(told)
+        let result = machine.events.get(event)?.sync();
+        device.usable().and(result)
     })
 }
 

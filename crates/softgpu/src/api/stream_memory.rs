@@ -4,18 +4,18 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use crate::backing::MemoryRange;
 use crate::call::{call, later, put};
 use crate::capture;
 use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED, STREAM_CAPTURE_INVALIDATED};
 use crate::machine::Machine;
-use crate::place::Place;
 use crate::stream::{Capture, Compare, HostCall, Work};
 
 /// `CU_STREAM_WAIT_VALUE_FLUSH`: without effect here, where nothing is left to flush.
 const FLUSH: c_uint = 1 << 30;
 
 /// Other than the driver, this one lets the function make calls of the driver's, with a context
-/// that it makes current itself: gpuio's stand-in for cuFile does its copies there.
+/// that it makes current itself: softcufile does its copies there.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuLaunchHostFunc(
     stream: *mut c_void,
@@ -105,7 +105,7 @@ pub(crate) unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut c_i
 }
 
 /// The word at an address.
-fn word(machine: &Machine, address: u64) -> Answer<Place> {
+fn word(machine: &Machine, address: u64) -> Answer<MemoryRange> {
     if !address.is_multiple_of(4) {
         return Err(INVALID_VALUE);
     }
@@ -156,7 +156,7 @@ fn write(
 }
 
 /// Exports calls that put work on a word into a stream. Both forms of each are the same here: the
-/// driver's differ only in which attribute of a device tells that it has them.
+/// driver's differ only in which attribute of a device shows that it has them.
 macro_rules! word_calls {
     ($($name:ident: $put:ident;)*) => {$(
         #[unsafe(no_mangle)]

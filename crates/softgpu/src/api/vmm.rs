@@ -48,7 +48,7 @@ impl Location {
     }
 }
 
-/// Reads what memory is asked for: pinned (1), on a device, of a shape that is supported.
+/// Reads the requested memory: pinned (1), on a device, of a shape that is supported.
 ///
 /// # Safety
 ///

@@ -20,9 +20,9 @@ pub(super) fn compute(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let &[state, _, blocks] = args else {
         return Err(ILLEGAL_ADDRESS);
     };
-    let place = memory.on_device(state, STATE_LEN).map_err(|_| ILLEGAL_ADDRESS)?;
+    let range = memory.on_device(state, STATE_LEN).map_err(|_| ILLEGAL_ADDRESS)?;
     for number in 0..at_work(memory, blocks) {
-        let word = place.at.wrapping_add(SEEN_AT + number as usize / 64 * 8).cast::<u64>();
+        let word = range.at.wrapping_add(SEEN_AT + number as usize / 64 * 8).cast::<u64>();
         // SAFETY: one of the 16 words behind byte 256, in the 384 bytes that were looked up.
         let bits = unsafe { word.read_unaligned() };
         // SAFETY: as above.

@@ -15,7 +15,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     if len == 0 {
         return Ok(());
     }
-    let place = memory.on_device(src, len).map_err(|_| ILLEGAL_ADDRESS)?;
+    let range = memory.on_device(src, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let report = memory.on_device(report, 16).map_err(|_| ILLEGAL_ADDRESS)?;
     let len = usize::try_from(len).map_err(|_| ILLEGAL_ADDRESS)?;
     let count = report.at.cast::<u64>();
@@ -25,10 +25,10 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let mut bad = 0_u64;
     let mut first = u64::MAX;
     words(offset, len, |number, from, count, at| {
-        let start = place.at.wrapping_add(at);
+        let start = range.at.wrapping_add(at);
         let right = word(key, number);
         let same = if count == 8 {
-            // SAFETY: the eight bytes at `at` lie in the range that `place` was looked up for.
+            // SAFETY: the eight bytes at `at` lie in the range that `range` was looked up for.
             unsafe { start.cast::<[u8; 8]>().read() == right }
         } else {
             (0..count).all(|i| {

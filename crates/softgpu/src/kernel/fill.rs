@@ -12,13 +12,13 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     if len == 0 {
         return Ok(());
     }
-    let place = memory.on_device(dst, len).map_err(|_| ILLEGAL_ADDRESS)?;
+    let range = memory.on_device(dst, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let len = usize::try_from(len).map_err(|_| ILLEGAL_ADDRESS)?;
     words(offset, len, |number, from, count, at| {
         let bytes = word(key, number);
-        let to = place.at.wrapping_add(at);
+        let to = range.at.wrapping_add(at);
         if count == 8 {
-            // SAFETY: the eight bytes at `at` lie in the range that `place` was looked up for.
+            // SAFETY: the eight bytes at `at` lie in the range that `range` was looked up for.
             unsafe { to.cast::<[u8; 8]>().write(bytes) };
             return;
         }

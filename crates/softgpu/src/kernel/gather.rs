@@ -26,7 +26,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let count = usize::try_from(count).map_err(|_| ILLEGAL_ADDRESS)?;
     for number in (0..count).rev() {
         let entry = first.wrapping_add(number);
-        // SAFETY: the whole list was looked up, and `number` is less than its count; a place has
+        // SAFETY: the whole list was looked up, and `number` is less than its count; a range has
         // its address's alignment up to 512, so 16 here.
         let [src, dst, len, _] = unsafe { entry.read() };
         copy(memory, src, dst, len)?;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::code::Answer;
 use crate::reach::Reach;
 
-/// A kernel's twin. All arguments are `u64`, in the order of the PTX entry.
+/// A kernel's software version. All arguments are `u64`, in the order of the PTX entry.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
@@ -45,7 +45,7 @@ static KERNELS: [Kernel; 7] = [
     Kernel { lasts: Some(busy::lasts), ..kernel("gpuio_busy_memory", 6, busy::memory) },
 ];
 
-/// How many kernels run that leave no room for others.
+/// How many kernels run that occupy the whole device.
 static FULL: AtomicU32 = AtomicU32::new(0);
 
 /// Whether other kernels fill the device.
@@ -69,7 +69,7 @@ impl Drop for Filling {
     }
 }
 
-/// The twin of the entry with this name.
+/// The software version of the entry with this name.
 pub(crate) fn named(name: &str) -> Option<&'static Kernel> {
     KERNELS.iter().find(|kernel| kernel.name == name)
 }

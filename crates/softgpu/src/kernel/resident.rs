@@ -68,11 +68,11 @@ pub(super) fn word<T>(
     if !at.is_multiple_of(8) {
         return Err(MISALIGNED_ADDRESS);
     }
-    let place = memory.on_device(at, 8).map_err(|_| ILLEGAL_ADDRESS)?;
-    // SAFETY: 8 bytes that were just looked up, kept by the share in `place` or by the caller of
-    // the driver; aligned, since a place has its address's alignment up to 512. The host's accesses
+    let range = memory.on_device(at, 8).map_err(|_| ILLEGAL_ADDRESS)?;
+    // SAFETY: 8 bytes that were just looked up, kept by the share in `range` or by the caller of
+    // the driver; aligned, since a range has its address's alignment up to 512. The host's accesses
     // are atomic by the kernel's contract.
-    let word = unsafe { AtomicU64::from_ptr(place.at.cast()) };
+    let word = unsafe { AtomicU64::from_ptr(range.at.cast()) };
     Ok(work(word))
 }
 

@@ -3,7 +3,7 @@
 use gpuio_units::in_columns;
 
 /// Rows of cells, each column as wide as its widest cell, two blanks between, two before. A
-/// letter of each cell takes one place.
+/// character of each cell takes one column.
 #[must_use]
 pub fn grid(rows: &[Vec<String>]) -> String {
     let mut out = String::new();

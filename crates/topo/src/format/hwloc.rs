@@ -1,7 +1,7 @@
 //! hwloc's XML (its DTD `hwloc2.dtd`, topology version 2.0), for `lstopo -i` and whatever reads it.
 //!
-//! NUMA nodes are groups, as the facts tell no sockets; PCI domains above 0xffff, which hwloc 2
-//! can't hold, are left out. Where no processors are told, one stands for all: hwloc takes no
+//! NUMA nodes are groups, as the facts have no sockets; PCI domains above 0xffff, which hwloc 2
+//! can't hold, are left out. Where no processors are known, one represents all: hwloc takes no
 //! topology without. A function of which only a name is known (of `nvidia-smi` or `ls -l
 //! /dev/disk/by-path`) gets the class that it must have and numbers 0.
 
@@ -54,7 +54,7 @@ impl<'m> Writer<'m> {
             let list: &mut Vec<&PciFacts> = match (parent, one.host_bridge.as_deref()) {
                 (Some(parent), _) => below.entry(parent).or_default(),
                 (None, Some(bridge)) => roots.entry(bridge).or_default(),
-                // A way that was cut: its own bus stands for the host bridge.
+                // A path that was cut: its own bus is used for the host bridge.
                 (None, None) => roots.entry(one.address.get(..7).unwrap_or("")).or_default(),
             };
             list.push(one);
@@ -83,7 +83,7 @@ impl<'m> Writer<'m> {
         for node in std::mem::take(&mut self.nodes) {
             self.node(&node, &cpuset);
         }
-        // The firmware does not say where these are.
+        // The firmware does not report where these are.
         self.host_bridges(None);
         self.close();
     }
@@ -117,9 +117,9 @@ impl<'m> Writer<'m> {
 
     fn host_bridges(&mut self, node: Option<u32>) {
         let machine = self.machine;
-        let told = |number: &u32| machine.host.numa.nodes.iter().any(|one| one.node == *number);
+        let known = |number: &u32| machine.host.numa.nodes.iter().any(|one| one.node == *number);
         for (name, functions) in std::mem::take(&mut self.roots) {
-            let own = functions.iter().find_map(|one| one.node).filter(told);
+            let own = functions.iter().find_map(|one| one.node).filter(known);
             if own != node {
                 self.roots.insert(name, functions);
                 continue;
@@ -166,7 +166,7 @@ impl<'m> Writer<'m> {
                     self.leaf(&format!("type=\"OSDev\" name=\"{name}\" osdev_type=\"{kind}\""));
                 }
                 self.close();
-                // Of a port whose buses nobody told, what hangs below hangs beside it.
+                // Where a port's buses are not known, the devices below it are placed next to it.
                 children.iter().for_each(|one| self.function(one, depth));
             }
         }
@@ -227,7 +227,7 @@ impl<'m> Writer<'m> {
     }
 }
 
-/// NUMA nodes; where none is told, one with the processors that are, else with one.
+/// NUMA nodes; where none is known, one with the processors that are, else with one.
 fn nodes(machine: &Machine) -> Vec<NumaNode> {
     let numa = &machine.host.numa.nodes;
     let mut nodes = numa.clone();
@@ -274,9 +274,9 @@ fn domain(address: &str) -> Option<u32> {
 
 /// hwloc's number of a function: domain, bus, device and function in one.
 fn os_index(address: &str) -> u32 {
-    let place = |text: &str| u32::from_str_radix(text, 16).unwrap_or(0);
+    let number = |text: &str| u32::from_str_radix(text, 16).unwrap_or(0);
     let mut parts = address.split([':', '.']);
-    let mut next = || parts.next().map_or(0, place);
+    let mut next = || parts.next().map_or(0, number);
     let (domain, bus, device, function) = (next(), next(), next(), next());
     (domain << 20) + (bus << 12) + (device << 4) + function
 }

@@ -15,14 +15,14 @@ pub fn matrix(topology: &Topology) -> String {
         topology.route(a, b).map_or_else(|| Class::X.name().to_owned(), crate::Route::cell)
     };
     let known = |a: usize| (0..count).any(|b| a != b && cell(a, b) != "?");
-    let shown: Vec<usize> = (0..count).filter(|place| known(*place)).collect();
+    let shown: Vec<usize> = (0..count).filter(|index| known(*index)).collect();
     if shown.is_empty() {
         return String::new();
     }
     let gpus = topology.of_kind(DeviceKind::Gpu).next().is_some();
-    let drive = |place: usize| topology.devices[place].kind == DeviceKind::Drive;
-    let columns = || shown.iter().copied().filter(|place| !gpus || !drive(*place));
-    let name = |place: usize| topology.devices[place].name.clone();
+    let drive = |index: usize| topology.devices[index].kind == DeviceKind::Drive;
+    let columns = || shown.iter().copied().filter(|index| !gpus || !drive(*index));
+    let name = |index: usize| topology.devices[index].name.clone();
     let mut rows = vec![std::iter::once(String::new()).chain(columns().map(name)).collect()];
     for a in &shown {
         let cells = columns().map(|b| cell(*a, b));

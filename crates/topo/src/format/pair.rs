@@ -14,12 +14,15 @@ pub fn pair(explanation: &Explanation) -> String {
         out.push_str(&format!("{count}\n"));
     }
     match (route.nvlinks.known(), route.nvlinks.why()) {
-        (Some(links), _) if *links > 0 => out.push_str(&format!("Beside PCIe: {links} NVLinks.\n")),
+        (Some(links), _) if *links > 0 => out.push_str(&format!(
+            "In addition to PCIe: {links} \
+             NVLinks.\n"
+        )),
         (_, Some(why)) => out.push_str(&format!("NVLinks: unknown, {why}.\n")),
         _ => {}
     }
     if explanation.hops.is_empty() {
-        out.push_str("No way to show: a PCI function is not known.\n");
+        out.push_str("No path to show: a PCI function is not known.\n");
         return out;
     }
     out.push('\n');
@@ -40,11 +43,11 @@ pub fn pair(explanation: &Explanation) -> String {
             link.text(),
             link.bytes_per_second.map(|rate| format!(", {}", rate_text(rate))).unwrap_or_default()
         )),
-        None => out.push_str("Narrowest link: unknown, not every link is told.\n"),
+        None => out.push_str("Narrowest link: unknown, as not every link is known.\n"),
     }
     match &route.shared_above {
         Some(address) => out.push_str(&format!(
-            "Both use the link above {} on their way to processor and memory{}.\n",
+            "Both use the link above {} to reach processor and memory{}.\n",
             short(address),
             route.shared_link.as_ref().map(|link| format!(": {}", link.text())).unwrap_or_default()
         )),
@@ -53,23 +56,23 @@ pub fn pair(explanation: &Explanation) -> String {
     out
 }
 
-/// What is known where no shared link is: the class tells whether there is one.
+/// What is known where no shared link is: the class shows whether there is one.
 fn apart(explanation: &Explanation) -> String {
     let route = &explanation.route;
     let ends = [explanation.hops.first(), explanation.hops.last()];
     let [one, other] = ends.map(|hop| hop.and_then(|hop| hop.address.as_deref()).map(slot));
     match route.class.known() {
         Some(class) if *class >= Class::Phb => {
-            "They share no link on their way to processor and memory.\n".to_owned()
+            "They share no link to reach processor and memory.\n".to_owned()
         }
-        Some(_) => "They share a link on their way to processor and memory; which one is not \
+        Some(_) => "They share a link to reach processor and memory; which one is not \
                     told.\n"
             .to_owned(),
         None if one.is_some() && one == other => {
             "They are functions of one device, and share its link.\n".to_owned()
         }
         None => {
-            let why = route.class.why().unwrap_or("no reason is told");
+            let why = route.class.why().unwrap_or("no reason is known");
             format!("Whether they share a link is unknown: {why}.\n")
         }
     }
@@ -80,11 +83,11 @@ fn class(route: &Route) -> String {
         (Some(class), _) => {
             let printed = match route.evidence {
                 Evidence::Facts => "",
-                Evidence::Printed => " (as nvidia-smi printed; PCI does not tell)",
+                Evidence::Printed => " (as nvidia-smi printed; PCI does not show it)",
             };
             format!("{}, {}{printed}", class.name(), class.meaning())
         }
-        (None, why) => format!("unknown, {}", why.unwrap_or("no reason is told")),
+        (None, why) => format!("unknown, {}", why.unwrap_or("no reason is known")),
     }
 }
 
@@ -102,7 +105,7 @@ fn bridges(route: &Route) -> Option<String> {
 }
 
 fn link_text(link: Option<&Link>) -> String {
-    let Some(link) = link else { return "link not told".to_owned() };
+    let Some(link) = link else { return "link unknown".to_owned() };
     let mark = link.mark();
     let mark = if mark.is_empty() { mark } else { format!("  {mark}") };
     format!("{}{mark}", link.text())

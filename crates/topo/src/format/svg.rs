@@ -1,8 +1,8 @@
-//! A picture: the tree on the left, and beside each device its distance to the GPUs, in colours.
+//! A picture: the tree on the left, and for each device its distance to the GPUs, in colours.
 //!
 //! Self-contained (SVG 1.1 without script; one style sheet whose names begin with `gt-`), so that
-//! it can stand alone or inside a page. Letters are taken to be 0.6 of their size wide, as those
-//! of monospaced faces are, and what would be longer than its place is cut, whole in its title.
+//! it can stand alone or inside a page. Characters are taken to be 0.6 of their size wide, as those
+//! of monospaced faces are, and what would be longer than its space is cut, whole in its title.
 
 mod draw;
 mod layout;

@@ -22,7 +22,7 @@ pub fn tree(topology: &Topology) -> String {
             rows.push(vec!["  no GPU, network card or drive".to_owned()]);
         }
         for bridge in &branch.host_bridges {
-            let name = bridge.name.as_deref().unwrap_or("not told");
+            let name = bridge.name.as_deref().unwrap_or("unknown");
             rows.push(vec![format!("  host bridge {name}")]);
             bridge.below.iter().for_each(|knot| put(knot, 2, &mut rows));
         }
@@ -53,7 +53,7 @@ fn put(knot: &Knot, depth: usize, rows: &mut Vec<Vec<String>>) {
     };
     let port = match (&knot.port, knot.gap) {
         (Some(port), _) => short(port).to_owned(),
-        (None, true) => "not told".to_owned(),
+        (None, true) => "unknown".to_owned(),
         (None, false) => String::new(),
     };
     let link = knot.link.as_ref();
@@ -61,7 +61,7 @@ fn put(knot: &Knot, depth: usize, rows: &mut Vec<Vec<String>>) {
         format!("{}{name}", "  ".repeat(depth)),
         short(&knot.address).to_owned(),
         port,
-        link.map_or_else(|| "not told".to_owned(), crate::Link::text),
+        link.map_or_else(|| "unknown".to_owned(), crate::Link::text),
         link.map(crate::Link::mark).unwrap_or_default(),
         knot.mounts.join(", "),
     ]);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gpuio_units::printable;
 
 /// A text as content or attribute (Extensible Markup Language 1.0, sections 2.2 and 2.4): control
-/// characters, which XML can't hold, and all that nobody sees are shown as escapes.
+/// characters, which XML can't hold, and all invisible ones are shown as escapes.
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
     let text = printable(text);
     if !text.contains(['&', '<', '>', '"', '\'']) {

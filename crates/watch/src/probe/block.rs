@@ -22,9 +22,9 @@ const METRICS: [Metric; 11] = [
     count("writes_merged", "Writes merged into a neighbour before they reached the device"),
     sectors("written_bytes", "Bytes written"),
     ms("write_wait_seconds", "Time that writes took, summed, their wait in the queue included"),
-    Metric { kind: Kind::Gauge, ..count("in_flight", "Requests under way") },
-    ms("busy_seconds", "Time with at least one request under way"),
-    ms("queue_seconds", "Time times requests under way"),
+    Metric { kind: Kind::Gauge, ..count("in_flight", "Requests in flight") },
+    ms("busy_seconds", "Time with at least one request in flight"),
+    ms("queue_seconds", "Time times requests in flight"),
 ];
 
 const FIGURES: [Figure; 12] = [

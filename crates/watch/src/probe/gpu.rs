@@ -1,6 +1,6 @@
 //! GPUs: NVML. PCIe bytes are counters where the driver keeps them in 64 bits; those of 32 bits
-//! turn over in 68 ms, so that a sample of the driver's (the last 20 ms) stands there instead.
-//! NVML does not tell how busy copy engines are.
+//! turn over in 68 ms, so that a sample of the driver's (the last 20 ms) is shown instead.
+//! NVML does not report how busy copy engines are.
 
 use gpuio_nvml::{Gpu, Width};
 

@@ -40,7 +40,7 @@ pub(super) const PROBE: Probe = Probe {
 };
 
 /// Counters of 32 bits, of cards without the extended ones, stay at their most; what is counted
-/// beyond it nobody knows.
+/// beyond it the value is unknown.
 fn moving(units: Option<u64>) -> Option<u64> {
     units.filter(|units| *units != u64::from(u32::MAX))
 }

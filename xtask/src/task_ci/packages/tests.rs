@@ -36,7 +36,7 @@ fn contributing_names_every_package() {
 #[test]
 fn what_is_missing_is_named_with_its_reason_and_the_tests_that_skip() {
     let row = PACKAGES.iter().find(|row| row.what == "iostat").unwrap();
-    let line = told(row, "sysstat", "\nE: no network\n\nE: really\n");
+    let line = report(row, "sysstat", "\nE: no network\n\nE: really\n");
     assert_eq!(
         line,
         "MISSING: iostat (package sysstat): E: no network; E: really. Tests that skip: gpuio, \
@@ -63,7 +63,7 @@ fn a_command_that_fails_tells_its_last_words() {
 /// Without leave nothing is installed: no virtual environment appears.
 #[test]
 fn no_install_installs_nothing() {
-    let target = Path::new("/no/such/place");
+    let target = Path::new("/no/such/directory");
     let (_, python) = prepare(target, false);
     assert_eq!(python, None);
     assert!(!target.exists());

@@ -292,7 +292,7 @@ fn is_foreign(directory: &Directory) -> std::io::Result<bool> {
     let ours = [LOCK, BASE, JOB_FILE];
     let mut left: Vec<std::ffi::OsString> = Vec::new();
     for name in [SWEEP_FILE, BASE, JOB_FILE] {
-        let dead = directory.dead_drafts(OsStr::new(name))?;
+        let dead = directory.abandoned_drafts(OsStr::new(name))?;
         left.extend(dead.into_iter().map(|dead| dead.name));
     }
     let names = directory.names()?;

@@ -93,9 +93,9 @@ fn one_level_of_directory_may_be_made() {
     let one = dir.path().join("d/f");
     assert_eq!(accept(&writing(&one, MIB), &permit()).note, GuardNote::Make);
     let named = Wanted { directory: None, ..writing(&one, MIB) };
-    refuse(&named, &permit(), &["directory that would hold it does not exist"]);
+    refuse(&named, &permit(), &["its directory does not exist"]);
     let two = dir.path().join("d/e/f");
-    refuse(&writing(&two, MIB), &permit(), &["directory that would hold it does not exist"]);
+    refuse(&writing(&two, MIB), &permit(), &["its directory does not exist"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::format::xml::escape;
 
-/// Width of a letter at a size, in tenths of it.
-const LETTER_TENTHS: u32 = 6;
+/// Width of a character at a size, in tenths of it.
+const CHAR_TENTHS: u32 = 6;
 
 /// What is drawn so far.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Draw {
 }
 
 impl Draw {
-    /// Begins a group with a title, which readers show beside the pointer.
+    /// Begins a group with a title, which viewers show next to the pointer.
     pub(super) fn open(&mut self, title: &str) {
         self.put(format_args!("<g><title>{}</title>", escape(title)));
     }
@@ -53,15 +53,15 @@ impl Draw {
 
 /// How wide a text of this size is, in pixels.
 pub(super) fn width(text: &str, size: u32) -> u32 {
-    let letters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / 100);
-    (letters * size * LETTER_TENTHS).div_ceil(10)
+    let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / 100);
+    (chars * size * CHAR_TENTHS).div_ceil(10)
 }
 
-/// A text that is cut where it is longer than its place.
-pub(super) fn fit(text: &str, size: u32, place: u32) -> String {
-    if width(text, size) <= place {
+/// A text that is cut where it is longer than the space.
+pub(super) fn fit(text: &str, size: u32, space: u32) -> String {
+    if width(text, size) <= space {
         return text.to_owned();
     }
-    let letters = (place * 10 / (size * LETTER_TENTHS)).saturating_sub(1) as usize;
-    text.chars().take(letters).chain(['…']).collect()
+    let chars = (space * 10 / (size * CHAR_TENTHS)).saturating_sub(1) as usize;
+    text.chars().take(chars).chain(['…']).collect()
 }

@@ -1,4 +1,4 @@
-//! Where everything stands: a row for each device, each bridge and switch in the middle of what
+//! The positions: a row for each device, each bridge and switch in the middle of what
 //! hangs below it, columns by depth, devices in the last one.
 
 use gpuio_units::{format_cpu_list, human_bytes};
@@ -14,17 +14,17 @@ const INNER: u32 = 112;
 const GAP: u32 = 128;
 /// Width of a device's box at least, and at most.
 const LEAF: (u32, u32) = (64, 150);
-/// Letters of links.
+/// Font size of links.
 const SMALL: u32 = 9;
-/// Letters of boxes.
+/// Font size of boxes.
 const NORMAL: u32 = 11;
-/// Letters of mounts beside the matrix at most.
+/// Characters of mounts next to the matrix at most.
 const MOUNTS: u32 = 320;
 
 /// A row of the picture: one device.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Its place in the topology's list.
+    /// Its index in the topology's list.
     pub(super) device: usize,
     /// The middle of its row.
     pub(super) y: u32,
@@ -55,7 +55,7 @@ struct Node {
     below: Vec<Node>,
 }
 
-/// The tree with the place of each box.
+/// The tree with the position of each box.
 #[derive(Debug)]
 pub(super) struct Layout {
     bands: Vec<Band>,
@@ -112,7 +112,7 @@ impl Layout {
     fn host_bridge(&mut self, topology: &Topology, bridge: &HostBridge) -> Node {
         let below: Vec<Node> =
             bridge.below.iter().flat_map(|knot| self.knot(topology, knot, 1)).collect();
-        let name = bridge.name.as_deref().unwrap_or("not told");
+        let name = bridge.name.as_deref().unwrap_or("unknown");
         Node {
             words: format!("host {name}"),
             title: format!("host bridge {name}"),
@@ -128,8 +128,8 @@ impl Layout {
     /// A switch, or the devices behind a function: one row for each of their names.
     fn knot(&mut self, topology: &Topology, knot: &Knot, column: u32) -> Vec<Node> {
         if knot.kind == KnotKind::Device && knot.below.is_empty() {
-            let place = |name: &String| topology.devices.iter().position(|one| one.name == *name);
-            let devices: Vec<usize> = knot.names.iter().filter_map(place).collect();
+            let index = |name: &String| topology.devices.iter().position(|one| one.name == *name);
+            let devices: Vec<usize> = knot.names.iter().filter_map(index).collect();
             let first = self.rows.len();
             let leaves = devices.iter().map(|device| self.leaf(topology, knot, *device)).collect();
             if let Some(row) = self.rows.get_mut(first) {
@@ -179,11 +179,11 @@ impl Layout {
         }
     }
 
-    /// Devices without a place: boxes without a line, below the nodes.
+    /// Devices without a known position: boxes without a line, below the nodes.
     fn unplaced(&mut self, topology: &Topology) {
         let lost = topology.devices.iter().enumerate();
         let lost = lost.filter(|(_, device)| topology.unplaced.contains(&device.name));
-        let lost: Vec<usize> = lost.map(|(place, _)| place).collect();
+        let lost: Vec<usize> = lost.map(|(index, _)| index).collect();
         if lost.is_empty() {
             return;
         }
@@ -206,7 +206,7 @@ impl Layout {
             });
         }
         self.height += EDGE / 2;
-        let words = "place not told".to_owned();
+        let words = "position unknown".to_owned();
         self.bands.push(Band { words, top, bottom: self.height, empty: false });
         self.height += EDGE / 2;
     }
@@ -256,17 +256,17 @@ impl Layout {
         node.below.iter().for_each(|below| self.node(below, draw));
     }
 
-    /// Speed above the line; below it what is to be said besides.
+    /// Speed above the line, notes below it.
     fn link(&self, node: &Node, turn: u32, draw: &mut Draw) {
         if !node.linked {
             return;
         }
         let at = self.x(node.column);
-        // Beside the box, so that the words of long lines stand where the link ends.
+        // Next to the box, so that the text of long lines is where the link ends.
         let left = at.saturating_sub(GAP - 20).max(turn + 4);
-        let place = at - left - 4;
+        let space = at - left - 4;
         let Some(link) = &node.link else { return };
-        draw.text("gt-small gt-soft", (left, node.y - 3), &fit(&link.text(), SMALL, place));
+        draw.text("gt-small gt-soft", (left, node.y - 3), &fit(&link.text(), SMALL, space));
         let (style, words) = if link.is_below_most() {
             ("gt-small gt-slow-text", format!("of {}", link.most_text()))
         } else if link.is_held_by_port() {
@@ -274,7 +274,7 @@ impl Layout {
         } else {
             return;
         };
-        draw.text(style, (left, node.y + 10), &fit(&words, SMALL, place));
+        draw.text(style, (left, node.y + 10), &fit(&words, SMALL, space));
     }
 
     pub(super) fn mounts_width(&self) -> u32 {
@@ -282,7 +282,7 @@ impl Layout {
         if widest == 0 { 0 } else { widest.min(MOUNTS) + EDGE }
     }
 
-    /// What is mounted from each device, beside the matrix.
+    /// What is mounted from each device, next to the matrix.
     pub(super) fn mounts(&self, draw: &mut Draw, x: u32) {
         for row in self.rows.iter().filter(|row| !row.mounts.is_empty()) {
             draw.open(&row.mounts);
@@ -293,7 +293,7 @@ impl Layout {
     }
 }
 
-/// What is mounted from a function. Which of its disks that is on is not for the function to say.
+/// What is mounted from a function. The function does not show on which of its disks that is.
 fn mounts(knot: &Knot) -> String {
     match (knot.names.as_slice(), knot.mounts.is_empty()) {
         ([first, .., last], false) => format!("{first} to {last}: {}", knot.mounts.join(", ")),
@@ -345,12 +345,12 @@ fn title(knot: &Knot, name: &str, model: &str) -> String {
     }
     match (&knot.port, knot.gap) {
         (Some(port), _) => words.push_str(&format!(", on port {}", short(port))),
-        (None, true) => words.push_str(", port above not told"),
+        (None, true) => words.push_str(", port above unknown"),
         (None, false) => {}
     }
     match &knot.link {
         Some(link) => words.push_str(&format!(", link {} {}", link.text(), link.mark())),
-        None => words.push_str(", link not told"),
+        None => words.push_str(", link unknown"),
     }
     if !knot.mounts.is_empty() {
         words.push_str(&format!(", mounts {}", knot.mounts.join(", ")));

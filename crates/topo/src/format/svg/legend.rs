@@ -39,9 +39,9 @@ fn marks(left: u32, top: u32, draw: &mut Draw) {
         y += LINE;
     }
     for (style, words) in [
-        ("", "link, with its speed as it is now where that is told"),
+        ("", "link, with its speed as it is now where that is known"),
         ("gt-slow", "slower or narrower than both ends could (idle devices may)"),
-        ("gt-port", "the device could do more in a better place"),
+        ("gt-port", "the device could do more in a better slot"),
     ] {
         draw.elbow(style, (left, y - 4), left, (left + CELL - 2, y - 4));
         draw.text("gt-small gt-soft", (left + CELL + 6, y), words);
@@ -61,15 +61,15 @@ fn notes(topology: &Topology, top: u32, wide: u32, draw: &mut Draw) -> u32 {
 }
 
 /// Words in lines that fit.
-fn wrapped(text: &str, place: u32) -> Vec<String> {
+fn wrapped(text: &str, space: u32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if width(line, 9) + width(word, 9) + 6 <= place => {
+            Some(line) if width(line, 9) + width(word, 9) + 6 <= space => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(super::draw::fit(word, 9, place)),
+            _ => lines.push(super::draw::fit(word, 9, space)),
         }
     }
     lines

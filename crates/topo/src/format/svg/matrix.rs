@@ -6,12 +6,12 @@ use super::style::of_route;
 use super::{BOX, CELL};
 use crate::{DeviceKind, Evidence, Route, Topology};
 
-/// Columns at most where there is no GPU to be asked about.
+/// Columns at most where there is no GPU.
 const MOST_OTHERS: usize = 24;
 
 /// Devices that have a column: GPUs, in the tree's order; without GPUs, all.
 pub(super) fn columns(topology: &Topology) -> Vec<usize> {
-    let gpus: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(place, _)| place).collect();
+    let gpus: Vec<usize> = topology.of_kind(DeviceKind::Gpu).map(|(index, _)| index).collect();
     if gpus.is_empty() {
         return (0..topology.devices.len().min(MOST_OTHERS)).collect();
     }
@@ -61,7 +61,7 @@ fn cell(look: (&str, &str), title: &str, at: (u32, u32), draw: &mut Draw) {
 fn title(route: &Route) -> String {
     let class = match route.class.known() {
         Some(class) => format!("{}, {}", class.name(), class.meaning()),
-        None => format!("not known, {}", route.class.why().unwrap_or("no reason is told")),
+        None => format!("not known, {}", route.class.why().unwrap_or("no reason is known")),
     };
     let links = match route.nvlinks.known() {
         Some(links) if *links > 0 => format!("; {links} NVLinks"),

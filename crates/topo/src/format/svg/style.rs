@@ -1,4 +1,4 @@
-//! Colours and letters.
+//! Colours and fonts.
 
 use crate::{Class, Route};
 
@@ -43,7 +43,7 @@ pub(super) const SHEET: &str = "\
 }
 ";
 
-/// The style of a cell, by the way that bytes take first: NVLinks before PCIe.
+/// The style of a cell, by the preferred link: NVLinks before PCIe.
 pub(super) fn of_route(route: Option<&Route>) -> &'static str {
     let Some(route) = route else { return "gt-x" };
     if route.nvlinks.known().is_some_and(|links| *links > 0) {

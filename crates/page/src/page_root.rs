@@ -1,4 +1,5 @@
-//! Where pages lie: `/dev/shm/gpuio-UID/PID`, a directory and files that only their owner may open.
+//! The files of pages: `/dev/shm/gpuio-UID/PID`, a directory and files that only their owner may
+//! open.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,7 @@ use thiserror::Error;
 
 /// The directory that holds the directories of users.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PageRoot {
     base: PathBuf,
 }
 
@@ -24,10 +25,10 @@ pub enum PageError {
         call: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Something is there that gpuio did not make so.
+    /// A file or directory there does not have gpuio's form.
     #[error("{}: {why}", path.display())]
     Refused {
         /// The file or directory.
@@ -35,8 +36,8 @@ pub enum PageError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// The process could not be identified, so that readers could not tell whose page it is.
-    #[error("/proc does not tell who this process is: {0}")]
+    /// The process could not be identified, so readers could not identify the page's process.
+    #[error("this process can't be identified in /proc: {0}")]
     Unidentified(String),
 }
 
@@ -50,17 +51,17 @@ impl PageError {
     }
 }
 
-impl Place {
+impl PageRoot {
     /// Shared memory of this system (`shm_overview(7)`).
     #[must_use]
-    pub fn live() -> Place {
-        Place::at("/dev/shm")
+    pub fn live() -> PageRoot {
+        PageRoot::at("/dev/shm")
     }
 
     /// Another directory, for tests.
     #[must_use]
-    pub fn at(base: impl Into<PathBuf>) -> Place {
-        Place { base: base.into() }
+    pub fn at(base: impl Into<PathBuf>) -> PageRoot {
+        PageRoot { base: base.into() }
     }
 
     /// The directory that holds the directories of users.
@@ -87,7 +88,7 @@ impl Place {
         users
     }
 
-    /// Opens the directory of a user, whose own it must be; `None` when there is none.
+    /// Opens the directory of a user, who must own it; `None` when there is none.
     pub(crate) fn open(&self, uid: u32) -> Result<Option<OwnedFd>, PageError> {
         let path = self.directory(uid);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -95,7 +96,7 @@ impl Place {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                return Err(PageError::refused(&path, "is no directory, where pages belong"));
+                return Err(PageError::refused(&path, "is not a directory: pages need one"));
             }
             Err(errno) => return Err(PageError::call("openat", &path, errno)),
         };
@@ -112,14 +113,14 @@ impl Place {
         Ok(Some(fd))
     }
 
-    /// The same, made where it is missing.
+    /// As [`Self::open`]; creates it where it is missing.
     pub(crate) fn make(&self, uid: u32) -> Result<OwnedFd, PageError> {
         let path = self.directory(uid);
         match mkdirat(CWD, &path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(PageError::call("mkdirat", &path, errno)),
         }
-        let gone = || PageError::refused(&path, "went away while it was made");
+        let gone = || PageError::refused(&path, "disappeared while it was created");
         self.open(uid)?.ok_or_else(gone)
     }
 }
@@ -129,7 +130,7 @@ pub(crate) fn is_regular(mode: u32) -> bool {
     FileType::from_raw_mode(mode) == FileType::RegularFile
 }
 
-/// A number as we write it: no sign, no leading zero.
+/// A number as gpuio writes it: no sign, no leading zero.
 pub(crate) fn number(text: &str) -> Option<u32> {
     let number: u32 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

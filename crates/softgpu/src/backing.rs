@@ -1,4 +1,4 @@
-//! Host memory that stands for a device's, and the count of how much of it there is.
+//! Host memory that backs a device's memory, and the device's budget of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ impl Budget {
     }
 }
 
-/// Pages of this process. Copies under way hold a share, so that they outlive a free that comes too
+/// Pages of this process. Copies in flight hold a share, so that they outlive a free that comes too
 /// early: the program under test then reads wrong bytes and does not crash the tests.
 #[derive(Debug)]
 pub(crate) struct Pages {
@@ -100,7 +100,7 @@ impl Drop for Pages {
 
 /// Bytes that an operation will touch: where they lie, and a share in the pages if they are ours.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct MemoryRange {
     pub(crate) at: *mut u8,
     pub(crate) _share: Option<Arc<Pages>>,
     /// Managed memory and the first byte in it: where these bytes are is known when they are
@@ -108,8 +108,8 @@ pub(crate) struct Place {
     pub(crate) managed: Option<(Arc<Managed>, usize)>,
 }
 
-impl Place {
-    /// Where `len` bytes of the place are now.
+impl MemoryRange {
+    /// Where `len` bytes of the range are now.
     pub(crate) fn now(&self, len: usize) -> Answer<*mut u8> {
         match &self.managed {
             None => Ok(self.at),
@@ -118,6 +118,6 @@ impl Place {
     }
 }
 
-// SAFETY: it stands for memory that the caller of the driver promised to keep live until the stream
+// SAFETY: it represents memory that the caller of the driver promised to keep live until the stream
 // has passed; which thread touches it does not matter.
-unsafe impl Send for Place {}
+unsafe impl Send for MemoryRange {}

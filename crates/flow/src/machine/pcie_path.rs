@@ -1,4 +1,4 @@
-//! The way over PCIe.
+//! The path over PCIe.
 
 use gpuio_record::facts::AcsControl;
 use gpuio_topo::{Climb, Crossed, climb};
@@ -8,7 +8,7 @@ use crate::expectation::Laid;
 use crate::{By, Stream, link};
 
 impl Layer<'_> {
-    /// The way between a source and memory, or its peer.
+    /// The path between a source and memory, or its peer.
     pub(super) fn source_way(&mut self, source: &Source, stream: &Stream, laid: &mut Laid) {
         let Some(pci) = &source.pci else {
             laid.note("Links above a source whose PCI function is not known are not counted.");
@@ -34,14 +34,14 @@ impl Layer<'_> {
 
     /// All links above a function: `up` and `down` are bytes per byte of the stream.
     pub(super) fn up_to_root(&mut self, pci: &str, up: f64, down: f64, laid: &mut Laid) {
-        let Some(way) = climb(self.machine, pci) else {
-            laid.note(&format!("Links above {pci} are not counted: nobody told of them."));
+        let Some(path) = climb(self.machine, pci) else {
+            laid.note(&format!("Links above {pci} are not counted: they are not known."));
             return;
         };
-        if !way.complete {
+        if !path.complete {
             laid.note(&format!("The links above {pci} are not all known; the others count."));
         }
-        for crossed in &way.links {
+        for crossed in &path.links {
             self.cross(crossed, up, down, laid);
         }
     }
@@ -52,8 +52,8 @@ impl Layer<'_> {
             laid.note(&format!("The {name} is not counted: its speed is not known."));
             return;
         };
-        for (bytes, way) in [(up, "up"), (down, "down")] {
-            let key = format!("pcie:{}:{way}", crossed.key);
+        for (bytes, direction) in [(up, "up"), (down, "down")] {
+            let key = format!("pcie:{}:{direction}", crossed.key);
             laid.uses(&mut self.network, (&key, &name), bytes / rate, figure.clone());
         }
     }
@@ -63,9 +63,9 @@ impl Layer<'_> {
     fn rate(&self, crossed: &Crossed) -> Option<(f64, String)> {
         let link = crossed.link.as_ref()?;
         let function = self.machine.pci.iter().find(|one| one.address == crossed.address);
-        let told = function.and_then(|one| one.max_payload_bytes.known().copied());
-        let payload = told.map_or(link::PAYLOAD_TAKEN, u64::from);
-        let packets = match told {
+        let known = function.and_then(|one| one.max_payload_bytes.known().copied());
+        let payload = known.map_or(link::PAYLOAD_TAKEN, u64::from);
+        let packets = match known {
             Some(bytes) => format!("in packets of {bytes} B"),
             None => format!("if packets carry {payload} B (MaxPayload is not known)"),
         };
@@ -84,7 +84,7 @@ impl Layer<'_> {
             None => {
                 #[expect(clippy::cast_precision_loss, reason = "rates of links")]
                 let raw = link.bytes_per_second? as f64;
-                (raw * link::share(payload, 24), "PCIe as told".to_owned())
+                (raw * link::share(payload, 24), "PCIe with its reported payload size".to_owned())
             }
         };
         let text = gpuio_units::human_decimal_rate(rate);
@@ -94,14 +94,15 @@ impl Layer<'_> {
     /// From a source to the GPU's memory, not touching host memory.
     fn between_peers(&mut self, source: &Source, pci: &str, gpu: &str, laid: &mut Laid) {
         let (Some(from), Some(to)) = (climb(self.machine, pci), climb(self.machine, gpu)) else {
-            laid.missing.push(format!("the way between {pci} and {gpu} is not known"));
+            laid.missing.push(format!("the path between {pci} and {gpu} is not known"));
             return;
         };
-        let is_shared =
-            |way: &Climb, crossed: &Crossed| way.links.iter().any(|other| other.key == crossed.key);
+        let is_shared = |path: &Climb, crossed: &Crossed| {
+            path.links.iter().any(|other| other.key == crossed.key)
+        };
         let meet = from.links.iter().any(|crossed| is_shared(&to, crossed));
-        let below = |way: &Climb, other: &Climb| -> Vec<Crossed> {
-            way.links.iter().filter(|crossed| !is_shared(other, crossed)).cloned().collect()
+        let below = |path: &Climb, other: &Climb| -> Vec<Crossed> {
+            path.links.iter().filter(|crossed| !is_shared(other, crossed)).cloned().collect()
         };
         let (mut up, mut down) = (below(&from, &to), below(&to, &from));
         let redirected = up.iter().chain(&down).find(|crossed| self.redirects(&crossed.port));
@@ -134,13 +135,13 @@ impl Layer<'_> {
 
     /// Between the processors, where source and GPU hang on different ones.
     fn across_nodes(&mut self, source: &Source, pci: &str, gpu: &str, laid: &mut Laid) {
-        let node = |pci: &str| climb(self.machine, pci).and_then(|way| way.node);
+        let node = |pci: &str| climb(self.machine, pci).and_then(|path| path.node);
         let Some((from, to)) = node(pci).zip(node(gpu)).filter(|(from, to)| from != to) else {
             return;
         };
         let Some((rate, words)) = self.figures.interconnect() else {
             laid.note(&format!(
-                "The way between NUMA nodes {from} and {to} is not counted: no figure for it."
+                "The link between NUMA nodes {from} and {to} is not counted: no figure for it."
             ));
             return;
         };
