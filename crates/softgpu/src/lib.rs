@@ -21,8 +21,8 @@
 //! - A page of managed memory is on the host or on a device, and only a prefetch moves it: access
 //!   from the other side is detected (module `managed`).
 //! - Contexts that a program creates in addition to the primary one own what was made in them:
-//! destroying   one takes its memory and streams away. Their kernels reach the same memory as the
-//! primary   context's. Like default streams, memory pools and stream memory operations, they serve
+//!   destroying one takes its memory and streams away. Their kernels reach the same memory as the
+//!   primary context's. Like default streams, memory pools and stream memory operations, they serve
 //!   programs under test; gpuio itself does not use them.
 //! - A kernel reaches another device's memory only where peer access was enabled.
 //! - Kernels are Rust functions, found by the entry names in the PTX. Those that keep the device

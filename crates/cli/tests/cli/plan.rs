@@ -49,7 +49,7 @@ fn the_guides_mounts_go_to_the_gpus_near_their_cards() {
             let (nic, class) = (&store["nic"], &store["class"]);
             [&store["name"], nic, class].map(|v| v.as_str().unwrap_or("?").to_owned()).join(" ")
         });
-        (given.collect::<Vec<_>>(), ran.out.contains("`ip route` would tell"))
+        (given.collect::<Vec<_>>(), ran.out.contains("`ip route` would show"))
     };
     let near = |card: u32| format!("/mnt/nfs/ib{card}/data/0 mlx5_{card} PIX");
     let pairs = vec![near(0), near(0), near(1), near(1)];
