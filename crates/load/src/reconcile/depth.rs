@@ -27,10 +27,7 @@ pub(super) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>
     match queue {
         Some(queue) if requested > 1 && queue < float(requested) * SHARE => {
             let device = device.device.clone();
-            vec![(
-                None,
-                WarningKind::DepthNotReached { device, requested: requested, observed: queue },
-            )]
+            vec![(None, WarningKind::DepthNotReached { device, requested, observed: queue })]
         }
         _ => Vec::new(),
     }

@@ -176,7 +176,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
         let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);
         let completed = result.read.ios + result.write.ios;
-        kinds.push(WarningKind::NeverStarted { ios, completed: completed, longest_wait_ns });
+        kinds.push(WarningKind::NeverStarted { ios, completed, longest_wait_ns });
     }
     if result.between_ios_ns > 0 {
         let time = elapsed_ns as f64 * f64::from(job.threads);
