@@ -107,7 +107,7 @@ impl Aligned {
         false
     }
 
-    /// All of it, for [`crate::engine::Config::region`].
+    /// All of it, for [`crate::engine::EngineConfig::region`].
     #[must_use]
     pub fn region(&self) -> HostRegion {
         HostRegion { ptr: self.ptr, len: self.len }
