@@ -8,9 +8,9 @@
 //! The owners form a chain, each keeping the one before it alive: [`Library`], [`Driver`], then
 //! [`Handle`] (a registered file) and [`Buffer`] (a registered range of memory). Bytes move by
 //! blocking calls of the handle, by a [`Batch`], or by [`StreamIo`] in the order of a stream.
-//! Functions that a release lacks are a value ([`MissingFunction`]). A process has one library and one
-//! configuration: an [`Environment`] is applied before the first thread starts, and one [`Driver`]
-//! is opened.
+//! Functions that a release lacks are a value ([`MissingFunction`]). A process has one library and
+//! one configuration: an [`Environment`] is applied before the first thread starts, and one
+//! [`Driver`] is opened.
 //!
 //! Threads: every owner may move to another thread. cuFile finds the GPU by address, but a thread
 //! makes the context of that GPU current before it moves bytes, as the guide advises. A submit of
