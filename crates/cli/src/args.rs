@@ -7,11 +7,11 @@ mod exec;
 #[cfg(test)]
 mod flags_test;
 mod machine;
+mod rebuild;
 mod results;
 mod stats;
 mod sweep;
 mod top;
-mod words;
 
 use std::path::PathBuf;
 
@@ -481,8 +481,8 @@ impl Work {
 impl Bench {
     /// Whether no load was requested: then the quick run is made.
     pub(crate) fn is_quick(&self) -> bool {
-        let only_place = self.work.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));
-        self.job_file.is_none() && self.work.data.set.is_empty() && only_place
+        let only_location = self.work.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));
+        self.job_file.is_none() && self.work.data.set.is_empty() && only_location
     }
 }
 

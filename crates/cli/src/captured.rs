@@ -79,9 +79,9 @@ fn packed(root: Root) -> Result<(Vec<u8>, String), String> {
 
 /// The host name, with and without its domain.
 fn host_names(root: &Root) -> Vec<String> {
-    let told = root.word("proc/sys/kernel/hostname").ok().flatten().unwrap_or_default();
-    let short = told.split('.').next().unwrap_or_default().to_owned();
+    let host_name = root.word("proc/sys/kernel/hostname").ok().flatten().unwrap_or_default();
+    let short = host_name.split('.').next().unwrap_or_default().to_owned();
     // The default name of unnamed hosts, which is part of other words.
-    let names = [told, short].into_iter();
+    let names = [host_name, short].into_iter();
     names.filter(|name| !name.is_empty() && name != "localhost" && name != "(none)").collect()
 }

@@ -48,11 +48,11 @@ impl Drop for Cufile {
     /// An I/O that the library never finished keeps the driver, but not the configuration.
     fn drop(&mut self) {
         let environment = self.driver.as_ref().and_then(Driver::environment);
-        let place = environment.map(Environment::config_directory);
+        let location = environment.map(Environment::config_directory);
         drop(self.driver.take());
-        if let Some(place) = place {
+        if let Some(location) = location {
             // Usually the last owner has just removed it.
-            place.remove();
+            location.remove();
         }
     }
 }
@@ -142,9 +142,9 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
 /// `None` if no job may need cuFile.
 pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
     let settings = plan::cufile_settings(spec)?;
-    let asked = flags.cufile_lib.is_some() || !settings.is_empty();
+    let requested = flags.cufile_lib.is_some() || !settings.is_empty();
     let wanted = Wanted::of(spec);
-    if (wanted.nothing() && !asked) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
+    if (wanted.nothing() && !requested) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
         return Ok(None);
     }
     // A sweep checks its points together.
@@ -172,7 +172,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         written => {
             for left in written.iter().flat_map(|environment| &environment.left) {
                 let left = left.display();
-                tell!(
+                message!(
                     "note: a killed run left {left}, which also holds files that are not gpuio's; \
                      check them, then: rm -r '{left}'"
                 );
@@ -241,14 +241,15 @@ pub(crate) fn open(
         return missing(why);
     }
     let facts = driver.facts();
-    let direct =
-        direct_way(driver.is_stand_in(), facts.nvidia_fs, facts.compat_allowed).and_then(|proof| {
+    let direct = direct_path(driver.is_stand_in(), facts.nvidia_fs, facts.compat_allowed).and_then(
+        |proof| {
             if trial == Trial::Not {
                 return Err(UNTRIED.into());
             }
             let mut autos = spec.jobs.iter().filter(|job| names(job, &is_auto));
             autos.find_map(|job| refusal(&driver, job)).map_or(Ok(proof), Err)
-        });
+        },
+    );
     let tried = all.then(|| Batch::set_up(&driver, 1, 4096).map(drop).err());
     let no_batches = tried.flatten().map(|error| error.to_string());
     let untried = all && trial == Trial::Not;
@@ -257,7 +258,7 @@ pub(crate) fn open(
 
 /// What the library's own facts prove about a path without host memory, before a file is tried. An
 /// accepted file proves nothing while the library may go through host memory without reporting it.
-fn direct_way(
+fn direct_path(
     stand_in: bool,
     nvidia_fs: Option<(u32, u32)>,
     compat_allowed: Option<bool>,
@@ -300,7 +301,7 @@ fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
     let base = job.directory.as_ref().map(PathBuf::from);
     let target = match (&base, named) {
         (Some(base), Some(name)) => base.join(name),
-        (Some(place), None) => place.clone(),
+        (Some(location), None) => location.clone(),
         (None, Some(name)) => name,
         (None, None) => PathBuf::from("."),
     };
@@ -309,9 +310,9 @@ fn refusal(driver: &Driver, job: &JobSpec) -> Option<String> {
         let device = rustix::fs::open(&target, flags, Mode::empty()).ok()?;
         return answer(driver, &device, &target.display().to_string());
     }
-    let place = base.unwrap_or(target);
-    let is_place = |place: &&Path| place.is_dir() && !place.as_os_str().is_empty();
-    refusal_in(driver, place.ancestors().find(is_place).unwrap_or(Path::new(".")))
+    let location = base.unwrap_or(target);
+    let is_location = |location: &&Path| location.is_dir() && !location.as_os_str().is_empty();
+    refusal_in(driver, location.ancestors().find(is_location).unwrap_or(Path::new(".")))
 }
 
 fn is_device(target: &Path) -> bool {
@@ -366,17 +367,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_facts_prove_a_direct_way() {
+    fn only_facts_prove_a_direct_path() {
         let module = Some((2, 26));
-        assert!(direct_way(false, module, Some(false)).is_ok_and(|proof| proof.contains("2.26")));
+        assert!(direct_path(false, module, Some(false)).is_ok_and(|proof| proof.contains("2.26")));
         for (stand_in, nvidia_fs, compat, why) in [
             (true, module, Some(false), "stand-in"),
             (false, None, Some(false), NO_NVIDIA_FS),
             (false, module, Some(true), "allow_compat_mode=false"),
             (false, module, None, "does not report"),
         ] {
-            let said = direct_way(stand_in, nvidia_fs, compat).unwrap_err();
-            assert!(said.contains(why), "{said}");
+            let why_not = direct_path(stand_in, nvidia_fs, compat).unwrap_err();
+            assert!(why_not.contains(why), "{why_not}");
         }
     }
 

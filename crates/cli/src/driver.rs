@@ -23,8 +23,8 @@ pub(crate) struct Loaded {
 /// Loads the driver that the jobs request. Jobs that only use host memory load none: starting a
 /// driver takes a second, and memory.
 pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
-    let software = asks_driver(spec, GpuDriver::Software);
-    if software && asks_driver(spec, GpuDriver::System) {
+    let software = needs_driver(spec, GpuDriver::Software);
+    if software && needs_driver(spec, GpuDriver::System) {
         let what = "software and real GPUs can't be mixed in one run, because their results are \
             not comparable; use two runs";
         return Err(Failure::Usage(what.into()));
@@ -56,7 +56,7 @@ pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
     Ok(Loaded { driver: Some(driver), gpus })
 }
 
-fn asks_driver(spec: &Spec, wanted: GpuDriver) -> bool {
+fn needs_driver(spec: &Spec, wanted: GpuDriver) -> bool {
     let driver = |job: &JobSpec| job.gpu.as_ref().and_then(|gpu| gpu.driver);
     spec.jobs.iter().any(|job| driver(job) == Some(wanted))
 }

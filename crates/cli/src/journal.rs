@@ -37,7 +37,7 @@ pub(crate) struct Journal {
 struct State {
     /// Holds the lock.
     file: Option<File>,
-    told: bool,
+    reported: bool,
 }
 
 /// Whether a run of this plan has a journal: it has several groups, or uses cuFile, which can end
@@ -92,10 +92,10 @@ impl Journal {
         };
         let next = record.plan.jobs.get(record.jobs.len()..).unwrap_or_default();
         let at_stake = next.iter().any(takes_cufile) || self.began.elapsed() >= WORTH_TELLING;
-        if state.told || next.is_empty() || !at_stake {
+        if state.reported || next.is_empty() || !at_stake {
             return None;
         }
-        state.told = true;
+        state.reported = true;
         Some(line)
     }
 
@@ -144,10 +144,10 @@ fn state_directory() -> Result<PathBuf, String> {
 }
 
 /// One line about crashed runs, if journals of this user, or of runs with this `output`, exist.
-pub(crate) fn told_of_the_dead(output: Option<&Path>) -> Option<String> {
+pub(crate) fn report_crashed_runs(output: Option<&Path>) -> Option<String> {
     let directories = [state_directory().ok(), output.map(directory_of)];
     let mut found: Vec<(std::time::SystemTime, PathBuf)> =
-        directories.iter().flatten().flat_map(|directory| dead_in(directory)).collect();
+        directories.iter().flatten().flat_map(|directory| crashed_runs_in(directory)).collect();
     found.sort();
     let (_, newest) = found.last()?;
     let others = match found.len() - 1 {
@@ -162,22 +162,22 @@ pub(crate) fn told_of_the_dead(output: Option<&Path>) -> Option<String> {
 }
 
 /// Journals in a directory whose runs have ended, with the time of their last results.
-fn dead_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
+fn crashed_runs_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
     let Ok(directory) = Directory::open(path) else { return Vec::new() };
     let names = directory.names().unwrap_or_default().into_iter();
     let named = names.filter(|name| name.as_encoded_bytes().ends_with(ENDING.as_bytes()));
-    let dead = named.filter_map(|name| {
-        let since = dead_since(&directory, &name)?;
+    let crashed = named.filter_map(|name| {
+        let since = crashed_since(&directory, &name)?;
         // The draft of a run that was killed while it replaced its journal. A remaining draft does
         // no harm.
         let _ = directory.clear_drafts(&name, begins_as_record);
         Some((since, path.join(name)))
     });
-    dead.collect()
+    crashed.collect()
 }
 
 /// When the last results were saved; `None` if the run may still be active.
-fn dead_since(directory: &Directory, name: &OsStr) -> Option<std::time::SystemTime> {
+fn crashed_since(directory: &Directory, name: &OsStr) -> Option<std::time::SystemTime> {
     let file = directory.file(name).ok()??;
     flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
     let found = file.metadata().ok()?;
@@ -198,18 +198,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_is_dead_when_nobody_holds_it() {
+    fn a_journal_without_a_lock_is_of_a_crashed_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(format!("a{ENDING}"));
         let first = put(&path, None, "first").unwrap();
-        assert_eq!(dead_in(directory.path()), []);
+        assert_eq!(crashed_runs_in(directory.path()), []);
         let second = put(&path, Some(&first), "second").unwrap();
         drop(first);
-        assert_eq!(dead_in(directory.path()), [], "the one that replaced it is held");
+        assert_eq!(crashed_runs_in(directory.path()), [], "the one that replaced it is held");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
         drop(second);
-        let dead = dead_in(directory.path());
-        assert_eq!(dead.iter().map(|(_, path)| path).collect::<Vec<_>>(), [&path]);
+        let crashed = crashed_runs_in(directory.path());
+        assert_eq!(crashed.iter().map(|(_, path)| path).collect::<Vec<_>>(), [&path]);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "no draft stays");
     }
 

@@ -33,13 +33,13 @@ use failure::Failure;
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let done = match face(words.first()) {
-        Some(face) => speak(face, words.get(1..).unwrap_or_default()),
+        Some(face) => run_emulated(face, words.get(1..).unwrap_or_default()),
         None => run(&words),
     };
     match done {
         Ok(code) => code,
         Err(failure) => {
-            tell!("error: {failure}");
+            message!("error: {failure}");
             failure.exit_code()
         }
     }
@@ -60,7 +60,7 @@ fn face(name: Option<&OsString>) -> Option<Face> {
     FACES.iter().find(|(face, _)| name == *face).map(|(_, run)| *run)
 }
 
-fn speak(face: Face, words: &[OsString]) -> Result<ExitCode, Failure> {
+fn run_emulated(face: Face, words: &[OsString]) -> Result<ExitCode, Failure> {
     let text = |word: &OsString| {
         word.clone()
             .into_string()
@@ -72,13 +72,13 @@ fn speak(face: Face, words: &[OsString]) -> Result<ExitCode, Failure> {
 fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     // Their flags are not clap's.
     if let Some(face) = face(words.get(1)) {
-        return speak(face, words.get(2..).unwrap_or_default());
+        return run_emulated(face, words.get(2..).unwrap_or_default());
     }
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
         Err(error) if error.use_stderr() => {
-            output::tell(error.render().to_string().trim_end());
+            output::print_message(error.render().to_string().trim_end());
             return Ok(ExitCode::from(2));
         }
         Err(help) => help.exit(),
@@ -86,7 +86,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     match cli.verb {
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
-        Verb::Compare(asked) => verb::compare::run(&asked),
+        Verb::Compare(args) => verb::compare::run(&args),
         Verb::Exec(exec) => verb::exec::run(&exec),
         Verb::List => verb::list::run(),
         Verb::Report(report) => verb::report::run(&report),
@@ -94,7 +94,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Show(show) => verb::show::run(&show),
         Verb::Sweep(sweep) => verb::sweep::run(*sweep),
         Verb::Top(top) => verb::top::run(&top),
-        Verb::Stats(asked) => verb::stats::run(&asked),
+        Verb::Stats(args) => verb::stats::run(&args),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::GdsStats { words } => verb::gds_stats::run(&words),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),

@@ -1,6 +1,6 @@
 //! Output: standard output, standard error, and new files.
 //!
-//! All text that this program prints or saves goes through [`put`], [`tell`] or [`fit`], which
+//! All text that this program prints or saves goes through [`put`], [`print_message`] or [`fit`], which
 //! escape terminal control characters and invisible characters.
 
 use std::borrow::Cow;
@@ -18,9 +18,9 @@ use crate::args::Out;
 use crate::failure::Failure;
 use crate::unused;
 
-/// [`tell`] with the arguments of `format!`.
-macro_rules! tell {
-    ($($words:tt)*) => { $crate::output::tell(&format!($($words)*)) };
+/// [`print_message`] with the arguments of `format!`.
+macro_rules! message {
+    ($($words:tt)*) => { $crate::output::print_message(&format!($($words)*)) };
 }
 
 /// Formats and output files, checked before the run, so that a typing error does not lose the
@@ -69,7 +69,7 @@ impl Sink {
         let file = match Output::begin("-o", &path) {
             Ok(output) => Some((output, row)),
             Err(failure) => {
-                tell!("note: the record of this run is not saved: {failure}");
+                message!("note: the record of this run is not saved: {failure}");
                 None
             }
         };
@@ -122,11 +122,11 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
 
 /// Prints a message to standard error, after [`fit`]. Lines after the first are indented, so that a
 /// name with a line feed in it can't pass for a message of its own. A failure to print is ignored.
-pub(crate) fn tell(text: &str) {
-    let _ = std::io::stderr().lock().write_all(message(text).as_bytes());
+pub(crate) fn print_message(text: &str) {
+    let _ = std::io::stderr().lock().write_all(message_lines(text).as_bytes());
 }
 
-fn message(text: &str) -> String {
+fn message_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1);
     for (nth, line) in fit(text).split('\n').enumerate() {
         let indented = nth == 0 || line.is_empty() || line.starts_with(' ');
@@ -203,7 +203,7 @@ impl Output {
         }
         let made = path.with_file_name(&name);
         if made != path {
-            tell!(
+            message!(
                 "note: {flag} {}: another file of this name was created during the run and is \
                  kept; {what} is in {}",
                 path.display(),
@@ -220,7 +220,7 @@ fn clear_drafts(directory: &Directory, name: &OsStr) {
     let empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
     for path in directory.clear_drafts(name, empty) {
         let path = path.display();
-        tell!("note: {path} is an incomplete file of a killed run; remove it: rm '{path}'");
+        message!("note: {path} is an incomplete file of a killed run; remove it: rm '{path}'");
     }
 }
 
@@ -230,9 +230,9 @@ mod tests {
 
     #[test]
     fn messages_are_one_message() {
-        assert_eq!(message("error: a"), "error: a\n");
-        assert_eq!(message("error: a\nerror: b"), "error: a\n  error: b\n");
-        assert_eq!(message("error: \x1b[2J\u{202e}\r"), "error: \\x1b[2J\\u202e\\r\n");
+        assert_eq!(message_lines("error: a"), "error: a\n");
+        assert_eq!(message_lines("error: a\nerror: b"), "error: a\n  error: b\n");
+        assert_eq!(message_lines("error: \x1b[2J\u{202e}\r"), "error: \\x1b[2J\\u202e\\r\n");
     }
 
     #[test]

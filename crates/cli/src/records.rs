@@ -9,20 +9,20 @@ use gpuio_report::set::{Member, Set};
 
 use crate::failure::Failure;
 
-/// Reads each of `places`: a record, a journal, a sweep's directory or its `sweep.json`, or a
+/// Reads each of `paths`: a record, a journal, a sweep's directory or its `sweep.json`, or a
 /// directory of records. Other files in a directory are listed in [`Set::left_out`]; a file that
 /// was named itself must be a record.
-pub(crate) fn read(places: &[PathBuf]) -> Result<Set, Failure> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Set, Failure> {
     let mut set = Set::default();
-    for place in places {
-        let is_sweep = place.file_name().is_some_and(|name| name == SWEEP_FILE);
-        match place.parent().filter(|_| is_sweep) {
-            Some(folder) => sweep(folder, &mut set)?,
-            None if place.join(SWEEP_FILE).is_file() => sweep(place, &mut set)?,
-            None if place.is_dir() => folder(place, &mut set)?,
+    for path in paths {
+        let is_sweep = path.file_name().is_some_and(|name| name == SWEEP_FILE);
+        match path.parent().filter(|_| is_sweep) {
+            Some(directory) => sweep(directory, &mut set)?,
+            None if path.join(SWEEP_FILE).is_file() => sweep(path, &mut set)?,
+            None if path.is_dir() => directory(path, &mut set)?,
             None => {
-                let record = record(place)?;
-                let name = place.display().to_string();
+                let record = record(path)?;
+                let name = path.display().to_string();
                 set.members.push(Member { name, record, at: Vec::new() });
             }
         }
@@ -45,8 +45,8 @@ pub(crate) fn record(path: &Path) -> Result<Record, Failure> {
     })
 }
 
-fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
-    let file = folder.join(SWEEP_FILE);
+fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
+    let file = directory.join(SWEEP_FILE);
     let name = file.display().to_string();
     let wrong = |what: String| Failure::Usage(format!("{name}: {what}"));
     let text = input::read_text(&file, input::MOST_RESULT);
@@ -65,13 +65,13 @@ fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
         let keys = sweep.axes.iter().map(|axis| axis.key.clone());
         let at: Vec<(String, String)> = keys.zip(point.at.iter().cloned()).collect();
         if point.records.is_empty() {
-            let place: Vec<String> =
+            let path: Vec<String> =
                 at.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let why = point.ended.as_deref().unwrap_or("its runs are missing");
-            set.left_out.push(format!("No record of {}: {why}", place.join(" ")));
+            set.left_out.push(format!("No record of {}: {why}", path.join(" ")));
         }
         for file in &point.records {
-            let path = folder.join(file);
+            let path = directory.join(file);
             let record = record(&path)?;
             set.members.push(Member { name: path.display().to_string(), record, at: at.clone() });
         }
@@ -80,11 +80,11 @@ fn sweep(folder: &Path, set: &mut Set) -> Result<(), Failure> {
     Ok(())
 }
 
-fn folder(folder: &Path, set: &mut Set) -> Result<(), Failure> {
-    let name = folder.display();
+fn directory(directory: &Path, set: &mut Set) -> Result<(), Failure> {
+    let name = directory.display();
     let unread = |error: std::io::Error| Failure::Usage(format!("{name}: {error}"));
     let mut files: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unread)? {
+    for entry in std::fs::read_dir(directory).map_err(unread)? {
         let path = entry.map_err(unread)?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             files.push(path);

@@ -49,7 +49,7 @@ pub(crate) fn run(mut watcher: Watcher, address: SocketAddr) -> Result<ExitCode,
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    tell!("serving http://{bound}/metrics; Ctrl-C stops");
+    message!("serving http://{bound}/metrics; Ctrl-C stops");
     let page = move || output::fit(&openmetrics::text(&watcher.sample())).into_owned();
     Server::new(listener, page).run(&interrupt::flag()).map_err(failed)?;
     Ok(ExitCode::SUCCESS)
@@ -116,22 +116,22 @@ impl<P: FnMut() -> String> Server<P> {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     if self.connections.len() >= MOST_CONNECTIONS {
-                        self.make_room();
+                        self.drop_oldest();
                     }
                     // A client that has already left causes no error.
                     self.connections.extend(Connection::new(stream, Instant::now()).ok());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // Out of descriptors, or aborted before it was accepted.
-                Err(_) if self.make_room() => {}
+                Err(_) if self.drop_oldest() => {}
                 Err(_) => return std::thread::sleep(TURN),
             }
         }
     }
 
     /// Drops the oldest connection without a request, else the oldest.
-    fn make_room(&mut self) -> bool {
-        let silent = self.connections.iter().position(Connection::is_asking);
+    fn drop_oldest(&mut self) -> bool {
+        let silent = self.connections.iter().position(Connection::is_requesting);
         let at = silent.unwrap_or(0);
         let there = at < self.connections.len();
         if there {
@@ -172,16 +172,16 @@ mod tests {
         }
 
         /// What a client receives that sends these bytes and, perhaps, closes its side.
-        fn got(&self, bytes: &[u8], close: bool) -> String {
+        fn received(&self, bytes: &[u8], close: bool) -> String {
             let mut client = self.connect();
             // The server may have answered before all is written.
             let _ = client.write_all(bytes);
             if close {
                 let _ = client.shutdown(Shutdown::Write);
             }
-            let mut got = Vec::new();
-            let _ = client.read_to_end(&mut got);
-            String::from_utf8_lossy(&got).into_owned()
+            let mut received = Vec::new();
+            let _ = client.read_to_end(&mut received);
+            String::from_utf8_lossy(&received).into_owned()
         }
     }
 
@@ -196,12 +196,18 @@ mod tests {
     #[test]
     fn pages_and_statuses() {
         let served = Served::new(|| "page\n".to_owned());
-        let got = served.got(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
-        assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("\r\n\r\npage\n"), "{got}");
-        assert!(got.contains("Content-Length: 5\r\n") && got.contains("openmetrics-text"), "{got}");
-        let head = served.got(b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
+        let received = served.received(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
+        assert!(
+            received.starts_with("HTTP/1.1 200 OK\r\n") && received.ends_with("\r\n\r\npage\n"),
+            "{received}"
+        );
+        assert!(
+            received.contains("Content-Length: 5\r\n") && received.contains("openmetrics-text"),
+            "{received}"
+        );
+        let head = served.received(b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false);
         assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"), "{head}");
-        let landing = served.got(b"GET / HTTP/1.0\r\n\r\n", false);
+        let landing = served.received(b"GET / HTTP/1.0\r\n\r\n", false);
         assert!(landing.starts_with("HTTP/1.1 200") && landing.contains("href=\"/metrics\""));
         for (request, status) in [
             ("GET /metrics?x=1 HTTP/1.1\r\n\r\n", "200"),
@@ -212,29 +218,32 @@ mod tests {
             ("nonsense\r\n\r\n", "400"),
             ("GET  /metrics  HTTP/1.1\r\n\r\n", "400"),
         ] {
-            let got = served.got(request.as_bytes(), false);
-            assert!(got.starts_with(&format!("HTTP/1.1 {status}")), "{request}: {got}");
-            assert_eq!(got.contains("Allow: GET, HEAD\r\n"), status == "405", "{got}");
+            let received = served.received(request.as_bytes(), false);
+            assert!(received.starts_with(&format!("HTTP/1.1 {status}")), "{request}: {received}");
+            assert_eq!(received.contains("Allow: GET, HEAD\r\n"), status == "405", "{received}");
         }
     }
 
     #[test]
     fn hostile_clients_get_a_status_and_no_more() {
         let served = Served::new(|| "page\n".to_owned());
-        let got = served.got(b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", false);
-        assert!(got.starts_with("HTTP/1.1 400"), "{got}");
-        let got = served.got(b"GET /metrics HTTP/1.1\r\nX: y", true);
-        assert!(got.starts_with("HTTP/1.1 400"), "{got}");
+        let received = served.received(b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", false);
+        assert!(received.starts_with("HTTP/1.1 400"), "{received}");
+        let received = served.received(b"GET /metrics HTTP/1.1\r\nX: y", true);
+        assert!(received.starts_with("HTTP/1.1 400"), "{received}");
         let mut long = b"GET /metrics HTTP/1.1\r\nX: ".to_vec();
         long.resize(20 << 10, b'a');
-        let got = served.got(&long, false);
-        assert!(got.starts_with("HTTP/1.1 431"), "{got}");
-        assert_eq!(served.got(b"", true), "");
+        let received = served.received(&long, false);
+        assert!(received.starts_with("HTTP/1.1 431"), "{received}");
+        assert_eq!(served.received(b"", true), "");
         // Requests after the first are not answered, and do not corrupt its answer.
         let line = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
-        let got = served.got(line.repeat(500).as_bytes(), false);
-        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("\r\n\r\npage\n"), "{got}");
-        assert_eq!(got.matches("HTTP/1.1").count(), 1, "{got}");
+        let received = served.received(line.repeat(500).as_bytes(), false);
+        assert!(
+            received.starts_with("HTTP/1.1 200") && received.ends_with("\r\n\r\npage\n"),
+            "{received}"
+        );
+        assert_eq!(received.matches("HTTP/1.1").count(), 1, "{received}");
     }
 
     #[test]
@@ -244,31 +253,31 @@ mod tests {
         for byte in b"GET /metrics HTTP/1.1\r\n\r\n" {
             client.write_all(&[*byte]).unwrap();
         }
-        let mut got = String::new();
-        client.read_to_string(&mut got).unwrap();
-        assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+        let mut received = String::new();
+        client.read_to_string(&mut received).unwrap();
+        assert!(received.starts_with("HTTP/1.1 200"), "{received}");
         // The client gets an answer soon; a minute means a hang.
         let began = Instant::now();
-        let got = served.got(b"GET /met", false);
-        assert!(got.starts_with("HTTP/1.1 408"), "{got}");
+        let received = served.received(b"GET /met", false);
+        assert!(received.starts_with("HTTP/1.1 408"), "{received}");
         assert!(began.elapsed() < Duration::from_mins(1));
     }
 
     #[test]
-    fn a_reader_that_stops_holds_nobody_up() {
+    fn a_client_that_stops_reading_blocks_no_other() {
         let served = Served::new(|| "x".repeat(32 << 20));
         let mut stuck = served.connect();
         stuck.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         stuck.read_exact(&mut [0; 1]).unwrap();
-        let got = served.got(b"GET / HTTP/1.1\r\n\r\n", false);
-        assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+        let received = served.received(b"GET / HTTP/1.1\r\n\r\n", false);
+        assert!(received.starts_with("HTTP/1.1 200"), "{received}");
         drop(stuck);
     }
 
     /// The clock stands still, so no connection times out: every request is answered, although the
     /// idle connections came first.
     #[test]
-    fn connections_that_say_nothing_hold_nobody_up() {
+    fn idle_connections_block_no_other() {
         const SILENT: usize = 150;
         let now = Instant::now();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -287,37 +296,37 @@ mod tests {
         };
         let begun = |nth: usize| [&b""[..], b"GET /metrics HTTP/1.1\r\nX-Slow: ", b"G"][nth % 3];
         let silent: Vec<TcpStream> = (0..SILENT).map(|nth| connect(begun(nth))).collect();
-        let mut asks = connect(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-        asks.set_nonblocking(true).unwrap();
-        let (mut got, mut piece) = (Vec::new(), [0; 4096]);
+        let mut requests = connect(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        requests.set_nonblocking(true).unwrap();
+        let (mut received, mut piece) = (Vec::new(), [0; 4096]);
         loop {
             let ready = server.wait().unwrap().unwrap_or_default();
             server.serve(ready.get(1..).unwrap_or_default(), now);
-            match asks.read(&mut piece) {
+            match requests.read(&mut piece) {
                 Ok(0) => break,
-                Ok(read) => got.extend_from_slice(&piece[..read]),
+                Ok(read) => received.extend_from_slice(&piece[..read]),
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
             }
         }
-        let got = String::from_utf8(got).unwrap();
-        assert!(got.starts_with("HTTP/1.1 200") && got.ends_with("page\n"), "{got}");
-        let asking = server.connections.iter().filter(|one| one.is_asking()).count();
-        assert_eq!(asking, silent.len(), "all are connected");
+        let received = String::from_utf8(received).unwrap();
+        assert!(received.starts_with("HTTP/1.1 200") && received.ends_with("page\n"), "{received}");
+        let requesting = server.connections.iter().filter(|one| one.is_requesting()).count();
+        assert_eq!(requesting, silent.len(), "all are connected");
     }
 
     #[test]
-    fn more_connections_than_there_is_room_for() {
+    fn more_connections_than_the_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let at = listener.local_addr().unwrap();
         let mut server = Server::new(listener, String::new);
-        assert!(!server.make_room(), "none can be dropped");
+        assert!(!server.drop_oldest(), "none can be dropped");
         let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(at).unwrap()).collect();
         while server.connections.len() < clients.len() {
             server.accept();
         }
         let second = server.connections[1].peer().unwrap();
-        assert!(server.make_room());
+        assert!(server.drop_oldest());
         assert_eq!(server.connections[0].peer().unwrap(), second, "the oldest was dropped");
     }
 

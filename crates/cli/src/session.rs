@@ -83,20 +83,20 @@ impl Session {
     /// The resolved plan as a job file, after the guard has checked every target.
     pub(crate) fn dry_run(&mut self) -> Result<String, Failure> {
         if self.cufile.untried {
-            tell!("note: {UNTRIED}");
+            message!("note: {UNTRIED}");
         }
-        let told = std::cell::Cell::new(false);
-        let tell = |_, of| {
-            if !told.replace(true) {
+        let reported = std::cell::Cell::new(false);
+        let report_reading = |_, of| {
+            if !reported.replace(true) {
                 let of = gpuio_units::format_bytes(of);
-                tell!(
+                message!(
                     "note: checking which files of an earlier run are gpuio's: reading {of} of \
                     one"
                 );
             }
         };
         let stop = interrupt::flag();
-        let looks = run::Looks::new(&tell, &stop, &std::time::SystemTime::now);
+        let looks = run::Looks::new(&report_reading, &stop, &std::time::SystemTime::now);
         run::check_all(&mut self.plan, &self.permit, &Root::live(), &looks)
             .map_err(|error| Failure::from(run::RunError::from(error)))?;
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
@@ -111,7 +111,7 @@ impl Session {
         let made =
             self.counts.then(|| Page::create(&PageRoot::live(), threads, "gpuio", began_ns))?;
         made.map_err(|error| {
-            progress.say(&format!("note: gpuio stats can't see this run: {error}"))
+            progress.print_line(&format!("note: gpuio stats can't see this run: {error}"))
         })
         .ok()
     }
@@ -239,7 +239,7 @@ impl Watch for Kept<'_> {
     }
 
     fn note(&self, line: &str) {
-        self.progress.say(&format!("note: {line}"));
+        self.progress.print_line(&format!("note: {line}"));
     }
 
     fn group_done(&self, plan: &Plan, ran: &Ran) {
@@ -249,7 +249,7 @@ impl Watch for Kept<'_> {
         }
         let record = Record { ended: EndedHow::Unfinished, ..self.head.record(plan, ran) };
         if let Some(line) = self.journal.keep(&record) {
-            self.progress.say(&line);
+            self.progress.print_line(&line);
         }
     }
 }

@@ -36,10 +36,10 @@ pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
 }
 
 /// Evidence of a job's data path; `text` says whether text is printed.
-pub(crate) fn evidence(asked: bool, text: bool) -> Result<(), Failure> {
+pub(crate) fn evidence(requested: bool, text: bool) -> Result<(), Failure> {
     let why = "it applies to text only; other formats always include the evidence; leave it \
         out";
-    refuse(&[("--evidence", asked && !text, why)])
+    refuse(&[("--evidence", requested && !text, why)])
 }
 
 pub(crate) fn show(show: &Show) -> Result<(), Failure> {

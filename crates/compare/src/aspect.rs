@@ -179,8 +179,8 @@ pub const ASPECTS: &[Aspect] = &[
 /// Whether `--despite` accepts this value: a flag, a key, or `all`.
 #[must_use]
 pub fn is_flag(word: &str) -> bool {
-    let judged = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
-    word == "all" || judged().any(|aspect| aspect.flag == word || aspect.key == word)
+    let relevant = || ASPECTS.iter().filter(|aspect| aspect.kind != Kind::Note);
+    word == "all" || relevant().any(|aspect| aspect.flag == word || aspect.key == word)
 }
 
 /// `yes` or `no`.

@@ -50,7 +50,7 @@ impl Axis {
     /// The value that a run has on it.
     fn value<'r>(&self, run: &'r Run) -> Option<&'r str> {
         let at = run.at.iter().find(|(key, _)| *key == self.key).map(|(_, value)| value);
-        at.or_else(|| run.told.get(self.key.as_str())).map(String::as_str)
+        at.or_else(|| run.properties.get(self.key.as_str())).map(String::as_str)
     }
 }
 
@@ -107,7 +107,7 @@ fn keys(runs: &[Run]) -> String {
     }
     for aspect in ASPECTS {
         let mut values: Vec<&String> =
-            runs.iter().filter_map(|run| run.told.get(aspect.key)).collect();
+            runs.iter().filter_map(|run| run.properties.get(aspect.key)).collect();
         values.sort_unstable();
         values.dedup();
         if values.len() > 1 && !keys.contains(&aspect.key) {

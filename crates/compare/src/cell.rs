@@ -30,8 +30,8 @@ impl<'a> Cell<'a> {
     }
 
     /// The values of an aspect in its runs: empty if none reports it.
-    pub(crate) fn told(&self, key: &str) -> BTreeSet<&'a str> {
-        self.runs.iter().filter_map(|run| run.told.get(key)).map(String::as_str).collect()
+    pub(crate) fn properties(&self, key: &str) -> BTreeSet<&'a str> {
+        self.runs.iter().filter_map(|run| run.properties.get(key)).map(String::as_str).collect()
     }
 
     /// A metric's figures, of those runs that have it.
@@ -42,19 +42,20 @@ impl<'a> Cell<'a> {
     /// Job, load and point, for the heading of a table.
     pub(crate) fn label(&self) -> String {
         let run = self.first();
-        let told = |key: &str| run.told.get(key).map(String::as_str);
+        let properties = |key: &str| run.properties.get(key).map(String::as_str);
         let mut words: Vec<String> = Vec::new();
         words.extend(run.job.clone());
-        words.push(told("rw").unwrap_or_else(|| run.direction.name()).to_owned());
-        words.extend(told("bs").map(str::to_owned));
-        match (told("threads"), told("depth")) {
+        words.push(properties("rw").unwrap_or_else(|| run.direction.name()).to_owned());
+        words.extend(properties("bs").map(str::to_owned));
+        match (properties("threads"), properties("depth")) {
             (Some(threads), Some(depth)) => words.push(format!("{threads}×{depth}")),
             (Some(threads), None) => words.push(format!("{threads} threads")),
             _ => {}
         }
-        words.extend(told("path").map(str::to_owned));
+        words.extend(properties("path").map(str::to_owned));
         // No line may be mistaken for a hardware result.
-        words.extend(told("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
+        words
+            .extend(properties("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
         let known = ["rw", "bs", "threads", "depth", "path"];
         let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         words.extend(more.map(|(key, value)| format!("{key}={value}")));
@@ -73,5 +74,5 @@ fn repeats(a: &Run, b: &Run) -> bool {
 /// The requested load, including the path.
 fn loads(run: &Run) -> BTreeMap<&'static str, &str> {
     let load = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Load || aspect.key == "path");
-    load.filter_map(|aspect| Some((aspect.key, run.told.get(aspect.key)?.as_str()))).collect()
+    load.filter_map(|aspect| Some((aspect.key, run.properties.get(aspect.key)?.as_str()))).collect()
 }

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::axis::Axis;
 use crate::cell::Cell;
-use crate::difference::{Difference, differences, untold};
+use crate::difference::{Difference, differences, unknown_properties};
+use crate::evaluate;
 use crate::figure::Row;
-use crate::judge;
 use crate::metric::METRICS;
 use crate::pair::pair;
 use crate::run::Side;
@@ -68,7 +68,8 @@ pub struct Pair {
     /// Their differences.
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
-    pub untold: Vec<&'static str>,
+    #[serde(rename = "untold")]
+    pub unknown_properties: Vec<&'static str>,
     /// An entry for each metric that both have.
     pub rows: Vec<Row>,
     /// Notes on the runs, preceded by the side's name.
@@ -144,7 +145,8 @@ fn one_side(
     let pairs = pair(baseline, other, &free, &may_differ);
     for &(a, b) in &pairs {
         let (a, b) = (&baseline[a], &other[b]);
-        let row = |metric| judge::row(metric, a, b, options.in_turns, options.threshold.as_ref());
+        let row =
+            |metric| evaluate::row(metric, a, b, options.in_turns, options.threshold.as_ref());
         let names = [0, side].map(|side| comparison.sides[side].name.as_str());
         let mut notes: Vec<String> = Vec::new();
         for (name, cell) in names.iter().zip([a, b]) {
@@ -161,7 +163,7 @@ fn one_side(
             other: b.label(),
             runs: [a.runs.len(), b.runs.len()],
             differences: differences(a, b, &options.despite, &free),
-            untold: untold(a, b),
+            unknown_properties: unknown_properties(a, b),
             rows: METRICS.iter().filter_map(row).collect(),
             notes,
         });

@@ -34,11 +34,11 @@ pub(crate) fn differences(
     free: &[&str],
 ) -> Vec<Difference> {
     let one = |aspect: &Aspect| {
-        let (a, b) = (baseline.told(aspect.key), other.told(aspect.key));
+        let (a, b) = (baseline.properties(aspect.key), other.properties(aspect.key));
         if !differs(aspect, &a, &b) {
             return None;
         }
-        let judged = aspect.kind != Kind::Note;
+        let relevant = aspect.kind != Kind::Note;
         let let_be = free.contains(&aspect.key)
             || despite
                 .iter()
@@ -48,8 +48,8 @@ pub(crate) fn differences(
             what: aspect.what,
             baseline: shown(aspect, &a, &b),
             other: shown(aspect, &b, &a),
-            despite: judged.then_some(aspect.word()),
-            refused: judged && !let_be,
+            despite: relevant.then_some(aspect.word()),
+            refused: relevant && !let_be,
         })
     };
     ASPECTS.iter().filter_map(one).collect()
@@ -90,11 +90,11 @@ fn shown(aspect: &Aspect, own: &BTreeSet<&str>, other: &BTreeSet<&str>) -> Strin
 }
 
 /// Important properties that one side does not report: it is unknown whether they agree.
-pub(crate) fn untold(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<&'static str> {
-    let judged = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Matters);
+pub(crate) fn unknown_properties(baseline: &Cell<'_>, other: &Cell<'_>) -> Vec<&'static str> {
+    let relevant = ASPECTS.iter().filter(|aspect| aspect.kind == Kind::Matters);
     let one_sided = |aspect: &&Aspect| {
         aspect.must_be.is_none()
-            && baseline.told(aspect.key).is_empty() != other.told(aspect.key).is_empty()
+            && baseline.properties(aspect.key).is_empty() != other.properties(aspect.key).is_empty()
     };
-    judged.filter(one_sided).map(|aspect| aspect.what).collect()
+    relevant.filter(one_sided).map(|aspect| aspect.what).collect()
 }

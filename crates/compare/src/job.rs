@@ -93,7 +93,7 @@ impl Job<'_> {
             return None;
         }
         // The part after the name is the set-up: `io_uring (fixed buffers)`.
-        let name = |got: &'_ str| got.split([' ', '(']).next().unwrap_or(got).to_owned();
+        let name = |actual: &'_ str| actual.split([' ', '(']).next().unwrap_or(actual).to_owned();
         let mut names: Vec<String> =
             self.result.engine.iter().map(|one| name(&one.actual)).collect();
         names.sort_unstable();

@@ -8,7 +8,7 @@
 //! - A `Run` holds facts by the keys of `ASPECTS` and figures by the keys of `METRICS`. A row of
 //!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
 //!   shown, and a function each for gpuio's records and for another tool's reading.
-//! - `cell` joins repeats, `pair` finds partners, `difference` compares their aspects, `judge`
+//! - `cell` joins repeats, `pair` finds partners, `difference` compares their aspects, `evaluate`
 //!   computes ratio, interval and verdict with `stat::infer`, which is tested against SciPy.
 //! - The verb reads files; `bench --ab` makes records alternately and calls the same functions.
 //!
@@ -19,10 +19,10 @@ pub mod axis;
 mod cell;
 mod comparison;
 mod difference;
+mod evaluate;
 mod figure;
 mod job;
 pub mod json;
-mod judge;
 pub mod markdown;
 mod metric;
 pub mod of_reading;

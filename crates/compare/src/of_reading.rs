@@ -22,14 +22,14 @@ pub fn run(reading: &Reading, from: &str) -> Run {
         off: (number.off / number.value).min(1.0),
         spread: None,
     };
-    let told = |aspect: &crate::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
+    let properties = |aspect: &crate::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
     Run {
         from: from.to_owned(),
         tool: reading.tool.clone(),
         job: reading.job.clone(),
         direction: reading.direction,
         at: Vec::new(),
-        told: ASPECTS.iter().filter_map(told).collect(),
+        properties: ASPECTS.iter().filter_map(properties).collect(),
         figures: figures
             .into_iter()
             .filter_map(|(key, number)| Some((key, number.filter(|n| n.value > 0.0)?)))

@@ -35,7 +35,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             job: Some(plan.name.clone()),
             direction,
             at: at.to_vec(),
-            told: told(&job),
+            properties: properties(&job),
             figures: figures(&job),
             notes: notes(result),
         }
@@ -55,7 +55,7 @@ fn notes(result: &JobResult) -> Vec<String> {
     note.into_iter().collect()
 }
 
-fn told(job: &Job<'_>) -> BTreeMap<&'static str, String> {
+fn properties(job: &Job<'_>) -> BTreeMap<&'static str, String> {
     let one = |aspect: &crate::Aspect| Some((aspect.key, (aspect.of_job)(job)?));
     ASPECTS.iter().filter_map(one).collect()
 }

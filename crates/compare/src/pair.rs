@@ -62,13 +62,13 @@ fn placed(a: &Run, b: &Run, free: &[&str]) -> bool {
 
 /// Whether no reported property of the load differs, including the path.
 fn loads_agree(a: &Run, b: &Run, free: &[&str]) -> bool {
-    let judged = |key: &str| !free.contains(&key);
-    let mut load = ASPECTS
-        .iter()
-        .filter(|aspect| (aspect.kind == Kind::Load || aspect.key == "path") && judged(aspect.key));
-    let told = |run: &Run, key: &str| run.told.get(key).cloned();
+    let relevant = |key: &str| !free.contains(&key);
+    let mut load = ASPECTS.iter().filter(|aspect| {
+        (aspect.kind == Kind::Load || aspect.key == "path") && relevant(aspect.key)
+    });
+    let properties = |run: &Run, key: &str| run.properties.get(key).cloned();
     a.direction == b.direction
-        && load.all(|aspect| match (told(a, aspect.key), told(b, aspect.key)) {
+        && load.all(|aspect| match (properties(a, aspect.key), properties(b, aspect.key)) {
             (Some(a), Some(b)) => a == b,
             _ => true,
         })

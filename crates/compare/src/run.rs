@@ -30,7 +30,7 @@ pub struct Run {
     /// Its point in a sweep: axis and value, in the sweep's order.
     pub at: Vec<(String, String)>,
     /// Its known properties, by the keys of [`crate::ASPECTS`].
-    pub told: BTreeMap<&'static str, String>,
+    pub properties: BTreeMap<&'static str, String>,
     /// Its figures, by the keys of [`crate::METRICS`].
     pub figures: BTreeMap<&'static str, Figure>,
     /// Notes on it.

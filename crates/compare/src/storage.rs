@@ -8,44 +8,53 @@ use crate::job::Job;
 
 impl Job<'_> {
     /// The locations of the job's targets, each once.
-    fn places(&self) -> Vec<&TargetStorage> {
+    fn locations(&self) -> Vec<&TargetStorage> {
         let of = |target: &gpuio_record::TargetPlan| {
             let path = Path::new(&target.path);
-            self.record.storage.iter().find(|place| {
-                let place = Path::new(&place.path);
-                place == path || path.parent().is_some_and(|parent| same_folder(place, parent))
+            self.record.storage.iter().find(|location| {
+                let location = Path::new(&location.path);
+                location == path
+                    || path.parent().is_some_and(|parent| same_directory(location, parent))
             })
         };
-        let mut places: Vec<&TargetStorage> = self.plan.targets.iter().filter_map(of).collect();
-        places.dedup_by(|a, b| a.path == b.path);
-        places
+        let mut locations: Vec<&TargetStorage> = self.plan.targets.iter().filter_map(of).collect();
+        locations.dedup_by(|a, b| a.path == b.path);
+        locations
     }
 
     /// Types of file systems; for a network file system also the server. A device has none.
     pub(crate) fn filesystem(&self) -> Option<String> {
-        let of = |place: &&TargetStorage| {
-            let mount = place.mount.as_ref()?;
-            let far = place.device.is_none() && mount.source.contains(':');
+        let of = |location: &&TargetStorage| {
+            let mount = location.mount.as_ref()?;
+            let far = location.device.is_none() && mount.source.contains(':');
             let from = if far { format!(" from {}", mount.source) } else { String::new() };
             Some(format!("{}{from}", mount.fs_type))
         };
-        joined(self.places().iter().filter_map(of))
+        joined(self.locations().iter().filter_map(of))
     }
 
     /// The storage of the bytes: kind and model, with the members of an array.
     pub(crate) fn device(&self) -> Option<String> {
-        joined(self.places().iter().filter_map(|place| Some(device_words(place.device.as_ref()?))))
+        joined(
+            self.locations()
+                .iter()
+                .filter_map(|location| Some(device_words(location.device.as_ref()?))),
+        )
     }
 
     /// Kernel names of the devices.
     pub(crate) fn disk(&self) -> Option<String> {
-        joined(self.places().iter().filter_map(|place| Some(place.device.as_ref()?.name.clone())))
+        joined(
+            self.locations()
+                .iter()
+                .filter_map(|location| Some(location.device.as_ref()?.name.clone())),
+        )
     }
 }
 
-fn same_folder(place: &Path, parent: &Path) -> bool {
+fn same_directory(location: &Path, parent: &Path) -> bool {
     let here = |path: &Path| path.as_os_str().is_empty() || path == Path::new(".");
-    place == parent || here(place) && here(parent)
+    location == parent || here(location) && here(parent)
 }
 
 fn device_words(device: &BlockFacts) -> String {

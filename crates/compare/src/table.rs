@@ -1,8 +1,8 @@
 //! Table rows as text, for text and Markdown alike.
 
 use crate::comparison::{Comparison, Pair};
+use crate::evaluate::ranks_disagree;
 use crate::figure::{Basis, Row, Verdict};
-use crate::judge::ranks_disagree;
 use crate::metric::{self, METRICS};
 
 /// The cells of a row: metric, both values, ratio, interval, verdict.
@@ -90,8 +90,11 @@ pub(crate) fn remarks(pair: &Pair) -> Vec<String> {
         let (a, b) = (&difference.baseline, &difference.other);
         lines.push(format!("differs: {}: {a} | {b}{end}", difference.what));
     }
-    if !pair.untold.is_empty() {
-        lines.push(format!("unknown for one side, may differ: {}", pair.untold.join(", ")));
+    if !pair.unknown_properties.is_empty() {
+        lines.push(format!(
+            "unknown for one side, may differ: {}",
+            pair.unknown_properties.join(", ")
+        ));
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
     let absent = absent(pair);
@@ -120,11 +123,11 @@ pub(crate) fn legend(comparison: &Comparison) -> Vec<String> {
         lines.push(format!("{mark}: {}", basis.words()));
     }
     let rows = || comparison.pairs.iter().flat_map(|pair| &pair.rows);
-    let judged = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
-    if judged >= 20 {
-        let lines_off = judged / 20;
+    let relevant = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
+    if relevant >= 20 {
+        let lines_off = relevant / 20;
         lines.push(format!(
-            "{judged} intervals: about {lines_off} of them miss the true ratio by chance alone"
+            "{relevant} intervals: about {lines_off} of them miss the true ratio by chance alone"
         ));
     }
     if rows().any(ranks_disagree) {

@@ -1,5 +1,5 @@
 "use strict";
-// Selects the rows of one figure: the rule of `set/figures/hold.rs`, on the rows that pass the
+// Selects the rows of one figure: the rule of `set/figures/fix.rs`, on the rows that pass the
 // filters. Each axis on which they differ is shown by the figure, or fixed at one value.
 
 gpuio.hold = (() => {

@@ -34,8 +34,8 @@ pub(crate) fn bytes(bytes: u64) -> String {
 pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (nth, digit) in digits.chars().enumerate() {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -95,7 +95,7 @@ pub(crate) fn blocks_short(blocks: &[BlockShare]) -> String {
 }
 
 /// The engine that ran; several joined by `+` if workers used different ones.
-pub(crate) fn engine_got(plan: &JobPlan, job: &JobResult) -> String {
+pub(crate) fn actual_engine(plan: &JobPlan, job: &JobResult) -> String {
     let mut names: Vec<&str> = Vec::new();
     for engine in &job.engine {
         if !names.contains(&engine.actual.as_str()) {

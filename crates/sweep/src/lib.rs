@@ -13,16 +13,16 @@
 
 mod axis;
 mod condition;
+mod converge;
 mod grid;
 mod order;
 mod preset;
 mod search;
-mod settle;
 
 pub use axis::{Axis, AxisError};
 pub use condition::{Condition, ConditionError};
-pub use grid::{Way, grid};
+pub use converge::{Interval, LOOKS_FROM, Rule, interval};
+pub use grid::{Mode, grid};
 pub use order::{Progress, next};
 pub use preset::{PRESETS, Preset, is_route, preset, routes};
 pub use search::{Bound, BoundError, Figure, Step, Tried, step};
-pub use settle::{Interval, LOOKS_FROM, Rule, interval};

@@ -56,7 +56,7 @@ pub struct Tried {
     /// The load: threads, depth or I/Os per second.
     pub load: u64,
     /// Runs within the limit.
-    pub held: u32,
+    pub within_limit: u32,
     /// Runs above it.
     pub failed: u32,
 }
@@ -71,14 +71,14 @@ impl Tried {
     /// Whether it is within the limit, by its runs so far.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.held > self.failed
+        self.within_limit > self.failed
     }
 
     /// Whether its runs agree well enough to end a search on it.
     #[must_use]
     pub fn is_decided(&self) -> bool {
-        self.held.abs_diff(self.failed) >= LEAD
-            || self.held.saturating_add(self.failed) >= RUNS_MOST
+        self.within_limit.abs_diff(self.failed) >= LEAD
+            || self.within_limit.saturating_add(self.failed) >= RUNS_MOST
     }
 }
 
@@ -143,12 +143,12 @@ mod tests {
                 Step::Done { best } => return (best, tried.len(), runs),
             };
             let at = tried.iter().position(|run| run.load == load).unwrap_or_else(|| {
-                tried.push(Tried { load, held: 0, failed: 0 });
+                tried.push(Tried { load, within_limit: 0, failed: 0 });
                 tried.len() - 1
             });
-            let held = (load <= limit) != wrong();
-            tried[at].held += u32::from(held);
-            tried[at].failed += u32::from(!held);
+            let within_limit = (load <= limit) != wrong();
+            tried[at].within_limit += u32::from(within_limit);
+            tried[at].failed += u32::from(!within_limit);
         }
         panic!("no end: {tried:?}");
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::request::{self, Asked, LANDING, MOST_HEAD, Page};
+use super::request::{self, LANDING, MOST_HEAD, Page, Request};
 
 /// Time limit for a client's request, and again for receiving the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// Whether no request has arrived yet.
-    pub(super) fn is_asking(&self) -> bool {
+    pub(super) fn is_requesting(&self) -> bool {
         matches!(self.state, State::Asking(_))
     }
 
@@ -75,7 +75,7 @@ impl Connection {
         loop {
             // `false` if there is nothing more to do.
             let next = match &mut self.state {
-                State::Asking(_) => self.ask(now, page),
+                State::Asking(_) => self.read_request(now, page),
                 State::Answering { .. } => self.answer(now),
                 State::Ending(_) => self.end(),
             };
@@ -92,36 +92,40 @@ impl Connection {
     fn is_late(&mut self, now: Instant, page: &mut impl FnMut() -> Rc<str>) -> bool {
         let began = matches!(&self.state, State::Asking(head) if !head.is_empty());
         if began {
-            self.begin(Asked::status("408 Request Timeout"), now, page);
+            self.begin(Request::status("408 Request Timeout"), now, page);
         }
         began
     }
 
-    fn ask(&mut self, now: Instant, page: &mut impl FnMut() -> Rc<str>) -> std::io::Result<bool> {
+    fn read_request(
+        &mut self,
+        now: Instant,
+        page: &mut impl FnMut() -> Rc<str>,
+    ) -> std::io::Result<bool> {
         let State::Asking(head) = &mut self.state else { return Ok(false) };
         let mut piece = [0; 2048];
         let read = self.stream.read(&mut piece)?;
         head.extend_from_slice(&piece[..read]);
-        let asked = match request::read(head) {
-            Some(asked) => asked,
+        let request_read = match request::read(head) {
+            Some(request_read) => request_read,
             None if read == 0 && head.is_empty() => return Ok(false),
             // The client closed its side: no more data will come.
-            None if read == 0 => Asked::status("400 Bad Request"),
+            None if read == 0 => Request::status("400 Bad Request"),
             None if head.len() <= MOST_HEAD => return Ok(true),
-            None => Asked::status("431 Request Header Fields Too Large"),
+            None => Request::status("431 Request Header Fields Too Large"),
         };
-        self.begin(asked, now, page);
+        self.begin(request_read, now, page);
         Ok(true)
     }
 
-    fn begin(&mut self, asked: Asked, now: Instant, page: &mut impl FnMut() -> Rc<str>) {
-        let body: Rc<str> = match asked.page {
+    fn begin(&mut self, request_read: Request, now: Instant, page: &mut impl FnMut() -> Rc<str>) {
+        let body: Rc<str> = match request_read.page {
             Page::Metrics => page(),
             Page::Landing => LANDING.into(),
             Page::Status(status) => format!("{status}\n").into(),
         };
-        let head = request::head(asked.page, body.len());
-        let body = if asked.body { body } else { "".into() };
+        let head = request::head(request_read.page, body.len());
+        let body = if request_read.body { body } else { "".into() };
         self.state = State::Answering { head, body, sent: 0 };
         self.until = now + PATIENCE;
     }

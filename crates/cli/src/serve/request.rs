@@ -20,41 +20,41 @@ pub(super) enum Page {
 
 /// A complete request, or an invalid one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Request {
     pub(super) page: Page,
     /// Whether the answer has a body: one to HEAD has none.
     pub(super) body: bool,
 }
 
-impl Asked {
-    pub(super) fn status(status: &'static str) -> Asked {
-        Asked { page: Page::Status(status), body: true }
+impl Request {
+    pub(super) fn status(status: &'static str) -> Request {
+        Request { page: Page::Status(status), body: true }
     }
 }
 
 /// The request in the bytes so far; `None` if more are needed.
-pub(super) fn read(head: &[u8]) -> Option<Asked> {
+pub(super) fn read(head: &[u8]) -> Option<Request> {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut request = httparse::Request::new(&mut fields);
-    let long = Asked::status("431 Request Header Fields Too Large");
+    let long = Request::status("431 Request Header Fields Too Large");
     match request.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) => return (head.len() > MOST_HEAD).then_some(long),
         Err(httparse::Error::TooManyHeaders) => return Some(long),
         Err(httparse::Error::Version) => {
-            return Some(Asked::status("505 HTTP Version Not Supported"));
+            return Some(Request::status("505 HTTP Version Not Supported"));
         }
-        Err(_) => return Some(Asked::status("400 Bad Request")),
+        Err(_) => return Some(Request::status("400 Bad Request")),
     }
     let page = match request.path.and_then(|target| target.split('?').next()) {
         Some("/metrics") => Page::Metrics,
         Some("/") => Page::Landing,
-        _ => return Some(Asked::status("404 Not Found")),
+        _ => return Some(Request::status("404 Not Found")),
     };
     Some(match request.method {
-        Some("GET") => Asked { page, body: true },
-        Some("HEAD") => Asked { page, body: false },
-        _ => Asked::status("405 Method Not Allowed"),
+        Some("GET") => Request { page, body: true },
+        Some("HEAD") => Request { page, body: false },
+        _ => Request::status("405 Method Not Allowed"),
     })
 }
 
@@ -87,12 +87,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_whole_or_wrong_or_goes_on() {
+    fn a_head_is_complete_or_invalid_or_continues() {
         let whole = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
-        assert_eq!(read(whole), Some(Asked { page: Page::Metrics, body: true }));
+        assert_eq!(read(whole), Some(Request { page: Page::Metrics, body: true }));
         (0..whole.len()).for_each(|end| assert_eq!(read(&whole[..end]), None, "{end}"));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_FIELDS + 1));
         assert_eq!(read(many.as_bytes()), read(&[b'A'; MOST_HEAD + 1]));
-        assert_eq!(read(b"HEAD / HTTP/1.1\n\n"), Some(Asked { page: Page::Landing, body: false }));
+        assert_eq!(
+            read(b"HEAD / HTTP/1.1\n\n"),
+            Some(Request { page: Page::Landing, body: false })
+        );
     }
 }

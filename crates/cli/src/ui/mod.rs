@@ -51,9 +51,9 @@ impl Progress {
     }
 
     /// Prints a permanent line above the live one.
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn print_line(&self, line: &str) {
         if !self.silent {
-            self.bar.suspend(|| crate::output::tell(line));
+            self.bar.suspend(|| crate::output::print_message(line));
         }
     }
 
@@ -74,7 +74,7 @@ impl Progress {
         let Ok(mut last) = self.last_line.lock() else { return };
         if last.elapsed() >= QUIET_LINES {
             *last = Instant::now();
-            crate::output::tell(&message);
+            crate::output::print_message(&message);
         }
     }
 
@@ -110,8 +110,8 @@ impl Watch for Progress {
 
     fn started(&self, jobs: &[JobPlan]) {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-        if let Ok(mut held) = self.jobs.lock() {
-            *held = names.join("+");
+        if let Ok(mut names_of_jobs) = self.jobs.lock() {
+            *names_of_jobs = names.join("+");
         }
         self.show(0.0, format!("{}: started", self.names()));
     }
@@ -147,15 +147,15 @@ impl Watch for Progress {
     fn alone(&self, jobs: &[JobPlan]) {
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
         let what = format!("{} alone", names.join("+"));
-        if let Ok(mut held) = self.jobs.lock() {
-            held.clone_from(&what);
+        if let Ok(mut names_of_jobs) = self.jobs.lock() {
+            names_of_jobs.clone_from(&what);
         }
         self.show(0.0, format!("{what}: started, without the GPU computation"));
     }
 
     fn ceiling(&self, name: &str) {
-        if let Ok(mut held) = self.jobs.lock() {
-            *held = format!("ceiling: {name}");
+        if let Ok(mut names_of_jobs) = self.jobs.lock() {
+            *names_of_jobs = format!("ceiling: {name}");
         }
         self.show(0.0, format!("ceiling: {name}: started (not part of the jobs' time)"));
     }

@@ -59,16 +59,16 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let stop = interrupt::flag();
-    let folder = bench.out.output.as_deref().map(make_folder).transpose()?;
+    let directory = bench.out.output.as_deref().map(make_directory).transpose()?;
     let rounds = bench.ab.rounds.unwrap_or(ROUNDS);
     let seed = jobs.first().and_then(|job| job.spec.jobs.first()?.seed);
     let odd_seed = seed.unwrap_or(1) % 2 == 1;
     for round in 0..rounds {
         for nth in turn(odd_seed, round) {
             if !bench.out.quiet {
-                tell!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
+                message!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
             }
-            match one(&mut jobs[nth], round, folder, bench, &stop)? {
+            match one(&mut jobs[nth], round, directory, bench, &stop)? {
                 Round::Whole => {}
                 Round::Without(code) if round == 0 => return Ok(ExitCode::from(code)),
                 // Rounds that both sides finished are still useful.
@@ -95,7 +95,7 @@ fn job(letter: char, path: &Path, bench: &Bench) -> Result<Job, Failure> {
 }
 
 /// Creates the directory for the records; an existing one may hold those of another run.
-fn make_folder(path: &Path) -> Result<&Path, Failure> {
+fn make_directory(path: &Path) -> Result<&Path, Failure> {
     std::fs::create_dir(path).map_err(|error| {
         let name = path.display();
         let hint = match error.kind() {
@@ -114,16 +114,16 @@ fn make_folder(path: &Path) -> Result<&Path, Failure> {
 fn plan(jobs: &[Job], bench: &Bench) -> Result<Option<ExitCode>, Failure> {
     for job in jobs.iter().rev() {
         let mut command = sweep::command_of_ab()?;
-        command.args(bench.words_of_plan(&job.path)).arg("--dry-run");
+        command.args(bench.arguments_of_plan(&job.path)).arg("--dry-run");
         let ran = command.output().map_err(not_started)?;
-        let said = String::from_utf8_lossy(&ran.stderr);
+        let messages = String::from_utf8_lossy(&ran.stderr);
         let code = ended(ran.status);
         if code != 0 {
-            output::tell(said.trim_end());
+            output::print_message(messages.trim_end());
             return Ok(Some(ExitCode::from(code)));
         }
         if bench.out.dry_run {
-            output::tell(said.trim_end());
+            output::print_message(messages.trim_end());
             let plan = String::from_utf8_lossy(&ran.stdout);
             output::put(&format!("# {}\n{plan}", job.path.display()))?;
         }
@@ -154,14 +154,14 @@ enum Round {
 fn one(
     job: &mut Job,
     round: u32,
-    folder: Option<&Path>,
+    directory: Option<&Path>,
     bench: &Bench,
     stop: &AtomicBool,
 ) -> Result<Round, Failure> {
     let name = format!("{}-{:02}.json", job.letter, round + 1);
-    let path = folder.map(|folder| folder.join(&name));
+    let path = directory.map(|directory| directory.join(&name));
     let mut command = sweep::command_of_ab()?;
-    command.args(bench.words_for(&job.path)).args(["--format", "json"]);
+    command.args(bench.arguments_for(&job.path)).args(["--format", "json"]);
     match &path {
         Some(path) => command.arg("-o").arg(path).stdout(Stdio::null()),
         None => command.stdout(Stdio::piped()),
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_change_and_the_seed_says_who_begins() {
+    fn order_alternates_and_the_seed_decides_who_starts() {
         assert_eq!([0, 1, 2].map(|round| turn(true, round)), [[0, 1], [1, 0], [0, 1]]);
         assert_eq!(turn(false, 0), [1, 0]);
     }

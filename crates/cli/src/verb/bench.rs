@@ -61,10 +61,10 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         if own_file { Sink::open_quick(bench.out.evidence)? } else { Sink::open(&bench.out)? };
     let progress = Progress::new(bench.out.quiet);
     if !bench.out.quiet {
-        tell_unused(&session.plan);
+        report_unused(&session.plan);
     }
-    if let Some(line) = journal::told_of_the_dead(bench.out.output.as_deref()) {
-        progress.say(&line);
+    if let Some(line) = journal::report_crashed_runs(bench.out.output.as_deref()) {
+        progress.print_line(&line);
     }
     let journal = match sweep::is_of_a_sweep() {
         true => Journal::none(),
@@ -75,10 +75,10 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     sink.write(&record, terminal_width()).map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
     if !bench.out.quiet {
-        tell_left_out(&record.plan);
+        report_left_out(&record.plan);
     }
     if let Some(error) = &record.error {
-        tell!("error: {error}");
+        message!("error: {error}");
     }
     if quick && record.driver_version.is_none() && !bench.out.quiet {
         output::put(
@@ -90,23 +90,23 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
 }
 
 /// Reports keys of a job file that have no effect, each once.
-pub(crate) fn tell_unused(plan: &Plan) {
+pub(crate) fn report_unused(plan: &Plan) {
     let notes = plan.jobs.iter().flat_map(|job| &job.notes);
-    let mut told: Vec<&String> = Vec::new();
+    let mut reported: Vec<&String> = Vec::new();
     for note in notes.filter(|note| note.contains("has no effect here")) {
-        if !told.contains(&note) {
-            tell!("note: {note}");
-            told.push(note);
+        if !reported.contains(&note) {
+            message!("note: {note}");
+            reported.push(note);
         }
     }
 }
 
 /// Reports the paths of `all` that did not run, one line per reason.
-fn tell_left_out(plan: &Plan) {
+fn report_left_out(plan: &Plan) {
     for group in plan.left_out.chunk_by(|a, b| a.why == b.why) {
         let names: Vec<&str> = group.iter().map(|out| out.path.as_str()).collect();
         let why = group.first().map_or("", |out| out.why.as_str());
-        tell!("note: not run: {}: {why}", names.join(", "));
+        message!("note: not run: {}: {why}", names.join(", "));
     }
 }
 
@@ -151,9 +151,9 @@ fn quick_run(bench: &Bench) -> Spec {
     let host = gpuio_host::collect(&Root::live());
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
-    let place = gpuio_load::live_targets::LiveTargets::default()
+    let location = gpuio_load::live_targets::LiveTargets::default()
         .look(bench.work.data.directory.as_deref().unwrap_or("."));
-    let free = place.free_bytes.unwrap_or(4 << 30);
+    let free = location.free_bytes.unwrap_or(4 << 30);
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30);
     let all = (free / 8).min(memory / 8).min(1 << 30).max(u64::from(threads) * 16 * MIB);
     let each = all / u64::from(threads);

@@ -13,10 +13,10 @@ use crate::failure::Failure;
 use crate::output;
 use crate::ui::terminal_width;
 
-pub(crate) fn run(asked: &Compare) -> Result<ExitCode, Failure> {
-    let format = find(asked.format.as_deref().unwrap_or("text"))?;
-    let options = options(asked)?;
-    let sides = sides(asked, &options)?;
+pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
+    let format = find(args.format.as_deref().unwrap_or("text"))?;
+    let options = options(args)?;
+    let sides = sides(args, &options)?;
     let comparison = compare(&sides, &options);
     refuse(&comparison)?;
     output::put(&format(&comparison))?;
@@ -26,10 +26,10 @@ pub(crate) fn run(asked: &Compare) -> Result<ExitCode, Failure> {
 
 /// Arguments for `gpuio compare` that compare a directory's results by this axis, with `--despite`
 /// for differences that the axis brings with it (a path has its own depth); `None` if none work.
-pub(crate) fn words_that_run(folder: &Path, axis: &str) -> Option<String> {
-    let mut words = format!("{} --axis {axis}", folder.display());
-    let mut asked = Compare {
-        inputs: vec![folder.to_owned()],
+pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String> {
+    let mut words = format!("{} --axis {axis}", directory.display());
+    let mut args = Compare {
+        inputs: vec![directory.to_owned()],
         axis: Some(axis.to_owned()),
         despite: Vec::new(),
         threshold: None,
@@ -37,18 +37,19 @@ pub(crate) fn words_that_run(folder: &Path, axis: &str) -> Option<String> {
         format: None,
     };
     for _ in 0..2 {
-        let options = options(&asked).ok()?;
-        let comparison = compare(&sides(&asked, &options).ok()?, &options);
+        let options = options(&args).ok()?;
+        let comparison = compare(&sides(&args, &options).ok()?, &options);
         if refuse(&comparison).is_ok() {
             return Some(words);
         }
         for (_, difference) in comparison.refused() {
             let flag = difference.despite.unwrap_or("all").to_owned();
-            if !asked.despite.contains(&flag) {
-                asked.despite.push(flag);
+            if !args.despite.contains(&flag) {
+                args.despite.push(flag);
             }
         }
-        words = format!("{} --axis {axis} --despite {}", folder.display(), asked.despite.join(","));
+        words =
+            format!("{} --axis {axis} --despite {}", directory.display(), args.despite.join(","));
     }
     None
 }
@@ -69,17 +70,17 @@ pub(crate) fn find(name: &str) -> Result<Format, Failure> {
     })
 }
 
-fn options(asked: &Compare) -> Result<Options, Failure> {
-    if let Some(word) = asked.despite.iter().find(|word| !is_flag(word)) {
+fn options(args: &Compare) -> Result<Options, Failure> {
+    if let Some(word) = args.despite.iter().find(|word| !is_flag(word)) {
         return Err(Failure::Usage(format!(
             "--despite {word}: unknown difference; known are {}",
             flags().join(", ")
         )));
     }
     Ok(Options {
-        despite: asked.despite.clone(),
-        threshold: threshold(asked)?,
-        axis: asked
+        despite: args.despite.clone(),
+        threshold: threshold(args)?,
+        axis: args
             .axis
             .as_deref()
             .map(axis::Axis::parse)
@@ -101,13 +102,13 @@ fn flags() -> Vec<&'static str> {
     flags
 }
 
-fn threshold(asked: &Compare) -> Result<Option<Threshold>, Failure> {
-    let Some(text) = &asked.threshold else {
+fn threshold(args: &Compare) -> Result<Option<Threshold>, Failure> {
+    let Some(text) = &args.threshold else {
         return Ok(None);
     };
     let percent = gpuio_units::parse_percent(text)
         .map_err(|error| Failure::Usage(format!("--threshold: {error}")))?;
-    let threshold = Threshold::new(percent, &asked.metric).map_err(|name| {
+    let threshold = Threshold::new(percent, &args.metric).map_err(|name| {
         let known: Vec<&str> = gpuio_compare::METRICS.iter().map(|metric| metric.key).collect();
         Failure::Usage(format!("--metric {name}: metrics are {}", known.join(", ")))
     })?;
@@ -115,9 +116,9 @@ fn threshold(asked: &Compare) -> Result<Option<Threshold>, Failure> {
 }
 
 /// One side for each input, or for each value of the axis.
-fn sides(asked: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
+fn sides(args: &Compare, options: &Options) -> Result<Vec<Side>, Failure> {
     let read: Vec<Side> =
-        asked.inputs.iter().map(|path| read::side(path)).collect::<Result<_, _>>()?;
+        args.inputs.iter().map(|path| read::side(path)).collect::<Result<_, _>>()?;
     let Some(axis) = &options.axis else {
         if read.len() < 2 {
             return Err(Failure::Usage(

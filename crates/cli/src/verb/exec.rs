@@ -19,12 +19,12 @@ use crate::args::Exec;
 use crate::failure::Failure;
 use crate::{output, unused};
 
-pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
-    unused::exec(asked)?;
+pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
+    unused::exec(args)?;
     let library = Library::find()?;
-    let variables = Variables::of(asked, &library)?;
-    let Some((name, arguments)) = asked.command.split_first() else {
-        output::put(&variables.printed(asked.json)?)?;
+    let variables = Variables::of(args, &library)?;
+    let Some((name, arguments)) = args.command.split_first() else {
+        output::put(&variables.printed(args.json)?)?;
         return Ok(ExitCode::SUCCESS);
     };
     let program = match Program::find(name) {
@@ -35,10 +35,10 @@ pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
         return Err(Failure::Unavailable(why));
     }
     if let Some(note) = program.note() {
-        tell!("note: {note}");
+        message!("note: {note}");
     }
-    if asked.verbose {
-        tell!("gpuio exec: {} for {}", variables.told(&library), program.path.display());
+    if args.verbose {
+        message!("gpuio exec: {} for {}", variables.description(&library), program.path.display());
     }
     let mut command = Command::new(&program.path);
     command
@@ -53,6 +53,6 @@ pub(crate) fn run(asked: &Exec) -> Result<ExitCode, Failure> {
 
 /// Exits as env(1) does for a program that can't be started.
 fn refused(missing: &Missing) -> ExitCode {
-    tell!("error: {missing}");
+    message!("error: {missing}");
     ExitCode::from(missing.exit_code())
 }

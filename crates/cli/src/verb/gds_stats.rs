@@ -7,7 +7,7 @@ use gpuio_host::Root;
 use gpuio_page::format::gds_stats::{self, Gpu};
 use gpuio_page::{PageRoot, read};
 
-use super::stats::{found, tell, unreadable};
+use super::stats::{found, print_notes, unreadable};
 use crate::failure::Failure;
 use crate::output;
 use crate::source;
@@ -23,17 +23,17 @@ Programs that use NVIDIA's libcufile are not visible.
 
 /// The requested output.
 #[derive(Debug, PartialEq, Eq)]
-enum Ask {
+enum Action {
     Help,
     Stats { pid: u32, level: u8 },
 }
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     match parse(words)? {
-        Ask::Help => output::put(HELP)?,
-        Ask::Stats { pid, level } => {
+        Action::Help => output::put(HELP)?,
+        Action::Stats { pid, level } => {
             let listing = read::find(&PageRoot::live(), &Root::live(), pid);
-            tell(&listing);
+            print_notes(&listing);
             let found = found(&listing, pid)?;
             let page = found.page.as_ref().map_err(|_| unreadable(found))?;
             let machine = if level >= 3 { gpus()? } else { Vec::new() };
@@ -46,21 +46,21 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
 /// The machine's GPUs by the driver's numbers, or by PCI address if these are unknown.
 fn gpus() -> Result<Vec<Gpu>, Failure> {
     let machine = source::read(&[])?.machine;
-    let told = machine.gpus.iter().all(|gpu| gpu.index.known().is_some());
-    let gpus = (0..).zip(&machine.gpus).filter_map(|(place, gpu)| {
-        let index = gpu.index.known().copied().filter(|_| told).unwrap_or(place);
+    let all_numbered = machine.gpus.iter().all(|gpu| gpu.index.known().is_some());
+    let gpus = (0..).zip(&machine.gpus).filter_map(|(nth, gpu)| {
+        let index = gpu.index.known().copied().filter(|_| all_numbered).unwrap_or(nth);
         Some(Gpu { index, pci: gpu.pci.clone()? })
     });
     Ok(gpus.collect())
 }
 
-fn parse(words: &[String]) -> Result<Ask, Failure> {
+fn parse(words: &[String]) -> Result<Action, Failure> {
     let usage = |what: String| Failure::Usage(format!("{what}; `gds_stats -h` has the flags"));
     let (mut pid, mut level) = (None, None);
     let mut words = words.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            "-h" | "--help" => return Ok(Ask::Help),
+            "-h" | "--help" => return Ok(Action::Help),
             "-p" if pid.is_some() => return Err(usage("-p is given twice".to_owned())),
             "-l" if level.is_some() => return Err(usage("-l is given twice".to_owned())),
             "-p" => {
@@ -80,23 +80,23 @@ fn parse(words: &[String]) -> Result<Ask, Failure> {
         }
     }
     let pid = pid.ok_or_else(|| usage("name the process: -p PID".to_owned()))?;
-    Ok(Ask::Stats { pid, level: level.unwrap_or(1) })
+    Ok(Action::Stats { pid, level: level.unwrap_or(1) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Ask, Failure> {
+    fn of(line: &str) -> Result<Action, Failure> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words)
     }
 
     #[test]
     fn flags_are_read_or_refused_by_name() {
-        assert_eq!(of("-p 7").unwrap(), Ask::Stats { pid: 7, level: 1 });
-        assert_eq!(of("-l 3 -p 7").unwrap(), Ask::Stats { pid: 7, level: 3 });
-        assert_eq!(of("-p 7 -h").unwrap(), Ask::Help);
+        assert_eq!(of("-p 7").unwrap(), Action::Stats { pid: 7, level: 1 });
+        assert_eq!(of("-l 3 -p 7").unwrap(), Action::Stats { pid: 7, level: 3 });
+        assert_eq!(of("-p 7 -h").unwrap(), Action::Help);
         for (line, word) in [
             ("", "-p PID"),
             ("-p", "-p needs"),

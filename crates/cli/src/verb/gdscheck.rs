@@ -22,7 +22,7 @@ const ASK: &str = "--ask-library";
 
 /// The requested output.
 #[derive(Debug, PartialEq, Eq)]
-enum Ask {
+enum Action {
     Help,
     Version,
     Platform,
@@ -32,44 +32,44 @@ enum Ask {
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let done = |text: &str| output::put(text).map(|()| ExitCode::SUCCESS);
-    let ask = words.iter().any(|word| word == ASK);
+    let query_library = words.iter().any(|word| word == ASK);
     let words: Vec<String> = words.iter().filter(|word| *word != ASK).cloned().collect();
-    let asked = parse(&words)?;
-    let looks = !matches!(asked, Ask::Help | Ask::Version);
+    let action = parse(&words)?;
+    let inspects = !matches!(action, Action::Help | Action::Version);
     // First, because the configuration is set while there is one thread.
-    let library = (ask && looks).then(library).transpose()?;
-    match asked {
-        Ask::Help => done(HELP),
-        Ask::Version => done(&format!("gdscheck (gpuio {VERSION})")),
-        Ask::Versions => {
+    let library = (query_library && inspects).then(library).transpose()?;
+    match action {
+        Action::Help => done(HELP),
+        Action::Version => done(&format!("gdscheck (gpuio {VERSION})")),
+        Action::Versions => {
             let machine = machine();
             let check = gdscheck::of(&machine, &software(&machine, library));
             done(&gdscheck::versions(&check, VERSION))
         }
-        Ask::Platform => {
+        Action::Platform => {
             let machine = machine();
             let check = gdscheck::of(&machine, &software(&machine, library));
             output::put(&gdscheck::text(&check, VERSION))?;
             let fine = check.verification.known().is_some_and(|word| word == "succeeded");
             Ok(exit_code(&machine, fine))
         }
-        Ask::File(path) => file(&path, library),
+        Action::File(path) => file(&path, library),
     }
 }
 
-fn parse(words: &[String]) -> Result<Ask, Failure> {
+fn parse(words: &[String]) -> Result<Action, Failure> {
     let usage = |what: String| Err(Failure::Usage(format!("{what}; `gdscheck -h` has the flags")));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => usage("nothing to check: give -p, -v or -f FILE".to_owned()),
-        ["-h" | "--help", ..] => Ok(Ask::Help),
-        ["--version"] => Ok(Ask::Version),
-        ["-p"] => Ok(Ask::Platform),
-        ["-v"] => Ok(Ask::Versions),
-        ["-f", file] => Ok(Ask::File(file.into())),
+        ["-h" | "--help", ..] => Ok(Action::Help),
+        ["--version"] => Ok(Action::Version),
+        ["-p"] => Ok(Action::Platform),
+        ["-v"] => Ok(Action::Versions),
+        ["-f", file] => Ok(Action::File(file.into())),
         ["-v", "-f", file] | ["-f", file, "-v"] => {
-            tell!("note: -v has no effect here: -f prints no versions; leave one out");
-            Ok(Ask::File(file.into()))
+            message!("note: -v has no effect here: -f prints no versions; leave one out");
+            Ok(Action::File(file.into()))
         }
         ["-f"] | ["-v", "-f"] => usage("-f needs a file".to_owned()),
         ["-V", ..] => usage(
@@ -193,17 +193,17 @@ fn environment() -> BTreeMap<String, String> {
 mod tests {
     use super::*;
 
-    fn of(line: &str) -> Result<Ask, Failure> {
+    fn of(line: &str) -> Result<Action, Failure> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&words)
     }
 
     #[test]
     fn flags_are_read_or_refused_by_name() {
-        assert_eq!(of("-p").unwrap(), Ask::Platform);
-        assert_eq!(of("-v").unwrap(), Ask::Versions);
-        assert_eq!(of("-v -f /x").unwrap(), Ask::File("/x".into()));
-        assert_eq!(of("-h -p").unwrap(), Ask::Help);
+        assert_eq!(of("-p").unwrap(), Action::Platform);
+        assert_eq!(of("-v").unwrap(), Action::Versions);
+        assert_eq!(of("-v -f /x").unwrap(), Action::File("/x".into()));
+        assert_eq!(of("-h -p").unwrap(), Action::Help);
         for (line, word) in [
             ("", "-p, -v or"),
             ("-f", "-f needs"),

@@ -10,7 +10,7 @@ use gpuio_record::{IoFailure, JobPlan, JobResult, Record};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
 
-use super::bench::{read_jobs, set, tell_unused};
+use super::bench::{read_jobs, report_unused, set};
 use crate::args::{CufileFlags, Out};
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -41,9 +41,9 @@ fn option(name: &str) -> Option<&'static str> {
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     // An unknown option takes a value too, so that the error names the option and not its value.
     let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
-    let ask = gpuio_spec::parse_gdsio(words, &takes_value)
+    let command = gpuio_spec::parse_gdsio(words, &takes_value)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut spec = match &ask.run {
+    let mut spec = match &command.run {
         GdsioRun::Help => return output::put(HELP).map(|()| ExitCode::SUCCESS),
         GdsioRun::Version => {
             let text = concat!("gdsio (gpuio ", env!("CARGO_PKG_VERSION"), ")");
@@ -61,8 +61,8 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
             job.direct = Some(true);
         }
     }
-    let extras = extras(&ask, &mut spec)?;
-    only_with(&ask, &extras)?;
+    let extras = extras(&command, &mut spec)?;
+    only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
     let mut session =
         Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
@@ -75,12 +75,12 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     };
     let progress = Progress::new(extras.out.quiet);
     if !extras.out.quiet {
-        tell_unused(&session.plan);
+        report_unused(&session.plan);
     }
     let journal = Journal::new(extras.out.output.as_deref());
     let record = session.run(&progress, &journal)?;
     progress.clear();
-    let printed = print(&record, &ask, &extras.out, verifies)
+    let printed = print(&record, &command, &extras.out, verifies)
         .and_then(|()| sink.map_or(Ok(()), |sink| sink.write(&record, 120)));
     printed.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
@@ -95,19 +95,19 @@ struct Extras {
 }
 
 /// gpuio's own options on gdsio's command line.
-fn extras(ask: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
+fn extras(command: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
     let mut extras = Extras {
         permit: Permit { overwrite: false, devices: Vec::new(), make_missing: false },
         cufile: CufileFlags::default(),
         out: Out::default(),
         dry_run: false,
     };
-    for (name, value) in &ask.leftovers {
+    for (name, value) in &command.leftovers {
         let Some(flag) = option(name) else {
             let what = format!("--{name} is an option of neither gdsio nor gpuio; see gdsio -h");
             return Err(Failure::Usage(what));
         };
-        let again = ask.leftovers.iter().filter(|(other, _)| other == name).count() > 1;
+        let again = command.leftovers.iter().filter(|(other, _)| other == name).count() > 1;
         if again && !MANY.contains(&flag) {
             let what =
                 format!("{flag} is given twice, so one of them has no effect; leave one out");
@@ -180,14 +180,14 @@ fn read_back(spec: &mut Spec) -> bool {
 }
 
 /// Refuses output options that have no effect together with others.
-fn only_with(ask: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
+fn only_with(command: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
     let (out, dry) = (&extras.out, extras.dry_run);
     let whole = out.format.is_some() && out.output.is_none();
     let rows = [
-        ("-J", ask.per_job && dry, "--dry-run runs nothing"),
+        ("-J", command.per_job && dry, "--dry-run runs nothing"),
         ("--format", out.format.is_some() && dry, "--dry-run prints a job file"),
         ("--output", out.output.is_some() && dry, "--dry-run prints the plan and exits"),
-        ("-J", ask.per_job && whole, "--format prints the record instead of gdsio's lines"),
+        ("-J", command.per_job && whole, "--format prints the record instead of gdsio's lines"),
     ];
     match rows.iter().find(|(_, unused, _)| *unused) {
         None => Ok(()),
@@ -198,11 +198,11 @@ fn only_with(ask: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
     }
 }
 
-fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(), Failure> {
+fn print(record: &Record, command: &GdsioAsk, out: &Out, verifies: bool) -> Result<(), Failure> {
     if let (Some(name), None) = (&out.format, &out.output) {
         return output::put(&(output::find(name)?.render)(record));
     }
-    if ask.per_job {
+    if command.per_job {
         output::put(&line::per_job(record).join("\n"))?;
     }
     let both: Vec<Job<'_>> = record.jobs.iter().filter_map(|job| pair(record, job)).collect();
@@ -217,7 +217,7 @@ fn print(record: &Record, ask: &GdsioAsk, out: &Out, verifies: bool) -> Result<(
     }
     // gdsio's XferType is the requested path; the actual path is printed after it.
     for verdict in line::verdicts(record) {
-        tell!("{verdict}");
+        message!("{verdict}");
     }
     trouble(record);
     Ok(())
@@ -231,11 +231,11 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
 /// Prints to standard error what the one line can't: failures, mismatches, the software GPU.
 fn trouble(record: &Record) {
     for line in failures(record.jobs.iter().flat_map(|job| &job.failures)) {
-        tell!("error: {line}");
+        message!("error: {line}");
     }
     for job in &record.jobs {
         for bad in job.verify.iter().flat_map(|verify| &verify.mismatches) {
-            tell!(
+            message!(
                 "error: {} offset {}: expected {} and found {} ({} words wrong, {} leg)",
                 bad.path,
                 bad.offset,
@@ -247,10 +247,10 @@ fn trouble(record: &Record) {
         }
     }
     if let Some(error) = &record.error {
-        tell!("error: {error}");
+        message!("error: {error}");
     }
     if record.plan.software_gpu {
-        tell!("note: software GPU: these results say nothing about hardware");
+        message!("note: software GPU: these results say nothing about hardware");
     }
 }
 

@@ -22,17 +22,17 @@ pub(super) fn on_paper(path: &Path, figures: Figures) -> Result<paper::Answer, F
 
 /// Computes all pairs at once.
 pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
-    let ways: Vec<By> = pairing.pairs.iter().map(|pair| way(machine, pair)).collect();
+    let transfers: Vec<By> = pairing.pairs.iter().map(|pair| transfer_by(machine, pair)).collect();
     let load = pairing.load;
     let streams: Vec<Stream> =
-        pairing.pairs.iter().zip(&ways).map(|(pair, by)| stream(pair, *by, load)).collect();
+        pairing.pairs.iter().zip(&transfers).map(|(pair, by)| stream(pair, *by, load)).collect();
     let answer = of_machine(machine, figures, &streams);
-    let expected = answer.streams.into_iter().zip(ways);
+    let expected = answer.streams.into_iter().zip(transfers);
     let expected = expected.map(|(one, by)| PairExpected { by, expected: one.expected });
     pairing.set_expected(expected.collect(), answer.total);
-    for place in 0..pairing.regroup.len() {
-        let expected = regrouped(machine, figures, pairing, &pairing.regroup[place]);
-        pairing.regroup[place].expected = expected;
+    for nth in 0..pairing.regroup.len() {
+        let expected = regrouped(machine, figures, pairing, &pairing.regroup[nth]);
+        pairing.regroup[nth].expected = expected;
     }
 }
 
@@ -62,7 +62,7 @@ fn regrouped(
 
 /// Direct if nvidia-fs is loaded and every drive or card shares a PCIe switch with the GPU: no
 /// maker publishes peer-to-peer rates through the processor.
-fn way(machine: &Machine, pair: &Pair) -> By {
+fn transfer_by(machine: &Machine, pair: &Pair) -> By {
     let near = pair.stores.iter().all(|given| below_a_switch(given.farthest));
     let straight = near && !pair.stores.is_empty() && pair.gpu.is_some();
     if straight && has_nvidia_fs(machine) { By::Direct } else { By::HostMemory }

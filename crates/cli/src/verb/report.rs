@@ -21,7 +21,7 @@ const PAGE: &str = "report.html";
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     let format = format(report)?;
-    let dash = report.output.as_ref().is_some_and(|place| place.as_os_str() == "-");
+    let dash = report.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
     let to_stdout = dash || (report.output.is_none() && format.name != "html");
     unused::report(report, format.name, to_stdout)?;
     let mut set = records::read(&report.inputs)?;
@@ -30,31 +30,31 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
         set.topology = picture::of(report, &set)?;
     }
     set.embed_limit = embed_limit(report)?;
-    let place = match &report.output {
-        Some(place) => Some(place.clone()),
+    let path = match &report.output {
+        Some(path) => Some(path.clone()),
         None => (format.name == "html").then(|| PathBuf::from(PAGE)),
     };
-    match place {
+    match path {
         None => output::put(&(format.render)(&set))?,
-        Some(place) if place.as_os_str() == "-" => output::put(&(format.render)(&set))?,
-        Some(folder) if format.name == "fio-json" && is_folder(&folder) => {
+        Some(path) if path.as_os_str() == "-" => output::put(&(format.render)(&set))?,
+        Some(folder) if format.name == "fio-json" && is_directory(&folder) => {
             let files = fio_files(&set);
             for (name, text) in &files {
                 save(&folder.join(name), text, format, report.force)?;
             }
-            tell(&folder, &format!("{} files, {}", files.len(), format.name));
+            report_written(&folder, &format!("{} files, {}", files.len(), format.name));
         }
-        Some(place) => {
+        Some(path) => {
             let text = (format.render)(&set);
-            save(&place, &text, format, report.force)?;
-            tell(&place, &format!("{}, {} bytes", format.name, text.len()));
+            save(&path, &text, format, report.force)?;
+            report_written(&path, &format!("{}, {} bytes", format.name, text.len()));
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(place: &Path, what: &str) {
-    tell!("Report: {} ({what})", place.display());
+fn report_written(path: &Path, what: &str) {
+    message!("Report: {} ({what})", path.display());
 }
 
 /// By name, by the extension of the file, or HTML.
@@ -64,14 +64,14 @@ fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
         return find_set_format(name)
             .ok_or_else(|| Failure::Usage(format!("--format {name}: formats are {}", names())));
     }
-    let Some(place) = &report.output else { return Ok(&SET_FORMATS[0]) };
-    let extension = place.extension().and_then(|extension| extension.to_str());
+    let Some(path) = &report.output else { return Ok(&SET_FORMATS[0]) };
+    let extension = path.extension().and_then(|extension| extension.to_str());
     let by_extension = |format: &&SetFormat| Some(format.extension) == extension;
     SET_FORMATS.iter().find(by_extension).ok_or_else(|| {
-        let place = place.display();
+        let path = path.display();
         let names = names();
         Failure::Usage(format!(
-            "-o {place}: the file name has no known extension; add --format: \
+            "-o {path}: the file name has no known extension; add --format: \
             {names}"
         ))
     })
@@ -99,18 +99,18 @@ fn embed_limit(report: &Report) -> Result<Option<usize>, Failure> {
     Ok(usize::try_from(bytes).ok())
 }
 
-fn is_folder(place: &Path) -> bool {
-    place.is_dir() || place.as_os_str().to_string_lossy().ends_with('/')
+fn is_directory(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/')
 }
 
 /// Writes the file completely or not at all. Replaces an existing file only if gpuio created it in
 /// this format, or with --force; a file that appears in between is kept.
-fn save(place: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(), Failure> {
-    let at = place.display();
+fn save(path: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(), Failure> {
+    let at = path.display();
     let failed = |error: std::io::Error| Failure::Ran(format!("-o {at}: {error}"));
-    let folder = place.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     std::fs::create_dir_all(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let (directory, name) = Directory::of(place).map_err(failed)?;
+    let (directory, name) = Directory::of(path).map_err(failed)?;
     if directory.look(&name).map_err(failed)?.is_some_and(|found| !found.is_regular()) {
         return Err(Failure::Usage(format!(
             "-o {at}: this is not a regular file; name a new file, or - for standard output"

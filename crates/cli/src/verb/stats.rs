@@ -21,9 +21,9 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// Level of detail by default.
 const LEVEL: u8 = 1;
 
-pub(crate) fn run(asked: &Stats) -> Result<ExitCode, Failure> {
-    unused::stats(asked)?;
-    let pause = match &asked.watch {
+pub(crate) fn run(args: &Stats) -> Result<ExitCode, Failure> {
+    unused::stats(args)?;
+    let pause = match &args.watch {
         None => None,
         Some(text) => {
             let ns = gpuio_units::parse_duration_ns(text)
@@ -36,16 +36,16 @@ pub(crate) fn run(asked: &Stats) -> Result<ExitCode, Failure> {
             Some(pause)
         }
     };
-    match asked.pid {
-        Some(pid) => process_of(asked, pid, pause),
-        None => all(asked, pause),
+    match args.pid {
+        Some(pid) => process_of(args, pid, pause),
+        None => all(args, pause),
     }
 }
 
-fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
+fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     let (place, root) = (PageRoot::live(), Root::live());
     let mut before = (read::list(&place, &root), Instant::now());
-    tell(&before.0);
+    print_notes(&before.0);
     loop {
         sleep(pause.unwrap_or(LOOK));
         let now = (read::list(&place, &root), Instant::now());
@@ -60,7 +60,7 @@ fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
             .zip(&facts)
             .filter_map(|(found, facts)| facts.shown(found, earlier(&before.0, found, seconds)))
             .collect();
-        output::put(&listed(asked, &shown)?)?;
+        output::put(&listed(args, &shown)?)?;
         if pause.is_none() {
             return Ok(ExitCode::SUCCESS);
         }
@@ -68,11 +68,11 @@ fn all(asked: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     }
 }
 
-fn listed(asked: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
-    if asked.json {
+fn listed(args: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
+    if args.json {
         let pages: Vec<_> =
-            shown.iter().map(|one| json::value(one, asked.level.unwrap_or(LEVEL))).collect();
-        return printed(&serde_json::json!({ "processes": pages }), asked.watch.is_some());
+            shown.iter().map(|one| json::value(one, args.level.unwrap_or(LEVEL))).collect();
+        return printed(&serde_json::json!({ "processes": pages }), args.watch.is_some());
     }
     if shown.is_empty() {
         return Ok(
@@ -98,9 +98,9 @@ fn same(one: &Snapshot, two: &Snapshot) -> bool {
     key(one) == key(two)
 }
 
-fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCode, Failure> {
+fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     let (place, root) = (PageRoot::live(), Root::live());
-    let level = asked.level.unwrap_or(LEVEL);
+    let level = args.level.unwrap_or(LEVEL);
     let mut before: Option<(Snapshot, Instant)> = None;
     loop {
         let listing = read::find(&place, &root, pid);
@@ -111,21 +111,21 @@ fn process_of(asked: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCo
             Err(_) if before.is_some() => return Ok(ExitCode::SUCCESS),
             Err(failure) => return Err(failure),
         };
-        tell(&listing);
+        print_notes(&listing);
         let facts = Facts::of(&root, found);
         let since = before.as_ref().map(|(snapshot, then)| Earlier {
             snapshot,
             seconds: at.duration_since(*then).as_secs_f64(),
         });
         let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
-        output::put(&match asked.json {
+        output::put(&match args.json {
             true => printed(&json::value(&shown, level), pause.is_some())?,
             false => text::page(&shown, level),
         })?;
         let Some(pause) = pause.filter(|_| found.owner != Owner::Gone) else {
             return Ok(ExitCode::SUCCESS);
         };
-        if !asked.json {
+        if !args.json {
             output::put("\n")?;
         }
         before = Some((shown.snapshot.clone(), at));
@@ -154,17 +154,17 @@ pub(crate) fn unreadable(found: &Found) -> Failure {
 }
 
 /// Reports pages that can't be shown, and pages that were removed.
-pub(crate) fn tell(listing: &Listing) {
+pub(crate) fn print_notes(listing: &Listing) {
     for note in &listing.notes {
-        tell!("note: {note}");
+        message!("note: {note}");
     }
     for found in &listing.found {
         if let Err(why) = &found.page {
-            tell!("note: {}: the page {why}", found.path.display());
+            message!("note: {}: the page {why}", found.path.display());
         }
         if found.removed {
             let pid = found.pid;
-            tell!(
+            message!(
                 "note: process {pid} was killed: it left its statistics page behind. These are \
                  its last counters; the page is removed now"
             );

@@ -5,11 +5,11 @@
 //! point to point; and the command in a record can be run by hand. It costs the start of a process
 //! (docs/sweep.md).
 
-mod ask;
 mod child;
+mod directory;
+mod effects;
 mod fall_back;
-mod folder;
-mod judge;
+mod request;
 mod routes;
 mod table;
 
@@ -24,9 +24,9 @@ use crate::args::Sweep;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
-use ask::Asked;
 use child::Ended;
-use folder::Folder;
+use directory::SweepDirectory;
+use request::ResolvedSweep;
 
 pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep, is_of_ab};
 
@@ -37,27 +37,27 @@ pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
     let quiet = sweep.vary.quiet;
     let dry_run = sweep.vary.dry_run;
     let keep = sweep.work.data.keep;
-    let asked = ask::ask(sweep)?;
+    let resolved = request::resolve(sweep)?;
     if dry_run {
-        output::put(&table::dry_run(&asked))?;
+        output::put(&table::dry_run(&resolved))?;
         return Ok(ExitCode::SUCCESS);
     }
     let stop = interrupt::flag();
-    let mut folder = Folder::open(&asked)?;
+    let mut directory = SweepDirectory::open(&resolved)?;
     if !quiet {
-        tell!("{}", table::estimate(&asked));
+        message!("{}", table::estimate(&resolved));
     }
-    let ended = drive(&asked, &mut folder, &stop, quiet)?;
-    folder.clear();
+    let ended = drive(&resolved, &mut directory, &stop, quiet)?;
+    directory.clear();
     let whole = ended == Why::Done;
     if whole && !keep {
-        folder.remove_data();
+        directory.remove_data();
     }
-    output::put(&table::results(&asked, &folder, ended))?;
-    if folder.is_unavailable() {
+    output::put(&table::results(&resolved, &directory, ended))?;
+    if directory.is_unavailable() {
         return Ok(ExitCode::from(3));
     }
-    let failed = folder.any_failed() || ended == Why::Interrupted || folder.is_empty();
+    let failed = directory.any_failed() || ended == Why::Interrupted || directory.is_empty();
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
@@ -70,31 +70,31 @@ enum Why {
 }
 
 fn drive(
-    asked: &Asked,
-    folder: &mut Folder,
+    resolved: &ResolvedSweep,
+    directory: &mut SweepDirectory,
     stop: &AtomicBool,
     quiet: bool,
 ) -> Result<Why, Failure> {
     let began = Instant::now();
     let mut made = 0_u32;
-    while let Some(at) = choose(asked, folder)? {
-        if asked.budget.is_some_and(|budget| began.elapsed() >= budget) {
-            folder.budget_is_spent(asked)?;
+    while let Some(at) = choose(resolved, directory)? {
+        if resolved.budget.is_some_and(|budget| began.elapsed() >= budget) {
+            directory.budget_is_spent(resolved)?;
             return Ok(Why::Budget);
         }
         if made > 0 {
-            wait(asked.cool_down, stop);
+            wait(resolved.cool_down, stop);
         }
         if stop.load(Ordering::Relaxed) {
             return Ok(Why::Interrupted);
         }
-        let words = asked.words_of(&folder.sweep.points[at].at);
-        let draft = folder.draft()?;
-        let told = match child::run(&words, &draft, stop)? {
+        let words = resolved.arguments_of(&directory.sweep.points[at].at);
+        let draft = directory.draft()?;
+        let outcome = match child::run(&words, &draft, stop)? {
             Ended::Stopped => return Ok(Why::Interrupted),
             Ended::Finished(record, error) => {
-                folder.keep(at, draft, &record, error, asked)?;
-                folder.runs[at].last().map_or_else(String::new, |run| {
+                directory.keep(at, draft, &record, error, resolved)?;
+                directory.runs[at].last().map_or_else(String::new, |run| {
                     let p99 = if run.p99_ns.is_nan() {
                         "not known".to_owned()
                     } else {
@@ -106,43 +106,46 @@ fn drive(
             Ended::Without(why) => {
                 // All of it is below the table.
                 let short = why.split(';').next().unwrap_or_default().to_owned();
-                folder.end(at, why)?;
+                directory.end(at, why)?;
                 short
             }
         };
         made += 1;
         if !quiet {
-            let left = left(asked, folder, began.elapsed() / made);
-            let place = table::place(&folder.sweep.axes, &folder.sweep.points[at].at);
-            tell!("{place}: {told}{left}");
+            let left = left(resolved, directory, began.elapsed() / made);
+            let point = table::point_text(&directory.sweep.axes, &directory.sweep.points[at].at);
+            message!("{point}: {outcome}{left}");
         }
     }
     Ok(Why::Done)
 }
 
 /// The point to run next. A search creates it when it gets there.
-fn choose(asked: &Asked, folder: &mut Folder) -> Result<Option<usize>, Failure> {
-    let Some(search) = &asked.search else {
-        let points = folder.sweep.points.iter();
+fn choose(
+    resolved: &ResolvedSweep,
+    directory: &mut SweepDirectory,
+) -> Result<Option<usize>, Failure> {
+    let Some(search) = &resolved.search else {
+        let points = directory.sweep.points.iter();
         let stand = |point: &gpuio_record::SweepPoint| Progress {
             runs: u32::try_from(point.records.len()).unwrap_or(u32::MAX),
             ended: point.ended.is_some(),
         };
-        return Ok(next(&points.map(stand).collect::<Vec<_>>(), asked.order_seed));
+        return Ok(next(&points.map(stand).collect::<Vec<_>>(), resolved.order_seed));
     };
     let mut tried = Vec::new();
-    for (at, point) in folder.sweep.points.iter().enumerate() {
+    for (at, point) in directory.sweep.points.iter().enumerate() {
         if point.ended.is_none() {
             return Ok(Some(at));
         }
         let load = point.at.first().and_then(|value| value.parse().ok()).unwrap_or(0);
-        tried.push(search.tried(load, &folder.runs[at], point.ended.as_deref()));
+        tried.push(search.tried(load, &directory.runs[at], point.ended.as_deref()));
     }
     match step(&tried, search.from, search.to) {
         Step::Done { .. } => Ok(None),
         Step::Try(load) => match tried.iter().position(|run| run.load == load) {
             Some(again) => Ok(Some(again)),
-            None => folder.insert(load).map(Some),
+            None => directory.insert(load).map(Some),
         },
     }
 }
@@ -155,25 +158,25 @@ fn wait(time: Duration, stop: &AtomicBool) {
 }
 
 /// Estimates the remaining time from the runs so far.
-fn left(asked: &Asked, folder: &Folder, each: Duration) -> String {
-    if asked.search.is_some() {
+fn left(resolved: &ResolvedSweep, directory: &SweepDirectory, each: Duration) -> String {
+    if resolved.search.is_some() {
         return String::new();
     }
-    let owed: u32 = folder
+    let owed: u32 = directory
         .sweep
         .points
         .iter()
         .filter(|point| point.ended.is_none())
         .map(|point| {
             let runs = u32::try_from(point.records.len()).unwrap_or(u32::MAX);
-            asked.rule.min.saturating_sub(runs).max(1)
+            resolved.rule.min.saturating_sub(runs).max(1)
         })
         .sum();
     if owed == 0 {
         return String::new();
     }
-    let ended = folder.sweep.points.iter().filter(|point| point.ended.is_some()).count();
-    let all = folder.sweep.points.len();
+    let ended = directory.sweep.points.iter().filter(|point| point.ended.is_some()).count();
+    let all = directory.sweep.points.len();
     let time = table::long(each * owed);
     format!("   [{ended} of {all} points complete; at least {owed} more and {time}]")
 }

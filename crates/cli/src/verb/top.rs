@@ -36,14 +36,14 @@ pub(crate) fn run(top: &Top) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn interval(asked: Option<&str>) -> Result<Duration, Failure> {
-    let Some(asked) = asked else { return Ok(Duration::from_secs(1)) };
-    let ns = parse_duration_ns(asked)
-        .map_err(|error| Failure::Usage(format!("--interval {asked}: {error}")))?;
+fn interval(requested: Option<&str>) -> Result<Duration, Failure> {
+    let Some(requested) = requested else { return Ok(Duration::from_secs(1)) };
+    let ns = parse_duration_ns(requested)
+        .map_err(|error| Failure::Usage(format!("--interval {requested}: {error}")))?;
     let every = Duration::from_nanos(ns);
     if !(SHORTEST..=Duration::from_hours(24)).contains(&every) {
         let words = "the interval must be between 100ms and a day";
-        return Err(Failure::Usage(format!("--interval {asked}: {words}")));
+        return Err(Failure::Usage(format!("--interval {requested}: {words}")));
     }
     Ok(every)
 }
@@ -52,7 +52,7 @@ fn watcher(words: &[String]) -> Result<Watcher, Failure> {
     let root = Root::live();
     let machine = gpuio_load::machine::read(&root);
     // Mounts are known by their real paths, without links.
-    let place = |word: &String| {
+    let real_path = |word: &String| {
         let is_path = word.contains('/') || !is_device(&machine, word);
         match std::path::Path::new(word).canonicalize() {
             Ok(path) if is_path => Ok(path.to_string_lossy().into_owned()),
@@ -60,7 +60,7 @@ fn watcher(words: &[String]) -> Result<Watcher, Failure> {
             _ => Ok(word.clone()),
         }
     };
-    let words: Vec<String> = words.iter().map(place).collect::<Result<_, _>>()?;
+    let words: Vec<String> = words.iter().map(real_path).collect::<Result<_, _>>()?;
     let selection =
         select(&machine, &words).map_err(|unknown| Failure::Usage(unknown.to_string()))?;
     Ok(Watcher::new(root, machine.host.numa.nodes, selection))

@@ -162,10 +162,11 @@ fn what_decides_the_figures_is_refused_unless_told() {
         let flags: Vec<_> = found.refused().map(|(_, difference)| difference.despite).collect();
         assert_eq!(flags, [Some(*flag)], "change {nth}: {:#?}", found.pairs);
         let despite = vec![(*flag).to_owned()];
-        let told = compare(&sides, &Options { despite, ..Options::default() });
-        assert_eq!(told.refused().count(), 0, "change {nth}");
-        let judged = told.pairs[0].differences.iter().filter(|one| one.despite.is_some()).count();
-        assert_eq!(judged, 1, "still shown: change {nth}");
+        let properties = compare(&sides, &Options { despite, ..Options::default() });
+        assert_eq!(properties.refused().count(), 0, "change {nth}");
+        let relevant =
+            properties.pairs[0].differences.iter().filter(|one| one.despite.is_some()).count();
+        assert_eq!(relevant, 1, "still shown: change {nth}");
     }
 }
 
@@ -326,8 +327,11 @@ fn what_a_tool_does_not_tell_is_said() {
     let despite = vec!["depth".to_owned()];
     let sides = [repeats("gpuio", &[1.0]), gdsio("0.931323")];
     let found = compare(&sides, &Options { despite, ..Options::default() });
-    let untold = &found.pairs[0].untold;
-    assert!(untold.contains(&"actual path") && untold.contains(&"kernel"), "{untold:?}");
+    let unknown_properties = &found.pairs[0].unknown_properties;
+    assert!(
+        unknown_properties.contains(&"actual path") && unknown_properties.contains(&"kernel"),
+        "{unknown_properties:?}"
+    );
     assert!(found.pairs[0].rows.iter().all(|row| row.metric != "p99"), "gdsio has none");
 }
 
@@ -340,7 +344,7 @@ fn page() -> Comparison {
     let mut sides = vec![repeats("before", &NEAR), repeats("after", &times(0.9))];
     sides.push(side("other.json", others));
     sides[2].runs.extend(gdsio("0.931323").runs.into_iter().map(|mut run| {
-        run.told.insert("bs", "1M".to_owned());
+        run.properties.insert("bs", "1M".to_owned());
         run
     }));
     let despite = vec!["direct".to_owned()];

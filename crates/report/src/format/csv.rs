@@ -7,7 +7,7 @@ use gpuio_record::{
 use gpuio_stat::Summary;
 
 use crate::ceilings;
-use crate::workload::{Direction, block_bounds, directions, engine_got, jobs, rw};
+use crate::workload::{Direction, actual_engine, block_bounds, directions, jobs, rw};
 
 /// A column. Its name never changes; new columns are added at the end.
 #[derive(Debug, Clone, Copy)]
@@ -183,7 +183,7 @@ pub const COLUMNS: &[Column] = &[
     column("gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result", |l| {
         u8::from(l.record.plan.software_gpu).to_string()
     }),
-    column("engine", "engine that ran; several joined by `+`", |l| engine_got(l.plan, l.job)),
+    column("engine", "engine that ran; several joined by `+`", |l| actual_engine(l.plan, l.job)),
     column("rw", "load of the job, as in the `rw` key", |l| rw(l.plan).to_owned()),
     column("direction", "`read` or `write`: the direction of this row", |l| {
         l.direction.name().to_owned()

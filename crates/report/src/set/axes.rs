@@ -11,7 +11,7 @@ use super::{Set, chosen};
 use crate::expected;
 use crate::format::text::header;
 use crate::number::float;
-use crate::workload::{block_bounds, blocks_short, engine_got, rw};
+use crate::workload::{actual_engine, block_bounds, blocks_short, rw};
 
 /// One value: its text, and its number if it is one.
 pub(super) type Place = (String, Option<f64>);
@@ -151,7 +151,7 @@ const AXES: &[Known] = &[
         let proof = row.result.proof.as_ref();
         (proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone()), None)
     }),
-    ("engine", "engine", true, Role::CameAlong, |row| (engine_got(row.plan, row.result), None)),
+    ("engine", "engine", true, Role::CameAlong, |row| (actual_engine(row.plan, row.result), None)),
     ("memory", "memory", true, Role::CameAlong, |row| (memory(row.plan.memory).to_owned(), None)),
     ("gpu", "GPU", true, Role::CameAlong, |row| (gpus(row), None)),
     ("drive", "drive", true, Role::CameAlong, |row| (drives(row), None)),

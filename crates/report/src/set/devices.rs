@@ -247,12 +247,12 @@ pub(super) fn sampler(set: &Set) -> Option<String> {
         false => format!("every {}", format_duration_ns(first.interval_ns)),
     };
     let samples = count(all.iter().map(|one| one.samples).sum());
-    let told: Vec<_> = all.iter().filter_map(|one| Some((one, one.cpu_ns?))).collect();
-    let cost = match told.as_slice() {
+    let known: Vec<_> = all.iter().filter_map(|one| Some((one, one.cpu_ns?))).collect();
+    let cost = match known.as_slice() {
         [] => "its CPU time is unknown".to_owned(),
-        told => {
-            let cpu: u64 = told.iter().map(|(_, cpu)| cpu).sum();
-            let ends = told.iter().flat_map(|(one, _)| &one.groups);
+        known => {
+            let cpu: u64 = known.iter().map(|(_, cpu)| cpu).sum();
+            let ends = known.iter().flat_map(|(one, _)| &one.groups);
             let time: u64 = ends.filter_map(|group| group.ends_ns.last()).sum();
             let share = if time > 0 { float(cpu) / float(time) * 100.0 } else { 0.0 };
             format!(
@@ -262,8 +262,8 @@ pub(super) fn sampler(set: &Set) -> Option<String> {
             )
         }
     };
-    let rest = all.len() - told.len();
-    let rest = match (rest, told.is_empty()) {
+    let rest = all.len() - known.len();
+    let rest = match (rest, known.is_empty()) {
         (0, _) | (_, true) => String::new(),
         _ => format!(" ({rest} records have no figure for it)"),
     };

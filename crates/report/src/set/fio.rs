@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Set;
 use super::rows::{Row, rows};
 use crate::number::float;
-use crate::workload::{Direction, block_bounds, blocks_short, directions, engine_got, rw};
+use crate::workload::{Direction, actual_engine, block_bounds, blocks_short, directions, rw};
 
 /// How every document begins.
 pub(super) const MARK: &str = "\"fio version\": \"gpuio";
@@ -30,11 +30,11 @@ pub fn files(set: &Set) -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> = Vec::new();
     for row in jobs_of(&rows(set)) {
         let plan = row.plan;
-        let folder = format!("{}-{}", plan.path.choice.actual, blocks_short(&plan.blocks));
+        let directory = format!("{}-{}", plan.path.choice.actual, blocks_short(&plan.blocks));
         let file = format!("{}-{}-{}.json", rw(plan), plan.depth, plan.threads);
         let run = |nth: usize| match nth {
-            1 => format!("{folder}/{file}"),
-            _ => format!("{folder}-run{nth}/{file}"),
+            1 => format!("{directory}/{file}"),
+            _ => format!("{directory}-run{nth}/{file}"),
         };
         let free = (1..).map(run).find(|name| files.iter().all(|(taken, _)| taken != name));
         files.extend(free.map(|name| (name, document(set, &[row]))));
@@ -113,7 +113,7 @@ fn options(row: &Row<'_>) -> Value {
     put("bs", block);
     put("iodepth", plan.depth.to_string());
     put("numjobs", plan.threads.to_string());
-    put("ioengine", engine_got(plan, row.result));
+    put("ioengine", actual_engine(plan, row.result));
     let direct = row.result.direct_actual == gpuio_record::DirectMode::Direct;
     put("direct", u8::from(direct).to_string());
     put("size", plan.size_bytes.to_string());

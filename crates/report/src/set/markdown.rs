@@ -6,7 +6,7 @@ use gpuio_units::{markdown, printable_short};
 use super::Set;
 use super::rows::{Row, rows, software};
 use super::summary::{self, Summary};
-use super::{devices, told};
+use super::{devices, findings_text};
 use crate::ceilings;
 use crate::expected;
 use crate::number::{NONE, iops, maybe_time};
@@ -23,14 +23,14 @@ pub(super) fn render(set: &Set) -> String {
              those of a GPU.**\n\n",
         );
     }
-    for (what, text) in told::where_and_how(set) {
+    for (what, text) in findings_text::where_and_how(set) {
         out.push_str(&format!("- {what}: {}\n", markdown(&text)));
     }
     out.push('\n');
     out.push_str(&points(&summary::summary(set)));
     out.push_str(&table(set));
     out.push_str(&device_tables(set));
-    let findings = told::findings(set);
+    let findings = findings_text::findings(set);
     if !findings.is_empty() {
         out.push_str("\n## Findings\n\n");
     }
@@ -45,7 +45,7 @@ pub(super) fn render(set: &Set) -> String {
         out.push_str(&format!("- {}: {}{about}\n", finding.weight.word(), markdown(&finding.text)));
     }
     out.push_str("\n## Environment\n\n");
-    for (facts, names) in told::machines(set) {
+    for (facts, names) in findings_text::machines(set) {
         for (what, text) in facts {
             out.push_str(&format!("- {what}: {}\n", markdown(&text)));
         }
@@ -53,7 +53,7 @@ pub(super) fn render(set: &Set) -> String {
     }
     out.push_str("\n## Commands\n\n");
     for member in set.members.iter().take(MOST) {
-        let command = told::command(&member.record.command);
+        let command = findings_text::command(&member.record.command);
         let (name, when) = (markdown(&member.name), markdown(&member.record.started_at));
         out.push_str(&format!("- {name}, {when}: {}\n", code(&command)));
     }
@@ -71,7 +71,7 @@ fn points(summary: &Summary) -> String {
         out.push_str(&format!("| --- | --- | ---: |{figures} --- |\n"));
     }
     let mut below = String::new();
-    let mut said: Vec<&str> = Vec::new();
+    let mut printed: Vec<&str> = Vec::new();
     for line in &summary.lines {
         let taken = match &line.taken {
             Some((words, true)) => format!("**{}**, as requested", markdown(words)),
@@ -93,14 +93,14 @@ fn points(summary: &Summary) -> String {
         } else {
             below.push_str(&format!("- **{about}**: {} {taken}.\n", markdown(&line.notes)));
         }
-        if !said.contains(&line.evidence.as_str()) {
-            said.push(&line.evidence);
+        if !printed.contains(&line.evidence.as_str()) {
+            printed.push(&line.evidence);
         }
     }
     if !below.is_empty() {
         out.push_str(&format!("\n{below}"));
     }
-    for text in said.into_iter().chain(summary.below.iter().map(String::as_str)) {
+    for text in printed.into_iter().chain(summary.below.iter().map(String::as_str)) {
         out.push_str(&format!("\n{}\n", markdown(text)));
     }
     out

@@ -8,6 +8,7 @@ mod chosen;
 mod csv;
 mod devices;
 mod figures;
+mod findings_text;
 mod fio;
 mod html;
 mod markdown;
@@ -16,7 +17,6 @@ mod origin;
 mod rows;
 mod series;
 mod summary;
-mod told;
 
 pub use fio::files as fio_files;
 pub use origin::{Candidate, Origin, origin};
@@ -79,7 +79,7 @@ pub struct Figured {
     pub rows: Vec<usize>,
     /// The axes that the figure does not show and on which rows differ, each with the text of the
     /// one value that it keeps.
-    pub held: Vec<(String, String)>,
+    pub fixed: Vec<(String, String)>,
 }
 
 /// What a figure draws that shows these axes (by key: `path`, `block`, `depth`, …), with these
@@ -91,12 +91,12 @@ pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured
     let columns = axes::columns(set, &rows);
     let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
     let all: Vec<usize> = (0..rows.len()).collect();
-    let choice = figures::hold(&columns, &records, &all, shown_by, chosen);
-    let held = choice.held.iter().map(|held| {
-        let column = &columns[held.column];
-        (column.key.clone(), column.words[held.place].clone())
+    let choice = figures::fix(&columns, &records, &all, shown_by, chosen);
+    let fixed = choice.fixed.iter().map(|fixed| {
+        let column = &columns[fixed.column];
+        (column.key.clone(), column.words[fixed.place].clone())
     });
-    Figured { held: held.collect(), rows: choice.rows }
+    Figured { fixed: fixed.collect(), rows: choice.rows }
 }
 
 /// One format of sets.

@@ -44,7 +44,7 @@ pub(super) const MOST_VALUES: usize = 250_000;
 pub(super) fn all(rows: &[Row<'_>]) -> Value {
     let mut jobs = Map::new();
     let mut groups = Map::new();
-    let mut held = 0;
+    let mut fixed = 0;
     for row in rows {
         let key = format!("{}/{}", row.nth, row.job);
         if jobs.contains_key(&key) {
@@ -57,8 +57,8 @@ pub(super) fn all(rows: &[Row<'_>]) -> Value {
         let group = watched.map(|watched| {
             let key = format!("{}/{}", row.nth, watched.group);
             let more = if groups.contains_key(&key) { 0 } else { values(watched) };
-            if more > 0 && held + more <= MOST_VALUES {
-                held += more;
+            if more > 0 && fixed + more <= MOST_VALUES {
+                fixed += more;
                 groups.insert(key.clone(), of_group(row, watched));
             }
             key

@@ -7,7 +7,7 @@ use gpuio_stat::infer;
 use super::axes::{Column, columns};
 use super::figures::{self, points, print};
 use super::rows::{Row, rows};
-use super::{Set, told};
+use super::{Set, findings_text};
 use crate::number::{NONE, count};
 use crate::workload::verified;
 use crate::{ceilings, expected};
@@ -145,7 +145,7 @@ fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
     });
     let alone = point.len() == 1;
     let name = match alone {
-        true => told::name(first, several),
+        true => findings_text::name(first, several),
         false => first.plan.name.clone(),
     };
     let taken = first.result.proof.as_ref();
@@ -302,17 +302,19 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
         }
     }
     words.sort_by_key(|word| std::cmp::Reverse(word.2));
-    let told: usize = words.iter().map(|word| word.2).sum();
+    let findings_text: usize = words.iter().map(|word| word.2).sum();
     let all = group.len();
     let each: Vec<String> = words.iter().map(|(w, _, n)| format!("{w} in {}", runs(*n))).collect();
     let evidence = match each.len() {
         0 => "no record says which path the bytes took".to_owned(),
-        _ if told < all => format!("{}; unknown in {}", each.join(", "), runs(all - told)),
+        _ if findings_text < all => {
+            format!("{}; unknown in {}", each.join(", "), runs(all - findings_text))
+        }
         _ => each.join(", "),
     };
     let taken = match words.as_slice() {
         [] => None,
-        [(word, as_requested, _)] if told == all => Some((word.clone(), *as_requested)),
+        [(word, as_requested, _)] if findings_text == all => Some((word.clone(), *as_requested)),
         several => Some(("differs".to_owned(), several.iter().all(|word| word.1))),
     };
     (taken, format!("Path taken: {evidence}."))

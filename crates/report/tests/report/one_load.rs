@@ -56,7 +56,7 @@ pub(crate) fn automatic() -> Set {
 }
 
 fn words(figured: &Figured) -> Vec<(&str, &str)> {
-    figured.held.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect()
+    figured.fixed.iter().map(|(key, word)| (key.as_str(), word.as_str())).collect()
 }
 
 /// What rows of a figure differ in, of path, block and depth.
@@ -144,7 +144,7 @@ fn other_machines_rates_and_jobs_beside_each_other_are_no_repeats() {
     };
     let held = |set: &Set| {
         let figured = figured(set, &["path", "block"], &[]);
-        (figured.held.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), figured.rows.len())
+        (figured.fixed.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), figured.rows.len())
     };
     assert_eq!(held(&two(|_| ())), (vec![], 2), "repeats");
     let machine = two(|record| record.host.cpu.model = Some("Another".to_owned()));

@@ -66,13 +66,13 @@ pub fn is_route(axes: &[Axis], point: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Way, grid};
+    use crate::{Mode, grid};
 
     fn points(gpus: &[&str], network: bool) -> Vec<String> {
         let mut axes: Vec<Axis> =
             PRESET.axes.iter().map(|text| Axis::parse(text).unwrap()).collect();
         routes(&mut axes, gpus.iter().map(|gpu| (*gpu).to_owned()).collect(), network);
-        let mut points = grid(&axes, Way::Full, None, &[]).unwrap();
+        let mut points = grid(&axes, Mode::Full, None, &[]).unwrap();
         points.retain(|point| is_route(&axes, point));
         points.iter().map(|point| point.join(" ")).collect()
     }

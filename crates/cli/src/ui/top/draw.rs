@@ -22,21 +22,21 @@ pub(super) fn screen(frame: &mut Frame<'_>, state: &State) {
     let width = usize::from(area.width);
     let lines = lines(state, width, usize::from(area.height));
     for (nth, line) in (0u16..area.height).zip(lines) {
-        let place = Rect { x: area.x, y: area.y + nth, width: area.width, height: 1 };
-        frame.render_widget(line, place);
+        let area_of_line = Rect { x: area.x, y: area.y + nth, width: area.width, height: 1 };
+        frame.render_widget(line, area_of_line);
     }
 }
 
 fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![heading(state)];
-    let room = height.saturating_sub(2);
+    let space = height.saturating_sub(2);
     let tables = state.tables();
-    let heights = share(&tables, state.table, room);
+    let heights = share(&tables, state.table, space);
     for (nth, (table, height)) in tables.iter().zip(heights).enumerate() {
         lines.extend(one_table(state, nth, table, width, height));
     }
-    lines.extend(absent(state, room + 1 - lines.len().min(room + 1), width));
-    lines.resize(room + 1, Line::default());
+    lines.extend(absent(state, space + 1 - lines.len().min(space + 1), width));
+    lines.resize(space + 1, Line::default());
     let keys = "q quit  tab table  ↑↓ scroll  s sort  p pause  +- interval";
     lines.push(Line::styled(print::short(keys, width), Style::new().add_modifier(Modifier::DIM)));
     lines.truncate(height);
@@ -58,10 +58,10 @@ fn heading(state: &State) -> Line<'static> {
 }
 
 /// Lines per table: a heading, its devices, one blank line. The selected table comes first.
-fn share(tables: &[&Table], chosen: usize, room: usize) -> Vec<usize> {
+fn share(tables: &[&Table], chosen: usize, space: usize) -> Vec<usize> {
     let wanted: Vec<usize> = tables.iter().map(|table| table.rows.len() + 2).collect();
     let mut given = vec![0; tables.len()];
-    let mut left = room;
+    let mut left = space;
     let order = std::iter::once(chosen).chain((0..tables.len()).filter(|nth| *nth != chosen));
     for nth in order.filter(|nth| *nth < tables.len()) {
         // Each other table keeps at least two lines, while there are enough.
@@ -142,14 +142,14 @@ fn style(state: &State, figure: &Figure, value: Option<f64>) -> Style {
 }
 
 /// Kinds without devices, with the reason, if there are lines left.
-fn absent(state: &State, room: usize, width: usize) -> Vec<Line<'static>> {
+fn absent(state: &State, space: usize, width: usize) -> Vec<Line<'static>> {
     let tables = state.interval.iter().flat_map(|interval| &interval.tables);
     let words = tables.filter_map(|table| {
         let why = table.absent.as_ref()?;
         Some(print::short(&format!("{}: {why}", table.probe.title), width))
     });
     let dim = Style::new().add_modifier(Modifier::DIM);
-    words.take(room).map(|words| Line::styled(words, dim)).collect()
+    words.take(space).map(|words| Line::styled(words, dim)).collect()
 }
 
 /// The first characters that fit: only the last column may be cut.

@@ -32,7 +32,7 @@ pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Resu
 /// Ends the program a second after a signal that the loop did not handle. After a hang-up, reads
 /// from the terminal return 0 bytes over and over (termios(3), CLOCAL), and `event::poll` never
 /// returns.
-fn leave_a_dead_terminal(stop: Arc<AtomicBool>) {
+fn exit_after_hang_up(stop: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(NAP);
@@ -50,7 +50,7 @@ fn show(
     count: Option<u64>,
 ) -> std::io::Result<()> {
     let stop = interrupt::flag();
-    leave_a_dead_terminal(Arc::clone(&stop));
+    exit_after_hang_up(Arc::clone(&stop));
     let mut state = State::new(every, std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()));
     let mut before = watcher.sample();
     let mut due = Instant::now() + state.every;

@@ -89,8 +89,8 @@ fn load(path: &str, directory: &Path, gpu: Gpu<'_>) -> Outcome {
         Ok(output) => {
             let record = json::parse(&String::from_utf8_lossy(&output.stdout)).ok();
             let measured = record.as_ref().and_then(measured);
-            let said = || String::from_utf8_lossy(&output.stderr).into_owned();
-            measured.unwrap_or_else(|| Outcome::Failed(reason(record.as_ref(), &said())))
+            let messages = || String::from_utf8_lossy(&output.stderr).into_owned();
+            measured.unwrap_or_else(|| Outcome::Failed(reason(record.as_ref(), &messages())))
         }
     }
 }
@@ -134,14 +134,14 @@ fn measured(record: &Record) -> Option<Outcome> {
 
 /// Why there is no result: the record's error, the first failed I/O, or the last output of the
 /// process.
-fn reason(record: Option<&Record>, said: &str) -> String {
+fn reason(record: Option<&Record>, messages: &str) -> String {
     let error = record.and_then(|record| record.error.clone());
     let failure = || {
         let failed = record?.jobs.first()?.failures.first()?;
         Some(format!("{} at offset {}: {}", failed.path, failed.offset, failed.what))
     };
     let words = || {
-        let last = said.lines().rev().find(|line| line.starts_with("error: "));
+        let last = messages.lines().rev().find(|line| line.starts_with("error: "));
         last.map(|line| line.trim_start_matches("error: ").to_owned())
     };
     let outcome = || "the process ended without a message".to_owned();
@@ -186,6 +186,6 @@ fn remove(private: &Private) {
         ));
     }
     for line in lines {
-        tell!("note: {line}");
+        message!("note: {line}");
     }
 }

@@ -16,11 +16,11 @@ const ENDINGS: [&str; 4] = ["json", "csv", "txt", "log"];
 pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
     let name = path.display().to_string();
     let mut side = Side { name, ..Side::default() };
-    let is_sweep = |folder: &Path| folder.join(SWEEP_FILE).is_file();
+    let is_sweep = |directory: &Path| directory.join(SWEEP_FILE).is_file();
     if path.is_dir() && is_sweep(path) {
         swept(&mut side, path)?;
     } else if path.is_dir() {
-        folder(&mut side, path)?;
+        directory(&mut side, path)?;
     } else if path.file_name() == Some(SWEEP_FILE.as_ref()) {
         swept(&mut side, path.parent().unwrap_or(Path::new("")))?;
     } else {
@@ -30,15 +30,15 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
 }
 
 /// The records that a sweep lists, each at its point.
-fn swept(side: &mut Side, folder: &Path) -> Result<(), Failure> {
-    let path = folder.join(SWEEP_FILE);
+fn swept(side: &mut Side, directory: &Path) -> Result<(), Failure> {
+    let path = directory.join(SWEEP_FILE);
     let sweep = sweep::parse(&text(&path)?)
         .map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
     for point in &sweep.points {
         let axes = sweep.axes.iter().map(|axis| axis.key.clone());
         let at: Vec<(String, String)> = axes.zip(point.at.iter().cloned()).collect();
         for record in &point.records {
-            file(side, &folder.join(record), &at)?;
+            file(side, &directory.join(record), &at)?;
         }
         if point.records.is_empty() {
             let why = point.ended.as_deref().unwrap_or("its runs are missing");
@@ -53,9 +53,9 @@ fn swept(side: &mut Side, folder: &Path) -> Result<(), Failure> {
 }
 
 /// Every result in a directory, by name. An unreadable one is reported, and the others count.
-fn folder(side: &mut Side, folder: &Path) -> Result<(), Failure> {
-    let name = folder.display();
-    let entries = std::fs::read_dir(folder)
+fn directory(side: &mut Side, directory: &Path) -> Result<(), Failure> {
+    let name = directory.display();
+    let entries = std::fs::read_dir(directory)
         .map_err(|error| Failure::Usage(format!("{name}: the directory can't be read: {error}")))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();

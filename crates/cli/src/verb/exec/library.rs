@@ -27,21 +27,21 @@ impl Library {
             Failure::Unavailable(format!("gpuio's own path can't be read (/proc): {error}"))
         })?;
         let beside = exe.parent().unwrap_or(Path::new("/"));
-        let places =
+        let directories =
             [beside.to_path_buf(), beside.join("deps"), beside.join("../deps")].into_iter();
-        Library::among(places.chain([beside.join("../lib/gpuio")]), cache().as_deref())
+        Library::among(directories.chain([beside.join("../lib/gpuio")]), cache().as_deref())
     }
 
     /// The first of these directories that has the library. `cache` is where a directory of links
     /// can be created.
     fn among(
-        places: impl Iterator<Item = PathBuf>,
+        directories: impl Iterator<Item = PathBuf>,
         cache: Option<&Path>,
     ) -> Result<Library, Failure> {
         let mut tried = Vec::new();
-        for place in places {
+        for directory_tried in directories {
             for name in NAMES {
-                let Ok(file) = std::fs::canonicalize(place.join(name)) else { continue };
+                let Ok(file) = std::fs::canonicalize(directory_tried.join(name)) else { continue };
                 match std::fs::read(&file) {
                     // A copy of NVIDIA's library in the program's directory must not be used.
                     Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => {
@@ -51,7 +51,7 @@ impl Library {
                     Err(error) => tried.push(format!("{}: {error}", file.display())),
                 }
             }
-            tried.push(format!("no {} in {}", NAMES[0], place.display()));
+            tried.push(format!("no {} in {}", NAMES[0], directory_tried.display()));
         }
         Err(Failure::Unavailable(format!(
             "gpuio's libcufile.so.0 was not found ({}). Build it (cargo build -p gpuio), or \
@@ -126,12 +126,12 @@ fn is_alone(directory: &Path, object: &Path) -> bool {
 /// Creates the directory with both links, or keeps links that are right. Two processes may do so at
 /// the same time: each link is put in place by one rename.
 fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Error)> {
-    let told = |path: &Path, error| (path.to_path_buf(), error);
+    let with_path = |path: &Path, error| (path.to_path_buf(), error);
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)
-        .map_err(|error| told(directory, error))?;
+        .map_err(|error| with_path(directory, error))?;
     for name in NAMES {
         let link = directory.join(name);
         if std::fs::read_link(&link).is_ok_and(|target| target == object) {
@@ -139,14 +139,14 @@ fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Erro
         }
         // Only a link of gpuio's is replaced, by one rename. Anything else belongs to the user.
         if std::fs::symlink_metadata(&link).is_ok_and(|found| !found.is_symlink()) {
-            return Err(told(&link, std::io::ErrorKind::AlreadyExists.into()));
+            return Err(with_path(&link, std::io::ErrorKind::AlreadyExists.into()));
         }
         let made = directory.join(format!(".{name}.{}", std::process::id()));
-        std::os::unix::fs::symlink(object, &made).map_err(|error| told(&made, error))?;
+        std::os::unix::fs::symlink(object, &made).map_err(|error| with_path(&made, error))?;
         std::fs::rename(&made, &link).map_err(|error| {
             // The link was just created and leads to `object`.
             let _ = std::fs::remove_file(&made);
-            told(&link, error)
+            with_path(&link, error)
         })?;
     }
     Ok(())
@@ -172,8 +172,11 @@ mod tests {
         std::fs::write(directory.join(name), bytes).unwrap();
     }
 
-    fn found(places: &[&Path], cache: Option<&Path>) -> Result<Library, Failure> {
-        Library::among(places.iter().map(|place| place.to_path_buf()), cache)
+    fn found(directories: &[&Path], cache: Option<&Path>) -> Result<Library, Failure> {
+        Library::among(
+            directories.iter().map(|directory_tried| directory_tried.to_path_buf()),
+            cache,
+        )
     }
 
     #[test]

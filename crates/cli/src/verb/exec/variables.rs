@@ -20,12 +20,12 @@ pub(crate) struct Variables {
 
 impl Variables {
     /// From the flags and the current environment.
-    pub(crate) fn of(asked: &Exec, library: &Library) -> Result<Variables, Failure> {
-        Variables::over(asked, library, |name| std::env::var_os(name))
+    pub(crate) fn of(args: &Exec, library: &Library) -> Result<Variables, Failure> {
+        Variables::over(args, library, |name| std::env::var_os(name))
     }
 
     fn over(
-        asked: &Exec,
+        args: &Exec,
         library: &Library,
         now: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Variables, Failure> {
@@ -34,7 +34,7 @@ impl Variables {
             (preload, before(&library.object, now(preload), b" :")),
             (path, before(&library.directory, now(path), b":;")),
         ];
-        match (&asked.cufile, now(WHO).filter(|who| !who.is_empty())) {
+        match (&args.cufile, now(WHO).filter(|who| !who.is_empty())) {
             (Some(who), _) => set.push((WHO, who.into())),
             (None, Some(who)) if !VALUES.iter().any(|value| who == *value) => {
                 return Err(Failure::Usage(format!(
@@ -45,7 +45,7 @@ impl Variables {
             }
             (None, who) => set.extend(who.map(|who| (WHO, who))),
         }
-        if let Some(file) = &asked.cufile_json {
+        if let Some(file) = &args.cufile_json {
             let whole = std::fs::canonicalize(file).map_err(|error| {
                 Failure::Usage(format!("--cufile-json {}: {error}", file.display()))
             })?;
@@ -74,7 +74,7 @@ impl Variables {
     }
 
     /// A short description, for `-v`.
-    pub(crate) fn told(&self, library: &Library) -> String {
+    pub(crate) fn description(&self, library: &Library) -> String {
         let value = |wanted| self.set.iter().find(|(name, _)| *name == wanted);
         let who = value(WHO).map_or("auto".into(), |(_, value)| value.to_string_lossy());
         format!(
@@ -115,7 +115,7 @@ fn not_text(name: &str, value: &OsStr) -> Failure {
 mod tests {
     use super::*;
 
-    fn asked() -> Exec {
+    fn args() -> Exec {
         let command = vec!["true".into()];
         let (cufile, cufile_json) = (None, None);
         Exec { env: false, json: false, verbose: false, cufile, cufile_json, command }
@@ -125,35 +125,35 @@ mod tests {
         Library { object: "/l/libcufile.so.0".into(), directory: "/l".into() }
     }
 
-    fn over(asked: &Exec, set: &[(&str, &str)]) -> Result<Vec<(String, String)>, Failure> {
+    fn over(args: &Exec, set: &[(&str, &str)]) -> Result<Vec<(String, String)>, Failure> {
         let find = |name: &str| set.iter().find(|(key, _)| *key == name);
-        let variables = Variables::over(asked, &library(), |name| find(name).map(|f| f.1.into()))?;
+        let variables = Variables::over(args, &library(), |name| find(name).map(|f| f.1.into()))?;
         let text = |(name, value): (&str, OsString)| (name.into(), value.into_string().unwrap());
         Ok(variables.set.into_iter().map(text).collect())
     }
 
     #[test]
-    fn what_is_set_stays_behind_ours_and_ours_is_there_once() {
-        let all = over(&asked(), &[]).unwrap();
+    fn existing_entries_stay_after_ours_and_ours_is_there_once() {
+        let all = over(&args(), &[]).unwrap();
         assert_eq!(all.len(), 2);
         assert_eq!((&*all[0].1, &*all[1].1), ("/l/libcufile.so.0", "/l"));
         let theirs = [("LD_PRELOAD", "a.so b.so:/l/libcufile.so.0"), ("LD_LIBRARY_PATH", "")];
-        let all = over(&asked(), &theirs).unwrap();
+        let all = over(&args(), &theirs).unwrap();
         assert_eq!((&*all[0].1, &*all[1].1), ("/l/libcufile.so.0:a.so:b.so", "/l"));
-        let all = over(&asked(), &[("LD_LIBRARY_PATH", "/x;/y::/l")]).unwrap();
+        let all = over(&args(), &[("LD_LIBRARY_PATH", "/x;/y::/l")]).unwrap();
         assert_eq!(all[1].1, "/l:/x:/y:");
     }
 
     #[test]
-    fn who_serves_is_the_flag_or_the_variable_or_nobodys_word() {
-        let who = |asked: &Exec, set: &[(&str, &str)]| {
-            over(asked, set).map(|all| all.get(2).map(|(_, value)| value.clone()))
+    fn the_library_is_chosen_by_the_flag_or_the_variable_or_default() {
+        let who = |args: &Exec, set: &[(&str, &str)]| {
+            over(args, set).map(|all| all.get(2).map(|(_, value)| value.clone()))
         };
-        assert_eq!(who(&asked(), &[]).unwrap(), None);
-        assert_eq!(who(&asked(), &[(WHO, "nvidia")]).unwrap().unwrap(), "nvidia");
-        let flag = Exec { cufile: Some("gpuio".into()), ..asked() };
+        assert_eq!(who(&args(), &[]).unwrap(), None);
+        assert_eq!(who(&args(), &[(WHO, "nvidia")]).unwrap().unwrap(), "nvidia");
+        let flag = Exec { cufile: Some("gpuio".into()), ..args() };
         assert_eq!(who(&flag, &[(WHO, "what")]).unwrap().unwrap(), "gpuio");
-        let Err(Failure::Usage(why)) = who(&asked(), &[(WHO, "what")]) else { panic!() };
+        let Err(Failure::Usage(why)) = who(&args(), &[(WHO, "what")]) else { panic!() };
         assert!(why.contains("what") && why.contains("auto, gpuio, nvidia"), "{why}");
     }
 

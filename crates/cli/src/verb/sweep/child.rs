@@ -12,7 +12,7 @@ use gpuio_report::format::json;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
 
-use super::folder::errors_of;
+use super::directory::errors_of;
 use crate::failure::Failure;
 
 /// Time that a run has to end after SIGTERM before it is killed.
@@ -81,11 +81,12 @@ pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<
     let could =
         |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
     let record = draft.file().try_clone().map_err(could("the file for the record"))?;
-    let said = memfd_create("gpuio-sweep", MemfdFlags::CLOEXEC).map(File::from);
-    let said = said.map_err(|errno| could("memory for the messages of a run")(errno.into()))?;
+    let messages = memfd_create("gpuio-sweep", MemfdFlags::CLOEXEC).map(File::from);
+    let messages =
+        messages.map_err(|errno| could("memory for the messages of a run")(errno.into()))?;
     let mut command = command(SWEEP)?;
     command.args(words).args(["--quiet", "--format", "json"]);
-    let to_memory = said.try_clone().map_err(could("memory for the messages of a run"))?;
+    let to_memory = messages.try_clone().map_err(could("memory for the messages of a run"))?;
     command.stdout(record).stderr(to_memory);
     let mut child = command.spawn().map_err(could("gpuio bench could not be started"))?;
     let Some(status) = end_of(&mut child, stop).map_err(could("waiting for gpuio bench"))? else {
@@ -99,7 +100,7 @@ pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<
     {
         return Ok(Ended::Stopped);
     }
-    Ok(judge(status, record, &text(said)))
+    Ok(outcome_of(status, record, &text(messages)))
 }
 
 /// The whole content of a file.
@@ -118,21 +119,21 @@ pub(super) fn unavailable(words: &[String]) -> Result<Option<String>, Failure> {
     let mut command = Command::new(program);
     command.args(words).args(["--size", "1m", "--directory", ".", "--dry-run"]);
     let output = command.stdin(Stdio::null()).output().map_err(could)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let why = said.trim().trim_start_matches("error: ").to_owned();
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let why = messages.trim().trim_start_matches("error: ").to_owned();
     Ok((output.status.code() == Some(3)).then_some(why))
 }
 
 /// Waits for the end of the child; `None` if this process stopped it.
 pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
-    let mut told: Option<Instant> = None;
+    let mut terminated_at: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(if told.is_some() { None } else { Some(status) });
+            return Ok(if terminated_at.is_some() { None } else { Some(status) });
         }
-        match told {
+        match terminated_at {
             None if stop.load(Ordering::Relaxed) => {
-                told = Some(Instant::now());
+                terminated_at = Some(Instant::now());
                 // SIGTERM: a child that already got the terminal's Ctrl-C exits at once.
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
@@ -143,9 +144,10 @@ pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Op
     }
 }
 
-fn judge(status: ExitStatus, record: Option<Record>, said: &str) -> Ended {
+fn outcome_of(status: ExitStatus, record: Option<Record>, messages: &str) -> Ended {
     let words = || {
-        let last = said.split("error: ").nth(1).map(str::trim).filter(|words| !words.is_empty());
+        let last =
+            messages.split("error: ").nth(1).map(str::trim).filter(|words| !words.is_empty());
         last.map_or_else(|| format!("it ended with {status} and printed nothing"), str::to_owned)
     };
     match (status.code(), record) {

@@ -16,8 +16,9 @@ pub(super) fn fall_back(
     let Some(preset) = preset.filter(|preset| !preset.fallbacks.is_empty()) else { return Ok(own) };
     let theirs = preset.keys.iter().find(|(key, _)| *key == "path").map(|(_, path)| *path);
     let gpu = keys.iter().find(|(key, _)| key == "gpu").map(|(_, gpu)| gpu.clone());
-    let asked = keys.iter_mut().find(|(key, path)| key == "path" && Some(path.as_str()) == theirs);
-    let Some((_, path)) = asked else { return Ok(own) };
+    let requested =
+        keys.iter_mut().find(|(key, path)| key == "path" && Some(path.as_str()) == theirs);
+    let Some((_, path)) = requested else { return Ok(own) };
     let mut why = None;
     for name in std::iter::once(path.clone()).chain(preset.fallbacks.iter().map(|&n| n.to_owned()))
     {

@@ -26,7 +26,7 @@ pub(super) fn add(
     axes: &mut Vec<Axis>,
     work: &Work,
     job_file: Option<&Path>,
-    folder: &Path,
+    directory: &Path,
 ) -> Result<Routes, Failure> {
     let mut job = match job_file {
         Some(path) => bench::read_jobs(path)?.jobs.into_iter().next(),
@@ -38,13 +38,13 @@ pub(super) fn add(
     if let Some(gpu) = flag.or_else(|| varied.as_ref()?.first()) {
         bench::set(&mut job, "gpu", gpu, "--gpu")?;
     }
-    let place = place(axes, work, &job, folder);
-    let seen = seen(&place);
-    let ask = job.gpu.clone().unwrap_or_default();
-    let listed: Vec<String> = match ask.which {
+    let location = location(axes, work, &job, directory);
+    let seen = seen(&location);
+    let request = job.gpu.clone().unwrap_or_default();
+    let listed: Vec<String> = match request.which {
         GpuWhich::List(numbers) => numbers.iter().map(ToString::to_string).collect(),
         // Only the library reports how many there are.
-        _ if ask.driver == Some(GpuDriver::Software) => vec!["0".to_owned()],
+        _ if request.driver == Some(GpuDriver::Software) => vec!["0".to_owned()],
         _ => Vec::new(),
     };
     let mut lines = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn add(
         lines.push(format!("GPU {} counts as near because it was named first.", values[0]));
         (via.clone(), values)
     } else if let Some(via) = listed.first() {
-        let prefix = match ask.driver {
+        let prefix = match request.driver {
             Some(GpuDriver::Software) => "software:",
             _ => "",
         };
@@ -60,7 +60,7 @@ pub(super) fn add(
         lines.push(format!("GPU {} counts as near because it was named first.", gpus[0]));
         (via.clone(), gpus)
     } else {
-        let (found, line) = chosen(seen.as_ref(), &place)?;
+        let (found, line) = chosen(seen.as_ref(), &location)?;
         lines.push(line);
         (found[0].clone(), found)
     };
@@ -76,7 +76,7 @@ pub(super) fn add(
         lines.push(format!(
             "cuFile's own choice of routes (properties.rdma_dynamic_routing) applies to network \
              file systems only: for {} it is not varied.",
-            place.display()
+            location.display()
         ));
     }
     routes(axes, gpus, network);
@@ -84,52 +84,52 @@ pub(super) fn add(
 }
 
 /// Location of the data: the first path that is named, else the sweep's directory.
-fn place(axes: &[Axis], work: &Work, job: &JobSpec, folder: &Path) -> PathBuf {
+fn location(axes: &[Axis], work: &Work, job: &JobSpec, directory: &Path) -> PathBuf {
     let keys = ["target", "directory", "filename"];
     let axis = axes.iter().find(|axis| keys.contains(&axis.key.as_str()));
     let varied = axis.and_then(|axis| axis.values.first()).cloned();
     let flag = work.data.directory.clone().or_else(|| work.data.filename.first().cloned());
     let own = || job.directory.clone().or_else(|| job.filenames.as_ref()?.first().cloned());
     let named = varied.or(flag).or_else(own).map(PathBuf::from);
-    let place = named.unwrap_or_else(|| folder.to_owned());
+    let location = named.unwrap_or_else(|| directory.to_owned());
     // For a path that does not exist yet, its nearest existing parent decides.
-    let whole = std::path::absolute(&place).unwrap_or(place);
+    let whole = std::path::absolute(&location).unwrap_or(location);
     let there = whole.ancestors().find_map(|path| path.canonicalize().ok());
     there.unwrap_or(whole)
 }
 
 /// The GPUs of this machine; `None` if no mount is known for the path.
-fn seen(place: &Path) -> Option<Ends> {
+fn seen(location: &Path) -> Option<Ends> {
     let machine = source::read(&[]).ok()?.machine;
     let topology = Topology::of(&machine, &[]);
-    ends(&machine, &topology, place.to_str()?).ok()
+    ends(&machine, &topology, location.to_str()?).ok()
 }
 
 /// The nearest GPU and the farthest, if that is farther, and a line about them.
-fn chosen(seen: Option<&Ends>, place: &Path) -> Result<(Vec<String>, String), Failure> {
-    let place = place.display();
+fn chosen(seen: Option<&Ends>, location: &Path) -> Result<(Vec<String>, String), Failure> {
+    let location = location.display();
     let all = seen.map(|ends| ends.gpus.as_slice()).unwrap_or_default();
-    let Some((near, way)) = all.first() else {
+    let Some((near, distance)) = all.first() else {
         return Err(Failure::Unavailable(format!(
-            "--preset routing: no NVIDIA GPU was found to compare distances from {place}. Name \
+            "--preset routing: no NVIDIA GPU was found to compare distances from {location}. Name \
              two GPUs with --gpu NEAR,FAR, or use gpuio's software GPU: --gpu software:0,1"
         )));
     };
     let number = |name: &String| name.strip_prefix("GPU").unwrap_or(name).to_owned();
-    let told = |way: &Option<Class>| way.map_or("distance unknown", Class::name);
-    let far = all.last().filter(|(_, other)| other > way && way.is_some());
-    let near_words = format!("GPU {} is near {place} ({})", number(near), told(way));
+    let name = |distance: &Option<Class>| distance.map_or("distance unknown", Class::name);
+    let far = all.last().filter(|(_, other)| other > distance && distance.is_some());
+    let near_text = format!("GPU {} is near {location} ({})", number(near), name(distance));
     Ok(match far {
         Some((far, other)) => {
-            let line = format!("{near_words}, GPU {} far ({}).", number(far), told(other));
+            let line = format!("{near_text}, GPU {} far ({}).", number(far), name(other));
             (vec![number(near), number(far)], line)
         }
         None if all.len() > 1 => {
             let line =
-                format!("{near_words}; no farther GPU was found. Name two with --gpu NEAR,FAR.");
+                format!("{near_text}; no farther GPU was found. Name two with --gpu NEAR,FAR.");
             (vec![number(near)], line)
         }
-        None => (vec![number(near)], format!("{near_words}.")),
+        None => (vec![number(near)], format!("{near_text}.")),
     })
 }
 
@@ -137,13 +137,14 @@ fn chosen(seen: Option<&Ends>, place: &Path) -> Result<(Vec<String>, String), Fa
 mod tests {
     use super::*;
 
-    fn ends(ways: &[Option<Class>]) -> Ends {
-        let gpus = ways.iter().enumerate().map(|(at, way)| (format!("GPU{at}"), *way));
+    fn ends(distances: &[Option<Class>]) -> Ends {
+        let gpus =
+            distances.iter().enumerate().map(|(at, distance)| (format!("GPU{at}"), *distance));
         Ends { mount: "/mnt".to_owned(), network: false, gpus: gpus.collect() }
     }
 
-    fn of(ways: &[Option<Class>]) -> (Vec<String>, String) {
-        chosen(Some(&ends(ways)), Path::new("/mnt/a")).unwrap()
+    fn of(distances: &[Option<Class>]) -> (Vec<String>, String) {
+        chosen(Some(&ends(distances)), Path::new("/mnt/a")).unwrap()
     }
 
     #[test]

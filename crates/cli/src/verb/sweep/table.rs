@@ -8,36 +8,37 @@ use gpuio_sweep::{Progress, next};
 use gpuio_units::{human_count, human_ns, human_rate, in_columns};
 
 use super::Why;
-use super::ask::Asked;
-use super::folder::{Folder, Run, axes};
+use super::directory::{Run, SweepDirectory, axes};
+use super::request::ResolvedSweep;
 use crate::verb::compare;
 
 /// `threads=4 bs=64k`.
-pub(super) fn place(axes: &[SweepAxis], at: &[String]) -> String {
+pub(super) fn point_text(axes: &[SweepAxis], at: &[String]) -> String {
     let words = axes.iter().zip(at).map(|(axis, value)| format!("{}={value}", axis.key));
     words.collect::<Vec<_>>().join(" ")
 }
 
 /// Estimated time, as far as it is known in advance.
-pub(super) fn estimate(asked: &Asked) -> String {
-    let runs = if asked.rule.max == 1 {
+pub(super) fn estimate(resolved: &ResolvedSweep) -> String {
+    let runs = if resolved.rule.max == 1 {
         "1 run".to_owned()
-    } else if asked.rule.min == asked.rule.max {
-        format!("{} runs", asked.rule.min)
+    } else if resolved.rule.min == resolved.rule.max {
+        format!("{} runs", resolved.rule.min)
     } else {
-        format!("{} to {} runs", asked.rule.min, asked.rule.max)
+        format!("{} to {} runs", resolved.rule.min, resolved.rule.max)
     };
-    let Some(each) = asked.each else {
-        let count = asked.points.len();
+    let Some(each) = resolved.each else {
+        let count = resolved.points.len();
         return format!("{count} points, {runs} each; the time per run is unknown");
     };
-    let each = each + asked.cool_down;
+    let each = each + resolved.cool_down;
     let words = |times: u64| long(each.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX)));
-    if asked.search.is_some() {
+    if resolved.search.is_some() {
         return format!("a search, {runs} of about {} for each load", words(1));
     }
-    let count = asked.points.len() as u64;
-    let (least, most) = (count * u64::from(asked.rule.min), count * u64::from(asked.rule.max));
+    let count = resolved.points.len() as u64;
+    let (least, most) =
+        (count * u64::from(resolved.rule.min), count * u64::from(resolved.rule.max));
     let time = match least == most {
         true => words(least),
         false => format!("{} to {}", words(least), words(most)),
@@ -56,26 +57,26 @@ pub(super) fn long(time: Duration) -> String {
 }
 
 /// Points in the order of the first round.
-pub(super) fn dry_run(asked: &Asked) -> String {
-    let mut text = estimate(asked) + "\n";
-    if let Some(search) = &asked.search {
+pub(super) fn dry_run(resolved: &ResolvedSweep) -> String {
+    let mut text = estimate(resolved) + "\n";
+    if let Some(search) = &resolved.search {
         let _ = writeln!(text, "search: {}", search.words);
     }
-    let axes = axes(asked);
-    let mut state = vec![Progress { runs: 0, ended: false }; asked.points.len()];
+    let axes = axes(resolved);
+    let mut state = vec![Progress { runs: 0, ended: false }; resolved.points.len()];
     let mut nth = 0;
-    while let Some(at) = next(&state, asked.order_seed) {
+    while let Some(at) = next(&state, resolved.order_seed) {
         nth += 1;
-        if let (Some(stand), Some(point)) = (state.get_mut(at), asked.points.get(at)) {
+        if let (Some(stand), Some(point)) = (state.get_mut(at), resolved.points.get(at)) {
             stand.ended = true;
-            let _ = writeln!(text, "{nth:>5}  {}", place(&axes, point));
+            let _ = writeln!(text, "{nth:>5}  {}", point_text(&axes, point));
         }
     }
-    let _ = writeln!(text, "page cache: {}", asked.cache);
-    if !asked.note.is_empty() {
-        let _ = writeln!(text, "{}", asked.note);
+    let _ = writeln!(text, "page cache: {}", resolved.cache);
+    if !resolved.note.is_empty() {
+        let _ = writeln!(text, "{}", resolved.note);
     }
-    let _ = writeln!(text, "each: gpuio bench {}", asked.base.join(" "));
+    let _ = writeln!(text, "each: gpuio bench {}", resolved.base.join(" "));
     text
 }
 
@@ -92,41 +93,41 @@ pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
 }
 
 /// The table of results, and the next steps.
-pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
-    let sweep = &folder.sweep;
-    let ceilings = folder.runs.iter().flatten().any(|run| run.of_ceiling.is_some());
+pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> String {
+    let sweep = &directory.sweep;
+    let ceilings = directory.runs.iter().flatten().any(|run| run.of_ceiling.is_some());
     let mut head: Vec<String> = sweep.axes.iter().map(|axis| axis.key.clone()).collect();
     head.extend(["throughput", "IOPS", "p99", "CPUs", "95 %", "n", "of best"].map(String::from));
     if ceilings {
         head.push("of ceiling".to_owned());
     }
     let mut rows = vec![head];
-    let best = folder
+    let best = directory
         .runs
         .iter()
         .filter_map(|runs| median_of(runs, |run| run.bytes_per_s))
         .fold(0.0, f64::max);
     let mut notes = String::new();
-    for (point, runs) in sweep.points.iter().zip(&folder.runs) {
-        if let Some(row) = row(&point.at, runs, asked, best, ceilings) {
+    for (point, runs) in sweep.points.iter().zip(&directory.runs) {
+        if let Some(row) = row(&point.at, runs, resolved, best, ceilings) {
             rows.push(row);
         }
-        let settled = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
-        if !settled {
+        let converged = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
+        if !converged {
             let ended = point.ended.as_deref().unwrap_or("runs are missing");
-            let _ = writeln!(notes, "{}: {ended}", place(&sweep.axes, &point.at));
+            let _ = writeln!(notes, "{}: {ended}", point_text(&sweep.axes, &point.at));
         }
     }
     let mut text = if rows.len() > 1 { in_columns(&rows, sweep.axes.len()) } else { String::new() };
-    if let Some(answer) = answer(asked, folder, why) {
+    if let Some(answer) = answer(resolved, directory, why) {
         let _ = write!(text, "\n{answer}");
     }
     if !notes.is_empty() {
         let _ = write!(text, "\n{notes}");
     }
-    let all = folder.runs.iter().flatten().count();
-    let unknown = |runs: &&Vec<Run>| runs.len() > 1 && spread(runs, asked).is_none();
-    let unknown = folder.runs.iter().filter(unknown).count();
+    let all = directory.runs.iter().flatten().count();
+    let unknown = |runs: &&Vec<Run>| runs.len() > 1 && spread(runs, resolved).is_none();
+    let unknown = directory.runs.iter().filter(unknown).count();
     if unknown > 0 {
         let _ = writeln!(
             text,
@@ -134,11 +135,11 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
              (--repeats 5)."
         );
     }
-    let warned = folder.runs.iter().flatten().filter(|run| run.warned).count();
+    let warned = directory.runs.iter().flatten().filter(|run| run.warned).count();
     if warned > 0 {
         let _ = writeln!(text, "\nWarnings in {warned} of {all} runs; gpuio report lists them.");
     }
-    let unsteady = folder.runs.iter().flatten().filter(|run| run.unsteady).count();
+    let unsteady = directory.runs.iter().flatten().filter(|run| run.unsteady).count();
     if unsteady > 0 {
         let _ = writeln!(
             text,
@@ -146,21 +147,21 @@ pub(super) fn results(asked: &Asked, folder: &Folder, why: Why) -> String {
              runtime ended."
         );
     }
-    if !asked.note.is_empty() {
-        let _ = writeln!(text, "\n{}", asked.note);
+    if !resolved.note.is_empty() {
+        let _ = writeln!(text, "\n{}", resolved.note);
     }
-    if folder.runs.iter().flatten().any(|run| run.software_gpu) {
+    if directory.runs.iter().flatten().any(|run| run.software_gpu) {
         let _ = writeln!(
             text,
             "\nThis sweep used gpuio's software GPU: its results say nothing \
             about hardware."
         );
     }
-    let name = folder.path.display();
+    let name = directory.path.display();
     if why != Why::Done {
         let _ = writeln!(text, "\nNot finished: run the same command again to resume.");
     }
-    let _ = writeln!(text, "\nSweep: {name} (gpuio report {name}{})", suggestion(folder));
+    let _ = writeln!(text, "\nSweep: {name} (gpuio report {name}{})", suggestion(directory));
     text
 }
 
@@ -171,23 +172,23 @@ fn latency(ns: f64) -> String {
 
 /// The comparison of paths, if the sweep varies them; else of the first axis. It is tried first, so
 /// that the printed command works.
-fn suggestion(folder: &Folder) -> String {
-    let axes = || folder.sweep.axes.iter().filter(|axis| axis.values.len() > 1);
+fn suggestion(directory: &SweepDirectory) -> String {
+    let axes = || directory.sweep.axes.iter().filter(|axis| axis.values.len() > 1);
     let axis = axes().find(|axis| axis.key == "path").or_else(|| axes().next());
-    let words = axis.and_then(|axis| compare::words_that_run(&folder.path, &axis.key));
+    let words = axis.and_then(|axis| compare::arguments_that_run(&directory.path, &axis.key));
     words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
 }
 
 /// The confidence interval of a point's throughput; none if it includes 0 because of too few runs.
-fn spread(runs: &[Run], asked: &Asked) -> Option<f64> {
+fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
     let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
-    asked.rule.interval(&values).map(|interval| interval.share()).filter(|share| *share < 1.0)
+    resolved.rule.interval(&values).map(|interval| interval.share()).filter(|share| *share < 1.0)
 }
 
 fn row(
     at: &[String],
     runs: &[Run],
-    asked: &Asked,
+    resolved: &ResolvedSweep,
     best: f64,
     ceilings: bool,
 ) -> Option<Vec<String>> {
@@ -199,7 +200,7 @@ fn row(
         human_count(middle(|run| run.iops)),
         latency(middle(|run| run.p99_ns)),
         format!("{:.2}", middle(|run| run.cores)),
-        spread(runs, asked).map_or("-".to_owned(), |share| format!("±{:.1} %", share * 100.0)),
+        spread(runs, resolved).map_or("-".to_owned(), |share| format!("±{:.1} %", share * 100.0)),
         runs.len().to_string(),
         if best > 0.0 { format!("{:.0} %", rate / best * 100.0) } else { "-".to_owned() },
     ]);
@@ -212,25 +213,25 @@ fn row(
 }
 
 /// The result of a search.
-fn answer(asked: &Asked, folder: &Folder, why: Why) -> Option<String> {
-    let search = asked.search.as_ref()?;
+fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Option<String> {
+    let search = resolved.search.as_ref()?;
     if why != Why::Done {
         return None;
     }
-    let key = folder.sweep.axes.first().map_or("", |axis| axis.key.as_str());
-    let found: Vec<(&str, Option<f64>, bool)> = folder
+    let key = directory.sweep.axes.first().map_or("", |axis| axis.key.as_str());
+    let found: Vec<(&str, Option<f64>, bool)> = directory
         .sweep
         .points
         .iter()
-        .zip(&folder.runs)
+        .zip(&directory.runs)
         .filter_map(|(point, runs)| {
             let load = point.at.first()?.as_str();
             let tried = search.tried(load.parse().ok()?, runs, point.ended.as_deref());
             Some((load, median_of(runs, |run| search.latency(run)), tried.holds()))
         })
         .collect();
-    let under = found.iter().take_while(|(.., held)| *held).last();
-    let over = found.iter().find(|(.., held)| !held);
+    let under = found.iter().take_while(|(.., within_limit)| *within_limit).last();
+    let over = found.iter().find(|(.., within_limit)| !within_limit);
     let say = |(load, latency, _): &(&str, Option<f64>, bool)| {
         let latency = match latency {
             None => "without a result".to_owned(),
@@ -260,10 +261,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_as_people_say_them() {
-        let said = |ms| long(Duration::from_millis(ms));
-        assert_eq!([said(0), said(200), said(462_000)], ["0s", "1s", "7m 42s"]);
-        assert_eq!(said(11_100_000), "3h 5m");
+    fn times_are_readable() {
+        let printed = |ms| long(Duration::from_millis(ms));
+        assert_eq!([printed(0), printed(200), printed(462_000)], ["0s", "1s", "7m 42s"]);
+        assert_eq!(printed(11_100_000), "3h 5m");
     }
 
     #[test]

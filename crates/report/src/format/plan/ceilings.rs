@@ -27,7 +27,7 @@ pub(super) fn write(out: &mut String, ceilings: &[CeilingPlan]) {
         }
         let what = words.join("; ");
         let jobs = ceiling.jobs.join(", ");
-        let way = direction(ceiling);
-        comment(out, &format!("ceiling '{}' ({way}) of {jobs}: {what}", ceiling.name));
+        let bounds = direction(ceiling);
+        comment(out, &format!("ceiling '{}' ({bounds}) of {jobs}: {what}", ceiling.name));
     }
 }

@@ -60,12 +60,12 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
     }
     let path = &job.path;
     chosen(out, "path", &path.choice);
-    let got = &path.choice.actual;
+    let actual = &path.choice.actual;
     match path.gdsio {
         Some(number) => {
-            comment(out, &format!("path {got}: gdsio's -x {number} ({})", path.gdsio_name));
+            comment(out, &format!("path {actual}: gdsio's -x {number} ({})", path.gdsio_name));
         }
-        None => comment(out, &format!("path {got}: no gdsio equivalent")),
+        None => comment(out, &format!("path {actual}: no gdsio equivalent")),
     }
     chosen(out, "engine", &job.engine);
     if let Some(why) = &job.direct_why {
@@ -80,11 +80,12 @@ fn section(out: &mut String, plan: &Plan, job: &JobPlan, new_group: bool) {
 
 /// The reason, if there is one, and the requested value if it differs.
 fn chosen(out: &mut String, what: &str, choice: &Choice) {
-    let Choice { requested: asked, actual: got, why } = choice;
-    let asked = if asked == got { String::new() } else { format!(" (requested: {asked})") };
+    let Choice { requested, actual, why } = choice;
+    let requested =
+        if requested == actual { String::new() } else { format!(" (requested: {requested})") };
     match why {
-        Some(why) => comment(out, &format!("{what} {got}{asked}: {why}")),
-        None if !asked.is_empty() => comment(out, &format!("{what} {got}{asked}")),
+        Some(why) => comment(out, &format!("{what} {actual}{requested}: {why}")),
+        None if !requested.is_empty() => comment(out, &format!("{what} {actual}{requested}")),
         None => {}
     }
 }

@@ -58,19 +58,19 @@ fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
         words.push(format!("CPUs {}", format_cpu_list(&worker.cpus)));
     }
     words.extend(worker.numa_node.map(|node| format!("NUMA node {node}")));
-    if let Some(place) = worker.gpu {
-        let gpu = usize::try_from(place).ok().and_then(|place| job.gpus.get(place));
+    if let Some(position) = worker.gpu {
+        let gpu = usize::try_from(position).ok().and_then(|position| job.gpus.get(position));
         words.extend(gpu.map(|gpu| format!("GPU {}", gpu.index)));
     }
-    let place = worker.placed_by.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-    let mut words = vec![words.join(", ") + &place];
+    let position = worker.placed_by.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let mut words = vec![words.join(", ") + &position];
     words.extend(worker.regions.iter().map(|region| region_words(job, region)));
     words.push(format!("seed {}", worker.seed));
     format!("thread {}: {}", worker.thread, words.join(", "))
 }
 
 fn region_words(job: &JobPlan, region: &Region) -> String {
-    let target = usize::try_from(region.target).ok().and_then(|place| job.targets.get(place));
+    let target = usize::try_from(region.target).ok().and_then(|position| job.targets.get(position));
     let path = target.map_or("?", |target| target.path.as_str());
     format!("{} at {} of {path}", format_bytes(region.length), format_bytes(region.offset))
 }

@@ -12,10 +12,10 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     let name = name_width(record);
     let mut lines = String::new();
     for (plan, job) in jobs(record) {
-        let (Some(asked), Some(found)) = (&plan.beside, &job.beside) else { continue };
+        let (Some(requested), Some(found)) = (&plan.beside, &job.beside) else { continue };
         let first = format!("  {:name$}  {}", plan.name, mark(record));
         for gpu in &found.gpus {
-            lines.push_str(&line(&first, &computation(asked, gpu), width));
+            lines.push_str(&line(&first, &computation(requested, gpu), width));
         }
         lines.push_str(&line(&first, &load(plan, job, found), width));
         for wrong in wrong(found) {
@@ -25,18 +25,19 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if lines.is_empty() { lines } else { format!("beside a computation:\n{lines}") }
 }
 
-fn computation(asked: &BesidePlan, gpu: &BesideGpu) -> String {
+fn computation(requested: &BesidePlan, gpu: &BesideGpu) -> String {
     let mut head = format!(
         "{} on {} of {} multiprocessors of GPU {}",
-        asked.with.word(),
+        requested.with.word(),
         gpu.occupied,
         gpu.multiprocessors,
         gpu.index
     );
-    if asked.share_percent < 100.0 {
-        head.push_str(&format!(" ({}% requested)", asked.share_percent));
+    if requested.share_percent < 100.0 {
+        head.push_str(&format!(" ({}% requested)", requested.share_percent));
     }
-    let rate = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |v| speed(asked.with, v));
+    let rate =
+        |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), |v| speed(requested.with, v));
     match (gpu.ratio, &gpu.unknown) {
         (Some(ratio), _) => format!(
             "{head}: keeps {ratio:.3} of its speed, {} during the job, {} before and {} after \

@@ -64,11 +64,11 @@ fn legs_grid(record: &Record, form: Words) -> Grid {
         figures("GPU"),
     ];
     // A leg that no job has needs no column.
-    for place in [GPU, QUEUE] {
-        if rows.iter().all(|row| row[place] == NONE) {
-            columns.remove(place);
+    for at_column in [GPU, QUEUE] {
+        if rows.iter().all(|row| row[at_column] == NONE) {
+            columns.remove(at_column);
             for row in &mut rows {
-                row.remove(place);
+                row.remove(at_column);
             }
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn render(record: &Record, width: u16, evidence: bool) -> String {
 }
 
 fn words(one: &JobExpected) -> String {
-    let way = match one.direction {
+    let prefix = match one.direction {
         Towards::Read => "reads",
         Towards::Write => "writes",
     };
@@ -46,13 +46,13 @@ fn words(one: &JobExpected) -> String {
     let bottleneck = expected.bottleneck.as_ref();
     let bottleneck = bottleneck.map(|part| format!("; bottleneck {part}")).unwrap_or_default();
     match (expected.bytes_per_s, &expected.unknown) {
-        (Some(rate), _) => format!("{way} {}{bottleneck}", throughput(rate)),
+        (Some(rate), _) => format!("{prefix} {}{bottleneck}", throughput(rate)),
         (None, Some(why)) => {
             let most = expected.at_most.map(throughput);
             let most = most.map(|most| format!(", at most {most}{bottleneck}")).unwrap_or_default();
-            format!("{way} unknown: {why}{most}")
+            format!("{prefix} unknown: {why}{most}")
         }
-        (None, None) => format!("{way} unknown"),
+        (None, None) => format!("{prefix} unknown"),
     }
 }
 

@@ -19,18 +19,18 @@ pub(super) fn parts(record: &Record, width: u16) -> String {
 }
 
 /// A line per job whose bytes went through another GPU.
-pub(super) fn ways(record: &Record, width: u16) -> String {
+pub(super) fn intermediate(record: &Record, width: u16) -> String {
     let rows = jobs(record).filter_map(|(plan, job)| {
         let via = job.via.as_ref()?;
-        Some((plan.name.as_str(), way(via)))
+        Some((plan.name.as_str(), segments(via)))
     });
     headed(record, "by way of another GPU, ramp included:", rows, width)
 }
 
-fn way(via: &ViaResult) -> String {
+fn segments(via: &ViaResult) -> String {
     let gpu = via.gpu;
     let mut words = Vec::new();
-    let moved = |hop: &SegmentBytes| hop.host_near_bytes + hop.near_far_bytes > 0;
+    let moved = |segment: &SegmentBytes| segment.host_near_bytes + segment.near_far_bytes > 0;
     if moved(&via.read) {
         let SegmentBytes { host_near_bytes, near_far_bytes } = via.read;
         let (first, second) = (bytes(host_near_bytes), bytes(near_far_bytes));

@@ -67,8 +67,8 @@ impl Grid {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let widest = |(place, column): (usize, &Column)| {
-            let cells = self.rows.iter().filter_map(|row| row.get(place));
+        let widest = |(at_column, column): (usize, &Column)| {
+            let cells = self.rows.iter().filter_map(|row| row.get(at_column));
             cells
                 .map(|cell| cell.chars().count())
                 .chain([column.name.chars().count()])
@@ -94,9 +94,9 @@ fn draw(columns: &[Column], rows: &[Vec<String>], gap: u16) -> String {
         table.add_row(row);
     }
     let last = columns.len().saturating_sub(1);
-    for (place, column) in columns.iter().enumerate() {
-        if let Some(drawn) = table.column_mut(place) {
-            drawn.set_padding((0, if place == last { 0 } else { gap }));
+    for (at_column, column) in columns.iter().enumerate() {
+        if let Some(drawn) = table.column_mut(at_column) {
+            drawn.set_padding((0, if at_column == last { 0 } else { gap }));
             if !column.left {
                 drawn.set_cell_alignment(CellAlignment::Right);
             }
@@ -114,7 +114,7 @@ fn in_lines(name: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     while rest.len() > width {
         let parts = |c: &char| matches!(c, '-' | '_' | '.' | ',' | ' ' | '/');
-        let after = rest[..width].iter().rposition(parts).map(|place| place + 1);
+        let after = rest[..width].iter().rposition(parts).map(|at_column| at_column + 1);
         let end = after.filter(|end| *end >= width / 2).unwrap_or(width);
         let tail = rest.split_off(end);
         lines.push(rest.into_iter().collect());

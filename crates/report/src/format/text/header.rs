@@ -25,8 +25,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if !record.command.is_empty() {
         out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
     }
-    for place in &record.storage {
-        out.push_str(&paragraph("storage: ", &storage(place), wide));
+    for target_storage in &record.storage {
+        out.push_str(&paragraph("storage: ", &storage(target_storage), wide));
     }
     if let Some(modes) = direct_modes(record) {
         out.push_str(&paragraph("opened:  ", &modes, wide));
@@ -84,13 +84,13 @@ pub(crate) fn host(host: &HostFacts) -> String {
 }
 
 /// File system and device behind a path.
-pub(crate) fn storage(place: &TargetStorage) -> String {
-    let mut text = place.path.clone();
-    match &place.mount {
+pub(crate) fn storage(target_storage: &TargetStorage) -> String {
+    let mut text = target_storage.path.clone();
+    match &target_storage.mount {
         Some(mount) => text.push_str(&format!(" on {} ({})", mount.fs_type, mount.mount_point)),
         None => text.push_str(" on an unknown file system"),
     }
-    match (&place.device, &place.mount) {
+    match (&target_storage.device, &target_storage.mount) {
         (Some(block), _) => text.push_str(&format!(", {}", device(block))),
         (None, Some(mount)) => text.push_str(&format!(", from {}", mount.source)),
         (None, None) => {}

@@ -66,7 +66,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         proof::render(record, width, evidence),
         detail::legs(record, width),
         gpus::parts(record, width),
-        gpus::ways(record, width),
+        gpus::intermediate(record, width),
         detail::workers(record, width),
         cache::render(record, width),
         watched::render(record, width),

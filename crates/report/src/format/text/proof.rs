@@ -58,28 +58,28 @@ fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     out.push_str(&paragraph("    asked  ", &proof.requested, width));
     out.push_str(&paragraph("    got    ", &proof.actual, width));
     let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
-    let name = longest(|witness| witness.name.chars().count());
-    let moved = longest(|witness| amounts(witness).chars().count());
-    for witness in &proof.evidence {
-        let says = match witness.assessment {
+    let name = longest(|item| item.name.chars().count());
+    let moved = longest(|item| amounts(item).chars().count());
+    for item in &proof.evidence {
+        let assessment = match item.assessment {
             Assessment::Supports => "for",
             Assessment::Contradicts => "against",
             Assessment::Inconclusive => "can't tell",
         };
-        let (who, flow, figure) = (&witness.name, &witness.direction, amounts(witness));
-        let first = format!("    {who:name$}  {flow:5}  {says:10}  {figure:>moved$}  ");
-        let mut text = witness.why.clone();
-        if readings && let (Some(before), Some(after)) = (&witness.before, &witness.after) {
-            text.push_str(&format!("; {before} before, {after} after ({})", witness.source));
+        let (who, flow, figure) = (&item.name, &item.direction, amounts(item));
+        let first = format!("    {who:name$}  {flow:5}  {assessment:10}  {figure:>moved$}  ");
+        let mut text = item.why.clone();
+        if readings && let (Some(before), Some(after)) = (&item.before, &item.after) {
+            text.push_str(&format!("; {before} before, {after} after ({})", item.source));
         }
         out.push_str(&paragraph(&first, &text, width));
     }
     out
 }
 
-fn amounts(witness: &Evidence) -> String {
+fn amounts(item: &Evidence) -> String {
     let amount = |figure: Option<u64>| figure.map_or_else(|| NONE.to_owned(), bytes);
-    match (witness.observed_bytes, witness.expected_bytes) {
+    match (item.observed_bytes, item.expected_bytes) {
         (None, None) => NONE.to_owned(),
         (moved, of) => format!("{} of {}", amount(moved), amount(of)),
     }

@@ -19,28 +19,28 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if lines.is_empty() { lines } else { format!("steady state:\n{lines}") }
 }
 
-fn words(asked: &SteadyPlan, got: &Steady) -> String {
-    let head = match got.attained_at_ns {
-        Some(at) => format!("{} attained after {}", asked.requested, time(at)),
-        None => format!("{} NOT attained", asked.requested),
+fn words(requested: &SteadyPlan, measured: &Steady) -> String {
+    let head = match measured.attained_at_ns {
+        Some(at) => format!("{} attained after {}", requested.requested, time(at)),
+        None => format!("{} NOT attained", requested.requested),
     };
-    let Some(mean) = got.mean else {
-        return format!("{head}; no window of {} was complete", time(asked.window_ns));
+    let Some(mean) = measured.mean else {
+        return format!("{head}; no window of {} was complete", time(requested.window_ns));
     };
-    let amount = |value: f64| match asked.of {
+    let amount = |value: f64| match requested.of {
         SteadyFigure::Iops => format!("{} IOPS", human_count(value)),
         SteadyFigure::Bandwidth => human_rate(value),
         SteadyFigure::Latency => human_ns(value),
     };
-    let window = time(asked.window_ns);
-    let seen = match got.observed {
+    let window = time(requested.window_ns);
+    let seen = match measured.observed {
         None => "unknown".to_owned(),
-        Some(seen) if asked.percent => format!("{seen:.3} %"),
+        Some(seen) if requested.percent => format!("{seen:.3} %"),
         // The formats are for amounts, which have no sign.
         Some(seen) if seen < 0.0 => format!("-{}", amount(-seen)),
         Some(seen) => amount(seen),
     };
-    let what = if asked.slope { "slope" } else { "largest deviation" };
-    let each = if asked.slope { " a check" } else { "" };
+    let what = if requested.slope { "slope" } else { "largest deviation" };
+    let each = if requested.slope { " a check" } else { "" };
     format!("{head}; last window of {window}: mean {}, {what} {seen}{each}", amount(mean))
 }

@@ -151,27 +151,27 @@ fn totals(record: &Record, width: u16) -> String {
 /// Each engine with its set-up, if the table only shows its name; with jobs if one name had several
 /// set-ups.
 fn engines(record: &Record, width: u16) -> String {
-    let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut setups: Vec<(&str, Vec<&str>)> = Vec::new();
     for (plan, job) in jobs(record) {
         for engine in &job.engine {
-            match ways.iter_mut().find(|(got, _)| *got == engine.actual) {
+            match setups.iter_mut().find(|(actual, _)| *actual == engine.actual) {
                 Some((_, names)) if names.contains(&plan.name.as_str()) => {}
                 Some((_, names)) => names.push(&plan.name),
-                None => ways.push((&engine.actual, vec![&plan.name])),
+                None => setups.push((&engine.actual, vec![&plan.name])),
             }
         }
     }
     let mut out = String::new();
-    if ways.iter().any(|(got, _)| short_name(got) != *got) {
-        let several = |got: &str| {
-            let alike = ways.iter().filter(|(other, _)| short_name(other) == short_name(got));
+    if setups.iter().any(|(actual, _)| short_name(actual) != *actual) {
+        let several = |actual: &str| {
+            let alike = setups.iter().filter(|(other, _)| short_name(other) == short_name(actual));
             alike.count() > 1
         };
-        let words: Vec<String> = ways
+        let words: Vec<String> = setups
             .iter()
-            .map(|(got, names)| match several(got) {
-                true => format!("{got}: {}", names.join(", ")),
-                false => (*got).to_owned(),
+            .map(|(actual, names)| match several(actual) {
+                true => format!("{actual}: {}", names.join(", ")),
+                false => (*actual).to_owned(),
             })
             .collect();
         out.push_str(&paragraph("engines: ", &words.join("; "), width));
@@ -185,8 +185,8 @@ fn engines(record: &Record, width: u16) -> String {
 }
 
 /// `io_uring` of `io_uring (fixed buffers, fixed files)`.
-fn short_name(got: &str) -> &str {
-    got.split_once(" (").map_or(got, |(name, _)| name)
+fn short_name(actual: &str) -> &str {
+    actual.split_once(" (").map_or(actual, |(name, _)| name)
 }
 
 fn stepped_down(job: &JobResult) -> bool {

@@ -88,12 +88,12 @@ fn checked(outcome: &VerifyOutcome) -> String {
     if parts.is_empty() {
         return "no block was checked".to_owned();
     }
-    let place = outcome.checked_in.replace(", by ", " by ");
+    let memory = outcome.checked_in.replace(", by ", " by ");
     let filled = match outcome.filled_bytes {
         0 => String::new(),
         filled => format!("; {} that no timed write reached were filled, unchecked", bytes(filled)),
     };
-    format!("{}, checked in {place}{filled}", parts.join(" and "))
+    format!("{}, checked in {memory}{filled}", parts.join(" and "))
 }
 
 fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String {
@@ -123,7 +123,7 @@ fn mismatch_words(mismatch: &VerifyMismatch) -> String {
     let VerifyMismatch { path, offset, expected, found, bad_words, leg, found_belongs_at } =
         mismatch;
     let belongs = match found_belongs_at {
-        Some(place) => format!("; the word found belongs at {place}"),
+        Some(memory) => format!("; the word found belongs at {memory}"),
         None => String::new(),
     };
     let leg = match leg.as_str() {

@@ -6,39 +6,39 @@ use super::PARAGRAPH_WIDTH;
 use crate::wrap::paragraph;
 
 /// One text and the jobs that it is about.
-type Said<'a> = (&'a str, Vec<&'a str>);
+type WarningText<'a> = (&'a str, Vec<&'a str>);
 
 /// A paragraph per kind of warning. Jobs with the same text share it; if texts differ only in their
 /// figures, the common sentences are printed once, below.
 pub(super) fn render(record: &Record, width: u16) -> String {
-    let mut kinds: Vec<(&WarningKind, Vec<Said<'_>>)> = Vec::new();
+    let mut kinds: Vec<(&WarningKind, Vec<WarningText<'_>>)> = Vec::new();
     for warning in &record.warnings {
         let same = |kind: &WarningKind| {
             std::mem::discriminant(kind) == std::mem::discriminant(&warning.kind)
         };
         match kinds.iter_mut().find(|(kind, _)| same(kind)) {
-            Some((_, said)) => add(said, warning),
+            Some((_, texts)) => add(texts, warning),
             None => {
-                let mut said = Vec::new();
-                add(&mut said, warning);
-                kinds.push((&warning.kind, said));
+                let mut texts = Vec::new();
+                add(&mut texts, warning);
+                kinds.push((&warning.kind, texts));
             }
         }
     }
     // A stable sort: within a rank the order of the record is kept.
     kinds.sort_by_key(|(kind, _)| rank(kind));
     let all = record.plan.jobs.len();
-    let blocks = kinds.iter().map(|(kind, said)| block(kind, said, all, width));
+    let blocks = kinds.iter().map(|(kind, texts)| block(kind, texts, all, width));
     blocks.collect()
 }
 
-fn add<'a>(said: &mut Vec<Said<'a>>, warning: &'a Warning) {
-    let place = said.iter().position(|(text, _)| *text == warning.text);
-    let place = place.unwrap_or_else(|| {
-        said.push((&warning.text, Vec::new()));
-        said.len() - 1
+fn add<'a>(texts: &mut Vec<WarningText<'a>>, warning: &'a Warning) {
+    let at = texts.iter().position(|(text, _)| *text == warning.text);
+    let at = at.unwrap_or_else(|| {
+        texts.push((&warning.text, Vec::new()));
+        texts.len() - 1
     });
-    let names = &mut said[place].1;
+    let names = &mut texts[at].1;
     names.extend(warning.job.as_deref().filter(|job| !names.contains(job)));
 }
 
@@ -78,16 +78,16 @@ fn rank(kind: &WarningKind) -> u8 {
     }
 }
 
-fn block(kind: &WarningKind, said: &[Said<'_>], all: usize, width: u16) -> String {
+fn block(kind: &WarningKind, texts: &[WarningText<'_>], all: usize, width: u16) -> String {
     let width = width.min(PARAGRAPH_WIDTH);
     let label = match kind {
         WarningKind::Note { .. } => "note: ",
         _ => "warning: ",
     };
     let indent = " ".repeat(label.len());
-    let shared = shared_sentences(said);
+    let shared = shared_sentences(texts);
     let mut out = String::new();
-    for (nth, (text, names)) in said.iter().enumerate() {
+    for (nth, (text, names)) in texts.iter().enumerate() {
         let own: Vec<&str> =
             sentences(text).filter(|sentence| !shared.contains(sentence)).collect();
         let text = format!("{}{}", about(names, all), own.join(" "));
@@ -109,8 +109,8 @@ fn about(names: &[&str], all: usize) -> String {
 }
 
 /// Sentences that every text has; none where there is only one text.
-fn shared_sentences<'a>(said: &[Said<'a>]) -> Vec<&'a str> {
-    let [(first, _), others @ ..] = said else {
+fn shared_sentences<'a>(texts: &[WarningText<'a>]) -> Vec<&'a str> {
+    let [(first, _), others @ ..] = texts else {
         return Vec::new();
     };
     if others.is_empty() {

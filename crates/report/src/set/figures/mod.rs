@@ -1,12 +1,12 @@
 //! The figures of a row: one per line of the table.
 
-mod hold;
+mod fix;
 
 use gpuio_record::Latency;
 use gpuio_stat::Summary;
 use gpuio_units::{human_bytes, human_count, human_ns};
 
-pub(super) use hold::{hold, points};
+pub(super) use fix::{fix, points};
 
 use super::rows::Row;
 use crate::ceilings;

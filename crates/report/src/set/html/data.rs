@@ -10,7 +10,7 @@ use super::super::Set;
 use super::super::axes::{Column, Role, columns, varied};
 use super::super::figures::FIGURES;
 use super::super::rows::Row;
-use super::super::{chosen, series, told};
+use super::super::{chosen, findings_text, series};
 use crate::ceilings;
 
 /// Up to this many rows, distributions have the finer of two resolutions.
@@ -51,7 +51,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "software": super::super::rows::software(set),
         "rows": rows.len(),
         "varied": varied(set),
-        "names": rows.iter().map(|row| told::name(row, several)).collect::<Vec<String>>(),
+        "names": rows.iter().map(|row| findings_text::name(row, several)).collect::<Vec<String>>(),
         "loads": rows.iter().map(Row::load).collect::<Vec<String>>(),
         "own_depth": rows
             .iter()

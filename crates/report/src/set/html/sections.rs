@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use super::super::Set;
 use super::super::figures::{self, FIGURES};
+use super::super::findings_text;
 use super::super::rows::{Row, software};
-use super::super::told;
 use super::text::escape;
 use crate::number;
 
@@ -50,14 +50,14 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         number => format!("{} records", number::count(number as u64)),
     };
     let points = format!("{} rows (job and direction)", number::count(rows.len() as u64));
-    let when = match told::times(set) {
+    let when = match findings_text::times(set) {
         Some((first, last)) if first == last => format!(", begun {first}"),
         Some((first, last)) => format!(", begun {first} to {last}"),
         None => String::new(),
     };
     let _ = writeln!(out, "<p class=\"sub\">{records}, {points}{}</p>", escape(&when));
     out.push_str("<dl class=\"where\">\n");
-    for (what, text) in told::where_and_how(set) {
+    for (what, text) in findings_text::where_and_how(set) {
         let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", escape(&text));
     }
     out.push_str("</dl>\n");
@@ -156,7 +156,8 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 fn line(out: &mut String, row: &Row<'_>, several: bool) {
     let proof = row.result.proof.as_ref();
     let taken = proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone());
-    let words = [told::name(row, several), row.plan.path.choice.actual.clone(), taken, row.load()];
+    let words =
+        [findings_text::name(row, several), row.plan.path.choice.actual.clone(), taken, row.load()];
     let _ = write!(out, "<tr data-path=\"{}\">", escape(&words[1]));
     let _ = write!(out, "<th scope=\"row\">{}</th>", escape(&words[0]));
     words[1..].iter().for_each(|word| {

@@ -6,7 +6,7 @@ use gpuio_record::Evidence;
 
 use super::super::super::rows::Row;
 use super::super::super::{Picture, Set};
-use super::super::super::{devices, told};
+use super::super::super::{devices, findings_text};
 use super::super::text::{base64, escape};
 use crate::number;
 
@@ -53,7 +53,7 @@ pub(super) fn topology(out: &mut String, set: &Set) {
 
 pub(super) fn findings(out: &mut String, set: &Set) {
     section(out, "findings", "Findings");
-    let findings = told::findings(set);
+    let findings = findings_text::findings(set);
     if findings.is_empty() {
         out.push_str("<p>The records have no errors and no warnings.</p>\n</section>\n");
         return;
@@ -87,7 +87,7 @@ pub(super) fn findings(out: &mut String, set: &Set) {
 }
 
 pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
-    let proofs = told::proofs(rows);
+    let proofs = findings_text::proofs(rows);
     if proofs.is_empty() {
         return;
     }
@@ -101,20 +101,20 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
             "<details{}><summary>{}: <span class=\"badge {class}\">{}</span></summary>\n<p>{}</p>\n\
              <dl><dt>requested</dt><dd>{}</dd><dt>actual</dt><dd>{}</dd></dl>",
             if proof.as_requested { "" } else { " open" },
-            escape(&told::name(row, several)),
+            escape(&findings_text::name(row, several)),
             escape(&proof.verdict.words),
             escape(&proof.sentence),
             escape(&proof.requested),
             escape(&proof.actual)
         );
-        witnesses(out, &proof.evidence);
+        evidence_table(out, &proof.evidence);
         out.push_str("</details>\n");
     }
     out.push_str("</section>\n");
 }
 
-fn witnesses(out: &mut String, witnesses: &[Evidence]) {
-    if witnesses.is_empty() {
+fn evidence_table(out: &mut String, evidence_table: &[Evidence]) {
+    if evidence_table.is_empty() {
         out.push_str("<p class=\"quiet\">No evidence.</p>\n");
         return;
     }
@@ -125,18 +125,18 @@ fn witnesses(out: &mut String, witnesses: &[Evidence]) {
          <th scope=\"col\">result</th><th scope=\"col\">why</th></tr></thead><tbody>\n",
     );
     let bytes = |amount: Option<u64>| amount.map_or_else(|| "-".to_owned(), number::bytes);
-    for witness in witnesses {
+    for item in evidence_table {
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&witness.source),
-            escape(&witness.name),
-            escape(&witness.direction),
-            bytes(witness.observed_bytes),
-            bytes(witness.expected_bytes),
-            told::says(witness),
-            escape(&witness.why)
+            escape(&item.source),
+            escape(&item.name),
+            escape(&item.direction),
+            bytes(item.observed_bytes),
+            bytes(item.expected_bytes),
+            findings_text::assessment_text(item),
+            escape(&item.why)
         );
     }
     out.push_str("</tbody></table></div>\n");
@@ -144,7 +144,7 @@ fn witnesses(out: &mut String, witnesses: &[Evidence]) {
 
 pub(super) fn environment(out: &mut String, set: &Set) {
     section(out, "environment", "Environment");
-    let machines = told::machines(set);
+    let machines = findings_text::machines(set);
     let several = machines.len() > 1;
     cut(out, machines.len());
     for (facts, names) in machines.iter().take(MOST) {
@@ -171,7 +171,7 @@ pub(super) fn commands(out: &mut String, set: &Set) {
             "<p>Sweep {}, begun {}:</p><pre>{}</pre>",
             escape(&sweep.name),
             escape(&sweep.started_at),
-            escape(&told::command(&sweep.command))
+            escape(&findings_text::command(&sweep.command))
         );
     }
     cut(out, set.members.len());
@@ -185,7 +185,7 @@ pub(super) fn commands(out: &mut String, set: &Set) {
             if set.members.len() == 1 { " open" } else { "" },
             escape(&member.name),
             escape(&record.started_at),
-            escape(&told::command(&record.command)),
+            escape(&findings_text::command(&record.command)),
             escape(record.plan_text.trim_end())
         );
     }

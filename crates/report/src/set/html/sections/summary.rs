@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::super::summary::{self, Line, Summary, Taken};
-use super::super::super::{Set, told};
+use super::super::super::{Set, findings_text};
 use super::super::text::escape;
 use crate::number::NONE;
 
@@ -16,9 +16,9 @@ pub(super) fn section(out: &mut String, set: &Set) {
     for text in &summary.below {
         let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(text));
     }
-    let findings = told::findings(set);
+    let findings = findings_text::findings(set);
     let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
-    let (bad, warnings) = (of(told::Weight::Bad), of(told::Weight::Warning));
+    let (bad, warnings) = (of(findings_text::Weight::Bad), of(findings_text::Weight::Warning));
     let _ = writeln!(
         out,
         "<p><a href=\"#findings\">Findings</a>: {bad} {}, {warnings} {}.</p>\n</section>",

@@ -183,9 +183,10 @@ fn machine(record: &Record) -> Facts {
     facts.extend(header::gpus(record).into_iter().map(|gpu| ("GPU", gpu)));
     if let Some(library) = &record.cufile {
         let library = serde_json::to_value(library).unwrap_or_default();
-        let told = library.as_object().into_iter().flatten();
-        let told = told.filter_map(|(key, value)| Some(format!("{key} {}", value.as_str()?)));
-        facts.push(("cuFile", told.collect::<Vec<String>>().join(", ")));
+        let findings_text = library.as_object().into_iter().flatten();
+        let findings_text =
+            findings_text.filter_map(|(key, value)| Some(format!("{key} {}", value.as_str()?)));
+        facts.push(("cuFile", findings_text.collect::<Vec<String>>().join(", ")));
     }
     let tool = &record.tool;
     facts.push(("tool", format!("{} {}", tool.name, tool.version)));
@@ -303,8 +304,8 @@ pub(super) fn proofs<'a>(rows: &[Row<'a>]) -> Vec<(Row<'a>, &'a Proof)> {
 }
 
 /// What an evidence source reports, as a word.
-pub(super) fn says(witness: &Evidence) -> &'static str {
-    match witness.assessment {
+pub(super) fn assessment_text(item: &Evidence) -> &'static str {
+    match item.assessment {
         Assessment::Supports => "for",
         Assessment::Contradicts => "against",
         Assessment::Inconclusive => "can't tell",

@@ -86,8 +86,8 @@ fn off(figures: &[Figure]) -> f64 {
 fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if low <= 1.0 && high >= 1.0 {
         // Neither a gain nor a loss by a factor of three is excluded.
-        let says_nothing = high >= NOTHING * low;
-        return if says_nothing { Verdict::TooFew } else { Verdict::Noise };
+        let is_inconclusive = high >= NOTHING * low;
+        return if is_inconclusive { Verdict::TooFew } else { Verdict::Noise };
     }
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
         return Verdict::CantTell;
@@ -97,8 +97,8 @@ fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
 
 /// Whether the rank test contradicts the interval.
 pub(crate) fn ranks_disagree(row: &Row) -> bool {
-    let told = matches!(row.verdict, Verdict::Better | Verdict::Worse);
-    told && row.rank_p.is_some_and(|p| p >= RANK_LEVEL)
+    let has_verdict = matches!(row.verdict, Verdict::Better | Verdict::Worse);
+    has_verdict && row.rank_p.is_some_and(|p| p >= RANK_LEVEL)
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
 
     /// Two runs that scatter allow no conclusion, whatever their ratio.
     #[test]
-    fn two_runs_that_scatter_say_that_more_are_needed() {
+    fn two_runs_that_scatter_need_more() {
         let (_, wide) = interval(&figures([1.0, 40.0]), &figures([30.0, 900.0]), false).unwrap();
         assert!(wide.low < 1e-3 && wide.high > 1e3, "{wide:?}");
         let throughput = METRICS.iter().find(|metric| metric.key == "throughput").unwrap();

@@ -20,7 +20,7 @@ use gpuio_load::dataset::leftover;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
 
-use super::ask::Asked;
+use super::request::ResolvedSweep;
 use crate::failure::Failure;
 use crate::journal::begins_as_record;
 use crate::records;
@@ -57,7 +57,7 @@ pub(super) struct Run {
 
 /// A sweep on disk, held by a lock.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct SweepDirectory {
     pub(super) path: PathBuf,
     pub(super) sweep: Sweep,
     /// The finished runs of each point.
@@ -70,10 +70,10 @@ pub(super) struct Folder {
     _lock: File,
 }
 
-impl Folder {
+impl SweepDirectory {
     /// Opens or creates it.
-    pub(super) fn open(asked: &Asked) -> Result<Folder, Failure> {
-        let path = asked.folder.clone();
+    pub(super) fn open(resolved: &ResolvedSweep) -> Result<SweepDirectory, Failure> {
+        let path = resolved.directory.clone();
         let name = path.display().to_string();
         let could = |what: &str, error: std::io::Error| {
             Failure::Usage(format!("-o {name}: {what}: {error}"))
@@ -98,22 +98,22 @@ impl Folder {
             )));
         };
         let (sweep, saved) = match there {
-            Some((text, file)) => (read(&path, &text, asked)?, Some(file)),
-            None => (begin(&directory, asked)?, None),
+            Some((text, file)) => (read(&path, &text, resolved)?, Some(file)),
+            None => (begin(&directory, resolved)?, None),
         };
-        let mut folder = Folder {
+        let mut directory = SweepDirectory {
             runs: vec![Vec::new(); sweep.points.len()],
             path,
             sweep,
-            search: asked.search.is_some(),
-            own_data: asked.own_data,
+            search: resolved.search.is_some(),
+            own_data: resolved.own_data,
             directory,
             saved,
             _lock: lock,
         };
-        folder.clear();
-        folder.take_in(asked)?;
-        Ok(folder)
+        directory.clear();
+        directory.take_in(resolved)?;
+        Ok(directory)
     }
 
     /// File for the record of the current run: a file without a name.
@@ -134,7 +134,7 @@ impl Folder {
         draft: Draft,
         record: &Record,
         error: Option<String>,
-        asked: &Asked,
+        resolved: &ResolvedSweep,
     ) -> Result<(), Failure> {
         let file = self.file(at, self.runs[at].len());
         let failed = |error: std::io::Error| {
@@ -149,7 +149,7 @@ impl Folder {
         };
         draft.file().sync_all().map_err(failed)?;
         draft.give_name_as(OsStr::new(&file)).map_err(|unnamed| failed(unnamed.error))?;
-        self.count(at, file, record, error, asked);
+        self.count(at, file, record, error, resolved);
         self.save()
     }
 
@@ -159,13 +159,13 @@ impl Folder {
         file: String,
         record: &Record,
         error: Option<String>,
-        asked: &Asked,
+        resolved: &ResolvedSweep,
     ) {
         self.runs[at].push(figures(record));
         let values: Vec<f64> = self.runs[at].iter().map(|run| run.bytes_per_s).collect();
         let point = &mut self.sweep.points[at];
         point.records.push(file);
-        point.ended = error.or_else(|| asked.rule.settled(&values));
+        point.ended = error.or_else(|| resolved.rule.converged(&values));
     }
 
     /// Ends a point without a record.
@@ -175,8 +175,8 @@ impl Folder {
     }
 
     /// Records for every point with missing runs why they are not made now.
-    pub(super) fn budget_is_spent(&mut self, asked: &Asked) -> Result<(), Failure> {
-        let budget = asked.budget.unwrap_or_default();
+    pub(super) fn budget_is_spent(&mut self, resolved: &ResolvedSweep) -> Result<(), Failure> {
+        let budget = resolved.budget.unwrap_or_default();
         for point in self.sweep.points.iter_mut().filter(|point| point.ended.is_none()) {
             let runs = point.records.len();
             point.ended = Some(format!("budget of {budget:?} spent after {runs} runs"));
@@ -224,18 +224,18 @@ impl Folder {
             return;
         }
         for line in leftover::remove_ours(&self.directory, OsStr::new(DATA), &Root::live()) {
-            tell!("note: {line}");
+            message!("note: {line}");
         }
     }
 
     /// File name of a record: by the index of the point; in a search by its load, because the
     /// indices change there.
     fn file(&self, at: usize, run: usize) -> String {
-        let place = match self.sweep.points[at].at.first() {
+        let number = match self.sweep.points[at].at.first() {
             Some(load) if self.search => load.clone(),
             _ => format!("{:04}", at + 1),
         };
-        format!("point-{place}-run-{:03}.json", run + 1)
+        format!("point-{number}-run-{:03}.json", run + 1)
     }
 
     /// Removes what an unfinished run left: drafts, on file systems without unnamed files.
@@ -252,7 +252,7 @@ impl Folder {
 
     /// Reads the records of all points, including those that `sweep.json` does not list yet, and
     /// decides again which points have converged.
-    fn take_in(&mut self, asked: &Asked) -> Result<(), Failure> {
+    fn take_in(&mut self, resolved: &ResolvedSweep) -> Result<(), Failure> {
         for at in 0..self.sweep.points.len() {
             let named = std::mem::take(&mut self.sweep.points[at].records);
             // Missing hardware or software may be available now, and a budget was for one start.
@@ -271,7 +271,7 @@ impl Folder {
                 }
                 let record = records::record(&self.path.join(&file))?;
                 let error = errors_of(&record);
-                self.count(at, file, &record, error, asked);
+                self.count(at, file, &record, error, resolved);
             }
         }
         self.save()
@@ -292,8 +292,8 @@ fn is_foreign(directory: &Directory) -> std::io::Result<bool> {
     let ours = [LOCK, BASE, JOB_FILE];
     let mut left: Vec<std::ffi::OsString> = Vec::new();
     for name in [SWEEP_FILE, BASE, JOB_FILE] {
-        let dead = directory.abandoned_drafts(OsStr::new(name))?;
-        left.extend(dead.into_iter().map(|dead| dead.name));
+        let killed = directory.abandoned_drafts(OsStr::new(name))?;
+        left.extend(killed.into_iter().map(|killed| killed.name));
     }
     let names = directory.names()?;
     Ok(names.iter().any(|name| !left.contains(name) && !ours.iter().any(|own| name == own)))
@@ -342,45 +342,45 @@ fn describe(directory: &Directory, name: &str, bytes: &[u8]) -> Result<(), Failu
 }
 
 /// The properties that identify this sweep, one per line.
-fn base(asked: &Asked) -> String {
-    let mut lines: Vec<String> = asked.base.clone();
+fn base(resolved: &ResolvedSweep) -> String {
+    let mut lines: Vec<String> = resolved.base.clone();
     if let Ok(here) = std::env::current_dir() {
         lines.push(format!("in {}", here.display()));
     }
-    if let Some(search) = &asked.search {
+    if let Some(search) = &resolved.search {
         lines.push(format!("search {}", search.words));
     }
     lines.join("\n") + "\n"
 }
 
-fn begin(directory: &Directory, asked: &Asked) -> Result<Sweep, Failure> {
-    describe(directory, BASE, base(asked).as_bytes())?;
-    if let Some(text) = &asked.job_file {
+fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failure> {
+    describe(directory, BASE, base(resolved).as_bytes())?;
+    if let Some(text) = &resolved.job_file {
         describe(directory, JOB_FILE, text)?;
     }
     let point = |at: &Vec<String>| SweepPoint { at: at.clone(), records: vec![], ended: None };
     Ok(Sweep {
         gpuio_sweep: SWEEP_VERSION,
-        name: asked.name.clone(),
+        name: resolved.name.clone(),
         tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
         command: std::env::args_os().map(|word| word.display().to_string()).collect(),
         started_at: jiff::Timestamp::now().to_string(),
-        seed: asked.order_seed,
-        cache: Some(asked.cache.to_owned()),
-        axes: axes(asked),
-        points: asked.points.iter().map(point).collect(),
+        seed: resolved.order_seed,
+        cache: Some(resolved.cache.to_owned()),
+        axes: axes(resolved),
+        points: resolved.points.iter().map(point).collect(),
     })
 }
 
 /// The axes as in `sweep.json`.
-pub(super) fn axes(asked: &Asked) -> Vec<SweepAxis> {
+pub(super) fn axes(resolved: &ResolvedSweep) -> Vec<SweepAxis> {
     let axis =
         |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
-    asked.axes.iter().map(axis).collect()
+    resolved.axes.iter().map(axis).collect()
 }
 
 /// Reads the existing sweep, if it is the requested one.
-fn read(path: &Path, found: &[u8], asked: &Asked) -> Result<Sweep, Failure> {
+fn read(path: &Path, found: &[u8], resolved: &ResolvedSweep) -> Result<Sweep, Failure> {
     let name = path.join(SWEEP_FILE).display().to_string();
     let text = |file: &str| input::read(&path.join(file), input::MOST_RESULT).unwrap_or_default();
     let sweep: Sweep = serde_json::from_slice(found)
@@ -393,26 +393,26 @@ fn read(path: &Path, found: &[u8], asked: &Asked) -> Result<Sweep, Failure> {
     };
     let number = |number: u32| number.to_string();
     differ("version", number(sweep.gpuio_sweep), number(SWEEP_VERSION));
-    differ("seed of the order", sweep.seed.to_string(), asked.order_seed.to_string());
+    differ("seed of the order", sweep.seed.to_string(), resolved.order_seed.to_string());
     let words = |axes: &[SweepAxis]| {
-        let word = |axis: &SweepAxis| match asked.search {
+        let word = |axis: &SweepAxis| match resolved.search {
             Some(_) => axis.key.clone(),
             None => format!("{}={}", axis.key, axis.values.join(",")),
         };
         axes.iter().map(word).collect::<Vec<_>>().join(" ")
     };
-    differ("axes", words(&sweep.axes), words(&axes(asked)));
-    if asked.search.is_none() {
+    differ("axes", words(&sweep.axes), words(&axes(resolved)));
+    if resolved.search.is_none() {
         let there: Vec<&Vec<String>> = sweep.points.iter().map(|point| &point.at).collect();
-        let same = there.iter().copied().eq(&asked.points);
+        let same = there.iter().copied().eq(&resolved.points);
         let now = if same { "the same" } else { "others" };
         let all = |count: usize| format!("{count} points");
-        differ("points", all(there.len()), all(asked.points.len()));
+        differ("points", all(there.len()), all(resolved.points.len()));
         differ("points", "the same".to_owned(), now.to_owned());
     }
     let spoken = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().replace('\n', " ");
-    differ("load", spoken(&text(BASE)), spoken(base(asked).as_bytes()));
-    if text(JOB_FILE) != asked.job_file.clone().unwrap_or_default() {
+    differ("load", spoken(&text(BASE)), spoken(base(resolved).as_bytes()));
+    if text(JOB_FILE) != resolved.job_file.clone().unwrap_or_default() {
         other.push(format!(
             "  job file: it was changed after the sweep started; the copy at the \
             start is {JOB_FILE} in the directory"
@@ -463,13 +463,13 @@ fn figures(record: &Record) -> Run {
     let (bytes_per_s, iops) = rates(record);
     #[expect(clippy::cast_precision_loss, reason = "no latency reaches 2^53 ns")]
     let slower = |of: fn(&gpuio_record::Latency) -> Option<u64>| -> f64 {
-        let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
-        let all = ways.filter_map(|way| way.latency.as_ref());
+        let directions = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
+        let all = directions.filter_map(|direction| direction.latency.as_ref());
         // If one latency is unknown, the maximum is unknown too.
         let known: Option<Vec<f64>> = all.map(|latency| Some(of(latency)? as f64)).collect();
         known.and_then(|known| known.into_iter().reduce(f64::max)).unwrap_or(f64::NAN)
     };
-    let ways = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
+    let directions = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
     Run {
         bytes_per_s,
         iops,
@@ -484,8 +484,8 @@ fn figures(record: &Record) -> Run {
             .iter()
             .any(|job| job.steady.is_some_and(|steady| steady.attained_at_ns.is_none())),
         cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
-        of_ceiling: ways
-            .filter_map(|way| way.of_ceiling.as_ref())
+        of_ceiling: directions
+            .filter_map(|direction| direction.of_ceiling.as_ref())
             .map(|of| of.percent)
             .reduce(f64::min),
     }

@@ -69,7 +69,7 @@ impl Rule {
 
     /// Why a point with these results (one per finished run) needs no more runs; `None` if it does.
     #[must_use]
-    pub fn settled(&self, values: &[f64]) -> Option<String> {
+    pub fn converged(&self, values: &[f64]) -> Option<String> {
         let runs = u32::try_from(values.len()).unwrap_or(u32::MAX);
         if runs < self.min {
             return None;
@@ -125,18 +125,18 @@ mod tests {
     #[test]
     fn settled_by_interval_or_by_the_most() {
         let rule = Rule { min: 3, max: 4, confidence: Some(0.02) };
-        assert_eq!(rule.settled(&[100.0, 100.0]), None);
-        assert_eq!(rule.settled(&[100.0, 120.0, 100.0]), None);
-        let close = rule.settled(&[100.0, 100.1, 100.0]).unwrap();
+        assert_eq!(rule.converged(&[100.0, 100.0]), None);
+        assert_eq!(rule.converged(&[100.0, 120.0, 100.0]), None);
+        let close = rule.converged(&[100.0, 100.1, 100.0]).unwrap();
         assert!(close.contains("±0.21 % after 3 runs"), "{close}");
-        let once = Rule { max: 3, ..rule }.settled(&[100.0, 100.1, 100.0]).unwrap();
+        let once = Rule { max: 3, ..rule }.converged(&[100.0, 100.1, 100.0]).unwrap();
         assert!(once.contains("±0.14 % after 3 runs"), "one look: {once}");
-        let wide = rule.settled(&[100.0, 120.0, 90.0, 130.0]).unwrap();
+        let wide = rule.converged(&[100.0, 120.0, 90.0, 130.0]).unwrap();
         assert!(wide.starts_with("not settled: the limit of 4 runs is reached"), "{wide}");
         let fixed = Rule { min: 3, max: 3, confidence: None };
-        assert_eq!(fixed.settled(&[1.0, 1.0]), None);
-        assert!(fixed.settled(&[1.0, 1.0, 1.0]).is_some());
-        assert_eq!(rule.settled(&[0.0, 0.0, 0.0]), None, "nothing moved: no interval");
+        assert_eq!(fixed.converged(&[1.0, 1.0]), None);
+        assert!(fixed.converged(&[1.0, 1.0, 1.0]).is_some());
+        assert_eq!(rule.converged(&[0.0, 0.0, 0.0]), None, "nothing moved: no interval");
     }
 
     /// A value from the normal distribution of mean 100 and deviation 1 (Box and Muller).
@@ -153,7 +153,7 @@ mod tests {
         let mut held = 0;
         for _ in 0..TIMES {
             let mut values = Vec::new();
-            while rule.settled(&values).is_none() {
+            while rule.converged(&values).is_none() {
                 values.push(noisy(random));
             }
             let interval = rule.interval(&values).unwrap();

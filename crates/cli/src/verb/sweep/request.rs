@@ -6,13 +6,13 @@ use std::time::Duration;
 use gpuio_host::input;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
 use gpuio_sweep::{
-    Axis, Bound, Condition, Figure, LOOKS_FROM, PRESETS, Preset, Rule, Tried, Way, grid, is_route,
+    Axis, Bound, Condition, Figure, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
 use gpuio_units::{parse_duration_ns, parse_percent};
 
+use super::directory::Run;
 use super::fall_back::fall_back;
-use super::folder::Run;
-use super::{judge, routes};
+use super::{effects, routes};
 use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
 use crate::unused;
@@ -27,9 +27,9 @@ const OVER: [&str; 3] = ["depth", "threads", "rate_iops"];
 
 /// A sweep with all settings resolved.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ResolvedSweep {
     pub(super) name: String,
-    pub(super) folder: PathBuf,
+    pub(super) directory: PathBuf,
     pub(super) axes: Vec<Axis>,
     pub(super) points: Vec<Vec<String>>,
     /// The requested settings that all points share.
@@ -74,11 +74,11 @@ impl Search {
     /// run counts as failed: nothing is known about higher loads.
     pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
         if ended.is_some_and(|why| !why.contains("settled")) {
-            return Tried { load, held: 0, failed: u32::MAX };
+            return Tried { load, within_limit: 0, failed: u32::MAX };
         }
-        let held = runs.iter().filter(|run| self.latency(run) <= self.bound_ns()).count();
+        let within_limit = runs.iter().filter(|run| self.latency(run) <= self.bound_ns()).count();
         let count = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
-        Tried { load, held: count(held), failed: count(runs.len() - held) }
+        Tried { load, within_limit: count(within_limit), failed: count(runs.len() - within_limit) }
     }
 
     /// The latency that is limited. If too few I/Os completed for it, the maximum is used if that
@@ -100,9 +100,9 @@ impl Search {
     }
 }
 
-impl Asked {
+impl ResolvedSweep {
     /// Arguments for `gpuio` that run this point.
-    pub(super) fn words_of(&self, at: &[String]) -> Vec<String> {
+    pub(super) fn arguments_of(&self, at: &[String]) -> Vec<String> {
         let mut words = self.base.clone();
         for (axis, value) in self.axes.iter().zip(at) {
             let (key, value) = keyed(&axis.key, value);
@@ -111,7 +111,7 @@ impl Asked {
         let routed =
             self.axes.iter().zip(at).any(|(axis, at)| axis.key == "path" && at == "routed");
         let mut all = vec!["bench".to_owned()];
-        all.extend(judge::used(words, judge::at(&self.job, &self.axes, at).as_ref()));
+        all.extend(effects::used(words, effects::at(&self.job, &self.axes, at).as_ref()));
         if let Some(via) = self.via.as_ref().filter(|_| routed) {
             all.extend(["--set".to_owned(), format!("via_gpu={via}")]);
         }
@@ -119,7 +119,7 @@ impl Asked {
     }
 }
 
-pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
+pub(super) fn resolve(sweep: Sweep) -> Result<ResolvedSweep, Failure> {
     let Sweep { job_file, vary, work } = sweep;
     let job_file = job_file.as_deref();
     unused::sweep(&vary)?;
@@ -130,12 +130,12 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         None => axes(&vary, preset)?,
     };
     let name = preset.map_or("sweep", |preset| preset.name).to_owned();
-    let folder = vary.output.clone().unwrap_or_else(|| match preset {
+    let directory = vary.output.clone().unwrap_or_else(|| match preset {
         Some(preset) => PathBuf::from(format!("gpuio-sweep-{}", preset.name)),
         None => PathBuf::from("gpuio-sweep"),
     });
     let routes = match preset.filter(|preset| preset.routes && search.is_none()) {
-        Some(_) => Some(routes::add(&mut axes, &work, job_file, &folder)?),
+        Some(_) => Some(routes::add(&mut axes, &work, job_file, &directory)?),
         None => None,
     };
     let mut keys = keys(&work, preset, &axes);
@@ -145,7 +145,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
     if !placed {
-        also("directory", folder.join("data").display().to_string());
+        also("directory", directory.join("data").display().to_string());
     }
     if job.size.is_none() && job.filenames.is_none() && !has(&axes, &["size", "filename", TARGET]) {
         also("size", SIZE.to_owned());
@@ -160,15 +160,15 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         None => points(&axes, &vary, &keys, routes.is_some())?,
     };
     unused::grid(&vary, axes.len(), points.len())?;
-    judge::forget(&mut job, preset, &work);
+    effects::forget(&mut job, preset, &work);
     let ends = search.as_ref().map(|(_, search)| search.ends().to_vec());
-    judge::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
+    effects::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
     let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
     // A load that may become steady ends then.
     let bounded = job.loops.is_none() && job.steady.is_none();
-    Ok(Asked {
-        base: base(&work, job_file.is_some(), &keys, &folder),
+    Ok(ResolvedSweep {
+        base: base(&work, job_file.is_some(), &keys, &directory),
         own_data: !placed,
         via: via.filter(|_| job.via_gpu.is_none()),
         job_file: job_file.map(text).transpose()?,
@@ -181,7 +181,7 @@ pub(super) fn ask(sweep: Sweep) -> Result<Asked, Failure> {
         cache,
         note,
         name,
-        folder,
+        directory,
         axes,
         points,
         job,
@@ -196,8 +196,8 @@ fn points(
     routes: bool,
 ) -> Result<Vec<Vec<String>>, Failure> {
     let condition = vary.r#where.as_deref().map(Condition::parse).transpose().map_err(wrong)?;
-    let way = if vary.one_at_a_time { Way::OneAtATime } else { Way::Full };
-    let mut points = grid(axes, way, condition.as_ref(), keys).map_err(wrong)?;
+    let mode = if vary.one_at_a_time { Mode::OneAtATime } else { Mode::Full };
+    let mut points = grid(axes, mode, condition.as_ref(), keys).map_err(wrong)?;
     points.retain(|point| !routes || is_route(axes, point));
     if points.is_empty() {
         return Err(Failure::Usage("--where: no point meets the condition".to_owned()));
@@ -387,10 +387,10 @@ pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
     ("filename".to_owned(), value.replace(':', "\\:"))
 }
 
-fn base(work: &Work, job_file: bool, keys: &[(String, String)], folder: &Path) -> Vec<String> {
+fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     if job_file {
-        words.push(folder.join(super::folder::JOB_FILE).display().to_string());
+        words.push(directory.join(super::directory::JOB_FILE).display().to_string());
     }
     let mut add = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     for (key, value) in keys {

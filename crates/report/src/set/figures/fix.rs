@@ -4,13 +4,13 @@
 //! axis on which rows differ is either shown by the figure (across, down, or as separate lines and
 //! bars) or fixed: one value of it is chosen, and rows with other values are not drawn. So no mark
 //! combines two loads. The page's script does the same steps on the same columns
-//! (`assets/hold.js`), and a test compares them.
+//! (`assets/fix.js`), and a test compares them.
 
 use super::super::axes::{Column, Role};
 
 /// An axis that is fixed at one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::set) struct Held {
+pub(in crate::set) struct FixedAxis {
     /// Index of its column.
     pub(in crate::set) column: usize,
     /// Values that could be chosen, ascending.
@@ -25,12 +25,12 @@ pub(in crate::set) struct Choice {
     /// Rows, ascending.
     pub(in crate::set) rows: Vec<usize>,
     /// The fixed axes, in the order of the columns.
-    pub(in crate::set) held: Vec<Held>,
+    pub(in crate::set) fixed: Vec<FixedAxis>,
 }
 
 /// Fixes every axis that a figure does not show. The value is the one in `chosen` (key and text),
 /// if rows have it; else the one of most rows, of several the first.
-pub(in crate::set) fn hold(
+pub(in crate::set) fn fix(
     columns: &[Column],
     records: &[usize],
     rows: &[usize],
@@ -39,7 +39,7 @@ pub(in crate::set) fn hold(
 ) -> Choice {
     let shows = |column: &&Column| shown_by.contains(&column.key.as_str());
     let shown: Vec<&Column> = columns.iter().filter(shows).collect();
-    let mut choice = Choice { rows: rows.to_vec(), held: Vec::new() };
+    let mut choice = Choice { rows: rows.to_vec(), fixed: Vec::new() };
     for (nth, column) in columns.iter().enumerate() {
         if shows(&column) || !differ(column, &shown, records, &choice.rows) {
             continue;
@@ -52,7 +52,7 @@ pub(in crate::set) fn hold(
         let most = || offered.iter().copied().max_by_key(|at| (count(*at), std::cmp::Reverse(*at)));
         let Some(place) = named.filter(|at| offered.contains(at)).or_else(most) else { continue };
         choice.rows.retain(|row| column.of[*row] == place);
-        choice.held.push(Held { column: nth, offered, place });
+        choice.fixed.push(FixedAxis { column: nth, offered, place });
     }
     choice
 }

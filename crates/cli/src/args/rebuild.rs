@@ -8,8 +8,8 @@ use super::{Bench, Work};
 impl Bench {
     /// Arguments for `gpuio` that run this job file with the same flags, except those of `--ab` and
     /// of the output.
-    pub(crate) fn words_for(&self, job_file: &Path) -> Vec<OsString> {
-        let mut words = self.words_of_plan(job_file);
+    pub(crate) fn arguments_for(&self, job_file: &Path) -> Vec<OsString> {
+        let mut words = self.arguments_of_plan(job_file);
         for file in &self.figures.spec {
             words.extend(["--spec".into(), file.into()]);
         }
@@ -27,7 +27,7 @@ impl Bench {
     }
 
     /// The same without flags that only affect a run.
-    pub(crate) fn words_of_plan(&self, job_file: &Path) -> Vec<OsString> {
+    pub(crate) fn arguments_of_plan(&self, job_file: &Path) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["bench".into(), job_file.into()];
         words.extend(self.work.words());
         words
@@ -81,7 +81,7 @@ mod tests {
                     --destroy-data-on /dev/x --server read=1GB/s --spec s.ini --no-watch \
                     --no-stats-page --refill";
         let first = parsed(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>());
-        let second = parsed(&first.words_for(Path::new("a.ini")));
+        let second = parsed(&first.arguments_for(Path::new("a.ini")));
         assert_eq!(second.job_file.as_deref(), Some(Path::new("a.ini")));
         let same = Bench { job_file: None, ..second };
         assert_eq!(format!("{first:?}"), format!("{same:?}"));

@@ -8,7 +8,7 @@ use gpuio_load::plan::{AUTO, unused};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin};
 use gpuio_sweep::{Axis, Preset};
 
-use super::ask::keyed;
+use super::request::keyed;
 use crate::args::Work;
 use crate::failure::Failure;
 use crate::verb::bench;
@@ -21,13 +21,14 @@ const LIBRARY: &str = "--cufile-lib";
 /// Removes the user's keys from the preset's own.
 pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
     let built_in = preset.map_or(&[][..], |preset| preset.keys);
-    let said = |key: &str| work.keys().iter().any(|(own, ..)| same(own, key));
+    let has_flag = |key: &str| work.keys().iter().any(|(own, ..)| same(own, key));
     let set = |key: &str| {
         let names = work.data.set.iter().map(|pair| pair.split('=').next().unwrap_or_default());
         names.into_iter().any(|own| same(own.trim(), key))
     };
-    for (key, _) in built_in.iter().filter(|(key, _)| !said(key) && !set(key)) {
-        job.asked.retain(|_, asked| asked.origin != Origin::Flag(SET) || !same(asked.key, key));
+    for (key, _) in built_in.iter().filter(|(key, _)| !has_flag(key) && !set(key)) {
+        job.asked
+            .retain(|_, setting| setting.origin != Origin::Flag(SET) || !same(setting.key, key));
     }
 }
 
@@ -87,9 +88,9 @@ pub(super) fn used(words: Vec<String>, job: Option<&JobSpec>) -> Vec<String> {
     let Some(job) = job else { return words };
     let unused = unused::unused_here(job);
     let by_flag = |word: &str| {
-        unused
-            .iter()
-            .any(|asked| matches!(asked.origin, Origin::Flag(SET | VARY)) && same(asked.key, word))
+        unused.iter().any(|setting| {
+            matches!(setting.origin, Origin::Flag(SET | VARY)) && same(setting.key, word)
+        })
     };
     let no_cufile = !may_take_cufile(job);
     let mut used = Vec::with_capacity(words.len());
