@@ -1,7 +1,7 @@
 //! Output: standard output, standard error, and new files.
 //!
-//! All text that this program prints or saves goes through [`put`], [`print_message`] or [`fit`], which
-//! escape terminal control characters and invisible characters.
+//! All text that this program prints or saves goes through [`put`], [`print_message`] or [`fit`],
+//! which escape terminal control characters and invisible characters.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
