@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 // The crates' names for what is in this one.
 extern crate self as gpuio_gpu;
-extern crate self as gpuio_io;
 extern crate self as rustix;
 
 pub mod abi {
@@ -33,6 +32,8 @@ pub mod fork {
 pub mod spawn;
 
 pub mod clock;
+#[path = "../../crates/transfer/src/op.rs"]
+pub mod op;
 pub mod sync;
 pub mod thread {
     pub use crate::sync::futex;
@@ -50,14 +51,6 @@ pub use gpu::{
     Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, RawContext, RawStream, UserStream,
     most_pieces,
 };
-
-pub mod engine {
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Op {
-        Read,
-        Write,
-    }
-}
 
 pub mod fault {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]

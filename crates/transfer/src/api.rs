@@ -3,8 +3,6 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use gpuio_io::engine::Op;
-
 use crate::batch::Batch;
 use crate::device::Devices;
 use crate::device::small::{self, SmallRequest};
@@ -13,6 +11,7 @@ use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
 use crate::job::{Job, LARGE, Request};
 use crate::memory::MemoryLocation;
+use crate::op::Op;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
 use crate::stream::Streams;

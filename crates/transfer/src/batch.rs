@@ -13,16 +13,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gpuio_io::clock::Clock;
-use gpuio_io::engine::Op;
 use thiserror::Error;
 
 use crate::api::State;
+use crate::clock::Clock;
 use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
 use crate::job::DeferredCompletion;
 use crate::memory::MemoryLocation;
+use crate::op::Op;
 use crate::pool::{Work, WorkOwner};
 use crate::transferred::Transferred;
 use run::Taken;

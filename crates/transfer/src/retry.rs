@@ -3,7 +3,8 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_gpu::GpuError;
-use gpuio_io::clock::{Clock, Nanos};
+
+use crate::clock::{Clock, Nanos};
 
 /// Pause after a refusal, in nanoseconds: loading a kernel may wait for all work on the device.
 const PAUSE: Nanos = 500_000_000;

@@ -18,14 +18,14 @@ pub(super) const BANS: [Ban; 3] = [
         needles: &["std::time::Instant", "Instant::now", "SystemTime::now"],
         // softgpu replaces a device, which has its own clock.
         allowed: &[
-            "crates/io/src/clock.rs",
+            "crates/transfer/src/clock.rs",
             "crates/cli/",
             "crates/load/src/run",
             "crates/softgpu/",
             // How long it waits for a kernel that can not start.
             "crates/gpu/src/resident_copy/",
         ],
-        instead: "use the clock of `io` (crates/io/src/clock.rs) or take the time as an argument",
+        instead: "use gpuio_transfer::clock or take the time as an argument",
     },
     Ban {
         rule: "environment",

@@ -134,7 +134,7 @@ fn clocks() {
     bad("clock", 1, "crates/io/src/a.rs", "use std::time::Instant;\n");
     bad("clock", 1, "crates/load/src/a.rs", "const N: fn() -> T = std::time::SystemTime::now;\n");
     for path in [
-        "crates/io/src/clock.rs",
+        "crates/transfer/src/clock.rs",
         "crates/cli/src/a.rs",
         "crates/load/src/run/a.rs",
         "crates/load/src/run.rs",

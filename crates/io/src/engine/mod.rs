@@ -28,16 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use fault::Inject;
+pub use gpuio_transfer::Op;
 pub use monitor::LegCounters;
-
-/// Direction of an I/O, seen from the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// File to memory.
-    Read,
-    /// Memory to file.
-    Write,
-}
 
 /// Host memory that an engine may touch until it hands the I/O back.
 #[derive(Debug, Clone, Copy)]

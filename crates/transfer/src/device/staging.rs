@@ -5,8 +5,7 @@ use std::time::Duration;
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
-use gpuio_io::clock::{Clock, Nanos};
-
+use crate::clock::{Clock, Nanos};
 use crate::memory::MemoryLocation;
 
 /// Slots of a ring for large calls: one is filled while others are copied.

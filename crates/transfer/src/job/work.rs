@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gpuio_gpu::GpuError;
-use gpuio_io::engine::Op;
 
 use super::deferred::{DeferredCompletion, InFlight};
 use super::{Job, Piece};
@@ -14,6 +13,7 @@ use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::file::{FileBytes, Inner, ReadBuffer};
 use crate::memory::LocationKind;
+use crate::op::Op;
 use crate::pool::Work;
 use crate::transferred::RouteBytes;
 

@@ -1,8 +1,8 @@
 //! The pool's threads: started on demand, asleep without work, never ended.
 
-use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
 
+use crate::clock::{Clock, Nanos};
 use crate::spawn::spawn;
 use crate::sync::atomic::{AtomicU32, Ordering};
 

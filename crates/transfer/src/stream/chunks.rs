@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 
 use gpuio_gpu::Piece;
-use gpuio_io::engine::Op;
 
 use super::OnCompletion;
 use super::op::{Method, StreamOp};
 use crate::fault::Fault;
 use crate::job::{LARGE, catch_panic};
+use crate::op::Op;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::transferred::{RouteBytes, Transferred};

@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gpuio_gpu::{DevPtr, GpuError, UserStream};
-use gpuio_io::engine::Op;
 
 use super::StreamDevice;
 use super::op::{Method, StreamOp};
 use crate::fault::Fault;
+use crate::op::Op;
 
 /// What the stream calls the host for.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,11 @@
 //! The file side of a transfer in a stream.
 
-use gpuio_io::engine::Op;
-
 use super::chunks::PieceRange;
 use super::op::{Method, StreamOp};
 use crate::fault::Failed;
 use crate::file::{FileBytes, ReadBuffer};
 use crate::job::Request;
+use crate::op::Op;
 use crate::transferred::RouteBytes;
 
 impl StreamOp {

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gpuio_gpu::{Shape, most_pieces, pieces};
-use gpuio_io::clock::Nanos;
-use gpuio_io::engine::Op;
 
 use super::chunks::Progress;
 use super::pending::{StreamKey, StreamLatency};
@@ -13,9 +11,11 @@ use super::staging::{PAGE, StagingBuffer};
 use super::workers::StreamWorkers;
 use super::{OnCompletion, Param, Params, ResolvedParams, StreamDevice};
 use crate::api::State;
+use crate::clock::Nanos;
 use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
+use crate::op::Op;
 
 /// How many pieces a chunk is split into, unless they would be too short or too long.
 const PIECES: u64 = 4;

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
 use gpuio_gpu::{RawContext, RawStream, UserStream};
-use gpuio_io::clock::{Clock, Nanos};
 
 use super::op::StreamOp;
+use crate::clock::{Clock, Nanos};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, thread_number};
 

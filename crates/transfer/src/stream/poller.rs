@@ -13,10 +13,10 @@
 
 use std::sync::PoisonError;
 
-use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
 
 use super::pending::{PROMPT, PendingOps};
+use crate::clock::{Clock, Nanos};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

@@ -8,12 +8,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
-use gpuio_io::clock::{Clock, Nanos};
 use rustix::thread::futex;
 
 use super::op::StreamOp;
 use super::pending::PendingOps;
 use super::poller::Poller;
+use crate::clock::{Clock, Nanos};
 use crate::job::catch_panic;
 use crate::spawn::spawn;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
