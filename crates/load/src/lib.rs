@@ -11,8 +11,6 @@
 //! - [`dataset`]: whose files these are (`ownership`, `manifest`); making, filling, removing them.
 //! - [`run`]: groups, workers, sampling, verification, totals.
 //! - `ceiling`: upper bounds of a job's throughput, measured after the jobs.
-//! - `proof`: evidence for the path that a job's bytes took, and the verdict.
-//! - `reconcile`: warnings where counters of devices disagree with those of gpuio.
 //! - [`machine`]: facts of the machine, GPUs included.
 //!
 //! One run: [`run::run`] checks that every file may be touched (`DataSet::guard`). For each group
@@ -35,11 +33,11 @@
 //!   [`run::Watch`]. It may block on file I/O and on workers.
 //! - A worker, one for each thread of a job, opens its path, then runs steps 1 to 3 and verifies.
 //!   It may block on its own I/O and copies, and at the `Gate` before the start and after the end.
-//! - The device sampler (`run::beside`) reads counters of devices once per interval. It may block
-//!   on the kernel's files and on NVML.
+//! - The device sampler (`gpuio_evidence`) reads counters of devices once per interval. It may
+//!   block on the kernel's files and on NVML.
 //! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
 //!   may block on its CUDA stream.
-//! - The PCIe meter (`proof::pcie_meter`) adds up the 32-bit counters of GPU links. It may block on
+//! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
 //!   NVML.
 //!
 //! While the clock runs, workers share only atomics with these threads: a sampler never waits for a
@@ -48,11 +46,11 @@
 pub(crate) mod ceiling;
 pub mod dataset;
 pub mod direct_try;
+#[cfg(test)]
+mod fixture_test;
 pub mod live_targets;
 pub mod machine;
 pub mod pace;
 pub mod pattern;
 pub mod plan;
-mod proof;
-mod reconcile;
 pub mod run;

@@ -5,7 +5,7 @@ use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{DirectionResult, EndedHow};
 
 use super::*;
-use crate::run::fixture_test::{job, result};
+use crate::fixture_test::{job, result};
 
 fn plan_of(kind: CeilingKind, name: &str, direction: Option<Towards>) -> CeilingPlan {
     CeilingPlan {

@@ -6,10 +6,10 @@ use gpuio_host::Root;
 use gpuio_record::{JobPlan, JobResult, Plan, VerifyOutcome};
 use proptest::prelude::*;
 
-use super::super::fixture_test::{job, result};
 use super::DataSet;
 use crate::dataset::ownership::Permit;
 use crate::dataset::{Looks, manifest};
+use crate::fixture_test::{job, result};
 use crate::plan::read_back::{self, other_salt};
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use gpuio_evidence::around::{self, Before};
+use gpuio_evidence::proof::EvidenceCollector;
+use gpuio_evidence::reconcile::Counted;
+use gpuio_evidence::sampler::{DeviceSampler, LastSample, Sampling, Series};
 use gpuio_gpu::Context;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
 use gpuio_record::{BesideResult, Gpu, JobPlan, JobResult, Point, Steady, VerifyMode};
 use gpuio_stat::LiveTotals;
+use rustix::fs::OFlags;
 
-use super::around::{self, Before};
-use super::beside::{Beside, Ending, Taken, Watching};
 use super::computation::{Computation, Learned, UnderWay};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
@@ -24,8 +27,6 @@ use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, marks, warn};
 use crate::dataset::held::Targets;
-use crate::proof::EvidenceCollector;
-use crate::reconcile::Counted;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
 /// woken by then, so that all begin together.
@@ -45,7 +46,7 @@ pub(super) struct Group<'a> {
     /// loads that were not requested.
     pub(super) page: Option<&'a Page>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
-    pub(super) beside: Option<&'a Beside>,
+    pub(super) beside: Option<&'a DeviceSampler>,
     /// Keeps the GPUs of the jobs busy; none where the plan has none, and for what runs alone.
     pub(super) computation: Option<Computation<'a>>,
 }
@@ -58,7 +59,7 @@ struct Measured {
     series: Vec<(Vec<Point>, Option<Steady>)>,
     caches: Vec<gpuio_record::CacheReading>,
     evidence: EvidenceCollector,
-    taken: Option<Taken>,
+    taken: Option<Series>,
     learned: Option<Learned>,
     /// How long computations ran alone.
     alone_ns: u64,
@@ -193,8 +194,10 @@ impl Group<'_> {
         let (under_way, mut alone_ns) = self.compute();
         // What takes longest to start comes first, so that counters are read close to the clock.
         let watching = self.beside.and_then(|beside| beside.begin(self.jobs));
+        let open =
+            |name: &str| self.held.open(name, OFlags::RDONLY).map_err(|error| error.to_string());
         let mut evidence = EvidenceCollector::begin(self.jobs, self.means.cufile.as_ref());
-        let before = Before::take(self.jobs, self.held);
+        let before = Before::take(self.jobs, &open);
         if let Some(watching) = &watching {
             watching.first();
         }
@@ -219,10 +222,10 @@ impl Group<'_> {
             }
         }
         let usage = usage.until(&Usage::of_process());
-        let ending = watching.map(Watching::end);
+        let ending = watching.map(Sampling::end);
         evidence.end();
-        let caches = around::caches(self.jobs, self.held, before);
-        let taken = ending.and_then(Ending::taken);
+        let caches = around::caches(self.jobs, &open, before);
+        let taken = ending.and_then(LastSample::taken);
         let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();

@@ -1,17 +1,12 @@
 //! Carries out a plan: groups one after another, the jobs of a group together.
 
 pub(crate) mod affinity;
-mod around;
-mod beside;
 mod ceilings;
-mod columns;
 mod computation;
 mod data;
 mod error;
 mod failures;
 mod files;
-#[cfg(test)]
-pub(crate) mod fixture_test;
 pub(crate) mod gate;
 mod group;
 mod marks;
@@ -33,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use gpuio_evidence::sampler::{self, DeviceSampler};
 use gpuio_gpu::{Context, Driver};
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
@@ -46,7 +42,6 @@ use gpuio_record::{
 pub use crate::dataset::Looks;
 pub use crate::dataset::ownership::Permit;
 use crate::dataset::{MakeError, scratch};
-use beside::Beside;
 use computation::Computation;
 use data::DataSet;
 pub use data::{DataSetError, check_all};
@@ -157,7 +152,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let contexts = contexts(plan, means)?;
     computation::try_out(&plan.jobs, &contexts)?;
     let interval_ns = plan.interval_ns;
-    let beside = means.watched.then(|| Beside::new(&plan.jobs, interval_ns, clock));
+    let beside = means.watched.then(|| device_sampler(&plan.jobs, interval_ns, clock));
     let mut why = None;
     let groups: Vec<Vec<JobPlan>> =
         plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec).collect();
@@ -211,13 +206,25 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     Ok(ran)
 }
 
+/// The sampler of the devices below the jobs. It reads the machine, with NVML where jobs use GPUs
+/// of hardware: that may take a second.
+fn device_sampler(jobs: &[JobPlan], interval_ns: u64, clock: Clock) -> DeviceSampler {
+    let root = Root::live();
+    let machine = if jobs.iter().any(|job| sampler::hardware(job).next().is_some()) {
+        crate::machine::read(&root)
+    } else {
+        gpuio_host::machine::read(&root)
+    };
+    DeviceSampler::new(machine, interval_ns, clock)
+}
+
 /// What the groups of a run have in common.
 struct Run<'a> {
     means: &'a Means<'a>,
     contexts: &'a BTreeMap<u32, Context>,
     clock: Clock,
     interval_ns: u64,
-    beside: Option<&'a Beside>,
+    beside: Option<&'a DeviceSampler>,
 }
 
 impl Run<'_> {

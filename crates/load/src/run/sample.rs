@@ -218,8 +218,8 @@ fn point(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture_test;
     use super::*;
+    use crate::fixture_test;
 
     const SECOND: u64 = 1_000_000_000;
     const READS: Counted = Counted { write: false, ramp: false };

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use super::super::fixture_test::job;
 use super::*;
+use crate::fixture_test::job;
 
 fn mixed(job: &JobPlan, target: u32, index: u64) -> u64 {
     word(key(job, target), index)

@@ -1,11 +1,11 @@
 //! What to beware of in a group's numbers.
 
+use gpuio_evidence::reconcile::{self, Counted, GroupContext};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
 use gpuio_stat::enough_for;
 
 use crate::plan::defaults::REFUSES_DIRECT;
-use crate::reconcile::{self, Counted, GroupContext};
 
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;

@@ -3,8 +3,8 @@
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{ActualEngine, HolesReading, StorageReading};
 
-use super::super::fixture_test::{host, job, result};
 use super::*;
+use crate::fixture_test::{host, job, result};
 
 /// The warnings of one job as the machine of the fixture gives them.
 fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {

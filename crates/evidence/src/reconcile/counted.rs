@@ -6,7 +6,7 @@ use gpuio_watch::{Change, Interval, way_to};
 
 /// Counts of the devices behind a group of jobs. What could not be counted is not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Counted {
+pub struct Counted {
     /// Time between the two readings.
     pub(super) seconds: f64,
     pub(super) block: Vec<Block>,
@@ -70,7 +70,7 @@ pub(super) struct Link {
 
 impl Counted {
     /// What happened in an interval, with what the machine's facts say of its devices.
-    pub(crate) fn of(whole: &Interval, series: &WatchedGroup, machine: &Machine) -> Counted {
+    pub fn of(whole: &Interval, series: &WatchedGroup, machine: &Machine) -> Counted {
         Counted {
             seconds: whole.seconds,
             block: changes(whole, "block").filter_map(|row| block(row, machine)).collect(),

@@ -20,7 +20,7 @@ mod requests;
 
 use gpuio_record::{DirectMode, JobPlan, JobResult, StorageReading, WarningKind};
 
-pub(crate) use counted::Counted;
+pub use counted::Counted;
 
 /// One kind of disagreement: findings with the index of the job they are about, or none of all.
 type Rule = fn(&GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>;
@@ -46,17 +46,18 @@ const NOISE_BYTES: u64 = 4 << 20;
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
 /// What rules look at: one group.
-pub(crate) struct GroupContext<'a> {
+#[derive(Debug)]
+pub struct GroupContext<'a> {
     /// The plan of each job.
-    pub(crate) jobs: &'a [JobPlan],
+    pub jobs: &'a [JobPlan],
     /// Results in the same order.
-    pub(crate) results: &'a [JobResult],
+    pub results: &'a [JobResult],
     /// What devices counted; nothing where nothing was sampled.
-    pub(crate) counted: &'a Counted,
+    pub counted: &'a Counted,
 }
 
 /// All findings.
-pub(crate) fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+pub fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     RULES.iter().flat_map(|rule| rule(seen)).collect()
 }
 

@@ -171,20 +171,21 @@ impl Observation {
 }
 
 /// The evidence sources of a group.
-pub(crate) struct EvidenceCollector {
+#[expect(missing_debug_implementations, reason = "its sources are behind a trait")]
+pub struct EvidenceCollector {
     sources: Vec<(&'static EvidenceSourceEntry, Box<dyn EvidenceSource>)>,
 }
 
 impl EvidenceCollector {
     /// First readings.
-    pub(crate) fn begin(jobs: &[JobPlan], cufile: Option<&CufileDriver>) -> EvidenceCollector {
+    pub fn begin(jobs: &[JobPlan], cufile: Option<&CufileDriver>) -> EvidenceCollector {
         let context = EvidenceContext { root: &Root::live(), jobs, cufile };
         let first = |row: &'static EvidenceSourceEntry| (row, (row.first)(&context));
         EvidenceCollector { sources: EVIDENCE_SOURCES.iter().map(first).collect() }
     }
 
     /// Second readings.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         let root = Root::live();
         for (_, source) in &mut self.sources {
             source.again(&root);
@@ -192,7 +193,7 @@ impl EvidenceCollector {
     }
 
     /// Puts its proof into each result. Jobs and results are those of one group, in plan order.
-    pub(crate) fn prove(&self, jobs: &[JobPlan], results: &mut [JobResult]) {
+    pub fn prove(&self, jobs: &[JobPlan], results: &mut [JobResult]) {
         let proofs: Vec<Proof> =
             (0..results.len()).map(|at| self.of_job(jobs, results, at)).collect();
         for (result, proof) in results.iter_mut().zip(proofs) {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use gpuio_record::{DeviceSeries, FigureSeries, WatchedGroup};
 use gpuio_watch::{Interval, Probe};
 
-use super::beside::Taken;
+use crate::sampler::Series;
 
 /// What a group's devices did. Figures that were never known, and devices of which nothing was,
 /// are left out.
-pub(super) fn group(group: u32, taken: &Taken) -> WatchedGroup {
+pub fn group(group: u32, taken: &Series) -> WatchedGroup {
     let pairs = taken.samples.windows(2);
     let intervals: Vec<Interval> =
         pairs.map(|pair| Interval::between(&pair[0], &pair[1])).collect();
@@ -30,7 +30,7 @@ pub(super) fn group(group: u32, taken: &Taken) -> WatchedGroup {
 }
 
 /// What happened from the first sample to the last; `None` without two.
-pub(super) fn whole(taken: &Taken) -> Option<Interval> {
+pub fn whole(taken: &Series) -> Option<Interval> {
     let (first, last) = (taken.samples.first()?, taken.samples.last()?);
     (taken.samples.len() > 1).then(|| Interval::between(first, last))
 }
@@ -76,7 +76,7 @@ impl Devices {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use gpuio_watch::{PROBES, Reading, Sample};
 
     use super::*;
@@ -99,7 +99,7 @@ mod test {
     fn figures_are_columns_as_long_as_the_axis() {
         const S: u64 = 1_000_000_000;
         let samples = vec![sample(S, Some(0)), sample(2 * S, Some(8)), sample(3 * S, Some(2056))];
-        let taken = Taken { start: S, samples, count: 3, cpu_ns: 0 };
+        let taken = Series { start: S, samples, count: 3, cpu_ns: 0 };
         let group = group(4, &taken);
         assert_eq!((group.group, &group.ends_ns[..]), (4, &[S, 2 * S][..]));
         let [disk] = &group.devices[..] else { panic!("{:?}", group.devices) };
@@ -114,7 +114,7 @@ mod test {
     #[test]
     fn a_device_that_comes_late_is_unknown_until_then() {
         let samples = vec![sample(1, None), sample(1_000_000_001, Some(8)), sample(3, Some(8))];
-        let taken = Taken { start: 0, samples, count: 3, cpu_ns: 0 };
+        let taken = Series { start: 0, samples, count: 3, cpu_ns: 0 };
         assert_eq!(group(0, &taken).devices, [], "new, and then no time passed");
     }
 }

@@ -15,9 +15,8 @@ use gpuio_record::facts::Machine;
 use gpuio_record::{Gpu, JobPlan, Watched};
 use gpuio_watch::{Sample, Selection, Watcher};
 
-use super::columns;
-use super::rusage::Usage;
 use crate::reconcile::Counted;
+use crate::series;
 
 /// Samples kept per group; beyond it every second is dropped and the interval doubles, so that a
 /// run of days fits into memory and its record stays readable. At 1 s: more than an hour.
@@ -27,28 +26,24 @@ const MOST_SAMPLES: usize = 4096;
 const SHORTEST_PART: u64 = 10;
 
 /// What groups have in common.
-pub(super) struct Beside {
+#[derive(Debug)]
+pub struct DeviceSampler {
     /// Says what is behind files and what arrays are made of.
     machine: Machine,
     clock: Clock,
     interval_ns: u64,
 }
 
-impl Beside {
-    /// Looks at the machine, with NVML where the jobs use GPUs of hardware: that may take a second.
-    pub(super) fn new(jobs: &[JobPlan], interval_ns: u64, clock: Clock) -> Beside {
-        let root = Root::live();
-        let machine = if jobs.iter().any(|job| hardware(job).next().is_some()) {
-            crate::machine::read(&root)
-        } else {
-            gpuio_host::machine::read(&root)
-        };
-        Beside { machine, clock, interval_ns: interval_ns.max(1_000_000) }
+impl DeviceSampler {
+    /// A sampler of this machine, with a sample per interval (1 ms at least) on this clock.
+    #[must_use]
+    pub fn new(machine: Machine, interval_ns: u64, clock: Clock) -> DeviceSampler {
+        DeviceSampler { machine, clock, interval_ns: interval_ns.max(1_000_000) }
     }
 
     /// Starts the thread for a group and returns when it is ready to sample; `None` where no
     /// thread could be had, which ends no run.
-    pub(super) fn begin(&self, jobs: &[JobPlan]) -> Option<Watching> {
+    pub fn begin(&self, jobs: &[JobPlan]) -> Option<Sampling> {
         let selection = self.selection(jobs);
         let nodes = self.machine.host.numa.nodes.clone();
         let (commands, received) = mpsc::channel();
@@ -61,24 +56,19 @@ impl Beside {
         let thread = Builder::new().name("gpuio-watch".to_owned()).spawn(body).ok()?;
         // It hangs up without a message only by a panic: then `end` has nothing.
         let _ = done.recv();
-        Some(Watching { commands, done, thread })
+        Some(Sampling { commands, done, thread })
     }
 
     /// Puts what a group's thread took into the record; says what devices counted.
-    pub(super) fn keep(
-        &self,
-        jobs: &[JobPlan],
-        taken: &Taken,
-        watched: &mut Option<Watched>,
-    ) -> Counted {
+    pub fn keep(&self, jobs: &[JobPlan], taken: &Series, watched: &mut Option<Watched>) -> Counted {
         let nothing =
             || Watched { interval_ns: self.interval_ns, samples: 0, cpu_ns: None, groups: vec![] };
         let watched = watched.get_or_insert_with(nothing);
         watched.samples += taken.count;
         watched.cpu_ns = Some(watched.cpu_ns.unwrap_or(0) + taken.cpu_ns);
         let nth = jobs.first().map_or(0, |job| job.group);
-        let group = columns::group(nth, taken);
-        let counted = columns::whole(taken)
+        let group = series::group(nth, taken);
+        let counted = series::whole(taken)
             .map(|whole| Counted::of(&whole, &group, &self.machine))
             .unwrap_or_default();
         watched.groups.push(group);
@@ -114,57 +104,60 @@ fn by_library(job: &JobPlan) -> bool {
 }
 
 /// The GPUs of a job that NVML can know.
-fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
+pub fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
     let on_the_way = job.via.iter().map(|via| &via.gpu);
     job.gpus.iter().chain(on_the_way).filter(|gpu| !gpu.software)
 }
 
 /// The thread of one group. Dropped, it ends by itself.
-pub(super) struct Watching {
+#[derive(Debug)]
+pub struct Sampling {
     /// The first word asks for the first sample, the second is the start; hanging up ends it.
     commands: Sender<Nanos>,
     done: Receiver<()>,
-    thread: JoinHandle<Option<Taken>>,
+    thread: JoinHandle<Option<Series>>,
 }
 
 /// What a thread took.
-pub(super) struct Taken {
+#[derive(Debug)]
+pub struct Series {
     /// The moment at which workers started.
-    pub(super) start: Nanos,
+    pub start: Nanos,
     /// The first from just before the start, the last from just after the last worker's end.
-    pub(super) samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
     /// Samples taken, dropped ones included.
-    pub(super) count: u64,
+    pub count: u64,
     /// CPU time of the thread between start and end.
-    pub(super) cpu_ns: u64,
+    pub cpu_ns: u64,
 }
 
-impl Watching {
+impl Sampling {
     /// Takes the first sample and returns.
-    pub(super) fn first(&self) {
+    pub fn first(&self) {
         let _ = self.commands.send(0);
         let _ = self.done.recv();
     }
 
     /// Says when workers start, which is about to be.
-    pub(super) fn start(&self, at: Nanos) {
+    pub fn start(&self, at: Nanos) {
         let _ = self.commands.send(at);
     }
 
     /// Asks for the last sample, and does not wait for it.
-    pub(super) fn end(self) -> Ending {
+    pub fn end(self) -> LastSample {
         // Hanging up is the word.
         drop(self.commands);
-        Ending(self.thread)
+        LastSample(self.thread)
     }
 }
 
 /// A thread that takes its last sample.
-pub(super) struct Ending(JoinHandle<Option<Taken>>);
+#[derive(Debug)]
+pub struct LastSample(JoinHandle<Option<Series>>);
 
-impl Ending {
+impl LastSample {
     /// What it took; nothing where it broke.
-    pub(super) fn taken(self) -> Option<Taken> {
+    pub fn taken(self) -> Option<Series> {
         self.0.join().ok().flatten()
     }
 }
@@ -175,13 +168,13 @@ fn sample(
     mut every: Nanos,
     commands: &Receiver<Nanos>,
     sender: &Sender<()>,
-) -> Option<Taken> {
+) -> Option<Series> {
     let _ = sender.send(());
     commands.recv().ok()?;
     let mut samples = vec![watcher.sample_at(clock.now())];
     let _ = sender.send(());
     let start = commands.recv().ok()?;
-    let before = Usage::of_thread();
+    let before = thread_cpu_ns();
     let mut next = start + every;
     let mut count = 2;
     loop {
@@ -198,9 +191,16 @@ fn sample(
         // One that took longer than the interval is not made up for.
         next += every * (1 + clock.now().saturating_sub(next) / every);
     }
-    let cpu_ns = before.until(&Usage::of_thread()).busy_ns();
+    let cpu_ns = thread_cpu_ns().saturating_sub(before);
     end_with(&mut samples, watcher.sample_at(clock.now()), every);
-    Some(Taken { start, samples, count, cpu_ns })
+    Some(Series { start, samples, count, cpu_ns })
+}
+
+/// CPU time of the calling thread (clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`).
+fn thread_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Drops every second sample; the first stays.
@@ -221,7 +221,7 @@ fn end_with(samples: &mut Vec<Sample>, last: Sample, every: Nanos) {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::*;
 
     fn at(at_ns: u64) -> Sample {
@@ -256,9 +256,10 @@ mod test {
     #[test]
     fn it_samples_while_the_clock_runs_and_once_before_and_after() {
         let clock = Clock::start();
-        let job = crate::run::fixture_test::job("rw=read\npath=host");
-        let beside = Beside::new(std::slice::from_ref(&job), 20_000_000, clock);
-        let watching = beside.begin(std::slice::from_ref(&job)).unwrap();
+        let job = crate::fixture_test::job("rw=read\npath=host");
+        let machine = gpuio_host::machine::read(&Root::live());
+        let sampler = DeviceSampler::new(machine, 20_000_000, clock);
+        let watching = sampler.begin(std::slice::from_ref(&job)).unwrap();
         watching.first();
         watching.start(clock.now());
         std::thread::sleep(Duration::from_millis(200));

@@ -6,13 +6,14 @@ use gpuio_host::{Root, block, extents, proc_io, residency};
 use gpuio_record::facts::DeviceNumber;
 use gpuio_record::{CacheReading, HolesReading, JobPlan, StorageReading, TargetKind};
 
-use crate::dataset::held::Targets;
+use crate::OpenFile;
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const LOOKED_AT: usize = 64;
 
 /// Readings before the group, to be compared with those after it.
-pub(super) struct Before {
+#[derive(Debug)]
+pub struct Before {
     resident: Vec<Result<f64, String>>,
     holes: Vec<(Option<HolesReading>, Vec<String>)>,
     process: Option<proc_io::ProcessIoSample>,
@@ -20,6 +21,7 @@ pub(super) struct Before {
 }
 
 /// A block device under the jobs' targets, with a first sample.
+#[derive(Debug)]
 struct Device {
     number: DeviceNumber,
     name: String,
@@ -29,12 +31,12 @@ struct Device {
 
 impl Before {
     /// Reads before the clock starts.
-    pub(super) fn take(jobs: &[JobPlan], held: &Targets) -> Before {
+    pub fn take(jobs: &[JobPlan], open: OpenFile<'_>) -> Before {
         let root = Root::live();
         Before {
             // Dirty pages are written back for this one: it comes before the counters.
-            holes: jobs.iter().map(|job| holes(job, held)).collect(),
-            resident: jobs.iter().map(|job| resident(job, held)).collect(),
+            holes: jobs.iter().map(|job| holes(job, open)).collect(),
+            resident: jobs.iter().map(|job| resident(job, open)).collect(),
             devices: devices(&root, jobs),
             process: proc_io::sample(&root).ok().flatten(),
         }
@@ -43,7 +45,7 @@ impl Before {
 
 /// Reads again and takes the differences, one answer per job. Process and device figures are the
 /// whole group's: the kernel does not count by job.
-pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<CacheReading> {
+pub fn caches(jobs: &[JobPlan], open: OpenFile<'_>, before: Before) -> Vec<CacheReading> {
     let root = Root::live();
     let mut unknown = Vec::new();
     let process = match (&before.process, proc_io::sample(&root)) {
@@ -70,7 +72,7 @@ pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<Ca
         }
     }
     let of_job = |((job, first), (holes, silent)): ((&JobPlan, _), (_, Vec<String>))| {
-        let after = resident(job, held);
+        let after = resident(job, open);
         let mut unknown = unknown.clone();
         unknown.extend(silent);
         if let Err(why) = &after {
@@ -91,7 +93,7 @@ pub(super) fn caches(jobs: &[JobPlan], held: &Targets, before: Before) -> Vec<Ca
 
 /// Which bytes that a job uses no device holds, and why that is not known, each reason once and
 /// only where the job reads. Block devices have no holes that could be requested.
-fn holes(job: &JobPlan, held: &Targets) -> (Option<HolesReading>, Vec<String>) {
+fn holes(job: &JobPlan, open: OpenFile<'_>) -> (Option<HolesReading>, Vec<String>) {
     let mut silent = Vec::new();
     if job.engine.actual == "null" {
         return (None, silent);
@@ -106,8 +108,8 @@ fn holes(job: &JobPlan, held: &Targets) -> (Option<HolesReading>, Vec<String>) {
         let first = regions.filter(|one| one.target == at).map(|one| one.offset).min();
         let first = first.unwrap_or(target.length_bytes);
         let length = target.length_bytes.saturating_sub(first);
-        let found = match held.read(&target.path) {
-            Ok(file) => extents::extents(&file, first, length),
+        let found = match open(&target.path) {
+            Ok(file) => extents::extents(&file.into(), first, length),
             Err(error) => {
                 extents::Extents { reason: Some(error.to_string()), ..Default::default() }
             }
@@ -129,12 +131,12 @@ fn holes(job: &JobPlan, held: &Targets) -> (Option<HolesReading>, Vec<String>) {
 
 /// Share of a job's bytes in the page cache.
 #[expect(clippy::cast_precision_loss, reason = "a share of bytes")]
-fn resident(job: &JobPlan, held: &Targets) -> Result<f64, String> {
+fn resident(job: &JobPlan, open: OpenFile<'_>) -> Result<f64, String> {
     let (mut cached, mut all) = (0.0, 0.0);
     for target in job.targets.iter().take(LOOKED_AT) {
-        let file = held.read(&target.path);
+        let file = open(&target.path);
         let file = file.map_err(|error| format!("{}: {error}", target.path))?;
-        let reading = residency::residency(&file, 0, target.length_bytes);
+        let reading = residency::residency(&file.into(), 0, target.length_bytes);
         let Some(fraction) = reading.fraction else {
             return Err(reading.reason.unwrap_or_else(|| "the kernel does not say".into()));
         };
