@@ -32,8 +32,9 @@ pub mod fork {
 pub mod spawn;
 
 pub mod clock;
-#[path = "../../crates/transfer/src/op.rs"]
-pub mod op;
+#[path = "../../crates/catalog/src/op.rs"]
+mod op;
+pub use op::Op;
 pub mod sync;
 pub mod thread {
     pub use crate::sync::futex;

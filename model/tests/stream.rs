@@ -64,7 +64,7 @@ fn stream_op(
     buffers: &'static StagingBuffers,
     chunks: u64,
     pieces: u64,
-    op: crate::op::Op,
+    op: crate::Op,
 ) -> Arc<StreamOp> {
     order_with(buffers, Box::leak(Box::new(StreamWorkers::new(0, false))), (chunks, pieces), op)
 }
@@ -73,7 +73,7 @@ fn order_with(
     buffers: &'static StagingBuffers,
     workers: &'static StreamWorkers,
     (chunks, pieces): (u64, u64),
-    op: crate::op::Op,
+    op: crate::Op,
 ) -> Arc<StreamOp> {
     let most = chunks * HALF;
     let buffer = buffers.take(&Context, Some(most)).unwrap().starting_at(START);
@@ -125,7 +125,7 @@ fn polls(stream_op: &Arc<StreamOp>) {
 
 fn polled() {
     often(|| {
-        let stream_op = stream_op(buffers(), 3, 1, crate::op::Op::Read);
+        let stream_op = stream_op(buffers(), 3, 1, crate::Op::Read);
         let theirs = Arc::clone(&stream_op);
         let poller = thread::spawn(move || polls(&theirs));
         reads(&stream_op, false);
@@ -136,7 +136,7 @@ fn polled() {
 
 fn called() {
     often(|| {
-        let stream_op = stream_op(buffers(), 3, 2, crate::op::Op::Read);
+        let stream_op = stream_op(buffers(), 3, 2, crate::Op::Read);
         let theirs = Arc::clone(&stream_op);
         // A worker that arrives at any time.
         let helper = thread::spawn(move || theirs.work());
@@ -148,7 +148,7 @@ fn called() {
 
 fn shared() {
     often(|| {
-        let stream_op = stream_op(buffers(), 1, 2, crate::op::Op::Read);
+        let stream_op = stream_op(buffers(), 1, 2, crate::Op::Read);
         let (ours, theirs) = (Arc::clone(&stream_op), Arc::clone(&stream_op));
         // A worker that also dispatches more, as `HostStep::Do` does.
         let helper = thread::spawn(move || {
@@ -166,7 +166,7 @@ fn shared() {
 /// The stream, as `enqueue::write` fills it.
 fn written() {
     often(|| {
-        let stream_op = stream_op(buffers(), 3, 1, crate::op::Op::Write);
+        let stream_op = stream_op(buffers(), 3, 1, crate::Op::Write);
         let theirs = Arc::clone(&stream_op);
         let poller = thread::spawn(move || polls(&theirs));
         for chunk in 0..stream_op.chunks {
@@ -184,7 +184,7 @@ fn written() {
 
 fn abandoned() {
     often(|| {
-        let stream_op = stream_op(buffers(), 1, 2, crate::op::Op::Read);
+        let stream_op = stream_op(buffers(), 1, 2, crate::Op::Read);
         let theirs = Arc::clone(&stream_op);
         let helper = thread::spawn(move || {
             theirs.reach(1);
@@ -228,7 +228,7 @@ fn given_back() {
 
 fn notified() {
     often(|| {
-        let stream_op = stream_op(buffers(), 1, 1, crate::op::Op::Read);
+        let stream_op = stream_op(buffers(), 1, 1, crate::Op::Read);
         let (pending, poller) = (Arc::new(PendingOps::default()), Arc::new(Poller::new(8, true)));
         let (eyes, theirs) = (Arc::clone(&pending), Arc::clone(&poller));
         let watcher = thread::spawn(move || {
@@ -253,7 +253,7 @@ fn queued(most: u32, count: usize) {
     // With three threads and three interruptions it takes over a minute.
     interrupted(if most == 1 { 3 } else { 2 }, move || {
         let (buffers, workers) = (buffers(), Box::leak(Box::new(StreamWorkers::new(most, false))));
-        let make = |_| order_with(buffers, workers, (1, 1), crate::op::Op::Read);
+        let make = |_| order_with(buffers, workers, (1, 1), crate::Op::Read);
         let stream_ops: Vec<_> = (0..count).map(make).collect();
         for stream_op in &stream_ops {
             stream_op.reach(1);

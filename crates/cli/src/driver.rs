@@ -67,7 +67,7 @@ fn wants_gpu(job: &JobSpec) -> bool {
     let path_needs = |name: &String| match name.as_str() {
         "all" => true,
         AUTO => !forbidden,
-        name => gpuio_io::path::find(name).is_some_and(|row| row.needs_gpu),
+        name => gpuio_io::path::find(name).is_some_and(|row| row.info.needs_gpu),
     };
     let paths = job.paths.iter().flatten().any(path_needs);
     named || paths || job.memory == Some(MemoryAsk::Pinned)

@@ -5,7 +5,8 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::calls::{Calls, Unavailable};
+use crate::Calls;
+use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
 use crate::pool::Reservation;

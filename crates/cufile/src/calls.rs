@@ -3,20 +3,10 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use gpuio_catalog::Calls;
+
 use crate::codes::CufileError;
 use crate::table::Library;
-
-/// An interface for I/O.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Calls {
-    /// `cuFileRead` and `cuFileWrite`: each returns when its bytes have arrived.
-    Blocking,
-    /// `cuFileBatchIOSubmit` and related calls: many I/Os in one call, and events for completed
-    /// ones.
-    Batch,
-    /// `cuFileReadAsync` and `cuFileWriteAsync`: in the order of a CUDA stream.
-    Streams,
-}
 
 /// A function that this release of the library lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]

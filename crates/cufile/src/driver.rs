@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use crate::Calls;
 use crate::absent::Absent;
-use crate::calls::{Calls, MissingFunction};
+use crate::calls::MissingFunction;
 use crate::codes::CufileError;
 use crate::config::Environment;
 use crate::diagnosis::Diagnosis;

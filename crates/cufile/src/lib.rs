@@ -35,11 +35,12 @@ mod vendor;
 
 pub use absent::Absent;
 pub use batch::{Batch, Completion};
-pub use calls::{Calls, MissingFunction, Unavailable};
+pub use calls::{MissingFunction, Unavailable};
 pub use codes::{CufileError, explain, meaning, name};
 pub use config::{Base, ConfigDirectory, ConfigError, Environment, Setting};
 pub use diagnosis::Diagnosis;
 pub use driver::{Driver, Facts};
+pub use gpuio_catalog::Calls;
 pub use properties::Abilities;
 pub use search::{Search, stand_in_candidates};
 pub use stats::{Counting, DirectionStats, PerGpu, Stats, StatsAbsent};

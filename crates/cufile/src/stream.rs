@@ -4,7 +4,8 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
 use std::path::Path;
 
-use crate::calls::{Calls, Unavailable};
+use crate::Calls;
+use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
 use crate::transfer::{Direction, Handle, IoError, Piece, moved};

@@ -100,7 +100,7 @@ impl DeviceSampler {
 
 fn by_library(job: &JobPlan) -> bool {
     let row = gpuio_io::path::find(&job.path.choice.actual);
-    row.is_some_and(|row| !row.uses_engine())
+    row.is_some_and(|row| !row.info.uses_engine())
 }
 
 /// The GPUs of a job that NVML can know.

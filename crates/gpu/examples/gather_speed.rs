@@ -15,7 +15,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, Event, GatherKernel, GpuError, MemKind, Piece, Pinned,
+    Context, DevPtr, DeviceBuf, Driver, Event, GatherKernel, GpuError, MemoryKind, Piece, Pinned,
     Stream, Wait, Which, most_pieces, pattern, pieces,
 };
 
@@ -326,7 +326,7 @@ fn setup(options: &Options) -> Answer<Setup> {
     Ok(Setup {
         kernel: GatherKernel::load(&context)?,
         ring: Pinned::alloc(&context, len)?,
-        device: DeviceBuf::alloc(&context, MemKind::Device, len)?,
+        device: DeviceBuf::alloc(&context, MemoryKind::Device, len)?,
         millis: options.millis.unwrap_or(if software { 30 } else { 100 }),
         context,
     })

@@ -10,7 +10,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Timing};
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemKind, PageSize, Stream, Which};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemoryKind, PageSize, Stream, Which};
 
 const SPAN: Duration = Duration::from_millis(500);
 
@@ -63,7 +63,7 @@ fn main() {
         for len in [512, 4096, 16384, 65536] {
             let ends = || {
                 let host = Locked::new(&context, len, PageSize::Plain).unwrap();
-                (host, DeviceBuf::alloc(&context, MemKind::Device, len).unwrap())
+                (host, DeviceBuf::alloc(&context, MemoryKind::Device, len).unwrap())
             };
             let (rate, p50, p99, busy) = measure(threads, |gate| {
                 let (host, device) = ends();

@@ -6,9 +6,10 @@
 
 use std::ffi::CStr;
 
+use crate::MemoryKind;
 use crate::context::Context;
 use crate::error::GpuError;
-use crate::memory::{DeviceBuf, MemKind};
+use crate::memory::DeviceBuf;
 use crate::module::{Arg, Kernel, Module};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
@@ -74,13 +75,13 @@ impl Busy {
             BusyWith::Memory => {
                 let pieces = MEMORY_LEN.min(context.memory()?.1 / 8) / PIECE_LEN;
                 let len = usize::try_from(pieces.max(1) * PIECE_LEN).unwrap_or(usize::MAX);
-                Some(DeviceBuf::alloc(context, MemKind::Device, len)?)
+                Some(DeviceBuf::alloc(context, MemoryKind::Device, len)?)
             }
         };
         let staged = Pinned::alloc(context, 2 * STATE_LEN)?;
         // SAFETY: the memory's own bytes, which nothing else uses yet.
         unsafe { staged.as_ptr().write_bytes(0, staged.len()) };
-        let state = DeviceBuf::alloc(context, MemKind::Device, STATE_LEN)?;
+        let state = DeviceBuf::alloc(context, MemoryKind::Device, STATE_LEN)?;
         let stream = Stream::new(context)?;
         let blocks = blocks.max(1);
         let busy = Self { kernel, stream, state, staged, memory, blocks, done: 0 };

@@ -3,9 +3,10 @@
 use std::ffi::CStr;
 
 use crate::DevPtr;
+use crate::MemoryKind;
 use crate::context::Context;
 use crate::error::GpuError;
-use crate::memory::{DeviceBuf, MemKind};
+use crate::memory::DeviceBuf;
 use crate::module::{Arg, Kernel, Module};
 use crate::pattern::{self, Mismatch};
 use crate::pinned::Pinned;
@@ -145,7 +146,7 @@ impl Checker {
     ///
     /// The driver's refusal.
     pub fn new(context: &Context, kernels: &PatternKernels) -> Result<Self, GpuError> {
-        let report = DeviceBuf::alloc(context, MemKind::Device, REPORT_LEN)?;
+        let report = DeviceBuf::alloc(context, MemoryKind::Device, REPORT_LEN)?;
         let staged = Pinned::alloc(context, 4096)?;
         let start = staged.as_ptr().cast::<[u64; 5]>();
         // SAFETY: the memory is 4096 bytes, aligned to 4096, and no one else has its address.

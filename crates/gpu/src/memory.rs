@@ -1,9 +1,9 @@
 //! The memory that a test reads into or writes from.
 
 use std::alloc::Layout;
-use std::fmt;
 use std::ptr::NonNull;
-use std::str::FromStr;
+
+use gpuio_catalog::MemoryKind;
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -15,82 +15,14 @@ use crate::vmm::Mapping;
 /// The alignment of host memory, in bytes: what O_DIRECT asks for.
 const PAGE: usize = 4096;
 
-/// What kind of memory the bytes of a test end in. The numbers of gdsio's `-m` stand beside them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum MemKind {
-    /// Device memory of `cuMemAlloc` (0).
-    #[default]
-    Device,
-    /// Device memory of the virtual memory management calls (1).
-    Vmm,
-    /// Page-locked host memory of `cuMemHostAlloc` (2).
-    Pinned,
-    /// Host memory of the program's allocator, aligned to 4096 bytes (3).
-    Malloc,
-    /// Host memory of an anonymous `mmap(2)` (4).
-    Mmap,
-    /// Memory of `cuMemAllocManaged`, whose pages are on the host or on the device; no copy ends in
-    /// it here, and gdsio's `-m` has no number for it.
-    Managed,
-}
-
-impl MemKind {
-    /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Device, Self::Vmm, Self::Pinned, Self::Malloc, Self::Mmap, Self::Managed];
-
-    /// True if it is host memory for good: the CPU can read and write it at any time.
-    #[must_use]
-    pub fn is_host(self) -> bool {
-        matches!(self, Self::Pinned | Self::Malloc | Self::Mmap)
-    }
-
-    /// True if a kernel can read and write it on any machine.
-    #[must_use]
-    pub fn is_reachable_by_kernels(self) -> bool {
-        matches!(self, Self::Device | Self::Vmm | Self::Pinned | Self::Managed)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::Vmm => "vmm",
-            Self::Pinned => "pinned",
-            Self::Malloc => "malloc",
-            Self::Mmap => "mmap",
-            Self::Managed => "managed",
-        }
-    }
-}
-
-impl fmt::Display for MemKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that is no [`MemKind`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind of memory {0:?}: use device, vmm, pinned, malloc, mmap or managed")]
-pub struct UnknownMemKind(pub String);
-
-impl FromStr for MemKind {
-    type Err = UnknownMemKind;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
-        found.ok_or_else(|| UnknownMemKind(name.to_owned()))
-    }
-}
-
-/// Memory of one [`MemKind`], given back when dropped. What fresh memory holds is not defined.
+/// Memory of one [`MemoryKind`], given back when dropped. What fresh memory holds is not defined.
 ///
 /// No copy into or out of it may be under way when it is dropped, which is the contract of the
 /// copies in [`Stream`](crate::Stream).
 #[derive(Debug)]
 pub struct DeviceBuf {
     owner: Owner,
-    kind: MemKind,
+    kind: MemoryKind,
     len: usize,
 }
 
@@ -114,15 +46,15 @@ impl DeviceBuf {
     /// # Errors
     ///
     /// No memory, a length of 0, a driver without the calls that the kind needs, or
-    /// [`MemKind::Managed`], which [`Managed`](crate::Managed) is for.
-    pub fn alloc(context: &Context, kind: MemKind, len: usize) -> Result<Self, GpuError> {
+    /// [`MemoryKind::Managed`], which [`Managed`](crate::Managed) is for.
+    pub fn alloc(context: &Context, kind: MemoryKind, len: usize) -> Result<Self, GpuError> {
         let owner = match kind {
-            MemKind::Device => device(context, len)?,
-            MemKind::Vmm => Owner::Vmm(Mapping::new(context, len)?),
-            MemKind::Pinned => Owner::Pinned(Pinned::alloc(context, len)?),
-            MemKind::Malloc => malloc(context, len)?,
-            MemKind::Mmap => mmap(context, len)?,
-            MemKind::Managed => {
+            MemoryKind::Device => device(context, len)?,
+            MemoryKind::Vmm => Owner::Vmm(Mapping::new(context, len)?),
+            MemoryKind::Pinned => Owner::Pinned(Pinned::alloc(context, len)?),
+            MemoryKind::Malloc => malloc(context, len)?,
+            MemoryKind::Mmap => mmap(context, len)?,
+            MemoryKind::Managed => {
                 let error = context.table().error("DeviceBuf::alloc", table::INVALID_VALUE);
                 return Err(error.with("managed memory is a path's own, of another type"));
             }
@@ -161,7 +93,7 @@ impl DeviceBuf {
 
     /// Its kind.
     #[must_use]
-    pub fn kind(&self) -> MemKind {
+    pub fn kind(&self) -> MemoryKind {
         self.kind
     }
 

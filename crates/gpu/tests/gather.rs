@@ -8,8 +8,8 @@ mod support;
 use std::cell::RefCell;
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemKind, PIECE_LEN, Piece, Pinned,
-    Shape, Stream, most_pieces, pattern, pieces,
+    Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemoryKind, PIECE_LEN, Piece,
+    Pinned, Shape, Stream, most_pieces, pattern, pieces,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -32,7 +32,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn alloc(&self, kind: MemKind, len: usize) -> DeviceBuf {
+    fn alloc(&self, kind: MemoryKind, len: usize) -> DeviceBuf {
         DeviceBuf::alloc(&self.context, kind, len).unwrap()
     }
 
@@ -55,7 +55,7 @@ impl Bench {
     }
 
     /// A list as the kernel takes it, in memory of this kind.
-    fn list(&self, kind: MemKind, list: &[Piece]) -> DeviceBuf {
+    fn list(&self, kind: MemoryKind, list: &[Piece]) -> DeviceBuf {
         let buffer = self.alloc(kind, size_of_val(list).max(1));
         let words: Vec<u8> = list
             .iter()
@@ -101,7 +101,7 @@ const SOURCE: usize = 1 << 17;
 
 /// Gathers between memory of two kinds and compares all of the destination with what the CPU
 /// copies.
-fn agrees(bench: &Bench, kinds: [MemKind; 3], cuts: &[Cut], shape: Shape) {
+fn agrees(bench: &Bench, kinds: [MemoryKind; 3], cuts: &[Cut], shape: Shape) {
     let [from, to, of_list] = kinds;
     let mut bytes = vec![0; SOURCE];
     pattern::fill(&mut bytes, 0xC0FFEE, 0);
@@ -132,7 +132,7 @@ fn agrees(bench: &Bench, kinds: [MemKind; 3], cuts: &[Cut], shape: Shape) {
     assert!(bench.take(source.ptr(), SOURCE) == bytes);
 }
 
-fn any_list_agrees(kinds: [MemKind; 3]) {
+fn any_list_agrees(kinds: [MemoryKind; 3]) {
     let bench = RefCell::new(bench());
     let mut runner =
         TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
@@ -145,22 +145,22 @@ fn any_list_agrees(kinds: [MemKind; 3]) {
 
 #[test]
 fn any_list_goes_from_the_host_to_the_device() {
-    any_list_agrees([MemKind::Pinned, MemKind::Device, MemKind::Pinned]);
+    any_list_agrees([MemoryKind::Pinned, MemoryKind::Device, MemoryKind::Pinned]);
 }
 
 #[test]
 fn any_list_goes_from_the_device_to_the_host() {
-    any_list_agrees([MemKind::Device, MemKind::Pinned, MemKind::Device]);
+    any_list_agrees([MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Device]);
 }
 
 #[test]
 fn any_list_goes_within_the_device() {
-    any_list_agrees([MemKind::Device, MemKind::Device, MemKind::Pinned]);
+    any_list_agrees([MemoryKind::Device, MemoryKind::Device, MemoryKind::Pinned]);
 }
 
 #[test]
 fn any_list_goes_into_mapped_memory() {
-    any_list_agrees([MemKind::Pinned, MemKind::Vmm, MemKind::Device]);
+    any_list_agrees([MemoryKind::Pinned, MemoryKind::Vmm, MemoryKind::Device]);
 }
 
 /// Each alignment of the source with each of the destination, at lengths around every border.
@@ -169,11 +169,11 @@ fn every_pair_of_alignments_agrees() {
     let bench = bench();
     let lens = [1, 15, 16, 17, 31, 33, 511, 513, 2047, 2049, 8193];
     let bytes: Vec<u8> = (0..=250).cycle().take(1 << 14).collect();
-    let source = bench.alloc(MemKind::Pinned, bytes.len());
+    let source = bench.alloc(MemoryKind::Pinned, bytes.len());
     bench.put(source.ptr(), &bytes);
     let room = 8448;
     let mut expected = vec![0xEE; room * lens.len() * 16];
-    let destination = bench.alloc(MemKind::Device, expected.len());
+    let destination = bench.alloc(MemoryKind::Device, expected.len());
     for shift in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 100, 112, 127] {
         expected.fill(0xEE);
         bench.put(destination.ptr(), &expected);
@@ -187,7 +187,7 @@ fn every_pair_of_alignments_agrees() {
                 *len as u64,
             ));
         }
-        let entries = bench.list(MemKind::Pinned, &list);
+        let entries = bench.list(MemoryKind::Pinned, &list);
         let shape = bench.kernel.shape(u32::try_from(list.len()).unwrap(), 8193);
         bench.gather(&entries, list.len(), shape).unwrap();
         let found = bench.take(destination.ptr(), expected.len());
@@ -205,8 +205,8 @@ fn a_batch_of_large_blocks_goes_there_and_back() {
     // SAFETY: the memory is as long, and no one else has its address.
     let memory = unsafe { std::slice::from_raw_parts_mut(ring.as_ptr().as_ptr(), total) };
     pattern::fill(memory, 7, 0);
-    let device = bench.alloc(MemKind::Device, total);
-    let back = bench.alloc(MemKind::Pinned, total);
+    let device = bench.alloc(MemoryKind::Device, total);
+    let back = bench.alloc(MemoryKind::Pinned, total);
     let piece_len = bench.kernel.piece_len(blocks * block);
     let place = |number: u64| (number * 37 + 5) % blocks * block;
     let (mut there, mut home) = (Vec::new(), Vec::new());
@@ -218,7 +218,7 @@ fn a_batch_of_large_blocks_goes_there_and_back() {
         home.extend(pieces(on_device, to, block, piece_len));
     }
     for list in [&there, &home] {
-        let entries = bench.list(MemKind::Pinned, list);
+        let entries = bench.list(MemoryKind::Pinned, list);
         let shape = bench.kernel.shape(u32::try_from(list.len()).unwrap(), piece_len);
         bench.gather(&entries, list.len(), shape).unwrap();
     }
@@ -231,14 +231,14 @@ fn a_batch_of_large_blocks_goes_there_and_back() {
 #[test]
 fn no_pieces_and_empty_pieces_copy_nothing() {
     let bench = bench();
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     bench.put(memory.ptr(), &[3; 4096]);
     let shape = bench.kernel.shape(0, 0);
     assert_eq!((shape.grid, shape.block), (1, 64));
-    let none = bench.list(MemKind::Pinned, &[]);
+    let none = bench.list(MemoryKind::Pinned, &[]);
     bench.gather(&none, 0, shape).unwrap();
     let empty = [Piece::new(memory.ptr(), memory.ptr().byte_add(77), 0); 5];
-    let list = bench.list(MemKind::Pinned, &empty);
+    let list = bench.list(MemoryKind::Pinned, &empty);
     bench.gather(&list, 5, shape).unwrap();
     assert_eq!(bench.take(memory.ptr(), 4096), [3; 4096]);
 }
@@ -246,7 +246,7 @@ fn no_pieces_and_empty_pieces_copy_nothing() {
 #[test]
 fn a_wrong_shape_or_list_is_refused_before_the_launch() {
     let bench = bench();
-    let list = bench.list(MemKind::Pinned, &[Piece::default(); 2]);
+    let list = bench.list(MemoryKind::Pinned, &[Piece::default(); 2]);
     for (grid, block) in [(0, 64), (1, 0), (1, 48), (1, 288), (1, 1024)] {
         let error = bench.gather(&list, 1, Shape { grid, block }).unwrap_err();
         assert_eq!((error.call, error.code), ("cuLaunchKernel", 1));
@@ -273,7 +273,7 @@ fn a_piece_that_leaves_its_memory_loses_the_device() {
 
 /// A gather of `len` bytes must end with CUDA_ERROR_ILLEGAL_ADDRESS, for good.
 fn loses_the_device(bench: &Bench, src: DevPtr, dst: DevPtr, len: u64) {
-    let list = bench.list(MemKind::Pinned, &[Piece::new(src, dst, len)]);
+    let list = bench.list(MemoryKind::Pinned, &[Piece::new(src, dst, len)]);
     let shape = bench.kernel.shape(1, len);
     let error = bench.gather(&list, 1, shape).unwrap_err();
     assert_eq!(error.code, 700);
@@ -285,8 +285,8 @@ fn loses_the_device(bench: &Bench, src: DevPtr, dst: DevPtr, len: u64) {
 #[ignore = "run as a child"]
 fn child_past_the_end() {
     let bench = bench();
-    let source = bench.alloc(MemKind::Pinned, 8192);
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let source = bench.alloc(MemoryKind::Pinned, 8192);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     loses_the_device(&bench, source.ptr(), memory.ptr().byte_add(1), 4096);
 }
 
@@ -294,8 +294,8 @@ fn child_past_the_end() {
 #[ignore = "run as a child"]
 fn child_in_plain_memory() {
     let bench = bench();
-    let plain = bench.alloc(MemKind::Malloc, 4096);
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let plain = bench.alloc(MemoryKind::Malloc, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     loses_the_device(&bench, plain.ptr(), memory.ptr(), 4096);
 }
 

@@ -8,7 +8,7 @@
 mod support;
 
 use gpuio_gpu::{
-    Checker, Context, DeviceBuf, Driver, Managed, MemKind, PatternKernels, Side, Stream, Which,
+    Checker, Context, DeviceBuf, Driver, Managed, MemoryKind, PatternKernels, Side, Stream, Which,
 };
 use support::passes;
 
@@ -133,8 +133,8 @@ fn child_peer() {
     let driver = software();
     let mut far = bench(&driver, 1);
     let near = bench(&driver, 0);
-    let there = DeviceBuf::alloc(&far.context, MemKind::Device, LEN).unwrap();
-    let here = DeviceBuf::alloc(&near.context, MemKind::Device, LEN).unwrap();
+    let there = DeviceBuf::alloc(&far.context, MemoryKind::Device, LEN).unwrap();
+    let here = DeviceBuf::alloc(&near.context, MemoryKind::Device, LEN).unwrap();
     assert!(near.context.can_access_peer(&far.context).unwrap());
     assert!(!near.context.can_access_peer(&near.context).unwrap());
     // A kernel reaches the other GPU's memory only with the right to.
@@ -172,8 +172,8 @@ fn child_no_peer() {
     let error = near.context.enable_peer_access(&far.context).unwrap_err();
     assert_eq!((error.call, error.code), ("cuCtxEnablePeerAccess", 217));
     let (here, there) = (
-        DeviceBuf::alloc(&near.context, MemKind::Device, LEN).unwrap(),
-        DeviceBuf::alloc(&far.context, MemKind::Device, LEN).unwrap(),
+        DeviceBuf::alloc(&near.context, MemoryKind::Device, LEN).unwrap(),
+        DeviceBuf::alloc(&far.context, MemoryKind::Device, LEN).unwrap(),
     );
     let (to, from) = ((there.ptr(), &far.context), (here.ptr(), &near.context));
     near.context.make_current().unwrap();

@@ -6,8 +6,8 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, Locked, Managed, MemKind, Owner, PageSize, Pinned, Stream,
-    Which,
+    Context, DevPtr, DeviceBuf, Driver, Locked, Managed, MemoryKind, Owner, PageSize, Pinned,
+    Stream, Which,
 };
 use libloading::Library;
 
@@ -89,13 +89,19 @@ fn every_kind_of_memory_is_told_without_a_current_context() {
     let driver = driver();
     let context = Context::new(&driver, 0).unwrap();
     let len = 3 << 20;
-    for kind in [MemKind::Device, MemKind::Vmm, MemKind::Pinned, MemKind::Malloc, MemKind::Mmap] {
+    for kind in [
+        MemoryKind::Device,
+        MemoryKind::Vmm,
+        MemoryKind::Pinned,
+        MemoryKind::Malloc,
+        MemoryKind::Mmap,
+    ] {
         let memory = DeviceBuf::alloc(&context, kind, len).unwrap();
         let inside = memory.ptr().0 + 12_345;
         let told = driver.pointer(inside).unwrap();
         let owner = match kind {
-            MemKind::Device | MemKind::Vmm => Owner::Device,
-            MemKind::Pinned => Owner::Pinned,
+            MemoryKind::Device | MemoryKind::Vmm => Owner::Device,
+            MemoryKind::Pinned => Owner::Pinned,
             _ => Owner::Host,
         };
         assert_eq!(told.owner, owner, "{kind}: {told:?}");
@@ -106,7 +112,7 @@ fn every_kind_of_memory_is_told_without_a_current_context() {
         assert_eq!(told.device, Some(0), "{kind}: {told:?}");
         assert!(told.mapped, "{kind}: {told:?}");
         assert!(told.left_from(inside).unwrap() >= (len - 12_345) as u64, "{kind}: {told:?}");
-        let none = matches!(kind, MemKind::Vmm);
+        let none = matches!(kind, MemoryKind::Vmm);
         assert_eq!(told.context, (!none).then(|| context.raw()), "{kind}");
     }
     let managed = Managed::alloc(&context, 8192).unwrap();
@@ -119,7 +125,7 @@ fn every_kind_of_memory_is_told_without_a_current_context() {
 fn what_is_no_memory_of_the_drivers_is_of_the_host() {
     let driver = driver();
     let context = Context::new(&driver, 0).unwrap();
-    let memory = DeviceBuf::alloc(&context, MemKind::Device, 4096).unwrap();
+    let memory = DeviceBuf::alloc(&context, MemoryKind::Device, 4096).unwrap();
     let freed = memory.ptr().0;
     drop(memory);
     let local = 0_u8;

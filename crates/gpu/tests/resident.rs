@@ -8,7 +8,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident::{Direction, IDLE, LIFETIME, Resident, Sides};
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Pinned, Stream};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Pinned, Stream};
 use support::which;
 
 const STRIDE: usize = 64 << 10;
@@ -27,7 +27,7 @@ fn bench(slots: u32) -> Bench {
     context.make_current().unwrap();
     let len = STRIDE * slots as usize;
     let host = Pinned::alloc(&context, len).unwrap();
-    let device = DeviceBuf::alloc(&context, MemKind::Device, len).unwrap();
+    let device = DeviceBuf::alloc(&context, MemoryKind::Device, len).unwrap();
     let sides = Sides { host: host.ptr(), device: device.ptr(), stride: STRIDE as u64, slots };
     let resident = Resident::new(&context, sides).unwrap();
     let stream = Stream::new(&context).unwrap();

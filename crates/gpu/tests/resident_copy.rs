@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Submitter, Timing};
 use gpuio_gpu::{
-    Busy, BusyWith, Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemKind, PageSize,
+    Busy, BusyWith, Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemoryKind, PageSize,
     Stream, pattern,
 };
 use proptest::prelude::*;
@@ -71,7 +71,7 @@ impl Bench {
         bytes
     }
 
-    fn alloc(&self, kind: MemKind, len: usize) -> DeviceBuf {
+    fn alloc(&self, kind: MemoryKind, len: usize) -> DeviceBuf {
         DeviceBuf::alloc(&self.context, kind, len).unwrap()
     }
 
@@ -133,7 +133,7 @@ fn data(key: u64, len: usize) -> Vec<u8> {
 fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
     const ROOM: usize = 160 << 10;
     let bench = bench();
-    let (device, vmm) = (bench.alloc(MemKind::Device, ROOM), bench.alloc(MemKind::Vmm, ROOM));
+    let (device, vmm) = (bench.alloc(MemoryKind::Device, ROOM), bench.alloc(MemoryKind::Vmm, ROOM));
     let (near, far) = (bench.locked(ROOM), bench.locked(ROOM));
     let places = [device.ptr(), vmm.ptr(), near.ptr(), far.ptr()];
     let submitter = RefCell::new(bench.queue.submitter());
@@ -165,7 +165,7 @@ fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
 #[test]
 fn a_letter_cannot_name_an_address_of_more_than_48_bits() {
     let bench = bench();
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
     for (src, dst) in [(DevPtr(1 << 48), device.ptr()), (device.ptr(), DevPtr(1 << 60))] {
         assert_eq!(run(&mut submitter, src, dst, 16).unwrap(), Outcome::Busy);
@@ -179,7 +179,7 @@ fn a_letter_cannot_name_an_address_of_more_than_48_bits() {
 fn work(bench: &Bench, seed: u64, rounds: u64) {
     let len = 9000;
     let (out, back) = (bench.locked(len), bench.locked(len));
-    let device = bench.alloc(MemKind::Device, len);
+    let device = bench.alloc(MemoryKind::Device, len);
     let mut submitter = bench.queue.submitter();
     for round in 0..rounds {
         let key = seed << 32 | round;
@@ -244,7 +244,7 @@ fn there_are_more_desks_than_places_and_each_letter_takes_one_that_is_free() {
     let len = places * 128;
     let mut submitters: Vec<Submitter> = (0..places + 9).map(|_| bench.queue.submitter()).collect();
     assert_eq!(bench.queue.dedicated_slots() as usize, places);
-    let device = bench.alloc(MemKind::Device, len);
+    let device = bench.alloc(MemoryKind::Device, len);
     let host = bench.locked(len);
     fill(&host, 5);
     // All at once, from those that came last on: so that one launch has them all.
@@ -282,7 +282,7 @@ fn there_are_more_desks_than_places_and_each_letter_takes_one_that_is_free() {
 fn a_kernel_that_left_is_launched_again() {
     let bench = bench();
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
     let idle = LONG_TIMEOUT.idle;
     let pauses = [idle * 4, Duration::ZERO, idle, idle / 2, idle * 2, Duration::from_millis(20)];
@@ -331,7 +331,7 @@ fn whoever_waits_for_the_whole_device_is_let_through_while_there_is_work() {
 fn a_letter_is_under_way_until_somebody_sees_its_end() {
     let bench = bench();
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
     assert_eq!(submitter.poll().unwrap(), Outcome::Copied);
     assert!(submitter.cancel());
@@ -371,7 +371,7 @@ fn the_kernel_stays_away_now_and_then_to_look_and_every_letter_ends() {
         for seed in 0..4 {
             let bench = &bench;
             scope.spawn(move || {
-                let (host, device) = (bench.locked(4096), bench.alloc(MemKind::Device, 4096));
+                let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
                 let mut submitter = bench.queue.submitter();
                 let (mut moved, mut busy) = (0, 0);
                 let began = Instant::now();
@@ -401,7 +401,7 @@ fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
     let driver = Driver::load(&which()).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     let bench = bench_with(Timing::of(&context));
-    let (host, device) = (bench.locked(4096), bench.alloc(MemKind::Device, 4096));
+    let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
     let mut submitter = bench.queue.submitter();
     // A loaded machine may let the first launches come late.
     let moves = |submitter: &mut Submitter, key: u64, wanted: Outcome| {
@@ -452,7 +452,7 @@ fn a_kernel_that_finds_no_room_leaves_the_letter_to_the_caller() {
 fn child_no_room() {
     let bench = bench_with(Timing::default());
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
     bench.put(device.ptr(), &data(1, 4096));
     fill(&host, 2);
@@ -476,7 +476,7 @@ fn a_lost_device_is_an_error_at_every_desk() {
 #[ignore = "run as a child"]
 fn child_lost() {
     let bench = bench();
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     // Before the device is lost: a lost one locks no memory.
     let hosts: Vec<Locked> = (0..8).map(|_| bench.locked(4096)).collect();
     std::thread::scope(|scope| {
@@ -514,7 +514,7 @@ fn a_launch_that_fails_is_an_error_once() {
 fn child_failed_once() {
     let bench = bench();
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
     let error = run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap_err();
     assert_eq!((error.code, error.is_sticky()), (1, false));
@@ -533,7 +533,7 @@ fn an_impatient_office_comes_over_a_launch_that_failed() {
 fn child_failed_unseen() {
     let bench = bench_with(Timing { start_timeout: Duration::from_micros(100), ..LONG_TIMEOUT });
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
     let (began, mut errors) = (Instant::now(), 0);
     loop {
@@ -558,7 +558,7 @@ fn an_address_that_is_not_there_ends_all_desks_and_nobody_waits() {
 fn child_illegal() {
     let bench = bench();
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitters = [bench.queue.submitter(), bench.queue.submitter()];
     assert_eq!(run(&mut submitters[0], host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
     let past = device.ptr().byte_add(1 << 19);
@@ -579,7 +579,7 @@ fn child_reset() {
     let bench = bench();
     let mut submitter = bench.queue.submitter();
     let host = bench.locked(4096);
-    let device = bench.alloc(MemKind::Device, 4096);
+    let device = bench.alloc(MemoryKind::Device, 4096);
     assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap(), Outcome::Copied);
     std::thread::sleep(Duration::from_millis(20));
     let path = bench.context.driver().library_path_hint();
@@ -595,7 +595,7 @@ fn child_reset() {
     }
     // What is made anew works, in the context that took the place.
     let again = bench_with(LONG_TIMEOUT);
-    let (host, device) = (again.locked(64), again.alloc(MemKind::Device, 64));
+    let (host, device) = (again.locked(64), again.alloc(MemoryKind::Device, 64));
     let mut submitter = again.queue.submitter();
     assert_eq!(run(&mut submitter, host.ptr(), device.ptr(), 64).unwrap(), Outcome::Copied);
 }

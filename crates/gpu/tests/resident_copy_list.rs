@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Timing};
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemKind, PageSize, Piece, Which};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemoryKind, PageSize, Piece, Which};
 use gpuio_gpu::{Stream, pattern};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -47,7 +47,7 @@ fn all_pieces_of_a_list_are_moved_and_nothing_beside_them() {
     let stream = Stream::new(&context).unwrap();
     let locked = |len| Locked::new(&context, len, PageSize::Plain).unwrap();
     let (near, there, back) = (locked(ROOM), locked(MOST * size_of::<Piece>()), locked(ROOM));
-    let device = DeviceBuf::alloc(&context, MemKind::Device, ROOM).unwrap();
+    let device = DeviceBuf::alloc(&context, MemoryKind::Device, ROOM).unwrap();
     // Where a piece begins behind the one before, on either side, and its bytes.
     let piece = (0_usize..40, 0_usize..40, prop_oneof![0_usize..40, 4000_usize..4200, Just(4096)]);
     let strategy = (prop::collection::vec(piece, 0..MOST), any::<u64>(), any::<bool>());

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 
 use gpuio_gpu::{
-    Absent, Checker, Context, DevPtr, DeviceBuf, Driver, Event, GpuError, MemKind, Mismatch,
+    Absent, Checker, Context, DevPtr, DeviceBuf, Driver, Event, GpuError, MemoryKind, Mismatch,
     PatternKernels, Pinned, REPORT_LEN, Registered, Stream, Wait, Which, pattern,
     software_candidates,
 };
@@ -39,7 +39,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    fn alloc(&self, kind: MemKind, len: usize) -> DeviceBuf {
+    fn alloc(&self, kind: MemoryKind, len: usize) -> DeviceBuf {
         DeviceBuf::alloc(&self.context, kind, len).unwrap()
     }
 
@@ -184,7 +184,7 @@ fn child_three_devices() {
     assert!(devices[0].pci != devices[1].pci && devices[1].pci != devices[2].pci);
     let benches: Vec<Bench> = (0..3).map(bench_on).collect();
     let memory: Vec<DeviceBuf> =
-        benches.iter().map(|bench| bench.alloc(MemKind::Device, 4096)).collect();
+        benches.iter().map(|bench| bench.alloc(MemoryKind::Device, 4096)).collect();
     for (i, bench) in (1_u8..).zip(&benches) {
         bench.context.make_current().unwrap();
         bench.put(memory[usize::from(i) - 1].ptr(), &[i; 4096]);
@@ -197,7 +197,7 @@ fn child_three_devices() {
     let event = Event::new(&benches[0].context, Wait::Spin).unwrap();
     assert_eq!(event.record(&benches[0].stream).unwrap_err().code, 400);
     // Making and dropping owners of another device leaves the current context alone.
-    drop(benches[0].alloc(MemKind::Device, 4096));
+    drop(benches[0].alloc(MemoryKind::Device, 4096));
     assert_eq!(benches[2].take(memory[2].ptr(), 16), [3; 16]);
 }
 
@@ -210,7 +210,7 @@ fn bytes_go_in_and_come_out_of_every_kind() {
     let bytes = numbers(len);
     let source = bench.pinned(&bytes);
     // Managed memory has tests of its own (managed_peer.rs): no copy of ours ends in it.
-    let kinds = MemKind::ALL.into_iter().filter(|kind| *kind != MemKind::Managed);
+    let kinds = MemoryKind::ALL.into_iter().filter(|kind| *kind != MemoryKind::Managed);
     for kind in kinds {
         let memory = bench.alloc(kind, len);
         assert_eq!((memory.kind(), memory.len()), (kind, len));
@@ -235,21 +235,21 @@ fn bytes_go_in_and_come_out_of_every_kind() {
 fn plain_and_registered_host_memory_can_be_copied_too() {
     let bench = bench();
     let bytes = numbers(1 << 20);
-    for kind in [MemKind::Device, MemKind::Vmm] {
+    for kind in [MemoryKind::Device, MemoryKind::Vmm] {
         let memory = bench.alloc(kind, bytes.len());
         bench.put(memory.ptr(), &bytes);
         assert!(bench.take(memory.ptr(), bytes.len()) == bytes, "{kind}");
         let part = bench.take(memory.ptr().byte_add(4096 + 3), 1001);
         assert!(part == bytes[4096 + 3..][..1001], "{kind}");
     }
-    let host = bench.alloc(MemKind::Mmap, bytes.len());
+    let host = bench.alloc(MemoryKind::Mmap, bytes.len());
     let start = host.host_ptr().unwrap();
     // SAFETY: the mapping outlives the value.
     let registered = unsafe { Registered::new(&bench.context, start, host.len()).unwrap() };
     // SAFETY: as above.
     let again = unsafe { Registered::new(&bench.context, start, host.len()) };
     assert_eq!(again.unwrap_err().code, 712);
-    let memory = bench.alloc(MemKind::Device, bytes.len());
+    let memory = bench.alloc(MemoryKind::Device, bytes.len());
     bench.put(memory.ptr(), &bytes);
     // SAFETY: all of it lives until the sync.
     unsafe { bench.stream.d2h(start.as_ptr(), memory.ptr(), bytes.len()).unwrap() };
@@ -274,7 +274,7 @@ fn memory_comes_back_when_it_is_dropped() {
 fn child_memory_comes_back() {
     let bench = bench();
     assert_eq!(bench.context.memory().unwrap(), (32 << 20, 32 << 20));
-    for kind in [MemKind::Device, MemKind::Vmm] {
+    for kind in [MemoryKind::Device, MemoryKind::Vmm] {
         let held = bench.alloc(kind, 20 << 20);
         assert_eq!(bench.context.memory().unwrap(), (12 << 20, 32 << 20));
         let error = DeviceBuf::alloc(&bench.context, kind, 20 << 20).unwrap_err();
@@ -289,10 +289,10 @@ fn child_memory_comes_back() {
 #[test]
 fn what_cannot_be_had_is_an_error() {
     let bench = bench();
-    let error = DeviceBuf::alloc(&bench.context, MemKind::Device, 1 << 46).unwrap_err();
+    let error = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 1 << 46).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
     assert_eq!(error.device, Some(0));
-    for kind in MemKind::ALL {
+    for kind in MemoryKind::ALL {
         let empty: Result<DeviceBuf, GpuError> = DeviceBuf::alloc(&bench.context, kind, 0);
         assert_eq!(empty.unwrap_err().code, 1, "{kind}");
     }
@@ -304,7 +304,7 @@ fn a_copy_past_the_end_is_refused() {
         return;
     }
     let bench = bench();
-    let memory = bench.alloc(MemKind::Device, 8192);
+    let memory = bench.alloc(MemoryKind::Device, 8192);
     let bytes = vec![0; 8193];
     // SAFETY: the software GPU refuses it before it touches anything.
     let error = unsafe { bench.stream.h2d(memory.ptr(), bytes.as_ptr(), 8193) }.unwrap_err();
@@ -331,7 +331,7 @@ fn the_cpu_cannot_touch_device_memory() {
 #[ignore = "run as a child"]
 fn child_touches_device_memory() {
     let bench = bench();
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     let start = NonNull::new(memory.ptr().0 as *mut u8).unwrap();
     // SAFETY: it is not safe: the process is to die of it.
     println!("read {}", unsafe { start.read_volatile() });
@@ -342,7 +342,7 @@ fn a_thread_without_a_context_is_told_so() {
     let bench = bench();
     let stream = bench.stream;
     std::thread::spawn(move || {
-        let memory = DeviceBuf::alloc(stream.context(), MemKind::Device, 4096).unwrap();
+        let memory = DeviceBuf::alloc(stream.context(), MemoryKind::Device, 4096).unwrap();
         let bytes = [0_u8; 16];
         // SAFETY: both live until the sync, or nothing is copied.
         let refused = unsafe { stream.h2d(memory.ptr(), bytes.as_ptr(), 16) };
@@ -376,7 +376,7 @@ fn child_order() {
     let bytes = numbers(4096);
     let source = bench.pinned(&bytes);
     let back = bench.pinned(&[0; 4096]);
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     let event = Event::new(&bench.context, Wait::Block).unwrap();
     assert!(event.query().unwrap(), "an event that was never recorded is reached");
     // SAFETY: all of it lives until the event is reached.
@@ -407,7 +407,7 @@ fn child_context() {
     let other = Stream::new(&bench.context).unwrap();
     let bytes = numbers(4096);
     let source = bench.pinned(&bytes);
-    let memory = bench.alloc(MemKind::Device, 2 * 4096);
+    let memory = bench.alloc(MemoryKind::Device, 2 * 4096);
     for (stream, at) in [(&bench.stream, 0), (&other, 4096)] {
         let to = memory.ptr().byte_add(at);
         // SAFETY: both live until the context was waited for.
@@ -424,7 +424,7 @@ fn an_event_marks_what_came_before_it() {
     let bench = bench();
     for wait in [Wait::Spin, Wait::Block] {
         let event = Event::new(&bench.context, wait).unwrap();
-        let memory = bench.alloc(MemKind::Device, 1 << 20);
+        let memory = bench.alloc(MemoryKind::Device, 1 << 20);
         for round in 0_u8..50 {
             let source = bench.pinned(&vec![round; 1 << 20]);
             let back = bench.pinned(&vec![!round; 1 << 20]);
@@ -461,7 +461,7 @@ fn many_threads_use_one_device() {
                     let key = pattern::file_key(thread, round);
                     let mut bytes = vec![0; 65_536];
                     pattern::fill(&mut bytes, key, 4096 * round);
-                    let memory = bench.alloc(MemKind::Device, bytes.len());
+                    let memory = bench.alloc(MemoryKind::Device, bytes.len());
                     bench.put(memory.ptr(), &bytes);
                     let (at, len) = (memory.ptr(), bytes.len() as u64);
                     // SAFETY: the buffer is this thread's own.
@@ -485,7 +485,7 @@ fn twins_agree(
     flips: &[(usize, u8)],
 ) -> Option<Mismatch> {
     let whole = shift + len + 64;
-    let memory = bench.alloc(MemKind::Device, whole);
+    let memory = bench.alloc(MemoryKind::Device, whole);
     bench.put(memory.ptr(), &vec![0x5A; whole]);
     let at = memory.ptr().byte_add(shift as u64);
     // SAFETY: the range lies in the buffer, which lives until the wait in `take`.
@@ -556,8 +556,8 @@ fn kernels_and_cpu_agree_for_aligned_and_long_ranges() {
 fn reports_of_several_launches_add_up_in_pinned_memory_too() {
     let bench = bench();
     let kernels = PatternKernels::load(&bench.context).unwrap();
-    let memory = bench.alloc(MemKind::Pinned, 1 << 16);
-    let report = bench.alloc(MemKind::Device, REPORT_LEN);
+    let memory = bench.alloc(MemoryKind::Pinned, 1 << 16);
+    let report = bench.alloc(MemoryKind::Device, REPORT_LEN);
     let mut start = [0; REPORT_LEN];
     start[8..].fill(0xFF);
     bench.put(report.ptr(), &start);
@@ -588,7 +588,7 @@ fn a_failure_that_lasts_answers_everything() {
 #[ignore = "run as a child"]
 fn child_lasting() {
     let bench = bench();
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     let event = Event::new(&bench.context, Wait::Spin).unwrap();
     bench.put(memory.ptr(), &[1; 4096]);
     bench.put(memory.ptr(), &[2; 4096]);
@@ -600,7 +600,7 @@ fn child_lasting() {
     assert!(seen.is_sticky() && seen.to_string().contains("the context is lost"), "{seen}");
     assert_eq!(bench.stream.sync().unwrap_err().code, 700);
     assert_eq!(bench.stream.query().unwrap_err().code, 700);
-    let alloc = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096);
+    let alloc = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096);
     assert_eq!(alloc.unwrap_err().code, 700);
 }
 
@@ -613,7 +613,7 @@ fn a_failure_that_passes_is_told_once() {
 #[ignore = "run as a child"]
 fn child_passing() {
     let bench = bench();
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     let event = Event::new(&bench.context, Wait::Spin).unwrap();
     bench.put(memory.ptr(), &[1; 4096]);
     assert_eq!(bench.take(memory.ptr(), 4096), [1; 4096]);
@@ -638,7 +638,7 @@ fn a_kernel_that_leaves_its_memory_loses_the_device() {
 fn child_illegal_address() {
     let bench = bench();
     let kernels = PatternKernels::load(&bench.context).unwrap();
-    let memory = bench.alloc(MemKind::Device, 4096);
+    let memory = bench.alloc(MemoryKind::Device, 4096);
     // SAFETY: the software GPU looks the range up before it touches it.
     unsafe { kernels.fill(&bench.stream, memory.ptr(), 4097, 0, 0).unwrap() };
     assert_eq!(bench.stream.sync().unwrap_err().code, 700);
@@ -667,9 +667,9 @@ fn child_wrong_setting() {
 
 #[test]
 fn kinds_have_names() {
-    for kind in MemKind::ALL {
-        assert_eq!(kind.to_string().parse::<MemKind>().unwrap(), kind);
+    for kind in MemoryKind::ALL {
+        assert_eq!(kind.to_string().parse::<MemoryKind>().unwrap(), kind);
     }
-    let error = "gpu".parse::<MemKind>().unwrap_err();
+    let error = "gpu".parse::<MemoryKind>().unwrap_err();
     assert!(error.to_string().contains("device, vmm, pinned, malloc, mmap or managed"));
 }

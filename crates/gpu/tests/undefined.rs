@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, MemKind, Pinned, RawStream, Stream, UserStream, Which,
+    Context, DevPtr, DeviceBuf, Driver, MemoryKind, Pinned, RawStream, Stream, UserStream, Which,
 };
 use libloading::Library;
 
@@ -112,7 +112,7 @@ fn child_memory() {
     let bench = bench();
     let (stream, pinned) =
         (Stream::new(&bench.context).unwrap(), Pinned::alloc(&bench.context, 64).unwrap());
-    let memory = DeviceBuf::alloc(&bench.context, MemKind::Device, 64).unwrap();
+    let memory = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 64).unwrap();
     let gone = memory.ptr();
     drop(memory);
     // SAFETY: a copy that names its direction is refused: the memory is no device's.
@@ -152,7 +152,7 @@ fn what_the_manual_defines_is_answered() {
 #[test]
 fn copies_between_memory_of_the_host_are_waited_for() {
     let bench = bench();
-    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+    let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
     let locked = |byte: u8| {
         let memory = Pinned::alloc(&bench.context, 4096).unwrap();
         // SAFETY: fresh memory of this length.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, GatherKernel, Locked, MemKind, PageSize, Piece, Pinned,
+    Context, DevPtr, DeviceBuf, Driver, GatherKernel, Locked, MemoryKind, PageSize, Piece, Pinned,
     RawStream, Stream, UserStream, Which,
 };
 use libloading::Library;
@@ -91,7 +91,7 @@ fn a_stream_waits_for_a_word_and_says_when_it_passed() {
     let (flag, done) = (bench.pinned(0, 4), bench.pinned(0, 4));
     let (from, to) = (bench.pinned(1, 4096), bench.pinned(0, 4096));
     // By way of the device: the driver waits for a copy from the host to the host.
-    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+    let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
     // Just below where numbers of 32 bits go round.
     word(&flag).store(u32::MAX - 1, Ordering::Release);
     // SAFETY: memory of this test's, which lives until the stream has passed.
@@ -146,7 +146,7 @@ fn host_functions_run_in_the_order_of_the_stream() {
 fn default_streams_are_of_the_current_context() {
     let bench = bench();
     let from = bench.pinned(0x3C, 8192);
-    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 8192).unwrap();
+    let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 8192).unwrap();
     for number in [0, 1, 2] {
         let handle = std::ptr::without_provenance_mut(number);
         assert!(RawStream::new(handle).is_default());
@@ -269,7 +269,7 @@ fn child_capture() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let memory = Locked::new(&bench.context, 1 << 20, PageSize::Plain).unwrap();
-            let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+            let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
             let own = Stream::new(&bench.context).unwrap();
             let moved = bench.context.entered(|| {
                 // SAFETY: memory of this thread's; the wait follows.
@@ -312,7 +312,7 @@ fn a_program_finds_what_it_calls_itself() {
     type Wait = unsafe extern "C" fn(*mut c_void, *mut c_void, c_uint) -> c_int;
     type Copy = unsafe extern "C" fn(*mut c_void, u64, usize) -> c_int;
     let bench = bench();
-    let there = DeviceBuf::alloc(&bench.context, MemKind::Device, 4096).unwrap();
+    let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
     let ((first, one), (_, two)) = (bench.stream(), bench.stream());
     let event = bench.make("cuEventCreate", 2, 0);
     let flag = bench.pinned(0, 4);

@@ -12,6 +12,7 @@
 //!   `file_leg` (engine and held I/Os), `slot_buffers` (memory), `stream_queues` (CUDA streams and
 //!   events) and `transfer_stage` (the copy of one slot) are its parts. On the paths `gds*`,
 //!   NVIDIA's cuFile moves the bytes from end to end.
+//! - [`CATALOG`]: both tables as data (`gpuio_catalog`), without what opens an engine or path.
 //! - [`buf`] and [`clock`]: aligned host memory, and the clock of a run (`transfer`'s).
 //!
 //! One read on path `staged`:
@@ -41,7 +42,9 @@
 #![allow(unsafe_code)]
 
 pub mod buf;
+mod catalog;
 pub mod engine;
 pub mod path;
 
+pub use catalog::CATALOG;
 pub use gpuio_transfer::clock;

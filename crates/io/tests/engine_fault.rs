@@ -26,7 +26,7 @@ fn end_of_file(bytes: u32) -> Result<u32, IoFault> {
 }
 
 fn with_files() -> impl Iterator<Item = &'static EngineEntry> {
-    ENGINES.iter().filter(|row| row.name != "null")
+    ENGINES.iter().filter(|row| row.info.name != "null")
 }
 
 fn expected_byte(index: usize, offset: u64) -> u8 {
@@ -68,7 +68,7 @@ fn faults_of(
     for done in &done {
         assert_eq!(done.io.span.len(), SIZE, "handed back as it was pushed");
         let answer = answers[done.io.token as usize].replace(done.result);
-        assert!(answer.is_none(), "{}: I/O {} came back twice", row.name, done.io.token);
+        assert!(answer.is_none(), "{}: I/O {} came back twice", row.info.name, done.io.token);
     }
     let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect("none is lost")).collect();
     let count = |op: Op| {
@@ -85,7 +85,7 @@ fn faults_of(
         bad_reads + bad_writes
     );
     assert_eq!(counters.short_ios.load(Ordering::Relaxed) > 0, inject.short > 0.0);
-    if row.name != "null" {
+    if row.info.name != "null" {
         let bytes = std::fs::read(&path).unwrap();
         check_bytes(row, &answers, SIZE, &mut slots, &bytes, inject);
     }
@@ -106,7 +106,7 @@ fn check_bytes(
         let fresh = |bytes: &[u8]| {
             bytes.iter().enumerate().all(|(i, &b)| b == expected_byte(i, u64::from(offset)))
         };
-        let context = format!("{}: I/O {number}: {answer:?}", row.name);
+        let context = format!("{}: I/O {number}: {answer:?}", row.info.name);
         let memory = &slots.bytes(number)[..size as usize];
         match (number % 2 == 0, answer) {
             (true, Ok(moved)) => {
@@ -137,8 +137,8 @@ fn faults_hit_their_own_io_on_every_engine() {
             };
             let count = |wanted| answers.iter().filter(|&&answer| answer == wanted).count();
             let (broken, space) = (count(BROKEN), count(SPACE));
-            assert!((30..=90).contains(&broken), "{}: {broken} of 300 at 20%", row.name);
-            assert!((8..=48).contains(&space), "{}: {space} of 150 at 16%", row.name);
+            assert!((30..=90).contains(&broken), "{}: {broken} of 300 at 20%", row.info.name);
+            assert!((8..=48).contains(&space), "{}: {space} of 150 at 16%", row.info.name);
             let reads = answers.iter().step_by(2);
             assert!(reads.clone().all(|&answer| answer != SPACE), "reads need no space");
         }
@@ -154,7 +154,7 @@ fn the_same_seed_is_the_same_faults() {
         let Some(answers) = faults_of(row, &inject, false) else {
             continue;
         };
-        assert_eq!(*first.get_or_insert_with(|| answers.clone()), answers, "{}", row.name);
+        assert_eq!(*first.get_or_insert_with(|| answers.clone()), answers, "{}", row.info.name);
     }
     let other = Inject { seed: 4, ..inject };
     let row = find("psync").unwrap();
@@ -171,7 +171,7 @@ fn short_transfers_are_healed_on_every_engine() {
                     continue;
                 };
                 let bad = answers.iter().filter(|answer| answer.is_err()).count();
-                assert_eq!(bad > 0, inject.eio > 0.0, "{} {text}", row.name);
+                assert_eq!(bad > 0, inject.eio > 0.0, "{} {text}", row.info.name);
             }
         }
     }
@@ -193,7 +193,7 @@ fn a_read_past_the_end_says_how_much_there_was() {
                 let Some((mut engine, counters)) = open(row, &config, None) else {
                     continue;
                 };
-                let context = format!("{} direct {direct} tail {tail}", row.name);
+                let context = format!("{} direct {direct} tail {tail}", row.info.name);
                 let over = slots.io(Op::Read, 0, 2 * u64::from(BLOCK), 4 * BLOCK);
                 let moved = 2 * BLOCK + tail;
                 assert_eq!(one(engine.as_mut(), over).result, end_of_file(moved), "{context}");
@@ -217,7 +217,7 @@ fn a_bad_descriptor_fails_its_own_ios_only() {
             let slots = Slots::new(8, PAGE);
             let mut config = config(&[&file], 8 * PAGE, 8, &slots, false);
             config.files.push(EngineFile { fd: bad, len: 4096, writable: true });
-            if row.name == "mmap" {
+            if row.info.name == "mmap" {
                 // It has to map each file before the first I/O, so it says so then.
                 let error = (row.open)(&config).unwrap_err().to_string();
                 assert!(error.contains("file 1") && error.contains("os error 9"), "{error}");
@@ -237,7 +237,7 @@ fn a_bad_descriptor_fails_its_own_ios_only() {
             done.sort_by_key(|done| done.io.token);
             let answers: Vec<_> = done.iter().map(|done| done.result).collect();
             let (good, bad) = (Ok(BLOCK), BAD_FILE);
-            assert_eq!(answers, [good, bad, bad, good, bad, bad, good, bad], "{}", row.name);
+            assert_eq!(answers, [good, bad, bad, good, bad, bad, good, bad], "{}", row.info.name);
         }
     }
 }
@@ -250,7 +250,7 @@ fn a_full_device_is_enospc() {
     };
     let directory = tempfile::tempdir().unwrap();
     let good = make_file(&directory.path().join("file"), 8 * PAGE);
-    for row in with_files().filter(|row| row.name != "mmap") {
+    for row in with_files().filter(|row| row.info.name != "mmap") {
         let slots = Slots::new(8, PAGE);
         let config = config(&[&full, &good], 8 * PAGE, 8, &slots, false);
         let Some((mut engine, counters)) = open(row, &config, None) else {
@@ -266,11 +266,11 @@ fn a_full_device_is_enospc() {
         for done in &done {
             let expected = if done.io.file == 0 { SPACE } else { Ok(BLOCK) };
             let refused = Err(IoFault::Errno(libc::EINVAL));
-            if row.name == "libaio" && done.io.file == 0 && done.result == refused {
+            if row.info.name == "libaio" && done.io.file == 0 && done.result == refused {
                 // io_submit(2) takes no device whose driver lacks vectored I/O.
                 continue;
             }
-            assert_eq!(done.result, expected, "{} {}", row.name, done.io.token);
+            assert_eq!(done.result, expected, "{} {}", row.info.name, done.io.token);
         }
         assert_eq!(done.len(), 8);
         assert_eq!(counters.write.faults.load(Ordering::Relaxed), 4);
@@ -291,9 +291,9 @@ fn a_file_not_open_for_writing_refuses_writes() {
             continue;
         };
         let write = one(engine.as_mut(), slots.io(Op::Write, 0, 0, BLOCK));
-        assert_eq!(write.result, BAD_FILE, "{}", row.name);
+        assert_eq!(write.result, BAD_FILE, "{}", row.info.name);
         let read = one(engine.as_mut(), slots.io(Op::Read, 1, 0, BLOCK));
-        assert_eq!(read.result, Ok(BLOCK), "{}", row.name);
+        assert_eq!(read.result, Ok(BLOCK), "{}", row.info.name);
     }
 }
 
@@ -301,7 +301,7 @@ fn a_file_not_open_for_writing_refuses_writes() {
 fn a_file_that_shrinks_under_the_run_is_an_end_of_file() {
     let directory = tempfile::tempdir().unwrap();
     for row in with_files() {
-        let file = make_file(&directory.path().join(row.name), 16 * PAGE);
+        let file = make_file(&directory.path().join(row.info.name), 16 * PAGE);
         let mut slots = Slots::new(1, 4 * PAGE);
         let config = config(&[&file], 16 * PAGE, 1, &slots, false);
         let Some((mut engine, _)) = open(row, &config, None) else {
@@ -311,14 +311,14 @@ fn a_file_that_shrinks_under_the_run_is_an_end_of_file() {
             let io = slots.io(Op::Read, 0, u64::from(block * BLOCK), blocks * BLOCK);
             one(engine.as_mut(), io).result
         };
-        assert_eq!(read(8, 4), Ok(4 * BLOCK), "{}", row.name);
+        assert_eq!(read(8, 4), Ok(4 * BLOCK), "{}", row.info.name);
         file.set_len(10 * PAGE as u64).unwrap();
-        assert_eq!(read(8, 4), end_of_file(2 * BLOCK), "{}", row.name);
-        assert_eq!(read(12, 1), end_of_file(0), "{}", row.name);
-        assert_eq!(read(7, 3), Ok(3 * BLOCK), "{}", row.name);
+        assert_eq!(read(8, 4), end_of_file(2 * BLOCK), "{}", row.info.name);
+        assert_eq!(read(12, 1), end_of_file(0), "{}", row.info.name);
+        assert_eq!(read(7, 3), Ok(3 * BLOCK), "{}", row.info.name);
         let memory = &slots.bytes(0)[..3 * PAGE];
         let same = |(i, &b): (usize, &u8)| b == expected_byte(i, 7 * u64::from(BLOCK));
-        assert!(memory.iter().enumerate().all(same), "{}", row.name);
+        assert!(memory.iter().enumerate().all(same), "{}", row.info.name);
     }
 }
 
@@ -386,7 +386,7 @@ fn a_drop_waits_for_what_is_out() {
     let len = 2 * DEPTH as usize * PAGE;
     let buffered = make_file(&path, len);
     let inject: Inject = "short=50%,delay=1ms@50%".parse().unwrap();
-    for row in with_files().filter(|row| row.asynchronous) {
+    for row in with_files().filter(|row| row.info.asynchronous) {
         for (direct, submitted) in [(false, true), (false, false), (true, true), (true, false)] {
             let opened = if direct { open_direct(&path) } else { buffered.try_clone().ok() };
             let Some(file) = opened else { continue };
@@ -408,7 +408,11 @@ fn a_drop_waits_for_what_is_out() {
             for slot in 0..DEPTH {
                 let memory = slots.bytes(slot);
                 let same = |(i, &b): (usize, &u8)| b == expected_byte(i, u64::from(slot * BLOCK));
-                assert!(memory.iter().enumerate().all(same), "{} {direct} {submitted}", row.name);
+                assert!(
+                    memory.iter().enumerate().all(same),
+                    "{} {direct} {submitted}",
+                    row.info.name
+                );
             }
             // With decorators that hold I/Os back it must not hang or break either.
             let Some((mut engine, _)) = open(row, &config, Some(&inject)) else {
@@ -471,7 +475,7 @@ fn a_rate_is_not_exceeded() {
             drain(engine.as_mut(), &mut done);
             assert_eq!(done.len(), 16);
             let least = Duration::from_micros(15 * 3906 - 1000);
-            assert!(start.elapsed() >= least, "{} {text}: {:?}", row.name, start.elapsed());
+            assert!(start.elapsed() >= least, "{} {text}: {:?}", row.info.name, start.elapsed());
         }
     }
 }
@@ -480,7 +484,7 @@ fn a_rate_is_not_exceeded() {
 fn a_full_engine_hands_the_io_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = make_file(&directory.path().join("file"), 16 * PAGE);
-    for row in ENGINES.iter().filter(|row| row.asynchronous) {
+    for row in ENGINES.iter().filter(|row| row.info.asynchronous) {
         let slots = Slots::new(4, PAGE);
         let config = config(&[&file], 16 * PAGE, 3, &slots, false);
         let Some((mut engine, _)) = open(row, &config, None) else {
@@ -490,9 +494,9 @@ fn a_full_engine_hands_the_io_back() {
         for slot in 0..3 {
             push(engine.as_mut(), slots.io(Op::Read, slot, 0, BLOCK), &mut done);
         }
-        assert_eq!((engine.in_flight(), done.len()), (3, 0), "{}", row.name);
+        assert_eq!((engine.in_flight(), done.len()), (3, 0), "{}", row.info.name);
         push(engine.as_mut(), slots.io(Op::Read, 3, 0, BLOCK), &mut done);
-        assert!(!done.is_empty(), "{}: the fourth had to wait for one", row.name);
+        assert!(!done.is_empty(), "{}: the fourth had to wait for one", row.info.name);
         drain(engine.as_mut(), &mut done);
         assert_eq!(done.len(), 4);
     }

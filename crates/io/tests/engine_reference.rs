@@ -163,7 +163,7 @@ fn same_as_reference(row: &EngineEntry, direct: bool, depth: u32, steps: &[Step]
         return;
     };
     let out = (0..depth).map(|_| None).collect();
-    let mut model = Model { reference, slots, out, moves_bytes: row.name != "null" };
+    let mut model = Model { reference, slots, out, moves_bytes: row.info.name != "null" };
     model.run(engine.as_mut(), steps);
     drop(engine);
 
@@ -183,7 +183,7 @@ fn same_as_reference(row: &EngineEntry, direct: bool, depth: u32, steps: &[Step]
 }
 
 fn reference(name: &str, direct: bool) {
-    let row = ENGINES.iter().find(|row| row.name == name).expect("an engine of the table");
+    let row = ENGINES.iter().find(|row| row.info.name == name).expect("an engine of the table");
     let unit = if direct { PAGE } else { 1 };
     for depth in [1, 7, 32] {
         let runs = Runs { cases: 16, failure_persistence: None, ..Runs::default() };
@@ -200,7 +200,7 @@ fn reference(name: &str, direct: bool) {
 
 #[test]
 fn every_engine_of_the_table_has_a_reference_test() {
-    let names: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
+    let names: Vec<&str> = ENGINES.iter().map(|row| row.info.name).collect();
     assert_eq!(names, ["psync", "io_uring", "libaio", "mmap", "null", "pool"]);
 }
 

@@ -18,19 +18,19 @@ const AGES: Duration = Duration::from_secs(3600);
 fn a_wait_ends_when_an_io_has_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = make_file(&directory.path().join("file"), 64 * PAGE);
-    for row in ENGINES.iter().filter(|row| row.asynchronous) {
+    for row in ENGINES.iter().filter(|row| row.info.asynchronous) {
         let slots = Slots::new(4, PAGE);
         let config = config(&[&file], 64 * PAGE, 4, &slots, false);
         let Some((mut engine, _)) = open(row, &config, None) else { continue };
         for round in 0..50 {
             let io = slots.io(Op::Read, round % 4, u64::from(round) * PAGE as u64, 4096);
-            assert!(matches!(engine.push(io), Push::Taken), "{}", row.name);
+            assert!(matches!(engine.push(io), Push::Taken), "{}", row.info.name);
             let mut done = Vec::new();
             while done.is_empty() {
                 engine.wait_timeout(AGES).unwrap();
                 engine.reap(&mut done, 0).unwrap();
             }
-            assert_eq!((done.len(), done[0].result), (1, Ok(4096)), "{}", row.name);
+            assert_eq!((done.len(), done[0].result), (1, Ok(4096)), "{}", row.info.name);
             // Nothing is out, so there is nothing to sleep for.
             engine.wait_timeout(AGES).unwrap();
         }

@@ -12,7 +12,7 @@ mod path_support;
 
 use std::time::Duration;
 
-use gpuio_gpu::{Context, MemKind};
+use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{ENGINES, IoFault, Op};
 use gpuio_io::path::{Fault, PATHS, PathError, Request};
@@ -29,10 +29,10 @@ const LASTING: i32 = 700;
 /// Every path that has an engine over every engine, in a memory kind of each sort.
 fn everywhere(test: impl Fn(&Setup, &Context)) {
     let context = context();
-    for row in PATHS.iter().filter(|row| row.uses_engine()) {
+    for row in PATHS.iter().filter(|row| row.info.uses_engine()) {
         for engine in ENGINES {
             let Some(&memory) = kinds(row).first() else { continue };
-            let setup = Setup::new(row.name, engine.name, memory);
+            let setup = Setup::new(row.info.name, engine.info.name, memory);
             if !setup.lacking() {
                 test(&setup, &context);
             }
@@ -94,7 +94,7 @@ fn a_file_that_is_too_short_is_reported() {
 #[ignore = "run as a child"]
 fn child_short_file() {
     everywhere(|setup, context| {
-        if setup.engine.name == "null" {
+        if setup.engine.info.name == "null" {
             return;
         }
         let rig = Rig::new(false).unwrap();
@@ -141,9 +141,9 @@ fn child_throttled() {
             for steps in [&mixed, &reads, &writes] {
                 let tally = run(&setup, context, steps);
                 assert_eq!(tally.failed, []);
-                let holds =
-                    setup.path.needs_gpu && steps[0].op == Op::Write || moves_pages(setup.path);
-                if limit == "iops=2000" && setup.engine.asynchronous && !holds {
+                let holds = setup.path.info.needs_gpu && steps[0].op == Op::Write
+                    || moves_pages(setup.path);
+                if limit == "iops=2000" && setup.engine.info.asynchronous && !holds {
                     assert!(tally.full > 0, "{setup:?} never had no room");
                 }
                 // An advance that waits gives the engine time: no start is tried over and over.
@@ -156,7 +156,7 @@ fn child_throttled() {
 // ---- GPU leg
 
 /// The call by which a path with this memory copies.
-fn copy_call(memory: MemKind, op: Op) -> &'static str {
+fn copy_call(memory: MemoryKind, op: Op) -> &'static str {
     match (memory.is_host(), op) {
         (true, _) => "cuMemcpyAsync",
         (false, Op::Read) => "cuMemcpyHtoDAsync_v2",
@@ -190,7 +190,13 @@ fn told() -> Told {
 }
 
 /// Runs the child for each of the engines, all at once.
-fn gpu_fault(name: &str, memory: MemKind, call: &str, code: i32, (after, times): (usize, usize)) {
+fn gpu_fault(
+    name: &str,
+    memory: MemoryKind,
+    call: &str,
+    code: i32,
+    (after, times): (usize, usize),
+) {
     let fail = format!("{call}:{code}:{after}:{times}");
     std::thread::scope(|scope| {
         for engine in ["psync", "io_uring", "pool"] {
@@ -211,7 +217,7 @@ fn a_copy_that_fails_is_its_requests_alone() {
     if skipped("a_copy_that_fails_is_its_requests_alone") {
         return;
     }
-    for memory in [MemKind::Device, MemKind::Vmm, MemKind::Mmap] {
+    for memory in [MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Mmap] {
         for op in [Op::Read, Op::Write] {
             for range in [(0, 1000), (5, 1), (11, 7)] {
                 let call = copy_call(memory, op);
@@ -265,7 +271,7 @@ fn an_event_that_fails_hides_no_copy_that_failed_before_it() {
 #[test]
 #[ignore = "run as a child"]
 fn child_two_faults() {
-    let setup = Setup::new("staged", &child::case(), MemKind::Device).with(9, 1);
+    let setup = Setup::new("staged", &child::case(), MemoryKind::Device).with(9, 1);
     if setup.lacking() {
         return;
     }
@@ -290,7 +296,7 @@ fn a_lost_device_fails_all_that_follows() {
     if skipped("a_lost_device_fails_all_that_follows") {
         return;
     }
-    for memory in [MemKind::Device, MemKind::Malloc] {
+    for memory in [MemoryKind::Device, MemoryKind::Malloc] {
         for op in [Op::Read, Op::Write] {
             for after in [0, 11] {
                 let call = copy_call(memory, op);
@@ -298,7 +304,7 @@ fn a_lost_device_fails_all_that_follows() {
             }
         }
     }
-    gpu_fault("child_lost", MemKind::Device, "cuEventRecord", LASTING, (9, 1000));
+    gpu_fault("child_lost", MemoryKind::Device, "cuEventRecord", LASTING, (9, 1000));
 }
 
 #[test]
@@ -331,7 +337,7 @@ fn an_event_that_fails_gives_no_slot_back_under_its_copy() {
     if skipped("an_event_that_fails_gives_no_slot_back_under_its_copy") {
         return;
     }
-    for memory in [MemKind::Device, MemKind::Malloc] {
+    for memory in [MemoryKind::Device, MemoryKind::Malloc] {
         for call in ["cuEventRecord", "cuEventQuery", "cuEventSynchronize"] {
             // A copy between places of the host is over when the call returns: nobody waits for it.
             if call == "cuEventSynchronize" && memory.is_host() {
@@ -391,7 +397,7 @@ fn a_kernel_and_a_copy_do_not_take_each_others_failures() {
 fn child_beside() {
     let context = context();
     let rig = Rig::new(false).unwrap();
-    let setup = Setup::new("staged", "psync", MemKind::Device).with(2, 1);
+    let setup = Setup::new("staged", "psync", MemoryKind::Device).with(2, 1);
     let mut path = setup.open(&rig, &context).unwrap().path;
     let clock = Clock::start();
     let request =
@@ -417,7 +423,7 @@ fn child_beside() {
 #[test]
 fn a_path_that_is_dropped_waits_in_every_state() {
     std::thread::scope(|scope| {
-        for memory in MemKind::ALL {
+        for memory in MemoryKind::ALL {
             for fail in ["", "cuStreamSynchronize:1:0"] {
                 scope.spawn(move || {
                     let case = memory.to_string();
@@ -470,11 +476,11 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
     }
     // A write is in its stream at once, and so is a read behind an engine that reads in `start` or
     // one whose pages are asked back first.
-    let at_once = !setup.engine.asynchronous || moves_pages(setup.path);
-    let copying = state == State::Copy && setup.path.needs_gpu && (op == Op::Write || at_once);
-    if state != State::Copy && op == Op::Write && setup.path.needs_gpu {
+    let at_once = !setup.engine.info.asynchronous || moves_pages(setup.path);
+    let copying = state == State::Copy && setup.path.info.needs_gpu && (op == Op::Write || at_once);
+    if state != State::Copy && op == Op::Write && setup.path.info.needs_gpu {
         // Past the copies.
-        let twice = moves_pages(setup.path) || setup.path.via_gpu;
+        let twice = moves_pages(setup.path) || setup.path.info.via_gpu;
         std::thread::sleep(Duration::from_millis(if twice { 260 } else { 130 }));
     }
     if state != State::Completion {
@@ -484,7 +490,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
     drop(path);
     // Two streams with two copies each, one after the other; two blocks of a batch go at once, and
     // one launch is all that a kernel that stays needs.
-    let one = ["gather", "resident"].contains(&setup.path.name);
+    let one = ["gather", "resident"].contains(&setup.path.info.name);
     let least = if one { SLOW_NS } else { 2 * SLOW_NS };
     let took = clock.now() - began;
     if copying && all && !path_support::on_system() {
@@ -498,18 +504,18 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
 #[test]
 #[ignore = "run as a child"]
 fn child_drop() {
-    let memory: MemKind = child::case().parse().unwrap();
+    let memory: MemoryKind = child::case().parse().unwrap();
     let context = context();
-    let paths = PATHS.iter().filter(|row| row.uses_engine());
+    let paths = PATHS.iter().filter(|row| row.info.uses_engine());
     for row in paths.filter(|row| kinds(row).contains(&memory)) {
         for engine in ["psync", "io_uring", "libaio", "pool"] {
-            let setup = Setup::new(row.name, engine, memory);
+            let setup = Setup::new(row.info.name, engine, memory);
             if setup.lacking() {
                 continue;
             }
             for op in [Op::Read, Op::Write] {
                 for state in [State::File, State::Copy, State::Held, State::Completion] {
-                    let blocks = !setup.engine.asynchronous && state == State::Held;
+                    let blocks = !setup.engine.info.asynchronous && state == State::Held;
                     if !blocks {
                         leave(&setup, op, state, &context);
                     }
@@ -545,7 +551,7 @@ fn child_no_memory() {
     let rig = Rig::new(false).unwrap();
     let before = context.memory().unwrap();
     for path in ["staged", "cached"] {
-        for memory in [MemKind::Device, MemKind::Vmm] {
+        for memory in [MemoryKind::Device, MemoryKind::Vmm] {
             let setup = Setup::new(path, "psync", memory);
             let kind = memory.to_string();
             let words = [
@@ -565,7 +571,7 @@ fn child_no_memory() {
             assert_eq!(context.memory().unwrap(), before);
         }
     }
-    let setup = Setup::new("staged", "psync", MemKind::Mmap).with(99, 2);
+    let setup = Setup::new("staged", "psync", MemoryKind::Mmap).with(99, 2);
     let opened = setup.open(&rig, &context).unwrap();
     assert_eq!((opened.host_bytes, opened.device_bytes), (99 * 2 * 69632, 0));
 }
@@ -576,7 +582,7 @@ fn child_no_pinned() {
     let context = context();
     let rig = Rig::new(false).unwrap();
     let words = ["pinned", "4 slots", "lower --depth or --bs", "ulimit -l"];
-    for (path, memory) in [("host", MemKind::Pinned), ("staged", MemKind::Device)] {
+    for (path, memory) in [("host", MemoryKind::Pinned), ("staged", MemoryKind::Device)] {
         refused(&Setup::new(path, "psync", memory), &rig, &context, &words);
     }
 }
@@ -584,13 +590,13 @@ fn child_no_pinned() {
 #[test]
 fn a_path_that_cannot_be_is_reported_with_what_to_do() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
-    let host = Setup::new("host", "psync", MemKind::Vmm);
+    let host = Setup::new("host", "psync", MemoryKind::Vmm);
     refused(&host, &rig, &context, &["host", "vmm memory", "--memory"]);
     if let Some(rig) = Rig::new(true) {
-        let cached = Setup::new("cached", "psync", MemKind::Device);
+        let cached = Setup::new("cached", "psync", MemoryKind::Device);
         refused(&cached, &rig, &context, &["cached", "--direct", "staged"]);
     }
-    for (path, memory) in [("staged", MemKind::Device), ("host", MemKind::Pinned)] {
+    for (path, memory) in [("staged", MemoryKind::Device), ("host", MemoryKind::Pinned)] {
         let setup = Setup::new(path, "psync", memory);
         let mut config = setup.config(&rig, &context);
         config.gpu = None;

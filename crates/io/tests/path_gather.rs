@@ -9,7 +9,7 @@
 mod engine_support;
 mod path_support;
 
-use gpuio_gpu::{Context, MemKind};
+use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Fault, Path, Request, Start};
@@ -19,7 +19,7 @@ use path_support::{LEN, Rig, Setup, child, context, kinds, skipped};
 const DELAY: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
 const ENGINES: [&str; 4] = ["psync", "io_uring", "libaio", "pool"];
 
-fn gather(engine: &str, memory: MemKind) -> Setup {
+fn gather(engine: &str, memory: MemoryKind) -> Setup {
     Setup::new("gather", engine, memory)
 }
 
@@ -46,7 +46,7 @@ fn any_ring_and_any_batch_move_every_byte() {
 fn child_sizes() {
     let (engine, context) = (child::case(), context());
     let steps = steps(120, false);
-    for memory in kinds(gather(&engine, MemKind::Device).path) {
+    for memory in kinds(gather(&engine, MemoryKind::Device).path) {
         let base = gather(&engine, memory);
         if base.lacking() {
             return;
@@ -59,7 +59,7 @@ fn child_sizes() {
             }
         }
     }
-    let many = gather(&engine, MemKind::Device).with(300, 3).batches(100, true);
+    let many = gather(&engine, MemoryKind::Device).with(300, 3).batches(100, true);
     assert_eq!(moves(&many, &context, &steps).failed, []);
 }
 
@@ -78,7 +78,7 @@ fn moves(setup: &Setup, context: &Context, steps: &[Step]) -> Tally {
 
 /// How the path is opened where batches are full in the order of the requests: the engine reads
 /// within `start`.
-fn in_order(memory: MemKind) -> Setup {
+fn in_order(memory: MemoryKind) -> Setup {
     gather("psync", memory).with(12, 2).batches(4, true)
 }
 
@@ -103,7 +103,7 @@ fn child_launch_faults() {
     let (after, times): (usize, usize) = (after.parse().unwrap(), times.parse().unwrap());
     let context = context();
     let rig = Rig::new(false).unwrap();
-    let mut model = Model::new(&in_order(MemKind::Pinned), &rig, &context);
+    let mut model = Model::new(&in_order(MemoryKind::Pinned), &rig, &context);
     // Six batches of short blocks, each full before the worker first waits.
     let mut steps = reads(steps(24, false));
     for step in &mut steps {
@@ -137,7 +137,7 @@ fn a_lost_device_fails_all_that_follows() {
 #[test]
 #[ignore = "run as a child"]
 fn child_lost() {
-    let setup = gather(&child::case(), MemKind::Pinned).with(9, 2).batches(3, true);
+    let setup = gather(&child::case(), MemoryKind::Pinned).with(9, 2).batches(3, true);
     if setup.lacking() {
         return;
     }
@@ -208,7 +208,7 @@ fn child_copy_faults() {
     let batches: usize = child::case().parse().unwrap();
     let context = context();
     let rig = Rig::new(false).unwrap();
-    let mut model = Model::new(&in_order(MemKind::Malloc), &rig, &context);
+    let mut model = Model::new(&in_order(MemoryKind::Malloc), &rig, &context);
     // Copies before the one that failed moved their bytes.
     model.failed_reads_are_open = true;
     for step in &reads(steps(24, false)) {
@@ -284,20 +284,20 @@ fn child_runs() {
         assert!(failed == 0 || failed == all.len(), "{failed}");
         failed > 0
     };
-    let base = gather("psync", MemKind::Pinned).with(12, 3);
+    let base = gather("psync", MemoryKind::Pinned).with(12, 3);
     assert!(!launched(&base.batches(4, false), BLOCK));
     assert!(launched(&base.batches(4, false), BLOCK - 1));
     assert!(launched(&base.batches(4, true), BLOCK));
     assert!(!launched(&base.batches(1, true), BLOCK), "a lone block is a plain copy");
     assert!(!launched(&base.with(1, 1).batches(4, true), BLOCK - 1), "so is each at depth 1");
-    let unreachable = gather("psync", MemKind::Malloc).with(12, 3).batches(4, true);
+    let unreachable = gather("psync", MemoryKind::Malloc).with(12, 3).batches(4, true);
     assert!(!launched(&unreachable, BLOCK), "no kernel reaches this memory");
 }
 
 #[test]
 #[ignore = "run as a child"]
 fn child_last_run() {
-    let setup = gather("psync", MemKind::Pinned).with(12, 3).batches(4, false);
+    let setup = gather("psync", MemoryKind::Pinned).with(12, 3).batches(4, false);
     let all = sequential(&setup, BLOCK, &context());
     let failed = all.iter().filter(|one| one.result.is_err());
     let mut offsets: Vec<u64> = failed.map(|one| one.request.offset).collect();
@@ -312,7 +312,7 @@ fn child_last_run() {
 fn long_blocks_and_short_ones_share_a_batch() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     let long = u32::try_from(LEN).unwrap();
-    for (op, memory) in [(Op::Read, MemKind::Device), (Op::Write, MemKind::Vmm)] {
+    for (op, memory) in [(Op::Read, MemoryKind::Device), (Op::Write, MemoryKind::Vmm)] {
         let setup = gather("psync", memory).with(4, 1).batches(4, true);
         let mut config = setup.config(&rig, &context);
         config.block_max = long;

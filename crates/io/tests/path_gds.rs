@@ -9,7 +9,7 @@ mod path_support;
 
 use std::sync::atomic::Ordering;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{Completion, Fault, Leg, Path, PathError, Request, cufile_words};
@@ -17,7 +17,7 @@ use path_support::model::{Model, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, skipped};
 
 fn setup() -> Setup {
-    Setup::new("gds", "psync", MemKind::Device)
+    Setup::new("gds", "psync", MemoryKind::Device)
 }
 
 /// Runs a child of this program with cuFile failing so, unless the system's GPU is tested.

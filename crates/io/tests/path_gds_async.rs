@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathError, Request};
@@ -22,7 +22,7 @@ const STREAMED: [&str; 2] = ["gds-stream", "gds-batch-stream"];
 const ALL: [&str; 3] = ["gds-stream", "gds-batch", "gds-batch-stream"];
 
 fn setup(path: &str) -> Setup {
-    Setup::new(path, "psync", MemKind::Device).with(9, 2).batches(4, false)
+    Setup::new(path, "psync", MemoryKind::Device).with(9, 2).batches(4, false)
 }
 
 /// Runs a child of this program for each case, as a rule a path, with cuFile failing so, unless the

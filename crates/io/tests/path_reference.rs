@@ -9,7 +9,7 @@
 mod engine_support;
 mod path_support;
 
-use gpuio_gpu::{Context, MemKind};
+use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path::PATHS;
 use path_support::model::{Model, Step, step};
@@ -24,7 +24,7 @@ fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[St
     let mut model = Model::new(setup, &rig, context);
     if !on_system() {
         // A kernel that stays is launched once, and each block takes its reference's own 20 us.
-        let stays = setup.path.name == "resident";
+        let stays = setup.path.info.name == "resident";
         model.copy_ns = if stays { 20_000 } else { DELAY_US.parse::<u64>().unwrap() * 1000 };
     }
     for step in steps {
@@ -37,11 +37,11 @@ fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[St
 }
 
 /// All depths and streams of one path, engine and memory.
-fn references(path: &str, engine: &str, memory: MemKind, context: &Context) {
+fn references(path: &str, engine: &str, memory: MemoryKind, context: &Context) {
     let base = Setup::new(path, engine, memory);
-    let streams: &[u32] = if base.path.needs_gpu { &[1, 2, 5] } else { &[1] };
+    let streams: &[u32] = if base.path.info.needs_gpu { &[1, 2, 5] } else { &[1] };
     for direct in [false, true] {
-        if direct && base.path.buffered_only {
+        if direct && base.path.info.buffered_only {
             continue;
         }
         for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
@@ -73,7 +73,7 @@ fn references(path: &str, engine: &str, memory: MemKind, context: &Context) {
 fn child_twins() {
     let case = child::case();
     let (path, engine) = case.split_once(' ').unwrap();
-    let setup = Setup::new(path, engine, MemKind::Malloc);
+    let setup = Setup::new(path, engine, MemoryKind::Malloc);
     if setup.lacking() {
         return;
     }
@@ -91,7 +91,7 @@ fn every_engine(path: &str) {
     std::thread::scope(|scope| {
         for engine in ENGINES {
             scope.spawn(move || {
-                let case = format!("{path} {}", engine.name);
+                let case = format!("{path} {}", engine.info.name);
                 child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
             });
         }
@@ -100,7 +100,7 @@ fn every_engine(path: &str) {
 
 #[test]
 fn every_path_of_the_table_has_a_reference_test() {
-    let names: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
+    let names: Vec<&str> = PATHS.iter().map(|row| row.info.name).collect();
     let tested = ["host", "staged", "cached", "managed", "gather", "resident", "routed", "gds"];
     let on_streams_or_batches = ["gds-stream", "gds-batch", "gds-batch-stream"];
     assert_eq!(names, [tested.as_slice(), &on_streams_or_batches].concat());

@@ -9,7 +9,7 @@ mod path_support;
 
 use std::sync::atomic::Ordering;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathConfig, Request, RouteCounters};
@@ -18,11 +18,11 @@ use path_support::{Rig, Setup, child, context, skipped};
 const LEN: u32 = 64 << 10;
 
 fn routed() -> Setup {
-    Setup::new("routed", "psync", MemKind::Device)
+    Setup::new("routed", "psync", MemoryKind::Device)
 }
 
 fn managed() -> Setup {
-    Setup::new("managed", "psync", MemKind::Managed)
+    Setup::new("managed", "psync", MemoryKind::Managed)
 }
 
 /// Opens what a configuration asks for.

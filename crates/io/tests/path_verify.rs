@@ -8,7 +8,7 @@ mod path_support;
 
 use std::os::unix::fs::FileExt;
 
-use gpuio_gpu::{Context, MemKind, pattern};
+use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Leg, Mismatch, PATHS, Path, PathEntry, Request, Start};
@@ -53,7 +53,7 @@ impl<'a> Bench<'a> {
     }
 
     fn on_gpu_leg(&self) -> Option<Leg> {
-        Some(if self.setup.path.has_gpu_leg() { Leg::Gpu } else { Leg::File })
+        Some(if self.setup.path.info.has_gpu_leg() { Leg::Gpu } else { Leg::File })
             .filter(|_| self.tells_legs())
     }
 
@@ -64,7 +64,7 @@ impl<'a> Bench<'a> {
     /// Not where cuFile moves the bytes, of which the path sees both ends only, nor where the pages
     /// themselves move.
     fn tells_legs(&self) -> bool {
-        self.setup.path.uses_engine() && !moves_pages(self.setup.path)
+        self.setup.path.info.uses_engine() && !moves_pages(self.setup.path)
     }
 }
 
@@ -74,7 +74,7 @@ fn everywhere(test: impl Fn(Setup, &Context)) {
     for row in PATHS {
         for memory in kinds(row) {
             for engine in ["psync", "pool"] {
-                test(Setup::new(row.name, engine, memory), &context);
+                test(Setup::new(row.info.name, engine, memory), &context);
             }
         }
     }
@@ -185,7 +185,7 @@ fn bytes_that_are_wrong_in_the_destination_alone_are_the_gpu_legs() {
 fn child_bad_copy() {
     let case = child::case();
     let (path, memory) = case.split_once(' ').unwrap();
-    let memory: MemKind = memory.parse().unwrap();
+    let memory: MemoryKind = memory.parse().unwrap();
     let rig = Rig::new(false).unwrap();
     let mut bench = Bench::new(Setup::new(path, "psync", memory), &rig, &context());
     let offset = |slot: u32| 7 + u64::from(slot) * u64::from(BLOCK);
@@ -213,7 +213,7 @@ fn child_bad_copy() {
     }
 }
 
-fn copy_call(memory: MemKind, device: &'static str) -> &'static str {
+fn copy_call(memory: MemoryKind, device: &'static str) -> &'static str {
     if memory.is_host() { "cuMemcpyAsync" } else { device }
 }
 
@@ -223,11 +223,13 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
         return;
     }
     // A kernel that stays makes no copy by the driver.
-    let copies = |row: &PathEntry| row.has_gpu_leg() && !moves_pages(row) && row.name != "resident";
+    let copies = |row: &PathEntry| {
+        row.info.has_gpu_leg() && !moves_pages(row) && row.info.name != "resident"
+    };
     for row in PATHS.iter().filter(|row| copies(row)) {
         for memory in kinds(row) {
             let bad = format!("{}:2", copy_call(memory, "cuMemcpyHtoDAsync_v2"));
-            let case = format!("{} {memory}", row.name);
+            let case = format!("{} {memory}", row.info.name);
             child::passes("child_bad_copy", &case, &[("GPUIO_SOFT_CORRUPT", &bad)]);
         }
     }
@@ -236,7 +238,7 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
 #[test]
 #[ignore = "run as a child"]
 fn child_bad_copy_back() {
-    let memory: MemKind = child::case().parse().unwrap();
+    let memory: MemoryKind = child::case().parse().unwrap();
     let rig = Rig::new(false).unwrap();
     let mut bench = Bench::new(Setup::new("staged", "psync", memory), &rig, &context());
     let at = 6 * u64::from(BLOCK);

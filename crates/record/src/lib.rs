@@ -20,6 +20,8 @@ mod warning;
 mod warning_words;
 mod watched;
 
+pub use gpuio_catalog::MemoryKind;
+
 pub use beside::{BesideGpu, BesidePlan, BesideResult, BesideWith, JobAlone};
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cost::{CpuCost, CpuScope};
@@ -28,8 +30,8 @@ pub use expected::{Expected, JobExpected};
 pub use holes::HolesReading;
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
-    MemoryKind, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
-    Via, WorkerPlan,
+    Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode, Via,
+    WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use result::{

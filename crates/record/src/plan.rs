@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_catalog::MemoryKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -316,24 +317,6 @@ pub enum Fill {
     Pattern,
     /// Pseudo-random data from the seed.
     Random,
-}
-
-/// What the bytes' destination is made of (gdsio `-m`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MemoryKind {
-    /// GPU memory as cudaMalloc gives it (`-m 0`).
-    Device,
-    /// GPU memory through virtual memory management (`-m 1`).
-    Vmm,
-    /// Page-locked host memory (`-m 2`).
-    Pinned,
-    /// Page-aligned host memory (`-m 3`).
-    Malloc,
-    /// Anonymous mapping (`-m 4`).
-    Mmap,
-    /// Managed memory, whose pages the driver moves between host and GPU.
-    Managed,
 }
 
 /// A GPU of the plan.

@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use crate::Op;
 use crate::batch::Batch;
 use crate::device::Devices;
 use crate::device::small::{self, SmallRequest};
@@ -11,7 +12,6 @@ use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
 use crate::job::{Job, LARGE, Request};
 use crate::memory::MemoryLocation;
-use crate::op::Op;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
 use crate::stream::Streams;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::Op;
 use crate::api::State;
 use crate::clock::Clock;
 use crate::device::Devices;
@@ -22,7 +23,6 @@ use crate::fault::Fault;
 use crate::file::File;
 use crate::job::DeferredCompletion;
 use crate::memory::MemoryLocation;
-use crate::op::Op;
 use crate::pool::{Work, WorkOwner};
 use crate::transferred::Transferred;
 use run::Taken;

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::Op;
 use crate::fault::{Failed, Fault, FileError};
-use crate::op::Op;
 use crate::settings::{BypassCache, UncachedReads};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use reopen::ReopenedFd;

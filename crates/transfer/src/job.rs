@@ -6,12 +6,12 @@ mod work;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::Op;
 use crate::clock::Clock;
 use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
-use crate::op::Op;
 use crate::pool::{Work, WorkOwner};
 use crate::transferred::{RouteBytes, Transferred};
 use counters::Counters;

@@ -48,12 +48,12 @@ use std::sync::{PoisonError, RwLock};
 
 use gpuio_gpu::{GatherKernel, GpuError, RawStream, UserStream};
 
+use crate::Op;
 use crate::api::{State, Transfer};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
-use crate::op::Op;
 use crate::settings::Settings;
 use crate::transferred::Transferred;
 use op::{Method, StreamOp};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Batch, Entry, Event, Fault, File, Op, Transfer};
 use support::{Memory, Mode, bytes, chill, dir, file, settings, transfer, written};
 
@@ -47,7 +47,7 @@ fn all(batch: &Batch) -> BTreeMap<u64, Event> {
 
 const SIZES: &[usize] = &[4096, 1, 4096, 40_000, 65_536, 4097, 512, 70_000, 4096, 4096];
 
-fn read_many(transfer: &Transfer, mode: Mode, kind: MemKind, count: usize) {
+fn read_many(transfer: &Transfer, mode: Mode, kind: MemoryKind, count: usize) {
     let dir = dir();
     let content = bytes(1, FILE);
     let file = file(transfer, &written(&dir, "file", &content), mode);
@@ -70,7 +70,7 @@ fn read_many(transfer: &Transfer, mode: Mode, kind: MemKind, count: usize) {
 
 #[test]
 fn more_reads_than_memory_to_device() {
-    read_many(&transfer(), Mode::Plain, MemKind::Device, 300);
+    read_many(&transfer(), Mode::Plain, MemoryKind::Device, 300);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn reads_that_no_cache_holds() {
     let dir = dir();
     let content = bytes(1, FILE);
     let path = written(&dir, "file", &content);
-    let memory = Memory::new(MemKind::Device, 8 << 20);
+    let memory = Memory::new(MemoryKind::Device, 8 << 20);
     for (mode, sizes) in [(Mode::Direct, &[4096][..]), (Mode::Direct, SIZES), (Mode::Plain, SIZES)]
     {
         let file = file(&transfer, &path, mode);
@@ -103,12 +103,12 @@ fn reads_that_no_cache_holds() {
 
 #[test]
 fn direct_reads_to_device() {
-    read_many(&transfer(), Mode::Direct, MemKind::Device, 60);
+    read_many(&transfer(), Mode::Direct, MemoryKind::Device, 60);
 }
 
 #[test]
 fn reads_to_host() {
-    read_many(&transfer(), Mode::Direct, MemKind::Malloc, 60);
+    read_many(&transfer(), Mode::Direct, MemoryKind::Malloc, 60);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn without_workers_the_waiting_thread_works() {
     settings.max_workers = 0;
     settings.resident = false;
     let transfer = Transfer::new(settings);
-    read_many(&transfer, Mode::Plain, MemKind::Device, 40);
+    read_many(&transfer, Mode::Plain, MemoryKind::Device, 40);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_caller_that_only_polls_gets_all_events() {
         let transfer = Transfer::new(settings);
         let dir = dir();
         let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
-        let memory = Memory::new(MemKind::Device, 8 << 20);
+        let memory = Memory::new(MemoryKind::Device, 8 << 20);
         let batch = transfer.batch(100);
         let entries = (0..100).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
         // SAFETY: the memory outlives the batch.
@@ -150,7 +150,7 @@ fn writes_from_device() {
         let path = written(&dir, "file", &[]);
         let file = file(&transfer, &path, mode);
         let count = 50;
-        let memory = Memory::new(MemKind::Device, count * (80 << 10));
+        let memory = Memory::new(MemoryKind::Device, count * (80 << 10));
         let held = bytes(3, count * (80 << 10));
         memory.put(0, &held);
         let batch = transfer.batch(64);
@@ -183,7 +183,7 @@ fn a_full_batch_reports_its_free_space() {
     let transfer = transfer();
     let dir = dir();
     let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
-    let memory = Memory::new(MemKind::Malloc, 4 << 20);
+    let memory = Memory::new(MemoryKind::Malloc, 4 << 20);
     let batch = transfer.batch(10);
     let some = |from: usize, to: usize| -> Vec<Entry> {
         (from..to).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES)).collect()
@@ -209,7 +209,7 @@ fn cancelled_and_begun_entries_each_end_once() {
     let transfer = transfer();
     let dir = dir();
     let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 20 << 20);
+    let memory = Memory::new(MemoryKind::Device, 20 << 20);
     let batch = transfer.batch(200);
     let entries = (0..200).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
     // SAFETY: the memory outlives the batch.
@@ -240,7 +240,7 @@ fn a_failing_entry_affects_no_other() {
     let good = file(&transfer, &path, Mode::Plain);
     let write_only = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let bad = transfer.file(std::os::fd::AsFd::as_fd(&write_only)).unwrap();
-    let memory = Memory::new(MemKind::Device, 20 << 20);
+    let memory = Memory::new(MemoryKind::Device, 20 << 20);
     let batch = transfer.batch(100);
     let entries = (0..100).map(|number| {
         let file = if number % 10 == 3 { &bad } else { &good };
@@ -276,7 +276,7 @@ fn batches_complete_while_callers_take_every_permit() {
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(move || {
-                let memory = Memory::new(MemKind::Device, 1 << 20);
+                let memory = Memory::new(MemoryKind::Device, 1 << 20);
                 let location = transfer.locate(memory.address()).unwrap();
                 while !over.load(Ordering::Relaxed) {
                     // SAFETY: memory of this thread's own.
@@ -286,7 +286,7 @@ fn batches_complete_while_callers_take_every_permit() {
                 }
             });
         }
-        let memory = Memory::new(MemKind::Device, 8 << 20);
+        let memory = Memory::new(MemoryKind::Device, 8 << 20);
         for _ in 0..5 {
             let batch = transfer.batch(100);
             let entries = (0..100).map(|n| entry(transfer, file, &memory, Op::Read, n, SIZES));

@@ -7,14 +7,14 @@ mod support;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gpuio_gpu::{MemKind, Which};
+use gpuio_gpu::{MemoryKind, Which};
 use gpuio_transfer::{Fault, FileError, MemoryLocation, Transfer};
 use support::{Memory, Mode, bytes, dir, file, gpu, settings, transfer, which, written};
 
 const FILE: usize = 3 << 20;
 
 /// Reads from many threads at once and compares the bytes.
-fn read_at_once(transfer: &Transfer, kind: MemKind, sizes: &[usize]) {
+fn read_at_once(transfer: &Transfer, kind: MemoryKind, sizes: &[usize]) {
     let dir = dir();
     let content = bytes(1, FILE);
     let path = written(&dir, "file", &content);
@@ -42,14 +42,14 @@ fn read_at_once(transfer: &Transfer, kind: MemKind, sizes: &[usize]) {
 
 #[test]
 fn small_and_large_calls_of_many_threads() {
-    read_at_once(&transfer(), MemKind::Device, &[4096, 300, 1 << 20, 64 << 10, 200_001]);
+    read_at_once(&transfer(), MemoryKind::Device, &[4096, 300, 1 << 20, 64 << 10, 200_001]);
 }
 
 #[test]
 fn large_calls_of_many_threads_with_one_permit_and_one_ring() {
     let mut settings = settings();
     (settings.max_active, settings.max_workers, settings.max_staging_bytes) = (1, 1, 0);
-    read_at_once(&Transfer::new(settings), MemKind::Device, &[1 << 20, 200_001, 70_000]);
+    read_at_once(&Transfer::new(settings), MemoryKind::Device, &[1 << 20, 200_001, 70_000]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn large_reads_by_workers_alone() {
             (settings.oversubscription, settings.max_workers) = (threshold, workers);
             (settings.max_staging_bytes, settings.resident) = (ring, resident);
             let sizes = [1 << 20, 200_001, 70_000, 4096];
-            read_at_once(&Transfer::new(settings), MemKind::Device, &sizes);
+            read_at_once(&Transfer::new(settings), MemoryKind::Device, &sizes);
         }
     }
 }
@@ -82,7 +82,7 @@ fn reads_by_workers_end_at_the_end_of_the_file_and_report_failures() {
         for thread in 0..8_usize {
             let (transfer, whole, closed, content) = (&transfer, &whole, &closed, &content);
             scope.spawn(move || {
-                let memory = Memory::new(MemKind::Device, 1 << 20);
+                let memory = Memory::new(MemoryKind::Device, 1 << 20);
                 let location = transfer.locate(memory.address()).unwrap();
                 let read = |file, offset: usize| {
                     let at = memory.address();
@@ -106,12 +106,12 @@ fn reads_by_workers_end_at_the_end_of_the_file_and_report_failures() {
 fn callers_alone() {
     let mut settings = settings();
     (settings.max_workers, settings.resident) = (0, false);
-    read_at_once(&Transfer::new(settings), MemKind::Device, &[1 << 20, 4096]);
+    read_at_once(&Transfer::new(settings), MemoryKind::Device, &[1 << 20, 4096]);
 }
 
 #[test]
 fn host_memory_of_many_threads() {
-    read_at_once(&transfer(), MemKind::Malloc, &[1 << 20, 4096, 70_001]);
+    read_at_once(&transfer(), MemoryKind::Malloc, &[1 << 20, 4096, 70_001]);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
     let transfer = transfer();
     let dir = dir();
     let path = written(&dir, "file", &bytes(1, 200_000));
-    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let location = transfer.locate(memory.address()).unwrap();
     for mode in [Mode::Plain, Mode::Direct] {
         let file = file(&transfer, &path, mode);
@@ -150,7 +150,7 @@ fn a_descriptor_of_one_direction_fails_in_the_other() {
     let write_only = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let read_only = transfer.file(read_only.as_fd()).unwrap();
     let write_only = transfer.file(write_only.as_fd()).unwrap();
-    for kind in [MemKind::Device, MemKind::Malloc] {
+    for kind in [MemoryKind::Device, MemoryKind::Malloc] {
         let memory = Memory::new(kind, 1 << 20);
         let (location, at) = (transfer.locate(memory.address()).unwrap(), memory.address());
         for len in [100, 100_000, 1 << 20] {
@@ -181,7 +181,7 @@ fn a_full_device_is_reported_and_loses_no_ring() {
     let dir = dir();
     let path = written(&dir, "file", &[]);
     let file = file(&transfer, &path, Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let (location, at) = (transfer.locate(memory.address()).unwrap(), memory.address());
     for _ in 0..5 {
         // Beyond the largest offset of any file system here.
@@ -199,7 +199,7 @@ fn the_callers_context_stays_as_it_was() {
     let transfer = transfer();
     let dir = dir();
     let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let call = |len| {
         let location = transfer.locate(memory.address()).unwrap();
         // SAFETY: memory of the test's own.
@@ -230,7 +230,7 @@ fn files_are_written_while_they_are_read() {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let memory = Memory::new(MemKind::Device, 300_000);
+            let memory = Memory::new(MemoryKind::Device, 300_000);
             memory.put(0, &vec![1; 300_000]);
             let location = transfer.locate(memory.address()).unwrap();
             let mut offset = 13_u64;
@@ -242,7 +242,7 @@ fn files_are_written_while_they_are_read() {
                 offset = (offset + 70_001) % (FILE as u64 - 300_000);
             }
         });
-        let memory = Memory::new(MemKind::Device, 500_000);
+        let memory = Memory::new(MemoryKind::Device, 500_000);
         let location = transfer.locate(memory.address()).unwrap();
         for turn in 0..50 {
             memory.put(0, &vec![0; 500_000]);
@@ -262,7 +262,7 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     let dir = dir();
     let content = bytes(1, FILE);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let location = transfer.locate(memory.address()).unwrap();
     let batch = transfer.batch(4);
     for len in [4096, 1 << 20] {

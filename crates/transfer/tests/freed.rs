@@ -4,7 +4,7 @@
 
 mod support;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Fault, Transfer};
 use support::{Memory, Mode, bytes, dir, file, settings, written};
 
@@ -23,9 +23,9 @@ fn memory_that_was_freed_is_an_error_and_the_next_call_works() {
 fn freed(transfer: &Transfer) {
     let dir = dir();
     let file = file(transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let memory = Memory::new(MemoryKind::Device, 1 << 20);
     for _ in 0..4 {
-        let gone = Memory::new(MemKind::Device, 1 << 20);
+        let gone = Memory::new(MemoryKind::Device, 1 << 20);
         let at = gone.address();
         drop(gone);
         let location = transfer.locate(at).unwrap();

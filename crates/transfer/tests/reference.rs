@@ -5,7 +5,7 @@
 
 mod support;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Op, Transfer};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -50,7 +50,7 @@ struct Reference<'a> {
     transfer: &'a Transfer,
     dir: TempDir,
     mode: Mode,
-    kind: MemKind,
+    kind: MemoryKind,
 }
 
 impl Reference<'_> {
@@ -120,7 +120,7 @@ impl Reference<'_> {
     }
 }
 
-fn check(mode: Mode, kind: MemKind, make: fn() -> TempDir) {
+fn check(mode: Mode, kind: MemoryKind, make: fn() -> TempDir) {
     let transfer = transfer();
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let cases = (sizes(500 << 10), sizes(100 << 10), steps());
@@ -133,35 +133,35 @@ fn check(mode: Mode, kind: MemKind, make: fn() -> TempDir) {
 
 #[test]
 fn plain_files_and_device_memory() {
-    check(Mode::Plain, MemKind::Device, dir);
+    check(Mode::Plain, MemoryKind::Device, dir);
 }
 
 #[test]
 fn direct_files_and_device_memory() {
-    check(Mode::Direct, MemKind::Device, dir);
+    check(Mode::Direct, MemoryKind::Device, dir);
 }
 
 #[test]
 fn direct_files_and_mapped_memory() {
-    check(Mode::Direct, MemKind::Vmm, dir);
+    check(Mode::Direct, MemoryKind::Vmm, dir);
 }
 
 #[test]
 fn plain_files_and_host_memory() {
-    check(Mode::Plain, MemKind::Malloc, dir);
+    check(Mode::Plain, MemoryKind::Malloc, dir);
 }
 
 #[test]
 fn direct_files_and_host_memory() {
-    check(Mode::Direct, MemKind::Malloc, dir);
+    check(Mode::Direct, MemoryKind::Malloc, dir);
 }
 
 #[test]
 fn direct_files_and_locked_memory() {
-    check(Mode::Direct, MemKind::Pinned, dir);
+    check(Mode::Direct, MemoryKind::Pinned, dir);
 }
 
 #[test]
 fn files_in_memory_and_device_memory() {
-    check(Mode::Plain, MemKind::Device, memory_dir);
+    check(Mode::Plain, MemoryKind::Device, memory_dir);
 }

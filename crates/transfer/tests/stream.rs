@@ -9,7 +9,7 @@ mod support;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use gpuio_gpu::{Managed, MemKind};
+use gpuio_gpu::{Managed, MemoryKind};
 use gpuio_transfer::{Fault, Op, Param, Params, ResolvedParams, Transfer};
 use program::{Completion, Gate, Made, alloc, capture, make, on};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn parameters_are_read_when_the_stream_reaches_them() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(1, 300_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 400_000);
+    let memory = Memory::new(MemoryKind::Device, 400_000);
     // Loads kernels, which would wait for a held stream.
     transfer.locate(memory.address()).unwrap();
     memory.put(0, &vec![0; 400_000]);
@@ -88,8 +88,8 @@ fn earlier_and_later_work_keeps_its_order() {
     let path = written(&dir, "file", &[]);
     let file = file(&transfer, &path, Mode::Plain);
     let (sources, device) =
-        (Memory::new(MemKind::Pinned, 4 * len), Memory::new(MemKind::Device, len));
-    let seen = Memory::new(MemKind::Pinned, 4 * len);
+        (Memory::new(MemoryKind::Pinned, 4 * len), Memory::new(MemoryKind::Device, len));
+    let seen = Memory::new(MemoryKind::Pinned, 4 * len);
     let all = bytes(3, 4 * len);
     sources.put(0, &all);
     let mut completion = Vec::new();
@@ -121,7 +121,7 @@ fn many_at_once_over_four_streams() {
     let (from, to) = (file(&transfer, &path, Mode::Direct), dir.path().join("out"));
     let onto = file(&transfer, &to, Mode::Plain);
     let streams: Vec<Made> = (0..4).map(|_| Made::new()).collect();
-    let memory = Memory::new(MemKind::Device, 16 * len);
+    let memory = Memory::new(MemoryKind::Device, 16 * len);
     let mut completion = Vec::new();
     for turn in 0..16 {
         for (number, stream) in streams.iter().enumerate() {
@@ -144,7 +144,7 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
     let (dir, len) = (memory_dir(), 300_000);
     let content = bytes(13, streams.len() * len);
     let file = file(transfer, &written(&dir, "file", &content), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, content.len());
+    let memory = Memory::new(MemoryKind::Device, content.len());
     transfer.locate(memory.address()).unwrap();
     memory.put(0, &vec![0; content.len()]);
     let mut completion = Vec::new();
@@ -200,7 +200,7 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
     let path = written(&dir, "in", &content);
     let (from, to) = (file(&transfer, &path, Mode::Direct), dir.path().join("out"));
     let onto = file(&transfer, &to, Mode::Direct);
-    let memory = Memory::new(MemKind::Device, len);
+    let memory = Memory::new(MemoryKind::Device, len);
     let gate = Gate::new();
     stream.hold(gate);
     // The queue of real hardware holds some thousand commands: enqueueing waits until the stream
@@ -233,7 +233,7 @@ fn failures_are_reported_and_the_stream_continues() {
     let content = bytes(6, 100_000);
     let path = written(&dir, "file", &content);
     let file = file(&transfer, &path, Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 200_000);
+    let memory = Memory::new(MemoryKind::Device, 200_000);
     let put = |op, params| stream.put(&transfer, (op, &file), memory.address(), params).unwrap();
     let at_end = put(Op::Read, now(5000, 100_000, 0));
     let past_end = put(Op::Read, now(5000, 1 << 40, 0));
@@ -267,7 +267,7 @@ fn failures_are_reported_and_the_stream_continues() {
 fn a_captured_stream_takes_no_transfer() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let file = file(&transfer, &written(&dir, "file", &bytes(7, 5000)), Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 5000);
+    let memory = Memory::new(MemoryKind::Device, 5000);
     capture(stream.handle, true);
     let put = stream.put(&transfer, (Op::Read, &file), memory.address(), now(5000, 0, 0));
     assert_eq!(put.unwrap_err(), Fault::Captured);
@@ -282,7 +282,7 @@ fn a_file_may_be_dropped_while_transfers_wait() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(8, 200_000);
     let path = written(&dir, "file", &content);
-    let memory = Memory::new(MemKind::Device, content.len());
+    let memory = Memory::new(MemoryKind::Device, content.len());
     transfer.locate(memory.address()).unwrap();
     let gate = Gate::new();
     stream.hold(gate);
@@ -304,7 +304,7 @@ fn default_streams_are_streams_too() {
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     for number in [0, 1, 2] {
         let stream = Made::default(number);
-        let memory = Memory::new(MemKind::Device, content.len());
+        let memory = Memory::new(MemoryKind::Device, content.len());
         let params = now(content.len(), 0, 0);
         let completion =
             stream.put(&transfer, (Op::Read, &file), memory.address(), params).unwrap();
@@ -331,7 +331,7 @@ fn a_context_of_the_program_works_too() {
     stream.sync();
     assert_eq!((count(&completion), count(&back)), (400_000, 400_000));
     assert!(std::fs::read(&path).unwrap() == content);
-    let seen = Memory::new(MemKind::Pinned, 400_000);
+    let seen = Memory::new(MemoryKind::Pinned, 400_000);
     stream.copy(seen.address(), address + 5, 400_000);
     stream.sync();
     assert!(seen.take(0, 400_000) == content[11..400_011]);
@@ -353,7 +353,7 @@ fn managed_memory_is_on_the_gpu_before_its_bytes_arrive() {
     let read = ResolvedParams { size: len, file_offset: 77, buffer_offset: at };
     let put = |op| stream.put(&transfer, (op, &file), managed.ptr().0, later(&read, len)).unwrap();
     let (completion, back) = (put(Op::Read), put(Op::Write));
-    let seen = Memory::new(MemKind::Pinned, len);
+    let seen = Memory::new(MemoryKind::Pinned, len);
     stream.copy(seen.address(), managed.ptr().0 + at.cast_unsigned(), len);
     stream.sync();
     assert_eq!((count(&completion), count(&back)), (len, len));
@@ -391,7 +391,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Runs the steps in one stream without a wait between them, and on a model.
-fn run(transfer: &Transfer, mode: Mode, kind: MemKind, start: usize, steps: &[Step]) {
+fn run(transfer: &Transfer, mode: Mode, kind: MemoryKind, start: usize, steps: &[Step]) {
     let (stream, dir) = (Made::new(), dir());
     let mut model = bytes(1, start);
     let path = written(&dir, "file", &model);
@@ -453,7 +453,7 @@ fn run(transfer: &Transfer, mode: Mode, kind: MemKind, start: usize, steps: &[St
     assert!(std::fs::read(&path).unwrap() == model, "file");
 }
 
-fn check(mode: Mode, kind: MemKind) {
+fn check(mode: Mode, kind: MemoryKind) {
     let transfer = transfer();
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let cases = (sizes(700 << 10), steps());
@@ -466,27 +466,27 @@ fn check(mode: Mode, kind: MemKind) {
 
 #[test]
 fn the_model_matches_plain_files_and_device_memory() {
-    check(Mode::Plain, MemKind::Device);
+    check(Mode::Plain, MemoryKind::Device);
 }
 
 #[test]
 fn the_model_matches_direct_files_and_device_memory() {
-    check(Mode::Direct, MemKind::Device);
+    check(Mode::Direct, MemoryKind::Device);
 }
 
 #[test]
 fn the_model_matches_direct_files_and_mapped_memory() {
-    check(Mode::Direct, MemKind::Vmm);
+    check(Mode::Direct, MemoryKind::Vmm);
 }
 
 #[test]
 fn the_model_matches_plain_files_and_host_memory() {
-    check(Mode::Plain, MemKind::Malloc);
+    check(Mode::Plain, MemoryKind::Malloc);
 }
 
 #[test]
 fn the_model_matches_direct_files_and_locked_memory() {
-    check(Mode::Direct, MemKind::Pinned);
+    check(Mode::Direct, MemoryKind::Pinned);
 }
 
 /// In processes of their own, in each of which one function for streams fails: the first, when the
@@ -511,7 +511,7 @@ fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
     let content = bytes(12, 1 << 20);
     let path = written(&dir, "file", &content);
     let file = file(&transfer, &path, Mode::Plain);
-    let memory = Memory::new(MemKind::Device, 1 << 20);
+    let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let put = |op| stream.put(&transfer, (op, &file), memory.address(), now(1 << 20, 0, 0));
     let outcomes = [put(Op::Read), put(Op::Read), put(Op::Read)];
     stream.sync();

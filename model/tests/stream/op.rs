@@ -7,7 +7,7 @@ use super::chunks::{PieceRange, Progress};
 use super::pending::{StreamKey, StreamLatency};
 use super::staging::{StagingBuffer, StagingBuffers};
 use super::workers::StreamWorkers;
-use crate::op::Op;
+use crate::Op;
 use crate::fault::Fault;
 use crate::sync::Guarded;
 use crate::sync::atomic::{AtomicU32, Ordering};

@@ -56,7 +56,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         job.dialect = Some(Dialect::Gdsio);
         // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1.
         let buffered =
-            |path: &String| gpuio_io::path::find(path).is_some_and(|row| row.buffered_only);
+            |path: &String| gpuio_io::path::find(path).is_some_and(|row| row.info.buffered_only);
         if job.direct.is_none() && !job.paths.iter().flatten().any(buffered) {
             job.direct = Some(true);
         }

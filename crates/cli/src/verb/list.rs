@@ -51,7 +51,7 @@ impl Needs {
 
     /// What a path lacks; each item names the section with the reason.
     fn lacks(&self, row: &path::PathEntry) -> State {
-        let least = if row.via_gpu { 2 } else { u32::from(row.needs_gpu) };
+        let least = if row.info.via_gpu { 2 } else { u32::from(row.info.needs_gpu) };
         let gpu = match self.gpus {
             _ if least == 0 => None,
             Err(_) if least == 2 => Some("two GPUs (see GPUS)".to_owned()),
@@ -59,7 +59,7 @@ impl Needs {
             Ok(count) if count < least => Some("a second GPU".to_owned()),
             Ok(_) => None,
         };
-        let cufile = match (row.backend, &self.cufile) {
+        let cufile = match (row.info.backend, &self.cufile) {
             (Backend::Engine, _) => None,
             (Backend::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
             (Backend::Cufile(calls), Ok(library)) => {
@@ -71,7 +71,7 @@ impl Needs {
             return Ok(());
         }
         let tried = match self.software {
-            Ok(_) if row.via_gpu => "; try it without: --gpu software with GPUIO_SOFT_GPUS=2",
+            Ok(_) if row.info.via_gpu => "; try it without: --gpu software with GPUIO_SOFT_GPUS=2",
             Ok(_) => "; try it without: --gpu software",
             Err(_) => "",
         };
@@ -103,7 +103,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     paths(&mut page, &needs);
     page.line("ENGINES", "I/O engines between files and host memory");
     for row in ENGINES {
-        page.row(row.name, row.summary, &(row.available)());
+        page.row(row.info.name, row.info.summary, &(row.available)());
     }
     page.line("GPUS", "CUDA drivers");
     page.row("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ()));
@@ -130,11 +130,11 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 fn paths(page: &mut Page, needs: &Needs) {
     page.line("PATHS", "data paths between host memory and the destination");
     for row in PATHS {
-        let number = match row.gdsio {
+        let number = match row.info.gdsio {
             Some(number) => format!("gdsio -x {number}"),
             None => "no gdsio equivalent".to_owned(),
         };
-        page.row(row.name, &format!("{} ({number})", row.summary), &needs.lacks(row));
+        page.row(row.info.name, &format!("{} ({number})", row.info.summary), &needs.lacks(row));
     }
     let here = match needs.gpus {
         Ok(_) => auto_in_words(),

@@ -128,7 +128,12 @@ fn paths_with_a_ring_bounce_in_host_memory() {
 fn nothing_is_claimed_of_a_library() {
     let library = Requested { kind: PathKind::of("gds"), ..REQUESTED };
     for row in gpuio_io::path::PATHS {
-        assert_eq!(PathKind::of(row.name) == PathKind::Library, !row.uses_engine(), "{}", row.name);
+        assert_eq!(
+            PathKind::of(row.info.name) == PathKind::Library,
+            !row.info.uses_engine(),
+            "{}",
+            row.info.name
+        );
     }
     for nvidia_fs in [NONE, Observed::NvidiaFs(Share::All), Observed::NvidiaFs(Share::Little)] {
         let mut seen = all_observed(NONE, ALL, ALL, EMPTY).to_vec();

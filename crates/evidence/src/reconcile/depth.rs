@@ -43,8 +43,8 @@ fn at_once(job: &JobPlan) -> u64 {
     let path = gpuio_io::path::find(&job.path.choice.actual);
     let engine = gpuio_io::engine::find(&job.engine.actual);
     let many = match path {
-        Some(path) if !path.uses_engine() => path.overlaps(),
-        _ => engine.is_some_and(|row| row.asynchronous),
+        Some(path) if !path.info.uses_engine() => path.info.overlaps(),
+        _ => engine.is_some_and(|row| row.info.asynchronous),
     };
     u64::from(job.threads) * if many { u64::from(job.depth) } else { 1 }
 }

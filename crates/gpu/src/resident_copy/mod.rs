@@ -30,10 +30,11 @@ use std::time::{Duration, Instant};
 use self::launch::{Launching, Service};
 use self::mailbox::Mailbox;
 pub use self::submitter::Submitter;
+use crate::MemoryKind;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::locked::{Locked, PageSize};
-use crate::memory::{DeviceBuf, MemKind};
+use crate::memory::DeviceBuf;
 use crate::module::{Kernel, Module};
 use crate::stream::Stream;
 
@@ -187,7 +188,7 @@ impl CommandQueue {
         // The default priority is the lowest one.
         let streams = [Stream::new(context)?, Stream::new(context)?];
         let multiprocessors = context.driver().multiprocessors(context.device())?;
-        let shared = DeviceBuf::alloc(context, MemKind::Device, SHARED_LEN)?;
+        let shared = DeviceBuf::alloc(context, MemoryKind::Device, SHARED_LEN)?;
         let page = Locked::new(context, mailbox::LEN, PageSize::Plain)?.leak();
         let zeroed = context.entered(|| {
             // SAFETY: both are live, the page holds zeros, and nothing else uses them yet.

@@ -4,9 +4,7 @@
 //! faults. A delayed I/O runs at once and comes back late; others pass it. In a synchronous
 //! engine the push itself takes longer.
 
-mod inject;
-
-pub use inject::{Inject, InjectError};
+pub use gpuio_catalog::{Inject, InjectError};
 
 use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, Op, Push};
 use crate::clock::{Clock, Nanos};
@@ -282,6 +280,3 @@ impl Engine for Fault {
         self.inner.synchronous()
     }
 }
-
-#[cfg(test)]
-mod tests;

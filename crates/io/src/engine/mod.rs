@@ -27,8 +27,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use fault::Inject;
-pub use gpuio_transfer::Op;
+pub use gpuio_catalog::{EngineInfo, Inject, Op};
 pub use monitor::LegCounters;
 
 /// Host memory that an engine may touch until it hands the I/O back.
@@ -263,16 +262,8 @@ impl std::fmt::Debug for OpenedEngine {
 /// One engine of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineEntry {
-    /// The name in job files and on the command line.
-    pub name: &'static str,
-    /// One line for `--help` and the list of engines.
-    pub summary: &'static str,
-    /// Whether more than one I/O can be out: false means that `push` does the I/O.
-    pub asynchronous: bool,
-    /// Whether threads may work for it that can't be distinguished from others, such as those in
-    /// which io_uring does what would block (io_uring(7), "io-wq"): the CPU time of the thread that
-    /// drives the engine, and of [`OpenedEngine::helpers`], is then not all that it takes.
-    pub unseen_threads: bool,
+    /// What it is; the plan decides by this.
+    pub info: EngineInfo,
     /// Whether it can run on this machine now; the text says why not.
     pub available: fn() -> Result<(), String>,
     /// Opens it. To be called on the thread that will drive it: io_uring's ring belongs to its
@@ -283,50 +274,62 @@ pub struct EngineEntry {
 /// Every engine, in the order in which they are listed to the user.
 pub const ENGINES: &[EngineEntry] = &[
     EngineEntry {
-        name: "psync",
-        summary: "pread(2)/pwrite(2) on the worker's thread, one I/O at a time",
-        asynchronous: false,
-        unseen_threads: false,
+        info: EngineInfo {
+            name: "psync",
+            summary: "pread(2)/pwrite(2) on the worker's thread, one I/O at a time",
+            asynchronous: false,
+            unseen_threads: false,
+        },
         available: || Ok(()),
         open: psync::open,
     },
     EngineEntry {
-        name: "io_uring",
-        summary: "io_uring(7) with registered files and memory (kernel 5.1, best from 6.1)",
-        asynchronous: true,
-        unseen_threads: true,
+        info: EngineInfo {
+            name: "io_uring",
+            summary: "io_uring(7) with registered files and memory (kernel 5.1, best from 6.1)",
+            asynchronous: true,
+            unseen_threads: true,
+        },
         available: uring::available,
         open: uring::open,
     },
     EngineEntry {
-        name: "libaio",
-        summary: "io_submit(2); truly asynchronous only on O_DIRECT files",
-        asynchronous: true,
-        unseen_threads: false,
+        info: EngineInfo {
+            name: "libaio",
+            summary: "io_submit(2); truly asynchronous only on O_DIRECT files",
+            asynchronous: true,
+            unseen_threads: false,
+        },
         available: libaio::available,
         open: libaio::open,
     },
     EngineEntry {
-        name: "mmap",
-        summary: "memcpy from and to a mapping of the file, always through the page cache",
-        asynchronous: false,
-        unseen_threads: false,
+        info: EngineInfo {
+            name: "mmap",
+            summary: "memcpy from and to a mapping of the file, always through the page cache",
+            asynchronous: false,
+            unseen_threads: false,
+        },
         available: || Ok(()),
         open: mmap::open,
     },
     EngineEntry {
-        name: "null",
-        summary: "moves no byte: the cost of gpuio itself",
-        asynchronous: true,
-        unseen_threads: false,
+        info: EngineInfo {
+            name: "null",
+            summary: "moves no byte: the cost of gpuio itself",
+            asynchronous: true,
+            unseen_threads: false,
+        },
         available: || Ok(()),
         open: null::open,
     },
     EngineEntry {
-        name: "pool",
-        summary: "pread(2)/pwrite(2) on up to 64 threads behind the worker's",
-        asynchronous: true,
-        unseen_threads: false,
+        info: EngineInfo {
+            name: "pool",
+            summary: "pread(2)/pwrite(2) on up to 64 threads behind the worker's",
+            asynchronous: true,
+            unseen_threads: false,
+        },
         available: || Ok(()),
         open: pool::open,
     },
@@ -335,7 +338,7 @@ pub const ENGINES: &[EngineEntry] = &[
 /// The row of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static EngineEntry> {
-    ENGINES.iter().find(|row| row.name == name)
+    ENGINES.iter().find(|row| row.info.name == name)
 }
 
 /// Opens an engine and stacks the decorators on it. Call it on the thread that will drive the

@@ -3,23 +3,25 @@
 //! The ring is that of `staged`; what differs is that files are never open with O_DIRECT, so the
 //! kernel's page cache stands between storage and the ring and adds a copy.
 
-use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, ring};
+use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, ring};
 
 const NAME: &str = "cached";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(4),
-    gdsio_name: "CPU_CACHED_GPU",
-    summary: "file through the page cache to a pinned ring, then copies to GPU memory",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: true,
-    buffered_because: None,
-    backend: Backend::Engine,
-    batches: false,
-    streams: true,
-    memory: ANY_MEMORY,
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(4),
+        gdsio_name: "CPU_CACHED_GPU",
+        summary: "file through the page cache to a pinned ring, then copies to GPU memory",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: true,
+        buffered_because: None,
+        backend: Backend::Engine,
+        batches: false,
+        streams: true,
+        memory: ANY_MEMORY,
+    },
     open,
 };
 

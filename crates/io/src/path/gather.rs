@@ -30,26 +30,27 @@ use super::slot_buffers::{self, SlotBuffers};
 use super::stream_queues::{Ended, StreamQueues};
 use super::two_legs::{self, GpuStage};
 use super::verifier::Verifier;
-use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
+use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
 use batch::Batch;
-pub use batch_copy::PLAIN_BYTES;
 use batch_copy::{BatchCopy, Sizes};
 
 const NAME: &str = "gather";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: None,
-    gdsio_name: "GATHER",
-    summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both overlap",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Engine,
-    batches: true,
-    streams: true,
-    memory: ANY_MEMORY,
+    info: PathInfo {
+        name: NAME,
+        gdsio: None,
+        gdsio_name: "GATHER",
+        summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both overlap",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Engine,
+        batches: true,
+        streams: true,
+        memory: ANY_MEMORY,
+    },
     open,
 };
 

@@ -15,7 +15,7 @@ use gpuio_cufile::{IoError, Piece};
 
 use super::{
     ANY_MEMORY, Backend, Calls, Completion, Mismatch, OpenedPath, Path, PathConfig, PathEntry,
-    PathError, Request, Start,
+    PathError, PathInfo, Request, Start,
 };
 use crate::clock::Clock;
 use crate::engine::Op;
@@ -25,18 +25,20 @@ use progress::Progress;
 const NAME: &str = "gds";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(0),
-    gdsio_name: "GPUD",
-    summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Cufile(Calls::Blocking),
-    batches: false,
-    streams: false,
-    memory: ANY_MEMORY,
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(0),
+        gdsio_name: "GPUD",
+        summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Cufile(Calls::Blocking),
+        batches: false,
+        streams: false,
+        memory: ANY_MEMORY,
+    },
     open,
 };
 

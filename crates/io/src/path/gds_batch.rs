@@ -11,29 +11,33 @@
 use std::time::Duration;
 
 use gpuio_cufile::{Batch, Completion};
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 
 use super::gds::buffers::{GdsBuffers, direction, fault, setup, sides};
 use super::gds::grouped::{self, Groups, Queue};
-use super::{Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, cufile_words};
+use super::{
+    Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, cufile_words,
+};
 use crate::clock::Clock;
 
 const NAME: &str = "gds-batch";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(6),
-    gdsio_name: "GPU_BATCH",
-    summary: "cuFile's batches: many blocks in one submit, each with an event of its own",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Cufile(Calls::Batch),
-    batches: true,
-    streams: false,
-    // On host memory, batches of release 1.15 fail or end the process (BENCHMARKS.md).
-    memory: &[MemKind::Device, MemKind::Vmm],
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(6),
+        gdsio_name: "GPU_BATCH",
+        summary: "cuFile's batches: many blocks in one submit, each with an event of its own",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Cufile(Calls::Batch),
+        batches: true,
+        streams: false,
+        // On host memory, batches of release 1.15 fail or end the process (BENCHMARKS.md).
+        memory: &[MemoryKind::Device, MemoryKind::Vmm],
+    },
     open,
 };
 

@@ -8,23 +8,25 @@
 //! [`GpuSide::batch`]: super::GpuSide::batch
 
 use super::gds::streamed;
-use super::{ANY_MEMORY, Backend, Calls, OpenedPath, PathConfig, PathEntry, PathError};
+use super::{ANY_MEMORY, Backend, Calls, OpenedPath, PathConfig, PathEntry, PathError, PathInfo};
 
 const NAME: &str = "gds-batch-stream";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(7),
-    gdsio_name: "GPU_BATCH_STREAM",
-    summary: "batches of cuFile's asynchronous calls in CUDA streams, one event for each batch",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Cufile(Calls::Streams),
-    batches: true,
-    streams: true,
-    memory: ANY_MEMORY,
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(7),
+        gdsio_name: "GPU_BATCH_STREAM",
+        summary: "batches of cuFile's asynchronous calls in CUDA streams, one event for each batch",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Cufile(Calls::Streams),
+        batches: true,
+        streams: true,
+        memory: ANY_MEMORY,
+    },
     open,
 };
 

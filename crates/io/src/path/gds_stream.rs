@@ -5,22 +5,24 @@
 //! there are slots and streams for them.
 
 use super::gds::streamed;
-use super::{ANY_MEMORY, Backend, Calls, PathEntry};
+use super::{ANY_MEMORY, Backend, Calls, PathEntry, PathInfo};
 
 const NAME: &str = "gds-stream";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(5),
-    gdsio_name: "ASYNC",
-    summary: "cuFile's asynchronous calls in CUDA streams, one event for each block",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Cufile(Calls::Streams),
-    batches: false,
-    streams: true,
-    memory: ANY_MEMORY,
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(5),
+        gdsio_name: "ASYNC",
+        summary: "cuFile's asynchronous calls in CUDA streams, one event for each block",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Cufile(Calls::Streams),
+        batches: false,
+        streams: true,
+        memory: ANY_MEMORY,
+    },
     open: |config| streamed::open(NAME, &config, 1),
 };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use gpuio_gpu::{MemKind, pattern};
+use gpuio_gpu::{MemoryKind, pattern};
 
 use super::memory::SlotMemory;
 use super::{
     Backend, Completion, Fault, Leg, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
-    Request, Start,
+    PathInfo, Request, Start,
 };
 use crate::clock::Clock;
 use crate::engine::{Done, Engine, Io, Push};
@@ -15,18 +15,20 @@ use crate::engine::{Done, Engine, Io, Push};
 const NAME: &str = "host";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(1),
-    gdsio_name: "CPUONLY",
-    summary: "file to host memory and back; no GPU",
-    needs_gpu: false,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Engine,
-    batches: false,
-    streams: false,
-    memory: &[MemKind::Malloc, MemKind::Mmap, MemKind::Pinned],
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(1),
+        gdsio_name: "CPUONLY",
+        summary: "file to host memory and back; no GPU",
+        needs_gpu: false,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Engine,
+        batches: false,
+        streams: false,
+        memory: &[MemoryKind::Malloc, MemoryKind::Mmap, MemoryKind::Pinned],
+    },
     open,
 };
 

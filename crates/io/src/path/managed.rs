@@ -16,7 +16,7 @@
 
 use std::ptr::NonNull;
 
-use gpuio_gpu::{GpuError, Managed, MemKind, Side, Stream};
+use gpuio_gpu::{GpuError, Managed, MemoryKind, Side, Stream};
 
 use super::memory::{refused, stride};
 use super::ring::StagingRing;
@@ -25,26 +25,28 @@ use super::stream_queues::{Refused, StreamQueues};
 use super::transfer_stage::TransferStage;
 use super::two_legs::{self, Slots};
 use super::verifier::{BlockLocation, Verifier};
-use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
+use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
 use crate::engine::{HostRegion, Io, Op, Span};
 
 const NAME: &str = "managed";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: Some(3),
-    gdsio_name: "CPU_ASYNC_GPU",
-    summary: "file to managed memory, whose pages the driver then moves to the GPU by a hint",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: Some(
-        "the kernel may refuse O_DIRECT into managed memory (EFAULT); direct tries it",
-    ),
-    backend: Backend::Engine,
-    batches: false,
-    streams: true,
-    memory: &[MemKind::Managed],
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(3),
+        gdsio_name: "CPU_ASYNC_GPU",
+        summary: "file to managed memory, whose pages the driver then moves to the GPU by a hint",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: Some(
+            "the kernel may refuse O_DIRECT into managed memory (EFAULT); direct tries it",
+        ),
+        backend: Backend::Engine,
+        batches: false,
+        streams: true,
+        memory: &[MemoryKind::Managed],
+    },
     open,
 };
 
@@ -65,7 +67,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let stride = stride(config.block_max).next_multiple_of(rustix::param::page_size());
     let len = stride * config.slots as usize;
     let memory = Managed::alloc(&gpu.context, len)
-        .map_err(|source| refused(NAME, &config, MemKind::Managed, source))?;
+        .map_err(|source| refused(NAME, &config, MemoryKind::Managed, source))?;
     let verifier = Verifier::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
     let stream = Stream::new(&gpu.context).map_err(broken)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;

@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use gpuio_gpu::{GpuError, MemKind, Pinned};
+use gpuio_gpu::{GpuError, MemoryKind, Pinned};
 
 use super::{PathConfig, PathError};
 use crate::buf::aligned::Aligned;
@@ -59,7 +59,7 @@ pub(super) fn stride(block_max: u32) -> usize {
 pub(super) fn refused(
     path: &'static str,
     config: &PathConfig,
-    memory: MemKind,
+    memory: MemoryKind,
     source: GpuError,
 ) -> PathError {
     if !source.is_out_of_memory() {
@@ -92,15 +92,15 @@ impl SlotMemory {
             ),
         };
         let holder = match config.memory {
-            MemKind::Mmap => {
+            MemoryKind::Mmap => {
                 Holder::Mapped(Aligned::new(len).map_err(|error| PathError::Setup {
                     path,
                     what: format!("mmap of {len} bytes for slots: {error}; lower --depth or --bs"),
                 })?)
             }
-            MemKind::Pinned => return SlotMemory::pinned(path, config),
-            MemKind::Malloc => Holder::Heap(Heap::new(len).ok_or_else(no_memory)?),
-            MemKind::Device | MemKind::Vmm | MemKind::Managed => {
+            MemoryKind::Pinned => return SlotMemory::pinned(path, config),
+            MemoryKind::Malloc => Holder::Heap(Heap::new(len).ok_or_else(no_memory)?),
+            MemoryKind::Device | MemoryKind::Vmm | MemoryKind::Managed => {
                 return Err(PathError::Setup {
                     path,
                     what: format!(
@@ -125,7 +125,7 @@ impl SlotMemory {
             });
         };
         let pinned = Pinned::alloc(&gpu.context, len)
-            .map_err(|source| refused(path, config, MemKind::Pinned, source))?;
+            .map_err(|source| refused(path, config, MemoryKind::Pinned, source))?;
         Ok(SlotMemory { holder: Holder::Pinned(pinned), stride, len })
     }
 

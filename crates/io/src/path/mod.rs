@@ -29,9 +29,9 @@ mod verifier;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use gather::PLAIN_BYTES;
-pub use gpuio_cufile::{Calls, Driver as CufileDriver};
-use gpuio_gpu::{Context, GpuError, MemKind};
+pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
+pub use gpuio_cufile::Driver as CufileDriver;
+use gpuio_gpu::{Context, GpuError};
 pub use routed::{RouteCounters, SegmentCounters, Via};
 
 use crate::clock::{Clock, Nanos};
@@ -239,7 +239,7 @@ pub struct GpuSide {
     /// Context of the GPU.
     pub context: Context,
     /// What the destination memory is.
-    pub memory: MemKind,
+    pub memory: MemoryKind,
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
     /// Blocks for each launch of the `gather` path and for each submit of cuFile's batch paths, 1
@@ -285,7 +285,7 @@ pub struct PathConfig {
     /// ([`engine::EngineConfig::direct_alignment`]).
     pub direct_alignment: u32,
     /// Memory kind where the bytes end on a path without a GPU.
-    pub memory: MemKind,
+    pub memory: MemoryKind,
     /// The GPU, on paths that need one (and for pinned host memory).
     pub gpu: Option<GpuSide>,
     /// cuFile, on paths that need it.
@@ -320,67 +320,13 @@ impl std::fmt::Debug for OpenedPath {
     }
 }
 
-/// What moves the bytes of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
-    /// two legs that are distinguished.
-    Engine,
-    /// NVIDIA's cuFile library, from end to end, with these calls: one leg, and no engine.
-    Cufile(Calls),
-}
-
 /// One path that gpuio has.
 #[derive(Debug)]
 pub struct PathEntry {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// gdsio's `-x` number, if gdsio has the path.
-    pub gdsio: Option<u8>,
-    /// The name that gdsio prints as XferType, or would.
-    pub gdsio_name: &'static str,
-    /// One line for `--help`.
-    pub summary: &'static str,
-    /// Whether it needs a GPU (a software one counts).
-    pub needs_gpu: bool,
-    /// Whether its bytes go through a second GPU, [`GpuSide::via`].
-    pub via_gpu: bool,
-    /// Whether it must not open its files with O_DIRECT.
-    pub buffered_only: bool,
-    /// Why it opens them without O_DIRECT unless that is requested; absent where O_DIRECT is what
-    /// the path is for.
-    pub buffered_because: Option<&'static str>,
-    /// What moves its bytes.
-    pub backend: Backend,
-    /// Whether it moves blocks in batches, so that [`GpuSide::batch`] says something.
-    pub batches: bool,
-    /// Whether it spreads work over streams of the GPU, so that [`GpuSide::streams`] says
-    /// something.
-    pub streams: bool,
-    /// What memory its bytes may end in; the first is the default.
-    pub memory: &'static [MemKind],
+    /// What it is; the plan decides by this.
+    pub info: PathInfo,
     /// Opens it on the calling thread, which will drive it.
     pub open: fn(PathConfig) -> Result<OpenedPath, PathError>,
-}
-
-impl PathEntry {
-    /// Whether one of [`crate::engine::ENGINES`] takes part.
-    #[must_use]
-    pub fn uses_engine(&self) -> bool {
-        self.backend == Backend::Engine
-    }
-
-    /// Whether several blocks may be in flight whatever the engine: cuFile itself overlaps them.
-    #[must_use]
-    pub fn overlaps(&self) -> bool {
-        matches!(self.backend, Backend::Cufile(Calls::Batch | Calls::Streams))
-    }
-
-    /// Whether its time in the GPU leg is distinguished from that in the file leg.
-    #[must_use]
-    pub fn has_gpu_leg(&self) -> bool {
-        self.needs_gpu && self.uses_engine()
-    }
 }
 
 /// What a code of [`Fault::Cufile`] says, in one line.
@@ -390,8 +336,13 @@ pub fn cufile_words(code: i32) -> String {
 }
 
 /// Every memory that a copy can end in.
-const ANY_MEMORY: &[MemKind] =
-    &[MemKind::Device, MemKind::Vmm, MemKind::Pinned, MemKind::Malloc, MemKind::Mmap];
+const ANY_MEMORY: &[MemoryKind] = &[
+    MemoryKind::Device,
+    MemoryKind::Vmm,
+    MemoryKind::Pinned,
+    MemoryKind::Malloc,
+    MemoryKind::Mmap,
+];
 
 /// Opens the configured engine, decorators and all; `region` is the path's memory, where the engine
 /// may keep it registered.
@@ -434,5 +385,5 @@ pub const PATHS: &[PathEntry] = &[
 /// The path of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static PathEntry> {
-    PATHS.iter().find(|row| row.name == name)
+    PATHS.iter().find(|row| row.info.name == name)
 }

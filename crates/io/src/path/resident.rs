@@ -8,31 +8,33 @@
 
 use std::collections::VecDeque;
 
-use gpuio_gpu::MemKind;
+use gpuio_gpu::MemoryKind;
 use gpuio_gpu::resident::{Direction, MAX_SLOTS, Resident, Sides};
 
 use super::slot_buffers::{self, SlotBuffers};
 use super::stream_queues::Ended;
 use super::two_legs::{self, GpuStage, Slots};
 use super::verifier::Verifier;
-use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
+use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
 use crate::engine::Op;
 
 const NAME: &str = "resident";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: None,
-    gdsio_name: "RESIDENT",
-    summary: "file to a pinned ring, then a kernel that stays on the GPU; shortest latency",
-    needs_gpu: true,
-    via_gpu: false,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Engine,
-    batches: false,
-    streams: false,
-    memory: &[MemKind::Device, MemKind::Vmm, MemKind::Pinned],
+    info: PathInfo {
+        name: NAME,
+        gdsio: None,
+        gdsio_name: "RESIDENT",
+        summary: "file to a pinned ring, then a kernel that stays on the GPU; shortest latency",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Engine,
+        batches: false,
+        streams: false,
+        memory: &[MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Pinned],
+    },
     open,
 };
 

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemKind, Stream};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
 
 use super::memory::refused;
 use super::ring::StagingRing;
@@ -21,25 +21,27 @@ use super::stream_queues::{Refused, StreamQueues};
 use super::transfer_stage::TransferStage;
 use super::two_legs::{self, Slots};
 use super::verifier::{BlockLocation, Verifier};
-use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, Request};
+use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
 use crate::engine::monitor::add;
 use crate::engine::{HostRegion, Io, Op};
 
 const NAME: &str = "routed";
 
 pub(super) const ENTRY: PathEntry = PathEntry {
-    name: NAME,
-    gdsio: None,
-    gdsio_name: "CPU_GPU_GPU",
-    summary: "file to a pinned ring, to a GPU near the drive, then from GPU to GPU",
-    needs_gpu: true,
-    via_gpu: true,
-    buffered_only: false,
-    buffered_because: None,
-    backend: Backend::Engine,
-    batches: false,
-    streams: true,
-    memory: &[MemKind::Device],
+    info: PathInfo {
+        name: NAME,
+        gdsio: None,
+        gdsio_name: "CPU_GPU_GPU",
+        summary: "file to a pinned ring, to a GPU near the drive, then from GPU to GPU",
+        needs_gpu: true,
+        via_gpu: true,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Engine,
+        batches: false,
+        streams: true,
+        memory: &[MemoryKind::Device],
+    },
     open,
 };
 
@@ -107,8 +109,8 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     via.counters.through_host.store(step_down.is_some(), Ordering::Relaxed);
     let buffers = SlotBuffers::new(NAME, &config, &gpu, None)?;
     let len = buffers.destination().len();
-    let between = DeviceBuf::alloc(near, MemKind::Device, len)
-        .map_err(|source| refused(NAME, &config, MemKind::Device, source))?;
+    let between = DeviceBuf::alloc(near, MemoryKind::Device, len)
+        .map_err(|source| refused(NAME, &config, MemoryKind::Device, source))?;
     let verifier = Verifier::new(&gpu, buffers.destination()).map_err(broken)?;
     near.make_current().map_err(broken)?;
     let queues = StreamQueues::new(near, gpu.streams, config.slots).map_err(broken)?;

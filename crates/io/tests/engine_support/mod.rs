@@ -106,12 +106,12 @@ pub(crate) fn open(
     inject: Option<&Inject>,
 ) -> Option<(Box<dyn Engine>, Arc<LegCounters>)> {
     if let Err(why) = (row.available)() {
-        eprintln!("skipped: {}: {why}", row.name);
+        eprintln!("skipped: {}: {why}", row.info.name);
         return None;
     }
     let counters = Arc::new(LegCounters::default());
     let OpenedEngine { engine, .. } = build(row, config, inject, Arc::clone(&counters)).unwrap();
-    assert_eq!(engine.synchronous(), !row.asynchronous);
+    assert_eq!(engine.synchronous(), !row.info.asynchronous);
     Some((engine, counters))
 }
 

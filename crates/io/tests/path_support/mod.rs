@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gpuio_cufile::{Library, Search};
-use gpuio_gpu::{Context, Driver, MemKind, Which, pattern};
+use gpuio_gpu::{Context, Driver, MemoryKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
 use gpuio_io::path::{
     CufileSide, GpuSide, OpenedPath, PathConfig, PathEntry, PathError, RouteCounters, Via,
@@ -35,18 +35,18 @@ pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Every memory kind in which bytes may end on this path; none, and said so, where the machine
 /// has too few GPUs for it.
-pub(crate) fn kinds(row: &PathEntry) -> Vec<MemKind> {
-    if row.via_gpu && driver().device_count() < 2 {
-        eprintln!("skipped: {}: it needs two GPUs", row.name);
+pub(crate) fn kinds(row: &PathEntry) -> Vec<MemoryKind> {
+    if row.info.via_gpu && driver().device_count() < 2 {
+        eprintln!("skipped: {}: it needs two GPUs", row.info.name);
         return Vec::new();
     }
-    row.memory.to_vec()
+    row.info.memory.to_vec()
 }
 
 /// Whether the path moves a slot's own pages, so that a failed read leaves what it holds open, and
 /// no second copy tells in which leg bytes went wrong.
 pub(crate) fn moves_pages(row: &PathEntry) -> bool {
-    row.memory == [MemKind::Managed]
+    row.info.memory == [MemoryKind::Managed]
 }
 
 pub(crate) fn on_system() -> bool {
@@ -159,7 +159,7 @@ impl Rig {
 pub(crate) struct Setup {
     pub(crate) path: &'static PathEntry,
     pub(crate) engine: &'static engine::EngineEntry,
-    pub(crate) memory: MemKind,
+    pub(crate) memory: MemoryKind,
     pub(crate) depth: u32,
     pub(crate) streams: u32,
     /// Of the paths with batches.
@@ -173,7 +173,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    pub(crate) fn new(path: &str, engine: &str, memory: MemKind) -> Setup {
+    pub(crate) fn new(path: &str, engine: &str, memory: MemoryKind) -> Setup {
         Setup {
             path: gpuio_io::path::find(path).expect("a path of the table"),
             engine: engine::find(engine).expect("an engine of the table"),
@@ -204,7 +204,7 @@ impl Setup {
     pub(crate) fn lacking(&self) -> bool {
         let lacking = (self.engine.available)();
         if let Err(why) = &lacking {
-            eprintln!("skipped: {}: {why}", self.engine.name);
+            eprintln!("skipped: {}: {why}", self.engine.info.name);
         }
         lacking.is_err()
     }
@@ -214,7 +214,7 @@ impl Setup {
         PathConfig {
             slots: self.depth,
             block_max: rig.largest(),
-            engine: self.path.uses_engine().then_some(self.engine),
+            engine: self.path.info.uses_engine().then_some(self.engine),
             files: rig.files.iter().map(file).collect(),
             direct: rig.direct,
             direct_alignment: 4096,
@@ -225,13 +225,13 @@ impl Setup {
                 streams: self.streams,
                 batch: self.batch,
                 scatter: self.scatter,
-                via: self.path.via_gpu.then(|| Via {
+                via: self.path.info.via_gpu.then(|| Via {
                     near: Context::new(context.driver(), 1).unwrap(),
                     any: self.any_peer,
                     counters: Arc::new(RouteCounters::default()),
                 }),
             }),
-            cufile: (!self.path.uses_engine()).then(|| self.cufile()),
+            cufile: (!self.path.info.uses_engine()).then(|| self.cufile()),
             inject: self.inject.clone(),
             counters: Arc::new(LegCounters::default()),
         }

@@ -113,8 +113,8 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     pub(crate) fn new(setup: &Setup, rig: &'a Rig, context: &Context) -> Model<'a> {
         let OpenedPath { path, .. } = setup.open(rig, context).unwrap();
-        let engine = setup.path.uses_engine() && setup.engine.asynchronous;
-        let asynchronous = engine || setup.path.overlaps();
+        let engine = setup.path.info.uses_engine() && setup.engine.info.asynchronous;
+        let asynchronous = engine || setup.path.info.overlaps();
         assert_eq!(path.synchronous(), !asynchronous);
         let slots = 0..setup.depth;
         let mut model = Model {
@@ -123,9 +123,10 @@ impl<'a> Model<'a> {
             clock: Clock::start(),
             holds: slots.clone().map(|_| None).collect(),
             out: slots.map(|_| None).collect(),
-            moves_bytes: setup.engine.name != "null",
-            has_gpu_leg: setup.path.has_gpu_leg(),
-            file_leg: (setup.path.uses_engine() && !moves_pages(setup.path)).then_some(Leg::File),
+            moves_bytes: setup.engine.info.name != "null",
+            has_gpu_leg: setup.path.info.has_gpu_leg(),
+            file_leg: (setup.path.info.uses_engine() && !moves_pages(setup.path))
+                .then_some(Leg::File),
             moves_pages: moves_pages(setup.path),
             copy_ns: 0,
             failed_reads_are_open: false,

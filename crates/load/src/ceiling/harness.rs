@@ -1,6 +1,6 @@
 //! What the ceilings share that run a load: loads without a file, and readings of results.
 
-use gpuio_io::path;
+use gpuio_io::CATALOG;
 use gpuio_record::{
     CeilingPlan, CeilingSource, Choice, DirectMode, EndedHow, Fill, GuardNote, JobPlan, JobResult,
     PathChoice, Region, Stop, TargetKind, TargetPlan, Towards, VerifyMode,
@@ -19,7 +19,7 @@ pub(super) fn named(got: &str) -> Choice {
 
 /// A path by name. The names are those of our own table, where a test looks them up.
 pub(super) fn path_choice(name: &str) -> PathChoice {
-    let row = path::find(name);
+    let row = CATALOG.path(name);
     PathChoice {
         choice: named(name),
         gdsio: row.and_then(|row| row.gdsio),

@@ -20,9 +20,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gpuio_catalog::PathInfo;
 use gpuio_host::Root;
+use gpuio_io::CATALOG;
 use gpuio_io::clock::Clock;
-use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
     Ceiling, CeilingKind, CeilingPlan, CeilingSource, Gpu, JobPlan, JobResult, Towards, VerifyMode,
@@ -49,7 +50,7 @@ struct CeilingContext<'a> {
     jobs: &'a [JobPlan],
     job: &'a JobPlan,
     /// The path that the job takes.
-    path: &'static path::PathEntry,
+    path: &'static PathInfo,
     /// How long a ceiling of the job is measured, nanoseconds.
     time_ns: u64,
     engine_missing: &'a dyn Fn(&str) -> Option<String>,
@@ -145,7 +146,7 @@ pub(crate) fn plan(
     for row in CEILINGS {
         for job in jobs {
             let (Some(time_ns), Some(path)) =
-                (job.ceilings_ns, path::find(&job.path.choice.actual))
+                (job.ceilings_ns, CATALOG.path(&job.path.choice.actual))
             else {
                 continue;
             };

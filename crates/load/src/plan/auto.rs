@@ -3,7 +3,7 @@
 //! A rule over values and a table: nothing is opened or tried here. What a person names is never
 //! replaced by it.
 
-use gpuio_io::path::PLAIN_BYTES;
+use gpuio_catalog::GATHER_PLAIN_BYTES;
 use gpuio_record::BlockShare;
 use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk, Rw};
 use gpuio_units::format_bytes;
@@ -63,7 +63,7 @@ const ALONE: [EngineRule; 2] = [
 /// 1 MiB, four blocks to a copy, 1.1 times, and so at 4 MiB with two blocks in flight.
 const READS: [EngineRule; 2] = [
     EngineRule {
-        below: PLAIN_BYTES,
+        below: GATHER_PLAIN_BYTES,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 4th of the rate at 64K)",
     },
@@ -78,7 +78,7 @@ const READS: [EngineRule; 2] = [
 /// Writes alone: at 4 KiB 12 times, at 1 MiB 0.93 times.
 const WRITES: [EngineRule; 2] = [
     EngineRule {
-        below: PLAIN_BYTES,
+        below: GATHER_PLAIN_BYTES,
         path: "gather",
         why: "a copy each costs a driver call per block (on an H100 a 12th of the rate at 4K)",
     },
@@ -110,7 +110,7 @@ pub(super) fn choose(sight: &Sight) -> (&'static str, String) {
         _ => String::new(),
     };
     let table = match sight {
-        Sight { launch: ..2, block: ..PLAIN_BYTES, .. } => &ALONE,
+        Sight { launch: ..2, block: ..GATHER_PLAIN_BYTES, .. } => &ALONE,
         Sight { writes_only: true, .. } => &WRITES,
         _ => &READS,
     };
@@ -208,7 +208,7 @@ mod tests {
             assert!(table.is_sorted_by(|a, b| a.below < b.below));
             assert_eq!(table.last().map(|row| row.below), Some(u64::MAX));
             for row in table {
-                let path = gpuio_io::path::find(row.path);
+                let path = gpuio_io::CATALOG.path(row.path);
                 assert!(path.is_some_and(|path| path.needs_gpu), "{row:?}");
             }
         }

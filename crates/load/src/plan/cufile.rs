@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_io::CATALOG;
 use gpuio_record::{JobPlan, LeftOut};
 use gpuio_spec::{CufileSetting, JobSpec, Spec};
 
@@ -54,8 +55,7 @@ pub(super) fn of_jobs(
         return Ok(all);
     }
     let at = Some(format!("job '{}', cufile.{key} ({})", job.name, setting.origin));
-    let cufiles =
-        |out: &&LeftOut| gpuio_io::path::find(&out.path).is_some_and(|row| !row.uses_engine());
+    let cufiles = |out: &&LeftOut| CATALOG.path(&out.path).is_some_and(|row| !row.uses_engine());
     Err(match left_out.iter().find(cufiles) {
         Some(out) => PlanError::Unavailable {
             at,

@@ -1,6 +1,6 @@
 //! Defaults of a job. Each function is one decision, with its reason.
 
-use gpuio_io::path::{self, PLAIN_BYTES};
+use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, PathInfo};
 use gpuio_record::{BesidePlan, BesideWith, BlockShare, DirectMode, JobPlan, Order, Stop};
 use gpuio_spec::{Beside, Ceilings, Dialect, JobSpec, Rw};
 
@@ -176,7 +176,7 @@ pub(super) struct Gather {
 /// given is cut into as many batches in turn.
 pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
     let (bytes, batches, streams) = match block_max {
-        PLAIN_BYTES.. => (BATCH_BYTES_LARGE, BATCHES_LARGE, 1),
+        GATHER_PLAIN_BYTES.. => (BATCH_BYTES_LARGE, BATCHES_LARGE, 1),
         BATCH_MIDDLE_FROM.. => (BATCH_BYTES_MIDDLE, BATCHES, BATCHES),
         _ => (BATCH_BYTES, BATCHES, BATCHES),
     };
@@ -207,12 +207,7 @@ pub(super) struct Cufile {
 
 /// A batch is as deep as it has I/Os, and gdsio's `-B` is both. A stream runs one I/O after
 /// another, so without a word about streams each slot, or each batch, has one.
-pub(super) fn cufile(
-    job: &JobSpec,
-    path: &path::PathEntry,
-    calls: path::Calls,
-    block_max: u64,
-) -> Cufile {
+pub(super) fn cufile(job: &JobSpec, path: &PathInfo, calls: Calls, block_max: u64) -> Cufile {
     let theirs = is_fio(job) || is_gdsio(job);
     let (depth, batch) = if path.batches {
         let requested = job.batch.or(job.gather_batch);
@@ -220,7 +215,7 @@ pub(super) fn cufile(
             (Some(depth), true) => depth,
             (None, true) => 1,
             (Some(depth), false) => depth.min(BATCH_CUFILE),
-            (None, false) if calls == path::Calls::Batch => {
+            (None, false) if calls == Calls::Batch => {
                 let pool = if block_max > 1 << 20 { POOL_CUFILE_LARGE } else { POOL_CUFILE };
                 BATCH_CUFILE.min(pool / job.threads.unwrap_or(1).max(1)).max(1)
             }
@@ -229,7 +224,7 @@ pub(super) fn cufile(
         let depth = job.depth.unwrap_or(batch);
         (depth, Some(batch.clamp(1, depth.max(1))))
     } else {
-        let default = if theirs || calls == path::Calls::Blocking { 1 } else { DEPTH_CUFILE };
+        let default = if theirs || calls == Calls::Blocking { 1 } else { DEPTH_CUFILE };
         (job.depth.unwrap_or(default), None)
     };
     let groups = depth.div_ceil(batch.unwrap_or(1).max(1));
@@ -243,7 +238,7 @@ pub(super) fn cufile(
 /// O_DIRECT or page cache, and why, and the alignment of offsets and lengths in bytes.
 pub(super) fn direct(
     job: &JobSpec,
-    path: &path::PathEntry,
+    path: &PathInfo,
     infos: &[TargetInfo],
 ) -> (DirectMode, Option<String>, u64) {
     let alignment = infos
@@ -282,7 +277,7 @@ pub(super) fn direct(
 /// The engine, and why, where it was not named.
 pub(super) fn engine(
     job: &JobSpec,
-    path: &path::PathEntry,
+    path: &PathInfo,
     direct: DirectMode,
     machine: &Machine<'_>,
 ) -> (String, Option<String>) {

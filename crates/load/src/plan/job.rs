@@ -1,7 +1,7 @@
 //! One job on one path.
 
-use gpuio_io::engine::ENGINES;
-use gpuio_io::path;
+use gpuio_catalog::{Backend, PathInfo};
+use gpuio_io::CATALOG;
 use gpuio_record::{
     Arrivals, BlockShare, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice,
     VerifyMode,
@@ -111,16 +111,12 @@ fn finished(
     vet::plan(spec, &plan, alignment).map(|()| plan)
 }
 
-fn name(spec: &JobSpec, path: &path::PathEntry, many: bool) -> String {
+fn name(spec: &JobSpec, path: &PathInfo, many: bool) -> String {
     if many { format!("{}-{}", spec.name, path.name) } else { spec.name.clone() }
 }
 
 /// The GPUs, if the path can take the request, and they the hints that it may need.
-fn hinted(
-    spec: &JobSpec,
-    path: &path::PathEntry,
-    machine: &Machine<'_>,
-) -> Result<Vec<Gpu>, PlanError> {
+fn hinted(spec: &JobSpec, path: &PathInfo, machine: &Machine<'_>) -> Result<Vec<Gpu>, PlanError> {
     vet::keys(spec, path)?;
     let gpus = gpus(spec, path, machine)?;
     match memory::no_hints(path, &gpus) {
@@ -139,12 +135,12 @@ struct Slots {
 
 fn slots(
     spec: &JobSpec,
-    path: &path::PathEntry,
+    path: &PathInfo,
     asynchronous: bool,
     order: &Order,
     block_max: u64,
 ) -> Slots {
-    if let path::Backend::Cufile(calls) = path.backend {
+    if let Backend::Cufile(calls) = path.backend {
         let defaults::Cufile { depth, streams, batch } =
             defaults::cufile(spec, path, calls, block_max);
         return Slots { depth, streams, batch, scatter: None };
@@ -185,7 +181,7 @@ const NO_ENGINE: &str = "none (cuFile)";
 /// The engine, and whether it is asynchronous.
 fn engine(
     spec: &JobSpec,
-    path: &path::PathEntry,
+    path: &PathInfo,
     direct: DirectMode,
     machine: &Machine<'_>,
 ) -> Result<(Choice, bool), PlanError> {
@@ -193,8 +189,8 @@ fn engine(
         return Ok((choice(NO_ENGINE, Some(super::NO_ENGINE.to_owned())), false));
     }
     let (name, why) = defaults::engine(spec, path, direct, machine);
-    let row = ENGINES.iter().find(|row| row.name == name).ok_or_else(|| {
-        let known: Vec<&str> = ENGINES.iter().map(|row| row.name).collect();
+    let row = CATALOG.engine(&name).ok_or_else(|| {
+        let known: Vec<&str> = CATALOG.engines.iter().map(|row| row.name).collect();
         let near = super::nearest(&name, known.iter().copied());
         let what = format!("there is no engine '{name}'{near}; engines: {}", known.join(", "));
         PlanError::usage(spec, "engine", what)
@@ -213,7 +209,7 @@ fn engine(
 /// The GPUs whose memory a job uses; empty on the host path.
 pub(super) fn gpus(
     spec: &JobSpec,
-    path: &path::PathEntry,
+    path: &PathInfo,
     machine: &Machine<'_>,
 ) -> Result<Vec<Gpu>, PlanError> {
     let which = spec.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
@@ -235,7 +231,7 @@ pub(super) fn gpus(
             return Err(PlanError::unavailable(spec, "gpu", what));
         }
     };
-    if let path::Backend::Cufile(calls) = path.backend
+    if let Backend::Cufile(calls) = path.backend
         && let Some(why) = (machine.cufile_missing)(calls)
     {
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
@@ -322,7 +318,7 @@ fn fill(spec: &JobSpec) -> Fill {
 }
 
 /// Accepted settings that change nothing here, each with the reason.
-fn notes(spec: &JobSpec, path: &path::PathEntry) -> Vec<String> {
+fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
     let mut notes = spec.notes.clone();
     let mut note = |set: bool, what: &str| {
         if set {

@@ -1,6 +1,6 @@
 //! Facts of the machine for the plan.
 
-use gpuio_io::path;
+use gpuio_catalog::Calls;
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
 
@@ -28,7 +28,7 @@ pub struct Machine<'a> {
     /// Engines that can't run here, with the reason.
     pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
     /// Why NVIDIA's cuFile library can't do I/O by these calls here.
-    pub cufile_missing: &'a dyn Fn(path::Calls) -> Option<String>,
+    pub cufile_missing: &'a dyn Fn(Calls) -> Option<String>,
     /// What proves that cuFile moves bytes between the storage of every job of path `auto` and GPU
     /// memory without host memory; or why nothing does.
     pub cufile_direct: Result<&'a str, &'a str>,

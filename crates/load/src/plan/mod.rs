@@ -24,7 +24,8 @@ mod via;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_io::path::{self, PATHS};
+use gpuio_catalog::{Backend, PathInfo};
+use gpuio_io::CATALOG;
 use gpuio_record::{JobPlan, LeftOut, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
@@ -176,7 +177,7 @@ fn is_spread(job: &JobSpec) -> bool {
 /// A path of a job.
 #[derive(Debug)]
 struct Picked {
-    row: &'static path::PathEntry,
+    row: &'static PathInfo,
     /// Its name, `auto`, `all`, or `default` where nothing was said.
     requested: String,
     /// Why this one; absent where it was named.
@@ -217,7 +218,7 @@ fn paths_of(
 pub const AUTO: &str = "auto";
 
 fn pick(name: &str, requested: &str, why: Option<String>) -> Option<Picked> {
-    path::find(name).map(|row| Picked { row, requested: requested.to_owned(), why })
+    CATALOG.path(name).map(|row| Picked { row, requested: requested.to_owned(), why })
 }
 
 /// NVIDIA's library may end the process that it runs in: its paths come last, when the others'
@@ -228,7 +229,7 @@ fn all_paths(
     rows: &mut Vec<Picked>,
     left_out: &mut Vec<LeftOut>,
 ) {
-    let (ours, cufile): (Vec<_>, Vec<_>) = PATHS.iter().partition(|row| row.uses_engine());
+    let (ours, cufile): (Vec<_>, Vec<_>) = CATALOG.paths.iter().partition(|row| row.uses_engine());
     for row in ours.into_iter().chain(cufile) {
         let Some(why) = lacks(job, row, machine) else {
             let why = Some("all paths were requested".to_owned());
@@ -243,7 +244,7 @@ fn all_paths(
 }
 
 /// Why a path of `all` can't run this job here.
-fn lacks(job: &JobSpec, row: &path::PathEntry, machine: &Machine<'_>) -> Option<String> {
+fn lacks(job: &JobSpec, row: &PathInfo, machine: &Machine<'_>) -> Option<String> {
     if let Gpus::Absent { why } = &machine.gpus
         && row.needs_gpu
     {
@@ -255,7 +256,7 @@ fn lacks(job: &JobSpec, row: &path::PathEntry, machine: &Machine<'_>) -> Option<
     if let Some(why) = memory::lacks(job, row) {
         return Some(why);
     }
-    let path::Backend::Cufile(calls) = row.backend else {
+    let Backend::Cufile(calls) = row.backend else {
         let gpus = job::gpus(job, row, machine).unwrap_or_default();
         return memory::no_hints(row, &gpus);
     };
@@ -269,9 +270,9 @@ fn lacks(job: &JobSpec, row: &path::PathEntry, machine: &Machine<'_>) -> Option<
 const NO_ENGINE: &str = "cuFile itself moves the bytes between file and GPU memory";
 
 fn unknown_path(job: &JobSpec, name: &str) -> PlanError {
-    let known: Vec<&str> = PATHS.iter().map(|row| row.name).collect();
+    let known: Vec<&str> = CATALOG.paths.iter().map(|row| row.name).collect();
     let known = known.join(", ");
-    let near = nearest(name, PATHS.iter().map(|row| row.name).chain([AUTO, "all"]));
+    let near = nearest(name, CATALOG.paths.iter().map(|row| row.name).chain([AUTO, "all"]));
     let what = format!("there is no path '{name}'{near}; paths are {known}, or auto, or all");
     PlanError::usage(job, "paths", what)
 }

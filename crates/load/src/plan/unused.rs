@@ -16,7 +16,7 @@
 mod many;
 mod rules;
 
-use gpuio_io::path;
+use gpuio_catalog::PathInfo;
 use gpuio_record::JobPlan;
 use gpuio_spec::{Asked, Dialect, JobSpec, Origin, Status};
 
@@ -28,7 +28,7 @@ pub(crate) use rules::RULES;
 /// What a rule sees: a job on one path, and its plan with the value.
 pub(crate) struct KeyContext<'a> {
     pub(crate) requested: &'a JobSpec,
-    pub(crate) path: &'static path::PathEntry,
+    pub(crate) path: &'static PathInfo,
     pub(crate) plan: &'a JobPlan,
     /// Whether the spec has no other job.
     pub(crate) alone: bool,

@@ -1,7 +1,7 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
-use gpuio_io::engine::fault::Inject;
-use gpuio_io::path;
+use gpuio_catalog::{Inject, PathInfo};
+use gpuio_io::CATALOG;
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::{JobSpec, Spec};
 
@@ -27,7 +27,7 @@ pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
         // A number of threads that never works is refused by name ([`keys`]).
         let threads = requested.threads.filter(|threads| *threads <= THREADS_MOST).unwrap_or(1);
         let threads = u64::from(threads);
-        let count = |name: &String| if name == "all" { path::PATHS.len() as u64 } else { 1 };
+        let count = |name: &String| if name == "all" { CATALOG.paths.len() as u64 } else { 1 };
         let paths =
             requested.paths.as_ref().map_or(1, |paths| paths.iter().map(count).sum::<u64>());
         all = all.saturating_add(threads.saturating_mul(files).saturating_mul(paths));
@@ -45,7 +45,7 @@ pub(super) fn opens(spec: &Spec) -> Result<(), PlanError> {
 }
 
 /// Keys that name something which does not exist on any path built in, or too many threads.
-pub(super) fn keys(requested: &JobSpec, path: &path::PathEntry) -> Result<(), PlanError> {
+pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     // Before anything is laid out for every thread.
     let threads = requested.threads.unwrap_or(1);
     if threads == 0 || threads > THREADS_MOST {

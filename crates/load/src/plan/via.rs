@@ -1,6 +1,6 @@
 //! The GPU through which the bytes of path `routed` go.
 
-use gpuio_io::path;
+use gpuio_catalog::PathInfo;
 use gpuio_record::{Gpu, Via};
 use gpuio_spec::{JobSpec, ViaPeer};
 
@@ -11,7 +11,7 @@ use super::regions::Ground;
 /// The near GPU: the one that was named, else one on the drive's NUMA node.
 pub(super) fn resolve(
     requested: &JobSpec,
-    path: &path::PathEntry,
+    path: &PathInfo,
     far: &[Gpu],
     ground: &Ground,
     machine: &Machine<'_>,

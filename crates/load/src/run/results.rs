@@ -129,8 +129,8 @@ fn whose(own: Usage, whole: bool, process: Option<Usage>) -> (Usage, CpuScope) {
 fn has_unseen_threads(job: &JobPlan) -> bool {
     let path = io_path::find(&job.path.choice.actual);
     let engine = io_engine::find(&job.engine.actual);
-    path.is_none_or(|path| path.needs_gpu || !path.uses_engine())
-        || engine.is_none_or(|engine| engine.unseen_threads)
+    path.is_none_or(|path| path.info.needs_gpu || !path.info.uses_engine())
+        || engine.is_none_or(|engine| engine.info.unseen_threads)
 }
 
 fn ended(outcomes: &[Outcome], lost: bool) -> EndedHow {

@@ -158,7 +158,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         keys,
         prepares: job.works_between_ios(),
         checks: job.verify != VerifyMode::Off,
-        has_gpu: path::find(&job.path.choice.actual).is_some_and(path::PathEntry::has_gpu_leg),
+        has_gpu: path::find(&job.path.choice.actual).is_some_and(|row| row.info.has_gpu_leg()),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);

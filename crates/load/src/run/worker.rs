@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use gpuio_gpu::{Context, MemKind};
+use gpuio_gpu::Context;
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
@@ -12,8 +12,8 @@ use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, RouteCounters, Via};
 use gpuio_page::{Page, WorkerSlot};
 use gpuio_record::{
-    DirectMode, FileLegCounters, JobPlan, MemoryKind, NeverStarted, SegmentBytes, VerifyMode,
-    ViaResult, WorkerPlan,
+    DirectMode, FileLegCounters, JobPlan, NeverStarted, SegmentBytes, VerifyMode, ViaResult,
+    WorkerPlan,
 };
 use gpuio_stat::{LiveTotals, Tally};
 
@@ -243,10 +243,10 @@ fn path_config(
     (counters, segments): (&Arc<LegCounters>, &Arc<RouteCounters>),
 ) -> Result<path::PathConfig, RunError> {
     let job = task.job;
-    let memory = mem_kind(job.memory);
+    let memory = job.memory;
     let block_max = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     let row = path::find(&job.path.choice.actual).ok_or_else(|| broken(task, "path"))?;
-    let engine = match row.uses_engine() {
+    let engine = match row.info.uses_engine() {
         true => Some(engine::find(&job.engine.actual).ok_or_else(|| broken(task, "engine"))?),
         false => None,
     };
@@ -292,17 +292,6 @@ fn path_config(
 fn alignment(job: &JobPlan) -> u32 {
     let alignment = if job.direct_alignment_bytes > 0 { job.direct_alignment_bytes } else { 4096 };
     u32::try_from(alignment).unwrap_or(4096)
-}
-
-fn mem_kind(kind: MemoryKind) -> MemKind {
-    match kind {
-        MemoryKind::Device => MemKind::Device,
-        MemoryKind::Vmm => MemKind::Vmm,
-        MemoryKind::Pinned => MemKind::Pinned,
-        MemoryKind::Malloc => MemKind::Malloc,
-        MemoryKind::Mmap => MemKind::Mmap,
-        MemoryKind::Managed => MemKind::Managed,
-    }
 }
 
 /// Gives every slot data to write before the clock starts: the pattern of as many blocks from the

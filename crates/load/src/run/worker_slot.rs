@@ -15,7 +15,8 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Worker
     let job = task.job;
     let row = path::find(&job.path.choice.actual);
     let gpu = task.plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
-    let gpu = gpu.filter(|_| row.is_some_and(|row| !row.uses_engine() || row.has_gpu_leg()));
+    let gpu =
+        gpu.filter(|_| row.is_some_and(|row| !row.info.uses_engine() || row.info.has_gpu_leg()));
     let worker_slot = task.stats?.worker_slot(&Key {
         gpu: gpu.map(|gpu| gpu.index),
         pci: match gpu {

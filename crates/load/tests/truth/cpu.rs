@@ -53,10 +53,10 @@ fn measured(lines: &str) -> (JobResult, f64) {
 fn every_engines_cpu_time_is_the_kernels_figure() {
     for row in ENGINES {
         if let Err(why) = (row.available)() {
-            eprintln!("skipped: {}: {why}", row.name);
+            eprintln!("skipped: {}: {why}", row.info.name);
             continue;
         }
-        child_passes("cpu::of_an_engine", &[("GPUIO_TEST_ENGINE", row.name)]);
+        child_passes("cpu::of_an_engine", &[("GPUIO_TEST_ENGINE", row.info.name)]);
     }
 }
 
@@ -64,7 +64,7 @@ fn every_engines_cpu_time_is_the_kernels_figure() {
 #[ignore = "run by every_engines_cpu_time_is_the_kernels_figure, in a process of its own"]
 fn of_an_engine() {
     let engine = std::env::var("GPUIO_TEST_ENGINE").unwrap();
-    let waits = gpuio_io::engine::find(&engine).is_some_and(|row| !row.asynchronous);
+    let waits = gpuio_io::engine::find(&engine).is_some_and(|row| !row.info.asynchronous);
     let depth = if waits { 1 } else { 8 };
     let lines = "bs=16k\nsize=8m\ndirect=0\nthreads=2\nruntime=2\nrw=randread";
     let (job, process) = measured(&format!("engine={engine}\ndepth={depth}\n{lines}"));

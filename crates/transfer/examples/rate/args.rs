@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gpuio_gpu::{MemKind, Which};
+use gpuio_gpu::{MemoryKind, Which};
 use gpuio_transfer::{Settings, UncachedReads};
 
 pub(crate) struct Args {
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     pub(crate) methods: Vec<String>,
     pub(crate) batch: u32,
     pub(crate) seconds: Duration,
-    pub(crate) kind: MemKind,
+    pub(crate) kind: MemoryKind,
     pub(crate) direct: bool,
     pub(crate) write: bool,
     pub(crate) sequential: bool,
@@ -40,7 +40,7 @@ impl Args {
             methods: vec!["transfer".into(), "plain".into()],
             batch: 0,
             seconds: Duration::from_secs(2),
-            kind: MemKind::Device,
+            kind: MemoryKind::Device,
             direct: false,
             write: false,
             sequential: false,

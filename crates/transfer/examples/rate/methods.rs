@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use gpuio_gpu::{DeviceBuf, MemKind, Pinned, Stream};
+use gpuio_gpu::{DeviceBuf, MemoryKind, Pinned, Stream};
 use gpuio_transfer::{Entry, OnCompletion, Op, Param, Params, RawStream};
 
 use crate::Work;
@@ -156,7 +156,7 @@ pub(crate) fn stream(work: &Work) -> Done {
 /// One `pread(2)` into page-locked memory and one copy, or the other way round.
 pub(crate) fn plain(work: &Work) -> Done {
     let memory = DeviceBuf::alloc(work.context, work.args.kind, work.block).unwrap();
-    let host = memory.kind() != MemKind::Device && memory.is_host();
+    let host = memory.kind() != MemoryKind::Device && memory.is_host();
     let ring = Pinned::alloc(work.context, work.block).unwrap();
     let stream = Stream::new(work.context).unwrap();
     work.context.make_current().unwrap();

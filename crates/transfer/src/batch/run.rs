@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, most_pieces, pieces};
 
 use super::{Entry, Event, uring};
+use crate::Op;
 use crate::device::staging::{List, Slot, StagingRing};
 use crate::device::{Device, Devices};
 use crate::fault::{Failed, Fault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use crate::job::{Request, catch_panic};
-use crate::op::Op;
 use crate::transferred::Transferred;
 
 /// Most entries of a run.

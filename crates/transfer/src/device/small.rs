@@ -9,12 +9,12 @@ use std::cell::RefCell;
 use gpuio_gpu::resident_copy::{self, Outcome};
 use gpuio_gpu::{DevPtr, GpuError};
 
+use crate::Op;
 use crate::device::staging::StagingRing;
 use crate::device::{Device, SMALL_SLOT};
 use crate::fault::Fault;
 use crate::file::{Inner, ReadBuffer};
 use crate::memory::MemoryLocation;
-use crate::op::Op;
 use crate::transferred::Transferred;
 
 /// The longest small call, bytes: longer ones are faster by the driver's copies.

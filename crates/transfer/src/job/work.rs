@@ -8,12 +8,12 @@ use gpuio_gpu::GpuError;
 
 use super::deferred::{DeferredCompletion, InFlight};
 use super::{Job, Piece};
+use crate::Op;
 use crate::device::staging::{Slot, StagingRing};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::file::{FileBytes, Inner, ReadBuffer};
 use crate::memory::LocationKind;
-use crate::op::Op;
 use crate::pool::Work;
 use crate::transferred::RouteBytes;
 

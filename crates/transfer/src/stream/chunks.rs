@@ -14,9 +14,9 @@ use gpuio_gpu::Piece;
 
 use super::OnCompletion;
 use super::op::{Method, StreamOp};
+use crate::Op;
 use crate::fault::Fault;
 use crate::job::{LARGE, catch_panic};
-use crate::op::Op;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::transferred::{RouteBytes, Transferred};

@@ -8,8 +8,8 @@ use gpuio_gpu::{DevPtr, GpuError, UserStream};
 
 use super::StreamDevice;
 use super::op::{Method, StreamOp};
+use crate::Op;
 use crate::fault::Fault;
-use crate::op::Op;
 
 /// What the stream calls the host for.
 #[derive(Debug, Clone, Copy)]

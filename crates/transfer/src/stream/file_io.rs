@@ -2,10 +2,10 @@
 
 use super::chunks::PieceRange;
 use super::op::{Method, StreamOp};
+use crate::Op;
 use crate::fault::Failed;
 use crate::file::{FileBytes, ReadBuffer};
 use crate::job::Request;
-use crate::op::Op;
 use crate::transferred::RouteBytes;
 
 impl StreamOp {

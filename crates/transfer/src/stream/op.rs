@@ -10,12 +10,12 @@ use super::pending::{StreamKey, StreamLatency};
 use super::staging::{PAGE, StagingBuffer};
 use super::workers::StreamWorkers;
 use super::{OnCompletion, Param, Params, ResolvedParams, StreamDevice};
+use crate::Op;
 use crate::api::State;
 use crate::clock::Nanos;
 use crate::fault::Fault;
 use crate::file::File;
 use crate::memory::MemoryLocation;
-use crate::op::Op;
 
 /// How many pieces a chunk is split into, unless they would be too short or too long.
 const PIECES: u64 = 4;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
-use gpuio_gpu::{DevPtr, DeviceBuf, MemKind, Stream, Which};
+use gpuio_gpu::{DevPtr, DeviceBuf, MemoryKind, Stream, Which};
 
 use super::op::StreamOp;
 use super::pending::PendingOps;
@@ -175,7 +175,7 @@ fn semaphore_values_wrap_around() {
     for before in [u32::MAX - 1, u32::MAX, 0] {
         let buffer = program.stream_device.buffers.take(context, Some(1 << 20)).unwrap();
         program.stream_device.buffers.give_back(buffer.starting_at(before.wrapping_sub(2)), 0);
-        let memory = DeviceBuf::alloc(context, MemKind::Device, 1 << 20).unwrap();
+        let memory = DeviceBuf::alloc(context, MemoryKind::Device, 1 << 20).unwrap();
         context.make_current().unwrap();
         let at = memory.ptr().0;
         for _ in 0..3 {
@@ -221,7 +221,7 @@ fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
     let (transfer, file) = (&program.transfer, &program.file);
     program.stream_device.device.context().make_current().unwrap();
     let memory =
-        DeviceBuf::alloc(program.stream_device.device.context(), MemKind::Device, LEN).unwrap();
+        DeviceBuf::alloc(program.stream_device.device.context(), MemoryKind::Device, LEN).unwrap();
     let (at, mut host) = (memory.ptr().0, vec![0_u8; LEN]);
     let host_at = host.as_mut_ptr().expose_provenance() as u64;
     let panicking = || file.0.panics.store(true, Ordering::Release);

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemKind, Stream, Which};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Stream, Which};
 use gpuio_transfer::{Settings, Transfer};
 use tempfile::TempDir;
 
@@ -103,7 +103,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(kind: MemKind, len: usize) -> Self {
+    pub(crate) fn new(kind: MemoryKind, len: usize) -> Self {
         Self { buffer: DeviceBuf::alloc(&gpu().context, kind, len).unwrap() }
     }
 

@@ -1,5 +1,6 @@
 //! Brings the parts of a batch across: one plain copy, or a launch of the gather kernel.
 
+use gpuio_catalog::GATHER_PLAIN_BYTES;
 use gpuio_gpu::{
     Context, DevPtr, GatherKernel, GpuError, Piece, Pinned, Stream, most_pieces, pieces,
 };
@@ -8,11 +9,6 @@ use super::batch::{Batch, Part};
 use crate::engine::Op;
 use crate::path::slot_buffers::SlotBuffers;
 use crate::path::stream_queues::Refused;
-
-/// Blocks of at least this many bytes get a plain copy each, also in a batch: the copy engine
-/// then needs some ten microseconds for a block, several times what the driver's call takes, and
-/// multiprocessors are left to whoever computes.
-pub const PLAIN_BYTES: u64 = 512 << 10;
 
 /// The shortest piece that [`GatherKernel::piece_len`] asks for: what lists must have space for.
 const PIECE_LEAST: u64 = 4 << 10;
@@ -52,7 +48,7 @@ impl BatchCopy {
             return Ok(BatchCopy { launcher: None, in_order });
         }
         // Longer blocks do not get into a list.
-        let longest = u64::from(sizes.block_max).min(PLAIN_BYTES);
+        let longest = u64::from(sizes.block_max).min(GATHER_PLAIN_BYTES);
         let each = most_pieces(longest, PIECE_LEAST);
         let room = usize::try_from(each * u64::from(sizes.parts)).unwrap_or(usize::MAX);
         let bytes = room.saturating_mul(size_of::<Piece>()).saturating_mul(sizes.batches as usize);
@@ -88,7 +84,7 @@ impl BatchCopy {
             let copied = unsafe { buffers.copy(stream, run.op, run.first, run.bytes) };
             return copied.map_err(|error| Refused { error, begun: false });
         }
-        let plain = |part: &&Part| u64::from(part.len) >= PLAIN_BYTES;
+        let plain = |part: &&Part| u64::from(part.len) >= GATHER_PLAIN_BYTES;
         let short = batch.parts().iter().filter(|part| !plain(part)).count();
         let launcher = self.launcher.as_ref().filter(|_| short > 1);
         let mut begun = false;

@@ -1,6 +1,6 @@
 //! Path `auto`, and that nothing else chooses.
 
-use gpuio_io::path::PATHS;
+use gpuio_io::CATALOG;
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn cufile_needs_proof_and_a_job_that_it_can_do() {
 
 #[test]
 fn a_path_that_was_named_is_that_path() {
-    for row in PATHS {
+    for row in CATALOG.paths {
         let via = if row.via_gpu { "\ngpu=1\nvia_gpu=0" } else { "" };
         let job = job(&format!("path={}{via}", row.name));
         let choice = job.path.choice;
@@ -95,7 +95,7 @@ fn a_path_that_was_named_is_that_path() {
 fn a_path_that_was_named_and_can_not_run_is_refused_with_its_reason() {
     let no_gpu = Bench { gpus: no_gpus(), ..Bench::default() };
     let no_cufile = Bench { cufile: Some("libcufile.so.0: not found"), ..Bench::default() };
-    for row in PATHS {
+    for row in CATALOG.paths {
         let via = if row.via_gpu { "gpu=1\nvia_gpu=0\n" } else { "" };
         let spec = parsed(&format!("[a]\npath={}\n{via}", row.name));
         for (bench, needs, reason) in [
@@ -121,6 +121,6 @@ fn all_runs_the_paths_of_cufile_last() {
     let plan = Bench::default().plan(&parsed("[a]\npath=all\n")).unwrap();
     let engines: Vec<bool> = plan.jobs.iter().map(|job| job.register_buffer.is_none()).collect();
     assert!(engines.is_sorted_by(|a, b| a >= b), "{engines:?}");
-    let by_name_only = PATHS.iter().filter(|row| row.via_gpu).count();
-    assert_eq!(engines.len(), PATHS.len() - by_name_only);
+    let by_name_only = CATALOG.paths.iter().filter(|row| row.via_gpu).count();
+    assert_eq!(engines.len(), CATALOG.paths.len() - by_name_only);
 }

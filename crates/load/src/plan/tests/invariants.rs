@@ -231,8 +231,8 @@ fn job_holds_together(job: &JobPlan) {
     assert!(bounds.iter().flatten().all(|bound| *bound > 0));
     let longest = job.stop.runtime_ns.unwrap_or(0).checked_add(job.ramp_ns);
     assert!(longest.is_some_and(|sum| sum.checked_add(job.start_delay_ns).is_some()));
-    let path = gpuio_io::path::find(&job.path.choice.actual).unwrap();
-    assert_eq!(path.uses_engine(), gpuio_io::engine::find(&job.engine.actual).is_some());
+    let path = gpuio_io::CATALOG.path(&job.path.choice.actual).unwrap();
+    assert_eq!(path.uses_engine(), gpuio_io::CATALOG.engine(&job.engine.actual).is_some());
     assert_eq!(path.uses_engine(), job.register_buffer.is_none());
     assert_eq!(path.streams, job.streams > 0);
     assert_eq!(path.batches, job.gather_batch.is_some());

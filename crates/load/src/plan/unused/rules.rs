@@ -1,7 +1,7 @@
 //! When a key has no effect on a job: a line for each key.
 
-use gpuio_io::engine;
-use gpuio_io::engine::fault::Inject;
+use gpuio_catalog::Inject;
+use gpuio_io::CATALOG;
 use gpuio_record::{Arrivals, Distribution, Order};
 use gpuio_spec::{Fill, GpuDriver, GpuWhich, Verify};
 use gpuio_units::format_bytes;
@@ -251,7 +251,7 @@ fn numa(s: &KeyContext<'_>) -> Option<String> {
 
 /// More than one I/O in flight, where each call blocks and nothing else is in flight.
 fn depth(s: &KeyContext<'_>) -> Option<String> {
-    let row = engine::find(&s.plan.engine.actual);
+    let row = CATALOG.engine(&s.plan.engine.actual);
     let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);
     if s.plan.depth == 1 || asynchronous || s.path.has_gpu_leg() || s.path.overlaps() {
         return None;

@@ -1,4 +1,4 @@
-//! The direction of a transfer.
+//! The direction of an I/O.
 
 /// Direction of an I/O, seen from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -32,7 +32,7 @@ pub struct Inject {
 }
 
 impl Inject {
-    /// Whether a [`super::super::throttle::Throttle`] is requested.
+    /// Whether a limit of the rate is requested.
     #[must_use]
     pub fn throttles(&self) -> bool {
         self.rate.is_some() || self.iops.is_some()
@@ -120,3 +120,6 @@ impl Inject {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! What a path is.
+
+use crate::MemoryKind;
+
+/// Path `gather`: blocks of at least this many bytes get a plain copy each, also in a batch: the copy
+/// engine then needs some ten microseconds for a block, several times what the driver's call takes,
+/// and multiprocessors are left to whoever computes.
+pub const GATHER_PLAIN_BYTES: u64 = 512 << 10;
+
+/// An interface of NVIDIA's cuFile library for I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    /// `cuFileRead` and `cuFileWrite`: each returns when its bytes have arrived.
+    Blocking,
+    /// `cuFileBatchIOSubmit` and related calls: many I/Os in one call, and events for completed
+    /// ones.
+    Batch,
+    /// `cuFileReadAsync` and `cuFileWriteAsync`: in the order of a CUDA stream.
+    Streams,
+}
+
+/// What moves the bytes of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// One of our engines between file and host memory and, where there is a GPU, copies of ours:
+    /// two legs that are distinguished.
+    Engine,
+    /// NVIDIA's cuFile library, from end to end, with these calls: one leg, and no engine.
+    Cufile(Calls),
+}
+
+/// One path: how bytes travel between a file and the requested memory.
+#[derive(Debug, Clone, Copy)]
+pub struct PathInfo {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// gdsio's `-x` number, if gdsio has the path.
+    pub gdsio: Option<u8>,
+    /// The name that gdsio prints as XferType, or would.
+    pub gdsio_name: &'static str,
+    /// One line for `--help`.
+    pub summary: &'static str,
+    /// Whether it needs a GPU (a software one counts).
+    pub needs_gpu: bool,
+    /// Whether its bytes go through a second GPU.
+    pub via_gpu: bool,
+    /// Whether it must not open its files with O_DIRECT.
+    pub buffered_only: bool,
+    /// Why it opens them without O_DIRECT unless that is requested; absent where O_DIRECT is what
+    /// the path is for.
+    pub buffered_because: Option<&'static str>,
+    /// What moves its bytes.
+    pub backend: Backend,
+    /// Whether it moves blocks in batches, so that a number of blocks per batch has an effect.
+    pub batches: bool,
+    /// Whether it spreads work over streams of the GPU, so that a number of streams has an effect.
+    pub streams: bool,
+    /// What memory its bytes may end in; the first is the default.
+    pub memory: &'static [MemoryKind],
+}
+
+impl PathInfo {
+    /// Whether one of the engines takes part.
+    #[must_use]
+    pub fn uses_engine(&self) -> bool {
+        self.backend == Backend::Engine
+    }
+
+    /// Whether several blocks may be in flight whatever the engine: cuFile itself overlaps them.
+    #[must_use]
+    pub fn overlaps(&self) -> bool {
+        matches!(self.backend, Backend::Cufile(Calls::Batch | Calls::Streams))
+    }
+
+    /// Whether its time in the GPU leg is distinguished from that in the file leg.
+    #[must_use]
+    pub fn has_gpu_leg(&self) -> bool {
+        self.needs_gpu && self.uses_engine()
+    }
+}
