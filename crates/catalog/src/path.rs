@@ -2,9 +2,9 @@
 
 use crate::MemoryKind;
 
-/// Path `gather`: blocks of at least this many bytes get a plain copy each, also in a batch: the copy
-/// engine then needs some ten microseconds for a block, several times what the driver's call takes,
-/// and multiprocessors are left to whoever computes.
+/// Path `gather`: blocks of at least this many bytes get a plain copy each, also in a batch: the
+/// copy engine then needs some ten microseconds for a block, several times what the driver's call
+/// takes, and multiprocessors are left to whoever computes.
 pub const GATHER_PLAIN_BYTES: u64 = 512 << 10;
 
 /// An interface of NVIDIA's cuFile library for I/O.

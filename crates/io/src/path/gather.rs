@@ -41,7 +41,8 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         name: NAME,
         gdsio: None,
         gdsio_name: "GATHER",
-        summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both overlap",
+        summary: "file to a pinned ring, then one launch for many blocks to GPU memory; both \
+                  overlap",
         needs_gpu: true,
         via_gpu: false,
         buffered_only: false,
