@@ -198,11 +198,11 @@ proptest! {
             }
             Ok(check) => {
                 for line in check.drivers.iter().chain(&check.settings) {
-                    let told = line.value.known().or(match &line.value {
+                    let reported = line.value.known().or(match &line.value {
                         Fact::Unknown(why) => Some(why),
                         Fact::Known(_) => None,
                     });
-                    prop_assert!(told.is_some_and(|told| text.contains(told.as_str())));
+                    prop_assert!(reported.is_some_and(|reported| text.contains(reported.as_str())));
                 }
                 for note in &check.notes {
                     let index = usize::try_from(note.line).unwrap() - 1;

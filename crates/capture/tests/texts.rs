@@ -285,10 +285,12 @@ fn fifty_thousand_children_in_a_tree_are_refused_or_read_in_linear_time() {
         let began = on_cpu();
         let read = read("lspci -tv", &text);
         let took = on_cpu() - began;
-        let told = read.as_ref().err().map(|error| error.wanted);
-        match (wanted, told) {
-            (Some(wanted), Some(told)) => assert!(told.starts_with(wanted), "shape {nth}: {told}"),
-            (None, told) => assert_eq!(told, None, "shape {nth}"),
+        let reported = read.as_ref().err().map(|error| error.wanted);
+        match (wanted, reported) {
+            (Some(wanted), Some(reported)) => {
+                assert!(reported.starts_with(wanted), "shape {nth}: {reported}")
+            }
+            (None, reported) => assert_eq!(reported, None, "shape {nth}"),
             (Some(wanted), None) => panic!("shape {nth} is read, not: {wanted}"),
         }
         assert!(took < Duration::from_secs(2), "shape {nth} took {took:?}");

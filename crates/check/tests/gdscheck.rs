@@ -80,8 +80,8 @@ fn read_back(machine: &Machine, software: &Software) -> String {
             assert!(!why.contains(word), "{word} in {line}");
         }
     }
-    let told = GdsCheck { nvidia_fs_least: made.nvidia_fs_least.clone(), ..back };
-    assert_eq!(told, made, "{text}");
+    let made_again = GdsCheck { nvidia_fs_least: made.nvidia_fs_least.clone(), ..back };
+    assert_eq!(made_again, made, "{text}");
     text
 }
 

@@ -146,7 +146,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
 }
 
 /// Space that is reserved for a result before the run; most results are smaller.
-const ROOM: u64 = 1 << 20;
+const RESERVE: u64 = 1 << 20;
 
 /// An output file that a flag names. It has no name until it is complete, so a killed process
 /// leaves nothing behind, and it never replaces another file.
@@ -171,7 +171,7 @@ impl Output {
         }
         clear_drafts(&directory, &name);
         let draft = Draft::begin(directory, &name).map_err(refused)?;
-        draft.reserve(ROOM).map_err(|error| Failure::Ran(format!("{flag} {at}: {error}")))?;
+        draft.reserve(RESERVE).map_err(|error| Failure::Ran(format!("{flag} {at}: {error}")))?;
         Ok(Output { flag, path: path.to_owned(), draft })
     }
 

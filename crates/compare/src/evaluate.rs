@@ -90,7 +90,7 @@ fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
         return if is_inconclusive { Verdict::TooFew } else { Verdict::Noise };
     }
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
-        return Verdict::CantTell;
+        return Verdict::Inconclusive;
     }
     if (low > 1.0) == metric.more_is_better { Verdict::Better } else { Verdict::Worse }
 }

@@ -64,7 +64,7 @@ pub enum Verdict {
     TooFew,
     /// One run each, with a larger difference than the variation within them: repeats would show
     /// whether it is larger than that between runs.
-    CantTell,
+    Inconclusive,
 }
 
 /// A metric of a pair.

@@ -56,7 +56,7 @@ pub(crate) fn verdict(row: &Row) -> String {
         Verdict::Worse => worse,
         Verdict::Noise => "noise",
         Verdict::TooFew => "unknown: more runs needed",
-        Verdict::CantTell => "can't tell: n=1",
+        Verdict::Inconclusive => "inconclusive: n=1",
     };
     let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
     let beyond = if row.beyond == Some(true) { ", BEYOND THRESHOLD" } else { "" };

@@ -134,7 +134,7 @@ fn repeated(entry: &Entry, before: &[Entry]) -> Option<Problem> {
     }
     let message =
         format!("stands there again: {} here, {} in line {}", entry.value, first.value, first.line);
-    let fix = "keep one: no document says which one cuFile uses".to_owned();
+    let fix = "keep one: which one cuFile uses is not documented".to_owned();
     Some(Problem::at(entry, ProblemKind::Repeated, message, fix))
 }
 

@@ -90,7 +90,7 @@ pub fn read(text: &str) -> Result<Config, SyntaxError> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let mut places = Positions { text, at: 0, line: 1, column: 1, room: Room::default() };
+    let mut places = Positions { text, at: 0, line: 1, column: 1, budget: Budget::default() };
     // The parser's lines also end at a carriage return, unlike those of editors and of the keys
     // below.
     let parsed = parse_to_ast(text, &CollectOptions::default(), &strict).map_err(|error| {
@@ -114,7 +114,7 @@ pub fn read(text: &str) -> Result<Config, SyntaxError> {
 pub fn keys(text: &str) -> Result<Map<String, Value>, String> {
     let value = jsonc_parser::parse_to_serde_value::<Value>(text, &ParseOptions::default());
     match value.map_err(|error| error.to_string())? {
-        Value::Object(keys) if Room::default().holds(&keys, 0) => Ok(keys),
+        Value::Object(keys) if Budget::default().holds(&keys, 0) => Ok(keys),
         Value::Object(_) => Err(TOO_MANY.to_owned()),
         _ => Err("it is no JSON object".to_owned()),
     }
@@ -129,18 +129,18 @@ const TOO_MANY: &str = "it has more keys, or longer ones, than a configuration o
 
 /// What is left of these limits.
 #[derive(Debug)]
-struct Room {
+struct Budget {
     keys: usize,
     bytes: usize,
 }
 
-impl Default for Room {
-    fn default() -> Room {
-        Room { keys: MOST_KEYS, bytes: MOST_PATHS }
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget { keys: MOST_KEYS, bytes: MOST_PATHS }
     }
 }
 
-impl Room {
+impl Budget {
     /// Takes one key; `false` if a limit is reached.
     fn take(&mut self, path_bytes: usize) -> bool {
         let left = self.keys.checked_sub(1).zip(self.bytes.checked_sub(path_bytes));
@@ -163,7 +163,7 @@ struct Positions<'t> {
     at: usize,
     line: usize,
     column: usize,
-    room: Room,
+    budget: Budget,
 }
 
 impl Positions<'_> {
@@ -190,7 +190,7 @@ fn flatten(
     for prop in props {
         let (line, column) = places.of(prop.start());
         let length = prefix.len() + prop.name.as_str().len() + 1;
-        if !places.room.take(length) {
+        if !places.budget.take(length) {
             return Err(SyntaxError { message: TOO_MANY.to_owned(), line, column });
         }
         let path = format!("{prefix}{}", prop.name.as_str());

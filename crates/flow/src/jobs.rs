@@ -65,7 +65,7 @@ pub fn hold_against(expected: &mut [JobExpected], results: &[JobResult]) {
             Towards::Write => &result.write,
         };
         let moved = Some(side.bytes_per_s).filter(|_| side.ios > 0);
-        one.percent = moved.zip(one.expected.bytes_per_s).map(|(got, of)| got / of * 100.0);
+        one.percent = moved.zip(one.expected.bytes_per_s).map(|(actual, of)| actual / of * 100.0);
     }
 }
 

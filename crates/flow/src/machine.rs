@@ -114,7 +114,7 @@ impl Layer<'_> {
         }
         let share = share_of(stream.storage.len());
         if stream.storage.is_empty() {
-            laid.missing.push("no storage device behind the target is known".to_owned());
+            laid.missing.push("the target's storage device is unknown".to_owned());
         }
         for storage in &stream.storage {
             let load = load(stream, share);

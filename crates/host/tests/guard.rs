@@ -157,7 +157,7 @@ fn look(tree: &Tree, device: DeviceNumber) -> (BlockTarget, Vec<Unchecked>) {
     (examine_block(&tree.root(), device, contents, &mut unchecked), unchecked)
 }
 
-fn judge(target: BlockTarget, unchecked: Vec<Unchecked>) -> Vec<String> {
+fn reasons(target: BlockTarget, unchecked: Vec<Unchecked>) -> Vec<String> {
     let facts = TargetFacts {
         path: "/dev/x".to_owned(),
         resolved: Some("/dev/x".to_owned()),
@@ -176,7 +176,7 @@ fn an_unused_partition_is_free() {
     assert_eq!(target.name, "sda1");
     assert_eq!(target.disk.as_deref(), Some("sda"));
     assert_eq!(target.size_bytes, Some(65_536 * 512));
-    assert_eq!(judge(target, unchecked), Vec::<String>::new());
+    assert_eq!(reasons(target, unchecked), Vec::<String>::new());
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_disk_is_in_danger_through_its_partitions_and_their_holders() {
          2 0 8:1 / /boot rw - ext4 /dev/sda1 rw\n",
     );
     let (target, unchecked) = look(&tree, number(8, 0));
-    let found = judge(target, unchecked);
+    let found = reasons(target, unchecked);
     assert_eq!(
         found,
         [
@@ -204,9 +204,9 @@ fn a_disk_is_in_danger_through_its_partitions_and_their_holders() {
 fn a_volume_that_is_not_mounted_is_free_but_what_it_lies_on_is_not() {
     let tree = disk();
     let (volume, unchecked) = look(&tree, number(253, 0));
-    assert_eq!(judge(volume, unchecked), Vec::<String>::new());
+    assert_eq!(reasons(volume, unchecked), Vec::<String>::new());
     let (under, unchecked) = look(&tree, number(8, 2));
-    assert_eq!(judge(under, unchecked), ["dm-0 (vg-home) is built on sda2"]);
+    assert_eq!(reasons(under, unchecked), ["dm-0 (vg-home) is built on sda2"]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_mounted_whole_disk_endangers_its_partitions() {
     let tree = disk();
     tree.file("proc/self/mountinfo", "2 0 8:0 / /mnt rw - ext4 /dev/sda rw\n");
     let (target, unchecked) = look(&tree, number(8, 1));
-    assert_eq!(judge(target, unchecked), ["sda is mounted at /mnt (ext4)"]);
+    assert_eq!(reasons(target, unchecked), ["sda is mounted at /mnt (ext4)"]);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn swap_is_found_by_node_and_by_volume_name() {
          /dev/mapper/vg-home partition 1 0 -3\n",
     );
     let (target, unchecked) = look(&tree, number(8, 0));
-    let found = judge(target, unchecked);
+    let found = reasons(target, unchecked);
     assert!(found.contains(&"sda1 is swap space in use".to_owned()), "{found:?}");
     assert!(found.contains(&"dm-0 is swap space in use".to_owned()), "{found:?}");
 }
@@ -237,9 +237,9 @@ fn btrfs_is_found_by_source_and_by_membership() {
     tree.file("proc/self/mountinfo", "2 0 0:44 / /data rw - btrfs /dev/sda1 rw\n")
         .file("sys/fs/btrfs/uuid-1/devices/sda2/dev", "8:2\n");
     let (first, unchecked) = look(&tree, number(8, 1));
-    assert_eq!(judge(first, unchecked), ["sda1 is mounted at /data (btrfs)"]);
+    assert_eq!(reasons(first, unchecked), ["sda1 is mounted at /data (btrfs)"]);
     let (second, unchecked) = look(&tree, number(8, 2));
-    let found = judge(second, unchecked);
+    let found = reasons(second, unchecked);
     assert_eq!(found[0], "sda2 is mounted at /sys/fs/btrfs/uuid-1 (btrfs)");
 }
 
@@ -249,7 +249,7 @@ fn an_unexplained_claim_is_a_danger_by_itself() {
     let (mut target, unchecked) = look(&tree, number(8, 1));
     target.claimed = Some(true);
     target.read_only = Some(true);
-    let found = judge(target, unchecked);
+    let found = reasons(target, unchecked);
     assert!(found[0].starts_with("sda1 is in use"), "{found:?}");
     assert_eq!(found[1], "sda1 is read-only");
 }
@@ -259,12 +259,12 @@ fn what_cannot_be_seen_is_said() {
     let tree = Tree::new();
     let (target, unchecked) = look(&tree, number(8, 0));
     assert_eq!(target.name, "8:0");
-    let found = judge(target, unchecked);
+    let found = reasons(target, unchecked);
     assert!(found[0].starts_with("it is not known which partitions"), "{found:?}");
     let tree = disk();
     fs::remove_file(tree.path("proc/self/mountinfo")).unwrap();
     let (target, unchecked) = look(&tree, number(8, 1));
-    let found = judge(target, unchecked);
+    let found = reasons(target, unchecked);
     assert!(found[0].starts_with("it is not known whether it is mounted"), "{found:?}");
     tree.file("proc/self/mountinfo", "garbage\n");
     let (_, unchecked) = look(&tree, number(8, 1));
@@ -277,7 +277,7 @@ fn bytes_without_a_known_mark_are_a_danger_that_may_be_waved_through() {
     let ends = Ends::of(vec![9; 4096], vec![0; 4096], 65_536 * 512);
     let contents = Contents { claimed: Some(false), ends: Some(ends) };
     let target = examine_block(&tree.root(), number(8, 1), contents, &mut Vec::new());
-    let found = judge(target, Vec::new());
+    let found = reasons(target, Vec::new());
     assert_eq!(found, ["sda1 is not empty, and its content is not recognised"]);
     assert!(!Danger::UnknownData { name: String::new() }.is_final());
 }
@@ -299,8 +299,8 @@ fn files_directories_links_and_the_absent() {
     let full = examine(&root, &dir.join("full"));
     assert!(matches!(full.kind, TargetKind::File { size_bytes: 5, links: 1, .. }), "{full:?}");
     assert_eq!(danger(&full), [Danger::HasData { size_bytes: 5 }]);
-    fs::hard_link(dir.join("empty"), dir.join("twin")).unwrap();
-    assert_eq!(dangers(&root, &dir.join("twin")), [Danger::HardLinks { links: 2 }]);
+    fs::hard_link(dir.join("empty"), dir.join("second_name")).unwrap();
+    assert_eq!(dangers(&root, &dir.join("second_name")), [Danger::HardLinks { links: 2 }]);
     symlink("full", dir.join("link")).unwrap();
     let linked = examine(&root, &dir.join("link"));
     assert!(linked.symlink);
@@ -369,9 +369,9 @@ fn a_swap_file_and_a_disk_image_in_use_are_refused() {
 fn a_disk_image_is_known_by_its_inode() {
     let tree = Tree::new();
     tree.file("image", "x").file("sys/block/loop3/loop/backing_file", "/image\n");
-    fs::hard_link(tree.path("image"), tree.path("twin")).unwrap();
+    fs::hard_link(tree.path("image"), tree.path("link")).unwrap();
     let behind = Danger::LoopBacking { devices: vec!["loop3".to_owned()] };
-    for name in ["image", "twin"] {
+    for name in ["image", "link"] {
         let found = dangers(&tree.root(), &tree.path(name));
         assert_eq!(found[0], behind, "{name}: {found:?}");
     }
@@ -417,12 +417,12 @@ impl Drop for Setups {
 #[test]
 fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
     let dir = tempfile::tempdir().unwrap();
-    let (image, twin) = (dir.path().join("image"), dir.path().join("twin"));
+    let (image, link) = (dir.path().join("image"), dir.path().join("link"));
     let (bound, free) = (dir.path().join("bound"), dir.path().join("free"));
     fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
     fs::write(&bound, "").unwrap();
     fs::write(&free, "").unwrap();
-    fs::hard_link(&image, &twin).unwrap();
+    fs::hard_link(&image, &link).unwrap();
     let mut setups = Setups(Vec::new());
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     let losetup = |path: &str| ["losetup".to_owned(), "-f".into(), "--show".into(), path.into()];
@@ -440,14 +440,14 @@ fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
     let behind = |device: &str| Danger::LoopBacking {
         devices: vec![device.trim_start_matches("/dev/").to_owned()],
     };
-    for path in [&image, &twin, &bound] {
+    for path in [&image, &link, &bound] {
         let found = dangers(&root, path);
         assert!(found.contains(&behind(&first)), "{}: {found:?}", path.display());
         assert!(found[0].is_final());
     }
     // The name is gone, the kernel still has the file.
     fs::remove_file(&image).unwrap();
-    assert!(dangers(&root, &twin).contains(&behind(&first)));
+    assert!(dangers(&root, &link).contains(&behind(&first)));
     assert!(dangers(&root, Path::new(&first)).contains(&behind(&second)));
     assert!(!dangers(&root, Path::new(&second)).iter().any(Danger::is_final));
     assert!(!dangers(&root, &free).iter().any(Danger::is_final));

@@ -135,8 +135,8 @@ fn a_loop_device_lives_and_is_guarded() {
         return;
     };
     let root = Root::live();
-    let judge = || danger(&examine(&root, &device.node));
-    assert_eq!(judge(), [], "a fresh device of zeros is free");
+    let find_dangers = || danger(&examine(&root, &device.node));
+    assert_eq!(find_dangers(), [], "a fresh device of zeros is free");
 
     let facts = examine(&root, &device.node);
     let TargetKind::Block(target) = &facts.kind else { panic!("{facts:?}") };
@@ -157,8 +157,8 @@ fn a_loop_device_lives_and_is_guarded() {
     let cached = residency(&node, 0, u64::MAX);
     assert_eq!(cached.range_bytes, 64 << 20, "cut at the end of the device");
     assert!(cached.cached_bytes >= Some(1 << 20), "just written through the cache: {cached:?}");
-    sees_a_mount(&device, &judge);
-    sees_a_swap_mark(&device, &judge);
+    sees_a_mount(&device, &find_dangers);
+    sees_a_swap_mark(&device, &find_dangers);
 }
 
 fn counts_io(node: &Path, device: DeviceNumber) {
@@ -180,11 +180,11 @@ fn run(program: &str, args: &[&str], node: &Path, last: Option<&Path>) -> bool {
     good
 }
 
-fn sees_a_mount(device: &LoopDevice, judge: &dyn Fn() -> Vec<Danger>) {
+fn sees_a_mount(device: &LoopDevice, find_dangers: &dyn Fn() -> Vec<Danger>) {
     if !run("mkfs.ext4", &["-q", "-F"], &device.node, None) {
         return;
     }
-    let found = judge();
+    let found = find_dangers();
     assert!(
         matches!(found.as_slice(), [Danger::Holds(mark)] if mark.name == "ext4 file system"),
         "{found:?}"
@@ -193,7 +193,7 @@ fn sees_a_mount(device: &LoopDevice, judge: &dyn Fn() -> Vec<Danger>) {
     if !run("mount", &[], &device.node, Some(dir.path())) {
         return;
     }
-    let found = judge();
+    let found = find_dangers();
     let storage = target_storage(&Root::live(), dir.path(), &mut Vec::new());
     assert!(run("umount", &[], dir.path(), None));
     assert!(
@@ -206,11 +206,11 @@ fn sees_a_mount(device: &LoopDevice, judge: &dyn Fn() -> Vec<Danger>) {
     assert_eq!(storage.device.unwrap().kind, BlockKind::Loop);
 }
 
-fn sees_a_swap_mark(device: &LoopDevice, judge: &dyn Fn() -> Vec<Danger>) {
+fn sees_a_swap_mark(device: &LoopDevice, find_dangers: &dyn Fn() -> Vec<Danger>) {
     if !run("mkswap", &["-f"], &device.node, None) {
         return;
     }
-    let marks = judge();
+    let marks = find_dangers();
     assert!(
         marks.iter().any(|found| matches!(found, Danger::Holds(mark) if mark.name == "swap area")),
         "{marks:?}"

@@ -170,11 +170,11 @@ fn nvidias_open_driver_is_told_from_the_closed_one() {
 
 #[test]
 fn a_gpu_that_has_not_started_has_no_uuid_yet() {
-    let told = nvidia_gpu::parse_information(
+    let reported = nvidia_gpu::parse_information(
         "Model: \t\t NVIDIA H100 80GB HBM3\nGPU UUID: \t GPU-????????-????\nDevice Minor: \t 3\n",
     );
     assert_eq!(
-        (told.name.as_deref(), told.uuid, told.minor),
+        (reported.name.as_deref(), reported.uuid, reported.minor),
         (Some("NVIDIA H100 80GB HBM3"), None, Some(3))
     );
 }

@@ -19,7 +19,7 @@ pub enum DirectTried {
         /// The smallest offset and length that worked, of 512 and 4096, in bytes.
         alignment: usize,
         /// What the kernel says that it asks for (`STATX_DIOALIGN`, Linux 6.1), where it does.
-        told: Option<DirectAlignment>,
+        reported: Option<DirectAlignment>,
     },
     /// The file system does not take it; the call that says so, and its words.
     Refused(String),
@@ -77,8 +77,8 @@ fn try_on(draft: &Draft) -> DirectTried {
         Ok(()) => {}
     }
     let fine = file.read_exact_at(&mut buffer[..SECTOR], SECTOR as u64).is_ok();
-    let told = statx::open_file(&file).ok().and_then(|facts| facts.direct);
-    DirectTried::Works { alignment: if fine { SECTOR } else { PAGE }, told }
+    let reported = statx::open_file(&file).ok().and_then(|facts| facts.direct);
+    DirectTried::Works { alignment: if fine { SECTOR } else { PAGE }, reported }
 }
 
 /// What is written, without an end.

@@ -46,7 +46,7 @@ impl Private {
                 Err(Errno::EXIST) => continue,
                 Err(errno) => return Err(errno.into()),
             }
-            match Private::settle(&parent, &name) {
+            match Private::write_owner(&parent, &name) {
                 Ok((inside, owner)) => return Ok(Private { parent, name, inside, owner }),
                 // Another process took the empty directory for an abandoned one.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -57,7 +57,7 @@ impl Private {
     }
 
     /// Puts the owner into a new directory. It is locked before it has its name.
-    fn settle(parent: &Directory, name: &OsStr) -> io::Result<(Directory, File)> {
+    fn write_owner(parent: &Directory, name: &OsStr) -> io::Result<(Directory, File)> {
         let inside = parent.below(name)?;
         let (it, above) = (fstat(&inside)?, fstat(parent)?);
         // Some file systems give all files one owner, by mount option.

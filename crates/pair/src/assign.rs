@@ -13,7 +13,7 @@ struct Cost {
     /// Sum of distances by class.
     class: i64,
     /// Sum over bins of the squares of what they have, halved: least when all have alike.
-    crowd: i64,
+    sharing: i64,
     /// The same over those of a bin that are equally far from it.
     mates: i64,
     /// Sum of distances by switches and bridges.
@@ -28,7 +28,7 @@ impl Add for Cost {
         Cost {
             cover: self.cover + other.cover,
             class: self.class + other.class,
-            crowd: self.crowd + other.crowd,
+            sharing: self.sharing + other.sharing,
             mates: self.mates + other.mates,
             hops: self.hops + other.hops,
             order: self.order + other.order,
@@ -42,7 +42,7 @@ impl Neg for Cost {
         Cost {
             cover: -self.cover,
             class: -self.class,
-            crowd: -self.crowd,
+            sharing: -self.sharing,
             mates: -self.mates,
             hops: -self.hops,
             order: -self.order,
@@ -124,8 +124,8 @@ impl Flow {
             }
             for index in 0..items {
                 let cover = if fill_all && index == 0 { -1 } else { 0 };
-                let crowd = Cost { cover, crowd: signed(index), ..Cost::default() };
-                flow.arc(1 + items + bin, sink, crowd);
+                let sharing = Cost { cover, sharing: signed(index), ..Cost::default() };
+                flow.arc(1 + items + bin, sink, sharing);
             }
         }
         flow
@@ -213,16 +213,16 @@ mod tests {
     fn near_gpus_are_spread_too() {
         // Two stores near to GPUs 0 and 1, and far ones to make up the numbers.
         let rows: [&[i64]; 4] = [&[1, 1], &[1, 1], &[5, 5], &[5, 5]];
-        let got = assign(&near(&rows));
-        assert_ne!(got[0].1, got[1].1, "{got:?}");
-        assert_ne!(got[2].1, got[3].1, "{got:?}");
+        let assigned = assign(&near(&rows));
+        assert_ne!(assigned[0].1, assigned[1].1, "{assigned:?}");
+        assert_ne!(assigned[2].1, assigned[3].1, "{assigned:?}");
     }
 
     #[test]
     fn no_gpu_goes_without_however_far_the_store_is() {
         let far = near(&[&[1, 1, 1], &[5, 5, 5]]);
-        let got = assign(&far);
-        assert_eq!(got.iter().filter(|(gpu, _)| *gpu == 1).count(), 1, "{got:?}");
+        let assigned = assign(&far);
+        assert_eq!(assigned.iter().filter(|(gpu, _)| *gpu == 1).count(), 1, "{assigned:?}");
         assert_eq!(assign(&near(&[&[1], &[5]])), [(0, 0), (1, 0)]);
     }
 

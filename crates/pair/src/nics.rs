@@ -71,8 +71,8 @@ fn is_up(nic: &NicFacts) -> Option<bool> {
     let interfaces = nic.interfaces.iter().filter_map(|one| one.state.as_deref());
     // `unknown` is what drivers say that do not report it.
     let interfaces = interfaces.filter(|state| *state != "unknown").map(|state| state == "up");
-    let told: Vec<bool> = ports.chain(interfaces).collect();
-    (!told.is_empty()).then(|| told.contains(&true))
+    let reported: Vec<bool> = ports.chain(interfaces).collect();
+    (!reported.is_empty()).then(|| reported.contains(&true))
 }
 
 /// Cards that are up and near to GPUs whose network mounts use another, farther route.

@@ -260,14 +260,16 @@ fn drives_go_by_name_alias_and_path_and_a_write_takes_no_raw_one() {
 fn what_is_not_here_is_refused_with_what_is() {
     let machine = read(DGX_2);
     let topology = Topology::of(&machine, &[]);
-    let told = |gpus: &[&str], mounts: &[&str], drives: &[&str]| {
+    let reported = |gpus: &[&str], mounts: &[&str], drives: &[&str]| {
         pair(&machine, &topology, &wanted(gpus, mounts, drives)).unwrap_err().to_string()
     };
-    assert!(told(&["16"], &[], &[]).starts_with("--gpu 16: no such GPU; there are: GPU0, GPU1"));
-    assert!(told(&["mlx5_0"], &[], &[]).contains("no such GPU"));
-    assert!(told(&[], &["raid"], &[]).contains("--mount raid: no mount"));
-    assert!(told(&[], &[], &["nvme77n1"]).contains("no such drive or array"));
-    assert!(told(&[], &[], &["nvme3n1"]).contains("it is part of md1"));
+    assert!(
+        reported(&["16"], &[], &[]).starts_with("--gpu 16: no such GPU; there are: GPU0, GPU1")
+    );
+    assert!(reported(&["mlx5_0"], &[], &[]).contains("no such GPU"));
+    assert!(reported(&[], &["raid"], &[]).contains("--mount raid: no mount"));
+    assert!(reported(&[], &[], &["nvme77n1"]).contains("no such drive or array"));
+    assert!(reported(&[], &[], &["nvme3n1"]).contains("it is part of md1"));
     let mut read_only = read(DGX_2);
     let raid = read_only.mounts.iter_mut().find(|one| one.mount.mount_point == "/raid").unwrap();
     raid.mount.options.push("ro".to_owned());
@@ -308,8 +310,8 @@ fn a_mount_of_any_kind_is_taken_by_name() {
     assert_eq!((given.kind, given.class, given.of), (StoreKind::Mount, None, 0));
     assert!(named.pairs[0].why.contains("not known"), "{}", named.pairs[0].why);
     let all = plan(&machine, &Wanted::default());
-    let told = |one: &gpuio_pair::NotUsed| one.name == "/raid" && one.why.contains("zfs");
-    assert!(all.not_used.iter().any(told), "{:?}", all.not_used);
+    let reported = |one: &gpuio_pair::NotUsed| one.name == "/raid" && one.why.contains("zfs");
+    assert!(all.not_used.iter().any(reported), "{:?}", all.not_used);
 }
 
 #[test]

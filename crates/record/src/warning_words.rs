@@ -187,12 +187,12 @@ fn engine_words(kind: &WarningKind) -> String {
                 block_flag(*mean_request_bytes),
             )
         }
-        WarningKind::EngineSteppedDown { requested: asked, actual: got, why } => {
+        WarningKind::EngineSteppedDown { requested, actual, why } => {
             let why =
                 if why.is_empty() { "no reason was reported".to_owned() } else { why.join("; ") };
             format!(
-                "Requested engine: {asked}. Used engine: {got} ({why}). These are results of \
-                 {got}, not of {asked}. Name the engine with --engine to make the choice \
+                "Requested engine: {requested}. Used engine: {actual} ({why}). These are results of \
+                 {actual}, not of {requested}. Name the engine with --engine to make the choice \
                  explicit, or remove the cause and repeat."
             )
         }
@@ -215,23 +215,23 @@ fn clock_words(kind: &WarningKind) -> String {
              Lower --rate or --rate-iops, or raise --threads or --depth.",
             reached * 100.0,
         ),
-        WarningKind::NeverStarted { ios, completed: landed, longest_wait_ns } => format!(
+        WarningKind::NeverStarted { ios, completed, longest_wait_ns } => format!(
             "{} I/Os were due before the end but never started; {} completed. The missing ones \
              are in no latency figure and would be the slowest: p99 and higher are at least the \
              values shown, the maximum at least {}. Lower --rate or --rate-iops to what the load \
              can sustain.",
             human_count(float(*ios)),
-            human_count(float(*landed)),
+            human_count(float(*completed)),
             human_ns(float(*longest_wait_ns)),
         ),
-        WarningKind::NotSteady { requested: asked, observed: seen } => {
-            let unit = if asked.ends_with('%') { " %" } else { "" };
-            let seen = match seen {
+        WarningKind::NotSteady { requested, observed } => {
+            let unit = if requested.ends_with('%') { " %" } else { "" };
+            let observed = match observed {
                 Some(seen) => format!("the last window showed {:.3}{unit}", seen.abs()),
                 None => "no window was complete".to_owned(),
             };
             format!(
-                "The load did not become steady ({asked}) before it ended: {seen}. Its rate was \
+                "The load did not become steady ({requested}) before it ended: {observed}. Its rate was \
                  still changing, so the result is not a steady-state rate. Use a longer \
                  --runtime, or a --ramp that excludes the start."
             )

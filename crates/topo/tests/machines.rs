@@ -80,8 +80,12 @@ fn a_dgx_2_has_its_guides_matrix_cell_by_cell() {
     let topology = topology(DGX_2);
     let mut cells = 0;
     for matrix in &guides_matrices() {
-        for told in printed(matrix) {
-            assert_eq!(cell(&topology, told.row, told.column), told.cell, "{told:?}");
+        for reported in printed(matrix) {
+            assert_eq!(
+                cell(&topology, reported.row, reported.column),
+                reported.cell,
+                "{reported:?}"
+            );
             cells += 1;
         }
     }
@@ -95,15 +99,15 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
     let alone = Topology::of(&captured(&texts).machine, &[]);
     let matrices = guides_matrices();
     let mut known = 0;
-    for told in matrices.iter().flat_map(printed) {
-        if alone.find(told.row).and(alone.find(told.column)).is_none() {
+    for reported in matrices.iter().flat_map(printed) {
+        if alone.find(reported.row).and(alone.find(reported.column)).is_none() {
             continue;
         }
-        let ours = cell(&alone, told.row, told.column);
+        let ours = cell(&alone, reported.row, reported.column);
         // lspci -tv has no NUMA nodes: which of NODE and SYS it is, it does not report it.
-        match told.cell {
-            "NODE" | "SYS" => assert_eq!(ours, "?", "{told:?}"),
-            cell => assert_eq!(ours, cell, "{told:?}"),
+        match reported.cell {
+            "NODE" | "SYS" => assert_eq!(ours, "?", "{reported:?}"),
+            cell => assert_eq!(ours, cell, "{reported:?}"),
         }
         known += usize::from(ours != "?");
     }
@@ -111,8 +115,10 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
 
     let all = captured(&[texts[0], texts[1], texts[2], text!("dgx-2.topo-mp")]);
     let topology = Topology::of(&all.machine, &printed(all.matrix.as_ref().unwrap()));
-    for told in printed(&matrices[0]).iter().filter(|told| topology.find(told.row).is_some()) {
-        assert_eq!(cell(&topology, told.row, told.column), told.cell, "{told:?}");
+    for reported in
+        printed(&matrices[0]).iter().filter(|reported| topology.find(reported.row).is_some())
+    {
+        assert_eq!(cell(&topology, reported.row, reported.column), reported.cell, "{reported:?}");
     }
     assert_eq!(route(&topology, "GPU0", "GPU1").evidence, Evidence::Facts);
     assert_eq!(route(&topology, "GPU0", "GPU9").evidence, Evidence::Printed);

@@ -1,5 +1,5 @@
 //! Sizes, durations, rates, percentages and index lists: one parse and one print each; what a PCIe
-//! link carries; text in columns; and text from outside, made fit to be shown.
+//! link carries; and text from outside, made fit to be shown.
 //!
 //! Two families, never mixed:
 //!
@@ -10,7 +10,6 @@
 //! Every function is pure, takes no lock, reads no locale, and can be called from any thread.
 
 mod bytes;
-mod columns;
 mod decimal;
 mod duration;
 mod error;
@@ -22,7 +21,6 @@ mod printable;
 mod rate;
 
 pub use bytes::{format_bytes, parse_bytes};
-pub use columns::in_columns;
 pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
 pub use human::{

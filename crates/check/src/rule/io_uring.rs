@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let location = "kernel.io_uring_disabled";
     if machine.config.options.get("CONFIG_IO_URING").map(String::as_str) == Some("n") {
-        let fix = "use a kernel with CONFIG_IO_URING=y; engine libaio works meanwhile";
+        let fix = "use a kernel with CONFIG_IO_URING=y; engine libaio works without it";
         return vec![Found::warn("the kernel was built without io_uring", fix)];
     }
     vec![match machine.host.kernel.io_uring_disabled {

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::request::{self, LANDING, MOST_HEAD, Page, Request};
 
 /// Time limit for a client's request, and again for receiving the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// After the answer, data from the client is read and dropped for at most this long and this many
 /// bytes: closing while the client still sends would lose the answer (RFC 9112, section 9.6).
 const LINGER: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ enum State {
 impl Connection {
     pub(super) fn new(stream: TcpStream, now: Instant) -> std::io::Result<Connection> {
         stream.set_nonblocking(true)?;
-        Ok(Connection { stream, state: State::Asking(Vec::new()), until: now + PATIENCE })
+        Ok(Connection { stream, state: State::Asking(Vec::new()), until: now + TIMEOUT })
     }
 
     /// Whether no request has arrived yet.
@@ -127,7 +127,7 @@ impl Connection {
         let head = request::head(request_read.page, body.len());
         let body = if request_read.body { body } else { "".into() };
         self.state = State::Answering { head, body, sent: 0 };
-        self.until = now + PATIENCE;
+        self.until = now + TIMEOUT;
     }
 
     fn answer(&mut self, now: Instant) -> std::io::Result<bool> {

@@ -250,7 +250,7 @@ fn trouble(record: &Record) {
         message!("error: {error}");
     }
     if record.plan.software_gpu {
-        message!("note: software GPU: these results say nothing about hardware");
+        message!("note: software GPU: these results do not describe hardware");
     }
 }
 

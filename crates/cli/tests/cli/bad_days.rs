@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::record::{check, jobs, list, n};
 use crate::tool::{
-    PATIENCE, Ran, bench, bench_with, command, gpuio, scratch, skip, tree, wait, words,
+    Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, skip, tree, wait, words,
 };
 
 /// Starts `gpuio bench LINE` and waits until its data set is there and its load runs.
@@ -19,7 +19,7 @@ fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
     run.arg("bench").args(words(line)).stdin(Stdio::null());
     let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !ready() {
-        assert!(began.elapsed() < PATIENCE, "it never started");
+        assert!(began.elapsed() < TIMEOUT, "it never started");
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(Duration::from_millis(150));
@@ -45,7 +45,7 @@ fn counts(dir: &Path, child: u32) -> bool {
 fn interrupt(dir: &Path, line: &str, which: Signal) -> Ran {
     let (child, began) = start(dir, line, || true);
     while !counts(dir, child.id()) {
-        assert!(began.elapsed() < PATIENCE, "it counts nothing: {line}");
+        assert!(began.elapsed() < TIMEOUT, "it counts nothing: {line}");
         std::thread::sleep(Duration::from_millis(10));
     }
     signal(&child, which);

@@ -9,7 +9,7 @@ use crate::tool::{bench, bench_with, command, file, finish, gpuio, scratch, tree
 fn refused(code: i32, cases: &[(&str, &[&str])]) {
     for (line, says) in cases {
         let dir = scratch();
-        let ran = bench(dir.path(), line).exits(code).says(says);
+        let ran = bench(dir.path(), line).exits(code).prints(says);
         assert_eq!(ran.out, "", "{line}");
         assert!(ran.err.starts_with("error: "), "{line}: {}", ran.err);
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
@@ -112,12 +112,12 @@ fn not_on_this_machine() {
 #[test]
 fn job_file_places() {
     let dir = scratch();
-    bench(dir.path(), "nofile.ini").exits(2).says(&["nofile.ini", "No such file"]);
-    bench(dir.path(), ".").exits(2).says(&["can't be read"]);
+    bench(dir.path(), "nofile.ini").exits(2).prints(&["nofile.ini", "No such file"]);
+    bench(dir.path(), ".").exits(2).prints(&["can't be read"]);
     std::fs::write(dir.path().join("b.ini"), b"[j]\nbs=\xff\n").unwrap();
-    bench(dir.path(), "b.ini").exits(2).says(&["b.ini:2:4", "UTF-8"]);
+    bench(dir.path(), "b.ini").exits(2).prints(&["b.ini:2:4", "UTF-8"]);
     file(dir.path(), "e.ini", "[j]\nfilename=${GPUIO_TEST_UNSET}\n");
-    bench(dir.path(), "e.ini").exits(2).says(&["e.ini:2:10", "GPUIO_TEST_UNSET", "not set"]);
+    bench(dir.path(), "e.ini").exits(2).prints(&["e.ini:2:10", "GPUIO_TEST_UNSET", "not set"]);
     file(dir.path(), "k.ini", "[j]\nblocksizes=4k\nrw=raed\nsize=1m\niodpeth=3\n");
     let all = [
         "k.ini:2:1",
@@ -127,17 +127,17 @@ fn job_file_places() {
         "k.ini:5:1",
         "nearest: iodepth",
     ];
-    bench(dir.path(), "k.ini").exits(2).says(&all);
+    bench(dir.path(), "k.ini").exits(2).prints(&all);
     file(dir.path(), "n.ini", "bs=4k\n");
-    bench(dir.path(), "n.ini").exits(2).says(&["n.ini:1:1"]);
+    bench(dir.path(), "n.ini").exits(2).prints(&["n.ini:1:1"]);
     file(dir.path(), "empty.ini", "");
-    bench(dir.path(), "empty.ini").exits(2).says(&["job"]);
+    bench(dir.path(), "empty.ini").exits(2).prints(&["job"]);
     file(dir.path(), "global.ini", "[global]\nbs=4k\n");
-    bench(dir.path(), "global.ini").exits(2).says(&["job"]);
+    bench(dir.path(), "global.ini").exits(2).prints(&["job"]);
     file(dir.path(), "late.ini", "[j]\nbs=64k\nsize=4k\n");
-    bench(dir.path(), "late.ini").exits(2).says(&["late.ini:3", "65536"]);
+    bench(dir.path(), "late.ini").exits(2).prints(&["late.ini:3", "65536"]);
     file(dir.path(), "refused.ini", "[j]\nioengine=libaio\nexec_prerun=rm\n");
-    bench(dir.path(), "refused.ini").exits(2).says(&["refused.ini:3:1", "runs no commands"]);
+    bench(dir.path(), "refused.ini").exits(2).prints(&["refused.ini:3:1", "runs no commands"]);
 }
 
 /// A result must have a place before hours are spent on it.
@@ -178,10 +178,10 @@ fn standard_output() {
 fn the_command_line_itself() {
     let dir = scratch();
     gpuio(dir.path(), "").exits(2);
-    gpuio(dir.path(), "bnech").exits(2).says(&["bnech", "bench"]);
-    gpuio(dir.path(), "bench --thread 3").exits(2).says(&["--thread", "--threads"]);
-    gpuio(dir.path(), "bench a.ini b.ini").exits(2).says(&["b.ini"]);
-    gpuio(dir.path(), "bench --bs").exits(2).says(&["--bs"]);
+    gpuio(dir.path(), "bnech").exits(2).prints(&["bnech", "bench"]);
+    gpuio(dir.path(), "bench --thread 3").exits(2).prints(&["--thread", "--threads"]);
+    gpuio(dir.path(), "bench a.ini b.ini").exits(2).prints(&["b.ini"]);
+    gpuio(dir.path(), "bench --bs").exits(2).prints(&["--bs"]);
     let version = gpuio(dir.path(), "--version").exits(0);
     assert_eq!(version.out.trim(), concat!("gpuio ", env!("CARGO_PKG_VERSION")));
     // Words that are not UTF-8 are told, not panicked over.
@@ -201,7 +201,7 @@ fn soft_gpu_settings() {
         assert_eq!(ran.exits(3).out, "", "{name}");
     }
     let ran = bench_with(dir.path(), &[("GPUIO_SOFT_GPUS", "0")], "--gpu software --size 1m");
-    ran.exits(3).says(&["no GPU"]);
+    ran.exits(3).prints(&["no GPU"]);
 }
 
 /// What to inject is judged with the plan, before a data set is made for it.
@@ -216,7 +216,7 @@ fn faults_to_inject() {
         ],
     );
     let dir = scratch();
-    bench(dir.path(), "--inject boom=1% --size 1m --dry-run").exits(2).says(&["boom"]);
+    bench(dir.path(), "--inject boom=1% --size 1m --dry-run").exits(2).prints(&["boom"]);
 }
 
 /// What has no end, or is no file, is refused before a byte of it is read; and what is too long.
@@ -255,7 +255,7 @@ fn inputs_without_an_end() {
             "plan --spec NAME",
             "bench --spec NAME",
         ] {
-            gpuio(dir.path(), &verb.replace("NAME", name)).exits(2).says(&[name, words]);
+            gpuio(dir.path(), &verb.replace("NAME", name)).exits(2).prints(&[name, words]);
         }
         let mut command = command(dir.path());
         command.env("CUFILE_ENV_PATH_JSON", dir.path().join(name));
@@ -265,7 +265,7 @@ fn inputs_without_an_end() {
     std::fs::create_dir(dir.path().join("sweep")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("sweep/sweep.json")).unwrap();
     for verb in ["report sweep/sweep.json", "compare sweep/sweep.json sweep/sweep.json"] {
-        gpuio(dir.path(), verb).exits(2).says(&["sweep.json", "a character device"]);
+        gpuio(dir.path(), verb).exits(2).prints(&["sweep.json", "a character device"]);
     }
 }
 
@@ -277,9 +277,9 @@ fn threads_times_files() {
     let text = format!("[j]\nthreads=65536\nfilename={}\nsize=4k\nbs=4k\n", names.join(":"));
     file(dir.path(), "many.ini", &text);
     let words = ["many.ini:3", "65536 threads with 5000 files", "327680000", "1048576", "numjobs"];
-    bench(dir.path(), "many.ini --dry-run").exits(2).says(&words);
+    bench(dir.path(), "many.ini --dry-run").exits(2).prints(&words);
     let text = "[global]\nthreads=65536\nsize=4k\nbs=4k\n".to_owned();
     let jobs: String = (0..17).map(|number| format!("[j{number}]\n")).collect();
     file(dir.path(), "jobs.ini", &(text + &jobs));
-    bench(dir.path(), "jobs.ini --dry-run").exits(2).says(&["j16", "1114112", "1048576"]);
+    bench(dir.path(), "jobs.ini --dry-run").exits(2).prints(&["j16", "1114112", "1048576"]);
 }

@@ -103,7 +103,10 @@ fn every_path_to_the_gpu_has_both_losses_and_the_text_says_them() {
         finish(gpuio.args(["show", "r.json", "--format", format])).exits(0).out
     };
     let shown = show("text");
-    let part = shown.split("beside a computation:\n").nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let part = shown
+        .split("with a GPU computation running:\n")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{shown}"));
     for words in [
         "compute on 1 of 1 multiprocessors of GPU 0 (50% requested)",
         "with the computation, ",
@@ -165,23 +168,27 @@ fn a_computation_that_fails_is_no_result() {
 #[test]
 fn what_can_not_be_is_refused_before_anything_is_made() {
     let dir = scratch();
-    let says = |line: &str, code: i32, words: &[&str]| {
-        bench(dir.path(), &format!("--directory d --size 1m {line}")).exits(code).says(words);
+    let prints = |line: &str, code: i32, words: &[&str]| {
+        bench(dir.path(), &format!("--directory d --size 1m {line}")).exits(code).prints(words);
     };
-    says("--beside compute", 2, &["--beside", "path host uses no GPU"]);
-    says("--gpu software --path staged --beside gemm", 2, &["--beside", "compute, memory or off"]);
-    says("--gpu software --path staged --beside compute:0%", 2, &["a share above 0, or off"]);
+    prints("--beside compute", 2, &["--beside", "path host uses no GPU"]);
+    prints(
+        "--gpu software --path staged --beside gemm",
+        2,
+        &["--beside", "compute, memory or off"],
+    );
+    prints("--gpu software --path staged --beside compute:0%", 2, &["a share above 0, or off"]);
     // No driver here, or none that is found.
     let mut none = command(dir.path());
     none.env("GPUIO_LIBCUDA", "/nowhere/libcuda.so.1");
     let line = "bench --directory d --path staged --beside compute";
-    finish(none.args(words(line))).exits(3).says(&["path staged needs a GPU"]);
+    finish(none.args(words(line))).exits(3).prints(&["path staged needs a GPU"]);
     let mut old = command(dir.path());
     old.env("GPUIO_SOFT_FAIL", "cuModuleLoadData:209");
     let line = "bench --gpu software --directory d --path staged --size 1m --beside compute";
     let old = finish(old.args(words(line))).exits(3);
     assert_eq!(old.err.lines().count(), 1, "{old:#?}");
-    let old = old.says(&["GPU 0 can't run the computation", "compute capability 7.0 or later"]);
+    let old = old.prints(&["GPU 0 can't run the computation", "compute capability 7.0 or later"]);
     drop(old);
     assert!(!dir.path().join("d").exists());
 }
@@ -195,7 +202,7 @@ fn jobs_that_run_together_have_the_same_beside_them() {
         bench(dir.path(), "j.ini --dry-run")
     };
     let refused = job("[a]\nbeside=compute\n[b]\n").exits(2);
-    refused.says(&["job 'b'", "job 'a'", "compute:100% beside it", "put a stonewall"]);
+    refused.prints(&["job 'b'", "job 'a'", "compute:100% beside it", "put a stonewall"]);
     let apart = job("[a]\nbeside=compute\n[b]\nstonewall\nbeside=off\n").exits(0);
     assert_eq!(apart.out.matches("beside = compute:100%").count(), 1, "{}", apart.out);
     assert!(apart.out.contains("# the job runs twice, first without"), "{}", apart.out);

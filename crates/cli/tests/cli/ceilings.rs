@@ -41,7 +41,9 @@ fn a_named_path_has_them_when_asked() {
 #[test]
 fn what_is_no_time_is_refused_with_the_flag() {
     let dir = scratch();
-    bench(dir.path(), "--ceilings=high --directory d").exits(2).says(&["--ceilings", "on or off"]);
+    bench(dir.path(), "--ceilings=high --directory d")
+        .exits(2)
+        .prints(&["--ceilings", "on or off"]);
     bench(dir.path(), "--ceilings --no-ceilings --directory d").exits(2);
     assert!(!dir.path().join("d").exists());
 }

@@ -64,7 +64,7 @@ fn a_rule_is_explained() {
 fn what_makes_no_sense_is_refused_with_what_would() {
     let dir = scratch();
     let refused = |line: &str, says: &[&str]| {
-        finish(command(dir.path()).args(words(line))).exits(2).says(says);
+        finish(command(dir.path()).args(words(line))).exits(2).prints(says);
     };
     refused("check --only nosuch", &["--only nosuch", "pcie-link, sata-link"]);
     refused("check --skip nosuch", &["--skip nosuch"]);
@@ -138,7 +138,7 @@ fn mounts_and_gpus_that_are_not_there_are_refused() {
     let dir = scratch();
     gpu_without_udev(dir.path());
     let refused = |line: &str, says: &[&str]| {
-        finish(command(dir.path()).args(words(line))).exits(2).says(says);
+        finish(command(dir.path()).args(words(line))).exits(2).prints(says);
     };
     refused("check --prove", &["--mount"]);
     refused("check --gpu 0", &["--mount"]);

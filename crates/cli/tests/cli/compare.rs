@@ -70,7 +70,7 @@ fn a_software_gpu_is_refused_beside_real_results() {
     bench(dir.path(), &format!("{LOAD} --gpu software --path staged -q -o soft.json")).exits(0);
     let refused = compare(dir.path(), "real.json soft.json").exits(2);
     assert_eq!(refused.out, "", "no figure is shown");
-    refused.says(&["not compared", "hardware | software GPU", "--despite software-gpu"]);
+    refused.prints(&["not compared", "hardware | software GPU", "--despite software-gpu"]);
     let ran = compare(dir.path(), "real.json soft.json --despite all").exits(0);
     assert!(ran.out.contains("software GPU (matters)"), "{}", ran.out);
 }
@@ -85,7 +85,9 @@ fn paths_of_one_record_compare_by_axis() {
     assert!(ran.out.starts_with("baseline: path=staged"), "{}", ran.out);
     assert!(ran.out.contains("requested path: staged | gather"), "{}", ran.out);
     assert!(ran.out.contains("staged software GPU"), "every head says so: {}", ran.out);
-    compare(dir.path(), "both.json --axis path=staged,gds").exits(2).says(&["path=gds", "gather"]);
+    compare(dir.path(), "both.json --axis path=staged,gds")
+        .exits(2)
+        .prints(&["path=gds", "gather"]);
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn other_tools_stand_beside_a_record() {
                 64(KiB) Throughput: 1.250000 GiB/sec, Avg_Latency: 190.0 usecs ops: 64 total_time \
                 0.003125 secs\n";
     file(dir.path(), "gdsio.txt", line);
-    compare(dir.path(), "r.json gdsio.txt").exits(2).says(&["I/Os in flight", "--despite depth"]);
+    compare(dir.path(), "r.json gdsio.txt").exits(2).prints(&["I/Os in flight", "--despite depth"]);
     let ran = compare(dir.path(), "r.json gdsio.txt --despite depth").exits(0);
     assert!(
         ran.out.contains("unknown for one side") && ran.out.contains("gdsio's time"),
@@ -172,7 +174,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     file(dir.path(), "other.txt", "nothing of the kind\n");
     fs::create_dir(dir.path().join("empty")).unwrap();
     let refused = |line: &str, says: &[&str]| {
-        compare(dir.path(), line).exits(2).says(says);
+        compare(dir.path(), line).exits(2).prints(says);
     };
     refused("r.json", &["--axis"]);
     refused("r.json nowhere.json", &["nowhere.json"]);
@@ -203,7 +205,7 @@ fn two_job_files_run_in_turns() {
     let kept = ["a-01.json", "a-02.json", "b-01.json", "b-02.json"];
     assert_eq!(tree(&dir.path().join("records")), kept);
     let again = finish(command(dir.path()).args(words(line))).exits(2);
-    again.says(&["records", "choose another name"]);
+    again.prints(&["records", "choose another name"]);
 }
 
 #[test]

@@ -165,12 +165,12 @@ fn what_is_not_here_or_makes_no_sense() {
         ("--set cufile.properties.use_poll_mode=1", 2, &["use_poll_mode", "true or false"]),
     ];
     for (flags, code, says) in &cases {
-        run(dir.path(), &format!("{LOAD} {flags}"), &[]).exits(*code).says(says);
+        run(dir.path(), &format!("{LOAD} {flags}"), &[]).exits(*code).prints(says);
     }
     let without = "--path host --size 1m --directory d --cufile-set execution.max_io_threads=2";
-    run(dir.path(), without, &[]).exits(2).says(&["--path gds"]);
+    run(dir.path(), without, &[]).exits(2).prints(&["--path gds"]);
     let gone = [("CUFILE_ENV_PATH_JSON", "/nowhere/cufile.json")];
-    run(dir.path(), LOAD, &gone).exits(3).says(&["/nowhere/cufile.json"]);
+    run(dir.path(), LOAD, &gone).exits(3).prints(&["/nowhere/cufile.json"]);
 }
 
 #[test]
@@ -235,10 +235,10 @@ fn settings_of_a_job_file_are_in_plan_and_record() {
     std::fs::write(dir.path().join("wrong.ini"), wrong).unwrap();
     run(dir.path(), "wrong.ini", &[])
         .exits(2)
-        .says(&["wrong.ini:2:1:", "nearest: cufile.execution.max_io_threads"]);
+        .prints(&["wrong.ini:2:1:", "nearest: cufile.execution.max_io_threads"]);
     let two = format!("{text}[two]\n{GDS}cufile.execution.max_io_threads=4\n");
     std::fs::write(dir.path().join("two.ini"), two).unwrap();
-    run(dir.path(), "two.ini", &[]).exits(2).says(&["two.ini", "once in a process", "--ab"]);
+    run(dir.path(), "two.ini", &[]).exits(2).prints(&["two.ini", "once in a process", "--ab"]);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_sweep_varies_settings_of_cufile() {
     let ran = finish(command(dir.path()).args(words(compare))).exits(0);
     assert!(ran.out.contains("max_io_threads=8"), "{ran:?}");
     let wrong = line.replace("=4,8", "=4,900");
-    finish(command(dir.path()).arg("sweep").args(words(&wrong))).exits(2).says(&["0 to 128"]);
+    finish(command(dir.path()).arg("sweep").args(words(&wrong))).exits(2).prints(&["0 to 128"]);
 }
 
 /// The stand-in has no way but through host memory: forbidden that, it takes no file.
@@ -264,7 +264,7 @@ fn a_sweep_varies_settings_of_cufile() {
 fn compatibility_mode_that_is_off_is_off() {
     let dir = scratch();
     let off = "--cufile-set properties.allow_compat_mode=false";
-    run(dir.path(), &format!("{LOAD} {off}"), &[]).exits(1).says(&["5033", "compatibility mode"]);
+    run(dir.path(), &format!("{LOAD} {off}"), &[]).exits(1).prints(&["5033", "compatibility mode"]);
     let announced = [("GPUIO_SOFT_CUFILE_NVFS", "2.25")];
     let record = json(dir.path(), off, &announced);
     assert_eq!(record["cufile"]["compat_allowed"], false);

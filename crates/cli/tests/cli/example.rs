@@ -85,8 +85,8 @@ fn the_example_runs_with_our_library_and_its_bytes_are_right() {
         assert_eq!(written.len().to_string(), bytes);
         assert!(written.iter().all(|byte| *byte == 0xab));
     }
-    run(&[]).exits(2).says(&["FILE"]);
-    run(&["gone/file"]).exits(1).says(&["gone/file"]);
+    run(&[]).exits(2).prints(&["FILE"]);
+    run(&["gone/file"]).exits(1).prints(&["gone/file"]);
     // Nobody asked for a log.
     assert!(!dir.path().join("cufile.log").exists());
 }

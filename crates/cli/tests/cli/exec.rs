@@ -201,7 +201,7 @@ fn what_it_does_is_told_or_printed() {
     let said = here.exec(&["-v", "--cufile", "gpuio", "sh", "-c", "echo $GPUIO_CUFILE"]).exits(0);
     assert_eq!(said.out, "gpuio\n");
     assert_eq!(said.err.lines().count(), 1, "{said:?}");
-    let said = said.says(&["lib/gpuio/libcufile.so.0", "GPUIO_CUFILE=gpuio", "/sh"]);
+    let said = said.prints(&["lib/gpuio/libcufile.so.0", "GPUIO_CUFILE=gpuio", "/sh"]);
     drop(said);
 
     std::fs::write(here.place("cufile.json"), "{}").unwrap();
@@ -225,7 +225,7 @@ fn what_it_does_is_told_or_printed() {
 #[test]
 fn refusals_have_their_exit_codes() {
     let bare = Installed::new(None);
-    bare.exec(&["true"]).exits(3).says(&["libcufile.so.0", "lib/gpuio", "cargo build"]);
+    bare.exec(&["true"]).exits(3).prints(&["libcufile.so.0", "lib/gpuio", "cargo build"]);
     let Some(cc) = cc() else { return };
     let here = Installed::new(Some(&cc));
     for words in
@@ -233,17 +233,17 @@ fn refusals_have_their_exit_codes() {
     {
         here.exec(words).exits(2);
     }
-    here.exec(&["--cufile-json", "gone.json", "true"]).exits(2).says(&["gone.json"]);
+    here.exec(&["--cufile-json", "gone.json", "true"]).exits(2).prints(&["gone.json"]);
     let mut command = here.gpuio();
-    finish(command.env("GPUIO_CUFILE", "what").arg("true")).exits(2).says(&["GPUIO_CUFILE=what"]);
-    here.exec(&["--", "no-such-program"]).exits(127).says(&["no-such-program", "PATH"]);
-    here.exec(&["--", "./gone"]).exits(127).says(&["./gone"]);
-    here.exec(&["--", "./lib"]).exits(126).says(&["./lib"]);
+    finish(command.env("GPUIO_CUFILE", "what").arg("true")).exits(2).prints(&["GPUIO_CUFILE=what"]);
+    here.exec(&["--", "no-such-program"]).exits(127).prints(&["no-such-program", "PATH"]);
+    here.exec(&["--", "./gone"]).exits(127).prints(&["./gone"]);
+    here.exec(&["--", "./lib"]).exits(126).prints(&["./lib"]);
     std::fs::write(here.place("plain"), "echo").unwrap();
-    here.exec(&["--", "./plain"]).exits(126).says(&["./plain", "denied"]);
+    here.exec(&["--", "./plain"]).exits(126).prints(&["./plain", "denied"]);
     std::fs::write(here.place("orphan"), "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(here.place("orphan"), PermissionsExt::from_mode(0o755)).unwrap();
-    here.exec(&["--", "./orphan"]).exits(127).says(&["./orphan", "interpreter"]);
+    here.exec(&["--", "./orphan"]).exits(127).prints(&["./orphan", "interpreter"]);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn programs_that_can_not_load_it_are_told() {
     std::fs::write(&source, text).unwrap();
     let mut command = Command::new(&cc);
     if finish(command.arg("-static").arg(&source).arg("-o").arg(&fixed)).code == 0 {
-        here.exec(&["--", "./fixed"]).exits(5).says(&["note:", "statically"]);
+        here.exec(&["--", "./fixed"]).exits(5).prints(&["note:", "statically"]);
     } else {
         skip("no static libc here");
     }
@@ -272,6 +272,6 @@ fn programs_that_can_not_load_it_are_told() {
     std::os::unix::fs::chown(&other, Some(65534), None).unwrap();
     std::fs::set_permissions(&other, PermissionsExt::from_mode(0o4755)).unwrap();
     for name in ["./other", "./script"] {
-        here.exec(&["--", name]).exits(3).says(&["set-user-ID", "LD_PRELOAD", "sudo"]);
+        here.exec(&["--", name]).exits(3).prints(&["set-user-ID", "LD_PRELOAD", "sudo"]);
     }
 }

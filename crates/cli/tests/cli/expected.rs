@@ -43,7 +43,7 @@ fn mistakes_in_figures_are_told_before_anything_runs() {
     let dir = scratch();
     fs::write(dir.path().join("bad.spec"), "[drive x]\nread = 2GBs\n").unwrap();
     let refused = |flags: &str, words: &[&str]| {
-        bench(dir.path(), &format!("{READS} {flags}")).exits(2).says(words);
+        bench(dir.path(), &format!("{READS} {flags}")).exits(2).prints(words);
     };
     refused("--spec bad.spec", &["bad.spec:2:9", "3.5GB/s"]);
     refused("--spec absent.spec", &["absent.spec", "can't be read"]);

@@ -73,10 +73,10 @@ fn a_file_has_its_storage_and_bad_flags_their_names() {
     let ran = gpuio(dir.path(), "gdscheck -f data");
     assert!([0, 1, 3].contains(&ran.code), "{ran:#?}");
     assert!(ran.out.contains("Mount: ") && ran.out.contains("GDS register Unknown"), "{ran:#?}");
-    gpuio(dir.path(), "gdscheck -f gone").exits(2).says(&["-f gone"]);
-    gpuio(dir.path(), "gdscheck -V").exits(2).says(&["-V"]);
-    gpuio(dir.path(), "gdscheck -x").exits(2).says(&["'-x'"]);
-    gpuio(dir.path(), "gdscheck").exits(2).says(&["-p"]);
+    gpuio(dir.path(), "gdscheck -f gone").exits(2).prints(&["-f gone"]);
+    gpuio(dir.path(), "gdscheck -V").exits(2).prints(&["-V"]);
+    gpuio(dir.path(), "gdscheck -x").exits(2).prints(&["'-x'"]);
+    gpuio(dir.path(), "gdscheck").exits(2).prints(&["-p"]);
     let ran = gpuio(dir.path(), "gdscheck -p --ask-library");
     // Asked for by name, it never goes on without.
     let opened = ran.out.contains("DRIVER CONFIGURATION:");
@@ -93,5 +93,5 @@ fn checks_of_what_gdscheck_printed() {
     fs::write(dir.path().join("torn.txt"), torn).unwrap();
     gpuio(dir.path(), "check --from torn.txt")
         .exits(2)
-        .says(&["torn.txt (gdscheck -p)", "line 64"]);
+        .prints(&["torn.txt (gdscheck -p)", "line 64"]);
 }

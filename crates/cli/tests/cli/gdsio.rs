@@ -143,7 +143,7 @@ fn a_verified_write_over_a_file_of_others() {
     let dir = scratch();
     file(dir.path(), "theirs", &"x".repeat(3 << 20));
     let line = "-f theirs -w 2 -s 1M -i 64K -x 1 -I 1 -V";
-    gdsio(dir.path(), line).exits(2).says(&["theirs", "--overwrite"]);
+    gdsio(dir.path(), line).exits(2).prints(&["theirs", "--overwrite"]);
     let ran = gdsio(dir.path(), &format!("{line} --overwrite")).exits(0);
     assert_eq!(lines(&ran).len(), 2, "{ran:?}");
     let bytes = std::fs::read(dir.path().join("theirs")).unwrap();
@@ -182,7 +182,7 @@ fn a_verified_write_of_a_part() {
     assert!(after[..1 << 20] == mine[..1 << 20] && after[3 << 20..] == mine[3 << 20..]);
     // In a run of its own nothing is known of G any more.
     let read = part.replace("-f F", "-f G").replace("-I 1", "-I 0");
-    gdsio(dir.path(), &read).exits(2).says(&["G", "not made by gpuio"]);
+    gdsio(dir.path(), &read).exits(2).prints(&["G", "not made by gpuio"]);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn refusals() {
         ("-D . -x 1 -w 2", 2, &["-w", "twice"]),
         ("-D . -x 2 -d 5 --gpu software", 3, &["no GPU 5"]),
     ] {
-        let ran = gdsio(dir.path(), &format!("{base} {line}")).exits(code).says(says);
+        let ran = gdsio(dir.path(), &format!("{base} {line}")).exits(code).prints(says);
         assert_eq!(ran.out, "", "{line}");
         assert!(tree(dir.path()).is_empty(), "{line}: {:?}", tree(dir.path()));
     }
@@ -270,7 +270,7 @@ fn unaligned_needs_buffered() {
     match ran.code {
         // A disk with 512-byte sectors takes offsets off the 4 KiB grid.
         0 => assert_eq!(lines(&ran).len(), 1),
-        _ => drop(ran.exits(2).says(&["-O 1"])),
+        _ => drop(ran.exits(2).prints(&["-O 1"])),
     }
 }
 
@@ -310,7 +310,7 @@ fn a_configuration_file() {
     let json = run("read.gdsio --gpu software --format json").exits(0).json();
     check_clean(&json);
     assert_eq!(jobs(&json)[1].0["gpus"][0]["index"], 1);
-    run("read.gdsio -x 1").exits(2).says(&["read.gdsio", "-x"]);
+    run("read.gdsio -x 1").exits(2).prints(&["read.gdsio", "-x"]);
     let unset = finish(command(dir.path()).args(["gdsio", "read.gdsio"])).exits(2);
     assert!(unset.err.contains("read.gdsio:14:11:") && unset.err.contains("DATA"), "{unset:?}");
 }
@@ -325,7 +325,7 @@ fn json_beside_the_line() {
     assert!(ran.err.contains("software GPU"), "{ran:?}");
     let saved = std::fs::read_to_string(dir.path().join("r.json")).unwrap();
     check_clean(&serde_json::from_str(&saved).unwrap());
-    gdsio(dir.path(), line).exits(2).says(&["r.json", "exists"]);
+    gdsio(dir.path(), line).exits(2).prints(&["r.json", "exists"]);
 }
 
 /// Scripts call `gdsio`; a link of that name speaks it.

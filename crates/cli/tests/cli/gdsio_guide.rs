@@ -95,7 +95,7 @@ fn host_memory_with_types_of_cufile() {
         let batch = gdsio(dir.path(), &format!("{base} -x 6 -B 4 -m {m} -I 0"));
         match m {
             0 | 1 => drop(batch.exits(0)),
-            _ => drop(batch.exits(2).says(&["cuFile 1.15", "type 0, 5 or 7"])),
+            _ => drop(batch.exits(2).prints(&["cuFile 1.15", "type 0, 5 or 7"])),
         }
     }
 }
@@ -105,7 +105,7 @@ fn nvlinks_are_refused_where_nothing_would_use_them() {
     let dir = scratch();
     let base = "-D . -w 1 -s 1M -i 64K -d 0 --gpu software -I 1";
     for x in [0, 1, 2, 4, 6] {
-        gdsio(dir.path(), &format!("{base} -x {x} -p")).exits(2).says(&["-p", "routed"]);
+        gdsio(dir.path(), &format!("{base} -x {x} -p")).exits(2).prints(&["-p", "routed"]);
     }
     assert!(tree(dir.path()).is_empty());
     file(

@@ -27,7 +27,7 @@ fn a_foreign_file() {
         format!("{WRITE} --filename ./mine --verify"),
         format!("{WRITE} --filename mine --destroy-data-on mine"),
     ] {
-        let ran = bench(dir.path(), &line).exits(2).says(&["mine", "--overwrite"]);
+        let ran = bench(dir.path(), &line).exits(2).prints(&["mine", "--overwrite"]);
         assert_eq!(ran.out, "");
         assert!(std::fs::read(&path).unwrap() == mine, "{line}: changed");
         assert_eq!(tree(dir.path()), ["mine"], "{line}");
@@ -41,7 +41,7 @@ fn a_foreign_file() {
     assert!(after[1 << 20..] == mine[1 << 20..], "past the job nothing changes");
     assert!(after[..1 << 20] != mine[..1 << 20]);
     // Overwriting once does not make it gpuio's.
-    bench(dir.path(), &format!("{WRITE} --filename mine")).exits(2).says(&["--overwrite"]);
+    bench(dir.path(), &format!("{WRITE} --filename mine")).exits(2).prints(&["--overwrite"]);
 }
 
 /// `--overwrite` gives away the bytes that the job uses, and no other.
@@ -97,8 +97,10 @@ fn reading_a_foreign_file() {
     let record = bench(dir.path(), &format!("{line} --format json")).exits(0).json();
     check_clean(&record);
     assert_eq!(notes(&record), ["foreign_read_only"]);
-    bench(dir.path(), &format!("{line} --verify")).exits(2).says(&["mine", "--verify"]);
-    bench(dir.path(), &format!("{line} --size 2m")).exits(2).says(&["mine", "1048576", "2097152"]);
+    bench(dir.path(), &format!("{line} --verify")).exits(2).prints(&["mine", "--verify"]);
+    bench(dir.path(), &format!("{line} --size 2m"))
+        .exits(2)
+        .prints(&["mine", "1048576", "2097152"]);
     assert_eq!(std::fs::read(dir.path().join("mine")).unwrap(), vec![b'z'; 1 << 20]);
 }
 
@@ -132,7 +134,7 @@ fn our_own_files() {
     assert_eq!(notes(&bench(dir.path(), &longer).exits(0).json()), ["remake"]);
     let path = dir.path().join("d/gpuio.1");
     std::fs::write(&path, "now it is mine").unwrap();
-    bench(dir.path(), &write).exits(2).says(&["gpuio.1", "--overwrite"]);
+    bench(dir.path(), &write).exits(2).prints(&["gpuio.1", "--overwrite"]);
     assert_eq!(std::fs::read_to_string(path).unwrap(), "now it is mine");
 }
 
@@ -153,7 +155,7 @@ fn a_file_copied_over_what_a_killed_run_left() {
         (0..1 << 18).flat_map(|n: u32| n.wrapping_mul(n | 1).to_le_bytes()).collect();
     std::fs::write(dir.path().join("mine"), &mine).unwrap();
     std::fs::copy(dir.path().join("mine"), &path).unwrap();
-    bench(dir.path(), &write).exits(2).says(&["model.bin", "made by gpuio", "--overwrite"]);
+    bench(dir.path(), &write).exits(2).prints(&["model.bin", "made by gpuio", "--overwrite"]);
     assert!(std::fs::read(&path).unwrap() == mine);
 }
 
@@ -195,7 +197,7 @@ fn no_link_is_followed_below_a_directory() {
     symlink("../mine", dir.path().join("d/gpuio.0")).unwrap();
     for load in ["--rw write --overwrite", "--rw read"] {
         let line = format!("{load} --bs 64k --size 1m --loops 1 --directory d");
-        bench(dir.path(), &line).exits(2).says(&["d/gpuio.0", "symbolic link", "--filename"]);
+        bench(dir.path(), &line).exits(2).prints(&["d/gpuio.0", "symbolic link", "--filename"]);
     }
     let line = "--rw read --bs 64k --size 1m --loops 1 --filename d/gpuio.0";
     bench(dir.path(), line).exits(0);
@@ -209,7 +211,7 @@ fn a_foreign_file_that_is_too_short() {
     file(dir.path(), "passwd", &"x".repeat(1221));
     for size in ["", "--size 1m"] {
         let line = format!("--rw read --bs 64k {size} --loops 1 --filename passwd");
-        let ran = bench(dir.path(), &line).exits(2).says(&["passwd", "1221 bytes"]);
+        let ran = bench(dir.path(), &line).exits(2).prints(&["passwd", "1221 bytes"]);
         assert!(!ran.err.contains("longer,") && !ran.err.contains("--rw write"), "{ran:?}");
     }
 }
@@ -255,7 +257,7 @@ fn all_or_nothing() {
     let dir = scratch();
     file(dir.path(), "b", "mine");
     let line = format!("{WRITE} --filename a --filename b");
-    bench(dir.path(), &line).exits(2).says(&["b", "--overwrite"]);
+    bench(dir.path(), &line).exits(2).prints(&["b", "--overwrite"]);
     assert_eq!(tree(dir.path()), ["b"]);
 }
 
@@ -266,6 +268,6 @@ fn a_broken_list() {
     bench(dir.path(), &format!("{WRITE} --directory d --keep")).exits(0);
     let before = std::fs::read(dir.path().join("d/gpuio.0")).unwrap();
     file(&dir.path().join("d"), ".gpuio-files.json", "{ not json");
-    bench(dir.path(), &format!("{WRITE} --directory d")).exits(2).says(&[".gpuio-files.json"]);
+    bench(dir.path(), &format!("{WRITE} --directory d")).exits(2).prints(&[".gpuio-files.json"]);
     assert!(std::fs::read(dir.path().join("d/gpuio.0")).unwrap() == before);
 }

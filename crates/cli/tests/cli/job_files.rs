@@ -123,7 +123,7 @@ fn one_job_writes_what_the_next_reads() {
         "[global]\nbs=64k\nsize=1m\nloops=1\nfilename=there\n\
          [r]\nrw=read\n[w]\nstonewall\nrw=write\n",
     );
-    bench(dir.path(), "chain.ini").exits(2).says(&["there", "never written"]);
+    bench(dir.path(), "chain.ini").exits(2).prints(&["there", "never written"]);
     assert_eq!(tree(dir.path()), ["chain.ini"]);
 }
 

@@ -41,7 +41,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     let kept = journals(&state(dir.path()));
     let [journal] = &kept[..] else { panic!("{kept:?}") };
     let journal = journal.to_str().unwrap();
-    let ran = ran.says(&["until this run ends", journal]);
+    let ran = ran.prints(&["until this run ends", journal]);
     assert_eq!(beside_left_out(&ran.err).len(), 1, "{}", ran.err);
 
     let show = |flags: &str| gpuio(dir.path(), &format!("show {journal} {flags}")).exits(0).out;
@@ -75,14 +75,14 @@ fn the_next_run_tells_of_one_that_died() {
     let dir = scratch();
     run(dir.path(), ALL, &[CRASH]).exits(-1);
     let journal = journals(&state(dir.path())).remove(0);
-    let told = format!("gpuio show {}", journal.display());
+    let reported = format!("gpuio show {}", journal.display());
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
-    let next = bench(dir.path(), short).exits(0).says(&["crashed", &told]);
+    let next = bench(dir.path(), short).exits(0).prints(&["crashed", &reported]);
     assert_eq!(next.err.matches("gpuio show").count(), 1, "{}", next.err);
     assert_eq!(bench(dir.path(), &format!("{short} -q")).exits(0).err, "");
     // A second one is counted; a run that ends well adds none.
     run(dir.path(), ALL, &[CRASH]).exits(-1);
-    run(dir.path(), ALL, &[]).exits(0).says(&["(and 1 more there)"]);
+    run(dir.path(), ALL, &[]).exits(0).prints(&["(and 1 more there)"]);
     assert_eq!(journals(&state(dir.path())).len(), 2);
     assert!(journal.exists(), "never removed but by its reader");
 }
@@ -94,7 +94,7 @@ fn a_run_that_ends_leaves_none_and_says_nothing_without_need() {
                --directory d";
     assert_eq!(bench(dir.path(), two).exits(0).err, "");
     // With cuFile last there is something to lose, and once it has run there is not.
-    let gds = run(dir.path(), ALL, &[]).exits(0).says(&["until this run ends"]);
+    let gds = run(dir.path(), ALL, &[]).exits(0).prints(&["until this run ends"]);
     assert_eq!(beside_left_out(&gds.err).len(), 1, "{}", gds.err);
     let first = two.replace("host,staged", "gds,host");
     assert_eq!(run(dir.path(), &first, &[]).exits(0).err, "");
@@ -113,7 +113,7 @@ fn beside_the_output_where_there_is_one() {
     let name = journal.file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("r.json."), "{name}");
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d -o results/s.json";
-    bench(dir.path(), short).exits(0).says(&["crashed", name]);
+    bench(dir.path(), short).exits(0).prints(&["crashed", name]);
     assert!(journal.exists());
 }
 
@@ -122,11 +122,11 @@ fn without_a_place_for_it_the_run_goes_on_with_a_warning() {
     let dir = scratch();
     let nowhere = [("XDG_STATE_HOME", "/dev/null")];
     let ran = run(dir.path(), ALL, &nowhere).exits(0);
-    let ran = ran.says(&["warning: ", "not saved", "/dev/null/gpuio", "-o FILE"]);
+    let ran = ran.prints(&["warning: ", "not saved", "/dev/null/gpuio", "-o FILE"]);
     assert_eq!(beside_left_out(&ran.err).len(), 1, "{}", ran.err);
     // A variable that is no absolute path is none, and so is a home.
     let none = [("XDG_STATE_HOME", ""), ("HOME", "")];
-    run(dir.path(), ALL, &none).exits(0).says(&["not saved", "HOME"]);
+    run(dir.path(), ALL, &none).exits(0).prints(&["not saved", "HOME"]);
     run(dir.path(), &format!("{ALL} -q -o r.json"), &none).exits(0);
     let home = dir.path().join("home");
     let at_home = [("XDG_STATE_HOME", "relative"), ("HOME", home.to_str().unwrap()), CRASH];
@@ -145,11 +145,11 @@ fn a_saved_record_is_shown_as_it_was() {
     let text = show("r.json").exits(0).out;
     assert!(text.contains("randrw") && !text.contains("UNFINISHED"), "{text}");
     assert!(show("r.json --evidence").exits(0).out.contains("process_io"));
-    show("none.json").exits(2).says(&["none.json", "can't be read"]);
-    show("r.json --format yaml").exits(2).says(&["formats are"]);
+    show("none.json").exits(2).prints(&["none.json", "can't be read"]);
+    show("r.json --format yaml").exits(2).prints(&["formats are"]);
     file(dir.path(), "other.json", "{\"name\": 1}");
-    show("other.json").exits(2).says(&["other.json", "not a gpuio record", "-o NAME.json"]);
+    show("other.json").exits(2).prints(&["other.json", "not a gpuio record", "-o NAME.json"]);
     let later = saved.replace("\"schema_version\": 3", "\"schema_version\": 99");
     file(dir.path(), "later.json", &later);
-    show("later.json").exits(2).says(&["schema version 99", "reads 1 to 3"]);
+    show("later.json").exits(2).prints(&["schema version 99", "reads 1 to 3"]);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::tool::{PATIENCE, Ran, command, finish, scratch, tree, words};
+use crate::tool::{Ran, TIMEOUT, command, finish, scratch, tree, words};
 
 /// `gpuio bench LINE` with a place of its own for temporary files.
 fn bench(dir: &Path, line: &str) -> Ran {
@@ -25,7 +25,7 @@ fn killed(dir: &Path, line: &str, ready: impl Fn() -> bool) {
     run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = run.spawn().unwrap();
     while !ready() {
-        assert!(began.elapsed() < PATIENCE, "it never started");
+        assert!(began.elapsed() < TIMEOUT, "it never started");
         std::thread::sleep(Duration::from_millis(2));
     }
     child.kill().unwrap();
@@ -96,7 +96,7 @@ fn the_scratch_of_a_living_run_stays() {
     let mut child = run.spawn().unwrap();
     let began = Instant::now();
     while !writes(dir.path(), "gpuio-scratch/gpuio.0") {
-        assert!(began.elapsed() < PATIENCE, "it never started");
+        assert!(began.elapsed() < TIMEOUT, "it never started");
         std::thread::sleep(Duration::from_millis(2));
     }
     let beside = "--rw write --filename gpuio-scratch/other --size 1m --runtime 50ms --keep";

@@ -52,8 +52,8 @@ fn a_time_is_kept() {
     let last = n(&job["last_done_ns"]);
     assert!(ios < 7 || last >= 300_000_000, "{last}");
     let points = list(&job["series"]).iter();
-    let told = points.map(|point| n(&point["read_ios"]) + n(&point["write_ios"])).sum::<u64>();
-    assert_eq!(told, ios, "{}", job["series"]);
+    let reported = points.map(|point| n(&point["read_ios"]) + n(&point["write_ios"])).sum::<u64>();
+    assert_eq!(reported, ios, "{}", job["series"]);
 }
 
 /// A ramp moves bytes and counts none.

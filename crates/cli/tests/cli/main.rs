@@ -16,7 +16,6 @@ mod ceilings;
 mod check;
 mod compare;
 mod corrupt;
-mod crowd;
 mod cufile;
 mod dry_run;
 mod example;
@@ -34,6 +33,7 @@ mod leftovers;
 mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]
 mod machine_tree;
+mod many_threads;
 mod mounts;
 mod no_effect;
 mod other_tools;

@@ -57,7 +57,7 @@ fn a_disk_too_small() {
     let Some(ran) = in_namespace(dir.path(), script) else {
         return;
     };
-    let ran = ran.exits(1).says(&["Not enough space on ", "8.00 MiB needed", "free", "--size"]);
+    let ran = ran.exits(1).prints(&["Not enough space on ", "8.00 MiB needed", "free", "--size"]);
     assert_eq!(ran.out, "", "something stays behind");
 }
 
@@ -77,7 +77,7 @@ fn a_disk_too_small_for_writes() {
     let Some(ran) = in_namespace(dir.path(), script) else {
         return;
     };
-    let ran = ran.exits(1).says(&["6.00 MiB needed, 5.00 MiB free"]);
+    let ran = ran.exits(1).prints(&["6.00 MiB needed, 5.00 MiB free"]);
     assert_eq!(ran.out, "", "something stays behind");
 }
 
@@ -85,7 +85,7 @@ fn a_disk_too_small_for_writes() {
 fn more_than_any_disk_is_refused_before_a_file_is_made() {
     let dir = scratch();
     let ran = crate::tool::bench(dir.path(), "--rw write --size 100t --bs 64k --runtime 50ms");
-    ran.exits(1).says(&["Not enough space on /", ": 100 TiB needed, "]);
+    ran.exits(1).prints(&["Not enough space on /", ": 100 TiB needed, "]);
     assert_eq!(crate::tool::tree(dir.path()), Vec::<String>::new());
 }
 
@@ -191,6 +191,6 @@ fn a_mounted_device() {
         return;
     };
     let before = std::fs::read(&image).unwrap();
-    ran.exits(2).says(&[&device.0, "mounted"]);
+    ran.exits(2).prints(&[&device.0, "mounted"]);
     assert!(std::fs::read(&image).unwrap() == before);
 }

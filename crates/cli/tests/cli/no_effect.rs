@@ -12,7 +12,7 @@ fn refused(cases: &[(&str, &[&str])]) {
     let dir = scratch();
     bench(dir.path(), "--rw read --bs 64k --size 1m --loops 1 -o r.json -q").exits(0);
     for (line, says) in cases {
-        let ran = finish(command(dir.path()).args(words(line))).exits(2).says(says);
+        let ran = finish(command(dir.path()).args(words(line))).exits(2).prints(says);
         assert!(ran.err.contains("has no effect") || says[0].contains("cannot"), "{ran:?}");
         assert!(ran.err.lines().count() <= 3 || says[0].contains("cannot"), "{ran:?}");
         assert_eq!((ran.out.as_str(), tree(dir.path())), ("", vec!["r.json".to_owned()]), "{line}");
@@ -85,7 +85,7 @@ fn of_reports_and_looks() {
         ("plan --format gdsio --spec r.json", &["--spec:", "--format text or json"]),
     ]);
     let dir = scratch();
-    gpuio(dir.path(), "stats --watch=1ms").exits(2).says(&["--watch=1ms", "10ms"]);
+    gpuio(dir.path(), "stats --watch=1ms").exits(2).prints(&["--watch=1ms", "10ms"]);
     let both = gpuio(dir.path(), "gdscheck -v -f .");
     assert!(both.err.contains("note: -v has no effect here"), "{both:?}");
 }
@@ -184,16 +184,21 @@ fn of_job_files() {
     let dir = scratch();
     let load = "size=1m\nbs=64k\nloops=1\ndirectory=d\n";
     file(dir.path(), "own.ini", &format!("[global]\n{load}[a]\nrw=read\nrwmixread=70\n"));
-    bench(dir.path(), "own.ini").exits(2).says(&["job 'a', rwmixread=70 (own.ini:8:1): it has no"]);
+    bench(dir.path(), "own.ini")
+        .exits(2)
+        .prints(&["job 'a', rwmixread=70 (own.ini:8:1): it has no"]);
     file(dir.path(), "mixed.ini", &format!("[global]\n{load}[a]\nrw=rw\nrwmixread=70\n"));
     file(dir.path(), "late.ini", &format!("[a]\n{load}[global]\nrw=write\n  bs=4k\n"));
     let late = bench(dir.path(), "late.ini").exits(2);
-    late.says(&["late.ini:7:1: 'rw' has no effect here", "late.ini:8:3: 'bs' has no effect here"]);
+    late.prints(&[
+        "late.ini:7:1: 'rw' has no effect here",
+        "late.ini:8:3: 'bs' has no effect here",
+    ]);
     // A flag took its effect away: that is the user's choice, and is said.
     let over = bench(dir.path(), "mixed.ini --rw read").exits(0);
-    over.says(&["note: 'rwmixread' (mixed.ini:8:1) has no effect here"]);
+    over.prints(&["note: 'rwmixread' (mixed.ini:8:1) has no effect here"]);
     let other = bench(dir.path(), "own.ini --bs 32k --threads 2").exits(2);
-    other.says(&["rwmixread=70 (own.ini:8:1)"]);
+    other.prints(&["rwmixread=70 (own.ini:8:1)"]);
     // Some of the jobs use it.
     let some = format!("[global]\n{load}refill\n[a]\nrw=read\n[b]\nstonewall\nrw=write\n");
     file(dir.path(), "some.ini", &some);
@@ -225,8 +230,9 @@ fn of_cufile() {
         bench(dir.path(), &line).exits(2)
     };
     let nonsense = set("properties.nonsense");
-    nonsense.says(&["no key 'properties.nonsense'; nearest: cufile.properties.", ", cufile.prop"]);
-    set("properties.allow_compat").says(&["nearest: cufile.properties.allow_compat_mode"]);
-    set("zebra.stripes").says(&["docs/cufile-json.md lists them"]);
+    nonsense
+        .prints(&["no key 'properties.nonsense'; nearest: cufile.properties.", ", cufile.prop"]);
+    set("properties.allow_compat").prints(&["nearest: cufile.properties.allow_compat_mode"]);
+    set("zebra.stripes").prints(&["docs/cufile-json.md lists them"]);
     assert!(tree(dir.path()).is_empty());
 }

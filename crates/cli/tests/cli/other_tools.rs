@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::tool::{
-    GPUIO, PATIENCE, bench, command, finish, gpuio, scratch, served, skip, wait, words,
+    GPUIO, TIMEOUT, bench, command, finish, gpuio, scratch, served, skip, wait, words,
 };
 
 /// Seconds that both tools watch. The load lies within, with seconds to spare on either side.
@@ -166,16 +166,16 @@ impl Terminal {
         self.tmux(&["send-keys", key]);
     }
 
-    /// Waits until what is shown is as asked, and gives it.
+    /// Waits until the screen is as expected, and returns it.
     #[track_caller]
-    fn until(&self, asked: impl Fn(&str) -> bool) -> String {
+    fn until(&self, expected: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();
         loop {
             let shown = self.tmux(&["capture-pane", "-p"]);
-            if asked(&shown) {
+            if expected(&shown) {
                 return shown;
             }
-            assert!(began.elapsed() < PATIENCE, "this is shown, for ever: {shown}");
+            assert!(began.elapsed() < TIMEOUT, "this is shown, for ever: {shown}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -235,7 +235,7 @@ fn top_ends_with_its_terminal() {
     // Its parent has gone too, and who inherits it may leave its entry.
     let stat = format!("/proc/{}/stat", pid.trim());
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-        assert!(began.elapsed() < PATIENCE, "process {pid} goes on without a terminal");
+        assert!(began.elapsed() < TIMEOUT, "process {pid} goes on without a terminal");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -263,8 +263,8 @@ fn samples(text: &str) -> usize {
 fn prometheus_reads_what_top_serves_and_report_writes() {
     let Some(python) = python("prometheus_client.openmetrics.parser") else { return };
     let dir = scratch();
-    let (_, got) = served(dir.path());
-    let (head, page) = got.split_once("\r\n\r\n").unwrap();
+    let (_, response) = served(dir.path());
+    let (head, page) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("openmetrics-text"), "{head}");
     assert!(samples(page) > 3, "{page}");
     assert_eq!(parsed(&python, page), samples(page), "{page}");

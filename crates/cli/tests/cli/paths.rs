@@ -8,7 +8,7 @@ use crate::tool::{bench, bench_with, command, file, finish, scratch};
 const DIRECTIONS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
 
 /// The engine as it came up, such as `io_uring (fixed buffers, fixed files)`.
-fn got(job: &serde_json::Value) -> &str {
+fn actual_engine(job: &serde_json::Value) -> &str {
     job["engine"][0]["actual"].as_str().unwrap()
 }
 
@@ -33,7 +33,7 @@ fn all_directions(path: &str, engine: &str, verify: bool) {
     check_clean(&record);
     assert_eq!(jobs(&record).len(), DIRECTIONS.len());
     for (plan, job) in jobs(&record) {
-        assert!(got(job).starts_with(engine), "{job}");
+        assert!(actual_engine(job).starts_with(engine), "{job}");
         assert_eq!(plan["path"]["choice"]["actual"], path);
         assert_eq!(job["direct_actual"], if buffered { "buffered" } else { "direct" });
         let name = job["name"].as_str().unwrap();
@@ -98,8 +98,8 @@ fn routed_through_a_gpu() {
     assert_eq!(plan["via"]["gpu"]["index"], 1);
     let (gpus, via) = (&job["gpus"], &job["via"]);
     assert_eq!((&gpus[0]["index"], &gpus[1]["index"]), (&0.into(), &2.into()));
-    let landed = n(&job["read"]["bytes"]) + n(&job["write"]["bytes"]);
-    assert_eq!(n(&gpus[0]["bytes"]) + n(&gpus[1]["bytes"]), landed);
+    let completed = n(&job["read"]["bytes"]) + n(&job["write"]["bytes"]);
+    assert_eq!(n(&gpus[0]["bytes"]) + n(&gpus[1]["bytes"]), completed);
     assert_eq!((&via["gpu"], &via["through_host"]), (&1.into(), &false.into()));
     assert_eq!(via["read"]["host_near_bytes"], via["read"]["near_far_bytes"]);
     assert_eq!(n(&via["write"]["near_far_bytes"]), n(&job["write"]["bytes"]));
@@ -199,8 +199,12 @@ fn two_gpus() {
     assert_eq!(jobs[0].0["gpus"][0]["index"], 0);
     assert_eq!(jobs[1].0["gpus"][0]["index"], 1);
     let engine = jobs[0].0["engine"]["actual"].as_str().unwrap();
-    assert!(got(jobs[0].1).starts_with(engine) && engine != "psync", "{}", got(jobs[0].1));
-    assert_eq!(got(jobs[1].1), "psync", "the other job's engine is not this one's");
+    assert!(
+        actual_engine(jobs[0].1).starts_with(engine) && engine != "psync",
+        "{}",
+        actual_engine(jobs[0].1)
+    );
+    assert_eq!(actual_engine(jobs[1].1), "psync", "the other job's engine is not this one's");
     let dealt: Vec<&serde_json::Value> =
         jobs[2].0["workers"].as_array().unwrap().iter().map(|w| &w["gpu"]).collect();
     assert_eq!(dealt, [0, 1]);
@@ -223,7 +227,7 @@ fn all_paths_without_a_gpu() {
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
     no_driver(dir.path(), load)
         .exits(0)
-        .says(&["staged, cached, managed, gather, resident, routed, gds", "libcuda"]);
+        .prints(&["staged, cached, managed, gather, resident, routed, gds", "libcuda"]);
 }
 
 /// A path that was named never falls back.
@@ -243,7 +247,7 @@ fn a_named_path_without_a_gpu() {
     ];
     for path in all {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
-        let ran = no_driver(dir.path(), &line).exits(3).says(&["needs a GPU", "--gpu software"]);
+        let ran = no_driver(dir.path(), &line).exits(3).prints(&["needs a GPU", "--gpu software"]);
         assert_eq!(ran.out, "");
         assert!(!dir.path().join("d").exists());
     }
@@ -273,10 +277,10 @@ fn auto_says_why() {
     let ran = no_driver(dir.path(), load).exits(0);
     assert!(ran.out.contains("auto → host: no GPU memory to end in: "), "{}", ran.out);
     let none = ["there is no GPU 0; this machine has no GPU"];
-    no_driver(dir.path(), &format!("{load} --gpu 0")).exits(3).says(&none);
+    no_driver(dir.path(), &format!("{load} --gpu 0")).exits(3).prints(&none);
     // The quick run, and the host path, are no way out.
-    no_driver(dir.path(), "--gpu 0").exits(3).says(&none);
-    no_driver(dir.path(), "--gpu 0 --path host --size 1m --directory d").exits(3).says(&none);
+    no_driver(dir.path(), "--gpu 0").exits(3).prints(&none);
+    no_driver(dir.path(), "--gpu 0 --path host --size 1m --directory d").exits(3).prints(&none);
     let plain = "--size 4m --runtime 100ms --directory d";
     let plain = bench(dir.path(), plain).exits(0).out;
     assert!(!plain.contains("auto →"), "nothing was left to gpuio: {plain}");

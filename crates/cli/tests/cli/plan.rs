@@ -101,7 +101,7 @@ fn a_job_file_is_never_overwritten() {
     let dir = scratch();
     fs::write(dir.path().join("job.ini"), "mine").unwrap();
     let ran = plan_of(DGX_A100, dir.path(), "--write job.ini").exits(2);
-    ran.says(&["--write job.ini", "choose another name"]);
+    ran.prints(&["--write job.ini", "choose another name"]);
     assert_eq!(fs::read_to_string(dir.path().join("job.ini")).unwrap(), "mine");
 }
 
@@ -190,14 +190,14 @@ fn other_forms() {
 fn what_is_not_there_is_refused() {
     let dir = scratch();
     let refused = |line: &str, code| plan_of(DGX_2, dir.path(), line).exits(code);
-    refused("--gpu 99", 3).says(&["--gpu 99: no such GPU", "GPU15"]);
-    refused("--mount nowhere", 2).says(&["--mount nowhere", "/raid"]);
-    refused("--drive nvme3n1", 2).says(&["part of md1"]);
-    refused("--rw randrw", 2).says(&["--rw randrw", "randwrite"]);
-    refused("--bs 0", 2).says(&["--bs 0"]);
-    refused("--format svg", 2).says(&["text, json, job, gdsio"]);
-    refused("--spec missing", 2).says(&["--spec missing"]);
-    refused("--server speed=1", 2).says(&["--server", "speed"]);
-    plan(dir.path(), "--system missing").exits(2).says(&["--system missing"]);
+    refused("--gpu 99", 3).prints(&["--gpu 99: no such GPU", "GPU15"]);
+    refused("--mount nowhere", 2).prints(&["--mount nowhere", "/raid"]);
+    refused("--drive nvme3n1", 2).prints(&["part of md1"]);
+    refused("--rw randrw", 2).prints(&["--rw randrw", "randwrite"]);
+    refused("--bs 0", 2).prints(&["--bs 0"]);
+    refused("--format svg", 2).prints(&["text, json, job, gdsio"]);
+    refused("--spec missing", 2).prints(&["--spec missing"]);
+    refused("--server speed=1", 2).prints(&["--server", "speed"]);
+    plan(dir.path(), "--system missing").exits(2).prints(&["--system missing"]);
     plan(dir.path(), "--system a --gpu 0").exits(2);
 }

@@ -143,7 +143,7 @@ fn check_job(plan: &Value, job: &Value) {
     assert_eq!(workers.iter().map(|w| n(&w["bytes"])).sum::<u64>(), all, "{name}");
     let slowest = workers.iter().map(|w| n(&w["done_ns"])).max();
     assert_eq!(slowest, Some(n(&job["last_done_ns"])), "{name}");
-    let engines: u64 = list(&job["engine"]).iter().map(|got| n(&got["workers"])).sum();
+    let engines: u64 = list(&job["engine"]).iter().map(|engine| n(&engine["workers"])).sum();
     assert_eq!(engines, n(&plan["threads"]), "{name}");
 }
 

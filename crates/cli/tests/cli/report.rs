@@ -22,7 +22,7 @@ fn a_page_and_every_other_format_of_two_runs() {
     let dir = scratch();
     let dir = dir.path();
     runs(dir);
-    gpuio(dir, "report r/1.json r/2.json").exits(0).says(&["report.html"]);
+    gpuio(dir, "report r/1.json r/2.json").exits(0).prints(&["report.html"]);
     let page = fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("bench --size 4M"), "{page}");
     let markdown = gpuio(dir, "report r --format markdown").exits(0).out;
@@ -66,7 +66,7 @@ fn topology_is_of_the_records_machine_or_not_there() {
     record["host"]["cpu"]["model"] = "Another CPU".into();
     fs::write(dir.join("b.json"), record.to_string()).unwrap();
     assert!(page("b.json").contains("No picture: b was recorded on another machine"));
-    gpuio(dir, "report b.json -o c.html --from here.tar").exits(2).says(&["Another CPU"]);
+    gpuio(dir, "report b.json -o c.html --from here.tar").exits(2).prints(&["Another CPU"]);
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn only_its_own_files_are_overwritten() {
     gpuio(dir, "report r -o a.html").exits(0);
     gpuio(dir, "report r -o a.html").exits(0);
     file(dir, "mine.html", "<p>mine</p>");
-    gpuio(dir, "report r -o mine.html").exits(2).says(&["mine.html", "--force"]);
+    gpuio(dir, "report r -o mine.html").exits(2).prints(&["mine.html", "--force"]);
     assert_eq!(fs::read_to_string(dir.join("mine.html")).unwrap(), "<p>mine</p>");
     gpuio(dir, "report r -o mine.html --force").exits(0);
-    gpuio(dir, "report r/1.json -o r/1.json").exits(2).says(&["--force"]);
+    gpuio(dir, "report r/1.json -o r/1.json").exits(2).prints(&["--force"]);
     gpuio(dir, "report r -o r").exits(2);
 }
 
@@ -108,10 +108,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     let dir = scratch();
     let dir = dir.path();
     file(dir, "none.json", "{}");
-    gpuio(dir, "report none.json").exits(2).says(&["none.json", "not a gpuio record"]);
-    gpuio(dir, "report nowhere.json").exits(2).says(&["nowhere.json"]);
-    gpuio(dir, "report . --format html").exits(2).says(&["sweep.json"]);
-    gpuio(dir, "report none.json --format pdf").exits(2).says(&["openmetrics"]);
-    gpuio(dir, "report none.json -o x.pdf").exits(2).says(&["--format"]);
+    gpuio(dir, "report none.json").exits(2).prints(&["none.json", "not a gpuio record"]);
+    gpuio(dir, "report nowhere.json").exits(2).prints(&["nowhere.json"]);
+    gpuio(dir, "report . --format html").exits(2).prints(&["sweep.json"]);
+    gpuio(dir, "report none.json --format pdf").exits(2).prints(&["openmetrics"]);
+    gpuio(dir, "report none.json -o x.pdf").exits(2).prints(&["--format"]);
     gpuio(dir, "report").exits(2);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::tool::{PATIENCE, command, finish, gpuio, scratch, skip, words};
+use crate::tool::{TIMEOUT, command, finish, gpuio, scratch, skip, words};
 
 /// A run that goes on until it is killed or taken down.
 struct Run {
@@ -21,7 +21,7 @@ impl Run {
         let command = command.arg("bench").args(words(line)).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let run = Run { child };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while Instant::now() < until {
             let ran = gpuio(dir, &format!("stats {} --json", run.pid()));
             if ran.code == 0 && ran.json()["read"]["ios"].as_u64() > Some(0) {
@@ -80,12 +80,12 @@ fn a_killed_run_is_recognised_and_its_page_removed() {
     run.kill();
     assert!(file.exists(), "nobody took it away");
     let line = format!("stats {} --json", run.pid());
-    let ran = gpuio(dir.path(), &line).exits(0).says(&["was killed", "removed now"]);
+    let ran = gpuio(dir.path(), &line).exits(0).prints(&["was killed", "removed now"]);
     let page = ran.json();
     assert_eq!(page["state"], "killed");
     assert!(page["read"]["ios"].as_u64() > Some(0), "its last counters");
     assert!(!file.exists());
-    gpuio(dir.path(), &line).exits(3).says(&["publishes no statistics", "has ended"]);
+    gpuio(dir.path(), &line).exits(3).prints(&["publishes no statistics", "has ended"]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn two_runs_are_told_apart_and_every_level_says_more() {
 fn until(mut done: impl FnMut() -> bool) {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < PATIENCE, "it never came");
+        assert!(began.elapsed() < TIMEOUT, "it never came");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -176,7 +176,7 @@ fn no_page_is_made_where_none_is_wanted() {
     let ran = gpuio(dir.path(), &format!("stats {}", child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
-    ran.exits(3).says(&["--no-stats-page"]);
+    ran.exits(3).prints(&["--no-stats-page"]);
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn what_makes_no_sense_is_refused() {
     let dir = scratch();
     gpuio(dir.path(), "stats 0").exits(2);
     gpuio(dir.path(), "stats 1 -l 4").exits(2);
-    gpuio(dir.path(), "stats 1 --watch=soon").exits(2).says(&["--watch=soon"]);
-    gpuio(dir.path(), "gds_stats -l 3").exits(2).says(&["-p PID"]);
+    gpuio(dir.path(), "stats 1 --watch=soon").exits(2).prints(&["--watch=soon"]);
+    gpuio(dir.path(), "gds_stats -l 3").exits(2).prints(&["-p PID"]);
     let link = dir.path().join("gds_stats");
     std::os::unix::fs::symlink(crate::tool::GPUIO, &link).unwrap();
     let ran = finish(std::process::Command::new(link).arg("-h")).exits(0);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::tool::{PATIENCE, Ran, command, finish, gpuio, scratch, wait, words};
+use crate::tool::{Ran, TIMEOUT, command, finish, gpuio, scratch, wait, words};
 
 fn sweep_json(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("sweep.json")).unwrap();
@@ -69,8 +69,8 @@ fn a_grid_with_a_condition_is_run_in_rounds_and_reported() {
     let other = line.replace("<=16k", "<=8k");
     small(dir.path(), &other)
         .exits(2)
-        .says(&["another sweep", "5 points in the directory, 3 points requested"]);
-    small(dir.path(), &format!("{line} --rw randread")).exits(2).says(&["--set rw=randread"]);
+        .prints(&["another sweep", "5 points in the directory, 3 points requested"]);
+    small(dir.path(), &format!("{line} --rw randread")).exits(2).prints(&["--set rw=randread"]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_makes_no_sense_is_told_before_anything_is_made() {
         ("--latency-target p98=1ms", "p99="),
         ("--latency-target p99=1ms --over bs=1..2", "rate_iops"),
     ] {
-        small(dir.path(), line).exits(2).says(&[word]);
+        small(dir.path(), line).exits(2).prints(&[word]);
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     let plan = gpuio(dir.path(), "sweep --preset paths --dry-run").exits(0);
@@ -355,7 +355,7 @@ fn a_record_that_sweep_json_does_not_name_yet_is_taken_in() {
     assert_eq!(points(&folder)[1].1, ["point-0002-run-001.json"]);
     // One that is named and gone is no sweep to go on with.
     std::fs::remove_file(folder.join("point-0001-run-001.json")).unwrap();
-    small(dir.path(), line).exits(2).says(&["point-0001-run-001.json", "missing"]);
+    small(dir.path(), line).exits(2).prints(&["point-0001-run-001.json", "missing"]);
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
     until(|| folder.join("data/gpuio.0").exists());
     gpuio(dir.path(), &format!("{line} --runtime 600s"))
         .exits(2)
-        .says(&["another sweep is running"]);
+        .prints(&["another sweep is running"]);
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = wait(child, began).exits(1);
@@ -390,7 +390,7 @@ fn ctrl_c_drops_the_run_under_way_and_a_lock_keeps_others_out() {
 fn until(done: impl Fn() -> bool) {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < PATIENCE, "it never came");
+        assert!(began.elapsed() < TIMEOUT, "it never came");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -485,7 +485,7 @@ fn what_a_user_puts_into_the_folder_survives_going_on_and_the_end() {
     small(dir.path(), &format!("{line} --budget 0s")).exits(1);
     let names = ["data/notes", "data/deep/er", ".running.json", ".draft-sweep.json", "notes.txt"];
     let mine = users(&folder, &names);
-    let ran = small(dir.path(), line).exits(0).says(&["data", "not gpuio's"]);
+    let ran = small(dir.path(), line).exits(0).prints(&["data", "not gpuio's"]);
     assert_eq!(records(&folder).len(), 2, "{ran:#?}");
     for (path, text) in &mine {
         assert_eq!(std::fs::read_to_string(path).unwrap(), *text, "{}", path.display());
@@ -505,11 +505,11 @@ fn a_record_or_a_lock_of_the_folder_that_is_somebody_elses_stays() {
     let line = "--vary threads=1,2 --repeats 1 -o s";
     // The lock as a link, and files that say what a sweep is.
     std::os::unix::fs::symlink(&victim, folder.join(".lock")).unwrap();
-    small(dir.path(), line).exits(2).says(&[".lock"]);
+    small(dir.path(), line).exits(2).prints(&[".lock"]);
     untouched();
     std::fs::remove_file(folder.join(".lock")).unwrap();
     let mine = users(&folder, &["base.txt"]);
-    small(dir.path(), line).exits(2).says(&["base.txt", "name a new directory"]);
+    small(dir.path(), line).exits(2).prints(&["base.txt", "name a new directory"]);
     assert_eq!(std::fs::read_to_string(&mine[0].0).unwrap(), mine[0].1);
     std::fs::remove_file(&mine[0].0).unwrap();
     // A run's record has a name that the user's file has.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No run here takes seconds on an idle machine; one that takes this long hangs on any.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A directory on a real file system that goes with the test.
 pub(crate) fn scratch() -> TempDir {
@@ -79,7 +79,7 @@ impl Ran {
 
     /// Checks that standard error names each of these.
     #[track_caller]
-    pub(crate) fn says(self, words: &[&str]) -> Ran {
+    pub(crate) fn prints(self, words: &[&str]) -> Ran {
         for word in words {
             assert!(self.err.contains(word), "no {word:?} in {self:#?}");
         }
@@ -109,7 +109,7 @@ pub(crate) fn wait(mut child: Child, began: Instant) -> Ran {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("hangs: {} {}", out.join().unwrap(), err.join().unwrap());
@@ -200,12 +200,12 @@ impl Serving {
     }
 
     /// What it answers to one request.
-    pub(crate) fn asked(&self, request: &str) -> String {
+    pub(crate) fn request(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.at).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
-        let mut got = String::new();
-        stream.read_to_string(&mut got).unwrap();
-        got
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
     }
 }
 
@@ -219,6 +219,6 @@ impl Drop for Serving {
 /// Where `gpuio top --serve 0` says that it listens, and what it answers there to one request.
 pub(crate) fn served(dir: &Path) -> (String, String) {
     let serving = Serving::start(dir);
-    let got = serving.asked("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
-    (serving.at.clone(), got)
+    let response = serving.request("GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+    (serving.at.clone(), response)
 }

@@ -51,11 +51,11 @@ fn a_name_that_nothing_has_is_refused_with_those_there_are() {
 #[test]
 fn the_page_for_prometheus_is_served_on_this_machine() {
     let dir = scratch();
-    let (at, got) = served(dir.path());
+    let (at, response) = served(dir.path());
     assert!(at.starts_with("127.0.0.1:"), "{at}");
-    assert!(got.starts_with("HTTP/1.1 200 OK\r\n"), "{got}");
-    assert!(got.contains("gpuio_page_cache_free_bytes{device=\"memory\"} "), "{got}");
-    assert!(got.ends_with("# EOF\n"), "{got}");
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+    assert!(response.contains("gpuio_page_cache_free_bytes{device=\"memory\"} "), "{response}");
+    assert!(response.ends_with("# EOF\n"), "{response}");
 }
 
 /// That none of them holds the server up is tested with its clock, in `serve`.
@@ -75,9 +75,12 @@ fn a_scrape_is_answered_while_500_connections_say_nothing() {
     let idle: Vec<TcpStream> = (0..500).map(connect).collect();
     let mut scrape = TcpStream::connect(&serving.at).unwrap();
     scrape.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-    let mut got = String::new();
-    scrape.read_to_string(&mut got).unwrap();
-    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("# EOF\n"), "{got}");
+    let mut response = String::new();
+    scrape.read_to_string(&mut response).unwrap();
+    assert!(
+        response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("# EOF\n"),
+        "{response}"
+    );
     assert_eq!(idle.len(), 500, "all of them were open until now");
 }
 
@@ -94,6 +97,9 @@ fn a_crowd_that_grows_does_not_end_it() {
             idle.pop_front();
         }
     }
-    let got = serving.asked("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
-    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.contains("/metrics"), "{got}");
+    let response = serving.request("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+    assert!(
+        response.starts_with("HTTP/1.1 200 OK\r\n") && response.contains("/metrics"),
+        "{response}"
+    );
 }

@@ -92,18 +92,18 @@ fn what_is_no_machine_or_device_is_refused_with_its_name() {
     let names = texts(dir.path());
     let run = |words: &[&str]| finish(command(dir.path()).arg("topo").args(words)).exits(2);
     run(&["GPU0", "nvme7n1", "--from", names[0], names[1], names[2]])
-        .says(&["'nvme7n1' is not a GPU", "GPU0, GPU1, nvme2n1"]);
-    run(&["GPU0", "gpu0", "--from", names[0], names[1]]).says(&["same device"]);
-    run(&["--from", "nothing"]).says(&["--from nothing", "No such file"]);
-    run(&["--from", "."]).says(&["--from .", "neither ./sys nor ./proc"]);
-    run(&["--from", names[0], "."]).says(&["it is a directory"]);
-    run(&["--format", "png"]).says(&["formats are text, json, svg, hwloc-xml"]);
+        .prints(&["'nvme7n1' is not a GPU", "GPU0, GPU1, nvme2n1"]);
+    run(&["GPU0", "gpu0", "--from", names[0], names[1]]).prints(&["same device"]);
+    run(&["--from", "nothing"]).prints(&["--from nothing", "No such file"]);
+    run(&["--from", "."]).prints(&["--from .", "neither ./sys nor ./proc"]);
+    run(&["--from", names[0], "."]).prints(&["it is a directory"]);
+    run(&["--format", "png"]).prints(&["formats are text, json, svg, hwloc-xml"]);
     run(&["GPU0", "GPU1", "--format", "svg", "--from", names[0], names[1]])
-        .says(&["for two devices the formats are text, json"]);
-    run(&["--capture", "x.tar", "--from", names[0]]).says(&["--capture", "a directory"]);
-    run(&["--capture", "lspci"]).says(&["--capture lspci", "choose another name"]);
+        .prints(&["for two devices the formats are text, json"]);
+    run(&["--capture", "x.tar", "--from", names[0]]).prints(&["--capture", "a directory"]);
+    run(&["--capture", "lspci"]).prints(&["--capture lspci", "choose another name"]);
     fs::write(dir.path().join("letter"), "Dear Sir\n").unwrap();
-    run(&["--from", "letter"]).says(&["--from letter", "lspci -tv"]);
+    run(&["--from", "letter"]).prints(&["--from letter", "lspci -tv"]);
     fs::write(dir.path().join("torn"), "-[0000:2b]---00.0-[zz]----\n").unwrap();
-    run(&["--from", "torn"]).says(&["--from torn (lspci -tv)", "line 1"]);
+    run(&["--from", "torn"]).prints(&["--from torn (lspci -tv)", "line 1"]);
 }

@@ -91,9 +91,9 @@ fn one_run_each_is_noise_or_can_not_be_told() {
     assert_eq!(row(&alike, "throughput").basis, Basis::WithinRuns);
     assert_eq!(row(&alike, "throughput").verdict, Verdict::Noise);
     let far = compare(&[repeats("a", &[1.0]), repeats("b", &[2.0])], &Options::default());
-    assert_eq!(row(&far, "throughput").verdict, Verdict::CantTell);
+    assert_eq!(row(&far, "throughput").verdict, Verdict::Inconclusive);
     assert_eq!(row(&far, "p99.9").basis, Basis::Rounding);
-    assert_eq!(row(&far, "p99.9").verdict, Verdict::CantTell);
+    assert_eq!(row(&far, "p99.9").verdict, Verdict::Inconclusive);
 }
 
 #[test]

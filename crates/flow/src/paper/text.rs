@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use gpuio_record::Expected;
+use gpuio_table::{Grid, figures, words};
 
-use super::{Answer, JobAnswer};
+use super::{Answer, JobAnswer, Scaled, TierAnswer};
 
 /// The answer for people: the tiers of each job with what each allows and how much of it is used,
 /// what to expect and where the bottleneck is, and a table over numbers of storage nodes.
@@ -18,29 +19,33 @@ pub fn text(answer: &Answer) -> String {
         let _ = writeln!(out, "all jobs together: {}", rate_text(&answer.total));
     }
     if !answer.scale.is_empty() {
-        let _ = writeln!(out, "{:>7}  {:>12}  bottleneck", "nodes", "expected");
-        for one in &answer.scale {
+        let columns = vec![figures("nodes"), figures("expected"), words("bottleneck")];
+        let row = |one: &Scaled| {
             let total = &one.total;
             let rate = match (total.bytes_per_s, total.at_most) {
                 (Some(rate), _) => gpuio_units::human_decimal_rate(rate),
                 (None, Some(most)) => format!("≤ {}", gpuio_units::human_decimal_rate(most)),
                 (None, None) => "unknown".to_owned(),
             };
-            let bottleneck = total.bottleneck.as_deref().unwrap_or("");
-            let _ = writeln!(out, "{:>7}  {rate:>12}  {bottleneck}", one.nodes);
-        }
+            vec![one.nodes.to_string(), rate, total.bottleneck.clone().unwrap_or_default()]
+        };
+        let rows = answer.scale.iter().map(row).collect();
+        out.push_str(&Grid { columns, rows }.at_any_width(u16::MAX));
     }
     out
 }
 
 fn job_text(out: &mut String, job: &JobAnswer) {
     let _ = writeln!(out, "{}: {}", job.name, job.what);
-    let width = job.tiers.iter().map(|tier| tier.name.chars().count()).max().unwrap_or(0).max(4);
-    let _ = writeln!(out, "  {:width$}  {:>12}  {:>6}  figure", "tier", "allows", "used");
-    for tier in &job.tiers {
+    let columns = vec![words("tier"), figures("allows"), figures("used"), words("figure")];
+    let row = |tier: &TierAnswer| {
         let allows = gpuio_units::human_decimal_rate(tier.allows_bytes_per_s);
         let used = format!("{:.0} %", tier.used * 100.0);
-        let _ = writeln!(out, "  {:width$}  {allows:>12}  {used:>6}  {}", tier.name, tier.figure);
+        vec![tier.name.clone(), allows, used, tier.figure.clone()]
+    };
+    let rows = job.tiers.iter().map(row).collect();
+    for line in (Grid { columns, rows }).at_any_width(u16::MAX).lines() {
+        let _ = writeln!(out, "  {line}");
     }
     let _ = writeln!(out, "  {}", rate_text(&job.expected));
     if let Some(bottleneck) = &job.expected.bottleneck {

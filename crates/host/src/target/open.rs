@@ -203,7 +203,7 @@ pub enum ReopenError {
     Call(#[from] io::Error),
     /// Another file has the path of the one that was checked.
     #[error(
-        "it is not the file that was checked: somebody exchanged it; nothing was written to it"
+        "it is not the file that was checked: another process exchanged it; nothing was written to it"
     )]
     Replaced,
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate, in_columns, printable_short};
+use gpuio_table::in_columns;
+use gpuio_units::{human_bytes, human_count, human_ns, human_rate, printable_short};
 
 use super::{Shown, class_name, per_second};
 use crate::bucket::SIZES;

@@ -1,7 +1,7 @@
 //! What pairs should reach.
 
 use gpuio_record::Expected;
-use gpuio_topo::format::grid;
+use gpuio_table::indented_columns;
 use gpuio_units::{human_count, human_decimal_rate, human_ns};
 
 use super::text::alike;
@@ -36,7 +36,7 @@ pub(super) fn text(pairing: &Pairing) -> String {
     let mut last = vec!["all".to_owned()];
     last.extend(rates(total).split('\t').map(str::to_owned));
     rows.push(last);
-    grid(&rows) + &limits.concat()
+    indented_columns(&rows) + &limits.concat()
 }
 
 /// Throughput and IOPS as two cells.

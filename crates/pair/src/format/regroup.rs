@@ -1,6 +1,6 @@
 //! Regrouping of arrays.
 
-use gpuio_topo::format::grid;
+use gpuio_table::indented_columns;
 use gpuio_units::human_decimal_rate;
 
 use super::together;
@@ -28,7 +28,7 @@ pub(super) fn text(all: &[Regroup]) -> String {
                 group.class.map_or("?", |class| class.name()).to_owned(),
             ]);
         }
-        out.push_str(&grid(&rows));
+        out.push_str(&indented_columns(&rows));
         if let Some(PairExpected { by, expected }) = &regroup.expected
             && let Some(rate) = expected.bytes_per_s
         {

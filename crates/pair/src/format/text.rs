@@ -1,6 +1,6 @@
 //! Text.
 
-use gpuio_topo::format::grid;
+use gpuio_table::indented_columns;
 use gpuio_units::{format_cpu_list, printable_short};
 
 use super::{expected, rate, regroup, short, together};
@@ -21,7 +21,7 @@ pub fn text(pairing: &Pairing) -> String {
         ("NETWORK MOUNTS", network(pairing)),
         ("REGROUP", regroup::text(&pairing.regroup)),
         ("SHARED LINKS", links(&pairing.shared_links)),
-        ("NOT USED", grid(&not_used(pairing))),
+        ("NOT USED", indented_columns(&not_used(pairing))),
     ];
     for (title, body) in sections.iter().filter(|(_, body)| !body.is_empty()) {
         out.push_str(&format!("\n{title}\n{body}"));
@@ -64,7 +64,7 @@ fn pairs(pairing: &Pairing) -> String {
         row.extend([node, cpus]);
         rows.push(row);
     }
-    grid(&rows)
+    indented_columns(&rows)
 }
 
 fn words(heading: &[&str]) -> Vec<String> {
@@ -129,7 +129,7 @@ fn why(pairs: &[Pair]) -> String {
     let groups = alike(pairs, |pair| pair.why.clone());
     let rows: Vec<Vec<String>> =
         groups.into_iter().map(|(why, names)| vec![together(&names), why]).collect();
-    grid(&rows)
+    indented_columns(&rows)
 }
 
 fn starts(pairs: &[Pair]) -> String {
@@ -146,7 +146,7 @@ fn starts(pairs: &[Pair]) -> String {
         let cells = text.split('\t').map(str::to_owned);
         rows.push(std::iter::once(together(&names)).chain(cells).collect());
     }
-    grid(&rows)
+    indented_columns(&rows)
 }
 
 fn network(pairing: &Pairing) -> String {
@@ -158,7 +158,7 @@ fn network(pairing: &Pairing) -> String {
         };
         rows.push(vec![pair.gpu.clone().unwrap_or_default(), list(&pair.network, word)]);
     }
-    let mut out = grid(&rows);
+    let mut out = indented_columns(&rows);
     for unused in &pairing.unused_nics {
         let names = match unused.interfaces.as_slice() {
             [] => unused.nic.clone(),
@@ -197,7 +197,7 @@ fn links(all: &[SharedLink]) -> String {
         let gpus = together(&link.gpus);
         rows.push(vec![short(&link.above).to_owned(), text, gpus, when.to_owned(), enough]);
     }
-    grid(&rows)
+    indented_columns(&rows)
 }
 
 fn not_used(pairing: &Pairing) -> Vec<Vec<String>> {

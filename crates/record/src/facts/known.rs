@@ -45,6 +45,6 @@ impl<T> Fact<T> {
 /// Not examined.
 impl<T> Default for Fact<T> {
     fn default() -> Self {
-        Fact::unknown("nobody looked")
+        Fact::unknown("not read")
     }
 }

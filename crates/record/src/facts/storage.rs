@@ -194,11 +194,11 @@ impl BlockFacts {
     pub fn volatile_cache(&self) -> Option<bool> {
         let stacked = matches!(self.kind, BlockKind::Md | BlockKind::DeviceMapper);
         if stacked && !self.members.is_empty() {
-            let told = |wanted| move |one: &BlockFacts| one.volatile_cache() == wanted;
-            if self.members.iter().any(told(Some(true))) {
+            let reported = |wanted| move |one: &BlockFacts| one.volatile_cache() == wanted;
+            if self.members.iter().any(reported(Some(true))) {
                 return Some(true);
             }
-            return self.members.iter().all(told(Some(false))).then_some(false);
+            return self.members.iter().all(reported(Some(false))).then_some(false);
         }
         match self.write_cache.as_deref() {
             Some("write back") => Some(true),

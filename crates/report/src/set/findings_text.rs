@@ -308,6 +308,6 @@ pub(super) fn assessment_text(item: &Evidence) -> &'static str {
     match item.assessment {
         Assessment::Supports => "for",
         Assessment::Contradicts => "against",
-        Assessment::Inconclusive => "can't tell",
+        Assessment::Inconclusive => "inconclusive",
     }
 }

@@ -164,7 +164,7 @@ fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
         evidence: match (taken, alone) {
             (Some(proof), true) => proof.sentence.clone(),
             (Some(proof), false) => format!("Of the first run: {}", proof.sentence),
-            (None, _) => "The record does not say which path the bytes took.".to_owned(),
+            (None, _) => "The record has no evidence of the path that the bytes took.".to_owned(),
         },
     }
 }
@@ -306,7 +306,7 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
     let all = group.len();
     let each: Vec<String> = words.iter().map(|(w, _, n)| format!("{w} in {}", runs(*n))).collect();
     let evidence = match each.len() {
-        0 => "no record says which path the bytes took".to_owned(),
+        0 => "no record has evidence of the path that the bytes took".to_owned(),
         _ if findings_text < all => {
             format!("{}; unknown in {}", each.join(", "), runs(all - findings_text))
         }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::records;
 
 /// A page takes seconds, on a busy machine some more.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A browser, or `None` where there is none.
 fn browser() -> Option<PathBuf> {
@@ -87,9 +87,9 @@ pub(crate) fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value
         .arg(format!("file://{}", file.display()))
         .stderr(Stdio::null());
     let dom = finish(&mut command, &dir.join("dom.html"));
-    let told = dom.split("<pre id=\"out\">").nth(1).and_then(|rest| rest.split('<').next());
-    let told = told.unwrap_or_else(|| panic!("{command:?} gave no answer"));
-    serde_json::from_slice(&unbase64(told)).unwrap()
+    let reported = dom.split("<pre id=\"out\">").nth(1).and_then(|rest| rest.split('<').next());
+    let reported = reported.unwrap_or_else(|| panic!("{command:?} gave no answer"));
+    serde_json::from_slice(&unbase64(reported)).unwrap()
 }
 
 /// Runs the browser to its end, or kills it and fails when it hangs.
@@ -97,7 +97,7 @@ fn finish(command: &mut Command, into: &Path) -> String {
     let mut child = command.stdout(std::fs::File::create(into).unwrap()).spawn().unwrap();
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!("{command:?} hangs");

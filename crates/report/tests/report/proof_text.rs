@@ -1,13 +1,13 @@
-//! The verdict stands beside the number, and its witnesses are there when they are needed.
+//! The verdict is in the row of the number, and its evidence is shown where it is needed.
 
 use crate::records;
 
 use gpuio_record::{Record, Route, Source};
 use gpuio_report::{find, render_text, render_text_with_evidence};
 
-const HEAD: &str = "path taken, with witnesses:";
+const HEAD: &str = "path taken, with evidence:";
 
-/// The first job of this record did not take the way that was asked for.
+/// The first job of this record did not take the requested path.
 fn astray() -> Record {
     let mut record = records::host_quick();
     let proof = record.jobs[0].proof.as_mut().unwrap();
@@ -19,19 +19,19 @@ fn astray() -> Record {
 }
 
 #[test]
-fn witnesses_are_shown_of_jobs_that_went_astray_and_of_all_when_asked() {
+fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
     assert!(!render_text(&records::host_quick(), 120).contains(HEAD));
     let text = render_text(&astray(), 120);
     assert_eq!(text.matches(HEAD).count(), 1, "{text}");
-    assert_eq!(text.matches("    asked  ").count(), 1, "{text}");
+    assert_eq!(text.matches("    requested  ").count(), 1, "{text}");
     assert!(text.contains("  seq-read: page cache: storage delivered less"), "{text}");
     let row =
-        "    process_io  read   for         20.0 GiB of 20.0 GiB  process_io has its reasons\n";
+        "    process_io  read   for           20.0 GiB of 20.0 GiB  process_io has its reasons\n";
     assert!(text.contains(row), "{text}");
-    assert!(text.contains("nvidia_fs   read   can't tell                     -  "), "{text}");
+    assert!(text.contains("nvidia_fs   read   inconclusive                     -  "), "{text}");
     assert!(!text.contains("read_bytes 4096 before"), "readings only with --evidence: {text}");
     let all = render_text_with_evidence(&astray(), 200);
-    assert_eq!(all.matches("    asked  ").count(), 4, "{all}");
+    assert_eq!(all.matches("    requested  ").count(), 4, "{all}");
     let readings =
         "; read_bytes 4096 before, read_bytes 21474840576 after (counters of process_io)";
     assert!(all.contains(readings), "{all}");

@@ -2,9 +2,9 @@
 
 use gpuio_units::format_cpu_list;
 
-use super::grid::grid;
 use super::short;
 use crate::{Near, NearStorage, Topology};
+use gpuio_table::indented_columns;
 
 /// A row for each GPU; empty without GPUs.
 #[must_use]
@@ -25,7 +25,7 @@ pub fn affinity(topology: &Topology) -> String {
             row.cpus.as_ref().map_or("?".to_owned(), |cpus| format_cpu_list(cpus)),
         ]);
     }
-    grid(&rows)
+    indented_columns(&rows)
 }
 
 /// `nvme2n1 nvme3n1 (PXB)`: all have one class.

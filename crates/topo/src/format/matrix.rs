@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::grid::grid;
 use crate::{Class, DeviceKind, Topology};
+use gpuio_table::indented_columns;
 
 /// Who is how far from whom, with a legend of the classes that occur; empty without devices. Where
 /// there are GPUs, drives are rows only, and devices of which nothing is known are left out:
@@ -41,5 +41,5 @@ pub fn matrix(topology: &Topology) -> String {
     if cells.iter().any(|cell| *cell == "?") {
         legend.push(vec!["?".to_owned(), "not known, see the notes".to_owned()]);
     }
-    format!("{}\n{}", grid(&rows), grid(&legend))
+    format!("{}\n{}", indented_columns(&rows), indented_columns(&legend))
 }

@@ -1,7 +1,6 @@
 //! Topologies as text, JSON, a picture, and hwloc's XML.
 
 mod affinity;
-mod grid;
 mod hwloc;
 mod matrix;
 mod pair;
@@ -10,7 +9,6 @@ mod tree;
 mod xml;
 
 pub use affinity::affinity;
-pub use grid::grid;
 pub use hwloc::hwloc_xml;
 pub use matrix::matrix;
 pub use pair::pair;

@@ -1,9 +1,9 @@
 //! One pair in words.
 
-use super::grid::grid;
 use super::short;
 use crate::link::rate_text;
 use crate::{Class, Evidence, Explanation, Link, Route, slot};
+use gpuio_table::indented_columns;
 
 /// The pair's class, its stations with the links between them, and what it shares.
 #[must_use]
@@ -34,7 +34,7 @@ pub fn pair(explanation: &Explanation) -> String {
             rows.push(vec!["  |".to_owned(), link_text(hop.link.as_ref())]);
         }
     }
-    out.push_str(&grid(&rows));
+    out.push_str(&indented_columns(&rows));
     out.push('\n');
     match &explanation.narrowest {
         Some(link) => out.push_str(&format!(

@@ -2,9 +2,9 @@
 
 use gpuio_units::{format_cpu_list, human_bytes, printable_short};
 
-use super::grid::grid;
 use super::short;
 use crate::{Knot, KnotKind, Topology};
+use gpuio_table::indented_columns;
 
 /// NUMA nodes, host bridges, switches, devices: name, address, port, link, marks, mounts.
 #[must_use]
@@ -36,7 +36,7 @@ pub fn tree(topology: &Topology) -> String {
         rows.iter().map(|row| if row.len() == 1 { Vec::new() } else { row.clone() }).collect();
     let mut long = long.into_iter().map(|row| format!("  {}", printable_short(&row.concat())));
     let mut out = String::new();
-    for line in grid(&tabled).lines() {
+    for line in indented_columns(&tabled).lines() {
         let line = if line.is_empty() { long.next().unwrap_or_default() } else { line.to_owned() };
         out.push_str(line.trim_end());
         out.push('\n');

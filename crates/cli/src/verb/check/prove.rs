@@ -43,16 +43,16 @@ pub(super) fn prove(directory: &Path, gpu: Gpu<'_>) -> Result<Proof, Failure> {
 
 fn direct(tried: &DirectTried) -> Tried {
     match tried {
-        DirectTried::Works { alignment: grain, told } => {
-            let told = told.map_or_else(String::new, |told| {
+        DirectTried::Works { alignment, reported } => {
+            let reported = reported.map_or_else(String::new, |reported| {
                 format!(
                     "; the kernel requires offsets in multiples of {} and memory of {} bytes",
-                    told.offset_bytes, told.memory_bytes
+                    reported.offset_bytes, reported.memory_bytes
                 )
             });
             let words = format!(
-                "written and read back, with an alignment of {grain} \
-                bytes{told}"
+                "written and read back, with an alignment of {alignment} \
+                bytes{reported}"
             );
             Tried { works: Answer::Yes, words }
         }

@@ -16,7 +16,7 @@ use super::directory::errors_of;
 use crate::failure::Failure;
 
 /// Time that a run has to end after SIGTERM before it is killed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Op
                 // SIGTERM: a child that already got the terminal's Ctrl-C exits at once.
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
-            Some(since) if since.elapsed() > PATIENCE => child.kill()?,
+            Some(since) if since.elapsed() > TIMEOUT => child.kill()?,
             _ => {}
         }
         std::thread::sleep(super::LOOK);

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gpuio_record::SweepAxis;
 use gpuio_sweep::{Progress, next};
-use gpuio_units::{human_count, human_ns, human_rate, in_columns};
+use gpuio_table::in_columns;
+use gpuio_units::{human_count, human_ns, human_rate};
 
 use super::Why;
 use super::directory::{Run, SweepDirectory, axes};

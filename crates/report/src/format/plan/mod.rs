@@ -25,7 +25,7 @@ pub fn plan_text(plan: &Plan) -> String {
     let interval = format_duration_ns(plan.interval_ns);
     comment(&mut out, &format!("gpuio plan: {jobs}, a point every {interval}"));
     if plan.software_gpu {
-        comment(&mut out, "software GPU: results of this plan say nothing about hardware");
+        comment(&mut out, "software GPU: results of this plan do not describe hardware");
     }
     if let Some(name) = &plan.name {
         out.push_str("\n[global]\n");

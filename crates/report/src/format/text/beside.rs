@@ -22,7 +22,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
             lines.push_str(&line(&first, &wrong, width));
         }
     }
-    if lines.is_empty() { lines } else { format!("beside a computation:\n{lines}") }
+    if lines.is_empty() { lines } else { format!("with a GPU computation running:\n{lines}") }
 }
 
 fn computation(requested: &BesidePlan, gpu: &BesideGpu) -> String {

@@ -3,10 +3,10 @@
 use gpuio_record::{JobPlan, JobResult, Record, StorageReading};
 
 use super::PARAGRAPH_WIDTH;
-use super::grid::{Column, Grid, figures, words};
 use crate::number::{NONE, bytes, float, iops};
 use crate::workload::jobs;
 use crate::wrap::paragraph;
+use gpuio_table::{Column, Grid, figures, words};
 
 /// A row per job with known figures, and one more for each further device; below them why figures
 /// are missing, each reason once.
@@ -41,7 +41,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         columns.insert(4, words("device"));
     }
     let table = Grid { columns, rows }.at_any_width(width);
-    format!("page cache before and after, and storage meanwhile:\n{table}{reasons}")
+    format!("page cache before and after, storage traffic during the run:\n{table}{reasons}")
 }
 
 fn job_rows(plan: &JobPlan, job: &JobResult, named: bool) -> Vec<Vec<String>> {

@@ -2,12 +2,12 @@
 
 use gpuio_record::{Ceiling, CeilingSource, Record};
 
-use super::grid::{Grid, figures, words};
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::ceilings::source;
 use crate::number::{NONE, count, iops, throughput};
 use crate::workload::{directions, jobs};
 use crate::wrap::paragraph;
+use gpuio_table::{Grid, figures, words};
 
 /// A row per measured ceiling with its remarks, and a line for each that could not be measured.
 pub(super) fn render(record: &Record, width: u16) -> String {

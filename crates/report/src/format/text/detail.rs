@@ -4,11 +4,11 @@ use gpuio_record::{Record, SetupTimes};
 use gpuio_stat::Summary;
 
 use super::SOFTWARE_GPU;
-use super::grid::{Grid, figures, words};
 use super::table::{Words, path_cell};
 use crate::number::{NONE, bytes, maybe_time, time};
 use crate::workload::{directions, jobs, rw_of};
 use crate::wrap::paragraph;
+use gpuio_table::{Grid, figures, words};
 
 /// Prefix of a line of results after its job; a wrapped line must repeat it.
 pub(super) fn mark(record: &Record) -> String {

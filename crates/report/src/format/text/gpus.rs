@@ -24,7 +24,7 @@ pub(super) fn intermediate(record: &Record, width: u16) -> String {
         let via = job.via.as_ref()?;
         Some((plan.name.as_str(), segments(via)))
     });
-    headed(record, "by way of another GPU, ramp included:", rows, width)
+    headed(record, "through another GPU, ramp included:", rows, width)
 }
 
 fn segments(via: &ViaResult) -> String {

@@ -6,7 +6,6 @@ mod ceilings;
 mod detail;
 mod expected;
 mod gpus;
-mod grid;
 pub(crate) mod header;
 mod proof;
 mod steady;

@@ -50,13 +50,13 @@ pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
             out.push_str(&of_job(plan, proof, wide, all));
         }
     }
-    if out.is_empty() { out } else { format!("path taken, with witnesses:\n{out}") }
+    if out.is_empty() { out } else { format!("path taken, with evidence:\n{out}") }
 }
 
 fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     let mut out = paragraph("  ", &format!("{}: {}", plan.name, proof.sentence), width);
-    out.push_str(&paragraph("    asked  ", &proof.requested, width));
-    out.push_str(&paragraph("    got    ", &proof.actual, width));
+    out.push_str(&paragraph("    requested  ", &proof.requested, width));
+    out.push_str(&paragraph("    actual     ", &proof.actual, width));
     let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
     let name = longest(|item| item.name.chars().count());
     let moved = longest(|item| amounts(item).chars().count());
@@ -64,10 +64,10 @@ fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
         let assessment = match item.assessment {
             Assessment::Supports => "for",
             Assessment::Contradicts => "against",
-            Assessment::Inconclusive => "can't tell",
+            Assessment::Inconclusive => "inconclusive",
         };
         let (who, flow, figure) = (&item.name, &item.direction, amounts(item));
-        let first = format!("    {who:name$}  {flow:5}  {assessment:10}  {figure:>moved$}  ");
+        let first = format!("    {who:name$}  {flow:5}  {assessment:12}  {figure:>moved$}  ");
         let mut text = item.why.clone();
         if readings && let (Some(before), Some(after)) = (&item.before, &item.after) {
             text.push_str(&format!("; {before} before, {after} after ({})", item.source));

@@ -3,12 +3,12 @@
 use gpuio_record::{CpuCost, EndedHow, JobPlan, JobResult, Latency, Record, RunTotals, TimeSpan};
 
 use super::detail::TOGETHER_PERCENT;
-use super::grid::{Column, Grid, figures, words};
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
 use crate::ceilings;
 use crate::number::{NONE, iops, maybe_time, throughput, time};
 use crate::workload::{Direction, blocks_short, directions, jobs, rw_of, verified};
 use crate::wrap::paragraph;
+use gpuio_table::{Column, Grid, figures, words};
 
 const COUNT: usize = 18;
 /// Columns, in order.

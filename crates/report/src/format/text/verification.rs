@@ -123,7 +123,7 @@ fn mismatch_words(mismatch: &VerifyMismatch) -> String {
     let VerifyMismatch { path, offset, expected, found, bad_words, leg, found_belongs_at } =
         mismatch;
     let belongs = match found_belongs_at {
-        Some(memory) => format!("; the word found belongs at {memory}"),
+        Some(memory) => format!("; the value found belongs at {memory}"),
         None => String::new(),
     };
     let leg = match leg.as_str() {

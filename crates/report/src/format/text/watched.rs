@@ -55,7 +55,11 @@ fn lines(all: &[DeviceSeries], width: u16) -> String {
     if let Some(more) = devices.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
         out.push_str(&paragraph("  ", &format!("and {more} more, in the record"), width));
     }
-    if out.is_empty() { out } else { format!("devices meanwhile, all processes together:\n{out}") }
+    if out.is_empty() {
+        out
+    } else {
+        format!("devices during the run, all processes together:\n{out}")
+    }
 }
 
 /// Bytes per second in both directions.
@@ -140,7 +144,7 @@ mod test {
         );
         let idle = device("block", "sda", &[("read_bytes_per_second", 4096.0), ("queue", 0.0)]);
         let words = "read 519 MiB/s in 256 KiB, 1.8 requests in flight, 100 % busy";
-        let head = "devices meanwhile, all processes together:";
+        let head = "devices during the run, all processes together:";
         assert_eq!(lines(&[idle.clone(), disk], 100), format!("{head}\n  sdb  {words}\n"));
         assert!(lines(&[idle], 100).contains("sda"), "alone, it is the busiest");
     }

@@ -15,12 +15,12 @@ use gpuio_stat::{Histogram, Summary};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-pub(crate) fn choice(got: &str) -> Choice {
-    Choice { requested: got.to_owned(), actual: got.to_owned(), why: None }
+pub(crate) fn choice(actual: &str) -> Choice {
+    Choice { requested: actual.to_owned(), actual: actual.to_owned(), why: None }
 }
 
-pub(crate) fn path(got: &str, gdsio: u8, gdsio_name: &str) -> PathChoice {
-    PathChoice { choice: choice(got), gdsio: Some(gdsio), gdsio_name: gdsio_name.to_owned() }
+pub(crate) fn path(actual: &str, gdsio: u8, gdsio_name: &str) -> PathChoice {
+    PathChoice { choice: choice(actual), gdsio: Some(gdsio), gdsio_name: gdsio_name.to_owned() }
 }
 
 pub(crate) fn block(size: u64) -> BlockShare {
@@ -152,7 +152,7 @@ pub(crate) fn side(ios: u64, block: u64, low_ns: u64) -> DirectionResult {
     }
 }
 
-/// The bytes took the way that was asked for, and two witnesses say so.
+/// The bytes took the requested path, and one evidence source supports that.
 pub(crate) fn proof(plan: &JobPlan) -> Proof {
     let ring = plan.path.choice.actual != "host";
     let (route, source, words) = match (ring, plan.direct) {
@@ -163,7 +163,7 @@ pub(crate) fn proof(plan: &JobPlan) -> Proof {
             (Route::BounceHost, Source::PageCache, "bounce (host), from page cache")
         }
     };
-    let witness = |name: &str, says| Evidence {
+    let evidence = |name: &str, assessment| Evidence {
         name: name.to_owned(),
         direction: "read".to_owned(),
         source: format!("counters of {name}"),
@@ -171,7 +171,7 @@ pub(crate) fn proof(plan: &JobPlan) -> Proof {
         after: Some("read_bytes 21474840576".to_owned()),
         observed_bytes: Some(20 << 30),
         expected_bytes: Some(20 << 30),
-        assessment: says,
+        assessment,
         why: format!("{name} has its reasons"),
     };
     let absent = Evidence {
@@ -179,15 +179,15 @@ pub(crate) fn proof(plan: &JobPlan) -> Proof {
         after: None,
         observed_bytes: None,
         expected_bytes: None,
-        ..witness("nvidia_fs", Assessment::Inconclusive)
+        ..evidence("nvidia_fs", Assessment::Inconclusive)
     };
     Proof {
-        requested: format!("{}, as asked", plan.path.choice.actual),
+        requested: format!("{}, as requested", plan.path.choice.actual),
         actual: format!("{}, engine {}", plan.path.choice.actual, plan.engine.actual),
         verdict: Verdict { words: words.to_owned(), route, source },
         as_requested: true,
         sentence: format!("{words}: storage delivered all bytes by process_io."),
-        evidence: vec![witness("process_io", Assessment::Supports), absent],
+        evidence: vec![evidence("process_io", Assessment::Supports), absent],
     }
 }
 

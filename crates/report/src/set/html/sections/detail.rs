@@ -91,7 +91,7 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
     if proofs.is_empty() {
         return;
     }
-    section(out, "evidence", "Evidence: which way the bytes took");
+    section(out, "evidence", "Evidence: which path the bytes took");
     cut(out, proofs.len());
     let several = rows.iter().any(|row| row.nth > 0);
     for (row, proof) in proofs.iter().take(MOST) {

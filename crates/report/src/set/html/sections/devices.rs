@@ -8,7 +8,7 @@ use super::detail;
 
 pub(super) fn section(out: &mut String, set: &Set) {
     let Some(sampler) = devices::sampler(set) else { return };
-    detail::section(out, "devices", "Devices beside the jobs");
+    detail::section(out, "devices", "Devices during the jobs");
     let _ = writeln!(
         out,
         "<p>{}</p>\n<p class=\"quiet\">{}</p>",

@@ -1,4 +1,4 @@
-//! Columns within a width.
+//! A table with headings, within a width.
 
 use std::borrow::Cow;
 
@@ -7,35 +7,43 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 /// A job's name may be split into lines of this many characters.
 const NARROWEST_FIRST: usize = 10;
 
-/// A column's heading, and whether its cells are left-aligned text.
+/// A column of a [`Grid`].
 #[derive(Debug, Clone)]
-pub(super) struct Column {
-    pub(super) name: Cow<'static, str>,
-    pub(super) left: bool,
+pub struct Column {
+    /// The heading.
+    pub name: Cow<'static, str>,
+    /// Whether its cells are text, aligned to the left; figures are aligned to the right.
+    pub left: bool,
 }
 
-/// Text, left-aligned.
-pub(super) const fn words(name: &'static str) -> Column {
+/// A column of text, left-aligned.
+#[must_use]
+pub const fn words(name: &'static str) -> Column {
     let name = Cow::Borrowed(name);
     Column { name, left: true }
 }
 
-/// Figures, right-aligned.
-pub(super) const fn figures(name: &'static str) -> Column {
+/// A column of figures, right-aligned.
+#[must_use]
+pub const fn figures(name: &'static str) -> Column {
     let name = Cow::Borrowed(name);
     Column { name, left: false }
 }
 
 /// A table before layout. Rows have a cell for each column; the first column is the job.
 #[derive(Debug, Default)]
-pub(super) struct Grid {
-    pub(super) columns: Vec<Column>,
-    pub(super) rows: Vec<Vec<String>>,
+pub struct Grid {
+    /// The columns, at least one.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
 }
 
 impl Grid {
-    /// Fits the table into `width`, with wide gaps if possible, else narrow ones.
-    pub(super) fn whole(&self, width: u16) -> Option<String> {
+    /// The table within `width` characters, with wide gaps if possible, else narrow ones; `None`
+    /// where neither fits.
+    #[must_use]
+    pub fn whole(&self, width: u16) -> Option<String> {
         let widest = usize::from(width);
         [2_u16, 1]
             .into_iter()
@@ -43,9 +51,10 @@ impl Grid {
             .map(|gap| draw(&self.columns, &self.rows, gap))
     }
 
-    /// Fits the table into `width` by splitting the names of the first column, unless that leaves
-    /// fewer than [`NARROWEST_FIRST`] characters for them.
-    pub(super) fn cut(&self, width: u16) -> Option<String> {
+    /// The table within `width` characters, the names of the first column split into lines; `None`
+    /// where that leaves fewer than 10 characters for them.
+    #[must_use]
+    pub fn cut(&self, width: u16) -> Option<String> {
         let first = self.widths().first().copied().unwrap_or(0);
         let others = self.natural(1) - first;
         let left = usize::from(width).checked_sub(others)?;
@@ -60,7 +69,8 @@ impl Grid {
     }
 
     /// With whole or split names; wider than `width` if neither fits.
-    pub(super) fn at_any_width(&self, width: u16) -> String {
+    #[must_use]
+    pub fn at_any_width(&self, width: u16) -> String {
         self.whole(width)
             .or_else(|| self.cut(width))
             .unwrap_or_else(|| draw(&self.columns, &self.rows, 1))
@@ -88,17 +98,23 @@ fn draw(columns: &[Column], rows: &[Vec<String>], gap: u16) -> String {
     let mut table = Table::new();
     table
         .load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')))
-        .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(columns.iter().map(|column| column.name.as_ref()));
     for row in rows {
         table.add_row(row);
     }
-    let last = columns.len().saturating_sub(1);
-    for (at_column, column) in columns.iter().enumerate() {
-        if let Some(drawn) = table.column_mut(at_column) {
-            drawn.set_padding((0, if at_column == last { 0 } else { gap }));
-            if !column.left {
-                drawn.set_cell_alignment(CellAlignment::Right);
+    aligned(table, gap, |at| columns.get(at).is_none_or(|column| column.left))
+}
+
+/// Draws the table with `gap` blanks between columns and no blank at the end of a line. `left` of a
+/// column's index is whether its cells are aligned to the left.
+pub(crate) fn aligned(mut table: Table, gap: u16, left: impl Fn(usize) -> bool) -> String {
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    let last = table.column_count().saturating_sub(1);
+    for at in 0..=last {
+        if let Some(column) = table.column_mut(at) {
+            column.set_padding((0, if at == last { 0 } else { gap }));
+            if !left(at) {
+                column.set_cell_alignment(CellAlignment::Right);
             }
         }
     }
@@ -125,7 +141,7 @@ fn in_lines(name: &str, width: usize) -> String {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::in_lines;
 
     #[test]

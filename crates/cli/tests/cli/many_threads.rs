@@ -19,8 +19,8 @@ fn whole_or_told(ran: &Ran) {
         assert_eq!(n(&jobs(&record)[0].0["threads"]), 10_000);
     } else {
         assert_eq!(ran.code, 1, "{}", ran.err);
-        let told = ["ulimit", "could not be started", "memory"];
-        assert!(told.iter().any(|word| ran.err.contains(word)), "{}", ran.err);
+        let reported = ["ulimit", "could not be started", "memory"];
+        assert!(reported.iter().any(|word| ran.err.contains(word)), "{}", ran.err);
     }
 }
 
