@@ -153,5 +153,6 @@ fn what_no_figure_describes_says_why() {
     assert!(why(&|job| job.direct = DirectMode::Buffered).contains("page cache"));
     assert!(why(&|job| job.engine.actual = "null".to_owned()).contains("no file"));
     assert!(why(&|job| job.gpus = vec![gpu("f5f7:01:00.0", true)]).contains("software GPU"));
-    assert!(why(&|job| job.targets[0].path = "/elsewhere/a".to_owned()).contains("storage device is unknown"));
+    let elsewhere = why(&|job| job.targets[0].path = "/elsewhere/a".to_owned());
+    assert!(elsewhere.contains("storage device is unknown"), "{elsewhere}");
 }

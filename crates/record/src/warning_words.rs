@@ -191,9 +191,9 @@ fn engine_words(kind: &WarningKind) -> String {
             let why =
                 if why.is_empty() { "no reason was reported".to_owned() } else { why.join("; ") };
             format!(
-                "Requested engine: {requested}. Used engine: {actual} ({why}). These are results of \
-                 {actual}, not of {requested}. Name the engine with --engine to make the choice \
-                 explicit, or remove the cause and repeat."
+                "Requested engine: {requested}. Used engine: {actual} ({why}). These are results \
+                 of {actual}, not of {requested}. Name the engine with --engine to make the \
+                 choice explicit, or remove the cause and repeat."
             )
         }
         _ => String::new(),
@@ -231,8 +231,8 @@ fn clock_words(kind: &WarningKind) -> String {
                 None => "no window was complete".to_owned(),
             };
             format!(
-                "The load did not become steady ({requested}) before it ended: {observed}. Its rate was \
-                 still changing, so the result is not a steady-state rate. Use a longer \
+                "The load did not become steady ({requested}) before it ended: {observed}. Its rate \
+                 was still changing, so the result is not a steady-state rate. Use a longer \
                  --runtime, or a --ramp that excludes the start."
             )
         }

@@ -203,7 +203,8 @@ pub enum ReopenError {
     Call(#[from] io::Error),
     /// Another file has the path of the one that was checked.
     #[error(
-        "it is not the file that was checked: another process exchanged it; nothing was written to it"
+        "it is not the file that was checked: another process exchanged it. Nothing was \
+         written to it"
     )]
     Replaced,
 }
