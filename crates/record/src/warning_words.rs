@@ -231,8 +231,8 @@ fn clock_words(kind: &WarningKind) -> String {
                 None => "no window was complete".to_owned(),
             };
             format!(
-                "The load did not become steady ({requested}) before it ended: {observed}. Its rate \
-                 was still changing, so the result is not a steady-state rate. Use a longer \
+                "The load did not become steady ({requested}) before it ended: {observed}. Its \
+                 rate was still changing, so the result is not a steady-state rate. Use a longer \
                  --runtime, or a --ramp that excludes the start."
             )
         }
