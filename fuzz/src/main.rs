@@ -26,7 +26,7 @@ struct Target {
 
 const CAPTURES: &str = "crates/capture/tests/fixtures";
 const SPECS: &str = "crates/spec/tests/fixtures";
-const JOBS: &str = "crates/load/tests/fixtures/jobs";
+const JOBS: &str = "crates/plan/tests/fixtures/jobs";
 const RECORDS: &str = "crates/compare/tests/fixtures";
 
 const TARGETS: &[Target] = &[

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpuio_load::dataset::manifest::{ManifestError, parse, print};
-use gpuio_load::plan::{DirectAnswer, Gpus, Machine, TargetInfo, TargetLookup, plan};
+use gpuio_plan::{DirectAnswer, Gpus, Facts, TargetInfo, TargetLookup, plan};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts, NumaFacts, NumaNode};
 use gpuio_record::{Gpu, Plan};
 use gpuio_report::format::plan::plan_text;
@@ -53,9 +53,10 @@ fn stripped(mut plan: Plan) -> Plan {
     plan
 }
 
-fn planned(spec: &Spec) -> Result<Plan, gpuio_load::plan::PlanError> {
+fn planned(spec: &Spec) -> Result<Plan, gpuio_plan::PlanError> {
     let (host, gpus) = (host(), gpus());
-    let machine = Machine {
+    let facts = Facts {
+        catalog: gpuio_io::CATALOG,
         host: &host,
         gpus: &gpus,
         targets: &Disk,
@@ -63,7 +64,7 @@ fn planned(spec: &Spec) -> Result<Plan, gpuio_load::plan::PlanError> {
         cufile_missing: &|_| None,
         cufile_direct: Err("no nvidia-fs"),
     };
-    plan(spec, &machine)
+    plan(spec, &facts)
 }
 
 /// Files of names with `have` are there and have 1 GiB; others could be made.

@@ -10,8 +10,8 @@ use gpuio_cufile::{
     Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
 use gpuio_host::Root;
-use gpuio_load::plan::{self, AUTO};
 use gpuio_outfile::{Directory, Draft};
+use gpuio_plan::AUTO;
 use gpuio_record::{CufileUsed, Plan};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use rustix::fs::{Mode, OFlags};
@@ -142,7 +142,7 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
 /// Writes the configuration and sets it in the environment: first, while there is one thread.
 /// `None` if no job may need cuFile.
 pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
-    let settings = plan::cufile_settings(spec)?;
+    let settings = gpuio_plan::cufile_settings(spec)?;
     let requested = flags.cufile_lib.is_some() || !settings.is_empty();
     let wanted = Wanted::of(spec);
     if (wanted.nothing() && !requested) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {

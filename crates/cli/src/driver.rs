@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, numa};
-use gpuio_load::plan::{AUTO, Gpus};
+use gpuio_plan::{AUTO, Gpus};
 use gpuio_record::Gpu;
 use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, MemoryAsk, Spec};
 

@@ -7,9 +7,9 @@ use gpuio_flow::Figures;
 use gpuio_host::Root;
 use gpuio_io::engine;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::plan::{self, Machine};
 use gpuio_load::run::{self, Means, Permit, Ran, Tick, Watch};
 use gpuio_page::{Page, PageRoot};
+use gpuio_plan::Facts;
 use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{
     CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION,
@@ -61,7 +61,8 @@ impl Session {
         let host = gpuio_host::collect(&Root::live());
         let targets = LiveTargets::default();
         let missing = |name: &str| engine::find(name).and_then(|row| (row.available)().err());
-        let machine = Machine {
+        let facts = Facts {
+            catalog: gpuio_io::CATALOG,
             host: &host,
             gpus: &loaded.gpus,
             targets: &targets,
@@ -69,7 +70,7 @@ impl Session {
             cufile_missing: &|calls| cufile.missing(calls),
             cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
         };
-        let plan = plan::plan(spec, &machine)?;
+        let plan = gpuio_plan::plan(spec, &facts)?;
         cufile::is_used(spec, flags, &plan)?;
         // `auto` queried it and chose another path: threads of the library must not run during the
         // load.

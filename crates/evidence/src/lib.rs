@@ -20,5 +20,3 @@ pub type OpenFile<'a> = &'a dyn Fn(&str) -> Result<std::os::fd::OwnedFd, String>
 #[cfg(test)]
 #[path = "../../load/src/fixture_test.rs"]
 mod fixture_test;
-#[cfg(test)]
-use gpuio_load::plan;

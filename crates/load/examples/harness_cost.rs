@@ -14,9 +14,9 @@ use std::sync::atomic::AtomicBool;
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::plan::{Gpus, Machine, plan};
 use gpuio_load::run::{Means, Permit, Ran, Tick, Watch, run};
 use gpuio_page::{Page, PageRoot};
+use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
@@ -105,7 +105,8 @@ fn one(
     page: Option<&Page>,
 ) -> Result<JobResult, Box<dyn Error>> {
     let places = LiveTargets::default();
-    let machine = Machine {
+    let facts = Facts {
+        catalog: gpuio_io::CATALOG,
         host,
         gpus,
         targets: &places,
@@ -113,7 +114,7 @@ fn one(
         cufile_missing: &|_| Some("not opened".to_owned()),
         cufile_direct: Err("not opened"),
     };
-    let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &machine)?;
+    let mut planned = plan(&Spec { name: None, jobs: vec![job] }, &facts)?;
     let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
     let (driver, page) = (Some(driver), page.cloned());

@@ -3,9 +3,10 @@
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{
     CacheReading, CpuCost, DirectionResult, EndedHow, FileLegCounters, Gpu, JobPlan, JobResult,
+    Plan,
 };
 
-use crate::plan::{DirectAnswer, Gpus, Machine, TargetInfo, TargetLookup, plan};
+use gpuio_plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
 
 struct Disk;
 
@@ -40,6 +41,11 @@ pub(crate) fn host() -> HostFacts {
 
 /// The plan of the one job that these lines of a job file ask for. There is one GPU.
 pub(crate) fn job(lines: &str) -> JobPlan {
+    planned(lines).jobs.remove(0)
+}
+
+/// The whole plan of that job.
+pub(crate) fn planned(lines: &str) -> Plan {
     let text = format!("[a]\n{lines}\n");
     let spec = gpuio_spec::parse_job_file("f", text, &|_| None).expect("the test's own lines");
     let gpu = Gpu {
@@ -55,7 +61,8 @@ pub(crate) fn job(lines: &str) -> JobPlan {
     let gpus = Gpus::Present(vec![gpu]);
     let host = host();
     let missing = |_: &str| None;
-    let machine = Machine {
+    let facts = Facts {
+        catalog: gpuio_io::CATALOG,
         host: &host,
         gpus: &gpus,
         targets: &Disk,
@@ -63,7 +70,7 @@ pub(crate) fn job(lines: &str) -> JobPlan {
         cufile_missing: &|_| None,
         cufile_direct: Err("not opened"),
     };
-    plan(&spec, &machine).expect("the test's own lines").jobs.remove(0)
+    plan(&spec, &facts).expect("the test's own lines")
 }
 
 /// 10 s in which `ios` I/Os of 4 KiB came from storage or went there, and nothing unusual.

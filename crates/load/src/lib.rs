@@ -1,16 +1,14 @@
-//! The load generator: from a specification of jobs to their results.
+//! The load generator: from a plan to its results.
 //!
-//! [`plan`] resolves a `Spec` and the facts of the machine into a `Plan` in which nothing is left
-//! to a default. [`run`] carries it out on worker threads and returns the results with evidence and
-//! warnings. What may not live here: option parsing, printing, report formats, and moving bytes
-//! (`gpuio_io` does that). This is the only crate that spawns workers.
+//! [`run`] carries a `Plan` (`gpuio_plan` makes it) out on worker threads and returns the results
+//! with evidence and warnings. What may not live here: option parsing, planning, printing, report
+//! formats, and moving bytes (`gpuio_io` does that). This is the only crate that spawns workers.
 //!
-//! - [`plan`], [`live_targets`], [`direct_try`]: resolve a plan; look up what a path is and whether
-//!   O_DIRECT works there.
-//! - [`pattern`] and [`pace`], pure: which block comes next, and when it is due.
+//! - [`live_targets`], [`direct_try`]: look up for the plan what a path is and whether O_DIRECT
+//!   works there.
 //! - [`dataset`]: whose files these are (`ownership`, `manifest`); making, filling, removing them.
 //! - [`run`]: groups, workers, sampling, verification, totals.
-//! - `ceiling`: upper bounds of a job's throughput, measured after the jobs.
+//! - `ceiling`: upper bounds of a job's throughput, found after the jobs.
 //! - [`machine`]: facts of the machine, GPUs included.
 //!
 //! One run: [`run::run`] checks that every file may be touched (`DataSet::guard`). For each group
@@ -50,7 +48,4 @@ pub mod direct_try;
 mod fixture_test;
 pub mod live_targets;
 pub mod machine;
-pub mod pace;
-pub mod pattern;
-pub mod plan;
 pub mod run;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::{Root, mount, statx};
 
-use crate::plan::{DirectAnswer, TargetInfo, TargetLookup};
+use gpuio_plan::{DirectAnswer, TargetInfo, TargetLookup};
 
 /// The live machine.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_host::{Root, input};
-use gpuio_load::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_load::run::Permit;
+use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_record::Plan;
 use gpuio_spec::{JobSpec, Origin, Spec};
 

@@ -1,6 +1,4 @@
-//! What the processors give: copies between memory and memory of the job's blocks by the job's
-//! threads. A buffered read or write is such a copy between the page cache and the ring, so no path
-//! can be faster through the page cache.
+//! Copies between memory and memory of the job's blocks by the job's threads.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -9,16 +7,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::Builder;
 
 use gpuio_io::clock::{Clock, Nanos};
+use gpuio_plan::ceiling::{largest_block, unbound};
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, WorkerPlan};
+use gpuio_record::{CeilingPlan, JobPlan, WorkerPlan};
 use gpuio_units::format_bytes;
 
-use super::harness::unbound;
-use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
+use super::{Bench, Reading};
 use crate::run::affinity;
 use crate::run::gate::{Gate, Stage};
-
-pub(super) const ENTRY: CeilingEntry = CeilingEntry { kind: CeilingKind::CpuCopy, plan, find };
 
 /// Cache to exceed where the machine does not report it its own.
 const CACHE_GUESS: u64 = 64 << 20;
@@ -28,36 +24,6 @@ const MEMORY_PART: u64 = 4;
 const LOOK_BYTES: usize = 1 << 20;
 /// A thread that copies keeps nothing on its stack.
 const STACK_BYTES: usize = 256 << 10;
-
-/// Engines whose buffered I/O is copied by the calling thread itself.
-const ON_CALLER: [&str; 2] = ["psync", "mmap"];
-
-fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
-    let job = context.job;
-    let moves = context.path.uses_engine() && job.engine.actual != "null";
-    if job.direct != DirectMode::Buffered || !moves {
-        return Vec::new();
-    }
-    let mut plan = context.ceiling(CeilingKind::CpuCopy, format!("cpu copy of {}", job.name));
-    let block = format_bytes(block(job));
-    plan.what = format!("copies of {block} from memory into rings as large as the job's");
-    if !ON_CALLER.contains(&job.engine.actual.as_str()) {
-        let engine = &job.engine.actual;
-        let why = format!(
-            "engine {engine} may copy on threads of its own or the kernel's, as many as it likes: \
-             the job's threads alone are no bound"
-        );
-        plan.source = CeilingSource::Absent { why };
-    }
-    let cpus: Vec<_> = job.workers.iter().map(|worker| &worker.cpus).collect();
-    let same = format!("{} {} {block} {cpus:?}", job.threads, job.depth);
-    let same = format!("{same} {} {:?}", job.size_bytes, plan.source);
-    vec![Want { plan, same: Same::Thing(same) }]
-}
-
-fn block(job: &JobPlan) -> u64 {
-    job.blocks.iter().map(|share| share.max_bytes).max().unwrap_or(1).max(1)
-}
 
 /// Buffers of one thread, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +38,7 @@ pub(super) struct Buffers {
 /// The source is twice the largest cache, so that a walk over it finds nothing there; or as large
 /// as the thread's data, whose copies come from that cache too; and no larger than memory allows.
 pub(super) fn buffers(job: &JobPlan, host: &HostFacts) -> Result<Buffers, String> {
-    let block = block(job);
+    let block = largest_block(job);
     let ring = block.saturating_mul(u64::from(job.depth.max(1)));
     let cache = host.cpu.l3_cache_bytes.or(host.cpu.l2_cache_bytes).unwrap_or(CACHE_GUESS);
     let usable = host.memory.usable_bytes.unwrap_or(1 << 30);
@@ -102,7 +68,11 @@ struct Copied {
     end: Nanos,
 }
 
-fn find(ceiling: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
+pub(super) fn find(
+    ceiling: &CeilingPlan,
+    job: &JobPlan,
+    bench: &mut dyn Bench,
+) -> Result<Reading, String> {
     let load = unbound(ceiling, job);
     let buffers = buffers(&load, bench.host())?;
     let cache = bench.host().cpu.l3_cache_bytes.or(bench.host().cpu.l2_cache_bytes);

@@ -1,79 +1,21 @@
-//! What PCIe gives in theory: generation times width of the links between a device and the
-//! processor, the lowest of them.
+//! The PCIe links between a device and the processor: generation times width, the lowest of them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gpuio_host::Root;
 use gpuio_host::pci::{self, PciFunction};
-use gpuio_record::{
-    CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, TargetKind, TargetPlan,
-};
+use gpuio_plan::ceiling::drive_paths;
+use gpuio_record::{CeilingPlan, JobPlan};
 
-use super::{Bench, CeilingContext, CeilingEntry, Reading, Same, Want};
-
-pub(super) const GPU: CeilingEntry =
-    CeilingEntry { kind: CeilingKind::PcieGpu, plan: plan_gpu, find: find_gpu };
-pub(super) const NVME: CeilingEntry =
-    CeilingEntry { kind: CeilingKind::PcieNvme, plan: plan_nvme, find: find_nvme };
-
-fn plan_gpu(context: &CeilingContext<'_>) -> Vec<Want> {
-    let job = context.job;
-    if !context.ends_in_gpu_memory() || job.gpus.is_empty() {
-        return Vec::new();
-    }
-    let indices: Vec<String> = context.gpus().iter().map(|gpu| gpu.index.to_string()).collect();
-    let software = job.gpus.iter().any(|gpu| gpu.software);
-    let mut plan =
-        context.ceiling(CeilingKind::PcieGpu, format!("pcie above GPU {}", indices.join(",")));
-    plan.gpus = context.gpus().iter().map(|gpu| gpu.index).collect();
-    plan.threads = None;
-    plan.software_gpu = software;
-    plan.what = "speed and width of the PCIe links above the GPU, before packet headers".to_owned();
-    plan.source = match software {
-        true => CeilingSource::Absent { why: "no PCIe link leads to a software GPU".to_owned() },
-        false => CeilingSource::Theory,
-    };
-    let same = Same::Thing(plan.name.clone());
-    vec![Want { plan, same }]
-}
-
-/// Only for O_DIRECT: what the page cache holds has no link to cross.
-fn plan_nvme(context: &CeilingContext<'_>) -> Vec<Want> {
-    let job = context.job;
-    if job.direct != DirectMode::Direct || job.engine.actual == "null" {
-        return Vec::new();
-    }
-    let places = paths_of(job);
-    let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    let name = format!("pcie above the drive of {}", names.join(", "));
-    let mut plan = context.ceiling(CeilingKind::PcieNvme, name);
-    plan.threads = None;
-    plan.what =
-        "speed and width of the PCIe links above the NVMe drive, before packet headers".to_owned();
-    plan.source = CeilingSource::Theory;
-    let same = Same::Thing(plan.name.clone());
-    vec![Want { plan, same }]
-}
-
-/// The directory of each file, and each device, once.
-fn paths_of(job: &JobPlan) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = Vec::new();
-    let place = |target: &TargetPlan| match (target.kind, Path::new(&target.path).parent()) {
-        (TargetKind::BlockDevice, _) | (_, None) => PathBuf::from(&target.path),
-        (TargetKind::File, Some(above)) if above.as_os_str().is_empty() => PathBuf::from("."),
-        (TargetKind::File, Some(above)) => above.to_owned(),
-    };
-    for place in job.targets.iter().map(place) {
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    places
-}
+use super::{Bench, Reading};
 
 /// With several GPUs the sum: each has a link of its own, and what they share further up is in the
 /// lowest of each.
-fn find_gpu(plan: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
+pub(super) fn find_gpu(
+    plan: &CeilingPlan,
+    job: &JobPlan,
+    bench: &mut dyn Bench,
+) -> Result<Reading, String> {
     let mut bytes_per_s = 0.0;
     let mut words: Vec<String> = Vec::new();
     for index in &plan.gpus {
@@ -85,9 +27,13 @@ fn find_gpu(plan: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<
     Ok(Reading { bytes_per_s, iops: None, detail: Some(words.join("; ")) })
 }
 
-fn find_nvme(_: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
+pub(super) fn find_nvme(
+    _: &CeilingPlan,
+    job: &JobPlan,
+    bench: &mut dyn Bench,
+) -> Result<Reading, String> {
     let mut drives: Vec<(String, String)> = Vec::new();
-    for place in paths_of(job) {
+    for place in drive_paths(job) {
         let drive = drive(bench.root(), &place)?;
         if !drives.contains(&drive) {
             drives.push(drive);

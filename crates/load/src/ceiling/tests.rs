@@ -2,10 +2,10 @@
 
 use gpuio_host::pci::{Lanes, PciFunction};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
-use gpuio_record::{DirectionResult, EndedHow};
+use gpuio_record::{DirectionResult, EndedHow, Plan};
 
 use super::*;
-use crate::fixture_test::{job, result};
+use crate::fixture_test::{job, planned, result};
 
 fn plan_of(kind: CeilingKind, name: &str, direction: Option<Towards>) -> CeilingPlan {
     CeilingPlan {
@@ -180,12 +180,10 @@ fn what_fails_is_a_ceiling_with_its_reason() {
         runs: 0,
         told: false,
     };
-    let job = job("path=gather\ngpu=0\nceilings=1ms");
-    let plans = plan(std::slice::from_ref(&job), &|_| None);
+    let Plan { jobs, ceilings: plans, .. } = planned("path=gather\ngpu=0\nceilings=1ms");
     let kinds: Vec<CeilingKind> = plans.iter().map(|plan| plan.kind).collect();
     use CeilingKind::{Gather, PcieGpu, PcieNvme, Storage};
     assert_eq!(kinds, [Storage, Gather, PcieGpu, PcieNvme]);
-    let jobs = [job];
     let all = find_all(&plans, &jobs, &[], &mut bare, &|| None, &|_| ());
     let reasons: Vec<&str> = all.iter().map(|one| one.why.as_deref().unwrap()).collect();
     assert_eq!(reasons[..2], ["host can't run", "gather can't run"]);
@@ -200,17 +198,4 @@ fn what_fails_is_a_ceiling_with_its_reason() {
     let all = find_all(&plans, &jobs, &[], &mut bare, &stopped, &|_| panic!("nothing runs"));
     assert_eq!(all[0].why.as_deref(), Some("enough"));
     assert_eq!(all[2].why.as_deref(), Some(reasons[2]));
-}
-
-#[test]
-fn a_gpu_that_is_named_twice_has_one_link() {
-    let mut twice = job("path=staged\ngpu=0\nceilings=1ms");
-    twice.gpus.push(twice.gpus[0].clone());
-    let plans = plan(&[twice], &|_| None);
-    let of = |kind| plans.iter().find(|plan| plan.kind == kind).unwrap();
-    for (kind, name) in
-        [(CeilingKind::GpuLink, "link to GPU 0"), (CeilingKind::PcieGpu, "pcie above GPU 0")]
-    {
-        assert_eq!((of(kind).name.as_str(), of(kind).gpus.as_slice()), (name, &[0][..]));
-    }
 }

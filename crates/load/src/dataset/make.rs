@@ -17,7 +17,7 @@ use super::held::{Budget, DirEntry, Held};
 use super::manifest::{self, Holds, Take};
 use super::ownership::{Verdict, Wanted};
 use super::{Identity, Progress, clean, space};
-use crate::plan::read_back::other_salt;
+use gpuio_workload::data::other_salt;
 
 /// What a file is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,8 @@ use crate::dataset::scratch::{self, Coming, Owner};
 use crate::dataset::{
     Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
 };
-use crate::plan::{SCRATCH, blocks};
+use gpuio_plan::SCRATCH;
+use gpuio_workload::blocks;
 
 use checked::CheckedTarget;
 

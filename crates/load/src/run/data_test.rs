@@ -10,7 +10,8 @@ use super::DataSet;
 use crate::dataset::ownership::Permit;
 use crate::dataset::{Looks, manifest};
 use crate::fixture_test::{job, result};
-use crate::plan::read_back::{self, other_salt};
+use gpuio_plan::read_back;
+use gpuio_workload::data::other_salt;
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.
 fn directory() -> tempfile::TempDir {

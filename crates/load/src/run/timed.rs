@@ -23,9 +23,9 @@ use super::rusage::Usage;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
-use crate::pace::{Pacer, ThreadPhase};
-use crate::pattern::{Block, Pattern};
-use crate::plan::blocks;
+use gpuio_workload::blocks;
+use gpuio_workload::pace::{Pacer, ThreadPhase};
+use gpuio_workload::pattern::{Block, Pattern};
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would
 /// otherwise be asked millions of times.

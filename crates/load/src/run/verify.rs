@@ -14,9 +14,9 @@ use super::RunError;
 use super::marks::{Reached, Runs};
 use super::worker::{Task, Tools};
 use crate::dataset::content::unmix;
-use crate::pattern::{self, Block, Pattern, RegionSpan};
-use crate::plan::blocks::unit;
-use crate::plan::read_back::other_salt;
+use gpuio_workload::blocks::unit;
+use gpuio_workload::data::other_salt;
+use gpuio_workload::pattern::{self, Block, Pattern, RegionSpan};
 
 /// Mismatches kept.
 const KEPT: usize = 16;

@@ -5,7 +5,7 @@ use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
 use gpuio_stat::enough_for;
 
-use crate::plan::defaults::REFUSES_DIRECT;
+use gpuio_plan::REFUSES_DIRECT;
 
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;

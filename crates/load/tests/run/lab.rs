@@ -9,8 +9,8 @@ use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::plan::{Gpus, Machine, plan};
 use gpuio_load::run::{Means, Permit, Ran, RunError, Tick, Watch, run};
+use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
 
@@ -183,7 +183,8 @@ impl Lab {
         let places = LiveTargets::default();
         let missing = |_: &str| None;
         let (host, gpus) = (&self.host, &self.gpus);
-        let machine = Machine {
+        let facts = Facts {
+            catalog: gpuio_io::CATALOG,
             host,
             gpus,
             targets: &places,
@@ -191,7 +192,7 @@ impl Lab {
             cufile_missing: &|_| self.cufile.is_none().then(|| "not opened".to_owned()),
             cufile_direct: Err("not opened"),
         };
-        plan(&spec, &machine).unwrap_or_else(|error| panic!("{error}"))
+        plan(&spec, &facts).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {

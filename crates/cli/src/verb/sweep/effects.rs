@@ -3,8 +3,8 @@
 //! A key that no point uses is refused before anything runs. The run of a point that does not use a
 //! key does not get it, so that the command in its record can be run by hand.
 
-use gpuio_io::path;
-use gpuio_load::plan::{AUTO, unused};
+use gpuio_io::CATALOG;
+use gpuio_plan::{AUTO, unused};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin};
 use gpuio_sweep::{Axis, Preset};
 
@@ -56,7 +56,7 @@ pub(super) fn all(
     (work, preset): (&Work, Option<&Preset>),
 ) -> Result<(), Failure> {
     let jobs: Vec<JobSpec> = points.iter().filter_map(|values| at(job, axes, values)).collect();
-    unused::none_uses(&jobs)?;
+    unused::none_uses(&jobs, CATALOG)?;
     if jobs.iter().any(may_take_cufile) {
         return Ok(());
     }
@@ -77,8 +77,8 @@ pub(super) fn all(
 
 fn may_take_cufile(job: &JobSpec) -> bool {
     let cufiles = |name: &String| {
-        let row = path::find(name);
-        name == AUTO || name == "all" || row.is_some_and(|row| !row.info.uses_engine())
+        let row = CATALOG.path(name);
+        name == AUTO || name == "all" || row.is_some_and(|row| !row.uses_engine())
     };
     job.paths.iter().flatten().any(cufiles)
 }
@@ -86,7 +86,7 @@ fn may_take_cufile(job: &JobSpec) -> bool {
 /// The arguments of a point without those that have no effect on it.
 pub(super) fn used(words: Vec<String>, job: Option<&JobSpec>) -> Vec<String> {
     let Some(job) = job else { return words };
-    let unused = unused::unused_here(job);
+    let unused = unused::unused_here(job, CATALOG);
     let by_flag = |word: &str| {
         unused.iter().any(|setting| {
             matches!(setting.origin, Origin::Flag(SET | VARY)) && same(setting.key, word)

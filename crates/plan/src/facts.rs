@@ -1,0 +1,84 @@
+//! What the plan is made from beside the request: facts of the machine, and what gpuio has.
+
+use gpuio_catalog::{Calls, Catalog};
+use gpuio_record::Gpu;
+use gpuio_record::facts::HostFacts;
+
+/// GPUs of the driver that was chosen, or why there are none.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gpus {
+    /// At least one.
+    Present(Vec<Gpu>),
+    /// None, and the reason in words.
+    Absent {
+        /// The reason, from the driver's loader.
+        why: String,
+    },
+}
+
+/// The facts that a plan rests on.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Paths and engines of this gpuio.
+    pub catalog: Catalog,
+    /// Processors, NUMA nodes, memory, kernel.
+    pub host: &'a HostFacts,
+    /// GPUs.
+    pub gpus: &'a Gpus,
+    /// Files, directories and devices.
+    pub targets: &'a dyn TargetLookup,
+    /// Engines that can't run here, with the reason.
+    pub engine_missing: &'a dyn Fn(&str) -> Option<String>,
+    /// Why NVIDIA's cuFile library can't do I/O by these calls here.
+    pub cufile_missing: &'a dyn Fn(Calls) -> Option<String>,
+    /// What proves that cuFile moves bytes between the storage of every job of path `auto` and GPU
+    /// memory without host memory; or why nothing does.
+    pub cufile_direct: Result<&'a str, &'a str>,
+}
+
+impl std::fmt::Debug for Facts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Facts").field("gpus", &self.gpus).finish_non_exhaustive()
+    }
+}
+
+/// Answers about paths in the file system.
+pub trait TargetLookup {
+    /// What is at `path`, or, when nothing is there, about the directory that it would be in.
+    fn look(&self, path: &str) -> TargetInfo;
+
+    /// The NUMA node of the drive beneath `path`, where it is known.
+    fn drive_node(&self, path: &str) -> Option<u32>;
+}
+
+/// A file, device or future file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TargetInfo {
+    /// Length in bytes; absent when nothing is there yet.
+    pub length_bytes: Option<u64>,
+    /// Whether it is a block device.
+    pub device: bool,
+    /// Whether it is a directory.
+    pub directory: bool,
+    /// Bytes free in its file system for new data.
+    pub free_bytes: Option<u64>,
+    /// Whether O_DIRECT works there.
+    pub direct: DirectAnswer,
+    /// File system type.
+    pub filesystem: Option<String>,
+}
+
+/// Whether O_DIRECT works at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DirectAnswer {
+    /// It does, with offsets and lengths in multiples of this many bytes.
+    Works {
+        /// Alignment in bytes.
+        alignment: u32,
+    },
+    /// The file system refuses it.
+    Refused,
+    /// It could not be tried.
+    #[default]
+    Unknown,
+}

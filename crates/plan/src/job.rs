@@ -1,0 +1,347 @@
+//! One job on one path.
+
+use gpuio_catalog::{Backend, PathInfo};
+use gpuio_record::{
+    Arrivals, BlockShare, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice,
+    VerifyMode,
+};
+use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
+use gpuio_units::format_cpu_list;
+
+use super::defaults::{self, is_gdsio};
+use super::facts::{Facts, Gpus};
+use super::placement::workers;
+use super::{Picked, PlanError, memory, regions, steady, vet, via};
+
+/// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
+/// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
+/// times the rate at 4 KiB, where the driver's calls are the limit (BENCHMARKS.md).
+fn default_streams(block_max: u64) -> u32 {
+    if block_max < 64 << 10 { 2 } else { 1 }
+}
+
+pub(super) fn resolve(
+    spec: &JobSpec,
+    picked: &Picked,
+    (many, group): (bool, u32),
+    facts: &Facts<'_>,
+) -> Result<JobPlan, PlanError> {
+    let (path, threads, seed) = (picked.row, spec.threads.unwrap_or(1), spec.seed.unwrap_or(1));
+    let gpus = hinted(spec, path, facts)?;
+    let (read_percent, order) = defaults::mix_and_order(spec);
+    let (blocks, block_max) = blocks(spec, &order);
+    let ground = regions::ground(spec, threads, facts)?;
+    let (direct, direct_why, alignment) = defaults::direct(spec, path, &ground.infos);
+    let (engine, asynchronous) = engine(spec, path, direct, facts)?;
+    let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
+    let laid = regions::lay(spec, threads, &ground, block_max, alignment, facts)?;
+    let slots = slots(spec, path, asynchronous, &order, block_max);
+    let via = via::resolve(spec, path, &gpus, &ground, facts)?;
+    let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
+    let plan = JobPlan {
+        name: name(spec, path, many),
+        group,
+        path: path_choice(picked),
+        engine,
+        threads,
+        depth: slots.depth,
+        defaulted: Some(defaults::unset(spec)),
+        read_percent,
+        order,
+        blocks,
+        align_bytes,
+        direct_alignment_bytes: alignment,
+        skew_bytes,
+        stop: defaults::stop(spec, laid.size_bytes),
+        steady: None,
+        ramp_ns: spec.ramp_ns.unwrap_or(0),
+        start_delay_ns: spec.start_delay_ns.unwrap_or(0),
+        pacing: pacing(spec),
+        seed,
+        direct,
+        direct_why,
+        pre_read: false,
+        invalidate: false,
+        sync: spec.sync.unwrap_or(false),
+        verify: verify(spec, read_percent),
+        salt: defaults::SALT,
+        fill: fill(spec),
+        refill: spec.refill.unwrap_or(false),
+        memory: memory::resolve(spec, path)?,
+        streams: slots.streams,
+        gather_batch: slots.batch,
+        gather_scatter: slots.scatter,
+        via,
+        register_buffer: (!path.uses_engine()).then_some(spec.skip_bufregister != Some(true)),
+        shared_fd: spec.shared_fd.unwrap_or(false),
+        keep: spec.keep.unwrap_or(!ground.scratch),
+        ceilings_ns: defaults::ceilings(spec),
+        beside: defaults::beside(spec),
+        inject: spec.inject.clone(),
+        directory: ground.directory.clone(),
+        file_prefix: ground.prefix.clone(),
+        size_bytes: laid.size_bytes,
+        offset_bytes: spec.offset.unwrap_or(0),
+        shared_files: ground.shared,
+        gpus,
+        targets: laid.targets,
+        workers,
+        notes: notes(spec, path),
+    };
+    finished(spec, plan, alignment, facts)
+}
+
+/// Block sizes, and the largest of them.
+fn blocks(spec: &JobSpec, order: &Order) -> (Vec<BlockShare>, u64) {
+    let blocks = defaults::blocks(spec, order);
+    let largest = blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    (blocks, largest)
+}
+
+/// The plan with what rests on other parts of it, if nothing in it contradicts another.
+fn finished(
+    spec: &JobSpec,
+    mut plan: JobPlan,
+    alignment: u64,
+    facts: &Facts<'_>,
+) -> Result<JobPlan, PlanError> {
+    (plan.stop, plan.steady) = steady::resolve(spec, plan.stop)?;
+    (plan.pre_read, plan.invalidate) = defaults::cache(spec, &plan, facts);
+    vet::plan(spec, &plan, alignment).map(|()| plan)
+}
+
+fn name(spec: &JobSpec, path: &PathInfo, many: bool) -> String {
+    if many { format!("{}-{}", spec.name, path.name) } else { spec.name.clone() }
+}
+
+/// The GPUs, if the path can take the request, and they the hints that it may need.
+fn hinted(spec: &JobSpec, path: &PathInfo, facts: &Facts<'_>) -> Result<Vec<Gpu>, PlanError> {
+    vet::keys(spec, path)?;
+    let gpus = gpus(spec, path, facts)?;
+    match memory::no_hints(path, &gpus) {
+        Some(why) => Err(PlanError::unavailable(spec, "paths", why)),
+        None => Ok(gpus),
+    }
+}
+
+/// How many blocks are in flight, and how they cross to the GPU.
+struct Slots {
+    depth: u32,
+    streams: u32,
+    batch: Option<u32>,
+    scatter: Option<bool>,
+}
+
+fn slots(
+    spec: &JobSpec,
+    path: &PathInfo,
+    asynchronous: bool,
+    order: &Order,
+    block_max: u64,
+) -> Slots {
+    if let Backend::Cufile(calls) = path.backend {
+        let defaults::Cufile { depth, streams, batch } =
+            defaults::cufile(spec, path, calls, block_max);
+        return Slots { depth, streams, batch, scatter: None };
+    }
+    if path.batches {
+        let defaults::Gather { depth, streams, batch, scatter } =
+            defaults::gather(spec, order, block_max);
+        return Slots { depth, streams, batch: Some(batch), scatter: Some(scatter) };
+    }
+    let depth = defaults::depth(spec, asynchronous, path.has_gpu_leg(), block_max);
+    let streams = spec.streams.unwrap_or(default_streams(block_max)).min(depth);
+    let streams = if path.streams { streams } else { 0 };
+    Slots { depth, streams, batch: None, scatter: None }
+}
+
+fn path_choice(picked: &Picked) -> PathChoice {
+    let Picked { row, requested, why } = picked;
+    PathChoice {
+        choice: Choice {
+            requested: requested.clone(),
+            actual: row.name.to_owned(),
+            why: why.clone(),
+        },
+        gdsio: row.gdsio,
+        gdsio_name: row.gdsio_name.to_owned(),
+    }
+}
+
+/// A choice: named when there is no reason for it.
+fn choice(got: &str, why: Option<String>) -> Choice {
+    let requested = why.as_ref().map_or(got, |_| "auto").to_owned();
+    Choice { requested, actual: got.to_owned(), why }
+}
+
+/// What the record shows instead of an engine on a path without one.
+const NO_ENGINE: &str = "none (cuFile)";
+
+/// The engine, and whether it is asynchronous.
+fn engine(
+    spec: &JobSpec,
+    path: &PathInfo,
+    direct: DirectMode,
+    facts: &Facts<'_>,
+) -> Result<(Choice, bool), PlanError> {
+    if !path.uses_engine() {
+        return Ok((choice(NO_ENGINE, Some(super::NO_ENGINE.to_owned())), false));
+    }
+    let (name, why) = defaults::engine(spec, path, direct, facts);
+    let row = facts.catalog.engine(&name).ok_or_else(|| {
+        let known: Vec<&str> = facts.catalog.engines.iter().map(|row| row.name).collect();
+        let near = super::nearest(&name, known.iter().copied());
+        let what = format!("there is no engine '{name}'{near}; engines: {}", known.join(", "));
+        PlanError::usage(spec, "engine", what)
+    })?;
+    // Only a default may step down to another.
+    if spec.engine.is_some()
+        && let Some(lacks) = (facts.engine_missing)(row.name)
+    {
+        let what =
+            format!("engine {} can't run here: {lacks}; leave it out, or use pool", row.name);
+        return Err(PlanError::unavailable(spec, "engine", what));
+    }
+    Ok((choice(row.name, why), row.asynchronous))
+}
+
+/// The GPUs whose memory a job uses; empty on the host path.
+pub(super) fn gpus(
+    spec: &JobSpec,
+    path: &PathInfo,
+    facts: &Facts<'_>,
+) -> Result<Vec<Gpu>, PlanError> {
+    let which = spec.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
+    let pinned = spec.memory == Some(MemoryAsk::Pinned);
+    if !path.needs_gpu && !pinned {
+        return Ok(Vec::new());
+    }
+    if *which == GpuWhich::None {
+        let what = format!("path {} needs a GPU, and --gpu none was requested", path.name);
+        return Err(PlanError::usage(spec, "gpu", what));
+    }
+    let present = match facts.gpus {
+        Gpus::Present(present) => present,
+        Gpus::Absent { why } => {
+            let what = format!(
+                "path {} needs a GPU: {why}; --gpu software tries the job without one",
+                path.name
+            );
+            return Err(PlanError::unavailable(spec, "gpu", what));
+        }
+    };
+    if let Backend::Cufile(calls) = path.backend
+        && let Some(why) = (facts.cufile_missing)(calls)
+    {
+        let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);
+        return Err(PlanError::unavailable(spec, "paths", what));
+    }
+    match which {
+        GpuWhich::All => Ok(present.clone()),
+        GpuWhich::List(list) => list.iter().map(|index| find(spec, *index, present)).collect(),
+        GpuWhich::Unsaid | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
+    }
+}
+
+fn find(spec: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
+    present
+        .iter()
+        .find(|gpu| gpu.index == index)
+        .cloned()
+        .ok_or_else(|| PlanError::unavailable(spec, "gpu", no_gpu(index, present)))
+}
+
+/// The message about a GPU that is not here.
+pub(super) fn no_gpu(index: u32, present: &[Gpu]) -> String {
+    let numbers: Vec<u32> = present.iter().map(|gpu| gpu.index).collect();
+    let have = match numbers.as_slice() {
+        [] => "no GPU".to_owned(),
+        [one] => format!("one GPU, number {one}"),
+        many => format!("GPUs {}", format_cpu_list(many)),
+    };
+    format!("there is no GPU {index}; this machine has {have}")
+}
+
+/// Refuses GPUs that were named and are not here, whichever path the job takes: on the host path
+/// they say where threads run. gdsio wants a `-d` there too, on machines without a GPU as well.
+pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanError> {
+    let Some(gpu) = &spec.gpu else { return Ok(()) };
+    let list: &[u32] = match &gpu.which {
+        GpuWhich::List(list) => list,
+        GpuWhich::All => &[],
+        GpuWhich::Unsaid | GpuWhich::None => return Ok(()),
+    };
+    if is_gdsio(spec) {
+        return Ok(());
+    }
+    match facts.gpus {
+        Gpus::Present(present) => {
+            list.iter().try_for_each(|index| find(spec, *index, present).map(drop))
+        }
+        Gpus::Absent { why } => {
+            let what = match list {
+                [] => format!("this machine has no GPU: {why}"),
+                [index, ..] => format!("{}: {why}", no_gpu(*index, &[])),
+            };
+            Err(PlanError::unavailable(spec, "gpu", format!("{what}; --gpu software needs none")))
+        }
+    }
+}
+
+fn pacing(spec: &JobSpec) -> Option<Pacing> {
+    if spec.rate_bytes.is_none() && spec.rate_iops.is_none() {
+        return None;
+    }
+    let arrivals = match spec.arrivals {
+        Some(gpuio_spec::Arrivals::Poisson) => Arrivals::Poisson,
+        Some(gpuio_spec::Arrivals::Steady) | None => Arrivals::Steady,
+    };
+    Some(Pacing { bytes_per_s: spec.rate_bytes, iops: spec.rate_iops, arrivals })
+}
+
+fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
+    match spec.verify {
+        None | Some(gpuio_spec::Verify::Off) => VerifyMode::Off,
+        // A job that only reads has nothing to rewrite.
+        Some(gpuio_spec::Verify::Rewrite) if read_percent < 100 => VerifyMode::Rewrite,
+        Some(gpuio_spec::Verify::Pass | gpuio_spec::Verify::Rewrite) => VerifyMode::Pass,
+        Some(gpuio_spec::Verify::Inline) => VerifyMode::Inline,
+    }
+}
+
+fn fill(spec: &JobSpec) -> Fill {
+    match spec.fill {
+        Some(gpuio_spec::Fill::Random) => Fill::Random,
+        Some(gpuio_spec::Fill::Pattern) | None => Fill::Pattern,
+    }
+}
+
+/// Accepted settings that change nothing here, each with the reason.
+fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
+    let mut notes = spec.notes.clone();
+    let mut note = |set: bool, what: &str| {
+        if set {
+            notes.push(what.to_owned());
+        }
+    };
+    note(
+        spec.nvlinks == Some(true),
+        "enable_nvlinks: the driver takes NVLink between GPUs that have it; via_peer says whether \
+         it may take host memory instead",
+    );
+    note(
+        spec.direct == Some(true) && path.buffered_only,
+        "direct: this path is the one through the page cache, and opens its files without O_DIRECT",
+    );
+    note(
+        spec.mix_percent.is_some(),
+        "mix_percent: taken as the percentage of reads; gdsio's help does not say whether its -M \
+         counts reads or writes",
+    );
+    let gpu_named = spec.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
+    note(
+        gpu_named && !path.needs_gpu && !is_gdsio(spec),
+        "gpu: the host path ends in host memory; the GPU decides only where threads run",
+    );
+    notes
+}

@@ -1,0 +1,325 @@
+//! The request, what the machine is and what gpuio has, resolved into what will happen.
+//!
+//! [`plan`] takes a `Spec` and [`Facts`] and returns a `Plan` in which nothing is left to a
+//! default. Pure: the same spec on the same facts gives the same plan, and nothing is opened or
+//! made. The crate's dependencies hold that: none of them can open a file, a GPU or an engine.
+//! Engines and paths come as data, [`Facts::catalog`]; what has to be tried on the machine (what is
+//! at a path, whether an engine or cuFile can run) is a function of the caller's in [`Facts`],
+//! because what a job does not need must not be tried: it may load a library or create a file.
+//! Whether a target may be written is checked afterwards, by the data set's guard.
+//!
+//! - `job`: one job on one path; each other module decides one part of it. `defaults` has what
+//!   applies where nothing was requested, with the reason.
+//! - `auto`: which path is chosen where that is left to gpuio.
+//! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
+//! - [`ceiling`]: which upper bounds are looked for, and with which loads.
+//!
+//! What may not live here: reading the machine, and doing anything that was planned.
+
+mod auto;
+mod beside;
+pub mod ceiling;
+mod cufile;
+mod defaults;
+mod facts;
+mod job;
+mod memory;
+mod placement;
+mod quick;
+pub mod read_back;
+mod regions;
+mod steady;
+#[cfg(test)]
+mod tests;
+pub mod unused;
+mod vet;
+mod via;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpuio_catalog::{Backend, Catalog, PathInfo};
+use gpuio_record::{JobPlan, LeftOut, Plan};
+use gpuio_spec::{JobSpec, Spec};
+
+pub use auto::auto_in_words;
+pub use cufile::settings as cufile_settings;
+pub use defaults::REFUSES_DIRECT;
+pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
+pub use quick::{QuickSize, quick_spec};
+pub use regions::SCRATCH;
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The request contradicts itself or can't be done by gpuio: exit code 2.
+    #[error("{}{what}", prefix(at.as_deref()))]
+    Usage {
+        /// Where it was requested: a job, a line of a file, or a flag.
+        at: Option<String>,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// It could be done elsewhere, not on this machine: exit code 3.
+    #[error("{}{what}", prefix(at.as_deref()))]
+    Unavailable {
+        /// Where it was requested.
+        at: Option<String>,
+        /// What is missing and what to do.
+        what: String,
+    },
+}
+
+fn prefix(at: Option<&str>) -> String {
+    at.map(|at| format!("{at}: ")).unwrap_or_default()
+}
+
+impl PlanError {
+    fn usage(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
+        PlanError::Usage { at: Some(at(job, field)), what: what.into() }
+    }
+
+    fn unavailable(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
+        PlanError::Unavailable { at: Some(at(job, field)), what: what.into() }
+    }
+}
+
+/// The source that requested a field, or the job.
+fn at(job: &JobSpec, field: &str) -> String {
+    match job.asked.get(field) {
+        Some(asked) => format!("job '{}', {asked}", job.name),
+        None => format!("job '{}'", job.name),
+    }
+}
+
+/// Series points are this far apart unless the run is short.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Resolves `spec` on `machine`.
+///
+/// A job that names several paths becomes one job per path, one after another. Paths that this
+/// machine can't take are left out only where `all` was requested; their reason stands in
+/// [`Plan::left_out`]. [`AUTO`] takes one by the size of blocks and what works here, and says why.
+/// A path that was named is an error when it can't run.
+///
+/// # Errors
+/// The first contradiction or impossibility, with the source that requested it.
+pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
+    vet::opens(spec, &facts.catalog)?;
+    let mut jobs = Vec::new();
+    let mut all_unused = Vec::new();
+    let mut left_out = Vec::new();
+    let mut group = 0;
+    let only_one = spec.jobs.len() == 1;
+    for (number, requested) in spec.jobs.iter().enumerate() {
+        let wall = requested.stonewall == Some(true) && number > 0;
+        let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
+        job::named_gpus(requested, facts)?;
+        let rows = paths_of(requested, facts, &mut left_out)?;
+        for (nth, row) in rows.iter().enumerate() {
+            let alone = is_spread(requested) || before.is_some_and(is_spread);
+            if !jobs.is_empty() && (nth > 0 || wall || alone) {
+                group += 1;
+            }
+            let among = Among { at: number, alone: only_one, many: rows.len() > 1, group };
+            let (job, unused) = resolved(requested, row, among, facts)?;
+            jobs.push(job);
+            all_unused.push((number, unused));
+        }
+    }
+    unused::refuse(&spec.jobs, &all_unused)?;
+    if jobs.is_empty() {
+        return Err(PlanError::Usage {
+            at: None,
+            what: "no job to run: give flags or a job file; see gpuio bench --help".into(),
+        });
+    }
+    unique_names(&mut jobs);
+    read_back::of_groups(&jobs)?;
+    beside::of_groups(&jobs)?;
+    let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
+    let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
+    let interval_ns = match shortest {
+        Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
+        None => INTERVAL_NS / 5,
+    };
+    let interval_ns = steady::interval(interval_ns, &jobs);
+    let ceilings = ceiling::plan(&jobs, facts);
+    let cufile = cufile::of_jobs(spec, &jobs, &left_out, &facts.catalog)?;
+    let name = spec.name.clone();
+    Ok(Plan { name, jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
+}
+
+/// Where a job on one path stands in its plan.
+#[derive(Debug, Clone, Copy)]
+struct Among {
+    /// Index of the job in the spec.
+    at: usize,
+    /// Whether the spec has no other.
+    alone: bool,
+    /// Whether the job takes several paths.
+    many: bool,
+    group: u32,
+}
+
+/// A job on one path without what has no effect on it, and what that was.
+fn resolved(
+    requested: &JobSpec,
+    row: &Picked,
+    among: Among,
+    facts: &Facts<'_>,
+) -> Result<(JobPlan, Vec<unused::Unused>), PlanError> {
+    let Among { at, alone, many, group } = among;
+    let plan = job::resolve(requested, row, (many, group), facts)?;
+    let nodes = &facts.host.numa.nodes;
+    let seen = unused::KeyContext {
+        requested,
+        path: row.row,
+        catalog: &facts.catalog,
+        plan: &plan,
+        alone,
+        nodes,
+    };
+    let unused = unused::of_job(&seen, at);
+    if unused.is_empty() {
+        return Ok((plan, unused));
+    }
+    let own = unused::without(requested, &unused);
+    Ok((job::resolve(&own, row, (many, group), facts)?, unused))
+}
+
+/// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are
+/// compared, so no neighbour in the spec may run with the first or the last of them only.
+fn is_spread(job: &JobSpec) -> bool {
+    let paths = job.paths.as_ref();
+    paths.is_some_and(|paths| paths.len() > 1 || paths.iter().any(|path| path == "all"))
+}
+
+/// A path of a job.
+#[derive(Debug)]
+struct Picked {
+    row: &'static PathInfo,
+    /// Its name, `auto`, `all`, or `default` where nothing was said.
+    requested: String,
+    /// Why this one; absent where it was named.
+    why: Option<String>,
+}
+
+/// The paths of a job with the reason for each that was not named; those of `all` that can't run
+/// here are added to `left_out`.
+fn paths_of(
+    job: &JobSpec,
+    facts: &Facts<'_>,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Picked>, PlanError> {
+    let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
+    let Some(names) = &job.paths else {
+        let (name, why) = if wants_gpu {
+            ("staged", "a GPU was requested and no path")
+        } else {
+            ("host", "no GPU and no path was requested")
+        };
+        return Ok(pick(facts, name, "default", Some(why.to_owned())).into_iter().collect());
+    };
+    let mut rows = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "all" => all_paths(job, facts, &mut rows, left_out),
+            AUTO => {
+                let (name, why) = auto::choose(&auto::sight(job, facts));
+                rows.extend(pick(facts, name, AUTO, Some(why)));
+            }
+            name => rows.push(
+                pick(facts, name, name, None)
+                    .ok_or_else(|| unknown_path(job, name, &facts.catalog))?,
+            ),
+        }
+    }
+    Ok(rows)
+}
+
+/// The word that leaves the choice of a path to gpuio.
+pub const AUTO: &str = "auto";
+
+fn pick(facts: &Facts<'_>, name: &str, requested: &str, why: Option<String>) -> Option<Picked> {
+    facts.catalog.path(name).map(|row| Picked { row, requested: requested.to_owned(), why })
+}
+
+/// NVIDIA's library may end the process that it runs in: its paths come last, when the others'
+/// results are there.
+fn all_paths(
+    job: &JobSpec,
+    facts: &Facts<'_>,
+    rows: &mut Vec<Picked>,
+    left_out: &mut Vec<LeftOut>,
+) {
+    let (ours, cufile): (Vec<_>, Vec<_>) =
+        facts.catalog.paths.iter().partition(|row| row.uses_engine());
+    for row in ours.into_iter().chain(cufile) {
+        let Some(why) = lacks(job, row, facts) else {
+            let why = Some("all paths were requested".to_owned());
+            rows.push(Picked { row, requested: "all".to_owned(), why });
+            continue;
+        };
+        let out = LeftOut { path: row.name.to_owned(), why };
+        if !left_out.contains(&out) {
+            left_out.push(out);
+        }
+    }
+}
+
+/// Why a path of `all` can't run this job here.
+fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
+    if let Gpus::Absent { why } = &facts.gpus
+        && row.needs_gpu
+    {
+        return Some(why.clone());
+    }
+    if row.via_gpu {
+        return Some("it goes through a second GPU and runs only where it is named".to_owned());
+    }
+    if let Some(why) = memory::lacks(job, row) {
+        return Some(why);
+    }
+    let Backend::Cufile(calls) = row.backend else {
+        let gpus = job::gpus(job, row, facts).unwrap_or_default();
+        return memory::no_hints(row, &gpus);
+    };
+    if job.engine.is_some() || job.inject.is_some() {
+        return Some(format!("it has no engine, and the job asks for one: {NO_ENGINE}"));
+    }
+    (facts.cufile_missing)(calls)
+}
+
+/// What a path without an engine says where one was requested.
+const NO_ENGINE: &str = "cuFile itself moves the bytes between file and GPU memory";
+
+fn unknown_path(job: &JobSpec, name: &str, catalog: &Catalog) -> PlanError {
+    let known: Vec<&str> = catalog.paths.iter().map(|row| row.name).collect();
+    let known = known.join(", ");
+    let near = nearest(name, catalog.paths.iter().map(|row| row.name).chain([AUTO, "all"]));
+    let what = format!("there is no path '{name}'{near}; paths are {known}, or auto, or all");
+    PlanError::usage(job, "paths", what)
+}
+
+/// What a misspelt word may have meant, as a part of a sentence; nothing where all are too far.
+fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    gpuio_spec::nearest(word, known).map(|near| format!("; nearest: {near}")).unwrap_or_default()
+}
+
+/// Job names are keys of the record: repeats get a number.
+fn unique_names(jobs: &mut [gpuio_record::JobPlan]) {
+    let requested: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    let mut taken = BTreeSet::new();
+    let mut counts = BTreeMap::<String, u32>::new();
+    for job in jobs {
+        let count = counts.entry(job.name.clone()).or_insert(1);
+        let mut name = job.name.clone();
+        // A number that someone gave to a job of his own is left to it.
+        while taken.contains(&name) || (name != job.name && requested.contains(&name)) {
+            *count += 1;
+            name = format!("{}#{count}", job.name);
+        }
+        job.name.clone_from(&name);
+        taken.insert(name);
+    }
+}

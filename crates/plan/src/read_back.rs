@@ -1,0 +1,101 @@
+//! Whether what timed writes leave can be read back and verified.
+//!
+//! `gpuio_workload::data` has the rule for what a file must hold.
+
+use std::collections::BTreeMap;
+
+use gpuio_record::{JobPlan, Order, VerifyMode};
+
+use super::PlanError;
+
+/// Memory for the maps of what was written, of one job at most.
+const MAPS_MOST: u64 = 1 << 30;
+
+/// Bytes of which each write of the job covers whole multiples, but for one that ends a file: a
+/// power of two.
+#[must_use]
+pub fn alignment(job: &JobPlan) -> u64 {
+    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    let by_chance = matches!(job.order, Order::Random { .. });
+    let align = if by_chance { job.align_bytes } else { 0 };
+    let places = job.workers.iter().flat_map(|worker| &worker.regions).flat_map(|region| {
+        let end = region.offset + region.length;
+        let length = job.targets.get(region.target as usize).map_or(0, |one| one.length_bytes);
+        [region.offset, if end == length { 0 } else { end }]
+    });
+    let all = sizes.chain([align, job.skew_bytes]).chain(places).filter(|number| *number > 0);
+    1 << all.map(u64::trailing_zeros).min().unwrap_or(0).min(20)
+}
+
+/// What can't be verified about one job.
+pub(super) fn of_job(job: &JobPlan) -> Option<String> {
+    let writes = job.read_percent < 100;
+    if job.verify == VerifyMode::Inline && job.read_percent == 0 {
+        return Some(
+            "verify=inline checks each block that a read brings, and this job only writes: use \
+             --verify, which reads back what the timed writes left"
+                .into(),
+        );
+    }
+    if job.verify != VerifyMode::Off && writes && job.engine.actual == "null" {
+        return Some("engine null writes nothing, so there is nothing to verify".into());
+    }
+    let lengths = job.targets.iter().map(|target| target.length_bytes);
+    let bytes = lengths.fold(0, u64::saturating_add);
+    let maps = bytes / alignment(job) / 8;
+    if job.reads_writes_back() && maps > MAPS_MOST {
+        return Some(format!(
+            "--verify keeps a map of what was written, which for writes on a grid of {} bytes \
+             takes {maps} bytes of memory here: use blocks that are multiples of 512 bytes, or \
+             --verify=rewrite",
+            alignment(job)
+        ));
+    }
+    None
+}
+
+/// What can't be verified about jobs that run together.
+///
+/// # Errors
+/// Two jobs of one group use a file so that what it must hold is not known.
+pub fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
+    let mut files: BTreeMap<(u32, &str), Vec<&JobPlan>> = BTreeMap::new();
+    for job in jobs {
+        for target in &job.targets {
+            files.entry((job.group, target.path.as_str())).or_default().push(job);
+        }
+    }
+    for ((_, path), users) in files {
+        for one in &users {
+            let clash = users.iter().find(|other| one.name != other.name && clashes(one, other));
+            if let Some(other) = clash {
+                let what = format!(
+                    "what {path} must hold is not known: job '{}' writes to it meanwhile, and not \
+                     what '{}' verifies; verify both the same way, put a stonewall between them, \
+                     or give them files of their own",
+                    other.name, one.name
+                );
+                return Err(PlanError::Usage { at: Some(format!("job '{}'", one.name)), what });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether `one` verifies a file, and what `other` writes there at the same time is not what it
+/// expects.
+fn clashes(one: &JobPlan, other: &JobPlan) -> bool {
+    let writes = |job: &JobPlan| job.read_percent < 100;
+    if one.verify == VerifyMode::Off || !writes(other) {
+        return false;
+    }
+    match (one.verify, other.verify) {
+        // It is the writes of both that are read back; a read would meet either contents.
+        (VerifyMode::Pass, VerifyMode::Pass) => !writes(one),
+        // Those writes carry the pattern of their offset, over a file that holds it all along.
+        (VerifyMode::Pass, VerifyMode::Inline) => writes(one),
+        // What is rewritten is so after all timed writes.
+        (VerifyMode::Inline, VerifyMode::Inline) | (VerifyMode::Rewrite, _) => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,183 @@
+//! Which bytes of which files each thread works on.
+
+use gpuio_record::{GuardNote, Region, TargetKind, TargetPlan};
+use gpuio_spec::JobSpec;
+
+use super::PlanError;
+use super::defaults::{SIZE, is_fio, is_gdsio, mix_and_order};
+use super::facts::{Facts, TargetInfo};
+
+/// Where data sets go when no directory is named.
+pub const SCRATCH: &str = "gpuio-scratch";
+
+/// The files of a job and what is there now.
+pub(super) struct Ground {
+    pub(super) directory: Option<String>,
+    pub(super) prefix: String,
+    pub(super) paths: Vec<String>,
+    pub(super) infos: Vec<TargetInfo>,
+    /// Whether threads share all files, region after region.
+    pub(super) shared: bool,
+    /// Whether the directory is gpuio's own scratch.
+    pub(super) scratch: bool,
+}
+
+/// Regions of all threads.
+pub(super) struct Laid {
+    pub(super) size_bytes: u64,
+    pub(super) targets: Vec<TargetPlan>,
+    pub(super) regions: Vec<Vec<Region>>,
+}
+
+pub(super) fn ground(
+    requested: &JobSpec,
+    threads: u32,
+    facts: &Facts<'_>,
+) -> Result<Ground, PlanError> {
+    let prefix = if is_gdsio(requested) { "gdsio" } else { "gpuio" };
+    let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    if let Some(names) = &requested.filenames {
+        let join = |name: &String| match &requested.directory {
+            // fio joins the two; a name that is absolute stays as it is.
+            Some(dir) if !name.starts_with('/') => format!("{}/{name}", dir.trim_end_matches('/')),
+            _ => name.clone(),
+        };
+        if is_gdsio(requested) && requested.directory.is_some() {
+            let what = "-D (directory) and -f (filename) exclude each other; give one";
+            return Err(PlanError::usage(requested, "filenames", what));
+        }
+        let paths: Vec<String> = names.iter().map(join).collect();
+        let infos: Vec<TargetInfo> = paths.iter().map(|path| facts.targets.look(path)).collect();
+        if let Some(at) = infos.iter().position(|place| place.directory) {
+            let what = format!("{} is a directory; give it with --directory", paths[at]);
+            return Err(PlanError::usage(requested, "filenames", what));
+        }
+        let shared = requested.shared_files.unwrap_or(!is_fio(requested) && threads > 1);
+        return Ok(Ground { directory: None, prefix, paths, infos, shared, scratch: false });
+    }
+    let scratch = requested.directory.is_none();
+    let directory = requested.directory.clone().unwrap_or_else(|| SCRATCH.to_owned());
+    let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
+    let paths: Vec<String> = (0..threads).map(|n| format!("{trimmed}/{prefix}.{n}")).collect();
+    // Every file of a directory has the same neighbours: one look answers for those not there.
+    let places = paths.iter().map(|path| facts.targets.look(path)).collect();
+    Ok(Ground { directory: Some(directory), prefix, paths, infos: places, shared: false, scratch })
+}
+
+pub(super) fn lay(
+    requested: &JobSpec,
+    threads: u32,
+    ground: &Ground,
+    block_max: u64,
+    alignment: u64,
+    facts: &Facts<'_>,
+) -> Result<Laid, PlanError> {
+    let offset = requested.offset.unwrap_or(0);
+    let size = size(requested, threads, ground, block_max, alignment, facts)?;
+    if size < block_max {
+        let what = format!(
+            "a size of {size} bytes per thread holds no block of {block_max} bytes; \
+             raise --size or lower --bs"
+        );
+        return Err(PlanError::usage(requested, "size", what));
+    }
+    let past_end = |what: &str| PlanError::usage(requested, "size", what.to_owned());
+    let shares = if ground.shared { u64::from(threads) } else { 1 };
+    let length = size
+        .checked_mul(shares)
+        .and_then(|all| all.checked_add(offset))
+        .filter(|length| *length <= i64::MAX as u64)
+        .ok_or_else(|| past_end("offset plus size of all threads is past the largest file"))?;
+    let targets = targets(ground, length);
+    let per_file = ground.directory.is_some();
+    let regions = (0..threads)
+        .map(|thread| {
+            let at = if ground.shared { offset + u64::from(thread) * size } else { offset };
+            let region = |target| Region { target, offset: at, length: size };
+            if per_file {
+                vec![region(thread)]
+            } else {
+                (0u32..).take(ground.paths.len()).map(region).collect()
+            }
+        })
+        .collect();
+    Ok(Laid { size_bytes: size, targets, regions })
+}
+
+fn targets(ground: &Ground, length_bytes: u64) -> Vec<TargetPlan> {
+    ground
+        .paths
+        .iter()
+        .zip(&ground.infos)
+        .map(|(path, place)| TargetPlan {
+            path: path.clone(),
+            kind: if place.device { TargetKind::BlockDevice } else { TargetKind::File },
+            length_bytes,
+            // The guard looks at the real file and has the last word before anything runs.
+            guard: match place.length_bytes {
+                None => GuardNote::Make,
+                Some(_) => GuardNote::ForeignReadOnly,
+            },
+            file_number: file_number(path),
+        })
+        .collect()
+}
+
+/// The file's number in the pattern: a hash of its name (FNV-1a), so that a file can be verified
+/// by any later job, whatever its position in that job's list.
+pub(super) fn file_number(path: &str) -> u64 {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Bytes per thread.
+fn size(
+    requested: &JobSpec,
+    threads: u32,
+    ground: &Ground,
+    block_max: u64,
+    alignment: u64,
+    facts: &Facts<'_>,
+) -> Result<u64, PlanError> {
+    if let Some(size) = requested.size {
+        return Ok(size);
+    }
+    let offset = requested.offset.unwrap_or(0);
+    let lengths = ground.infos.iter().map(|place| place.length_bytes);
+    let shortest = lengths.zip(&ground.paths).min_by_key(|(length, _)| *length);
+    if let Some((Some(length), path)) = shortest {
+        let shares = if ground.shared { u64::from(threads) } else { 1 };
+        let left = length.saturating_sub(offset) / shares;
+        let left = left - left % alignment.max(1);
+        if left >= block_max {
+            return Ok(left);
+        }
+        // Whose the file is, is not known here: nothing is proposed that would make it longer.
+        let what = format!(
+            "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte \
+             block each after offset {offset}; lower --bs or --threads, or name a longer file"
+        );
+        return Err(PlanError::usage(requested, "filenames", what));
+    }
+    let reads = mix_and_order(requested).0 > 0;
+    if is_gdsio(requested) && reads {
+        let what = "no size (-s) was given and the files are not there yet; write them first with \
+                    -I 1 and the same -D, -w and -s";
+        return Err(PlanError::usage(requested, "size", what));
+    }
+    Ok(suits(threads, ground, facts).max(block_max))
+}
+
+/// A size that suits disk and memory: at most 1 GiB a thread, and all threads together at most a
+/// quarter of what is free on the disk and half of usable memory.
+fn suits(threads: u32, ground: &Ground, facts: &Facts<'_>) -> u64 {
+    const MIB: u64 = 1 << 20;
+    let share = |bytes: u64, of: u64| bytes / of / u64::from(threads.max(1));
+    let disk = ground.infos.iter().filter_map(|p| p.free_bytes).min();
+    let disk = disk.map_or(u64::MAX, |free| share(free, 4));
+    let memory = facts.host.memory.usable_bytes.map_or(u64::MAX, |usable| share(usable, 2));
+    let size = SIZE.min(disk).min(memory).max(MIB);
+    size - size % MIB
+}

@@ -1,0 +1,327 @@
+//! No key is accepted and ignored: each has an effect on the plan, or is refused or noted.
+
+use gpuio_spec::{Origin, Status, keys};
+
+use super::super::unused::{self, RULES};
+use super::*;
+
+/// Two values of each key that works, neither of which is what happens anyway where that could be
+/// avoided. A key of the table that is not here fails the test.
+const VALUES: &[(&str, [&str; 2])] = &[
+    ("name", ["x", "y"]),
+    ("directory", ["/d", "/e"]),
+    ("filename", ["/have8g", "/have9g"]),
+    ("rw", ["read", "randwrite"]),
+    ("bs", ["64k", "128k"]),
+    ("size", ["1g", "2g"]),
+    ("runtime", ["3", "4"]),
+    ("do_verify", ["1", "0"]),
+    ("path", ["host", "staged"]),
+    ("cache_alike", ["1", "0"]),
+    ("engine", ["io_uring", "psync"]),
+    ("threads", ["2", "3"]),
+    ("depth", ["2", "3"]),
+    ("ramp", ["1", "2"]),
+    ("gpu", ["0", "1"]),
+    ("numa", ["0", "1"]),
+    ("cpus", ["0", "1"]),
+    ("verify", ["pass", "rewrite"]),
+    ("ceilings", ["1", "2"]),
+    ("beside", ["compute", "memory:50%"]),
+    ("seed", ["7", "8"]),
+    ("arrivals", ["steady", "poisson"]),
+    ("poisson", ["1", "0"]),
+    ("read_percent", ["30", "70"]),
+    ("coverage", ["1", "0"]),
+    ("distribution", ["zipf:1.2", "normal:10"]),
+    ("align", ["512k", "1m"]),
+    ("unaligned", ["1", "0"]),
+    ("start_delay", ["1", "2"]),
+    ("shared", ["1", "0"]),
+    ("file_prefix", ["p", "q"]),
+    ("shared_fd", ["1", "0"]),
+    ("memory", ["pinned", "device"]),
+    ("fill", ["random", "pattern"]),
+    ("refill", ["1", "0"]),
+    ("inject", ["enospc=1%", "lost=1%"]),
+    ("streams", ["2", "3"]),
+    ("gather_batch", ["2", "3"]),
+    ("gather_scatter", ["1", "0"]),
+    ("via_gpu", ["1", "2"]),
+    ("via_peer", ["peer", "any"]),
+    ("skip_bufregister", ["1", "0"]),
+    ("keep", ["1", "0"]),
+    ("batch", ["2", "3"]),
+    ("rdma_url", ["sockfs://a", "sockfs://b"]),
+    ("mix_percent", ["30", "70"]),
+    ("xfer_type", ["1", "2"]),
+    ("gpu_dev_id", ["0", "1"]),
+    ("numa_node", ["0", "1"]),
+    ("num_threads", ["2", "3"]),
+    ("start_offset", ["1m", "2m"]),
+    ("random_seed", ["7", "8"]),
+    ("enable_nvlinks", ["1", "0"]),
+    ("fill_random", ["1", "0"]),
+    ("refill_buffer", ["1", "0"]),
+    ("unaligned_random", ["1", "0"]),
+    ("ioengine", ["libaio", "psync"]),
+    ("bsrange", ["64k-128k", "64k-256k"]),
+    ("bssplit", ["64k/50:128k/50", "64k/60:128k/40"]),
+    ("io_size", ["64m", "128m"]),
+    ("offset", ["1m", "2m"]),
+    ("numjobs", ["2", "3"]),
+    ("iodepth", ["2", "3"]),
+    ("direct", ["1", "0"]),
+    ("buffered", ["1", "0"]),
+    ("pre_read", ["1", "0"]),
+    ("invalidate", ["1", "0"]),
+    ("time_based", ["1", "0"]),
+    ("ramp_time", ["1", "2"]),
+    ("steadystate", ["iops:2%", "bw:2%"]),
+    ("steadystate_duration", ["5", "6"]),
+    ("steadystate_ramp_time", ["1", "2"]),
+    ("steadystate_check_interval", ["1", "2"]),
+    ("stonewall", ["1", "0"]),
+    ("rwmixread", ["30", "70"]),
+    ("rwmixwrite", ["30", "70"]),
+    ("randseed", ["7", "8"]),
+    ("norandommap", ["1", "0"]),
+    ("random_distribution", ["zipf:1.2", "normal:10"]),
+    ("rate", ["1m", "2m"]),
+    ("rate_iops", ["100", "200"]),
+    ("rate_process", ["poisson", "linear"]),
+    ("cpus_allowed", ["0", "1"]),
+    ("numa_cpu_nodes", ["0", "1"]),
+    ("loops", ["2", "3"]),
+    ("startdelay", ["1", "2"]),
+    ("sync", ["1", "0"]),
+    ("blockalign", ["512k", "1m"]),
+    ("mem", ["malloc", "cudamalloc"]),
+    ("refill_buffers", ["1", "0"]),
+    ("unlink", ["1", "0"]),
+];
+
+/// Jobs of every kind, to which each key is added.
+const LOADS: &[&str] = &[
+    "rw=read",
+    "rw=randwrite\nbs=4k",
+    "rw=randrw\nrandom_distribution=pareto:0.3",
+    "rw=write\ndirect=0\nruntime=9",
+    "engine=psync\nrw=rw",
+    "engine=null\nrw=randread\nnorandommap",
+    "filename=/have8g\nsize=1g\nthreads=2",
+    "filename=have8g\nsize=1g\nrw=rw\nmix_percent=50\nxfer_type=6",
+    "io_size=64m\nsize=1g\nruntime=8",
+    "loops=4\nsize=1g",
+    "rate_iops=50",
+    "steadystate=iops:5%",
+    "path=host\ncpus=0-3",
+    "verify=pass\nrw=randwrite",
+    "pre_read=1\ndirect=0",
+    "path=staged\ndepth=8",
+    "path=staged\nengine=psync\nrw=randread",
+    "path=cached\ndepth=4",
+    "path=managed\ndepth=4",
+    "path=gather\nrw=randread",
+    "path=gather\ndepth=2\nrw=write",
+    "path=resident",
+    "path=routed\ngpu=0\nvia_gpu=1\nsize=1g\ndepth=4",
+    "path=gds",
+    "path=gds-stream",
+    "path=gds-batch\nsize=1g",
+    "path=gds-batch-stream\nsize=1g",
+    "path=auto",
+    "path=all",
+    "path=host,staged",
+    "xfer_type=1\nsize=1g\nrw=write",
+    "xfer_type=2\nsize=1g\nrw=randwrite\nruntime=5",
+    "ioengine=libaio\nrw=read\ndirect=1",
+    "ioengine=sync\nrw=randread\nsize=1g\nruntime=5",
+];
+
+/// The plan, but for who asked and for reasons. What is noted of a key is a difference.
+fn outcome(text: &str) -> Result<Plan, PlanError> {
+    let mut plan = Bench::default().plan(&parsed(text))?;
+    for job in &mut plan.jobs {
+        for choice in [&mut job.path.choice, &mut job.engine] {
+            choice.requested.clear();
+            choice.why = None;
+        }
+        job.direct_why = None;
+        job.defaulted = None;
+        job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
+    }
+    Ok(plan)
+}
+
+fn is_noted(plan: &Plan, key: &str) -> bool {
+    let note = format!("'{key}' (f:");
+    plan.jobs.iter().flat_map(|job| &job.notes).any(|one| one.starts_with(&note))
+}
+
+#[test]
+fn no_key_is_accepted_and_ignored() {
+    let mut ignored = Vec::new();
+    let mut works: Vec<&str> = Vec::new();
+    for key in keys().filter(|key| matches!(key.status, Status::Supported(_))) {
+        works.push(key.name);
+        let Some((_, values)) = VALUES.iter().find(|(name, _)| *name == key.name) else {
+            panic!("key '{}' is new: give it two values here, and see what it changes", key.name);
+        };
+        let mut changes = 0;
+        for load in LOADS {
+            let [one, two] =
+                values.map(|value| outcome(&format!("[a]\n{load}\n{}={value}\n", key.name)));
+            match (&one, &two) {
+                (Ok(one), Ok(two)) if one != two => changes += 1,
+                (Ok(one), Ok(_)) if !is_noted(one, key.name) => ignored.push((key.name, load)),
+                _ => {}
+            }
+        }
+        // What no load takes can't be tested by its effect.
+        assert!(changes > 0 || key.name == "rdma_url", "{}: nothing takes it", key.name);
+    }
+    assert!(ignored.is_empty(), "accepted and ignored: {ignored:#?}");
+    for (name, _) in VALUES {
+        assert!(works.contains(name), "'{name}' is no key any more");
+    }
+}
+
+/// Each rule refuses somewhere, with place and advice, and is silent where the key has an effect.
+#[test]
+fn every_rule_refuses_and_lets_pass() {
+    let mut refused: Vec<&str> = Vec::new();
+    let mut passed: Vec<&str> = Vec::new();
+    for (name, values) in VALUES {
+        let Some(Status::Supported(setter)) = gpuio_spec::find(name).map(|key| key.status) else {
+            continue;
+        };
+        for (load, value) in LOADS.iter().flat_map(|load| values.map(|value| (load, value))) {
+            let text = format!("[a]\n{load}\n{name}={value}\n");
+            match Bench::default().plan(&parsed(&text)) {
+                Ok(_) => passed.extend(setter.fields()),
+                Err(PlanError::Usage { at, what }) if what.contains("no effect") => {
+                    let line = text.lines().count();
+                    let place = format!("job 'a', {name}={value} (f:{line}:1)");
+                    // Another line of the load may have lost its effect by this one.
+                    if at.as_deref() == Some(place.as_str()) {
+                        refused.extend(setter.fields());
+                    }
+                    let advice = ["leave", "use ", "add ", "lower", "raise"];
+                    assert!(advice.iter().any(|word| what.contains(word)), "{text}{what}");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    for rule in RULES {
+        assert!(passed.contains(&rule.field), "{}: never in effect", rule.field);
+        assert!(refused.contains(&rule.field), "{}: never refused", rule.field);
+    }
+}
+
+fn said(text: &str) -> String {
+    match Bench::default().plan(&parsed(text)) {
+        Ok(_) => "planned".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_line_for_several_jobs_is_refused_only_if_none_uses_it() {
+    let global = "[global]\nrwmixread=70\n";
+    assert_eq!(said(&format!("{global}[a]\n[b]\nrw=randrw\n")), "planned");
+    assert_eq!(
+        said(&format!("{global}[a]\n[b]\nrw=randread\n")),
+        "job 'a', rwmixread=70 (f:2:1): it has no effect here: the load does not mix reads and \
+         writes; use rw=rw or rw=randrw, or leave it out"
+    );
+    let own = said("[a]\nrwmixread=70\n[b]\nrwmixread=70\nrw=rw\n");
+    assert!(own.starts_with("job 'a', rwmixread=70 (f:2:1): it has no effect"), "{own}");
+    assert_eq!(said("[a]\npath=host,gather\ngather_batch=4\n"), "planned");
+    assert_eq!(said("[a]\npath=all\nskip_bufregister\n"), "planned");
+    let none = said("[a]\npath=host,staged\ngather_batch=4\n");
+    assert!(none.contains("gather_batch=4 (f:3:1): it has no effect here"), "{none}");
+}
+
+/// What one job of several does not use is not in its plan, whose text can be run again.
+#[test]
+fn what_is_unused_is_not_planned() {
+    let jobs = Bench::default().jobs("[global]\nseed=9\nrefill\n[a]\n[b]\nrw=randwrite\n");
+    assert_eq!(jobs.iter().map(|job| job.seed).collect::<Vec<_>>(), [1, 9]);
+    assert_eq!(jobs.iter().map(|job| job.refill).collect::<Vec<_>>(), [false, true]);
+}
+
+/// fio runs such files, and says nothing.
+#[test]
+fn fios_keys_in_fios_jobs_are_noted() {
+    let fio = job("ioengine=sync\niodepth=32\nrw=read\nrwmixread=70\nrandseed=7");
+    assert_eq!((fio.depth, fio.seed), (1, 1));
+    assert_eq!(fio.notes.len(), 3, "{:?}", fio.notes);
+    assert!(fio.notes[0].starts_with("'rwmixread' (f:5:1) has no effect here"), "{:?}", fio.notes);
+    // A key of ours is none of fio's, and a flag is none of the file.
+    let ours = said("[a]\nioengine=libaio\ngather_batch=3\n");
+    assert!(ours.contains("gather_batch=3 (f:3:1): it has no effect here"), "{ours}");
+    let mut spec = parsed("[a]\nioengine=libaio\n");
+    let flag = Origin::Flag("--rwmixread");
+    gpuio_spec::apply(&mut spec.jobs[0], "rwmixread", "30", flag).unwrap();
+    let flag = Bench::default().refusal(&spec).to_string();
+    assert!(flag.starts_with("job 'a', rwmixread=30 (--rwmixread): it has no effect"), "{flag}");
+}
+
+/// gdsio's running time starts over: that was not requested, so nobody is told that it does not.
+#[test]
+fn what_a_dialect_implies_is_not_checked() {
+    assert_eq!(said("[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\nio_size=1m\n"), "planned");
+}
+
+#[test]
+fn a_depth_that_was_requested_for_is_had() {
+    let engine = |text: &str| job(text).engine.actual;
+    assert_eq!(engine("direct=0\ndepth=8"), "io_uring");
+    assert_eq!(engine("direct=0"), "psync");
+    assert_eq!(engine("path=staged\ndirect=0\ndepth=8"), "psync", "the ring has it");
+    let bench = Bench { missing: &["io_uring"], ..Bench::default() };
+    assert_eq!(bench.job("direct=0\ndepth=8").engine.actual, "pool");
+}
+
+#[test]
+fn settings_of_cufile_need_a_path_of_cufiles() {
+    let set = "cufile.properties.allow_compat_mode=true\n";
+    assert_eq!(said(&format!("[a]\n{set}path=host\n[b]\npath=gds\n")), "planned");
+    let none = said(&format!("[a]\n{set}path=host\n"));
+    assert!(
+        none.contains("cufile.properties.allow_compat_mode (f:2:1): it has no effect"),
+        "{none}"
+    );
+    // Nothing proves that cuFile has a direct way, so `auto` takes another.
+    assert!(said(&format!("[a]\n{set}path=auto\n")).contains("no job takes one"));
+    let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
+    let all = bench.refusal(&parsed(&format!("[a]\n{set}path=all\n")));
+    assert!(matches!(&all, PlanError::Unavailable { .. }), "{all:?}");
+    assert!(all.to_string().contains("no libcufile"), "{all}");
+}
+
+/// Points of a sweep.
+#[test]
+fn runs_are_checked_together_without_their_machine() {
+    let none_uses = |jobs: &[JobSpec]| unused::none_uses(jobs, gpuio_io::CATALOG);
+    let unused_here = |job: &JobSpec| unused::unused_here(job, gpuio_io::CATALOG);
+    let of = |texts: &[&str]| -> Vec<JobSpec> {
+        texts.iter().flat_map(|text| parsed(&format!("[a]\n{text}\n")).jobs).collect()
+    };
+    let mixed = of(&["rwmixread=70\nrw=read", "rwmixread=70\nrw=randrw"]);
+    assert!(none_uses(&mixed).is_ok());
+    let unused: Vec<&str> = unused_here(&mixed[0]).iter().map(|requested| requested.key).collect();
+    assert_eq!(unused, ["rwmixread"]);
+    assert_eq!(unused_here(&mixed[1]), []);
+    let error = none_uses(&of(&["rwmixread=70\nrw=read", "rwmixread=70\nrw=write"])).unwrap_err();
+    assert!(error.to_string().contains("rwmixread=70 (f:2:1): it has no effect"), "{error}");
+    // Its machine decides which path that is.
+    assert!(none_uses(&of(&["path=auto\ngather_batch=8"])).is_ok());
+    // In its own process such a run notes what it does not use.
+    let mut one = Spec { name: None, jobs: mixed[..1].to_vec() };
+    one.jobs[0].one_of_many = true;
+    let plan = Bench::default().plan(&one).unwrap();
+    assert!(plan.jobs[0].notes[0].starts_with("'rwmixread'"), "{:?}", plan.jobs[0].notes);
+}

@@ -1,0 +1,143 @@
+//! Values that were given and have no effect: which those are, and what becomes of them.
+//!
+//! No value is accepted and ignored. A rule of `RULES` says for one key when it has no effect on a
+//! job, and why, seen from the key, the path and the plan that came of it. A value that says what
+//! happens anyway is in effect (`refill=0`, `depth=1`, the default seed), and so is a permission
+//! that nothing needs (`--overwrite`). One source may apply to several jobs: a line of `[global]`,
+//! a flag in addition to a job file, a job on several paths. It is refused only where none of them
+//! uses it, with exit code 2 and the source. Jobs that don't use it are planned as if it had not
+//! been said, so that a plan holds nothing without effect and its text can be run again.
+//!
+//! A job file that fio runs is run here too: where a section says `ioengine`, fio's own keys
+//! without effect are left out and noted, as fio leaves them out in silence. So it is with a line
+//! of a job file that a flag takes the effect from (`job.ini --rw read`), and with the points of a
+//! sweep ([`JobSpec::one_of_many`]), which were checked together beforehand ([`none_uses`]).
+
+mod many;
+mod rules;
+
+use gpuio_catalog::{Catalog, PathInfo};
+use gpuio_record::JobPlan;
+use gpuio_spec::{Asked, Dialect, JobSpec, Origin, Status};
+
+use super::{PlanError, defaults};
+
+pub use many::{none_uses, unused_here};
+pub(crate) use rules::RULES;
+
+/// What a rule sees: a job on one path, and its plan with the value.
+pub(crate) struct KeyContext<'a> {
+    pub(crate) requested: &'a JobSpec,
+    pub(crate) path: &'static PathInfo,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) plan: &'a JobPlan,
+    /// Whether the spec has no other job.
+    pub(crate) alone: bool,
+    /// NUMA nodes with their CPUs.
+    pub(crate) nodes: &'a [gpuio_record::facts::NumaNode],
+}
+
+/// When a key has no effect.
+pub(crate) struct Rule {
+    /// The field that the key sets.
+    pub(crate) field: &'static str,
+    /// Why it has none, and what to do; nothing where it has an effect.
+    pub(crate) why: fn(&KeyContext<'_>) -> Option<String>,
+    /// Takes the value away.
+    pub(crate) clear: fn(&mut JobSpec),
+}
+
+/// A value without an effect on one job on one path.
+#[derive(Debug)]
+pub(super) struct Unused {
+    rule: &'static Rule,
+    /// Index of the job in the spec.
+    job: usize,
+    requested: Asked,
+    why: String,
+}
+
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rule").field("field", &self.field).finish_non_exhaustive()
+    }
+}
+
+/// Who set the field by a key of its own. Some fields follow from another key in a dialect: gdsio's
+/// running time starts over, and that was not requested.
+fn asked_for<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Asked> {
+    let requested = job.asked.get(field)?;
+    let key = gpuio_spec::find(requested.key)?;
+    matches!(key.status, Status::Supported(setter) if setter.fields().contains(&field))
+        .then_some(requested)
+}
+
+/// What of a job has no effect on this path.
+pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
+    let one = |rule: &'static Rule| {
+        let requested = asked_for(seen.requested, rule.field)?;
+        let why = (rule.why)(seen)?;
+        Some(Unused { rule, job, requested: requested.clone(), why })
+    };
+    RULES.iter().filter_map(one).collect()
+}
+
+/// The job without what has no effect on it, and with the notes of what is only noted.
+pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
+    let mut job = job.clone();
+    for one in unused {
+        (one.rule.clear)(&mut job);
+        job.asked.remove(one.rule.field);
+        if is_noted(&job, &one.requested) {
+            let Asked { key, origin, .. } = &one.requested;
+            job.notes.push(format!("'{key}' ({origin}) has no effect here: {}", one.why));
+        }
+    }
+    job
+}
+
+/// Whether a value without effect is noted, and never refused.
+fn is_noted(job: &JobSpec, requested: &Asked) -> bool {
+    let fios = gpuio_spec::find(requested.key)
+        .is_some_and(|key| matches!(key.dialect, Dialect::Fio | Dialect::All));
+    let in_file = matches!(requested.origin, Origin::File { .. });
+    job.one_of_many || in_file && (changed_by_flag(job) || (defaults::is_fio(job) && fios))
+}
+
+/// Whether a flag says what decides over the effect of others.
+fn changed_by_flag(job: &JobSpec) -> bool {
+    const DECIDE: [&str; 11] = [
+        "rw",
+        "paths",
+        "engine",
+        "direct",
+        "io_size",
+        "loops",
+        "rate_iops",
+        "filenames",
+        "depth",
+        "distribution",
+        "pre_read",
+    ];
+    DECIDE.iter().any(|field| matches!(job.origin(field), Some(Origin::Flag(_))))
+}
+
+/// What was found for one source: a job that uses its value, or why none does.
+pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Result<(), PlanError> {
+    for one in planned.iter().flat_map(|(_, unused)| unused) {
+        let job = &jobs[one.job];
+        let field = one.rule.field;
+        if is_noted(job, &one.requested) {
+            continue;
+        }
+        let says = |job: &JobSpec| asked_for(job, field) == Some(&one.requested);
+        let uses = |(at, unused): &(usize, Vec<Unused>)| {
+            says(&jobs[*at]) && !unused.iter().any(|other| other.rule.field == field)
+        };
+        if !planned.iter().any(uses) {
+            let what = format!("it has no effect here: {}", one.why);
+            return Err(PlanError::usage(job, field, what));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! When a key has no effect on a job: a line for each key.
+
+use gpuio_catalog::Inject;
+use gpuio_record::{Arrivals, Distribution, Order};
+use gpuio_spec::{Fill, GpuDriver, GpuWhich, Verify};
+use gpuio_units::format_bytes;
+
+use super::super::defaults::is_gdsio;
+use super::{KeyContext, Rule};
+
+/// A rule for a field that is an `Option`.
+macro_rules! rule {
+    ($field:ident, $why:expr) => {
+        Rule { field: stringify!($field), why: $why, clear: |job| job.$field = None }
+    };
+}
+
+/// The reason, where there is one.
+fn when(unused: bool, why: impl Into<String>) -> Option<String> {
+    unused.then(|| why.into())
+}
+
+/// Every key that may be without effect. The others have one wherever they are accepted: what comes
+/// of them stands in the plan, and the plan's own checks refuse what no path can do.
+pub(crate) const RULES: &[Rule] = &[
+    rule!(read_percent, |s| when(
+        !s.mixed(),
+        "the load does not mix reads and writes; use rw=rw or rw=randrw, or leave it out"
+    )
+    .or_else(|| when(
+        s.requested.mix_percent.is_some(),
+        "mix_percent (-M) says the same of this path; leave one out"
+    ))),
+    rule!(coverage, |s| when(s.sequential(), IN_ORDER).or_else(|| when(
+        s.requested.coverage == Some(true) && s.skewed(),
+        "a distribution other than random does not touch every block once; leave one out"
+    ))),
+    rule!(distribution, |s| when(s.sequential(), IN_ORDER)),
+    rule!(align, align),
+    rule!(seed, |s| when(
+        s.plan.seed != 1 && !s.draws(),
+        "nothing in this load is left to chance; leave it out"
+    )),
+    rule!(arrivals, |s| when(
+        s.plan.pacing.is_none(),
+        "it says how a rate spaces its I/Os, and there is none; add rate_iops or rate, or leave it \
+         out"
+    )),
+    rule!(fill, |s| when(s.requested.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES)),
+    rule!(refill, |s| when(s.requested.refill == Some(true) && s.only_reads(), NO_WRITES)),
+    rule!(sync, |s| when(s.requested.sync == Some(true) && s.only_reads(), NO_WRITES)),
+    rule!(verify, |s| when(
+        s.requested.verify == Some(Verify::Rewrite) && s.only_reads(),
+        "the load writes nothing, so there is nothing to rewrite; use verify=pass"
+    )),
+    rule!(inject, inject),
+    rule!(beside, beside),
+    rule!(time_based, |s| match (s.requested.runtime_ns, s.requested.time_based) {
+        (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),
+        (Some(_), on) => when(
+            on == Some(true) && (s.requested.io_size.is_some() || s.requested.loops.is_some()),
+            "the job ends after its bytes or loops too; leave those out, or this"
+        ),
+    }),
+    rule!(loops, |s| when(
+        s.requested.io_size.is_some(),
+        "io_size says how many bytes each thread moves; leave one out"
+    )),
+    rule!(steady_window_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
+    rule!(steady_ramp_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
+    rule!(steady_check_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
+    rule!(stonewall, |s| when(
+        s.requested.stonewall == Some(true) && s.alone,
+        "there is no job before this one; leave it out"
+    )),
+    rule!(cache_alike, |s| when(
+        s.requested.cache_alike == Some(true)
+            && (s.requested.pre_read.is_some() || s.requested.invalidate == Some(true)),
+        "pre_read or invalidate says how runs find the page cache; leave one out"
+    )),
+    rule!(directory, |s| when(
+        s.requested.filenames.iter().flatten().all(|name| name.starts_with('/'))
+            && s.requested.filenames.is_some(),
+        "every filename begins with '/'; leave it out, or name files below it"
+    )),
+    rule!(file_prefix, |s| when(
+        s.requested.filenames.is_some(),
+        "it begins the names of files in a directory, and the files are named; leave it out"
+    )),
+    rule!(shared_files, |s| when(
+        s.requested.shared_files == Some(true) && s.requested.filenames.is_none(),
+        OWN_FILES
+    )),
+    rule!(shared_fd, |s| when(
+        s.requested.shared_fd == Some(true) && s.requested.filenames.is_none(),
+        OWN_FILES
+    )),
+    rule!(gpu, gpu),
+    rule!(numa, numa),
+    rule!(depth, depth),
+    rule!(streams, streams),
+    rule!(gather_batch, gather_batch),
+    rule!(gather_scatter, |s| when(
+        s.plan.gather_scatter.is_none(),
+        format!(
+            "it concerns path gather; blocks of path {} lie slot beside slot; leave it out",
+            s.path.name
+        )
+    )),
+    rule!(via_gpu, not_routed),
+    rule!(via_peer, not_routed),
+    rule!(skip_bufregister, |s| when(
+        s.requested.skip_bufregister == Some(true) && s.path.uses_engine(),
+        format!(
+            "path {} registers no buffer with cuFile, so there is none to skip; leave it out",
+            s.path.name
+        )
+    )),
+];
+
+const IN_ORDER: &str = "the load goes through its files in order; use rw=randread, randwrite or \
+                        randrw, or leave it out";
+const NO_WRITES: &str =
+    "the load writes nothing; use rw=write, randwrite or a mix, or leave it out";
+const NOT_STEADY: &str = "it says how steadystate is checked, which is not requested; add \
+                          steadystate=iops:2%, or leave it out";
+const OWN_FILES: &str =
+    "in a directory each thread has a file of its own; name files with filename, or leave it out";
+
+impl KeyContext<'_> {
+    fn sequential(&self) -> bool {
+        self.plan.order == Order::Sequential
+    }
+
+    fn skewed(&self) -> bool {
+        let Order::Random { distribution, .. } = &self.plan.order else { return false };
+        *distribution != Distribution::Uniform
+    }
+
+    /// Whether reads and writes are mixed by what `rw` says.
+    fn mixed(&self) -> bool {
+        use gpuio_spec::Rw::{RandRw, ReadWrite};
+        matches!(self.requested.rw, Some(RandRw | ReadWrite))
+    }
+
+    fn only_reads(&self) -> bool {
+        self.plan.read_percent == 100
+    }
+
+    /// Whether anything of the load is drawn by the seed: offsets, sizes, directions, arrivals or
+    /// contents.
+    fn draws(&self) -> bool {
+        let plan = self.plan;
+        let sizes = plan.blocks.len() > 1 || plan.blocks.iter().any(|b| b.min_bytes < b.max_bytes);
+        let poisson = plan.pacing.as_ref().is_some_and(|p| p.arrivals == Arrivals::Poisson);
+        let contents = plan.fill == gpuio_record::Fill::Random && !self.only_reads();
+        !self.sequential() || sizes || (1..100).contains(&plan.read_percent) || poisson || contents
+    }
+}
+
+/// The grid of random blocks. Where all are touched once, it is not finer than the largest of them.
+fn align(s: &KeyContext<'_>) -> Option<String> {
+    let align = s.requested.align?;
+    let sizes = || s.plan.blocks.iter();
+    let (least, most) = (sizes().map(|b| b.min_bytes).min()?, sizes().map(|b| b.max_bytes).max()?);
+    let alignment = s.plan.direct_alignment_bytes.max(1);
+    match &s.plan.order {
+        Order::Sequential => when(align != alignment, IN_ORDER),
+        Order::Random { coverage: true, .. } => {
+            let fine = align < most && align != least.max(alignment);
+            fine.then(|| {
+                format!(
+                    "each block is touched once, on a grid of the largest, {}; add norandommap, or \
+                     leave it out",
+                    format_bytes(most)
+                )
+            })
+        }
+        Order::Random { .. } => None,
+    }
+}
+
+/// A computation needs a GPU, and one that the job uses.
+fn beside(s: &KeyContext<'_>) -> Option<String> {
+    when(
+        s.plan.beside.is_some() && s.plan.gpus.is_empty(),
+        format!(
+            "path {} uses no GPU that a computation could keep busy; add path=staged or another \
+             path to GPU memory, or leave it out",
+            s.path.name
+        ),
+    )
+}
+
+/// Faults of writes alone, and a seed without chances.
+fn inject(s: &KeyContext<'_>) -> Option<String> {
+    let inject: Inject = s.requested.inject.as_ref()?.parse().ok()?;
+    let Inject { eio, enospc, lost, short, delay, seed, .. } = inject;
+    let by_chance = [eio, enospc, lost, short, delay.0].iter().any(|p| *p > 0.0 && *p < 1.0);
+    // Where an I/O is cut is drawn too.
+    let drawn = by_chance || short > 0.0;
+    when(
+        s.only_reads() && (enospc > 0.0 || lost > 0.0),
+        "enospc and lost are faults of writes, and the load writes nothing; leave them out",
+    )
+    .or_else(|| {
+        when(
+            seed != 0 && !drawn,
+            "its seed is for faults by chance, and there is none; leave it out",
+        )
+    })
+}
+
+/// A GPU on a path to host memory says where threads run, unless something else does. gdsio's users
+/// name one with every type.
+fn gpu(s: &KeyContext<'_>) -> Option<String> {
+    let gpu = s.requested.gpu.as_ref()?;
+    if s.path.needs_gpu || !s.plan.gpus.is_empty() || gpu.which == GpuWhich::None {
+        return None;
+    }
+    let placed = s.requested.cpus.is_some() || s.requested.numa.is_some();
+    let software = gpu.driver == Some(GpuDriver::Software);
+    when(
+        !is_gdsio(s.requested) && (placed || software),
+        format!(
+            "path {} ends in host memory, and {}; add path=staged, or leave it out",
+            s.path.name,
+            if software {
+                "gpuio's software GPU is near no CPU"
+            } else {
+                "cpus or numa says where threads run"
+            }
+        ),
+    )
+}
+
+/// With a list of CPUs a node is in effect only where it says the same.
+fn numa(s: &KeyContext<'_>) -> Option<String> {
+    let (node, cpus) = (s.requested.numa?, s.requested.cpus.as_ref()?);
+    let known = s.nodes.iter().find(|known| known.node == node);
+    let there = known.and_then(|known| known.cpus.as_deref()).unwrap_or_default();
+    let on_it = cpus.iter().all(|cpu| there.contains(cpu)) || s.nodes.is_empty();
+    when(
+        !on_it,
+        format!(
+            "cpus says where threads run, and not all of them are on node {node}; leave one out"
+        ),
+    )
+}
+
+/// More than one I/O in flight, where each call blocks and nothing else is in flight.
+fn depth(s: &KeyContext<'_>) -> Option<String> {
+    let row = s.catalog.engine(&s.plan.engine.actual);
+    let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);
+    if s.plan.depth == 1 || asynchronous || s.path.has_gpu_leg() || s.path.overlaps() {
+        return None;
+    }
+    Some(match s.path.uses_engine() {
+        true => format!(
+            "engine {} has one I/O in flight for each thread; use engine=io_uring, or raise \
+             threads",
+            s.plan.engine.actual
+        ),
+        false => format!(
+            "path {} has one call of cuFile's in flight for each thread; raise threads, or use \
+             path=gds-stream",
+            s.path.name
+        ),
+    })
+}
+
+fn streams(s: &KeyContext<'_>) -> Option<String> {
+    let streams = s.requested.streams?;
+    when(
+        s.plan.streams == 0,
+        format!("path {} puts nothing into streams of ours; leave it out", s.path.name),
+    )
+    .or_else(|| {
+        when(
+            s.plan.streams < streams,
+            format!(
+                "what is in flight at depth {} fills {}; raise depth, or lower streams",
+                s.plan.depth, s.plan.streams
+            ),
+        )
+    })
+}
+
+fn gather_batch(s: &KeyContext<'_>) -> Option<String> {
+    let requested = s.requested.gather_batch?;
+    match s.plan.gather_batch {
+        None => Some(format!(
+            "it concerns paths with batches, and path {} moves each block by itself; leave it out",
+            s.path.name
+        )),
+        Some(batch) => when(
+            batch < requested,
+            format!(
+                "a batch holds no more I/Os than the depth has, {}; raise depth, or lower it",
+                s.plan.depth
+            ),
+        ),
+    }
+}
+
+fn not_routed(s: &KeyContext<'_>) -> Option<String> {
+    when(
+        !s.path.via_gpu,
+        format!(
+            "it concerns path routed, and path {} goes through no other GPU; leave it out",
+            s.path.name
+        ),
+    )
+}

@@ -1,0 +1,45 @@
+//! Which blocks a worker works on, for [`crate::pattern`].
+
+use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
+
+use crate::pattern::{PatternConfig, RegionSpan};
+
+/// The alignment of offsets and lengths in bytes: what everything was aligned to under O_DIRECT, 1
+/// through the page cache.
+#[must_use]
+pub fn unit(job: &JobPlan) -> u64 {
+    if job.direct == DirectMode::Buffered {
+        return 1;
+    }
+    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    // Threads that share a file start one size after the other.
+    let apart = if job.shared_files && job.threads > 1 { job.size_bytes } else { 0 };
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, apart, 4096]);
+    // The largest power of two that divides all of them.
+    1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
+}
+
+/// The timed pattern of a worker, without end. `file_of` names the worker's file that is the
+/// job's target.
+#[must_use]
+pub fn config(
+    job: &JobPlan,
+    worker: &WorkerPlan,
+    file_of: impl Fn(u32) -> Option<u32>,
+) -> PatternConfig {
+    let regions = worker.regions.iter().filter_map(|region| {
+        let file = file_of(region.target)?;
+        Some(RegionSpan { file, offset: region.offset, length: region.length })
+    });
+    PatternConfig {
+        order: job.order.clone(),
+        blocks: job.blocks.clone(),
+        align_bytes: job.align_bytes,
+        skew_bytes: job.skew_bytes,
+        unit_bytes: unit(job),
+        read_percent: job.read_percent,
+        regions: regions.collect(),
+        seed: worker.seed,
+        passes: None,
+    }
+}

@@ -1,0 +1,238 @@
+//! Which block comes next.
+//!
+//! A [`Pattern`] is one thread's: it answers from its own numbers alone, allocates nothing after
+//! [`Pattern::new`] and takes no lock. Everything follows from the seed, so that one seed gives
+//! one sequence on every machine, and offsets do not depend on the mix of reads and writes.
+
+mod error;
+mod grid;
+mod permutation;
+mod random;
+mod sequential;
+mod sizes;
+mod spread;
+pub(crate) mod stream;
+#[cfg(test)]
+mod tests;
+
+use gpuio_catalog::Op;
+use gpuio_record::{BlockShare, Distribution, Order};
+
+pub use error::PatternError;
+use grid::Grid;
+use random::{Cover, Draws};
+use sequential::Walk;
+use sizes::Sizes;
+use spread::Spread;
+use stream::{Stream, Use};
+
+/// What the blocks of a thread are to be. Sizes and offsets in bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatternConfig {
+    /// Order of offsets.
+    pub order: Order,
+    /// Sizes and their shares in per cent, which sum to 100; each size below 4 GiB.
+    pub blocks: Vec<BlockShare>,
+    /// Random offsets are `region offset + k * align_bytes + skew_bytes`. With coverage a value
+    /// below the largest block has no effect. Sequential offsets follow one another and ignore it.
+    pub align_bytes: u64,
+    /// Added to every offset. It shortens each region from its start, so that blocks stay inside.
+    pub skew_bytes: u64,
+    /// Lengths, and offsets before the skew, are multiples of this: what O_DIRECT demands of the
+    /// file, and 1 through the page cache. What is left of a region below one unit is left out.
+    pub unit_bytes: u64,
+    /// Share of reads, 0 to 100, drawn for each I/O.
+    pub read_percent: u8,
+    /// Where to work, in this order.
+    pub regions: Vec<RegionSpan>,
+    /// Seed of everything random here.
+    pub seed: u64,
+    /// Times through the regions, at least 1; `None` without end. Sequential order: full passes.
+    /// Coverage: each block once per pass. Otherwise: until as many bytes came as the regions hold.
+    pub passes: Option<u64>,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionSpan {
+    /// Index into the worker's files.
+    pub file: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+}
+
+/// One I/O: never empty, never across the end of its region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// Read or write.
+    pub op: Op,
+    /// Index into the worker's files.
+    pub file: u32,
+    /// First byte.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+/// The blocks of one thread, one by one.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    offsets: Offsets,
+    sizes: Sizes,
+    directions: Directions,
+}
+
+#[derive(Debug, Clone)]
+enum Offsets {
+    Sequential(Walk),
+    Draws(Draws),
+    Cover(Cover),
+}
+
+#[derive(Debug, Clone)]
+enum Directions {
+    Only(Op),
+    Mixed { read_percent: u64, stream: Stream },
+}
+
+impl Pattern {
+    /// Checks a configuration and makes its pattern.
+    ///
+    /// # Errors
+    /// [`PatternError`] when no block fits, numbers are off the unit or shares make no sense.
+    pub fn new(config: &PatternConfig) -> Result<Pattern, PatternError> {
+        check_numbers(config)?;
+        let sizes = Sizes::new(&config.blocks, config.unit_bytes, config.seed)?;
+        let largest = u64::from(sizes.largest());
+        let regions = usable(config, largest)?;
+        let offsets = match &config.order {
+            Order::Sequential => Offsets::Sequential(Walk::new(regions, config.passes)),
+            Order::Random { distribution, coverage: true } => {
+                if !matches!(distribution, Distribution::Uniform) {
+                    let distribution = Spread::name(distribution);
+                    return Err(PatternError::CoverageIsUniform { distribution });
+                }
+                let grid = Grid::covering(&regions, largest.max(config.align_bytes));
+                Offsets::Cover(Cover::new(grid, config.seed, config.passes))
+            }
+            Order::Random { distribution, coverage: false } => {
+                let total: u128 = regions.iter().map(|region| u128::from(region.length)).sum();
+                let grid = Grid::whole_blocks(&regions, config.align_bytes, largest);
+                let spread = Spread::new(distribution, grid.count())?;
+                let bytes = config.passes.map(|passes| total.saturating_mul(u128::from(passes)));
+                Offsets::Draws(Draws::new(grid, spread, config.seed, bytes))
+            }
+        };
+        Ok(Pattern { offsets, sizes, directions: Directions::new(config) })
+    }
+
+    /// The next block; `None` once all passes are done, and from then on.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the hot loop wants one plain call, no adapters"
+    )]
+    #[inline]
+    pub fn next(&mut self) -> Option<Block> {
+        let len = self.sizes.draw();
+        let op = self.directions.draw();
+        match &mut self.offsets {
+            Offsets::Sequential(walk) => walk.next(len, op),
+            Offsets::Draws(draws) => draws.next(len, op),
+            Offsets::Cover(cover) => cover.next(len, op),
+        }
+    }
+}
+
+impl Directions {
+    fn new(config: &PatternConfig) -> Directions {
+        match config.read_percent {
+            0 => Directions::Only(Op::Write),
+            100 => Directions::Only(Op::Read),
+            percent => Directions::Mixed {
+                read_percent: percent.into(),
+                stream: Stream::new(config.seed, Use::Directions),
+            },
+        }
+    }
+
+    #[inline]
+    fn draw(&mut self) -> Op {
+        match self {
+            Directions::Only(op) => *op,
+            Directions::Mixed { read_percent, stream } => {
+                if stream.below(100) < *read_percent {
+                    Op::Read
+                } else {
+                    Op::Write
+                }
+            }
+        }
+    }
+}
+
+fn check_numbers(config: &PatternConfig) -> Result<(), PatternError> {
+    if config.unit_bytes == 0 {
+        return Err(PatternError::Zero { what: "the unit of direct I/O" });
+    }
+    if config.align_bytes == 0 {
+        return Err(PatternError::Zero { what: "the alignment of offsets" });
+    }
+    if config.passes == Some(0) {
+        return Err(PatternError::Zero { what: "the number of passes" });
+    }
+    if config.read_percent > 100 {
+        return Err(PatternError::ReadShare { percent: config.read_percent });
+    }
+    let random = matches!(config.order, Order::Random { .. });
+    if random && !config.align_bytes.is_multiple_of(config.unit_bytes) {
+        return Err(PatternError::Alignment {
+            what: "the alignment of offsets",
+            value: config.align_bytes,
+            unit: config.unit_bytes,
+        });
+    }
+    Ok(())
+}
+
+/// The regions as blocks may use them: begun after the skew, cut to whole units.
+fn usable(config: &PatternConfig, largest: u64) -> Result<Vec<RegionSpan>, PatternError> {
+    let (skew, unit) = (config.skew_bytes, config.unit_bytes);
+    if config.regions.is_empty() {
+        return Err(PatternError::NoRegion);
+    }
+    let mut regions = Vec::with_capacity(config.regions.len());
+    for (index, span) in config.regions.iter().enumerate() {
+        let RegionSpan { file, offset, length } = *span;
+        if length == 0 {
+            return Err(PatternError::EmptyRegion { region: index, file, offset });
+        }
+        if !offset.is_multiple_of(unit) {
+            return Err(PatternError::Alignment {
+                what: "the offset of a region",
+                value: offset,
+                unit,
+            });
+        }
+        let end = offset.checked_add(length);
+        if end.is_none_or(|end| end > i64::MAX.cast_unsigned()) {
+            return Err(PatternError::TooFar { region: index, file, offset, length });
+        }
+        let usable = length.saturating_sub(skew) / unit * unit;
+        if usable < largest {
+            return Err(PatternError::BlockTooLarge {
+                block: largest,
+                region: index,
+                file,
+                offset,
+                length,
+                skew,
+                unit,
+                usable,
+            });
+        }
+        regions.push(RegionSpan { file, offset: offset + skew, length: usable });
+    }
+    Ok(regions)
+}
