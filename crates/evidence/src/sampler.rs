@@ -1,22 +1,21 @@
-//! A thread that samples, during each group of jobs, the devices behind them: the probes of `gpuio
+//! A thread that samples, during each group of jobs, the devices below them: the probes of `gpuio
 //! top`, with the cost of the thread.
 //!
-//! It starts NVML, takes its first sample and its last outside the clock of the jobs. While they
-//! run it reads once per interval and sleeps in between; nothing asks a worker.
+//! The first and the last sample of a series are those of the snapshots before and after the group,
+//! taken by the run's own thread outside the clock. In between the thread reads once per interval
+//! and sleeps; it waits for no worker.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_record::facts::Machine;
-use gpuio_record::{Gpu, JobPlan, Watched};
+use gpuio_record::facts::{Machine, NumaNode};
+use gpuio_record::{Gpu, JobPlan};
 use gpuio_watch::{Sample, Selection, Watcher};
 
-use crate::reconcile::Counted;
-use crate::series;
+use crate::by_library;
 
 /// Samples kept per group; beyond it every second is dropped and the interval doubles, so that a
 /// run of days fits into memory and its record stays readable. At 1 s: more than an hour.
@@ -28,54 +27,32 @@ const SHORTEST_PART: u64 = 10;
 /// What groups have in common.
 #[derive(Debug)]
 pub struct DeviceSampler {
-    /// Says what is behind files and what arrays are made of.
     machine: Machine,
-    clock: Clock,
     interval_ns: u64,
 }
 
 impl DeviceSampler {
-    /// A sampler of this machine, with a sample per interval (1 ms at least) on this clock.
+    /// A sampler of this machine, whose facts have what lies below files and what arrays are made
+    /// of, with a sample per interval (1 ms at least).
     #[must_use]
-    pub fn new(machine: Machine, interval_ns: u64, clock: Clock) -> DeviceSampler {
-        DeviceSampler { machine, clock, interval_ns: interval_ns.max(1_000_000) }
+    pub fn new(machine: Machine, interval_ns: u64) -> DeviceSampler {
+        DeviceSampler { machine, interval_ns: interval_ns.max(1_000_000) }
     }
 
-    /// Starts the thread for a group and returns when it is ready to sample; `None` where no
-    /// thread could be had, which ends no run.
-    pub fn begin(&self, jobs: &[JobPlan]) -> Option<Sampling> {
-        let selection = self.selection(jobs);
-        let nodes = self.machine.host.numa.nodes.clone();
-        let (commands, received) = mpsc::channel();
-        let (sender, done) = mpsc::channel();
-        let (clock, every) = (self.clock, self.interval_ns);
-        let body = move || {
-            let watcher = Watcher::new(Root::live(), nodes, selection);
-            sample(watcher, clock, every, &received, &sender)
-        };
-        let thread = Builder::new().name("gpuio-watch".to_owned()).spawn(body).ok()?;
-        // It hangs up without a message only by a panic: then `end` has nothing.
-        let _ = done.recv();
-        Some(Sampling { commands, done, thread })
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
     }
 
-    /// Puts what a group's thread took into the record; says what devices counted.
-    pub fn keep(&self, jobs: &[JobPlan], taken: &Series, watched: &mut Option<Watched>) -> Counted {
-        let nothing =
-            || Watched { interval_ns: self.interval_ns, samples: 0, cpu_ns: None, groups: vec![] };
-        let watched = watched.get_or_insert_with(nothing);
-        watched.samples += taken.count;
-        watched.cpu_ns = Some(watched.cpu_ns.unwrap_or(0) + taken.cpu_ns);
-        let nth = jobs.first().map_or(0, |job| job.group);
-        let group = series::group(nth, taken);
-        let counted = series::whole(taken)
-            .map(|whole| Counted::of(&whole, &group, &self.machine))
-            .unwrap_or_default();
-        watched.groups.push(group);
-        counted
+    pub(crate) fn nodes(&self) -> Vec<NumaNode> {
+        self.machine.host.numa.nodes.clone()
     }
 
-    fn selection(&self, jobs: &[JobPlan]) -> Selection {
+    pub(crate) fn interval_ns(&self) -> u64 {
+        self.interval_ns
+    }
+
+    /// The devices below the jobs' files, and their GPUs.
+    pub(crate) fn selection(&self, jobs: &[JobPlan]) -> Selection {
         let mut words: Vec<String> = Vec::new();
         for target in jobs.iter().flat_map(|job| &job.targets) {
             // Mounts are identified by their mount points, which have no links in them.
@@ -98,88 +75,94 @@ impl DeviceSampler {
     }
 }
 
-fn by_library(job: &JobPlan) -> bool {
-    let row = gpuio_io::path::find(&job.path.choice.actual);
-    row.is_some_and(|row| !row.info.uses_engine())
-}
-
 /// The GPUs of a job that NVML can know.
 pub fn hardware(job: &JobPlan) -> impl Iterator<Item = &Gpu> {
     let on_the_way = job.via.iter().map(|via| &via.gpu);
     job.gpus.iter().chain(on_the_way).filter(|gpu| !gpu.software)
 }
 
-/// The thread of one group. Dropped, it ends by itself.
+/// The thread of one group, ready to sample. Dropped, it ends by itself.
 #[derive(Debug)]
-pub struct Sampling {
-    /// The first word asks for the first sample, the second is the start; hanging up ends it.
-    commands: Sender<Nanos>,
-    done: Receiver<()>,
-    thread: JoinHandle<Option<Series>>,
+pub(crate) struct Sampling {
+    /// Sends the start; hanging up ends the thread.
+    start: Sender<Start>,
+    thread: JoinHandle<Option<Sampled>>,
 }
 
-/// What a thread took.
+/// What the thread begins with.
+struct Start {
+    watcher: Watcher,
+    /// The sample of the snapshot before the group.
+    first: Sample,
+    /// When workers start.
+    at: Nanos,
+}
+
+/// What a thread returns.
 #[derive(Debug)]
-pub struct Series {
+pub(crate) struct Sampled {
+    pub(crate) watcher: Watcher,
+    /// Without the last sample.
+    series: Series,
+    every: Nanos,
+}
+
+/// The samples of a group.
+#[derive(Debug)]
+pub(crate) struct Series {
     /// The moment at which workers started.
-    pub start: Nanos,
+    pub(crate) start: Nanos,
     /// The first from just before the start, the last from just after the last worker's end.
-    pub samples: Vec<Sample>,
+    pub(crate) samples: Vec<Sample>,
     /// Samples taken, dropped ones included.
-    pub count: u64,
+    pub(crate) count: u64,
     /// CPU time of the thread between start and end.
-    pub cpu_ns: u64,
+    pub(crate) cpu_ns: u64,
 }
 
 impl Sampling {
-    /// Takes the first sample and returns.
-    pub fn first(&self) {
-        let _ = self.commands.send(0);
-        let _ = self.done.recv();
+    /// Starts the thread, which waits; `None` where no thread could be had, which ends no run.
+    pub(crate) fn ready(sampler: &DeviceSampler, clock: Clock) -> Option<Sampling> {
+        let (start, received) = mpsc::channel();
+        let every = sampler.interval_ns;
+        let body = move || sample(&received, clock, every);
+        let thread = Builder::new().name("gpuio-watch".to_owned()).spawn(body).ok()?;
+        Some(Sampling { start, thread })
     }
 
-    /// Says when workers start, which is about to be.
-    pub fn start(&self, at: Nanos) {
-        let _ = self.commands.send(at);
+    /// Lets it sample from `at` on, which is about to be. Gives the watcher back where the thread
+    /// broke.
+    pub(crate) fn start(&self, watcher: Watcher, first: Sample, at: Nanos) -> Option<Watcher> {
+        let sent = self.start.send(Start { watcher, first, at });
+        sent.err().map(|unsent| unsent.0.watcher)
     }
 
-    /// Asks for the last sample, and does not wait for it.
-    pub fn end(self) -> LastSample {
-        // Hanging up is the word.
-        drop(self.commands);
-        LastSample(self.thread)
-    }
-}
-
-/// A thread that takes its last sample.
-#[derive(Debug)]
-pub struct LastSample(JoinHandle<Option<Series>>);
-
-impl LastSample {
-    /// What it took; nothing where it broke.
-    pub fn taken(self) -> Option<Series> {
-        self.0.join().ok().flatten()
+    /// Ends it; `None` where it broke or was never started. Waits for a sample that is being taken.
+    pub(crate) fn end(self) -> Option<Sampled> {
+        drop(self.start);
+        self.thread.join().ok().flatten()
     }
 }
 
-fn sample(
-    mut watcher: Watcher,
-    clock: Clock,
-    mut every: Nanos,
-    commands: &Receiver<Nanos>,
-    sender: &Sender<()>,
-) -> Option<Series> {
-    let _ = sender.send(());
-    commands.recv().ok()?;
-    let mut samples = vec![watcher.sample_at(clock.now())];
-    let _ = sender.send(());
-    let start = commands.recv().ok()?;
+impl Sampled {
+    /// The series with its last sample, that of the snapshot after the group.
+    pub(crate) fn with_last(self, last: Sample) -> Series {
+        let mut series = self.series;
+        end_with(&mut series.samples, last, self.every);
+        series.count += 1;
+        series
+    }
+}
+
+fn sample(received: &Receiver<Start>, clock: Clock, mut every: Nanos) -> Option<Sampled> {
+    let Start { mut watcher, first, at: start } = received.recv().ok()?;
     let before = thread_cpu_ns();
+    let mut samples = vec![first];
     let mut next = start + every;
-    let mut count = 2;
+    let mut count = 1;
     loop {
         let wait = Duration::from_nanos(next.saturating_sub(clock.now()));
-        if commands.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+        if !matches!(received.recv_timeout(wait), Err(RecvTimeoutError::Timeout)) {
             break;
         }
         samples.push(watcher.sample_at(clock.now()));
@@ -192,8 +175,7 @@ fn sample(
         next += every * (1 + clock.now().saturating_sub(next) / every);
     }
     let cpu_ns = thread_cpu_ns().saturating_sub(before);
-    end_with(&mut samples, watcher.sample_at(clock.now()), every);
-    Some(Series { start, samples, count, cpu_ns })
+    Some(Sampled { watcher, series: Series { start, samples, count, cpu_ns }, every })
 }
 
 /// CPU time of the calling thread (clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`).
@@ -222,6 +204,8 @@ fn end_with(samples: &mut Vec<Sample>, last: Sample, every: Nanos) {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_host::Root;
+
     use super::*;
 
     fn at(at_ns: u64) -> Sample {
@@ -254,24 +238,31 @@ mod tests {
     }
 
     #[test]
-    fn it_samples_while_the_clock_runs_and_once_before_and_after() {
+    fn it_samples_between_start_and_end() {
         let clock = Clock::start();
-        let job = crate::fixture_test::job("rw=read\npath=host");
-        let machine = gpuio_host::machine::read(&Root::live());
-        let sampler = DeviceSampler::new(machine, 20_000_000, clock);
-        let watching = sampler.begin(std::slice::from_ref(&job)).unwrap();
-        watching.first();
-        watching.start(clock.now());
+        let sampler = DeviceSampler::new(Machine::default(), 20_000_000);
+        let sampling = Sampling::ready(&sampler, clock).unwrap();
+        let mut watcher = Watcher::new(Root::live(), Vec::new(), Selection::nothing());
+        let first = watcher.sample_at(clock.now());
+        assert!(sampling.start(watcher, first, clock.now()).is_none());
         std::thread::sleep(Duration::from_millis(200));
-        let taken = watching.end().taken().unwrap();
+        let mut sampled = sampling.end().unwrap();
+        let last = sampled.watcher.sample_at(clock.now());
+        let series = sampled.with_last(last);
         // On a busy machine it may come late; it never comes more often.
-        let kept = taken.samples.len();
+        let kept = series.samples.len();
         assert!((2..=12).contains(&kept), "{kept}");
-        let merged = taken.count - kept as u64;
+        let merged = series.count - kept as u64;
         assert!(merged <= 1, "all but a short last interval's are kept: {merged}");
-        assert!(taken.samples[0].at_ns <= taken.start);
-        assert!(taken.samples.is_sorted_by(|a, b| a.at_ns < b.at_ns));
-        let cpu_ns = taken.cpu_ns;
+        assert!(series.samples[0].at_ns <= series.start);
+        assert!(series.samples.is_sorted_by(|a, b| a.at_ns < b.at_ns));
+        let cpu_ns = series.cpu_ns;
         assert!(cpu_ns < 200_000_000, "it slept most of the time: {cpu_ns}");
+    }
+
+    #[test]
+    fn one_that_was_never_started_ends() {
+        let sampler = DeviceSampler::new(Machine::default(), 20_000_000);
+        assert!(Sampling::ready(&sampler, Clock::start()).unwrap().end().is_none());
     }
 }

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use gpuio_record::{DeviceSeries, FigureSeries, WatchedGroup};
 use gpuio_watch::{Interval, Probe};
 
+use crate::reconcile::Counted;
 use crate::sampler::Series;
 
 /// What a group's devices did. Figures that were never known, and devices of which nothing was,
 /// are left out.
-pub fn group(group: u32, taken: &Series) -> WatchedGroup {
+pub(crate) fn group(group: u32, taken: &Series) -> WatchedGroup {
     let pairs = taken.samples.windows(2);
     let intervals: Vec<Interval> =
         pairs.map(|pair| Interval::between(&pair[0], &pair[1])).collect();
@@ -29,8 +30,29 @@ pub fn group(group: u32, taken: &Series) -> WatchedGroup {
     WatchedGroup { group, ends_ns: ends.collect(), devices }
 }
 
+/// Puts the rates of GPUs' links over the whole group where they are counters: those of the jobs'
+/// GPUs are what the PCIe meter counted, as in the evidence.
+pub(crate) fn put_links(group: &mut WatchedGroup, counted: &Counted) {
+    for gpu in counted.gpus.iter().filter(|gpu| !gpu.sampled) {
+        let name = format!("GPU{}", gpu.index);
+        let is = |device: &&mut DeviceSeries| device.probe == "gpu" && device.device == name;
+        let Some(device) = group.devices.iter_mut().find(is) else { continue };
+        // Where it is 1, the series has samples of 20 ms, and nothing over the whole group.
+        if !device.figures.iter().any(|one| one.key == "pcie_sampled" && one.whole == Some(0.0)) {
+            continue;
+        }
+        for figure in &mut device.figures {
+            match figure.key.as_str() {
+                "pcie_received_bytes_per_second" => figure.whole = Some(gpu.received_per_s),
+                "pcie_sent_bytes_per_second" => figure.whole = Some(gpu.sent_per_s),
+                _ => {}
+            }
+        }
+    }
+}
+
 /// What happened from the first sample to the last; `None` without two.
-pub fn whole(taken: &Series) -> Option<Interval> {
+pub(crate) fn whole(taken: &Series) -> Option<Interval> {
     let (first, last) = (taken.samples.first()?, taken.samples.last()?);
     (taken.samples.len() > 1).then(|| Interval::between(first, last))
 }
@@ -80,6 +102,7 @@ mod tests {
     use gpuio_watch::{PROBES, Reading, Sample};
 
     use super::*;
+    use crate::reconcile::Gpu;
 
     /// A sample in which a disk, where it is there, has read so many sectors.
     fn sample(at_ns: u64, sectors: Option<u64>) -> Sample {
@@ -109,6 +132,30 @@ mod tests {
         assert_eq!(read.values, [Some(4096.0), Some(1_048_576.0)]);
         assert_eq!(read.whole, Some(526_336.0));
         assert!(figure("write_await_seconds").is_none(), "no write, no wait");
+    }
+
+    #[test]
+    fn links_have_the_rates_of_the_evidence_where_they_are_counted() {
+        let figure = |key: &str, whole| FigureSeries {
+            key: key.to_owned(),
+            whole: Some(whole),
+            values: Vec::new(),
+        };
+        let put = |sampled, by_sample| {
+            let figures = vec![
+                figure("pcie_received_bytes_per_second", 7.0),
+                figure("pcie_sampled", sampled),
+            ];
+            let (probe, device) = ("gpu".to_owned(), "GPU3".to_owned());
+            let devices = vec![DeviceSeries { probe, device, figures }];
+            let mut group = WatchedGroup { group: 0, ends_ns: Vec::new(), devices };
+            let gpu = Gpu { index: 3, received_per_s: 9.0, sampled: by_sample, ..Gpu::default() };
+            put_links(&mut group, &Counted { gpus: vec![gpu], ..Counted::default() });
+            group.devices[0].figures[0].whole
+        };
+        assert_eq!(put(0.0, false), Some(9.0));
+        assert_eq!(put(1.0, false), Some(7.0), "samples of 20 ms stay");
+        assert_eq!(put(0.0, true), Some(7.0));
     }
 
     #[test]

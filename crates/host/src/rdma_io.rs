@@ -31,6 +31,13 @@ pub struct PortSample {
     pub send_waits: Option<u64>,
 }
 
+/// Units of data where they are known: counters of 32 bits, of cards without the extended ones,
+/// stay at their most, and what is counted beyond it is unknown.
+#[must_use]
+pub fn known_units(units: Option<u64>) -> Option<u64> {
+    units.filter(|units| *units != u64::from(u32::MAX))
+}
+
 /// Samples all ports, by device and port; none where the machine has no RDMA device.
 ///
 /// # Errors

@@ -13,9 +13,10 @@
 //!
 //! One run: [`run::run`] checks that every file may be touched (`DataSet::guard`). For each group
 //! it makes the files (`prepare`) and starts the workers (`Group::run`). `Group::gather` waits
-//! until all have opened their paths. `Group::measure` takes the first readings of the evidence,
-//! opens the `Gate`, so that all workers start at the same moment, samples the series, and takes
-//! the second readings after the last I/O. Then the workers verify data, outside the clock.
+//! until all have opened their paths. `Group::measure` takes the snapshot before
+//! (`gpuio_evidence::Collector`), opens the `Gate`, so that all workers start at the same moment,
+//! samples the series, and takes the snapshot after the last I/O. Then the workers verify data,
+//! outside the clock.
 //!
 //! One I/O, in `run::timed`:
 //!

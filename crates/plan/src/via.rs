@@ -56,7 +56,7 @@ fn by_node(
     let (Some(gpu), Some(node)) = (near, node) else {
         let why = match node {
             Some(node) => format!("no GPU says that it is on the drive's NUMA node {node}"),
-            None => "this machine does not tell the drive's NUMA node".to_owned(),
+            None => "this machine does not report the drive's NUMA node".to_owned(),
         };
         let what = format!(
             "path routed needs a GPU near the drive, and {why}; name it with --via-gpu N (job \

@@ -13,6 +13,7 @@
 //! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width) and
 //! the figures made from a change, a row in [`PROBES`], and a row in docs/top.md.
 
+mod counters;
 mod interval;
 mod metric;
 pub mod openmetrics;
@@ -21,6 +22,7 @@ mod probe;
 mod sample;
 mod select;
 
+pub use counters::Counters;
 pub use interval::{Interval, Row, Table};
 pub use metric::{Change, Figure, Form, Kind, Metric};
 pub use probe::{Eye, PROBES, Probe, Reading};

@@ -16,6 +16,7 @@ use gpuio_host::Root;
 use gpuio_nvml::Library;
 use gpuio_record::facts::NumaNode;
 
+use crate::counters::Counters;
 use crate::metric::{Figure, Metric};
 
 /// A kind of device.
@@ -80,6 +81,11 @@ pub struct Eye {
     pub nodes: Vec<NumaNode>,
     /// Numbers of the kernel's own threads, which are not looked at again.
     pub kernels_own: HashSet<u32>,
+    /// What was read for the sample that is being taken.
+    pub counters: Counters,
+    /// Names of the block devices that are read from their own `stat` files; `None` for all, from
+    /// `/proc/diskstats`.
+    pub stat_files: Option<Vec<String>>,
     /// Ticks per second of processor time.
     pub ticks_per_second: u64,
 }

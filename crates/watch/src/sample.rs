@@ -6,6 +6,7 @@ use gpuio_host::Root;
 use gpuio_nvml::Library;
 use gpuio_record::facts::NumaNode;
 
+use crate::counters::Counters;
 use crate::probe::{Eye, PROBES, Reading};
 use crate::select::Selection;
 
@@ -39,7 +40,15 @@ impl Watcher {
             Err("a copy of kernel files has no GPU to query".to_owned())
         };
         let ticks_per_second = rustix::param::clock_ticks_per_second();
-        let eye = Eye { root, gpus, nodes, kernels_own: HashSet::new(), ticks_per_second };
+        let eye = Eye {
+            stat_files: selection.stat_files(&root),
+            root,
+            gpus,
+            nodes,
+            kernels_own: HashSet::new(),
+            counters: Counters::default(),
+            ticks_per_second,
+        };
         Watcher { eye, selection }
     }
 
@@ -57,6 +66,7 @@ impl Watcher {
     /// A sample with this moment as its time.
     #[must_use]
     pub fn sample_at(&mut self, at_ns: u64) -> Sample {
+        self.eye.counters = Counters::default();
         let probes = PROBES.iter().map(|probe| {
             if !self.selection.wants_probe(probe.name) {
                 return Err("left out".to_owned());
@@ -66,6 +76,14 @@ impl Watcher {
             Ok(readings)
         });
         Sample { at_ns, probes: probes.collect() }
+    }
+
+    /// The counters that the last sample was made of. Those of nvidia-fs are read now if its probe
+    /// was left out.
+    #[must_use]
+    pub fn counters(&mut self) -> Counters {
+        self.eye.counters.nvidia_fs(&self.eye.root);
+        self.eye.counters.clone()
     }
 }
 

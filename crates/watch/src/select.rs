@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use gpuio_host::Root;
 use gpuio_record::facts::{BlockKind, Machine, MountedStorage, NicFacts};
 
-use crate::probe::Reading;
+use crate::probe::{PROBES, Reading};
 
 /// Arrays and volumes nested deeper than this are a loop in broken facts.
 const MAX_DEPTH: usize = 16;
@@ -27,6 +28,8 @@ pub struct Selection {
     quiet: BTreeSet<String>,
     /// Probes that are left out.
     without: BTreeSet<&'static str>,
+    /// Whether block devices are read from their own `stat` files.
+    stat_files: bool,
 }
 
 /// A name that nothing here has.
@@ -55,6 +58,49 @@ impl Selection {
     pub fn without(mut self, probes: &[&'static str]) -> Selection {
         self.without.extend(probes);
         self
+    }
+
+    /// No device of any kind, until some are added with [`Selection::with`].
+    #[must_use]
+    pub fn nothing() -> Selection {
+        let without = PROBES.iter().map(|probe| probe.name).collect();
+        Selection { named: Some(Named::new()), without, ..Selection::default() }
+    }
+
+    /// The same with these devices, by probe and name. Without effect where nothing was named: then
+    /// all are selected.
+    #[must_use]
+    pub fn with(mut self, devices: impl IntoIterator<Item = (&'static str, String)>) -> Selection {
+        for (probe, name) in devices {
+            self.without.remove(probe);
+            if let Some(named) = &mut self.named {
+                named.insert((probe, name));
+            }
+        }
+        self
+    }
+
+    /// The same with the named block devices read from their own `stat` files:
+    /// `/proc/diskstats` has the same counters, but a container may show its own account there
+    /// (lxcfs).
+    #[must_use]
+    pub fn from_stat_files(mut self) -> Selection {
+        self.stat_files = true;
+        self
+    }
+
+    /// Names of the block devices whose `stat` files are to be read, paths of multipath included.
+    pub(crate) fn stat_files(&self, root: &Root) -> Option<Vec<String>> {
+        if !self.stat_files || self.named.is_none() {
+            return None;
+        }
+        let mut names: Vec<String> = self.block().into_iter().map(str::to_owned).collect();
+        let all = root.list("sys/class/block").unwrap_or_default();
+        let paths =
+            all.into_iter().filter(|name| way_to(name).is_some_and(|of| names.contains(&of)));
+        let paths: Vec<String> = paths.collect();
+        names.extend(paths);
+        Some(names)
     }
 
     /// The block devices that were named, members of arrays included.
@@ -116,6 +162,7 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
         named: None,
         quiet: quiet.map(|device| device.facts.name.clone()).collect(),
         without: BTreeSet::new(),
+        stat_files: false,
     };
     if words.is_empty() {
         return Ok(selection);

@@ -4,82 +4,91 @@ use gpuio_record::WatchedGroup;
 use gpuio_record::facts::{BlockKind, Machine};
 use gpuio_watch::{Change, Interval, way_to};
 
-/// Counts of the devices behind a group of jobs. What could not be counted is not in it.
+use crate::pcie_meter::{self, Links};
+
+/// Counts of the devices below a group of jobs. What could not be counted is not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// Time between the two readings.
-    pub(super) seconds: f64,
-    pub(super) block: Vec<Block>,
-    pub(super) gpus: Vec<Gpu>,
-    pub(super) links: Vec<Link>,
+    pub(crate) seconds: f64,
+    pub(crate) block: Vec<Block>,
+    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) links: Vec<Link>,
 }
 
 /// A block device.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Block {
-    pub(super) name: String,
+pub(crate) struct Block {
+    pub(crate) name: String,
     /// What it is, where the machine's facts have it.
-    pub(super) kind: Option<BlockKind>,
+    pub(crate) kind: Option<BlockKind>,
     /// Level of an array (`raid0`), maker of a volume (`LVM`, `mpath`).
-    pub(super) level: Option<String>,
+    pub(crate) level: Option<String>,
     /// How paths to it are chosen.
-    pub(super) policy: Option<String>,
+    pub(crate) policy: Option<String>,
     /// Devices right below.
-    pub(super) made_of: Vec<String>,
-    pub(super) read_bytes: f64,
-    pub(super) written_bytes: f64,
+    pub(crate) made_of: Vec<String>,
+    pub(crate) read_bytes: f64,
+    pub(crate) written_bytes: f64,
     /// Requests in flight on average.
-    pub(super) queue: Option<f64>,
+    pub(crate) queue: Option<f64>,
 }
 
 impl Block {
-    pub(super) fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         self.read_bytes + self.written_bytes
     }
 
     /// The device to which it is one of several paths (NVMe).
-    pub(super) fn way_to(&self) -> Option<String> {
+    pub(crate) fn way_to(&self) -> Option<String> {
         way_to(&self.name)
     }
 }
 
 /// A GPU's PCIe link.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Gpu {
+pub(crate) struct Gpu {
     /// NVML's number.
-    pub(super) index: u32,
-    pub(super) uuid: Option<String>,
-    pub(super) received_per_s: f64,
-    pub(super) sent_per_s: f64,
+    pub(crate) index: u32,
+    pub(crate) uuid: Option<String>,
+    pub(crate) received_per_s: f64,
+    pub(crate) sent_per_s: f64,
     /// Whether the rates are the mean of samples of 20 ms, and not of the whole time.
-    pub(super) sampled: bool,
+    pub(crate) sampled: bool,
 }
 
 /// The route to an NFS server: an interface with its RDMA ports.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Link {
-    pub(super) name: String,
+pub(crate) struct Link {
+    pub(crate) name: String,
     /// Bytes that came and went, at the interface or at its RDMA ports, whichever is more: RDMA
     /// passes the interface's counters by.
-    pub(super) received_bytes: f64,
-    pub(super) sent_bytes: f64,
+    pub(crate) received_bytes: f64,
+    pub(crate) sent_bytes: f64,
     /// Bytes that the client counted on the mounts over it (`/proc/self/mountstats`).
-    pub(super) nfs_read_bytes: f64,
-    pub(super) nfs_written_bytes: f64,
+    pub(crate) nfs_read_bytes: f64,
+    pub(crate) nfs_written_bytes: f64,
 }
 
 impl Counted {
-    /// What happened in an interval, with what the machine's facts say of its devices.
-    pub fn of(whole: &Interval, series: &WatchedGroup, machine: &Machine) -> Counted {
+    /// What happened between the snapshots, with the machine's facts of its devices. `metered`
+    /// has the counters of the jobs' GPUs, added up by the PCIe meter.
+    pub(crate) fn of(
+        whole: &Interval,
+        series: &WatchedGroup,
+        machine: &Machine,
+        metered: Option<&Links>,
+    ) -> Counted {
+        let gpu = |row| gpu(row, whole.seconds, series, machine, metered);
         Counted {
             seconds: whole.seconds,
             block: changes(whole, "block").filter_map(|row| block(row, machine)).collect(),
-            gpus: changes(whole, "gpu").filter_map(|row| gpu(row, series, machine)).collect(),
+            gpus: changes(whole, "gpu").filter_map(gpu).collect(),
             links: links(whole, machine),
         }
     }
 
-    pub(super) fn block(&self, name: &str) -> Option<&Block> {
+    pub(crate) fn block(&self, name: &str) -> Option<&Block> {
         self.block.iter().find(|device| device.name == name)
     }
 }
@@ -110,14 +119,22 @@ fn block((name, change): (&str, &Change), machine: &Machine) -> Option<Block> {
     })
 }
 
-fn gpu((name, change): (&str, &Change), series: &WatchedGroup, machine: &Machine) -> Option<Gpu> {
+fn gpu(
+    (name, change): (&str, &Change),
+    seconds: f64,
+    series: &WatchedGroup,
+    machine: &Machine,
+    metered: Option<&Links>,
+) -> Option<Gpu> {
     let index: u32 = name.strip_prefix("GPU")?.parse().ok()?;
     let facts = machine.gpus.iter().find(|gpu| gpu.index.known() == Some(&index));
-    let counted = change.rate("pcie_received_bytes").zip(change.rate("pcie_sent_bytes"));
+    let uuid = facts.and_then(|gpu| gpu.uuid.known().cloned());
+    let by_meter = uuid.as_ref().and_then(|uuid| pcie_meter::rates(metered?, uuid, seconds));
+    let counted =
+        by_meter.or_else(|| change.rate("pcie_received_bytes").zip(change.rate("pcie_sent_bytes")));
     let mean = |key| mean(series, name, key);
     let sampled = mean("pcie_received_bytes_per_second").zip(mean("pcie_sent_bytes_per_second"));
     let (received_per_s, sent_per_s) = counted.or(sampled)?;
-    let uuid = facts.and_then(|gpu| gpu.uuid.known().cloned());
     Some(Gpu { index, uuid, received_per_s, sent_per_s, sampled: counted.is_none() })
 }
 

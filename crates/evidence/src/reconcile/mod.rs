@@ -1,45 +1,42 @@
-//! What a group's jobs say they moved, held against what devices counted at the same time.
+//! What a group's jobs moved by their own counters, compared with what devices counted.
 //!
-//! Pure: a rule sees plan, results and counts, and says where they disagree by more than its
-//! tolerance. Where a count is absent, a rule says nothing: unknown is no disagreement. A new
-//! rule is one file here and one row in [`RULES`]; docs/reconcile.md lists them with tolerances.
+//! Pure: a rule gets plan, results and counts, and reports where they disagree by more than its
+//! tolerance. Where a count is absent, a rule reports nothing: unknown is no disagreement. A new
+//! rule is one function and one row in [`RULES`]; docs/reconcile.md lists them with tolerances.
 //!
 //! Counters cover devices and the process, never a job: what a rule finds is a job's only where the
 //! job was alone in its group.
 
-mod array;
 mod counted;
-mod depth;
-mod gpu;
-mod network;
-mod others;
-mod page_cache;
-mod paths;
-mod read_ahead;
-mod requests;
+mod links;
+mod storage;
 
-use gpuio_record::{DirectMode, JobPlan, JobResult, StorageReading, WarningKind};
+use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
 
-pub use counted::Counted;
+pub(crate) use counted::Counted;
+#[cfg(test)]
+pub(crate) use counted::Gpu;
+
+use crate::group::{Flow, cached};
 
 /// One kind of disagreement: findings with the index of the job they are about, or none of all.
 type Rule = fn(&GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)>;
 
 /// All rules, in the order of findings.
 const RULES: &[Rule] = &[
-    page_cache::find,
-    read_ahead::find,
-    requests::find,
-    others::find,
-    array::find,
-    paths::find,
-    depth::find,
-    gpu::find,
-    network::find,
+    storage::page_cache,
+    storage::read_ahead,
+    storage::requests,
+    storage::others,
+    storage::array,
+    storage::paths,
+    storage::depth,
+    links::gpus,
+    links::network,
 ];
 
-/// A device below this moved so little that nothing is said of it: journals, logs and metadata of
-/// a machine at rest are a few MiB in a minute.
+/// A device below this moved too little for a finding: journals, logs and metadata of a machine at
+/// rest are a few MiB in a minute.
 const NOISE_BYTES: u64 = 4 << 20;
 /// Below this, parts of an array or paths of a device may be unequal by chance: that is 64 blocks
 /// of 1 MiB, or 512 chunks of 128 KiB.
@@ -47,53 +44,18 @@ const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 
 /// What rules look at: one group.
 #[derive(Debug)]
-pub struct GroupContext<'a> {
+pub(crate) struct GroupContext<'a> {
     /// The plan of each job.
-    pub jobs: &'a [JobPlan],
+    pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
-    pub results: &'a [JobResult],
+    pub(crate) results: &'a [JobResult],
     /// What devices counted; nothing where nothing was sampled.
-    pub counted: &'a Counted,
+    pub(crate) counted: &'a Counted,
 }
 
 /// All findings.
-pub fn find(seen: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
-    RULES.iter().flat_map(|rule| rule(seen)).collect()
-}
-
-/// A direction of traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    Read,
-    Write,
-}
-
-const FLOWS: [Flow; 2] = [Flow::Read, Flow::Write];
-
-impl Flow {
-    fn name(self) -> &'static str {
-        match self {
-            Flow::Read => "read",
-            Flow::Write => "write",
-        }
-    }
-
-    /// Bytes and I/Os of a job's file leg, ramp included, as counters see them.
-    fn of(self, result: &JobResult) -> (u64, u64) {
-        let leg = &result.file_leg;
-        match self {
-            Flow::Read => (leg.read_bytes, leg.read_ios),
-            Flow::Write => (leg.write_bytes, leg.write_ios),
-        }
-    }
-
-    /// Bytes and requests of a device.
-    fn at(self, device: &StorageReading) -> (u64, u64) {
-        match self {
-            Flow::Read => (device.read_bytes, device.reads),
-            Flow::Write => (device.write_bytes, device.writes),
-        }
-    }
+pub(crate) fn find(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+    RULES.iter().flat_map(|rule| rule(group)).collect()
 }
 
 impl GroupContext<'_> {
@@ -129,11 +91,6 @@ impl GroupContext<'_> {
     }
 }
 
-/// Whether a job's bytes pass the page cache.
-fn cached(job: &JobPlan, result: &JobResult) -> bool {
-    result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -149,4 +106,4 @@ fn float(bytes: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod test;
+mod tests;

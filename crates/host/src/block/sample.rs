@@ -2,7 +2,7 @@
 
 use gpuio_record::facts::{BlockCounters, DeviceNumber};
 
-use super::topology::block_dir;
+use super::topology::{block_dir, block_dir_by_name};
 use crate::{HostError, Malformed, Root};
 
 const SECTOR_BYTES: u64 = 512;
@@ -75,6 +75,17 @@ pub fn sample(root: &Root, device: DeviceNumber) -> Result<Option<BlockSample>, 
         return Ok(None);
     };
     text.parse(parse_stat).map(Some)
+}
+
+/// As [`sample`], of the device with this kernel name.
+///
+/// # Errors
+/// [`HostError`] when the file cannot be read or understood.
+pub fn sample_named(root: &Root, name: &str) -> Result<Option<BlockSample>, HostError> {
+    let Some(dir) = block_dir_by_name(root, name) else {
+        return Ok(None);
+    };
+    root.read(dir.file("stat"))?.map(|text| text.parse(parse_stat)).transpose()
 }
 
 /// Samples all block devices by one file, partitions included; kernel names with counters, in the

@@ -78,7 +78,7 @@ fn a_path_that_leads_elsewhere_is_refused() {
     fs::hard_link(&victim, &path).unwrap();
     let error = held.reopen_by_path(OFlags::RDWR).unwrap_err();
     assert!(matches!(error, ReopenError::Replaced), "{error}");
-    assert!(error.to_string().contains("nothing was written"), "{error}");
+    assert!(error.to_string().contains("Nothing was written"), "{error}");
     fs::remove_file(&path).unwrap();
     symlink(&victim, &path).unwrap();
     let error = held.reopen_by_path(OFlags::RDWR).unwrap_err();

@@ -92,7 +92,7 @@ impl Loads<'_, '_> {
             clock: self.clock,
             interval_ns: self.interval_ns,
             page: None,
-            beside: None,
+            sampler: None,
             computation: None,
         };
         let outcome = group.run(&Ticks(self.watch), &mut alone);

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use gpuio_evidence::around::{self, Before};
-use gpuio_evidence::proof::EvidenceCollector;
-use gpuio_evidence::reconcile::Counted;
-use gpuio_evidence::sampler::{DeviceSampler, LastSample, Sampling, Series};
+use gpuio_evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_gpu::Context;
+use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
 use gpuio_record::{BesideResult, Gpu, JobPlan, JobResult, Point, Steady, VerifyMode};
@@ -46,7 +44,7 @@ pub(super) struct Group<'a> {
     /// loads that were not requested.
     pub(super) page: Option<&'a Page>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
-    pub(super) beside: Option<&'a DeviceSampler>,
+    pub(super) sampler: Option<&'a DeviceSampler>,
     /// Keeps the GPUs of the jobs busy; none where the plan has none, and for what runs alone.
     pub(super) computation: Option<Computation<'a>>,
 }
@@ -57,9 +55,7 @@ struct Measured {
     start: Nanos,
     usage: Usage,
     series: Vec<(Vec<Point>, Option<Steady>)>,
-    caches: Vec<gpuio_record::CacheReading>,
-    evidence: EvidenceCollector,
-    taken: Option<Series>,
+    readings: Readings,
     learned: Option<Learned>,
     /// How long computations ran alone.
     alone_ns: u64,
@@ -192,21 +188,20 @@ impl Group<'_> {
         watch: &dyn Watch,
     ) -> Measured {
         let (under_way, mut alone_ns) = self.compute();
-        // What takes longest to start comes first, so that counters are read close to the clock.
-        let watching = self.beside.and_then(|beside| beside.begin(self.jobs));
         let open =
             |name: &str| self.held.open(name, OFlags::RDONLY).map_err(|error| error.to_string());
-        let mut evidence = EvidenceCollector::begin(self.jobs, self.means.cufile.as_ref());
-        let before = Before::take(self.jobs, &open);
-        if let Some(watching) = &watching {
-            watching.first();
-        }
+        let mut collector = Collector::begin(Setup {
+            root: Root::live(),
+            jobs: self.jobs,
+            open: &open,
+            cufile: self.means.cufile.as_ref(),
+            clock: self.clock,
+            sampler: self.sampler,
+        });
         let open_ns = self.clock.now() - opening - alone_ns;
         let usage = Usage::of_process();
         let start = self.clock.now() + LEAD_NS;
-        if let Some(watching) = &watching {
-            watching.start(start);
-        }
+        collector.started(start);
         watch.started(self.jobs);
         gate.open(Stage::Running(start));
         let mut sampler = Sampler::new(self.jobs, pages, start, self.interval_ns);
@@ -222,10 +217,7 @@ impl Group<'_> {
             }
         }
         let usage = usage.until(&Usage::of_process());
-        let ending = watching.map(Sampling::end);
-        evidence.end();
-        let caches = around::caches(self.jobs, &open, before);
-        let taken = ending.and_then(LastSample::taken);
+        let readings = collector.end();
         let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
@@ -238,9 +230,7 @@ impl Group<'_> {
             start,
             usage,
             series: sampler.series(),
-            caches,
-            evidence,
-            taken,
+            readings,
             learned,
             alone_ns,
             open_ns,
@@ -262,9 +252,9 @@ impl Group<'_> {
         ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_ns);
         let mut readies = readies.into_iter();
         let mut broken = None;
-        let begun = ran.jobs.len();
+        let (begun, readings) = (ran.jobs.len(), &measured.readings);
         let (alone, mut before_all) = (self.jobs.len() == 1, LiveTotals::default());
-        let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(measured.caches);
+        let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(readings.caches());
         for ((((job, worker_results), (series, steady)), cache), first) in each.zip(firsts) {
             let ready: Vec<Ready> = readies.by_ref().take(worker_results.len()).collect();
             let mut outcomes = Vec::with_capacity(worker_results.len());
@@ -284,7 +274,7 @@ impl Group<'_> {
             watch.job_done(job, &result);
             ran.jobs.push(result);
         }
-        measured.evidence.prove(self.jobs, &mut ran.jobs[begun..]);
+        readings.prove(self.jobs, &mut ran.jobs[begun..]);
         let done = &ran.jobs[begun..];
         let parts = GroupParts {
             jobs: self.jobs,
@@ -294,11 +284,9 @@ impl Group<'_> {
             first_end: gate.first_end(),
         };
         let total = total::total(&parts, done);
-        let counted = match (self.beside, &measured.taken) {
-            (Some(beside), Some(taken)) => beside.keep(self.jobs, taken, &mut ran.watched),
-            _ => Counted::default(),
-        };
-        ran.warnings.extend(warn::group(self.jobs, done, self.means.host, &counted));
+        readings.add_series(&mut ran.watched);
+        let found = readings.disagreements(self.jobs, done);
+        ran.warnings.extend(warn::group(self.jobs, done, self.means.host, found));
         ran.totals.push(total);
         broken.map_or(Ok(()), Err)
     }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use gpuio_evidence::sampler::{self, DeviceSampler};
+use gpuio_evidence::DeviceSampler;
 use gpuio_gpu::{Context, Driver};
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
@@ -152,7 +152,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     let contexts = contexts(plan, means)?;
     computation::try_out(&plan.jobs, &contexts)?;
     let interval_ns = plan.interval_ns;
-    let beside = means.watched.then(|| device_sampler(&plan.jobs, interval_ns, clock));
+    let sampler = means.watched.then(|| device_sampler(&plan.jobs, interval_ns));
     let mut why = None;
     let groups: Vec<Vec<JobPlan>> =
         plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec).collect();
@@ -165,7 +165,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let began = clock.now();
         let made = prepare(&mut data, jobs, means, watch, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
-        let run = Run { means, contexts: &contexts, clock, interval_ns, beside: beside.as_ref() };
+        let run = Run { means, contexts: &contexts, clock, interval_ns, sampler: sampler.as_ref() };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, watch, &mut ran));
         let wrote = data.finalize(jobs, &ran.jobs);
         if ran.totals.len() > known {
@@ -208,14 +208,14 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
 
 /// The sampler of the devices below the jobs. It reads the machine, with NVML where jobs use GPUs
 /// of hardware: that may take a second.
-fn device_sampler(jobs: &[JobPlan], interval_ns: u64, clock: Clock) -> DeviceSampler {
+fn device_sampler(jobs: &[JobPlan], interval_ns: u64) -> DeviceSampler {
     let root = Root::live();
-    let machine = if jobs.iter().any(|job| sampler::hardware(job).next().is_some()) {
+    let machine = if jobs.iter().any(|job| gpuio_evidence::hardware(job).next().is_some()) {
         crate::machine::read(&root)
     } else {
         gpuio_host::machine::read(&root)
     };
-    DeviceSampler::new(machine, interval_ns, clock)
+    DeviceSampler::new(machine, interval_ns)
 }
 
 /// What the groups of a run have in common.
@@ -224,7 +224,7 @@ struct Run<'a> {
     contexts: &'a BTreeMap<u32, Context>,
     clock: Clock,
     interval_ns: u64,
-    beside: Option<&'a DeviceSampler>,
+    sampler: Option<&'a DeviceSampler>,
 }
 
 impl Run<'_> {
@@ -236,10 +236,10 @@ impl Run<'_> {
         watch: &dyn Watch,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
-        let Run { means, contexts, clock, interval_ns, beside } = *self;
+        let Run { means, contexts, clock, interval_ns, sampler } = *self;
         let (page, held, computation) = (means.page.as_ref(), &data.targets(), None);
         let group =
-            Group { jobs, held, means, contexts, clock, interval_ns, page, beside, computation };
+            Group { jobs, held, means, contexts, clock, interval_ns, page, sampler, computation };
         if !computation::is_wanted(jobs) {
             return group.run(watch, ran);
         }

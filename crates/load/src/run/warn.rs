@@ -1,6 +1,6 @@
 //! What to beware of in a group's numbers.
 
-use gpuio_evidence::reconcile::{self, Counted, GroupContext};
+use gpuio_evidence::warn as evidence;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
 use gpuio_stat::enough_for;
@@ -10,15 +10,15 @@ use gpuio_plan::REFUSES_DIRECT;
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;
 
-/// The warnings of a group's jobs; what devices counted is held against what they did.
+/// The warnings of a group's jobs; `found` is where counters disagree with what they moved, each
+/// with the index of its job or none.
 pub(super) fn group(
     jobs: &[JobPlan],
     results: &[JobResult],
     host: &HostFacts,
-    counted: &Counted,
+    found: Vec<(Option<usize>, WarningKind)>,
 ) -> Vec<Warning> {
     let mut all = Vec::new();
-    let found = reconcile::find(&GroupContext { jobs, results, counted });
     for (at, (job, result)) in jobs.iter().zip(results).enumerate() {
         let of_job = |(about, kind): &(Option<usize>, WarningKind)| {
             (*about == Some(at)).then(|| kind.clone())
@@ -49,8 +49,7 @@ fn named(job: Option<&str>, kind: WarningKind) -> Warning {
 fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> {
     let mut kinds = Vec::new();
     cache(job, host, &mut kinds);
-    holes(job, result, &mut kinds);
-    writes(job, result, &mut kinds);
+    kinds.extend(evidence::of_storage(job, result));
     engine(job, result, &mut kinds);
     load(job, result, &mut kinds);
     for worker in &job.workers {
@@ -84,41 +83,6 @@ fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
         && data_bytes < memory_bytes
     {
         kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });
-    }
-}
-
-/// Bytes that no device holds.
-fn holes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
-    let Some(found) = result.cache.holes.as_ref().filter(|found| found.absent_bytes() > 0) else {
-        return;
-    };
-    kinds.push(WarningKind::Holes {
-        hole_bytes: found.hole_bytes.unwrap_or(0),
-        unwritten_bytes: found.unwritten_bytes.unwrap_or(0),
-        range_bytes: found.range_bytes,
-        reads: job.read_percent > 0,
-    });
-}
-
-fn writes(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
-    let bytes = result.file_leg.write_bytes;
-    if bytes == 0 || job.engine.actual == "null" {
-        return;
-    }
-    if job.sync {
-        kinds.push(WarningKind::SyncWrites);
-    } else if job.direct == DirectMode::Buffered {
-        let [device] = result.cache.storage.as_slice() else {
-            kinds.push(WarningKind::BufferedWrites { bytes, to_storage: None });
-            return;
-        };
-        let to_storage = Some(device.write_bytes);
-        kinds.push(WarningKind::BufferedWrites { bytes, to_storage });
-    } else if let [device] = result.cache.storage.as_slice()
-        && device.volatile_cache != Some(false)
-    {
-        let (known, device) = (device.volatile_cache.is_some(), device.device.clone());
-        kinds.push(WarningKind::DirectWritesInDeviceCache { device, known });
     }
 }
 

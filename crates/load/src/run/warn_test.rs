@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
+use gpuio_record::ActualEngine;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{ActualEngine, HolesReading, StorageReading};
 
 use super::*;
 use crate::fixture_test::{host, job, result};
@@ -12,21 +12,9 @@ fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
 }
 
 fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    let all =
-        group(std::slice::from_ref(job), std::slice::from_ref(result), host, &Counted::default());
+    let all = group(std::slice::from_ref(job), std::slice::from_ref(result), host, Vec::new());
     assert!(all.iter().all(|warning| warning.text == warning.kind.to_string()));
     all.into_iter().map(|warning| warning.kind).collect()
-}
-
-fn storage(requests: u64, bytes: u64) -> StorageReading {
-    StorageReading {
-        device: "nvme0n1".into(),
-        reads: requests,
-        read_bytes: bytes,
-        writes: requests,
-        write_bytes: bytes,
-        volatile_cache: None,
-    }
 }
 
 #[test]
@@ -38,48 +26,17 @@ fn a_plain_job_is_left_alone() {
 }
 
 #[test]
-fn reads_that_storage_never_saw() {
-    let seen = |lines: &str, from_storage: Option<u64>| {
-        let job = job(lines);
-        let mut result = result(&job, 100_000);
-        result.cache.process_read_bytes = from_storage;
-        warned(&job, &result)
-    };
-    let bytes = 100_000 * 4096;
-    let cached = WarningKind::DirectButCached { bytes, from_storage: 0 };
-    assert_eq!(seen("rw=randread", Some(0)), [cached]);
-    let served = WarningKind::PageCacheServedReads { bytes, from_storage: bytes / 2 - 1 };
-    // 32 GiB do not fit into memory: that is another warning.
-    let buffered = "rw=randread\ndirect=0\nsize=32g\nengine=psync";
-    assert_eq!(seen(buffered, Some(bytes / 2 - 1)), [served]);
-    assert_eq!(seen(buffered, Some(bytes / 2)), [], "half came from storage");
-    assert_eq!(seen("rw=randread", None), [], "nobody knows");
-    assert_eq!(seen("rw=randread\nengine=null", Some(0)), [], "it moves no byte");
-    assert_eq!(seen("rw=randwrite", Some(0)), [], "it reads none");
-}
-
-#[test]
-fn the_processs_reads_are_compared_with_the_whole_groups() {
-    let job = job("rw=randread");
-    let mut results = [result(&job, 100_000), result(&job, 300_000)];
-    let bytes = 400_000 * 4096;
-    let mut both = |from_storage: u64| {
-        for result in &mut results {
-            result.cache.process_read_bytes = Some(from_storage);
-        }
-        group(&[job.clone(), job.clone()], &results, &host(), &Counted::default()).len()
-    };
-    assert_eq!(both(bytes), 0);
-    assert_eq!(both(bytes / 2 - 1), 2, "each job is told");
-}
-
-#[test]
 fn what_devices_counted_is_about_a_job_that_ran_alone() {
     let job = job("rw=randread");
-    let mut result = result(&job, 100_000);
-    result.cache.storage = vec![storage(200_000, 3 * 100_000 * 4096)];
+    let result = result(&job, 100_000);
+    let other = WarningKind::OtherTraffic {
+        device: "nvme0n1".into(),
+        direction: "read".into(),
+        ours_bytes: 1,
+        device_bytes: 3 << 20,
+    };
     let about = |jobs: &[JobPlan], results: &[JobResult]| {
-        let all = group(jobs, results, &host(), &Counted::default());
+        let all = group(jobs, results, &host(), vec![(None, other.clone())]);
         let others =
             all.into_iter().find(|one| matches!(one.kind, WarningKind::OtherTraffic { .. }));
         others.map(|one| one.job)
@@ -112,75 +69,6 @@ fn a_buffered_data_set_that_fits_into_memory() {
     assert_eq!(on(&HostFacts::default(), &job, &result(&job, 100_000)), [], "memory unknown");
 }
 
-#[test]
-fn requests_of_another_size_at_the_device() {
-    let seen = |lines: &str, requests, bytes| {
-        let job = job(lines);
-        let mut result = result(&job, 100_000);
-        result.cache.storage =
-            vec![StorageReading { writes: 0, write_bytes: 0, ..storage(requests, bytes) }];
-        warned(&job, &result)
-    };
-    let bytes = 100_000 * 4096;
-    let split = |mean_request_bytes| WarningKind::SplitByBlockLayer {
-        mean_io_bytes: 4096,
-        mean_request_bytes,
-        device: "nvme0n1".into(),
-    };
-    assert_eq!(seen("rw=randread", 200_000, bytes), [split(2048)]);
-    assert_eq!(seen("rw=randread", 50_000, bytes), [split(8192)], "merged");
-    assert_eq!(seen("rw=randread", 100_000, bytes), []);
-    let others = seen("rw=randread", 200_000, 2 * bytes);
-    assert!(matches!(&others[..], [WarningKind::OtherTraffic { .. }]), "{others:?}");
-    assert_eq!(seen("rw=randread\ndirect=0\nsize=32g", 200_000, bytes), [], "no I/O is that small");
-    let ahead = seen("rw=read\ndirect=0\nsize=32g", 3_125, bytes);
-    assert_eq!(ahead, [split(131_072)], "read-ahead, and the bytes are the tool's");
-}
-
-#[test]
-fn writes_that_may_not_have_arrived() {
-    let seen = |lines: &str, devices: usize| {
-        let job = job(lines);
-        let mut result = result(&job, 100_000);
-        let (reads, read_bytes) = (result.read.ios, result.read.bytes);
-        let device = StorageReading { reads, read_bytes, ..storage(100_000, 100_000 * 4096) };
-        result.cache.storage = vec![device; devices];
-        warned(&job, &result)
-    };
-    let bytes = 100_000 * 4096;
-    let buffered = "rw=randwrite\ndirect=0\nsize=32g";
-    let known = WarningKind::BufferedWrites { bytes, to_storage: Some(bytes) };
-    assert_eq!(seen(buffered, 1), [known]);
-    let unknown = WarningKind::BufferedWrites { bytes, to_storage: None };
-    assert_eq!(seen(buffered, 0), std::slice::from_ref(&unknown));
-    assert_eq!(seen(buffered, 2), [unknown], "which of them it was is not known");
-    assert_eq!(seen("rw=randwrite\nsync=1", 1), [WarningKind::SyncWrites]);
-    let (device, known) = ("nvme0n1".to_owned(), false);
-    assert_eq!(seen("rw=randwrite", 1), [WarningKind::DirectWritesInDeviceCache { device, known }]);
-    assert_eq!(seen("rw=randwrite", 0), []);
-    assert_eq!(seen("rw=randwrite\nengine=null", 1), []);
-}
-
-/// The kernel knows of most drives whether they have a volatile cache.
-#[test]
-fn direct_writes_to_a_drive_without_a_volatile_cache_are_no_warning() {
-    let job = job("rw=randwrite");
-    let seen = |volatile_cache| {
-        let mut result = result(&job, 100_000);
-        let own = storage(0, 0);
-        let own = StorageReading { writes: 100_000, write_bytes: 100_000 * 4096, ..own };
-        result.cache.storage = vec![StorageReading { volatile_cache, ..own }];
-        warned(&job, &result)
-    };
-    let told = |known| {
-        let device = "nvme0n1".to_owned();
-        WarningKind::DirectWritesInDeviceCache { device, known }
-    };
-    assert_eq!(seen(Some(false)), []);
-    assert_eq!(seen(Some(true)), [told(true)]);
-    assert_eq!(seen(None), [told(false)]);
-}
-
 /// A job that only writes reads nothing that the page cache could serve.
 #[test]
 fn a_job_that_only_writes_is_not_warned_of_reads() {
@@ -192,34 +80,6 @@ fn a_job_that_only_writes_is_not_warned_of_reads() {
     assert_eq!(seen(&format!("rw=write\nsync=1\n{small}")), [WarningKind::SyncWrites]);
     let mixed = seen(&format!("rw=randrw\nsync=1\n{small}"));
     assert!(mixed.iter().any(|one| matches!(one, WarningKind::DataSetFitsMemory { .. })));
-}
-
-/// What lies in holes is no cache's doing, and is reported separately.
-#[test]
-fn holes_are_reported_and_not_taken_for_a_cache() {
-    let job = job("rw=randread");
-    let seen = |hole_bytes: u64, from_storage: u64| {
-        let mut result = result(&job, 100_000);
-        result.cache.process_read_bytes = Some(from_storage);
-        result.cache.holes = Some(HolesReading {
-            range_bytes: 100,
-            hole_bytes: Some(hole_bytes),
-            unwritten_bytes: Some(0),
-        });
-        warned(&job, &result)
-    };
-    let holes = |hole_bytes| WarningKind::Holes {
-        hole_bytes,
-        unwritten_bytes: 0,
-        range_bytes: 100,
-        reads: true,
-    };
-    let bytes = 100_000 * 4096;
-    assert_eq!(seen(0, bytes), []);
-    assert_eq!(seen(100, 0), [holes(100)]);
-    assert_eq!(seen(80, bytes / 5), [holes(80)], "storage gave what it holds");
-    let cached = WarningKind::DirectButCached { bytes, from_storage: bytes / 20 };
-    assert_eq!(seen(80, bytes / 20), [cached, holes(80)], "and here it did not");
 }
 
 #[test]
@@ -327,7 +187,7 @@ fn work_between_i_os() {
 fn more_threads_than_cpus_in_the_group() {
     let (two, three) = (job("threads=2"), job("threads=3"));
     let results = [result(&two, 100_000), result(&three, 100_000)];
-    let all = group(&[two, three], &results, &host(), &Counted::default());
+    let all = group(&[two, three], &results, &host(), Vec::new());
     let [only] = &all[..] else { panic!("{all:?}") };
     assert_eq!(only.kind, WarningKind::MoreThreadsThanCpus { threads: 5, cpus: 4 });
     assert_eq!(only.job, None);

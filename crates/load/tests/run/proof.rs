@@ -8,15 +8,15 @@ fn proof(job: &JobResult) -> &Proof {
     job.proof.as_ref().unwrap()
 }
 
-fn says(proof: &Proof, name: &str) -> Assessment {
-    proof.evidence.iter().find(|witness| witness.name == name).unwrap().assessment
+fn assessment(proof: &Proof, name: &str) -> Assessment {
+    proof.evidence.iter().find(|entry| entry.name == name).unwrap().assessment
 }
 
-/// Whether some witness could tell what storage moved: not on every file system of a test machine.
-fn storage_is_seen(proof: &Proof) -> bool {
+/// Whether some evidence source shows what storage moved: not on every file system.
+fn storage_is_observed(proof: &Proof) -> bool {
     let storage = ["process_io", "block", "nfs"];
-    let seen = |name: &&str| says(proof, name) != Assessment::Inconclusive;
-    storage.iter().any(seen)
+    let conclusive = |name: &&str| assessment(proof, name) != Assessment::Inconclusive;
+    storage.iter().any(conclusive)
 }
 
 #[test]
@@ -31,10 +31,10 @@ fn with_buffered_reads_alone() {
     // lost in so much.
     let job = Lab::new().job("size=1m\nbs=256k\nloops=1024\ndirect=0\nengine=psync");
     let proof = proof(&job);
-    assert_eq!(says(proof, "own"), Assessment::Supports, "{proof:#?}");
-    let leg = proof.evidence.iter().find(|witness| witness.name == "own").unwrap();
+    assert_eq!(assessment(proof, "own"), Assessment::Supports, "{proof:#?}");
+    let leg = proof.evidence.iter().find(|entry| entry.name == "own").unwrap();
     assert_eq!((leg.observed_bytes, leg.expected_bytes), (Some(1 << 30), Some(1 << 30)));
-    if storage_is_seen(proof) {
+    if storage_is_observed(proof) {
         assert_eq!(proof.verdict.words, "page cache", "{proof:#?}");
         assert!(proof.as_requested);
     }
@@ -48,12 +48,12 @@ fn direct_is_reported_only_where_nothing_speaks_against_it() {
     let proof = proof(&job);
     if proof.verdict.route == Route::Direct {
         assert_eq!(job.direct_actual, DirectMode::Direct);
-        assert_eq!(says(proof, "page_cache"), Assessment::Supports, "{proof:#?}");
+        assert_eq!(assessment(proof, "page_cache"), Assessment::Supports, "{proof:#?}");
         assert!(
-            proof.evidence.iter().all(|witness| witness.assessment != Assessment::Contradicts),
+            proof.evidence.iter().all(|entry| entry.assessment != Assessment::Contradicts),
             "{proof:#?}"
         );
-        assert!(storage_is_seen(proof));
+        assert!(storage_is_observed(proof));
     }
     if job.direct_actual == DirectMode::Buffered {
         assert_ne!(proof.verdict.route, Route::Direct);
@@ -84,24 +84,24 @@ fn with_a_ring_alone() {
     assert!(proof.sentence.contains("software GPU"), "{}", proof.sentence);
     // What others move at the same device is counted too. Where all of it is little beside what
     // was read, the page cache gave the rest.
-    let storage = proof.evidence.iter().filter(|witness| {
-        ["process_io", "block", "nfs"].contains(&witness.name.as_str())
-            && witness.assessment != Assessment::Inconclusive
+    let storage = proof.evidence.iter().filter(|entry| {
+        ["process_io", "block", "nfs"].contains(&entry.name.as_str())
+            && entry.assessment != Assessment::Inconclusive
     });
-    let moved: Vec<u64> = storage.filter_map(|witness| witness.observed_bytes).collect();
+    let moved: Vec<u64> = storage.filter_map(|entry| entry.observed_bytes).collect();
     if !moved.is_empty() && moved.iter().all(|moved| moved * 100 <= job.read.bytes) {
         assert_eq!(proof.verdict.words, "bounce (host), from page cache", "{proof:#?}");
     }
 }
 
 #[test]
-fn jobs_that_ran_together_share_counters_and_say_so() {
+fn jobs_that_ran_together_share_counters_and_report_it() {
     let lab = Lab::new();
     let text = "[global]\ndirectory=${DIR}\nsize=4m\nbs=64k\nloops=4\ndirect=0\nengine=psync\n\
                 [a]\nfile_prefix=a\n[b]\nfile_prefix=b\nrw=rw\n";
     let ran = lab.run(text);
     let process = |job: &JobResult| {
-        let found = proof(job).evidence.iter().find(|witness| witness.name == "process_io");
+        let found = proof(job).evidence.iter().find(|entry| entry.name == "process_io");
         found.unwrap().expected_bytes
     };
     let all = ran.jobs.iter().map(|job| job.file_leg.read_bytes).sum();
@@ -111,7 +111,7 @@ fn jobs_that_ran_together_share_counters_and_say_so() {
     }
     let directions = |job: &JobResult| {
         let mut words: Vec<String> =
-            proof(job).evidence.iter().map(|witness| witness.direction.clone()).collect();
+            proof(job).evidence.iter().map(|entry| entry.direction.clone()).collect();
         words.dedup();
         words
     };
@@ -119,9 +119,9 @@ fn jobs_that_ran_together_share_counters_and_say_so() {
     assert_eq!(directions(&ran.jobs[1]), ["read", "write"]);
 }
 
-fn witness<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Evidence {
+fn entry<'a>(proof: &'a Proof, name: &str, direction: &str) -> &'a Evidence {
     let mut of = proof.evidence.iter();
-    of.find(|witness| witness.name == name && witness.direction == direction).unwrap()
+    of.find(|entry| entry.name == name && entry.direction == direction).unwrap()
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_library_that_bounces_is_found_out_by_its_own_counts() {
     child_passes("proof::with_the_stand_in_for_cufile", &[]);
 }
 
-/// The stand-in goes through host memory and says so twice: by what it counts and by what it can.
+/// The stand-in goes through host memory and reports it twice: by its counts and its properties.
 #[test]
 #[ignore = "run by a_library_that_bounces_is_found_out_by_its_own_counts: counts are a process's"]
 fn with_the_stand_in_for_cufile() {
@@ -142,11 +142,11 @@ fn with_the_stand_in_for_cufile() {
         assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
         assert!(!proof.as_requested, "a library is asked to go straight");
         assert!(proof.sentence.contains("cufile_stats and cufile_properties"), "{proof:#?}");
-        let stats = witness(proof, "cufile_stats", "read");
+        let stats = entry(proof, "cufile_stats", "read");
         assert_eq!(stats.assessment, Assessment::Contradicts);
         assert_eq!(stats.observed_bytes, Some(job.file_leg.read_bytes));
         assert_eq!(stats.observed_bytes, stats.expected_bytes);
-        let pcie = witness(proof, "gpu_pcie", "read");
+        let pcie = entry(proof, "gpu_pcie", "read");
         assert_eq!(
             (pcie.assessment, pcie.observed_bytes),
             (Assessment::Inconclusive, None),
@@ -155,10 +155,10 @@ fn with_the_stand_in_for_cufile() {
     }
     // The second group's counts begin where the first's ended, and are compared from there.
     let (first, second) = (&ran.jobs[0], &ran.jobs[1]);
-    let count = |job| witness(proof(job), "cufile_stats", "read").before.clone().unwrap();
+    let count = |job| entry(proof(job), "cufile_stats", "read").before.clone().unwrap();
     assert!(count(first).starts_with("n=0 "), "{}", count(first));
     assert!(count(second).starts_with("n=64 posix=64 nvfs=0 p2p=0 "), "{}", count(second));
-    let written = witness(proof(second), "cufile_stats", "write");
+    let written = entry(proof(second), "cufile_stats", "write");
     assert_eq!(written.observed_bytes, Some(second.file_leg.write_bytes));
 }
 
@@ -172,9 +172,9 @@ fn evidence_that_does_not_concern_a_job_is_inconclusive() {
         ("gpu_pcie", "no GPU"),
         ("nic", "not on NFS"),
     ] {
-        let silent = witness(proof, name, "read");
-        assert_eq!(silent.assessment, Assessment::Inconclusive, "{name}");
-        assert!(silent.why.contains(why), "{name}: {}", silent.why);
+        let inconclusive = entry(proof, name, "read");
+        assert_eq!(inconclusive.assessment, Assessment::Inconclusive, "{name}");
+        assert!(inconclusive.why.contains(why), "{name}: {}", inconclusive.why);
     }
 }
 

@@ -45,7 +45,7 @@ fn else_it_is_the_one_on_the_drives_node() {
         assert_eq!(via.why.as_deref(), Some("it is on the drive's NUMA node 1"));
     }
     let silent = usage("path=routed\ngpu=0");
-    assert!(silent.contains("does not tell the drive's NUMA node"), "{silent}");
+    assert!(silent.contains("does not report the drive's NUMA node"), "{silent}");
     assert!(silent.contains("--via-gpu"), "{silent}");
     let near = usage("path=routed\ngpu=0\ndirectory=/node0");
     assert!(near.contains("through GPU 0 (it is on the drive's NUMA node 0)"), "{near}");

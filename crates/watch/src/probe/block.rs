@@ -63,7 +63,17 @@ pub(super) const PROBE: Probe = Probe {
 };
 
 fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
-    let devices = gpuio_host::block::samples(&eye.root).map_err(|error| error.to_string())?;
+    let devices = match &eye.stat_files {
+        Some(names) => {
+            let one = |name: &String| {
+                let sample = gpuio_host::block::sample_named(&eye.root, name).ok().flatten()?;
+                Some((name.clone(), sample))
+            };
+            names.iter().filter_map(one).collect()
+        }
+        None => gpuio_host::block::samples(&eye.root).map_err(|error| error.to_string())?,
+    };
+    eye.counters.block.clone_from(&devices);
     if devices.is_empty() {
         return Err("the kernel lists no block device".to_owned());
     }

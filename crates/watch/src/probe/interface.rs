@@ -39,6 +39,7 @@ pub(super) const PROBE: Probe = Probe {
 
 fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
     let all = gpuio_host::interface_io::samples(&eye.root).map_err(|error| error.to_string())?;
+    eye.counters.interfaces.clone_from(&all);
     let reading = |one: gpuio_host::interface_io::InterfaceSample| {
         let values = [
             one.received_bytes,

@@ -52,6 +52,7 @@ pub(super) const PROBE: Probe = Probe {
 
 fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
     let mounts = gpuio_host::nfs_ops::samples(&eye.root).map_err(|error| error.to_string())?;
+    eye.counters.mounts.clone_from(&mounts);
     if mounts.is_empty() {
         return Err("nothing is mounted over NFS".to_owned());
     }

@@ -1,5 +1,7 @@
 //! The kernel module nvidia-fs: `/proc/driver/nvidia-fs/stats`, all processes and GPUs together.
 
+use gpuio_host::nvidia_fs::NvidiaFsSample;
+
 use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
 
@@ -51,9 +53,13 @@ pub(super) const PROBE: Probe = Probe {
     read,
 };
 
+fn sample(eye: &mut Eye) -> Result<&NvidiaFsSample, String> {
+    let sample = eye.counters.nvidia_fs(&eye.root).as_ref().map_err(Clone::clone)?;
+    sample.as_ref().ok_or_else(|| "the module is not loaded".to_owned())
+}
+
 fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
-    let sample = gpuio_host::nvidia_fs::sample(&eye.root).map_err(|error| error.to_string())?;
-    let sample = sample.ok_or("the module is not loaded")?;
+    let sample = sample(eye)?;
     // Without rw_stats_enabled the counts stay where they are, which is not the same as no traffic.
     let counted = |value| (sample.counts == Some(true)).then_some(value);
     let (reads, writes) = (&sample.reads, &sample.writes);
@@ -111,8 +117,7 @@ pub(super) const GPUS: Probe = Probe {
 };
 
 fn read_gpus(eye: &mut Eye) -> Result<Vec<Reading>, String> {
-    let sample = gpuio_host::nvidia_fs::sample(&eye.root).map_err(|error| error.to_string())?;
-    let sample = sample.ok_or("the module is not loaded")?;
+    let sample = sample(eye)?;
     let gpus = sample.gpus.iter().zip(&sample.of_gpus).map(|(address, gpu)| {
         let values = [
             gpu.registered_bytes,

@@ -1,6 +1,6 @@
 //! Ports of RDMA devices: `/sys/class/infiniband/*/ports/*/counters`, data in units of 4 bytes.
 
-use gpuio_host::rdma_io::UNIT_BYTES;
+use gpuio_host::rdma_io::{UNIT_BYTES, known_units};
 
 use crate::metric::{self, Figure, Form, Metric, bytes, count, figure};
 use crate::probe::{Eye, Probe, Reading};
@@ -39,21 +39,16 @@ pub(super) const PROBE: Probe = Probe {
     read,
 };
 
-/// Counters of 32 bits, of cards without the extended ones, stay at their most; what is counted
-/// beyond it the value is unknown.
-fn moving(units: Option<u64>) -> Option<u64> {
-    units.filter(|units| *units != u64::from(u32::MAX))
-}
-
 fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
     let ports = gpuio_host::rdma_io::samples(&eye.root).map_err(|error| error.to_string())?;
+    eye.counters.ports.clone_from(&ports);
     if ports.is_empty() {
         return Err("the kernel shows no RDMA device".to_owned());
     }
     let reading = |port: gpuio_host::rdma_io::PortSample| {
         let values = vec![
-            moving(port.received_units),
-            moving(port.sent_units),
+            known_units(port.received_units),
+            known_units(port.sent_units),
             port.received_packets,
             port.sent_packets,
             port.receive_errors,

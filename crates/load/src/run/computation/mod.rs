@@ -65,7 +65,7 @@ pub(super) fn alone(
     let (began, means) = (group.clock.now(), group.means);
     let mut first = Ran::nothing();
     watch.alone(group.jobs);
-    let bare = Group { page: None, beside: None, computation: None, ..*group };
+    let bare = Group { page: None, sampler: None, computation: None, ..*group };
     let outcome = bare.run(&ceilings::Ticks(watch), &mut first);
     let wrote = data.finalize(group.jobs, &first.jobs);
     outcome?;

@@ -1,0 +1,157 @@
+use gpuio_host::Root;
+use gpuio_host::block::{self, BlockSample};
+use gpuio_record::facts::DeviceNumber;
+
+use super::*;
+
+fn device(name: &str, minor: u32, kind: BlockKind, members: Vec<BlockFacts>) -> BlockFacts {
+    let device = DeviceNumber { major: 259, minor };
+    BlockFacts { members, ..BlockFacts::unread(name, device, kind) }
+}
+
+/// A volume on a mirror of two disks, one of which holds the volume's log too.
+fn volume() -> Stack {
+    let disk = |name, minor| device(name, minor, BlockKind::Disk, Vec::new());
+    let mirror = device("md0", 10, BlockKind::Md, vec![disk("nvme0n1", 1), disk("nvme1n1", 2)]);
+    let volume = device("dm-0", 20, BlockKind::DeviceMapper, vec![mirror, disk("nvme0n1", 1)]);
+    let mut stack = Stack::default();
+    add(&mut stack.tops, &volume);
+    add_leaves(&mut stack.leaves, &volume);
+    stack
+}
+
+fn counted(sectors: [(&str, u64); 3]) -> Counters {
+    let one = |(name, read_sectors): (&str, u64)| {
+        (name.to_owned(), BlockSample { read_sectors, ..BlockSample::default() })
+    };
+    Counters { block: sectors.into_iter().map(one).collect(), ..Counters::default() }
+}
+
+#[test]
+fn members_are_summed_each_once() {
+    let stack = volume();
+    assert_eq!(names(&stack.tops), "dm-0");
+    assert_eq!(names(&stack.leaves), "nvme0n1+nvme1n1");
+    let before = counted([("dm-0", 100), ("nvme0n1", 7), ("nvme1n1", 9)]);
+    let after = counted([("dm-0", 104), ("nvme0n1", 10), ("nvme1n1", 10)]);
+    let moved = |devices: &[Device], flow| moved(&before, &after, devices, flow);
+    assert_eq!(moved(&stack.leaves, Flow::Read), Some(4 * 512));
+    assert_eq!(moved(&stack.tops, Flow::Read), Some(4 * 512));
+    assert_eq!(moved(&stack.leaves, Flow::Write), Some(0));
+    let reading = reading(&before, &stack.leaves, Flow::Read);
+    assert_eq!(reading.as_deref(), Some("16 sectors of 512 B (nvme0n1+nvme1n1)"));
+}
+
+#[test]
+fn a_device_that_went_away_leaves_no_figure() {
+    let stack = volume();
+    let before = counted([("dm-0", 100), ("nvme0n1", 7), ("nvme1n1", 9)]);
+    let gone = counted([("dm-0", 104), ("nvme0n1", 10), ("other", 10)]);
+    assert_eq!(moved(&before, &gone, &stack.leaves, Flow::Read), None);
+    let reset = counted([("dm-0", 104), ("nvme0n1", 3), ("nvme1n1", 10)]);
+    assert_eq!(moved(&before, &reset, &stack.leaves, Flow::Read), None, "a counter went back");
+}
+
+#[test]
+fn the_reason_names_what_blurs_the_figure() {
+    let stack = volume();
+    let text = why(&stack, 3000, Some(1024), 1024, None);
+    assert!(text.contains("dm-0 above it 1.00 KiB"), "{text}");
+    assert!(text.contains("other processes"), "{text}");
+    let mut zram = Stack::default();
+    add(&mut zram.leaves, &device("zram0", 3, BlockKind::Virtual, Vec::new()));
+    assert!(why(&zram, 10, None, 10, Some(Share::All)).contains("virtual"));
+}
+
+/// A tree with a mirror of two partitions and a volume on it, as sysfs has them.
+struct Mirror(tempfile::TempDir);
+
+impl Mirror {
+    const DISKS: [&str; 2] = ["sys/devices/pci0000:00/nvme0n1", "sys/devices/pci0000:00/nvme1n1"];
+    const MD: &str = "sys/devices/virtual/block/md0";
+    const DM: &str = "sys/devices/virtual/block/dm-0";
+
+    fn new() -> Mirror {
+        let mirror = Mirror(tempfile::tempdir().unwrap());
+        mirror.put(&format!("{}/md/level", Self::MD), "raid1\n");
+        mirror.put(&format!("{}/dm/name", Self::DM), "vg-data\n");
+        for (nth, disk) in Self::DISKS.iter().enumerate() {
+            mirror.device(disk, &format!("259:{}", nth * 4));
+            let partition = format!("{disk}/{}p2", disk.rsplit('/').next().unwrap());
+            mirror.put(&format!("{partition}/partition"), "2\n");
+            mirror.device(&partition, &format!("259:{}", nth * 4 + 2));
+            mirror.slave(Self::MD, &partition);
+        }
+        mirror.device(Self::MD, "9:0");
+        mirror.slave(Self::DM, Self::MD);
+        mirror.device(Self::DM, "253:0");
+        mirror
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn link(&self, from: &str, to: &str) {
+        let from = self.0.path().join(from);
+        std::fs::create_dir_all(from.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(self.0.path().join(to), from).unwrap();
+    }
+
+    fn device(&self, at: &str, number: &str) {
+        self.put(&format!("{at}/dev"), &format!("{number}\n"));
+        self.put(&format!("{at}/size"), "2048\n");
+        self.link(&format!("sys/dev/block/{number}"), at);
+        self.link(&format!("sys/class/block/{}", at.rsplit('/').next().unwrap()), at);
+        self.written(at, 0);
+    }
+
+    fn slave(&self, at: &str, member: &str) {
+        self.link(&format!("{at}/slaves/{}", member.rsplit('/').next().unwrap()), member);
+    }
+
+    fn written(&self, at: &str, sectors: u64) {
+        self.put(&format!("{at}/stat"), &format!("0 0 0 0 1 0 {sectors} 1 0 1 1\n"));
+    }
+
+    fn root(&self) -> Root {
+        Root::at(self.0.path())
+    }
+}
+
+#[test]
+fn a_volume_on_a_mirror_of_partitions_is_counted_down_to_them() {
+    let mirror = Mirror::new();
+    let (root, volume) = (mirror.root(), DeviceNumber { major: 253, minor: 0 });
+    let facts = block::read(&root, volume, &mut Vec::new()).unwrap();
+    let mut stack = Stack::default();
+    add(&mut stack.tops, &facts);
+    add_leaves(&mut stack.leaves, &facts);
+    assert_eq!(names(&stack.tops), "dm-0");
+    assert_eq!(names(&stack.leaves), "nvme0n1p2+nvme1n1p2", "not their whole disks");
+    let read = || {
+        let all = stack.tops.iter().chain(&stack.leaves);
+        let one = |device: &Device| {
+            let sample = block::sample_named(&root, &device.name).unwrap().unwrap();
+            (device.name.clone(), sample)
+        };
+        Counters { block: all.map(one).collect(), ..Counters::default() }
+    };
+    let before = read();
+    mirror.written(Mirror::DM, 16);
+    mirror.written(Mirror::MD, 16);
+    for disk in Mirror::DISKS {
+        // Others write to the rest of the disk at the same time.
+        mirror.written(disk, 5000);
+        mirror.written(&format!("{disk}/{}p2", disk.rsplit('/').next().unwrap()), 16);
+    }
+    let after = read();
+    assert_eq!(moved(&before, &after, &stack.tops, Flow::Write), Some(16 * 512));
+    assert_eq!(
+        moved(&before, &after, &stack.leaves, Flow::Write),
+        Some(2 * 16 * 512),
+        "both copies"
+    );
+}

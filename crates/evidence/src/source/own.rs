@@ -1,0 +1,99 @@
+//! gpuio's own counters, leg by leg.
+
+use gpuio_record::{DirectionResult, JobPlan, SegmentBytes, ViaResult};
+
+use super::{JobFlow, Observation, Source, size};
+use crate::group::Flow;
+use crate::verdict::{Observed, PathKind, Share};
+
+/// Its counters begin at 0 with each job: no snapshot has them.
+pub(super) const SOURCE: Source = Source {
+    name: "own",
+    source: "gpuio's counters at the engine's door, and the I/Os that completed",
+    observe,
+};
+
+fn observe(one: &JobFlow<'_>) -> Observation {
+    let completed: &DirectionResult = match one.flow {
+        Flow::Read => &one.result().read,
+        Flow::Write => &one.result().write,
+    };
+    let leg = one.bytes();
+    let gpu = completed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
+    let job: &JobPlan = one.job();
+    let (observed, why) = if job.engine.actual == "null" {
+        (Observed::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
+    } else if completed.bytes == 0 {
+        (Observed::Nothing, "no I/O completed".to_owned())
+    } else if leg < completed.bytes {
+        let why = format!(
+            "{} completed, and only {} passed the file leg: the rest came another way",
+            size(completed.bytes),
+            size(leg)
+        );
+        (Observed::Legs { host: false, gpu }, why)
+    } else {
+        (
+            Observed::Legs { host: true, gpu },
+            legs(PathKind::of(&job.path.choice.actual), gpu).to_owned(),
+        )
+    };
+    Observation {
+        before: Some("0 B".to_owned()),
+        after: Some(format!("file leg {}, completed {}", size(leg), size(completed.bytes))),
+        moved: Some(leg),
+        of: Some(completed.bytes),
+        observed,
+        why,
+    }
+}
+
+fn legs(way: PathKind, gpu: bool) -> &'static str {
+    match (way, gpu) {
+        (PathKind::User, false) => "all that completed passed the file leg, and there is no other",
+        (PathKind::Ring | PathKind::Relay, true) => {
+            "all that completed passed a buffer in host memory and a GPU copy"
+        }
+        (_, true) => "all that completed passed the file leg, and then a GPU copy",
+        (_, false) => "all that completed passed the file leg, and no GPU copy was timed",
+    }
+}
+
+/// What a path through another GPU counted of itself: of the file leg's `bytes` those that made
+/// both hops.
+pub(super) fn relayed(via: &ViaResult, flow: Flow, bytes: u64) -> Observed {
+    let SegmentBytes { host_near_bytes, near_far_bytes } = match flow {
+        Flow::Read => via.read,
+        Flow::Write => via.write,
+    };
+    let both = host_near_bytes.min(near_far_bytes);
+    let share = if bytes == 0 {
+        return Observed::Nothing;
+    } else if both >= bytes - bytes / 10 {
+        Share::All
+    } else if both < bytes.div_ceil(20) {
+        Share::Little
+    } else {
+        Share::Part
+    };
+    Observed::Relayed { gpu: via.gpu, share }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_have_to_have_made_both_hops() {
+        let of = |host_near_bytes, near_far_bytes| {
+            let read = SegmentBytes { host_near_bytes, near_far_bytes };
+            relayed(&ViaResult { gpu: 3, read, ..ViaResult::default() }, Flow::Read, 1000)
+        };
+        let observed = |share| Observed::Relayed { gpu: 3, share };
+        assert_eq!(of(1000, 1000), observed(Share::All));
+        assert_eq!(of(1000, 899), observed(Share::Part));
+        assert_eq!(of(1000, 0), observed(Share::Little));
+        let unused = ViaResult { gpu: 3, ..ViaResult::default() };
+        assert_eq!(relayed(&unused, Flow::Write, 0), Observed::Nothing);
+    }
+}
