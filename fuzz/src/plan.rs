@@ -36,7 +36,7 @@ pub(crate) fn printed(data: &[u8]) {
     assert_eq!(planned(&twice).map(stripped).as_ref(), Ok(&again), "{text}");
 }
 
-/// Without what only the asking explains: who asked, and the reasons.
+/// Without what only the request explains: who requested, and the reasons.
 fn stripped(mut plan: Plan) -> Plan {
     for job in &mut plan.jobs {
         for choice in [&mut job.path.choice, &mut job.engine] {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, numa};
 use gpuio_plan::{AUTO, Gpus};
-use gpuio_record::Gpu;
-use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, MemoryAsk, Spec};
+use gpuio_record::{Gpu, MemoryKind};
+use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, Spec};
 
 use crate::failure::Failure;
 
@@ -70,7 +70,7 @@ fn wants_gpu(job: &JobSpec) -> bool {
         name => gpuio_io::path::find(name).is_some_and(|row| row.info.needs_gpu),
     };
     let paths = job.paths.iter().flatten().any(path_needs);
-    named || paths || job.memory == Some(MemoryAsk::Pinned)
+    named || paths || job.memory == Some(MemoryKind::Pinned)
 }
 
 fn facts(driver: &Driver, device: &gpuio_gpu::DeviceFacts) -> Gpu {

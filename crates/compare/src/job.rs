@@ -2,8 +2,8 @@
 
 use gpuio_foreign::Direction;
 use gpuio_record::{
-    Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, JobPlan, JobResult, MemoryKind,
-    Order, Pacing, Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
+    Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, JobPlan, JobResult, Order,
+    Pacing, Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
@@ -103,18 +103,7 @@ impl Job<'_> {
 
     /// The destination memory, of the kinds that a GPU path has.
     pub(crate) fn memory(&self) -> Option<String> {
-        if self.plan.gpus.is_empty() {
-            return None;
-        }
-        let words = match self.plan.memory {
-            MemoryKind::Device => "device",
-            MemoryKind::Vmm => "vmm",
-            MemoryKind::Pinned => "pinned",
-            MemoryKind::Malloc => "malloc",
-            MemoryKind::Mmap => "mmap",
-            MemoryKind::Managed => "managed",
-        };
-        Some(words.to_owned())
+        (!self.plan.gpus.is_empty()).then(|| self.plan.memory.name().to_owned())
     }
 
     /// The distribution of random offsets, and the share of reads in a mix.

@@ -4,8 +4,8 @@
 //! replaced by it.
 
 use gpuio_catalog::GATHER_PLAIN_BYTES;
-use gpuio_record::BlockShare;
-use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk, Rw};
+use gpuio_record::{BlockShare, MemoryKind};
+use gpuio_spec::{GpuWhich, JobSpec, Rw};
 use gpuio_units::format_bytes;
 
 use super::defaults;
@@ -24,7 +24,7 @@ pub(super) struct Sight {
     pub(super) kernel_reach: bool,
     /// Blocks that one launch of path `gather` would carry.
     pub(super) launch: u32,
-    /// Why bytes can't end in GPU memory; absent if they can, or were asked to.
+    /// Why bytes can't end in GPU memory; absent if they can, or were requested to.
     pub(super) no_gpu: Option<String>,
     /// What proves a direct path of cuFile's between the job's storage and GPU memory, or why
     /// nothing does.
@@ -143,8 +143,8 @@ pub(super) fn sight(requested: &JobSpec, facts: &Facts<'_>) -> Sight {
     Sight {
         block,
         writes_only: matches!(requested.rw, Some(Rw::Write | Rw::RandWrite)),
-        managed: requested.memory == Some(MemoryAsk::Managed),
-        kernel_reach: !matches!(requested.memory, Some(MemoryAsk::Malloc | MemoryAsk::Mmap)),
+        managed: requested.memory == Some(MemoryKind::Managed),
+        kernel_reach: !matches!(requested.memory, Some(MemoryKind::Malloc | MemoryKind::Mmap)),
         launch: defaults::gather(requested, &order, block).batch,
         no_gpu: no_gpu(requested, facts),
         cufile: match job_keeps_from_cufile(requested) {
@@ -161,8 +161,8 @@ fn no_gpu(requested: &JobSpec, facts: &Facts<'_>) -> Option<String> {
     match (which, requested.memory, facts.gpus) {
         (Some(GpuWhich::None), ..) => Some("--gpu none was requested".to_owned()),
         (Some(_), ..)
-        | (None, Some(MemoryAsk::Device | MemoryAsk::Vmm | MemoryAsk::Managed), _) => None,
-        (None, Some(MemoryAsk::Malloc | MemoryAsk::Mmap | MemoryAsk::Pinned), _) => {
+        | (None, Some(MemoryKind::Device | MemoryKind::Vmm | MemoryKind::Managed), _) => None,
+        (None, Some(MemoryKind::Malloc | MemoryKind::Mmap | MemoryKind::Pinned), _) => {
             Some("host memory was requested".to_owned())
         }
         (None, None, Gpus::Absent { why }) => Some(why.clone()),

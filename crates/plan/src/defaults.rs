@@ -1,7 +1,9 @@
 //! Defaults of a job. Each function is one decision, with its reason.
 
 use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, PathInfo};
-use gpuio_record::{BesidePlan, BesideWith, BlockShare, DirectMode, JobPlan, Order, Stop};
+use gpuio_record::{
+    BesidePlan, BesideWith, BlockShare, DirectMode, Distribution, JobPlan, Order, Stop,
+};
 use gpuio_spec::{Beside, Ceilings, Dialect, JobSpec, Rw};
 
 use super::facts::{DirectAnswer, Facts, TargetInfo};
@@ -93,17 +95,10 @@ pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
     if !random {
         return (percent, Order::Sequential);
     }
-    use gpuio_record::Distribution as To;
-    use gpuio_spec::Distribution as From;
-    let distribution = match job.distribution.unwrap_or(From::Uniform) {
-        From::Uniform => To::Uniform,
-        From::Zipf(theta) => To::Zipf { theta },
-        From::Pareto(h) => To::Pareto { h },
-        From::Normal(deviation_percent) => To::Normal { deviation_percent },
-    };
+    let distribution = job.distribution.unwrap_or(Distribution::Uniform);
     // Full coverage is fio's default and ours; gdsio draws each offset anew. A skewed
     // distribution can't cover.
-    let uniform = distribution == To::Uniform;
+    let uniform = distribution == Distribution::Uniform;
     let coverage = uniform && job.coverage.unwrap_or(!is_gdsio(job) && job.unaligned != Some(true));
     (percent, Order::Random { distribution, coverage })
 }
@@ -133,15 +128,7 @@ pub(super) fn cache(job: &JobSpec, plan: &JobPlan, facts: &Facts<'_>) -> (bool, 
 /// Block sizes: 4 KiB for random and for fio's dialect, 1 MiB for sequential.
 pub(super) fn blocks(job: &JobSpec, order: &Order) -> Vec<BlockShare> {
     if let Some(blocks) = &job.blocks {
-        return blocks
-            .iter()
-            .map(|b| BlockShare {
-                min_bytes: b.min,
-                max_bytes: b.max,
-                step_bytes: if b.min == b.max { 0 } else { b.step },
-                percent: b.percent,
-            })
-            .collect();
+        return blocks.clone();
     }
     let small = is_fio(job) || matches!(order, Order::Random { .. });
     let size = if small { 4 << 10 } else { 1 << 20 };

@@ -2,10 +2,10 @@
 
 use gpuio_catalog::{Backend, PathInfo};
 use gpuio_record::{
-    Arrivals, BlockShare, Choice, DirectMode, Fill, Gpu, JobPlan, Order, Pacing, PathChoice,
-    VerifyMode,
+    Arrivals, BlockShare, Choice, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing,
+    PathChoice, VerifyMode,
 };
-use gpuio_spec::{GpuWhich, JobSpec, MemoryAsk};
+use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
 
 use super::defaults::{self, is_gdsio};
@@ -65,7 +65,7 @@ pub(super) fn resolve(
         sync: spec.sync.unwrap_or(false),
         verify: verify(spec, read_percent),
         salt: defaults::SALT,
-        fill: fill(spec),
+        fill: spec.fill.unwrap_or(Fill::Pattern),
         refill: spec.refill.unwrap_or(false),
         memory: memory::resolve(spec, path)?,
         streams: slots.streams,
@@ -211,8 +211,8 @@ pub(super) fn gpus(
     path: &PathInfo,
     facts: &Facts<'_>,
 ) -> Result<Vec<Gpu>, PlanError> {
-    let which = spec.gpu.as_ref().map_or(&GpuWhich::Unsaid, |gpu| &gpu.which);
-    let pinned = spec.memory == Some(MemoryAsk::Pinned);
+    let which = spec.gpu.as_ref().map_or(&GpuWhich::Unset, |gpu| &gpu.which);
+    let pinned = spec.memory == Some(MemoryKind::Pinned);
     if !path.needs_gpu && !pinned {
         return Ok(Vec::new());
     }
@@ -239,7 +239,7 @@ pub(super) fn gpus(
     match which {
         GpuWhich::All => Ok(present.clone()),
         GpuWhich::List(list) => list.iter().map(|index| find(spec, *index, present)).collect(),
-        GpuWhich::Unsaid | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
+        GpuWhich::Unset | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
     }
 }
 
@@ -269,7 +269,7 @@ pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanEr
     let list: &[u32] = match &gpu.which {
         GpuWhich::List(list) => list,
         GpuWhich::All => &[],
-        GpuWhich::Unsaid | GpuWhich::None => return Ok(()),
+        GpuWhich::Unset | GpuWhich::None => return Ok(()),
     };
     if is_gdsio(spec) {
         return Ok(());
@@ -292,27 +292,15 @@ fn pacing(spec: &JobSpec) -> Option<Pacing> {
     if spec.rate_bytes.is_none() && spec.rate_iops.is_none() {
         return None;
     }
-    let arrivals = match spec.arrivals {
-        Some(gpuio_spec::Arrivals::Poisson) => Arrivals::Poisson,
-        Some(gpuio_spec::Arrivals::Steady) | None => Arrivals::Steady,
-    };
+    let arrivals = spec.arrivals.unwrap_or(Arrivals::Steady);
     Some(Pacing { bytes_per_s: spec.rate_bytes, iops: spec.rate_iops, arrivals })
 }
 
 fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
-    match spec.verify {
-        None | Some(gpuio_spec::Verify::Off) => VerifyMode::Off,
+    match spec.verify.unwrap_or(VerifyMode::Off) {
         // A job that only reads has nothing to rewrite.
-        Some(gpuio_spec::Verify::Rewrite) if read_percent < 100 => VerifyMode::Rewrite,
-        Some(gpuio_spec::Verify::Pass | gpuio_spec::Verify::Rewrite) => VerifyMode::Pass,
-        Some(gpuio_spec::Verify::Inline) => VerifyMode::Inline,
-    }
-}
-
-fn fill(spec: &JobSpec) -> Fill {
-    match spec.fill {
-        Some(gpuio_spec::Fill::Random) => Fill::Random,
-        Some(gpuio_spec::Fill::Pattern) | None => Fill::Pattern,
+        VerifyMode::Rewrite if read_percent == 100 => VerifyMode::Pass,
+        mode => mode,
     }
 }
 

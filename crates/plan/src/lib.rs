@@ -85,8 +85,8 @@ impl PlanError {
 
 /// The source that requested a field, or the job.
 fn at(job: &JobSpec, field: &str) -> String {
-    match job.asked.get(field) {
-        Some(asked) => format!("job '{}', {asked}", job.name),
+    match job.requested.get(field) {
+        Some(requested) => format!("job '{}', {requested}", job.name),
         None => format!("job '{}'", job.name),
     }
 }

@@ -2,33 +2,21 @@
 
 use gpuio_catalog::{Backend, Calls, PathInfo};
 use gpuio_record::{Gpu, MemoryKind};
-use gpuio_spec::{JobSpec, MemoryAsk};
+use gpuio_spec::JobSpec;
 
 use super::PlanError;
-
-fn kind_of(ask: MemoryAsk) -> MemoryKind {
-    match ask {
-        MemoryAsk::Device => MemoryKind::Device,
-        MemoryAsk::Vmm => MemoryKind::Vmm,
-        MemoryAsk::Pinned => MemoryKind::Pinned,
-        MemoryAsk::Malloc => MemoryKind::Malloc,
-        MemoryAsk::Mmap => MemoryKind::Mmap,
-        MemoryAsk::Managed => MemoryKind::Managed,
-    }
-}
 
 /// What was requested, else the path's own.
 pub(super) fn resolve(requested: &JobSpec, path: &PathInfo) -> Result<MemoryKind, PlanError> {
     if let Some(why) = lacks(requested, path) {
         return Err(PlanError::usage(requested, "memory", why));
     }
-    let requested = requested.memory.map(kind_of);
-    Ok(requested.or(path.memory.first().copied()).unwrap_or_default())
+    Ok(requested.memory.or(path.memory.first().copied()).unwrap_or_default())
 }
 
 /// Why a path's bytes can't end in the requested memory.
 pub(super) fn lacks(requested: &JobSpec, path: &PathInfo) -> Option<String> {
-    let kind = kind_of(requested.memory?);
+    let kind = requested.memory?;
     if path.memory.contains(&kind) {
         return None;
     }

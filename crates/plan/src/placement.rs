@@ -53,7 +53,7 @@ fn near_gpus(requested: &JobSpec, gpus: &[Gpu], facts: &Facts<'_>) -> Vec<Gpu> {
         GpuWhich::List(list) => {
             present.iter().filter(|gpu| list.contains(&gpu.index)).cloned().collect()
         }
-        GpuWhich::Unsaid | GpuWhich::None => Vec::new(),
+        GpuWhich::Unset | GpuWhich::None => Vec::new(),
     }
 }
 

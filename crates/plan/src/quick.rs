@@ -1,5 +1,6 @@
 //! The load of `gpuio bench` without arguments.
 
+use gpuio_record::VerifyMode;
 use gpuio_spec::{JobSpec, Rw, Spec};
 
 /// Size of the quick run, chosen by the caller from free disk and memory.
@@ -29,7 +30,7 @@ pub fn quick_spec(size: QuickSize) -> Spec {
         threads: Some(size.threads),
         size: Some(size.size_bytes),
         runtime_ns: Some(size.runtime_ns),
-        verify: Some(gpuio_spec::Verify::Pass),
+        verify: Some(VerifyMode::Pass),
         stonewall: Some(true),
         ..JobSpec::new(name)
     };

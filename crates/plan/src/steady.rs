@@ -1,7 +1,7 @@
 //! When a job is to end because it is steady.
 
-use gpuio_record::{SteadyFigure, SteadyPlan, Stop};
-use gpuio_spec::{JobSpec, SteadyOf};
+use gpuio_record::{SteadyPlan, Stop};
+use gpuio_spec::JobSpec;
 use gpuio_units::format_duration_ns;
 
 use super::PlanError;
@@ -61,11 +61,7 @@ pub(super) fn resolve(
     }
     let plan = SteadyPlan {
         requested: steady.words.clone(),
-        of: match steady.of {
-            SteadyOf::Iops => SteadyFigure::Iops,
-            SteadyOf::Bandwidth => SteadyFigure::Bandwidth,
-            SteadyOf::Latency => SteadyFigure::Latency,
-        },
+        of: steady.of,
         slope: steady.slope,
         limit: steady.limit,
         percent: steady.percent,

@@ -215,7 +215,7 @@ pub enum Order {
 }
 
 /// How random offsets are spread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Distribution {
     /// Every block alike.

@@ -13,7 +13,7 @@ use flags::{FLAGS, Flag, Takes};
 
 /// A parsed gdsio command line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct GdsioAsk {
+pub struct GdsioRequest {
     /// The requested action.
     pub run: GdsioRun,
     /// `-J`: results for each job as well.
@@ -49,30 +49,33 @@ pub enum GdsioRun {
 /// # Errors
 ///
 /// The first [`GdsioError`]; it names the flag and says what to do.
-pub fn parse(args: &[String], takes_value: &dyn Fn(&str) -> bool) -> Result<GdsioAsk, GdsioError> {
+pub fn parse(
+    args: &[String],
+    takes_value: &dyn Fn(&str) -> bool,
+) -> Result<GdsioRequest, GdsioError> {
     let mut reader = Reader {
         job: JobSpec::new("gdsio"),
         config: None,
         seen: Vec::new(),
-        ask: GdsioAsk { run: GdsioRun::Help, per_job: false, leftovers: Vec::new() },
+        request: GdsioRequest { run: GdsioRun::Help, per_job: false, leftovers: Vec::new() },
     };
     let mut rest = args.iter().map(String::as_str).peekable();
     while let Some(argument) = rest.next() {
         if let Some(long) = argument.strip_prefix("--") {
             match long {
-                "help" => return Ok(reader.ask),
+                "help" => return Ok(reader.request),
                 "version" => {
-                    reader.ask.run = GdsioRun::Version;
-                    return Ok(reader.ask);
+                    reader.request.run = GdsioRun::Version;
+                    return Ok(reader.request);
                 }
                 long => {
                     let leftover = leftover(long, &mut rest, takes_value);
-                    reader.ask.leftovers.push(leftover);
+                    reader.request.leftovers.push(leftover);
                 }
             }
         } else if let Some(letters) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) {
             if reader.letters(letters, &mut rest)? == Next::Help {
-                return Ok(reader.ask);
+                return Ok(reader.request);
             }
         } else {
             reader.positional(argument)?;
@@ -103,7 +106,7 @@ struct Reader {
     job: JobSpec,
     config: Option<String>,
     seen: Vec<&'static Flag>,
-    ask: GdsioAsk,
+    request: GdsioRequest,
 }
 
 impl Reader {
@@ -144,7 +147,7 @@ impl Reader {
     fn set(&mut self, flag: &'static Flag, value: &str) -> Result<(), GdsioError> {
         let (key, value) = match flag.takes {
             Takes::PerJob => {
-                self.ask.per_job = true;
+                self.request.per_job = true;
                 return Ok(());
             }
             Takes::Nothing(key) | Takes::Value(key) => (key, value.to_owned()),
@@ -185,7 +188,7 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<GdsioAsk, GdsioError> {
+    fn finish(mut self) -> Result<GdsioRequest, GdsioError> {
         if let Some(config) = self.config {
             if let Some(flag) = self.seen.iter().find(|flag| flag.takes != Takes::PerJob) {
                 return Err(GdsioError::ConfigAndFlag {
@@ -193,8 +196,8 @@ impl Reader {
                     flag: flag.name,
                 });
             }
-            self.ask.run = GdsioRun::Config(config);
-            return Ok(self.ask);
+            self.request.run = GdsioRun::Config(config);
+            return Ok(self.request);
         }
         match (&self.job.filenames, &self.job.directory) {
             (Some(_), Some(_)) => return Err(GdsioError::FileAndDirectory),
@@ -202,8 +205,8 @@ impl Reader {
             _ => {}
         }
         speak_gdsio(&mut self.job);
-        self.ask.run = GdsioRun::Flags(Spec { name: None, jobs: vec![self.job] });
-        Ok(self.ask)
+        self.request.run = GdsioRun::Flags(Spec { name: None, jobs: vec![self.job] });
+        Ok(self.request)
     }
 }
 
@@ -229,7 +232,7 @@ pub(crate) fn speak_gdsio(job: &mut JobSpec) {
 }
 
 fn implied(job: &mut JobSpec, by: &str, field: &'static str) {
-    if let Some(asked) = job.asked.get(by).cloned() {
-        job.asked.insert(field, asked);
+    if let Some(requested) = job.requested.get(by).cloned() {
+        job.requested.insert(field, requested);
     }
 }

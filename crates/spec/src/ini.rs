@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::gdsio::speak_gdsio;
 use crate::job::{JobSpec, Spec};
 use crate::keys::{Dialect, KeyError, Status, apply, find};
-use crate::{Asked, Origin};
+use crate::{Origin, Requested};
 use expand::expand;
 use line::{Line, Setting};
 
@@ -199,7 +199,7 @@ impl Reader<'_> {
             self.unread.push((line, column, key.to_owned()));
         }
         // In [global] the name is the run's, and no job inherits it.
-        if self.section == Section::Global && self.global.asked.remove("name").is_some() {
+        if self.section == Section::Global && self.global.requested.remove("name").is_some() {
             self.spec.name = Some(std::mem::take(&mut self.global.name));
         }
         Ok(())
@@ -223,9 +223,9 @@ impl Reader<'_> {
             return Err(self.errors);
         }
         for job in &mut self.spec.jobs {
-            if job.asked.values().any(is_gdsios) {
+            if job.requested.values().any(is_gdsios) {
                 speak_gdsio(job);
-            } else if job.asked.values().any(|asked| asked.key == FIO_MARK) {
+            } else if job.requested.values().any(|requested| requested.key == FIO_MARK) {
                 job.dialect = Some(Dialect::Fio);
             }
         }
@@ -236,8 +236,8 @@ impl Reader<'_> {
 /// The key that almost every fio job has and that is spelled so only in fio.
 const FIO_MARK: &str = "ioengine";
 
-fn is_gdsios(asked: &Asked) -> bool {
-    find(asked.key).is_some_and(|key| key.dialect == Dialect::Gdsio)
+fn is_gdsios(requested: &Requested) -> bool {
+    find(requested.key).is_some_and(|key| key.dialect == Dialect::Gdsio)
 }
 
 /// The column of a byte of the line.

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_record::{
+    Arrivals, BlockShare, Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode,
+};
+
 use crate::keys::Dialect;
-use crate::{Asked, Origin};
+use crate::{Origin, Requested};
 
 /// A run: jobs in the order they were written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -66,7 +70,7 @@ pub struct JobSpec {
     /// Run this long before measuring, in nanoseconds.
     pub ramp_ns: Option<u64>,
     /// End the job once it is steady by this criterion.
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadyCriterion>,
     /// Length of the window in which it must be steady, in nanoseconds; above 0.
     pub steady_window_ns: Option<u64>,
     /// Start the window this long after the ramp, in nanoseconds.
@@ -80,7 +84,7 @@ pub struct JobSpec {
     /// Data files by name. Never empty.
     pub filenames: Option<Vec<String>>,
     /// Which GPUs, through which driver.
-    pub gpu: Option<GpuAsk>,
+    pub gpu: Option<GpuRequest>,
     /// NUMA node for threads and host memory.
     pub numa: Option<u32>,
     /// CPUs the threads may use: sorted, each once.
@@ -94,7 +98,7 @@ pub struct JobSpec {
     /// Give every run the same state of the page cache, by whichever of the two fits it.
     pub cache_alike: Option<bool>,
     /// Whether and when data is verified.
-    pub verify: Option<Verify>,
+    pub verify: Option<VerifyMode>,
     /// Whether ceilings are measured, and how long each.
     pub ceilings: Option<Ceilings>,
     /// GPU computation during the job.
@@ -128,7 +132,7 @@ pub struct JobSpec {
     /// All threads use one descriptor per file.
     pub shared_fd: Option<bool>,
     /// Destination (or source) memory.
-    pub memory: Option<MemoryAsk>,
+    pub memory: Option<MemoryKind>,
     /// Content of written blocks.
     pub fill: Option<Fill>,
     /// Fill the buffer again before every write.
@@ -170,8 +174,8 @@ pub struct JobSpec {
     pub one_of_many: bool,
     /// Accepted settings that have no effect here, with the reason.
     pub notes: Vec<String>,
-    /// The origin of each field, by the field's name.
-    pub asked: BTreeMap<&'static str, Asked>,
+    /// The key that set each field, by the field's name.
+    pub requested: BTreeMap<&'static str, Requested>,
 }
 
 impl JobSpec {
@@ -185,7 +189,7 @@ impl JobSpec {
     /// not set.
     #[must_use]
     pub fn origin(&self, field: &str) -> Option<&Origin> {
-        self.asked.get(field).map(|asked| &asked.origin)
+        self.requested.get(field).map(|requested| &requested.origin)
     }
 }
 
@@ -215,24 +219,10 @@ pub enum Rw {
     RandRw,
 }
 
-/// A range of block sizes and how often it is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockShare {
-    /// Smallest block in bytes; at least 1.
-    pub min: u64,
-    /// Largest block in bytes; at least `min`.
-    pub max: u64,
-    /// Blocks are `min`, `min + step`, … up to `max`. At least 1; equal to `min` for one size or a
-    /// plain range.
-    pub step: u64,
-    /// Share of I/Os, 1 to 100.
-    pub percent: u8,
-}
-
 /// Which GPUs, through which driver. The two are set separately: `gpu=software` in `[global]` and
 /// `gpu_dev_id=2` in a job combine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GpuAsk {
+pub struct GpuRequest {
     /// Which driver, if set.
     pub driver: Option<GpuDriver>,
     /// Which devices.
@@ -253,27 +243,13 @@ pub enum GpuDriver {
 pub enum GpuWhich {
     /// Not set.
     #[default]
-    Unsaid,
+    Unset,
     /// No GPU.
     None,
     /// Every GPU of the driver.
     All,
     /// These device numbers, in this order, repeats kept.
     List(Vec<u32>),
-}
-
-/// Whether and when data is verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verify {
-    /// Never.
-    Off,
-    /// In a separate pass after the measurement: written data is read back, read data is read
-    /// again.
-    Pass,
-    /// As `Pass`, but a job that writes writes all of its data anew first.
-    Rewrite,
-    /// Each block on arrival, inside the measured run.
-    Inline,
 }
 
 /// Whether ceilings are measured.
@@ -299,22 +275,13 @@ pub enum Beside {
     Memory(f64),
 }
 
-/// How a rate limit spaces its I/Os.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrivals {
-    /// At equal distances.
-    Steady,
-    /// At exponentially distributed distances, as from independent users.
-    Poisson,
-}
-
 /// The steady-state criterion of a job.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Steady {
+pub struct SteadyCriterion {
     /// As written.
     pub words: String,
     /// The figure to check.
-    pub of: SteadyOf,
+    pub of: SteadyFigure,
     /// Check the slope of the window instead of its largest deviation.
     pub slope: bool,
     /// Above 0: I/Os per second, bytes per second or nanoseconds (per check for a slope), or a
@@ -324,47 +291,6 @@ pub struct Steady {
     pub percent: bool,
 }
 
-/// A figure that may become steady.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SteadyOf {
-    /// I/Os per second.
-    Iops,
-    /// Bytes per second.
-    Bandwidth,
-    /// Mean latency.
-    Latency,
-}
-
-/// Distribution of random offsets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Distribution {
-    /// Uniform.
-    Uniform,
-    /// Zipf with this theta; above 0 and not 1.
-    Zipf(f64),
-    /// Pareto with this power; above 0 and below 1.
-    Pareto(f64),
-    /// Normal with this standard deviation in percent of the region; above 0, at most 100.
-    Normal(f64),
-}
-
-/// Destination (or source) memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemoryAsk {
-    /// GPU memory from `cuMemAlloc`.
-    Device,
-    /// GPU memory from the virtual memory calls (`cuMemCreate`, `cuMemMap`).
-    Vmm,
-    /// Page-locked host memory.
-    Pinned,
-    /// Pageable host memory.
-    Malloc,
-    /// Anonymous `mmap`.
-    Mmap,
-    /// Managed memory; the driver migrates its pages.
-    Managed,
-}
-
 /// Which routes copies between two GPUs may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViaPeer {
@@ -372,13 +298,4 @@ pub enum ViaPeer {
     Peer,
     /// Also through host memory, if they can't reach one another.
     Any,
-}
-
-/// Content of written blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fill {
-    /// The pattern that verification checks.
-    Pattern,
-    /// Random bytes.
-    Random,
 }

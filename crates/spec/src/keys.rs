@@ -19,7 +19,7 @@ pub use table::markdown_table;
 use crate::job::JobSpec;
 use crate::nearest::nearest;
 use crate::value::ValueError;
-use crate::{Asked, Origin};
+use crate::{Origin, Requested};
 pub(crate) use error::full_width;
 
 /// The tool that a key comes from.
@@ -182,10 +182,10 @@ fn set(
         ("", Some(bare)) => bare,
         (value, _) => value,
     };
-    let asked = Asked { key: name, value: value.to_owned(), origin };
+    let requested = Requested { key: name, value: value.to_owned(), origin };
     let again = setter.adds
-        && matches!(asked.origin, Origin::Flag(_))
-        && setter.fields.iter().any(|field| job.origin(field) == Some(&asked.origin));
+        && matches!(requested.origin, Origin::Flag(_))
+        && setter.fields.iter().any(|field| job.origin(field) == Some(&requested.origin));
     let earlier = (again).then(|| (job.paths.clone(), job.filenames.clone()));
     (setter.apply)(job, read).map_err(|error| match full_width(value) {
         Some((at, found, plain)) => KeyError::FullWidth {
@@ -210,7 +210,7 @@ fn set(
         }
     }
     for field in setter.fields {
-        job.asked.insert(field, asked.clone());
+        job.requested.insert(field, requested.clone());
     }
     Ok(())
 }

@@ -5,6 +5,8 @@
 //! environment and no machine: functions take text and closures and return values. All of them may
 //! be called from any thread, and none panics on any input.
 //!
+//! Values that a plan holds as they were requested have the types of `gpuio_record`.
+//!
 //! To add a key: a setter in `keys/set.rs` and a row of the table beside it; docs/job-file.md has
 //! the printed table.
 
@@ -16,14 +18,14 @@ mod nearest;
 mod origin;
 mod value;
 
-pub use gdsio::{GdsioAsk, GdsioError, GdsioRun, parse as parse_gdsio};
+pub use gdsio::{GdsioError, GdsioRequest, GdsioRun, parse as parse_gdsio};
 pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
 pub use job::{
-    Arrivals, Beside, BlockShare, Ceilings, CufileSetting, Distribution, Fill, GpuAsk, GpuDriver,
-    GpuWhich, JobSpec, MemoryAsk, Rw, Spec, Steady, SteadyOf, Verify, ViaPeer,
+    Beside, Ceilings, CufileSetting, GpuDriver, GpuRequest, GpuWhich, JobSpec, Rw, Spec,
+    SteadyCriterion, ViaPeer,
 };
 pub use keys::{
     CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,
 };
 pub use nearest::nearest;
-pub use origin::{Asked, Origin};
+pub use origin::{Origin, Requested};

@@ -32,7 +32,7 @@ impl fmt::Display for Origin {
 
 /// One key as it was written, so that a later stage can refer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct Requested {
     /// The key's name in the key table (never an alias).
     pub key: &'static str,
     /// The value as written, after `${…}` was replaced. Empty for a bare flag.
@@ -41,7 +41,7 @@ pub struct Asked {
     pub origin: Origin,
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for Requested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.value.is_empty() {
             write!(f, "{} ({})", self.key, self.origin)

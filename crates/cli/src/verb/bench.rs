@@ -44,7 +44,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         job.one_of_many = sweep::is_of_a_sweep();
         if sweep::is_of_ab() {
             // The seed also decides which side starts.
-            job.asked.remove("seed");
+            job.requested.remove("seed");
         }
     }
     let figures = figures::read(&bench.figures)?;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_load::run::Permit;
-use gpuio_record::{IoFailure, JobPlan, JobResult, Record};
+use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
-use gpuio_spec::{Dialect, GdsioAsk, GdsioRun, JobSpec, Rw, Spec, Verify};
+use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 
 use super::bench::{read_jobs, report_unused, set};
 use crate::args::{CufileFlags, Out};
@@ -95,7 +95,7 @@ struct Extras {
 }
 
 /// gpuio's own options on gdsio's command line.
-fn extras(command: &GdsioAsk, spec: &mut Spec) -> Result<Extras, Failure> {
+fn extras(command: &GdsioRequest, spec: &mut Spec) -> Result<Extras, Failure> {
     let mut extras = Extras {
         permit: Permit { overwrite: false, devices: Vec::new(), make_missing: false },
         cufile: CufileFlags::default(),
@@ -160,7 +160,7 @@ fn read_back(spec: &mut Spec) -> bool {
         .jobs
         .iter()
         // A mixed load has read already.
-        .filter(|job| job.verify == Some(Verify::Pass) && job.mix_percent.is_none())
+        .filter(|job| job.verify == Some(VerifyMode::Pass) && job.mix_percent.is_none())
         .filter_map(|job| {
             let rw = match job.rw? {
                 Rw::Write => Rw::Read,
@@ -180,7 +180,7 @@ fn read_back(spec: &mut Spec) -> bool {
 }
 
 /// Refuses output options that have no effect together with others.
-fn only_with(command: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
+fn only_with(command: &GdsioRequest, extras: &Extras) -> Result<(), Failure> {
     let (out, dry) = (&extras.out, extras.dry_run);
     let whole = out.format.is_some() && out.output.is_none();
     let rows = [
@@ -198,7 +198,12 @@ fn only_with(command: &GdsioAsk, extras: &Extras) -> Result<(), Failure> {
     }
 }
 
-fn print(record: &Record, command: &GdsioAsk, out: &Out, verifies: bool) -> Result<(), Failure> {
+fn print(
+    record: &Record,
+    command: &GdsioRequest,
+    out: &Out,
+    verifies: bool,
+) -> Result<(), Failure> {
     if let (Some(name), None) = (&out.format, &out.output) {
         return output::put(&(output::find(name)?.render)(record));
     }

@@ -139,7 +139,7 @@ const LOADS: &[&str] = &[
     "ioengine=sync\nrw=randread\nsize=1g\nruntime=5",
 ];
 
-/// The plan, but for who asked and for reasons. What is noted of a key is a difference.
+/// The plan, but for who requested it and for reasons. What is noted of a key is a difference.
 fn outcome(text: &str) -> Result<Plan, PlanError> {
     let mut plan = Bench::default().plan(&parsed(text))?;
     for job in &mut plan.jobs {

@@ -146,7 +146,7 @@ fn numbers_out_of_range() {
         "job 'a', bs=2g (f:2:1): blocks of 2147483648 bytes; 1 byte to 2147479552 bytes work \
          (read(2) moves no more in one call)"
     );
-    let block = gpuio_spec::BlockShare { min: 0, max: 4096, step: 512, percent: 100 };
+    let block = BlockShare { min_bytes: 0, max_bytes: 4096, step_bytes: 512, percent: 100 };
     let empty = refused_job(|job| job.blocks = Some(vec![block]));
     assert!(empty.contains("blocks of 0 to 4096 step 512 bytes; 1 byte to"), "{empty}");
 }
@@ -236,10 +236,10 @@ fn a_pattern_that_can_not_be_made() {
     assert!(text.starts_with("job 'a', size=4k (f:5:1): a block of 4096 bytes does not fit"));
     let theta = refused_job(|job| {
         job.rw = Some(gpuio_spec::Rw::RandRead);
-        job.distribution = Some(gpuio_spec::Distribution::Zipf(f64::NAN));
+        job.distribution = Some(Distribution::Zipf { theta: f64::NAN });
     });
     assert!(theta.starts_with("job 'a': "), "{theta}");
-    let block = |percent| gpuio_spec::BlockShare { min: 4096, max: 4096, step: 4096, percent };
+    let block = |percent| BlockShare { min_bytes: 4096, max_bytes: 4096, step_bytes: 0, percent };
     let half = refused_job(|job| job.blocks = Some(vec![block(50)]));
     assert!(half.contains("50"), "{half}");
 }

@@ -1,8 +1,9 @@
-//! Whatever is asked: no panic, and a plan that is accepted can be carried out.
+//! Whatever is requested: no panic, and a plan that is accepted can be carried out.
 
 use std::cell::Cell;
 
-use gpuio_spec::{Arrivals, Dialect, GpuAsk, GpuWhich, MemoryAsk, Rw, Verify};
+use gpuio_record::Arrivals;
+use gpuio_spec::{Dialect, GpuRequest, GpuWhich, Rw};
 use proptest::option::of;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -22,17 +23,19 @@ fn bytes() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn blocks() -> impl Strategy<Value = Vec<gpuio_spec::BlockShare>> {
+fn blocks() -> impl Strategy<Value = Vec<BlockShare>> {
     let size = prop_oneof![
         5 => (9_u32..22).prop_map(|bits| 1_u64 << bits),
         1 => 0_u64..5_000_000_000,
     ];
     let one = size.clone().prop_map(|size| {
-        vec![gpuio_spec::BlockShare { min: size, max: size, step: size, percent: 100 }]
+        vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }]
     });
     let share =
         (size.clone(), size, 0_u64..9000, 0_u8..=100).prop_map(|(min, more, step, percent)| {
-            gpuio_spec::BlockShare { min, max: min.saturating_add(more), step, percent }
+            let max_bytes = min.saturating_add(more);
+            let step_bytes = if max_bytes == min { 0 } else { step };
+            BlockShare { min_bytes: min, max_bytes, step_bytes, percent }
         });
     let many = prop::collection::vec(share, 1..4).prop_map(|mut shares| {
         let mut left = 100_u8;
@@ -63,27 +66,27 @@ fn filenames() -> impl Strategy<Value = Vec<String>> {
     prop::collection::vec(name.prop_map(str::to_owned), 1..4)
 }
 
-fn distributions() -> impl Strategy<Value = gpuio_spec::Distribution> {
-    use gpuio_spec::Distribution as D;
+fn distributions() -> impl Strategy<Value = Distribution> {
+    use Distribution as D;
     select(vec![
         D::Uniform,
-        D::Zipf(0.9),
-        D::Zipf(1.2),
-        D::Pareto(0.2),
-        D::Normal(10.0),
-        D::Zipf(f64::NAN),
-        D::Pareto(2.0),
+        D::Zipf { theta: 0.9 },
+        D::Zipf { theta: 1.2 },
+        D::Pareto { h: 0.2 },
+        D::Normal { deviation_percent: 10.0 },
+        D::Zipf { theta: f64::NAN },
+        D::Pareto { h: 2.0 },
     ])
 }
 
-fn gpu() -> impl Strategy<Value = GpuAsk> {
+fn gpu() -> impl Strategy<Value = GpuRequest> {
     let which = prop_oneof![
-        Just(GpuWhich::Unsaid),
+        Just(GpuWhich::Unset),
         Just(GpuWhich::None),
         Just(GpuWhich::All),
         prop::collection::vec(0_u32..4, 1..3).prop_map(GpuWhich::List),
     ];
-    which.prop_map(|which| GpuAsk { driver: None, which })
+    which.prop_map(|which| GpuRequest { driver: None, which })
 }
 
 fn threads() -> impl Strategy<Value = u32> {
@@ -102,9 +105,9 @@ prop_compose! {
         align in of(bytes()),
         unaligned in of(any::<bool>()),
         read_percent in of(0_u8..=100),
-        verify in of(select(vec![Verify::Off, Verify::Pass, Verify::Inline])),
+        verify in of(select(vec![VerifyMode::Off, VerifyMode::Pass, VerifyMode::Inline])),
         memory in of(select(vec![
-            MemoryAsk::Device, MemoryAsk::Vmm, MemoryAsk::Pinned, MemoryAsk::Malloc,
+            MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Pinned, MemoryKind::Malloc,
         ])),
     ) -> JobSpec {
         JobSpec {

@@ -4,7 +4,7 @@
 use gpuio_catalog::Catalog;
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
-use gpuio_spec::{Asked, JobSpec};
+use gpuio_spec::{JobSpec, Requested};
 
 use super::super::{
     AUTO, Among, DirectAnswer, Facts, Gpus, PlanError, TargetInfo, TargetLookup, paths_of, resolved,
@@ -45,7 +45,7 @@ pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
 
 /// What one run of many would not use on any of its paths.
 #[must_use]
-pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Asked> {
+pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
     let Some(mut paths) = unused(job, 0, catalog) else { return Vec::new() };
     let Some(first) = paths.pop() else { return Vec::new() };
     let everywhere = |one: &Unused| {

@@ -18,7 +18,7 @@ mod rules;
 
 use gpuio_catalog::{Catalog, PathInfo};
 use gpuio_record::JobPlan;
-use gpuio_spec::{Asked, Dialect, JobSpec, Origin, Status};
+use gpuio_spec::{Dialect, JobSpec, Origin, Requested, Status};
 
 use super::{PlanError, defaults};
 
@@ -53,7 +53,7 @@ pub(super) struct Unused {
     rule: &'static Rule,
     /// Index of the job in the spec.
     job: usize,
-    requested: Asked,
+    requested: Requested,
     why: String,
 }
 
@@ -65,8 +65,8 @@ impl std::fmt::Debug for Rule {
 
 /// Who set the field by a key of its own. Some fields follow from another key in a dialect: gdsio's
 /// running time starts over, and that was not requested.
-fn asked_for<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Asked> {
-    let requested = job.asked.get(field)?;
+fn requested_by<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Requested> {
+    let requested = job.requested.get(field)?;
     let key = gpuio_spec::find(requested.key)?;
     matches!(key.status, Status::Supported(setter) if setter.fields().contains(&field))
         .then_some(requested)
@@ -75,7 +75,7 @@ fn asked_for<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Asked> {
 /// What of a job has no effect on this path.
 pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
     let one = |rule: &'static Rule| {
-        let requested = asked_for(seen.requested, rule.field)?;
+        let requested = requested_by(seen.requested, rule.field)?;
         let why = (rule.why)(seen)?;
         Some(Unused { rule, job, requested: requested.clone(), why })
     };
@@ -87,9 +87,9 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
     let mut job = job.clone();
     for one in unused {
         (one.rule.clear)(&mut job);
-        job.asked.remove(one.rule.field);
+        job.requested.remove(one.rule.field);
         if is_noted(&job, &one.requested) {
-            let Asked { key, origin, .. } = &one.requested;
+            let Requested { key, origin, .. } = &one.requested;
             job.notes.push(format!("'{key}' ({origin}) has no effect here: {}", one.why));
         }
     }
@@ -97,7 +97,7 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
 }
 
 /// Whether a value without effect is noted, and never refused.
-fn is_noted(job: &JobSpec, requested: &Asked) -> bool {
+fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
     let fios = gpuio_spec::find(requested.key)
         .is_some_and(|key| matches!(key.dialect, Dialect::Fio | Dialect::All));
     let in_file = matches!(requested.origin, Origin::File { .. });
@@ -130,7 +130,7 @@ pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Resu
         if is_noted(job, &one.requested) {
             continue;
         }
-        let says = |job: &JobSpec| asked_for(job, field) == Some(&one.requested);
+        let says = |job: &JobSpec| requested_by(job, field) == Some(&one.requested);
         let uses = |(at, unused): &(usize, Vec<Unused>)| {
             says(&jobs[*at]) && !unused.iter().any(|other| other.rule.field == field)
         };

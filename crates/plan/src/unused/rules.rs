@@ -1,8 +1,8 @@
 //! When a key has no effect on a job: a line for each key.
 
 use gpuio_catalog::Inject;
-use gpuio_record::{Arrivals, Distribution, Order};
-use gpuio_spec::{Fill, GpuDriver, GpuWhich, Verify};
+use gpuio_record::{Arrivals, Distribution, Fill, Order, VerifyMode};
+use gpuio_spec::{GpuDriver, GpuWhich};
 use gpuio_units::format_bytes;
 
 use super::super::defaults::is_gdsio;
@@ -50,7 +50,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule!(refill, |s| when(s.requested.refill == Some(true) && s.only_reads(), NO_WRITES)),
     rule!(sync, |s| when(s.requested.sync == Some(true) && s.only_reads(), NO_WRITES)),
     rule!(verify, |s| when(
-        s.requested.verify == Some(Verify::Rewrite) && s.only_reads(),
+        s.requested.verify == Some(VerifyMode::Rewrite) && s.only_reads(),
         "the load writes nothing, so there is nothing to rewrite; use verify=pass"
     )),
     rule!(inject, inject),
@@ -153,7 +153,7 @@ impl KeyContext<'_> {
         let plan = self.plan;
         let sizes = plan.blocks.len() > 1 || plan.blocks.iter().any(|b| b.min_bytes < b.max_bytes);
         let poisson = plan.pacing.as_ref().is_some_and(|p| p.arrivals == Arrivals::Poisson);
-        let contents = plan.fill == gpuio_record::Fill::Random && !self.only_reads();
+        let contents = plan.fill == Fill::Random && !self.only_reads();
         !self.sequential() || sizes || (1..100).contains(&plan.read_percent) || poisson || contents
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::facts::{BlockFacts, TargetStorage};
-use gpuio_record::{Arrivals, DirectMode, Distribution, MemoryKind, Order, TargetKind, VerifyMode};
+use gpuio_record::{Arrivals, DirectMode, Distribution, Order, TargetKind, VerifyMode};
 use gpuio_units::format_bytes;
 
 use super::rows::Row;
@@ -152,7 +152,7 @@ const AXES: &[Known] = &[
         (proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone()), None)
     }),
     ("engine", "engine", true, Role::CameAlong, |row| (actual_engine(row.plan, row.result), None)),
-    ("memory", "memory", true, Role::CameAlong, |row| (memory(row.plan.memory).to_owned(), None)),
+    ("memory", "memory", true, Role::CameAlong, |row| (row.plan.memory.name().to_owned(), None)),
     ("gpu", "GPU", true, Role::CameAlong, |row| (gpus(row), None)),
     ("drive", "drive", true, Role::CameAlong, |row| (drives(row), None)),
     ("cufile", "cuFile settings", true, Role::CameAlong, |row| (cufile(row), None)),
@@ -277,17 +277,6 @@ fn spread(order: &Order) -> Option<String> {
         Distribution::Zipf { theta } => Some(format!("zipf {theta}")),
         Distribution::Pareto { h } => Some(format!("pareto {h}")),
         Distribution::Normal { deviation_percent } => Some(format!("normal {deviation_percent}")),
-    }
-}
-
-fn memory(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Device => "device",
-        MemoryKind::Vmm => "vmm",
-        MemoryKind::Pinned => "pinned",
-        MemoryKind::Malloc => "malloc",
-        MemoryKind::Mmap => "mmap",
-        MemoryKind::Managed => "managed",
     }
 }
 

@@ -1,7 +1,9 @@
 //! One setter for each meaning, shared by keys of several dialects.
 
 use super::{Key, Setter, Status};
-use crate::job::{Arrivals, Fill, GpuWhich, Verify};
+use gpuio_record::{Arrivals, Fill, VerifyMode};
+
+use crate::job::GpuWhich;
 use crate::keys::Dialect;
 use crate::value;
 
@@ -89,7 +91,7 @@ pub(super) const PRE_READ: Setter = switch!(pre_read);
 pub(super) const INVALIDATE: Setter = switch!(invalidate);
 pub(super) const CACHE_ALIKE: Setter = switch!(cache_alike);
 pub(super) const DO_VERIFY: Setter =
-    switch!(verify, |on| if on { Verify::Pass } else { Verify::Off });
+    switch!(verify, |on| if on { VerifyMode::Pass } else { VerifyMode::Off });
 pub(super) const VERIFY: Setter = Setter { bare: Some("pass"), ..field!(verify, value::verify) };
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
@@ -152,7 +154,7 @@ pub(super) const GPU: Setter = Setter {
         let new = value::gpu(text)?;
         let gpu = job.gpu.get_or_insert_default();
         gpu.driver = new.driver.or(gpu.driver);
-        if new.which != GpuWhich::Unsaid {
+        if new.which != GpuWhich::Unset {
             gpu.which = new.which;
         }
         Ok(())

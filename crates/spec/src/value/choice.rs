@@ -1,13 +1,11 @@
 //! Values from a fixed set of words.
 
+use gpuio_record::{Arrivals, Distribution, Fill, MemoryKind, VerifyMode};
 use gpuio_units::{parse_index_list, parse_percent};
 
 use super::number::integer;
 use super::{Read, ValueError};
-use crate::job::{
-    Arrivals, Ceilings, Distribution, Fill, GpuAsk, GpuDriver, GpuWhich, MemoryAsk, Rw, Verify,
-    ViaPeer,
-};
+use crate::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, Rw, ViaPeer};
 use crate::nearest::nearest;
 
 /// One of `options`; a word of `refused` gets an error of its own, another word the nearest option.
@@ -154,7 +152,7 @@ pub(crate) fn engine(value: &str) -> Read<String> {
 }
 
 /// `0,1`, `all`, `none`, `software`, `software:0,1`, `system:all`.
-pub(crate) fn gpu(value: &str) -> Read<GpuAsk> {
+pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
     let (word, rest) = match value.split_once(':') {
         Some((word, rest)) => (word, Some((word.len() + 1, rest))),
         None => (value, None),
@@ -165,7 +163,7 @@ pub(crate) fn gpu(value: &str) -> Read<GpuAsk> {
         _ => None,
     };
     let which = match (driver, rest) {
-        (Some(_), None) => GpuWhich::Unsaid,
+        (Some(_), None) => GpuWhich::Unset,
         (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
         (None, Some((at, _))) => {
             return Err(ValueError::new(
@@ -176,7 +174,7 @@ pub(crate) fn gpu(value: &str) -> Read<GpuAsk> {
         }
         (None, None) => devices(value)?,
     };
-    Ok(GpuAsk { driver, which })
+    Ok(GpuRequest { driver, which })
 }
 
 fn devices(value: &str) -> Read<GpuWhich> {
@@ -194,7 +192,7 @@ fn devices(value: &str) -> Read<GpuWhich> {
 }
 
 /// Whether and when data is verified.
-pub(crate) fn verify(value: &str) -> Read<Verify> {
+pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
     const OWN: &str = "fio's checksum headers are not supported: gpuio verifies its own \
         position-dependent pattern; use verify=pass or verify=inline";
     const CHECKSUMS: [&str; 19] = [
@@ -222,13 +220,13 @@ pub(crate) fn verify(value: &str) -> Read<Verify> {
     choice(
         value,
         &[
-            ("off", Verify::Off),
-            ("pass", Verify::Pass),
-            ("inline", Verify::Inline),
-            ("rewrite", Verify::Rewrite),
-            ("0", Verify::Off),
-            ("1", Verify::Pass),
-            ("none", Verify::Off),
+            ("off", VerifyMode::Off),
+            ("pass", VerifyMode::Pass),
+            ("inline", VerifyMode::Inline),
+            ("rewrite", VerifyMode::Rewrite),
+            ("0", VerifyMode::Off),
+            ("1", VerifyMode::Pass),
+            ("none", VerifyMode::Off),
         ],
         &refused,
     )
@@ -285,7 +283,7 @@ fn shaped(kind: char, text: &str) -> Read<Distribution> {
     if kind == 'n' {
         return match parse_percent(text)? {
             0.0 => Err(ValueError::new(0, "expected a deviation above 0 percent")),
-            percent => Ok(Distribution::Normal(percent)),
+            deviation_percent => Ok(Distribution::Normal { deviation_percent }),
         };
     }
     let plain = |c: char| c.is_ascii_digit() || c == '.';
@@ -295,43 +293,32 @@ fn shaped(kind: char, text: &str) -> Read<Distribution> {
     match (kind, text.parse::<f64>()) {
         // At theta 1 the closed form of the zeta sum divides by zero (fio refuses it as well).
         ('z', Ok(theta)) if theta > 0.0 && theta != 1.0 && theta.is_finite() => {
-            Ok(Distribution::Zipf(theta))
+            Ok(Distribution::Zipf { theta })
         }
         ('z', _) => {
             Err(ValueError::new(0, "expected theta above 0 and not exactly 1, such as 1.2"))
         }
-        (_, Ok(power)) if power > 0.0 && power < 1.0 => Ok(Distribution::Pareto(power)),
+        (_, Ok(h)) if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto { h }),
         _ => Err(ValueError::new(0, "expected a power above 0 and below 1, such as 0.9")),
     }
 }
 
 /// Memory by gpuio's names.
-pub(crate) fn memory(value: &str) -> Read<MemoryAsk> {
-    choice(
-        value,
-        &[
-            ("device", MemoryAsk::Device),
-            ("vmm", MemoryAsk::Vmm),
-            ("pinned", MemoryAsk::Pinned),
-            ("malloc", MemoryAsk::Malloc),
-            ("mmap", MemoryAsk::Mmap),
-            ("managed", MemoryAsk::Managed),
-        ],
-        &[],
-    )
+pub(crate) fn memory(value: &str) -> Read<MemoryKind> {
+    choice(value, &MemoryKind::ALL.map(|kind| (kind.name(), kind)), &[])
 }
 
 /// Memory by fio's names.
-pub(crate) fn fio_memory(value: &str) -> Read<MemoryAsk> {
+pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
     const SHARED: &str = "shared memory segments are for fio's processes, and gpuio only has \
         threads; use malloc or mmap";
     const HUGE: &str = "huge pages can't be requested by this key; use mem=mmap";
     choice(
         value,
         &[
-            ("malloc", MemoryAsk::Malloc),
-            ("mmap", MemoryAsk::Mmap),
-            ("cudamalloc", MemoryAsk::Device),
+            ("malloc", MemoryKind::Malloc),
+            ("mmap", MemoryKind::Mmap),
+            ("cudamalloc", MemoryKind::Device),
         ],
         &[("shm", SHARED), ("shmhuge", SHARED), ("mmapshared", SHARED), ("mmaphuge", HUGE)],
     )

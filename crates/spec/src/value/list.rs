@@ -1,10 +1,10 @@
 //! Values of several parts: blocks, splits, file names, CPUs.
 
+use gpuio_record::BlockShare;
 use gpuio_units::parse_cpu_list;
 
 use super::number::{percent, size};
 use super::{Read, ValueError, pieces};
-use crate::job::BlockShare;
 
 /// `4k`, fio's range `4k-64k`, or gdsio's `min:max:step`.
 pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {
@@ -39,7 +39,8 @@ pub(crate) fn block_range(value: &str) -> Read<Vec<BlockShare>> {
 }
 
 fn block(min: u64, max: u64, step: u64) -> BlockShare {
-    BlockShare { min, max, step, percent: 100 }
+    let step_bytes = if min == max { 0 } else { step };
+    BlockShare { min_bytes: min, max_bytes: max, step_bytes, percent: 100 }
 }
 
 fn sized((at, text): (usize, &str)) -> Read<u64> {

@@ -1,9 +1,7 @@
 //! Job files that are right.
 
-use gpuio_spec::{
-    Arrivals, BlockShare, Dialect, Distribution, GpuAsk, GpuDriver, GpuWhich, Origin, Rw, Spec,
-    Verify, parse_job_file,
-};
+use gpuio_record::{Arrivals, BlockShare, Distribution, VerifyMode};
+use gpuio_spec::{Dialect, GpuDriver, GpuRequest, GpuWhich, Origin, Rw, Spec, parse_job_file};
 
 use crate::{env, fixture};
 
@@ -16,7 +14,7 @@ fn parse(text: &str) -> Spec {
 }
 
 fn one(bytes: u64) -> Vec<BlockShare> {
-    vec![BlockShare { min: bytes, max: bytes, step: bytes, percent: 100 }]
+    vec![BlockShare { min_bytes: bytes, max_bytes: bytes, step_bytes: 0, percent: 100 }]
 }
 
 #[test]
@@ -38,7 +36,7 @@ fn four_gpus_random_read() {
         assert_eq!(job.numa, Some(0));
         let which = GpuWhich::List(vec![gpu]);
         let driver = None;
-        assert_eq!(job.gpu, Some(GpuAsk { driver, which }));
+        assert_eq!(job.gpu, Some(GpuRequest { driver, which }));
         assert_eq!((job.direct, job.depth, job.seed), (None, None, None));
     }
     assert_eq!(spec.jobs[3].directory.as_deref(), Some("/mnt/store/d/gds_dir"));
@@ -51,7 +49,7 @@ fn eight_gpus_large_read() {
     assert_eq!(spec.jobs.len(), 8);
     assert_eq!(spec.jobs[7].name, "job15");
     assert_eq!(spec.jobs[7].numa, Some(1));
-    assert_eq!(spec.jobs[7].verify, Some(Verify::Off));
+    assert_eq!(spec.jobs[7].verify, Some(VerifyMode::Off));
     assert_eq!(spec.jobs[7].blocks, Some(one(1 << 20)));
 }
 
@@ -82,11 +80,11 @@ fn fio_random_and_mixed() {
     assert_eq!(second.stonewall, Some(true));
     assert_eq!(second.rw, Some(Rw::RandRw));
     assert_eq!(second.read_percent, Some(70));
-    assert_eq!(second.distribution, Some(Distribution::Zipf(1.2)));
+    assert_eq!(second.distribution, Some(Distribution::Zipf { theta: 1.2 }));
     assert_eq!(second.arrivals, Some(Arrivals::Poisson));
     let shares: Vec<_> = second.blocks.iter().flatten().collect();
     assert_eq!(shares.iter().map(|b| b.percent).collect::<Vec<_>>(), [60, 40]);
-    assert_eq!(shares[1].min, 65536);
+    assert_eq!(shares[1].min_bytes, 65536);
     let notes = spec.notes();
     assert_eq!(notes.len(), 3, "{notes:?}");
     assert!(notes[0].starts_with("'thread' (random_read.fio:5:1) has no effect here: "));
@@ -106,7 +104,10 @@ fn a_global_section_reaches_the_jobs_after_it_only() {
     assert_eq!(seq.shared_files, None, "only gdsio shares a named file");
     assert_eq!(seq.direct, Some(true), "buffered=0");
     let block = seq.blocks.as_ref().unwrap()[0];
-    assert_eq!((block.min, block.max, block.step), (128 << 10, 1 << 20, 128 << 10));
+    assert_eq!(
+        (block.min_bytes, block.max_bytes, block.step_bytes),
+        (128 << 10, 1 << 20, 128 << 10)
+    );
     assert_eq!(seq.cpus, Some(vec![0, 1, 2, 3, 8]));
     assert_eq!(rand.seed, Some(42));
     assert_eq!(rand.start_delay_ns, Some(500_000_000));
@@ -121,7 +122,7 @@ fn an_origin_points_at_the_key() {
     assert_eq!(spec.jobs[0].origin("blocks"), Some(&place(2, 1)));
     assert_eq!(spec.jobs[0].origin("depth"), Some(&place(4, 3)));
     assert_eq!(spec.jobs[0].origin("rw"), None);
-    assert_eq!(spec.jobs[0].asked["depth"].to_string(), "iodepth=3 (t.ini:4:3)");
+    assert_eq!(spec.jobs[0].requested["depth"].to_string(), "iodepth=3 (t.ini:4:3)");
 }
 
 #[test]
@@ -161,6 +162,6 @@ fn a_named_file_is_shared_under_gdsio_keys() {
 #[test]
 fn driver_and_devices_are_asked_apart() {
     let job = &parse("[global]\ngpu=software\n[a]\ngpu_dev_id=2\n").jobs[0];
-    let expected = GpuAsk { driver: Some(GpuDriver::Software), which: GpuWhich::List(vec![2]) };
+    let expected = GpuRequest { driver: Some(GpuDriver::Software), which: GpuWhich::List(vec![2]) };
     assert_eq!(job.gpu, Some(expected));
 }

@@ -73,8 +73,8 @@ fn inside(bytes: &[u8], errors: &[JobFileError]) -> Result<(), TestCaseError> {
 fn asked_inside(bytes: &[u8], spec: &Spec) -> Result<(), TestCaseError> {
     let lines = bytes.split(|byte| *byte == b'\n').count();
     prop_assert!(!spec.jobs.is_empty());
-    for asked in spec.jobs.iter().flat_map(|job| job.asked.values()) {
-        if let Origin::File { line, column, .. } = &asked.origin {
+    for requested in spec.jobs.iter().flat_map(|job| job.requested.values()) {
+        if let Origin::File { line, column, .. } = &requested.origin {
             prop_assert!(*line >= 1 && *line as usize <= lines && *column >= 1);
         }
     }

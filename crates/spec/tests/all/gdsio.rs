@@ -1,19 +1,17 @@
 //! gdsio's command line.
 
-use gpuio_spec::{
-    Dialect, Fill, GdsioAsk, GdsioRun, GpuWhich, JobSpec, MemoryAsk, Origin, Rw, Verify,
-    parse_gdsio,
-};
+use gpuio_record::{Fill, MemoryKind, VerifyMode};
+use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, GpuWhich, JobSpec, Origin, Rw, parse_gdsio};
 
 use crate::wrapped;
 
-fn ask(line: &str) -> Result<GdsioAsk, String> {
+fn parsed(line: &str) -> Result<GdsioRequest, String> {
     let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     parse_gdsio(&args, &|long| long == "gpu").map_err(|error| error.to_string())
 }
 
 fn job(line: &str) -> JobSpec {
-    match ask(line).unwrap().run {
+    match parsed(line).unwrap().run {
         GdsioRun::Flags(mut spec) => spec.jobs.remove(0),
         other => panic!("{other:?}"),
     }
@@ -25,7 +23,7 @@ fn the_documented_random_read() {
     assert_eq!(job.directory.as_deref(), Some("/nvme23/gds_dir"));
     assert_eq!(job.gpu.unwrap().which, GpuWhich::List(vec![10]));
     assert_eq!((job.threads, job.size), (Some(64), Some(1 << 30)));
-    assert_eq!(job.blocks.unwrap()[0].min, 4096);
+    assert_eq!(job.blocks.unwrap()[0].min_bytes, 4096);
     assert_eq!(job.xfer_type, Some(0));
     assert_eq!(job.rw, Some(Rw::RandRead));
     assert_eq!(job.seed, Some(308), "leading zeros are decimal");
@@ -33,8 +31,8 @@ fn the_documented_random_read() {
     assert_eq!(job.time_based, Some(true));
     assert_eq!(job.dialect, Some(Dialect::Gdsio));
     assert_eq!((job.shared_files, job.direct, job.verify), (None, None, None));
-    assert_eq!(job.asked["threads"].origin, Origin::Flag("-w"));
-    assert_eq!(job.asked["time_based"].origin, Origin::Flag("-T"));
+    assert_eq!(job.requested["threads"].origin, Origin::Flag("-w"));
+    assert_eq!(job.requested["time_based"].origin, Origin::Flag("-T"));
 }
 
 #[test]
@@ -45,12 +43,12 @@ fn every_flag_in_attached_form() {
     );
     assert_eq!(job.filenames, Some(vec!["/mnt/a:b".to_owned()]));
     assert_eq!(job.shared_files, Some(true));
-    assert_eq!(job.memory, Some(MemoryAsk::Pinned));
+    assert_eq!(job.memory, Some(MemoryKind::Pinned));
     assert_eq!((job.offset, job.numa), (Some(4096), Some(1)));
     let block = job.blocks.unwrap()[0];
-    assert_eq!((block.min, block.max, block.step), (1 << 20, 4 << 20, 1 << 20));
+    assert_eq!((block.min_bytes, block.max_bytes, block.step_bytes), (1 << 20, 4 << 20, 1 << 20));
     assert_eq!((job.nvlinks, job.skip_bufregister), (Some(true), Some(true)));
-    assert_eq!(job.verify, Some(Verify::Pass));
+    assert_eq!(job.verify, Some(VerifyMode::Pass));
     assert_eq!(job.paths, Some(vec!["staged".to_owned()]));
     assert_eq!((job.batch, job.mix_percent), (Some(16), Some(30)));
     assert_eq!((job.unaligned, job.refill), (Some(true), Some(true)));
@@ -61,30 +59,30 @@ fn every_flag_in_attached_form() {
 
 #[test]
 fn a_configuration_file_and_per_job_statistics() {
-    let ask = ask("-J rw-sample.gdsio --overwrite").unwrap();
-    assert_eq!(ask.run, GdsioRun::Config("rw-sample.gdsio".to_owned()));
-    assert!(ask.per_job);
-    assert_eq!(ask.leftovers, [("overwrite".to_owned(), None)]);
+    let request = parsed("-J rw-sample.gdsio --overwrite").unwrap();
+    assert_eq!(request.run, GdsioRun::Config("rw-sample.gdsio".to_owned()));
+    assert!(request.per_job);
+    assert_eq!(request.leftovers, [("overwrite".to_owned(), None)]);
 }
 
 #[test]
 fn long_options_are_left_over() {
-    let ask = ask("--gpu software -f /d/f --cufile-lib=/x/lib.so -x 1 --overwrite").unwrap();
+    let request = parsed("--gpu software -f /d/f --cufile-lib=/x/lib.so -x 1 --overwrite").unwrap();
     let expected =
         [("gpu", Some("software")), ("cufile-lib", Some("/x/lib.so")), ("overwrite", None)];
     let expected = expected.map(|(name, value)| (name.to_owned(), value.map(str::to_owned)));
-    assert_eq!(ask.leftovers, expected);
+    assert_eq!(request.leftovers, expected);
 }
 
 #[test]
 fn help_and_version() {
-    assert_eq!(ask("-x 0 -h").unwrap().run, GdsioRun::Help);
-    assert_eq!(ask("--help").unwrap().run, GdsioRun::Help);
-    assert_eq!(ask("--version").unwrap().run, GdsioRun::Version);
+    assert_eq!(parsed("-x 0 -h").unwrap().run, GdsioRun::Help);
+    assert_eq!(parsed("--help").unwrap().run, GdsioRun::Help);
+    assert_eq!(parsed("--version").unwrap().run, GdsioRun::Version);
 }
 
 fn refused<const N: usize>(lines: [&str; N]) -> String {
-    wrapped(lines.map(|line| format!("gdsio {line}: {}", ask(line).unwrap_err())))
+    wrapped(lines.map(|line| format!("gdsio {line}: {}", parsed(line).unwrap_err())))
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use gpuio_record::{Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode};
 use gpuio_spec::{
-    Beside, Ceilings, Distribution, Fill, GpuWhich, JobSpec, KeyError, MemoryAsk, Origin, Rw,
-    Status, SteadyOf, Verify, apply, find, keys,
+    Beside, Ceilings, GpuWhich, JobSpec, KeyError, Origin, Rw, Status, apply, find, keys,
 };
 
 const FLAG: Origin = Origin::Flag("--x");
@@ -111,10 +111,10 @@ fn every_supported_key_records_who_asked() {
         let job = VALUES.iter().find_map(|value| set(key.name, value).ok());
         let job = job.unwrap_or_else(|| panic!("no value for {}", key.name));
         let fields: BTreeSet<_> = setter.fields().iter().copied().collect();
-        let asked: BTreeSet<_> = job.asked.keys().copied().collect();
-        assert_eq!(asked, fields, "{}", key.name);
+        let requested: BTreeSet<_> = job.requested.keys().copied().collect();
+        assert_eq!(requested, fields, "{}", key.name);
         let mut bare = job.clone();
-        bare.asked.clear();
+        bare.requested.clear();
         assert_ne!(bare, JobSpec::new("j"), "{} sets nothing", key.name);
     }
 }
@@ -198,9 +198,10 @@ fn engines_are_translated() {
 fn values_of_every_shape() {
     let blocks = |value| {
         let blocks = set("bs", value).unwrap().blocks.unwrap();
-        (blocks[0].min, blocks[0].max, blocks[0].step)
+        (blocks[0].min_bytes, blocks[0].max_bytes, blocks[0].step_bytes)
     };
-    assert_eq!(blocks("4k"), (4096, 4096, 4096));
+    assert_eq!(blocks("4k"), (4096, 4096, 0));
+    assert_eq!(blocks("4k:4k:1k"), (4096, 4096, 0));
     assert_eq!(blocks("4k-64k"), (4096, 65536, 4096));
     assert_eq!(blocks("1M:4M:512k"), (1 << 20, 4 << 20, 512 << 10));
     assert_eq!(set("gpu", "0,3").unwrap().gpu.unwrap().which, GpuWhich::List(vec![0, 3]));
@@ -210,8 +211,8 @@ fn values_of_every_shape() {
     assert_eq!(set("rate-iops", "100").unwrap().rate_iops, Some(100));
     assert_eq!(set("rwmixwrite", "30").unwrap().read_percent, Some(70));
     assert_eq!(set("buffered", "").unwrap().direct, Some(false));
-    assert_eq!(set("verify", "").unwrap().verify, Some(Verify::Pass));
-    assert_eq!(set("verify", "inline").unwrap().verify, Some(Verify::Inline));
+    assert_eq!(set("verify", "").unwrap().verify, Some(VerifyMode::Pass));
+    assert_eq!(set("verify", "inline").unwrap().verify, Some(VerifyMode::Inline));
     let beside = |value| set("beside", value).map(|job| job.beside.unwrap());
     assert_eq!(beside("off").unwrap(), Beside::Off);
     assert_eq!(beside("compute").unwrap(), Beside::Compute(100.0));
@@ -239,13 +240,16 @@ fn values_of_every_shape() {
     assert_eq!(set("norandommap", "0").unwrap().coverage, Some(true));
     assert_eq!(set("fill_random", "1").unwrap().fill, Some(Fill::Random));
     assert_eq!(set("unlink", "1").unwrap().keep, Some(false));
-    assert_eq!(set("mem", "cudamalloc").unwrap().memory, Some(MemoryAsk::Device));
+    assert_eq!(set("mem", "cudamalloc").unwrap().memory, Some(MemoryKind::Device));
     assert_eq!(set("sync", "dsync").unwrap().sync, Some(true));
     assert_eq!(set("rw", "readwrite").unwrap().rw, Some(Rw::ReadWrite));
     let drawn = |value| set("random_distribution", value).map(|job| job.distribution);
     assert_eq!(drawn("random").unwrap(), Some(Distribution::Uniform));
-    assert_eq!(drawn("pareto:0.9").unwrap(), Some(Distribution::Pareto(0.9)));
-    assert_eq!(drawn("normal:12.5").unwrap(), Some(Distribution::Normal(12.5)));
+    assert_eq!(drawn("pareto:0.9").unwrap(), Some(Distribution::Pareto { h: 0.9 }));
+    assert_eq!(
+        drawn("normal:12.5").unwrap(),
+        Some(Distribution::Normal { deviation_percent: 12.5 })
+    );
     for wrong in ["zipf", "zipf:1", "zipf:0", "zipf:1e9", "pareto:1", "normal:0", "zipf:1.1:0.5"] {
         assert!(drawn(wrong).is_err(), "{wrong}");
     }
@@ -271,11 +275,11 @@ fn a_split_sums_to_a_hundred() {
 }
 
 #[test]
-fn steady_state_is_asked_in_fios_words() {
+fn steady_state_is_requested_in_fios_words() {
     let steady = |value: &str| set("ss", value).unwrap().steady.unwrap();
-    let asked = steady("iops_slope:0.5%");
-    assert_eq!((asked.of, asked.slope, asked.percent), (SteadyOf::Iops, true, true));
-    assert_eq!((asked.limit, asked.words.as_str()), (0.5, "iops_slope:0.5%"));
+    let slope = steady("iops_slope:0.5%");
+    assert_eq!((slope.of, slope.slope, slope.percent), (SteadyFigure::Iops, true, true));
+    assert_eq!((slope.limit, slope.words.as_str()), (0.5, "iops_slope:0.5%"));
     assert_eq!(steady("bw:10m").limit, 10_485_760.0);
     assert_eq!(steady("lat:50us").limit, 50_000.0);
     assert_eq!(steady("iops:250.5").limit, 250.5);

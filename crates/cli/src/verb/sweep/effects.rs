@@ -27,7 +27,7 @@ pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
         names.into_iter().any(|own| same(own.trim(), key))
     };
     for (key, _) in built_in.iter().filter(|(key, _)| !has_flag(key) && !set(key)) {
-        job.asked
+        job.requested
             .retain(|_, setting| setting.origin != Origin::Flag(SET) || !same(setting.key, key));
     }
 }

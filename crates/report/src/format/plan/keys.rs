@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::{
-    Arrivals, BlockShare, DirectMode, Distribution, Fill, JobPlan, MemoryKind, Order, Pacing,
-    VerifyMode, WorkerPlan,
+    Arrivals, BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, Pacing, VerifyMode,
+    WorkerPlan,
 };
 use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
 
@@ -42,7 +42,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         text(out, "engine", &job.engine.actual);
     }
     set(out, "gpu", &gpus(job));
-    set(out, "memory", memory_word(job.memory));
+    set(out, "memory", job.memory.name());
     if job.streams > 0 {
         set(out, "streams", &job.streams.to_string());
     }
@@ -118,17 +118,6 @@ fn gpus(job: &JobPlan) -> String {
     let software = job.gpus.iter().any(|gpu| gpu.software);
     let driver = if software { "software:" } else { "" };
     format!("{driver}{}", numbers.join(","))
-}
-
-fn memory_word(memory: MemoryKind) -> &'static str {
-    match memory {
-        MemoryKind::Device => "device",
-        MemoryKind::Vmm => "vmm",
-        MemoryKind::Pinned => "pinned",
-        MemoryKind::Malloc => "malloc",
-        MemoryKind::Mmap => "mmap",
-        MemoryKind::Managed => "managed",
-    }
 }
 
 pub(super) fn direct_word(mode: DirectMode) -> &'static str {
