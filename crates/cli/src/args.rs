@@ -3,6 +3,8 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
+#[cfg(test)]
+mod documented_test;
 mod exec;
 #[cfg(test)]
 mod flags_test;
@@ -37,12 +39,16 @@ pub(crate) enum Verb {
     /// Run a load and measure it.
     ///
     /// Without arguments: creates scratch files in this directory, runs short read and write loads
-    /// on every path that can run here, verifies the data, prints one table and saves the record.
+    /// on every path that can run here, verifies the data that was read and written, prints the
+    /// results and saves the record. With options that describe a load: runs one job with the
+    /// defaults in brackets. SIZE: bytes, or with suffix k, M, G, T (powers of 1024). TIME:
+    /// seconds, or with suffix us, ms, s, m, h.
     Bench(Box<Bench>),
     /// Diagnose storage-to-GPU I/O problems on this machine and suggest fixes.
     ///
-    /// Findings are fail, warn, unknown (facts are missing, with the reason), info or pass. The
-    /// exit code is 1 if a check failed. Changes nothing. docs/check.md lists the rules.
+    /// Each rule ends as fail, warn, unknown (facts are missing, with the reason), info, pass or
+    /// n/a (it does not apply here). The exit code is 1 if a rule failed. Changes nothing.
+    /// docs/check.md lists the rules.
     Check(Check),
     /// Compare results: ratio, 95 % interval, and whether the difference is more than noise.
     ///
@@ -51,13 +57,15 @@ pub(crate) enum Verb {
     /// --threshold allows. Exit code 2: the results are not comparable, because settings or
     /// machines differ (docs/compare.md).
     Compare(Compare),
-    /// Run another program with gpuio's libcufile.so.0 instead of NVIDIA's.
+    /// Run a program that uses cuFile with gpuio's libcufile.so.0.
     ///
     /// gpuio exec -- python train.py: every program that uses cuFile (KvikIO, torch.cuda.gds, DALI,
     /// fio, …) then reads and writes GPU memory without nvidia-fs, root or udev, on any file system
-    /// (docs/cufile.md). The program replaces this process and keeps its own signals and exit code.
-    /// Exit codes if it does not start: 2 wrong usage, 3 gpuio's library is missing or can't be
-    /// loaded by the program, 126 the program can't be executed, 127 no such program.
+    /// (docs/cufile.md). By default files that NVIDIA's library can access directly are passed on
+    /// to it; --cufile gpuio prevents that. The program replaces this process and keeps its own
+    /// signals and exit code. Exit codes if it does not start: 2 wrong usage, 3 gpuio's library is
+    /// missing or can't be loaded by the program, 126 the program can't be executed, 127 no such
+    /// program.
     Exec(Exec),
     /// List the built-in paths, engines and formats, and which of them can run here.
     List,
@@ -211,18 +219,19 @@ pub(crate) struct Load {
     /// Number of threads [1]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<String>,
-    /// I/Os in flight per thread [32 or 8 asynchronous, 4 on a GPU path, 1 otherwise]
+    /// I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks above 128k; other engines:
+    /// 4 on a GPU path, else 1; path gather: by block size. --dry-run prints it]
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<String>,
-    /// Run time: 10, 500ms, 2m [10 s]
+    /// Run time in seconds, or with a suffix: 10, 500ms, 2m [10]
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
     /// Warm-up time at the start that is not measured [0]
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp: Option<String>,
     /// Stop once the load is steady, by fio's rules: iops, bw, lat, or one of them with _slope, and
-    /// its limit: iops:2%, bw_slope:1%; --runtime is then the maximum time [10 checks of a second,
-    /// at most 10 times; --set ss_dur=, ss_ramp=, ss_interval=]
+    /// its limit: iops:2%, bw_slope:1%; --runtime is then the maximum time. Change the length and
+    /// interval of its window with --set ss_dur=, ss_ramp=, ss_interval=
     #[arg(long, value_name = "CRITERION")]
     pub(crate) steady: Option<String>,
     /// Delay before the first I/O [0]
@@ -246,10 +255,10 @@ pub(crate) struct Load {
     /// Use offsets that are not 4 KiB aligned, on purpose
     #[arg(long)]
     pub(crate) unaligned: bool,
-    /// Limit in bytes per second and thread
+    /// Limit of each thread, in bytes per second
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<String>,
-    /// Limit in I/Os per second and thread
+    /// Limit of each thread, in I/Os per second
     #[arg(long, value_name = "N")]
     pub(crate) rate_iops: Option<String>,
     /// Arrival process at that rate: linear or poisson [linear]
@@ -312,8 +321,8 @@ pub(crate) struct MachineFlags {
     /// GPU near the drive that path routed copies through [one on the drive's NUMA node]
     #[arg(long, value_name = "GPU")]
     pub(crate) via_gpu: Option<String>,
-    /// Blocks per kernel launch on path gather [512 KiB of them, 2 MiB from 16k, 4 MiB from 512k
-    /// on], per submit on gds-batch and gds-batch-stream [16]
+    /// Blocks per kernel launch on path gather [as many as fill 512 KiB; 2 MiB for blocks of 16k
+    /// and more; 4 MiB for 512k and more], or per submit on gds-batch and gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
 }
@@ -351,8 +360,8 @@ pub(crate) struct Data {
     /// Use the page cache
     #[arg(long, conflicts_with = "direct")]
     pub(crate) buffered: bool,
-    /// Read the files into the page cache before the measurement [with --path all and --buffered,
-    /// if they fit in half of memory]
+    /// Read the files into the page cache before the measurement [if --path all and --buffered
+    /// are both given, and in sweeps, if the files fit in half of memory]
     #[arg(long)]
     pub(crate) pre_read: bool,
     /// Drop the files from the page cache before the measurement

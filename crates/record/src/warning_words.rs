@@ -180,8 +180,8 @@ fn engine_words(kind: &WarningKind) -> String {
             let did = if mean_request_bytes < mean_io_bytes { "split" } else { "merged" };
             format!(
                 "I/Os of {} on average reached {device} as requests of {}: the block layer {did} \
-                 them. IOPS and latency at the device differ from those reported here. Compare \
-                 with --bs {}, and with --direct if this run was buffered.",
+                 them. IOPS and latency of the device are per request, those reported here per \
+                 I/O. To see the device's own figures, compare with --bs {}.",
                 size(*mean_io_bytes),
                 size(*mean_request_bytes),
                 block_flag(*mean_request_bytes),
@@ -191,9 +191,9 @@ fn engine_words(kind: &WarningKind) -> String {
             let why =
                 if why.is_empty() { "no reason was reported".to_owned() } else { why.join("; ") };
             format!(
-                "Requested engine: {requested}. Used engine: {actual} ({why}). These are results \
-                 of {actual}, not of {requested}. Name the engine with --engine to make the \
-                 choice explicit, or remove the cause and repeat."
+                "Requested engine: {requested}. Used engine: {actual} ({why}). The \
+                 figures are those of {actual}. Remove the cause and repeat, or request {actual} \
+                 with --engine."
             )
         }
         _ => String::new(),
@@ -247,8 +247,8 @@ fn clock_words(kind: &WarningKind) -> String {
         WarningKind::WorkBetweenIos { between_ns, share } => format!(
             "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
              Latencies exclude this time, but throughput and IOPS include it and are too low by \
-             about that share. To measure speed, verify reads with --verify=pass and writes with \
-             --verify=rewrite, and omit --refill.",
+             about that share. To measure speed, use --verify=pass for reads and \
+             --verify=rewrite for writes, which work after the run, and omit --refill.",
             human_ns(float(*between_ns)),
             share * 100.0,
         ),

@@ -190,7 +190,7 @@ fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() 
 #[test]
 fn reads_and_writes_get_the_same_advice_on_measuring_speed() {
     let words = WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1 }.to_string();
-    assert!(words.contains("reads with --verify=pass and writes with --verify=rewrite"), "{words}");
+    assert!(words.contains("--verify=pass for reads and --verify=rewrite for writes"), "{words}");
 }
 
 #[test]

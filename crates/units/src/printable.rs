@@ -79,23 +79,19 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// The text as one field of CSV: in quotes where it needs them (RFC 4180), hidden characters as
-/// escapes. A text that a spreadsheet would run as a formula (it begins with `=`, `+`, `-` or `@`
-/// and is no number) gets an apostrophe before it (OWASP, "CSV Injection"). Nothing is cut.
+/// The text as a field of CSV, before quoting: hidden characters are escapes, and a text that a
+/// spreadsheet would run as a formula (it begins with `=`, `+`, `-` or `@` and is no number) gets
+/// an apostrophe before it (OWASP, "CSV Injection"). Nothing is cut.
 ///
 /// ```
-/// assert_eq!(gpuio_units::csv_field("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
-/// assert_eq!(gpuio_units::csv_field("-1.5"), "-1.5");
+/// assert_eq!(gpuio_units::csv_text("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
+/// assert_eq!(gpuio_units::csv_text("-1.5"), "-1.5");
 /// ```
 #[must_use]
-pub fn csv_field(text: &str) -> String {
+pub fn csv_text(text: &str) -> Cow<'_, str> {
     let shown = printable(text);
     let signed = shown.starts_with(['=', '+', '-', '@']);
-    let guard = if signed && !is_number(&shown) { "'" } else { "" };
-    if shown.contains(['"', ',', '\'']) || !guard.is_empty() {
-        return format!("\"{guard}{}\"", shown.replace('"', "\"\""));
-    }
-    shown.into_owned()
+    if signed && !is_number(&shown) { format!("'{shown}").into() } else { shown }
 }
 
 fn is_number(text: &str) -> bool {
@@ -180,20 +176,18 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_quoted_and_never_formulas() {
-        let plain = ["", "4096", "-1.5", "+3", "1e-9", "read", "a b"];
-        plain.into_iter().for_each(|text| assert_eq!(csv_field(text), text));
+    fn fields_are_never_formulas() {
+        let plain = ["", "4096", "-1.5", "+3", "1e-9", "read", "a b", "a,b", "a\"b"];
+        plain.into_iter().for_each(|text| assert_eq!(csv_text(text), text));
         for (text, field) in [
-            ("a,b", "\"a,b\""),
-            ("a\"b", "\"a\"\"b\""),
             ("a\nb", "a\\nb"),
-            ("=1+1", "\"'=1+1\""),
-            ("@SUM(A1)", "\"'@SUM(A1)\""),
-            ("+cmd|' /C calc'!A0", "\"'+cmd|' /C calc'!A0\""),
-            ("-1+2", "\"'-1+2\""),
+            ("=1+1", "'=1+1"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+            ("-1+2", "'-1+2"),
             ("\t=1", "\\t=1"),
         ] {
-            assert_eq!(csv_field(text), field);
+            assert_eq!(csv_text(text), field);
         }
     }
 
@@ -203,7 +197,7 @@ mod tests {
             let text = String::from_iter(text);
             prop_assert!(!printable(&text).contains(is_hidden));
             prop_assert!(!printable_lines(&text).replace('\n', "").contains(is_hidden));
-            prop_assert!(!csv_field(&text).contains(is_hidden));
+            prop_assert!(!csv_text(&text).contains(is_hidden));
             prop_assert!(!markdown(&text).contains(is_hidden));
             prop_assert!(!label_value(&text).contains(is_hidden));
         }

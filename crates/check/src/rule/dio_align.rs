@@ -45,9 +45,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
                 );
                 Found::warn(observed, format!("use multiples of {}", format_bytes(block)))
             }
-            Some(block) => {
-                Found::pass(format!("direct I/O goes by multiples of {}", format_bytes(block)))
-            }
+            Some(block) => Found::pass(format!("direct I/O needs multiples of {} bytes", block)),
         };
         found.at([mount.mount.mount_point.as_str()])
     });

@@ -37,7 +37,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         }
     }
     if !good.is_empty() {
-        found.push(Found::pass("nothing keeps O_DIRECT from storage").at(good));
+        found.push(Found::pass("O_DIRECT reaches the storage").at(good));
     } else if found.is_empty() {
         found.push(none_of(machine.listed.mounts, "mount for data"));
     }

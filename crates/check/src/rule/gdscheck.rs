@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let Some((check, printed)) = printed(machine) else {
-        return vec![Found::not_applicable("gdscheck's output is not among what was read")];
+        return vec![Found::not_applicable("no output of gdscheck was given with --from")];
     };
     let mut found: Vec<Found> = Vec::new();
     let refused = |gpu: &&GdsGpu| gpu.support.known().is_some_and(|words| words != "supports GDS");

@@ -19,10 +19,12 @@ pub(super) const RULE: Rule = Rule {
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let location = "/sys/kernel/mm/transparent_hugepage/enabled";
     vec![match machine.host.kernel.transparent_huge_pages.as_deref() {
-        Some(mode @ ("always" | "madvise")) => Found::pass(format!("the mode is {mode}")),
+        Some(mode @ ("always" | "madvise")) => {
+            Found::pass(format!("transparent huge pages: {mode}"))
+        }
         Some(mode) => {
             let fix = format!("`echo madvise > {location}`");
-            Found::warn(format!("the mode is {mode}"), fix).at([location])
+            Found::warn(format!("transparent huge pages: {mode}"), fix).at([location])
         }
         None => Found::unknown("the mode was not read, or the kernel was built without them"),
     }]

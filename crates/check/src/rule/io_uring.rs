@@ -25,10 +25,10 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![Found::warn("the kernel was built without io_uring", fix)];
     }
     vec![match machine.host.kernel.io_uring_disabled {
-        Some(0) => Found::pass("the kernel lets every process make rings").at([location]),
+        Some(0) => Found::pass("every process may use io_uring").at([location]),
         Some(1) if has_capability(machine, CAP_SYS_ADMIN) == Some(true) => {
             let observed =
-                "only the privileged may make rings, and this process is (CAP_SYS_ADMIN)";
+                "only privileged processes may use io_uring, as this one may (CAP_SYS_ADMIN)";
             Found::pass(observed).at([location])
         }
         Some(1) => {
@@ -36,10 +36,8 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
             Found::warn(observed, format!("`sysctl {location}=0`, or join that group"))
                 .at([location])
         }
-        Some(_) => {
-            Found::warn("the kernel lets no process make rings", format!("`sysctl {location}=0`"))
-                .at([location])
-        }
+        Some(_) => Found::warn("no process may use io_uring", format!("`sysctl {location}=0`"))
+            .at([location]),
         None => Found::unknown(
             "the kernel has no such setting (it came with Linux 6.6), or it was not read",
         )

@@ -28,9 +28,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     };
     let above = has_capability(machine, CAP_IPC_LOCK);
     vec![match limit.soft {
-        _ if above == Some(true) => {
-            Found::pass("this process has CAP_IPC_LOCK, so that no limit counts")
-        }
+        _ if above == Some(true) => Found::pass("no limit for this process (CAP_IPC_LOCK)"),
         None => Found::pass("without limit"),
         Some(soft) if soft >= ENOUGH => Found::pass(format!("up to {}", format_bytes(soft))),
         Some(soft) => {

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
 fn evaluate(machine: &Machine) -> Vec<Found> {
     let nodes = machine.host.numa.nodes.len();
     vec![match machine.settings.numa_balancing {
-        Some(0) => Found::pass("it is off"),
+        Some(0) => Found::pass("automatic NUMA balancing is off"),
         _ if nodes == 1 => Found::not_applicable("one NUMA node only"),
         Some(_) if nodes == 0 => Found::unknown("it is on, and the NUMA nodes were not read"),
         Some(_) => {

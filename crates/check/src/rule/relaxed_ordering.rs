@@ -53,7 +53,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     if found.is_empty() {
         found.push(match on {
-            0 => Found::not_applicable("no GPU or network card in use here is on PCI Express"),
+            0 => Found::not_applicable("no GPU or network card on PCI Express is in use"),
             on => Found::pass(format!("{} may", count(on, "device"))),
         });
     }

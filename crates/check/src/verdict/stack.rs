@@ -54,7 +54,7 @@ fn disk(machine: &Machine, device: &BlockDevice) -> String {
         layer::Disk::Nvme => "NVMe",
         layer::Disk::NvmeRdma => "NVMe over RDMA",
         layer::Disk::NvmeOther => "NVMe over a network",
-        layer::Disk::Other => "a disk, not NVMe",
+        layer::Disk::Other => "a disk that is not NVMe,",
     };
     let at = device.pci.iter().map(|address| {
         let node = machine.function(address).and_then(|function| function.node);

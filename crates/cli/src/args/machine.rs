@@ -45,8 +45,8 @@ pub(crate) struct Check {
     /// List each rule that does not apply on its own line, instead of grouped by reason
     #[arg(long)]
     pub(crate) all: bool,
-    /// Check only the route between this file or directory and a GPU, and which methods will work
-    /// there: nvidia-fs, p2pdma, rdma, compat, gpuio, host
+    /// Report which modes will work between this file or directory and a GPU (nvidia-fs, p2pdma,
+    /// rdma, compat, gpuio, host), and leave out rules about other storage and GPUs
     #[arg(long, value_name = "PATH")]
     pub(crate) mount: Option<PathBuf>,
     /// The GPU for --mount: number, PCI address, or software [the first]

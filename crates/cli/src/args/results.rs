@@ -32,8 +32,8 @@ pub(crate) struct Compare {
     /// software-gpu, filesystem, device, gpu, cpu, kernel, or all; comma-separated list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) despite: Vec<String>,
-    /// Exit with code 1 if a result is worse by more than this and its whole interval is beyond it:
-    /// 5%
+    /// Exit with code 1 if a result is worse than the baseline by more than this, even at the
+    /// better end of its 95 % interval: 5%
     #[arg(long, value_name = "PERCENT")]
     pub(crate) threshold: Option<String>,
     /// Figures that the threshold applies to: throughput, iops, mean, p50, p99, p99.9, cpu;

@@ -8,8 +8,8 @@ pub(crate) struct Stats {
     /// Process ID [all processes, one line each]
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
-    /// Level of detail: 1 totals, rates and percentiles; 2 also sizes; 3 also GPUs and paths. For
-    /// one process, or with --json [1]
+    /// Level of detail: 1 totals, rates and percentiles; 2 also sizes; 3 also GPUs and paths [1].
+    /// Needs PID or --json
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     pub(crate) level: Option<u8>,
     /// Repeat at this interval until the process ends: 500ms [1 s if no time is given]

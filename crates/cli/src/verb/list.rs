@@ -71,11 +71,13 @@ impl Needs {
             return Ok(());
         }
         let tried = match self.software {
-            Ok(_) if row.info.via_gpu => "; try it without: --gpu software with GPUIO_SOFT_GPUS=2",
-            Ok(_) => "; try it without: --gpu software",
+            Ok(_) if row.info.via_gpu => {
+                "; with software GPUs: GPUIO_SOFT_GPUS=2 and --gpu software"
+            }
+            Ok(_) => "; with a software GPU: --gpu software",
             Err(_) => "",
         };
-        Err(format!("missing: {}{tried}", lacking.join(" and ")))
+        Err(format!("needs {}{tried}", lacking.join(" and ")))
     }
 }
 
@@ -128,7 +130,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
 }
 
 fn paths(page: &mut Page, needs: &Needs) {
-    page.line("PATHS", "data paths between host memory and the destination");
+    page.line("PATHS", "data paths between a file and the destination (host or GPU memory)");
     for row in PATHS {
         let number = match row.info.gdsio {
             Some(number) => format!("gdsio -x {number}"),

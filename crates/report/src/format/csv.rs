@@ -48,18 +48,18 @@ impl<'a> Line<'a> {
 /// order, reads first.
 ///
 /// Fields are quoted as in RFC 4180, and no name is a formula or holds a control character
-/// ([`gpuio_units::csv_field`]). Lines end in a line feed only, so that awk and cut see no carriage
+/// ([`gpuio_units::csv_text`]). Lines end in a line feed only, so that awk and cut see no carriage
 /// return. An empty field means that there is no figure. Numbers are not rounded.
 #[must_use]
 pub fn render(record: &Record) -> String {
-    let mut out = String::new();
-    push_line(&mut out, COLUMNS.iter().map(|column| column.name.to_owned()));
+    let mut lines = Lines::new();
+    lines.push(COLUMNS.iter().map(|column| column.name.to_owned()));
     for (plan, job) in jobs(record) {
         for direction in directions(plan) {
-            push_line(&mut out, cells(record, plan, job, *direction));
+            lines.push(cells(record, plan, job, *direction));
         }
     }
-    out
+    lines.text()
 }
 
 /// The fields of one row, in the order of [`COLUMNS`].
@@ -73,14 +73,26 @@ pub(crate) fn cells<'a>(
     COLUMNS.iter().map(move |column| (column.cell)(&line))
 }
 
-pub(crate) fn push_line(out: &mut String, fields: impl Iterator<Item = String>) {
-    for (nth, field) in fields.enumerate() {
-        if nth > 0 {
-            out.push(',');
-        }
-        out.push_str(&gpuio_units::csv_field(&field));
+/// Lines of CSV in memory.
+pub(crate) struct Lines(csv::Writer<Vec<u8>>);
+
+impl Lines {
+    pub(crate) fn new() -> Lines {
+        let mut builder = csv::WriterBuilder::new();
+        builder.terminator(csv::Terminator::Any(b'\n')).flexible(true);
+        Lines(builder.from_writer(Vec::new()))
     }
-    out.push('\n');
+
+    pub(crate) fn push(&mut self, fields: impl Iterator<Item = String>) {
+        let fields = fields.map(|field| gpuio_units::csv_text(&field).into_owned());
+        // A Vec takes every byte, and lines may differ in length.
+        let _ = self.0.write_record(fields.map(String::into_bytes));
+    }
+
+    pub(crate) fn text(self) -> String {
+        let bytes = self.0.into_inner().unwrap_or_default();
+        String::from_utf8(bytes).unwrap_or_default()
+    }
 }
 
 const fn column(
@@ -351,3 +363,21 @@ pub const COLUMNS: &[Column] = &[
         maybe(l.alone().and_then(|side| side.latency.as_ref()?.total.p99_ns))
     }),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::Lines;
+
+    #[test]
+    fn another_reader_gets_the_fields_back() {
+        let mut lines = Lines::new();
+        lines.push(["job", "path"].into_iter().map(str::to_owned));
+        lines.push(["a,\"b\"\n", "=1+1", ""].into_iter().map(str::to_owned));
+        let text = lines.text();
+        assert_eq!(text, "job,path\n\"a,\"\"b\"\"\\n\",'=1+1,\n");
+        let mut reader = csv::ReaderBuilder::new();
+        let mut rows = reader.has_headers(false).flexible(true).from_reader(text.as_bytes());
+        let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+        assert_eq!(rows[1], vec!["a,\"b\"\\n", "'=1+1", ""]);
+    }
+}

@@ -1,7 +1,7 @@
 //! The rows of all records, with the axes of sweeps.
 
 use super::Set;
-use crate::format::csv::{COLUMNS, cells, push_line};
+use crate::format::csv::{COLUMNS, Lines, cells};
 use crate::workload::{directions, jobs};
 
 /// How the header line begins.
@@ -16,10 +16,10 @@ pub(super) fn render(set: &Set) -> String {
             axes.push(key);
         }
     }
-    let mut out = String::new();
+    let mut lines = Lines::new();
     let names = COLUMNS.iter().map(|column| column.name.to_owned());
     let own = std::iter::once("record".to_owned());
-    push_line(&mut out, names.chain(own).chain(axes.iter().map(|key| format!("axis_{key}"))));
+    lines.push(names.chain(own).chain(axes.iter().map(|key| format!("axis_{key}"))));
     for member in &set.members {
         let place = |key: &&str| {
             let at = member.at.iter().find(|(name, _)| name == key);
@@ -29,9 +29,9 @@ pub(super) fn render(set: &Set) -> String {
             for direction in directions(plan) {
                 let row = cells(&member.record, plan, job, *direction);
                 let own = std::iter::once(member.name.clone());
-                push_line(&mut out, row.chain(own).chain(axes.iter().map(place)));
+                lines.push(row.chain(own).chain(axes.iter().map(place)));
             }
         }
     }
-    out
+    lines.text()
 }

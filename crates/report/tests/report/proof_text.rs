@@ -26,7 +26,7 @@ fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
     assert_eq!(text.matches("    requested  ").count(), 1, "{text}");
     assert!(text.contains("  seq-read: page cache: storage delivered less"), "{text}");
     let row =
-        "    process_io  read   for           20.0 GiB of 20.0 GiB  process_io has its reasons\n";
+        "    process_io  read   supports      20.0 GiB of 20.0 GiB  process_io has its reasons\n";
     assert!(text.contains(row), "{text}");
     assert!(text.contains("nvidia_fs   read   inconclusive                     -  "), "{text}");
     assert!(!text.contains("read_bytes 4096 before"), "readings only with --evidence: {text}");
@@ -50,7 +50,7 @@ fn the_verdict_is_in_every_format_with_figures() {
     let wide = render_text(&record, 200);
     assert!(wide.contains(" path taken ") && row(&wide).contains(" page cache "), "{wide}");
     let narrow = render_text(&record, 120);
-    assert!(row(&narrow).contains(" cache ") && narrow.contains(" took "), "{narrow}");
+    assert!(row(&narrow).contains(" cache ") && narrow.contains(" taken "), "{narrow}");
     assert!(of("csv").contains(",page cache,page cache: storage delivered less than 5 %."));
     assert!(of("json").contains("\"words\": \"page cache\""));
     assert!(of("gdsio").contains("\n# path: seq-read: page cache: storage"));

@@ -217,7 +217,7 @@ fn equal_warnings_are_one_paragraph_and_shared_sentences_stand_once() {
     assert!(begins[1].starts_with("warning: all jobs: Each write waited"), "{text}");
     assert!(begins[2].starts_with("warning: seq-read, rand-read: I/Os of 1.00 MiB"), "{text}");
     assert!(text.contains("\n         seq-write: I/Os of 1.00 MiB"), "{text}");
-    assert_eq!(text.matches("IOPS and latency at the device differ").count(), 1, "{text}");
+    assert_eq!(text.matches("IOPS and latency of the device are").count(), 1, "{text}");
     let notes = "note: seq-read: gpu: no use here.\n      seq-write: thread: always so.\n      \
                  To see the settings that a run uses";
     assert!(text.contains(notes), "{text}");

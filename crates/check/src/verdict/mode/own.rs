@@ -14,7 +14,9 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
     match pair.gpu {
         Gpu::Real(_) => vec![gpu::real(pair), gpu::driver(pair)],
         Gpu::Software => {
-            vec![Need::yes("the software GPU takes them: right bytes, no GPU's speed")]
+            vec![Need::yes(
+                "the software GPU runs these paths: the data is correct, the speed is not a GPU's",
+            )]
         }
         Gpu::None => vec![gpu::none(pair)],
     }

@@ -51,7 +51,7 @@ fn show(
 ) -> std::io::Result<()> {
     let stop = interrupt::flag();
     exit_after_hang_up(Arc::clone(&stop));
-    let mut state = State::new(every, std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()));
+    let mut state = State::new(every, !anstyle_query::no_color());
     let mut before = watcher.sample();
     let mut due = Instant::now() + state.every;
     let mut shown = 0;

@@ -15,7 +15,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         return String::new();
     }
     let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = String::from("ceilings, found after the jobs and outside their clocks:\n");
+    let mut out = String::from("ceilings, measured after the jobs:\n");
     let found: Vec<&Ceiling> =
         record.ceilings.iter().filter(|ceiling| ceiling.bytes_per_s.is_some()).collect();
     if !found.is_empty() {

@@ -62,8 +62,8 @@ fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     let moved = longest(|item| amounts(item).chars().count());
     for item in &proof.evidence {
         let assessment = match item.assessment {
-            Assessment::Supports => "for",
-            Assessment::Contradicts => "against",
+            Assessment::Supports => "supports",
+            Assessment::Contradicts => "contradicts",
             Assessment::Inconclusive => "inconclusive",
         };
         let (who, flow, figure) = (&item.name, &item.direction, amounts(item));

@@ -97,8 +97,8 @@ fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Optio
 fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
     let heading = |column: &usize| match (*column, form) {
         // Headings much wider than most of their cells.
-        (VERIFIED, Words::Short) => words("data"),
-        (TAKEN, Words::Short) => words("took"),
+        (VERIFIED, Words::Short) => words("verif."),
+        (TAKEN, Words::Short) => words("taken"),
         (column, _) => COLUMNS[column].clone(),
     };
     let cells = |row: &Cells| columns.iter().map(|column| row[*column].clone()).collect();

@@ -31,7 +31,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if let [group] = watched.groups.as_slice() {
         out.push_str(&lines(&group.devices, width));
     }
-    out.push_str(&paragraph("watched: ", &cost(watched), width));
+    out.push_str(&paragraph("device sampling: ", &cost(watched), width));
     out
 }
 
@@ -78,7 +78,8 @@ fn words(device: &DeviceSeries) -> String {
     let mut words = Vec::new();
     for (key, verb, request) in RATES {
         let Some(rate) = figure(device, key).filter(|rate| *rate > 0.0) else { continue };
-        let size = figure(device, request).map(|size| format!(" in {}", bytes(rounded(size))));
+        let size =
+            figure(device, request).map(|size| format!(" ({} per request)", bytes(rounded(size))));
         words.push(format!("{verb} {}{}", throughput(rate), size.unwrap_or_default()));
     }
     if let Some(queue) = figure(device, "queue") {
@@ -97,7 +98,7 @@ fn cost(watched: &Watched) -> String {
     let cost = match watched.cpu_ns {
         Some(cpu_ns) if clocks > 0 => {
             let share = float(cpu_ns) / float(clocks) * 100.0;
-            format!("{} of CPU during the run, {share:.2} % of one", time(cpu_ns))
+            format!("cost {} of CPU time ({share:.2} % of one CPU)", time(cpu_ns))
         }
         _ => "its cost is unknown".to_owned(),
     };
@@ -143,7 +144,7 @@ mod test {
             ],
         );
         let idle = device("block", "sda", &[("read_bytes_per_second", 4096.0), ("queue", 0.0)]);
-        let words = "read 519 MiB/s in 256 KiB, 1.8 requests in flight, 100 % busy";
+        let words = "read 519 MiB/s (256 KiB per request), 1.8 requests in flight, 100 % busy";
         let head = "devices during the run, all processes together:";
         assert_eq!(lines(&[idle.clone(), disk], 100), format!("{head}\n  sdb  {words}\n"));
         assert!(lines(&[idle], 100).contains("sda"), "alone, it is the busiest");
@@ -174,7 +175,7 @@ mod test {
             cpu_ns: Some(1_000_000),
             groups: vec![group],
         };
-        let words = "every 1.00s, 3 samples; 1.00ms of CPU during the run, 0.05 % of one";
+        let words = "every 1.00s, 3 samples; cost 1.00ms of CPU time (0.05 % of one CPU)";
         assert_eq!(cost(&watched), words);
         watched.cpu_ns = None;
         assert!(cost(&watched).ends_with("is unknown"));
