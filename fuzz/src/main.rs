@@ -32,7 +32,7 @@ const RECORDS: &str = "crates/compare/tests/fixtures";
 const TARGETS: &[Target] = &[
     Target { name: "job-file", seeds: &[SPECS, JOBS], run: texts::job_file },
     Target { name: "job-file-print", seeds: &[SPECS, JOBS], run: plan::printed },
-    Target { name: "data-set", seeds: &["crates/load/tests/fixtures/lists"], run: plan::list },
+    Target { name: "data-set", seeds: &["crates/dataset/tests/fixtures/lists"], run: plan::list },
     Target { name: "gdsio-flags", seeds: &[SPECS, "fuzz/seeds/flags"], run: texts::gdsio_flags },
     Target { name: "quantity", seeds: &["fuzz/seeds/quantities"], run: texts::quantity },
     Target { name: "capture", seeds: &[CAPTURES], run: machine::capture },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpuio_load::dataset::manifest::{ManifestError, parse, print};
+use gpuio_dataset::manifest::{ManifestError, parse, print};
 use gpuio_plan::{DirectAnswer, Gpus, Facts, TargetInfo, TargetLookup, plan};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts, NumaFacts, NumaNode};
 use gpuio_record::{Gpu, Plan};

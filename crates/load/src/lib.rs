@@ -6,7 +6,6 @@
 //!
 //! - [`live_targets`], [`direct_try`]: look up for the plan what a path is and whether O_DIRECT
 //!   works there.
-//! - [`dataset`]: whose files these are (`ownership`, `manifest`); making, filling, removing them.
 //! - [`run`]: groups, workers, sampling, verification, totals.
 //! - `ceiling`: upper bounds of a job's throughput, found after the jobs.
 //! - [`machine`]: facts of the machine, GPUs included.
@@ -43,7 +42,6 @@
 //! worker, nor a worker for a sampler.
 
 pub(crate) mod ceiling;
-pub mod dataset;
 pub mod direct_try;
 #[cfg(test)]
 mod fixture_test;

@@ -1,9 +1,8 @@
-//! Which block each thread moves next, when that block is due, and what its bytes must be.
+//! Which block each thread moves next, and when that block is due.
 //!
 //! - [`pattern`]: the sequence of blocks of one thread, from a seed.
 //! - [`blocks`]: what a planned job says of that sequence.
 //! - [`pace`]: due times at a rate.
-//! - [`data`]: what timed writes and the data set put into a file.
 //!
 //! A [`pattern::Pattern`] and a [`pace::Pacer`] belong to one thread. They answer from their own
 //! numbers, allocate nothing after they are made, take no lock and never block.
@@ -11,6 +10,5 @@
 //! What may not live here: doing an I/O, reading a clock. Pure: no file, no clock, no environment.
 
 pub mod blocks;
-pub mod data;
 pub mod pace;
 pub mod pattern;

@@ -47,6 +47,8 @@ pub(super) const BANS: [Ban; 3] = [
         // cufile writes the configuration that NVIDIA's library reads; softcufile does its I/O.
         allowed: &[
             "crates/host/",
+            // It makes, checks and removes the files of a run.
+            "crates/dataset/",
             "crates/load/",
             "crates/cli/",
             "crates/io/",

@@ -15,7 +15,7 @@ use super::data::DataSet;
 use super::group::Group;
 use super::{Means, Ran, RunError, Tick, Watch};
 use crate::ceiling::{self, Bench};
-use crate::dataset::held::Targets;
+use gpuio_dataset::held::Targets;
 
 /// Finds the ceilings of the plan and holds every result against its lowest. A ceiling that can't
 /// be had is one with a reason: nothing here ends the run or takes a result away. What a pass found

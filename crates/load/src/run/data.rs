@@ -17,12 +17,12 @@ use gpuio_record::{
     GuardNote, JobPlan, JobResult, Order, Plan, TargetKind, TargetPlan, VerifyMode, WorkerPlan,
 };
 
-use crate::dataset::held::{Budget, DirEntry, Held, Targets};
-use crate::dataset::make::{self, Made, Task};
-use crate::dataset::manifest::{self, Holds, Lists, ManifestError};
-use crate::dataset::ownership::{Permit, Verdict, Wanted, check_with};
-use crate::dataset::scratch::{self, Coming, Owner};
-use crate::dataset::{
+use gpuio_dataset::held::{Budget, DirEntry, Held, Targets};
+use gpuio_dataset::make::{self, Made, Task};
+use gpuio_dataset::manifest::{self, Holds, Lists, ManifestError};
+use gpuio_dataset::ownership::{Permit, Verdict, Wanted, check_with};
+use gpuio_dataset::scratch::{self, Coming, Owner};
+use gpuio_dataset::{
     Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
 };
 use gpuio_plan::SCRATCH;

@@ -4,15 +4,15 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use gpuio_gpu::pattern::file_key;
 use gpuio_host::target::ReopenError;
 use gpuio_io::engine::EngineFile;
+use gpuio_pattern::file_key;
 use gpuio_record::{DirectMode, JobPlan};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::RunError;
-use crate::dataset::held::Targets;
+use gpuio_dataset::held::Targets;
 
 /// The open targets of one worker, in the order of the job's targets that it uses.
 #[derive(Debug, Clone)]

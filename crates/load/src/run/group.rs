@@ -24,7 +24,7 @@ use super::sample::Sampler;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, Watch, marks, warn};
-use crate::dataset::held::Targets;
+use gpuio_dataset::held::Targets;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
 /// woken by then, so that all begin together.

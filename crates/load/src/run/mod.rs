@@ -39,13 +39,13 @@ use gpuio_record::{
     Warning, Watched,
 };
 
-pub use crate::dataset::Looks;
-pub use crate::dataset::ownership::Permit;
-use crate::dataset::{MakeError, scratch};
 use computation::Computation;
 use data::DataSet;
 pub use data::{DataSetError, check_all};
 pub use error::RunError;
+pub use gpuio_dataset::Looks;
+pub use gpuio_dataset::ownership::Permit;
+use gpuio_dataset::{MakeError, scratch};
 use group::Group;
 pub use sample::Tick;
 

@@ -10,7 +10,7 @@ use gpuio_record::JobPlan;
 
 use super::Watch;
 use super::error::RunError;
-use crate::dataset::held::Targets;
+use gpuio_dataset::held::Targets;
 
 /// Bytes of one read: large compared with the cost of a call, and an interrupt is seen within one.
 const STEP: usize = 4 << 20;

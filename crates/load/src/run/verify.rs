@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use gpuio_gpu::pattern::{file_key, word};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, Request, Start};
+use gpuio_pattern::{file_key, word};
 use gpuio_record::{
     BlockShare, DirectMode, JobPlan, Order, VerifyMismatch, VerifyMode, VerifyOutcome,
     VerifySubject,
@@ -13,9 +13,9 @@ use gpuio_record::{
 use super::RunError;
 use super::marks::{Reached, Runs};
 use super::worker::{Task, Tools};
-use crate::dataset::content::unmix;
+use gpuio_pattern::other_salt;
+use gpuio_pattern::unmix;
 use gpuio_workload::blocks::unit;
-use gpuio_workload::data::other_salt;
 use gpuio_workload::pattern::{self, Block, Pattern, RegionSpan};
 
 /// Mismatches kept.

@@ -27,7 +27,7 @@ use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
 use super::worker_slot;
-use crate::dataset::held::Targets;
+use gpuio_dataset::held::Targets;
 
 /// What a worker is given. Everything shared is read-only or atomic.
 pub(super) struct Task<'a> {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use gpuio_record::{JobPlan, JobResult, VerifyMode, VerifyOutcome};
 
 use super::data::parts;
-use crate::dataset::Identity;
-use crate::dataset::held::{Held, Targets};
-use crate::dataset::manifest::Holds;
+use gpuio_dataset::Identity;
+use gpuio_dataset::held::{Held, Targets};
+use gpuio_dataset::manifest::Holds;
 
 /// A job that writes to a file, and the bytes of it that the job uses.
 pub(super) struct Use<'a> {

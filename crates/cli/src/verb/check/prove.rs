@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use gpuio_check::prove::{Measured, Outcome, Proof, Run, Tried};
 use gpuio_check::{Answer, Gpu};
+use gpuio_dataset::leftover;
 use gpuio_host::Root;
-use gpuio_load::dataset::leftover;
 use gpuio_load::direct_try::{DirectTried, try_direct};
 use gpuio_outfile::Private;
 use gpuio_record::Record;

@@ -15,8 +15,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_dataset::leftover;
 use gpuio_host::{Root, input};
-use gpuio_load::dataset::leftover;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
 

@@ -8,10 +8,10 @@ use gpuio_record::{JobPlan, TargetKind, TargetPlan};
 use rustix::fs::OFlags;
 
 use super::{DataSet, DataSetError, wants};
-use crate::dataset::MakeError;
-use crate::dataset::held::{Budget, Held};
-use crate::dataset::manifest::Lists;
-use crate::dataset::ownership::{Verdict, Wanted, check_with};
+use gpuio_dataset::MakeError;
+use gpuio_dataset::held::{Budget, Held};
+use gpuio_dataset::manifest::Lists;
+use gpuio_dataset::ownership::{Verdict, Wanted, check_with};
 
 /// One target of one job, checked.
 pub(super) struct CheckedTarget<'j> {

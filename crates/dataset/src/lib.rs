@@ -14,20 +14,27 @@
 //!
 //! A target is opened once, to be checked, and held ([`held`]). Code that makes, fills, reads,
 //! writes or removes it gets a descriptor of that same file, whatever has its name by then.
+//!
+//! What may not live here: plans, workers, GPUs. Functions block on file I/O; [`make::make`] has
+//! threads of its own, which end before it returns.
 
 pub mod clean;
-pub(crate) mod content;
+mod content;
 mod failure;
 mod fill;
+#[cfg(test)]
+#[expect(dead_code, reason = "the tests here need plans, and no results")]
+#[path = "../../load/src/fixture_test.rs"]
+mod fixture_test;
 pub mod held;
 pub mod leftover;
 mod look;
 pub mod make;
 pub mod manifest;
 pub mod ownership;
-pub(crate) mod refusal;
+pub mod refusal;
 pub mod scratch;
-pub(crate) mod space;
+pub mod space;
 #[cfg(test)]
 mod tests;
 

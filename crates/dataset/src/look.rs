@@ -59,7 +59,7 @@ pub(super) fn look(
     let key = match (file, &owner) {
         (Some(_), Ok(Owner::Ours(_))) => None,
         (Some(held), _) if verifies => {
-            let key = gpuio_gpu::pattern::file_key(wanted.salt, wanted.file_number);
+            let key = gpuio_pattern::file_key(wanted.salt, wanted.file_number);
             // What can't be read can't be verified either; the load says why.
             find_key(held, &[key]).unwrap_or(Some(key))
         }

@@ -78,7 +78,8 @@ pub enum MakeError {
 
 impl MakeError {
     /// A failed call, with `left` bytes still to be written where that is known.
-    pub(crate) fn call(
+    #[must_use]
+    pub fn call(
         call: &'static str,
         path: &Path,
         offset: Option<u64>,
@@ -90,7 +91,8 @@ impl MakeError {
     }
 
     /// A file that could not be opened, or is not the one that was checked.
-    pub(crate) fn reopen(path: &Path, error: ReopenError) -> MakeError {
+    #[must_use]
+    pub fn reopen(path: &Path, error: ReopenError) -> MakeError {
         match error {
             ReopenError::Call(source) => MakeError::call("open", path, None, source, None),
             ReopenError::Replaced => MakeError::Replaced { path: path.to_owned() },

@@ -146,7 +146,8 @@ pub enum Refusal {
 
 /// All refusals as lines. Files of one directory that are refused alike take one: that of the
 /// first, with how many there are.
-pub(crate) fn lines(all: &[Refusal]) -> String {
+#[must_use]
+pub fn lines(all: &[Refusal]) -> String {
     let mut kinds: Vec<(&Refusal, Vec<&Path>)> = Vec::new();
     for one in all {
         let place = |refusal: &Refusal| refusal.path().and_then(Path::parent).map(Path::to_owned);

@@ -19,28 +19,17 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use gpuio_gpu::pattern::{check, word};
 use gpuio_host::residency;
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::ReopenError;
+use gpuio_pattern::{GOLDEN, check, unmix, word};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::held::Held;
 
-/// The step between the inputs of the generator's mixing (see `gpuio_gpu::pattern`).
-const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Covers the alignment that O_DIRECT asks for anywhere.
 const GRAIN: usize = 4096;
-
-/// Undoes splitmix64's finaliser.
-pub(crate) fn unmix(mut z: u64) -> u64 {
-    z ^= z >> 31 ^ z >> 62;
-    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
-    z ^= z >> 27 ^ z >> 54;
-    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
-    z ^ z >> 30 ^ z >> 60
-}
 
 /// What a look at a file's bytes said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +176,7 @@ pub(super) fn find_key(held: &Held, known: &[u64]) -> Result<Option<u64>, Reopen
         let mut last = None;
         for (w, bytes) in (at / 8..).zip(bytes.as_chunks::<8>().0) {
             let found = u64::from_le_bytes(*bytes);
-            let key = unmix(found).wrapping_sub(w.wrapping_mul(STEP));
+            let key = unmix(found).wrapping_sub(w.wrapping_mul(GOLDEN));
             words += 1;
             if known.contains(&key) || last == Some(key) {
                 *counts.entry(key).or_default() += 1;
@@ -347,7 +336,7 @@ impl Scan {
 
     fn word(&mut self, w: u64, found: u64) {
         let counter = unmix(found);
-        let follows = self.last.is_some_and(|last| counter == last.counter.wrapping_add(STEP));
+        let follows = self.last.is_some_and(|last| counter == last.counter.wrapping_add(GOLDEN));
         let in_place = found == word(self.key, w);
         if follows || in_place {
             if !follows {

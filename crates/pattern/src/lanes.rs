@@ -2,6 +2,7 @@
 //!
 //! SSE2, which every x86-64 CPU has, lacks a 64-bit multiplication; with AVX2 the loops run three
 //! times as fast, with AVX-512DQ, which has that multiplication, five times.
+#![allow(unsafe_code)]
 
 use super::{GOLDEN, mix};
 
@@ -75,7 +76,7 @@ mod x86 {
     }
 
     /// Writes the words of the rule from the one with this state on.
-    pub(in crate::pattern) fn write(words: &mut [[u8; 8]], state: u64) {
+    pub(crate) fn write(words: &mut [[u8; 8]], state: u64) {
         if has_avx512() {
             // SAFETY: the CPU has the instructions the function is compiled for.
             unsafe { write_avx512(words, state) }
@@ -88,7 +89,7 @@ mod x86 {
     }
 
     /// True if any word from this state on differs from the pattern.
-    pub(in crate::pattern) fn differ(words: &[[u8; 8]], state: u64) -> bool {
+    pub(crate) fn differ(words: &[[u8; 8]], state: u64) -> bool {
         if has_avx512() {
             // SAFETY: the CPU has the instructions the function is compiled for.
             unsafe { differ_avx512(words, state) }
@@ -103,7 +104,7 @@ mod x86 {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use crate::pattern::word;
+        use crate::word;
 
         /// Whatever this machine has, every version that it can run says the same.
         #[test]

@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use gpuio_gpu::pattern::fill;
+use gpuio_pattern::fill;
 use proptest::prelude::*;
 
 use super::super::content::{Looks, Proof, find_key, prove};

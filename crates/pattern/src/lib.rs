@@ -1,4 +1,4 @@
-//! The data rule: what every byte of a gpuio data file is, so that any block can be checked by
+//! The pattern: what every byte of a gpuio data file is, so that any block can be checked by
 //! itself.
 //!
 //! A file is a sequence of little-endian 8-byte words. Word `w`, at byte offset `8 * w`, of a file
@@ -7,12 +7,19 @@
 //! generators", OOPSLA 2014). Offsets and lengths need not be multiples of 8: the first and the
 //! last word of a range may lie in it in part.
 //!
-//! These functions are the reference for the kernels in `kernels/pattern.cu`.
+//! These functions are the reference for the kernels in `kernels/pattern.cu` of `gpuio_gpu`.
+//!
+//! Timed writes carry the pattern of their own offset, so that what a byte must be follows from its
+//! location, independent of the last writer. Before the clock the bytes that a job may write are
+//! given other contents ([`other_salt`]): a write that never arrived is then found.
+//!
+//! Every function may be called from any thread; none allocates. Pure: no file, no clock, no
+//! environment.
 
 mod lanes;
 
-/// The step between the inputs of `mix`: 2^64 divided by the golden ratio, odd.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+/// The step between the inputs of the mixing: 2^64 divided by the golden ratio, odd.
+pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Words compared at once before a difference is looked at: the loop over them has no branch, so
 /// that it can be vectorised, and the first level cache holds them.
@@ -38,6 +45,23 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// Undoes the mixing of a word: `unmix(word(key, w))` is `key + w * GOLDEN` modulo 2^64, so that
+/// the origin of a word follows from its value.
+#[must_use]
+pub fn unmix(mut z: u64) -> u64 {
+    z ^= z >> 31 ^ z >> 62;
+    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
+    z ^= z >> 27 ^ z >> 54;
+    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
+    z ^ z >> 30 ^ z >> 60
+}
+
+/// Salt of what lies where timed writes will go, made from the pattern's own.
+#[must_use]
+pub fn other_salt(salt: u64) -> u64 {
+    salt ^ 0xa5a5_5a5a_c3c3_3c3c
 }
 
 /// Word `w` (at byte offset `8 * w`) of the file with this key.

@@ -38,7 +38,8 @@ pub struct DirEntry {
 
 impl DirEntry {
     /// A name in this directory.
-    pub(crate) fn new(dir: Directory, name: &OsStr) -> DirEntry {
+    #[must_use]
+    pub fn new(dir: Directory, name: &OsStr) -> DirEntry {
         DirEntry { dir: Arc::new(dir), name: name.to_owned() }
     }
 
@@ -212,12 +213,13 @@ pub struct Targets {
 const NO_FILE: &str = "/dev/null";
 
 impl Targets {
-    pub(crate) fn hold(&mut self, name: &str, held: &Arc<Held>) {
+    /// Keeps the target that was checked under this name.
+    pub fn hold(&mut self, name: &str, held: &Arc<Held>) {
         self.held.insert(name.to_owned(), Arc::clone(held));
     }
 
     /// Verification expects the pattern of this key in the file, not that of the job.
-    pub(crate) fn expect(&mut self, name: &str, key: u64) {
+    pub fn expect(&mut self, name: &str, key: u64) {
         self.keys.insert(name.to_owned(), key);
     }
 
@@ -227,7 +229,9 @@ impl Targets {
         self.keys.get(name).copied()
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<Held>> {
+    /// The target that was checked under this name, if there is one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Held>> {
         self.held.get(name)
     }
 

@@ -65,7 +65,7 @@ pub(super) fn check(tasks: &[Task]) -> Result<(), MakeError> {
 ///
 /// # Errors
 /// [`MakeError::NoSpace`].
-pub(crate) fn check_plan(jobs: &[JobPlan]) -> Result<(), MakeError> {
+pub fn check_plan(jobs: &[JobPlan]) -> Result<(), MakeError> {
     check_plan_with(jobs, free)
 }
 

@@ -28,7 +28,7 @@ fn what_was_checked_is_what_is_opened() {
     assert!(fs::read(path.with_extension("away")).unwrap().starts_with(b"written"));
     // Listed, extended or removed under the name is nothing either.
     let error = super::super::manifest::begin(&[verdict.target.unwrap()]).unwrap_err();
-    assert!(error.to_string().contains("Nothing was written to it"), "{error}");
+    assert!(error.to_string().contains("nothing was written to it"), "{error}");
 }
 
 /// In a data set of more files than descriptors, what was checked is compared when it is opened.

@@ -104,8 +104,8 @@ fn an_overwritten_foreign_file_stays_foreign_and_keeps_its_length() {
     let made = make_files(&[task], &Count::default(), &AtomicBool::new(false)).unwrap();
     assert!(!made[0].created);
     let bytes = fs::read(&path).unwrap();
-    let key = gpuio_gpu::pattern::file_key(11, 3);
-    assert_eq!(gpuio_gpu::pattern::check(&bytes[..8192], key, 0), None);
+    let key = gpuio_pattern::file_key(11, 3);
+    assert_eq!(gpuio_pattern::check(&bytes[..8192], key, 0), None);
     assert_eq!(bytes[8192..], [7; 1808]);
     assert_eq!(find(&path).unwrap(), None);
 }
@@ -131,7 +131,7 @@ fn only_the_parts_of_a_foreign_file_are_written() {
     let after = fs::read(&path).unwrap();
     assert_eq!(after.len() as u64, 3 * BLOCK + 99);
     let mut expected = vec![0; after.len()];
-    gpuio_gpu::pattern::fill(&mut expected, gpuio_gpu::pattern::file_key(11, 3), 0);
+    gpuio_pattern::fill(&mut expected, gpuio_pattern::file_key(11, 3), 0);
     for (at, (found, pattern)) in (0_u64..).zip(after.iter().zip(&expected)) {
         let filled = parts.iter().any(|part| part.contains(&at));
         assert_eq!(*found, if filled { *pattern } else { 7 }, "byte {at}");

@@ -108,7 +108,7 @@ impl Entry {
         held: &Held,
         looks: Option<&Looks<'_>>,
     ) -> Result<content::Proof, ReopenError> {
-        let key = gpuio_gpu::pattern::file_key(self.salt, self.file_number);
+        let key = gpuio_pattern::file_key(self.salt, self.file_number);
         // Of a file that held its pattern from end to end, nothing was unwritten.
         let zeros = self.in_use || !self.pattern;
         content::prove(held, key, zeros, looks)

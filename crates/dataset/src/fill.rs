@@ -78,7 +78,7 @@ impl Filling<'_> {
             let begin = block.max(self.start);
             let end = block.saturating_add(BLOCK).min(self.end);
             let bytes = &mut memory[..usize_of(end - begin)];
-            gpuio_gpu::pattern::fill(bytes, self.key, begin);
+            gpuio_pattern::fill(bytes, self.key, begin);
             self.write(direct, bytes, begin)?;
             self.progress.add(end - begin);
         }
