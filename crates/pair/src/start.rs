@@ -159,7 +159,7 @@ fn values(in_flight: u64, wants: String, cpus: Option<(usize, usize)>, to_gpu: b
         }
         _ => String::new(),
     };
-    let why = format!("{wants}: {in_flight} in flight{limit}");
+    let why = format!("{wants}: {in_flight} in flight in total{limit}");
     let sync_threads = small(in_flight.clamp(THREADS_LEAST, SYNC_THREADS_MOST));
     Start { threads: small(threads), depth: small(depth), sync_threads, in_flight, why }
 }
@@ -179,7 +179,8 @@ fn words(pair: &Pair, load: Load) -> String {
         };
         let count = given.of.max(1);
         let each = each(given, load);
-        format!("{} of {each} x {block} each{shared}", count_of(count, &part, network))
+        let ios = plural(usize::try_from(each).unwrap_or(usize::MAX), "I/O");
+        format!("{} with {each} {ios} of {block} each{shared}", count_of(count, &part, network))
     });
     let mut all: Vec<String> = all.collect();
     all.dedup();

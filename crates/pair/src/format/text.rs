@@ -17,7 +17,7 @@ pub fn text(pairing: &Pairing) -> String {
     let sections = [
         ("WHY", why(&pairing.pairs)),
         ("START VALUES", starts(&pairing.pairs)),
-        ("EXPECTED (by the parts' figures, all pairs at once)", expected::text(pairing)),
+        ("EXPECTED (from the figures of the parts, all pairs at once)", expected::text(pairing)),
         ("NETWORK MOUNTS", network(pairing)),
         ("REGROUP", regroup::text(&pairing.regroup)),
         ("SHARED LINKS", links(&pairing.shared_links)),
@@ -141,12 +141,23 @@ fn starts(pairs: &[Pair]) -> String {
         let start = &pair.start;
         format!("{}\t{}\t{}", start.threads, start.depth, start.why)
     });
-    let mut rows = vec![words(&["", "threads", "depth", "because of"])];
+    let mut rows = vec![words(&["", "threads", "depth", "reason"])];
     for (text, names) in groups {
         let cells = text.split('\t').map(str::to_owned);
         rows.push(std::iter::once(together(&names)).chain(cells).collect());
     }
-    indented_columns(&rows)
+    let mut out = indented_columns(&rows);
+    let deeper = |pair: &Pair| {
+        let start = &pair.start;
+        u64::from(start.threads) * u64::from(start.depth) > start.in_flight
+    };
+    if used.iter().any(deeper) {
+        out.push_str(
+            "  Depth is 4 or more, so that a thread reads a block while others are copied: threads x\n  \
+             depth may exceed the I/Os in flight that the storage needs.\n",
+        );
+    }
+    out
 }
 
 fn network(pairing: &Pairing) -> String {

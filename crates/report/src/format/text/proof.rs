@@ -53,13 +53,19 @@ pub(super) fn render(record: &Record, width: u16, all: bool) -> String {
     if out.is_empty() { out } else { format!("path taken, with evidence:\n{out}") }
 }
 
+/// Heading of the bytes that a source counted, and of those that it should have counted.
+const COUNTED: &str = "counted of expected";
+
 fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     let mut out = paragraph("  ", &format!("{}: {}", plan.name, proof.sentence), width);
     out.push_str(&paragraph("    requested  ", &proof.requested, width));
     out.push_str(&paragraph("    actual     ", &proof.actual, width));
     let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
-    let name = longest(|item| item.name.chars().count());
-    let moved = longest(|item| amounts(item).chars().count());
+    let name = longest(|item| item.name.chars().count()).max("source".len());
+    let moved = longest(|item| amounts(item).chars().count()).max(COUNTED.len());
+    let [source, flow, result] = ["source", "I/O", "result"];
+    let heading = format!("    {source:name$}  {flow:5}  {result:12}  {:>moved$}  reason\n", COUNTED);
+    out.push_str(&heading);
     for item in &proof.evidence {
         let assessment = match item.assessment {
             Assessment::Supports => "supports",
