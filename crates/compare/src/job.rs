@@ -185,9 +185,9 @@ impl Job<'_> {
         }
         let share = self.result.cache.resident_before?;
         let words = match share {
-            _ if share < 0.05 => "cold (below 5 %)",
-            _ if share > 0.95 => "warm (above 95 %)",
-            _ => "partly (5 to 95 %)",
+            _ if share < 0.05 => "below 5 % cached",
+            _ if share > 0.95 => "above 95 % cached",
+            _ => "5 to 95 % cached",
         };
         Some(words.to_owned())
     }

@@ -32,7 +32,7 @@ pub const METRICS: &[Metric] = &[
         name: "CPU per MiB",
         unit: "µs/MiB",
         more_is_better: false,
-        words: ("cheaper", "dearer"),
+        words: ("less CPU", "more CPU"),
         print: |us| human_ns(us * 1000.0),
     },
 ];

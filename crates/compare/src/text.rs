@@ -61,7 +61,7 @@ fn head(comparison: &Comparison, pair: &Pair) -> String {
 fn one(out: &mut String, comparison: &Comparison, pair: &Pair, width: usize) {
     out.push('\n');
     wrap(out, "", &head(comparison, pair), width);
-    let heads = ["", "baseline", "other", "ratio", "95 % interval", "verdict"].map(str::to_owned);
+    let heads = ["", "baseline", "other", "ratio", "95 % interval", "result"].map(str::to_owned);
     let mut lines = vec![heads];
     lines.extend(pair.rows.iter().map(cells));
     let widths: Vec<usize> = (0..6)

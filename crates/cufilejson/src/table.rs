@@ -248,7 +248,7 @@ mod tests {
             let default = key.default.map(|value| format!("`{value}`")).unwrap_or_default();
             let note = match (key.since, key.instead) {
                 (Some(release), _) => format!("since {release}"),
-                (None, Some(other)) => format!("now `{other}`"),
+                (None, Some(other)) => format!("replaced by `{other}`"),
                 (None, None) => String::new(),
             };
             format!("| `{}` | {} | {default} | {note} |\n", key.path, describe(key.value_type))

@@ -300,7 +300,8 @@ fn a_gpu_on_another_switch_tree_has_a_bound_only() {
 
 #[test]
 fn the_document_has_this_table() {
-    let mut table = String::from("| Figure | Printed | Ours | Per cent | Bottleneck |\n");
+    let mut table =
+        String::from("| Figure | Published | Computed | Computed, % of published | Bottleneck |\n");
     table.push_str("| --- | --- | --- | --- | --- |\n");
     for row in rows() {
         let ours = if row.iops {

@@ -15,9 +15,9 @@ pub(super) fn text(pairing: &Pairing) -> String {
     let groups = alike(&pairing.pairs, |pair| {
         let Some(one) = &pair.expected else { return String::new() };
         let by = match one.by {
-            By::Direct => "straight",
+            By::Direct => "direct",
             By::HostMemory if pair.gpu.is_none() => "to host memory",
-            By::HostMemory => "by host memory",
+            By::HostMemory => "through host memory",
         };
         let floor = one.expected.latency_floor_ns.map_or("?".to_owned(), human_ns);
         format!("{}\t{by}\t{floor}\n{}", rates(&one.expected), limit(&one.expected).join("\n"))

@@ -33,8 +33,8 @@ pub(super) fn text(all: &[Regroup]) -> String {
             && let Some(rate) = expected.bytes_per_s
         {
             let basis = match by {
-                By::Direct => "straight from drives to GPUs",
-                By::HostMemory => "by host memory",
+                By::Direct => "direct between drives and GPUs",
+                By::HostMemory => "through host memory",
             };
             let rate = human_decimal_rate(rate);
             out.push_str(&format!("\n  Then expected of all of them together: {rate}, {basis}.\n"));

@@ -17,7 +17,10 @@ pub fn text(pairing: &Pairing) -> String {
     let sections = [
         ("WHY", why(&pairing.pairs)),
         ("START VALUES", starts(&pairing.pairs)),
-        ("EXPECTED (from the figures of the parts, all pairs at once)", expected::text(pairing)),
+        (
+            "EXPECTED (from the data sheets of the parts, all pairs at once)",
+            expected::text(pairing),
+        ),
         ("NETWORK MOUNTS", network(pairing)),
         ("REGROUP", regroup::text(&pairing.regroup)),
         ("SHARED LINKS", links(&pairing.shared_links)),
@@ -153,8 +156,8 @@ fn starts(pairs: &[Pair]) -> String {
     };
     if used.iter().any(deeper) {
         out.push_str(
-            "  Depth is 4 or more, so that a thread reads a block while others are copied: threads x\n  \
-             depth may exceed the I/Os in flight that the storage needs.\n",
+            "  Depth is 4 or more, so that a thread reads a block while others are copied: \
+             threads x\n  depth may exceed the I/Os in flight that the storage needs.\n",
         );
     }
     out

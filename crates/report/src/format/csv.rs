@@ -205,7 +205,11 @@ pub const COLUMNS: &[Column] = &[
     column("block_max_bytes", "largest block", |l| block_bounds(&l.plan.blocks).1.to_string()),
     column("threads", "threads of the job", |l| l.plan.threads.to_string()),
     column("depth", "I/Os in flight per thread", |l| l.plan.depth.to_string()),
-    column("direct", "1 O_DIRECT, 0 page cache, as read back from the descriptors", direct),
+    column(
+        "direct",
+        "1 if the files were open with O_DIRECT, 0 if not, as read back; not the verdict",
+        direct,
+    ),
     column("gpus", "GPU numbers, separated by blanks", gpus),
     column("size_bytes", "size of each thread's region", |l| l.plan.size_bytes.to_string()),
     column("ios", "I/Os that completed", |l| l.result().ios.to_string()),
@@ -255,9 +259,12 @@ pub const COLUMNS: &[Column] = &[
     column("first_done_ns", "time from the end of the ramp until the first worker finished", |l| {
         l.job.first_done_ns.to_string()
     }),
-    column("last_done_ns", "time until the last I/O completed: the time used for all rates", |l| {
-        l.job.last_done_ns.to_string()
-    }),
+    column(
+        "last_done_ns",
+        "time from the end of the ramp until the last I/O ended, failed ones included: the time \
+         of all rates",
+        |l| l.job.last_done_ns.to_string(),
+    ),
     column("cpu_user_s", "CPU time in user mode, the whole job (both directions)", |l| {
         l.job.cpu.user_s.to_string()
     }),
@@ -277,16 +284,18 @@ pub const COLUMNS: &[Column] = &[
         cpu_scope,
     ),
     column("verify", "`off`, `pass`, `rewrite` or `inline`", verify),
-    column("verified_bytes", "bytes checked, timed load and pass together", verified_bytes),
+    column("verified_bytes", "bytes checked during the measured time and after it", verified_bytes),
     column("verify_bad_blocks", "blocks with wrong data; empty if not verified", |l| {
         maybe(l.job.verify.as_ref().map(|found| found.bad_blocks))
     }),
     column("verify_complete", "1 if verification ran to its end", |l| {
         maybe(l.job.verify.as_ref().map(|found| u8::from(found.complete)))
     }),
-    column("between_ios_ns", "time spent on data between I/Os, summed over workers", |l| {
-        l.job.between_ios_ns.to_string()
-    }),
+    column(
+        "between_ios_ns",
+        "time that workers spent generating or checking data between I/Os, summed",
+        |l| l.job.between_ios_ns.to_string(),
+    ),
     column("cached_before", "share (0 to 1) of the files in the page cache before", |l| {
         maybe(l.job.cache.resident_before)
     }),
@@ -317,7 +326,7 @@ pub const COLUMNS: &[Column] = &[
     ),
     column(
         "expected_bytes_per_s",
-        "expected bytes per second by the figures of the parts on the route \
+        "expected bytes per second from the data sheets of the parts on the route \
          (docs/expectation.md); empty if unknown",
         |l| maybe(l.expected().and_then(|one| one.expected.bytes_per_s)),
     ),

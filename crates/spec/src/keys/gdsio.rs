@@ -21,7 +21,13 @@ pub(super) const KEYS: &[Key] = &[
     key("num_threads", &[], Gdsio, set::THREADS, "threads of the job"),
     key("start_offset", &[], Gdsio, set::OFFSET, "start of the first thread's region; bytes"),
     key("random_seed", &[], Gdsio, set::SEED, "seed of all random choices"),
-    key("enable_nvlinks", &[], Gdsio, set::NVLINKS, "let cuFile copy over NVLink"),
+    key(
+        "enable_nvlinks",
+        &[],
+        Gdsio,
+        set::NVLINKS,
+        "let cuFile copy over NVLink; works with path=routed only",
+    ),
     key("fill_random", &[], Gdsio, set::FILL_RANDOM, "write random bytes"),
     key("refill_buffer", &[], Gdsio, set::REFILL, "fill the buffer before every write"),
     key(

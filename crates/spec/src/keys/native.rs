@@ -176,7 +176,7 @@ pub(super) const KEYS: &[Key] = &[
         set::BATCH,
         "cuFile's batch paths: I/Os per batch (gdsio's `-B`), as `gather_batch`",
     ),
-    key("rdma_url", &[], Native, set::RDMA_URL, "gdsio's `-P`"),
+    key("rdma_url", &[], Native, set::RDMA_URL, "gdsio's `-P`: always refused"),
     key(
         "mix_percent",
         &[],

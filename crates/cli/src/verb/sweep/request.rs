@@ -446,7 +446,7 @@ fn rule(vary: &Vary, preset: Option<&Preset>) -> Result<Rule, Failure> {
             let both = number(least).zip(number(most)).filter(|(least, most)| least <= most);
             both.ok_or_else(|| {
                 Failure::Usage(format!(
-                    "--repeats {text}: write N or MIN..MAX, from 1 to 1000, such as 3..10"
+                    "--repeats {text}: write N or MIN..MAX, from 1 to 1000, such as 5..10"
                 ))
             })?
         }

@@ -49,7 +49,7 @@ fn grid(found: &[&Ceiling]) -> Grid {
         figures("threads"),
         figures("throughput"),
         figures("IOPS"),
-        words("evidence"),
+        words("from"),
     ];
     Grid { columns, rows: found.iter().map(row).collect() }
 }

@@ -154,5 +154,5 @@ pub(super) fn outside_the_clock(record: &Record, width: u16) -> String {
         words.push(format!("load and computation alone {}", time(setup.alone_ns)));
     }
     words.push(format!("close {}", time(setup.close_ns)));
-    paragraph("outside the clock: ", &words.join(", "), width)
+    paragraph("outside the measured time: ", &words.join(", "), width)
 }

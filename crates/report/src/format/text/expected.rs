@@ -24,7 +24,7 @@ pub(super) fn render(record: &Record, width: u16, evidence: bool) -> String {
         return String::new();
     }
     let wide = width.min(PARAGRAPH_WIDTH);
-    let mut out = String::from("expected from the figures of the parts on the path:\n");
+    let mut out = String::from("expected from the data sheets of the parts on the path:\n");
     for (words, names) in groups {
         let names: Vec<&str> =
             names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();

@@ -64,7 +64,8 @@ fn of_job(plan: &JobPlan, proof: &Proof, width: u16, readings: bool) -> String {
     let name = longest(|item| item.name.chars().count()).max("source".len());
     let moved = longest(|item| amounts(item).chars().count()).max(COUNTED.len());
     let [source, flow, result] = ["source", "I/O", "result"];
-    let heading = format!("    {source:name$}  {flow:5}  {result:12}  {:>moved$}  reason\n", COUNTED);
+    let heading =
+        format!("    {source:name$}  {flow:5}  {result:12}  {:>moved$}  reason\n", COUNTED);
     out.push_str(&heading);
     for item in &proof.evidence {
         let assessment = match item.assessment {

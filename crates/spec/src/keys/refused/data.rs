@@ -60,7 +60,7 @@ pub(super) const WRITES: &[Key] = &[
         "fadvise_hint",
         &[],
         Dialect::Fio,
-        "gpuio does not advise the page cache",
+        "gpuio gives no read-ahead hints during a job",
         "direct=1, or path=cached to measure it",
     ),
     refused(

@@ -114,7 +114,7 @@ pub(super) const PROCESS: &[Key] = &[
         "new_group",
         &[],
         Dialect::Fio,
-        "results are not grouped",
+        "fio's report groups are not supported",
         "the jobs' own results, or one run for each group",
     ),
     refused(
