@@ -11,8 +11,8 @@ use crate::machine::{
 
 pub(super) const RULE: Rule = Rule {
     name: "acs",
-    question: "Do PCIe bridges above GPUs, drives and network cards send peers' traffic up to the \
-           root complex (ACS)?",
+    question: "Do the PCIe bridges above GPUs, drives and network cards let peers' traffic \
+               stay below them (ACS redirection off)?",
     why: "With ACS redirection a drive's DMA into GPU memory below the same switch goes up to the \
           root complex and down again: it takes the shared link twice, or does not work at all.",
     fix: "Switch ACS off in the firmware (and with it, if need be, virtualization), or until the \

@@ -9,8 +9,8 @@ use crate::finding::Found;
 
 pub(super) const RULE: Rule = Rule {
     name: "cufile-logs",
-    question: "Are cuFile's wordy log, its statistics and its checks off, and does the log have a \
-               directory?",
+    question: "Are cuFile's verbose log, its statistics and its checks off, and does the log \
+               have a directory?",
     why: "At DEBUG and TRACE cuFile writes lines for every call, statistics and NVTX ranges cost \
           each I/O, and without a directory the log falls where each program happens to run.",
     fix: "In cufile.json: logging.level ERROR, logging.dir a directory that users may write, \

@@ -8,8 +8,8 @@ use crate::gdscheck::interpret::{is_on, printed, setting};
 
 pub(super) const RULE: Rule = Rule {
     name: "gdscheck",
-    question: "Where gdscheck's output is known: does it take all GPUs, and is its compatibility \
-           mode not forced?",
+    question: "If gdscheck's output was given: does it list every GPU as supported, and is \
+               compatibility mode not forced?",
     why: "gdscheck succeeds even where all bytes go through host memory: what matters stands in \
           its lines.",
     fix: "Set properties.force_compat_mode to false in cufile.json; use GPUs that NVIDIA's \

@@ -9,7 +9,7 @@ use crate::machine::{KERNEL_NOT_READ, gpus_not_placed, kernel_was_read, placed_d
 
 pub(super) const RULE: Rule = Rule {
     name: "iommu",
-    question: "Does an IOMMU translate the DMA of GPUs and drives?",
+    question: "Do GPUs and drives use DMA without translation by an IOMMU?",
     why: "Translation sends traffic between peers through the root complex, NVIDIA's direct path \
           may fail with it, and each mapping costs processor time at small blocks. It need not be \
           off: domains of kind identity (passthrough) translate nothing, and paths through host \

@@ -8,7 +8,7 @@ use crate::machine::{linux, module, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "p2pdma",
-    question: "Have kernel and NVMe driver what the kernel's own peer-to-peer DMA needs?",
+    question: "Do the kernel and the NVMe driver support peer-to-peer DMA (P2PDMA)?",
     why: "With it O_DIRECT can go between a drive and GPU memory that the driver offers, without \
           nvidia-fs (Linux 6.2, NVIDIA's open driver). Without it only nvidia-fs is direct.",
     fix: "Use a kernel with CONFIG_PCI_P2PDMA=y and CONFIG_ZONE_DEVICE=y, 6.2 or newer, with \

@@ -10,7 +10,7 @@ use crate::machine::{gpu_name, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "persistence",
-    question: "Does NVIDIA's driver stay awake without a user (persistence mode)?",
+    question: "Is persistence mode on?",
     why: "Without it the driver sets the GPU up anew for each first program: seconds of start, and \
           clocks and settings that go back to their defaults between runs.",
     fix: "`systemctl enable --now nvidia-persistenced`, or `nvidia-smi -pm 1` until the \

@@ -8,7 +8,7 @@ use crate::machine::{data_drives, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "scheduler",
-    question: "Have fast data drives the scheduler none, and queues deep enough?",
+    question: "Do fast data drives use the I/O scheduler none, and queues that are deep enough?",
     why: "A scheduler sorts requests behind one lock: on NVMe it costs IOPS and latency and gives \
           nothing. A queue of few requests holds back deep loads.",
     fix: "`echo none > /sys/block/NAME/queue/scheduler`, for good in a udev rule; \

@@ -8,7 +8,7 @@ use crate::machine::{Placed, gpu_name, none_of, placed_drives, placed_nics, with
 
 pub(super) const RULE: Rule = Rule {
     name: "socket",
-    question: "Has each GPU data drives and network cards at its own processor socket?",
+    question: "Does each GPU have data drives and network cards on its own processor socket?",
     why: "Traffic between a GPU and a drive or card of another socket crosses the link between \
           processors: latency grows, all pairs share the link, and direct transfers between peers \
           fall far below what PCIe gives.",
