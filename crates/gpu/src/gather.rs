@@ -112,6 +112,57 @@ impl Iterator for Pieces {
 
 impl std::iter::FusedIterator for Pieces {}
 
+/// A list of pieces that is being written, in memory that the kernel reads: for
+/// [`GatherKernel::launch`], or for a command of the resident copy kernel.
+#[derive(Debug)]
+pub struct PieceList {
+    first: *mut Piece,
+    ptr: DevPtr,
+    capacity: usize,
+    count: u32,
+}
+
+impl PieceList {
+    /// An empty list with space for `capacity` pieces at `first`, which the device knows as `ptr`.
+    ///
+    /// # Safety
+    ///
+    /// So many pieces at `first` are live memory, aligned for them, and nothing else uses it while
+    /// this value is written to.
+    #[must_use]
+    pub unsafe fn new(first: *mut Piece, ptr: DevPtr, capacity: usize) -> Self {
+        Self { first, ptr, capacity, count: 0 }
+    }
+
+    /// Adds the pieces of `len` bytes from `src` to `dst`, as [`pieces`] cuts them.
+    ///
+    /// # Panics
+    ///
+    /// The list has no space for them: see [`most_pieces`].
+    #[inline]
+    pub fn push(&mut self, src: DevPtr, dst: DevPtr, len: u64, piece_max: u64) {
+        for piece in pieces(src, dst, len, piece_max) {
+            let at = self.count as usize;
+            assert!(at < self.capacity, "a list of {} pieces is full", self.capacity);
+            // SAFETY: below the capacity, and this value's alone, by the promise to `new`.
+            unsafe { self.first.wrapping_add(at).write(piece) };
+            self.count += 1;
+        }
+    }
+
+    /// Its address on the device.
+    #[must_use]
+    pub fn ptr(&self) -> DevPtr {
+        self.ptr
+    }
+
+    /// How many pieces it has.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+}
+
 /// How a launch is spread over the device. It changes the time that the launch takes and never
 /// what it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,12 @@
 //! completion to pinned memory. No driver call is needed in between. The kernel is
 //! `kernels/resident.cu`.
 //!
+//! It is not the resident copy kernel ([`crate::resident_copy`]). That one serves all threads of a
+//! process by 64 command slots, gives way to the program's own kernels, and exits after 200 µs,
+//! because programs compute and wait for their device. This one belongs to one worker, executes its
+//! commands in their order, has as many as the worker's depth, and stays beside other kernels, as
+//! `--beside` needs.
+//!
 //! The kernel exits when no command came for [`IDLE`], or after [`LIFETIME`], and is launched again
 //! with the next command: whoever waits for the whole device (the driver's free of memory does)
 //! waits no longer than that.

@@ -3,6 +3,14 @@
 //! A slot has memory in the host and a location in the destination. A read runs file → slot → GPU
 //! stage, a write GPU stage → slot → file. Slots are independent, so the file leg of one overlaps
 //! the GPU leg of others. Paths of this kind differ in their slots and their GPU stage alone.
+//!
+//! The staging is not that of the library core (`transfer`), whose threads any caller may use:
+//! there a thread borrows a ring for one call, moves a piece at a time, sleeps while it waits for
+//! long, and page-locked memory is never freed. Here one worker owns as many slots as its depth, an
+//! engine fills them in any order and may keep them registered, each slot has an event that is
+//! polled without sleeping, and all of it goes with the path, of which a run opens many. What is
+//! the same is in `gpu`: page-locked memory, streams, events, the cut of blocks into pieces, lists
+//! of pieces, and the kernel that copies them.
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, most_pieces, pieces};
+use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, PieceList};
 
 use super::{Entry, Event, uring};
 use crate::Op;
@@ -306,7 +306,11 @@ impl RunExecutor {
             .collect();
         let total: usize = lens.iter().sum();
         let longest = self.kernel.map_or(0, |kernel| kernel.piece_len(total as u64));
-        let mut list: Vec<Piece> = Vec::new();
+        // SAFETY: LIST bytes at the start of the slot are the list's; the slot is this thread's,
+        // and begins at a page.
+        let mut list = unsafe {
+            PieceList::new(slot.memory.at.cast(), slot.memory.device_ptr, LIST / size_of::<Piece>())
+        };
         for ((entry, &slot_offset), &len) in run.entries.iter().zip(&run.slot_offsets).zip(&lens) {
             let by_kernel =
                 self.kernel.is_some() && entry.location.is_reached_by_kernels(entry.address, len);
@@ -318,8 +322,7 @@ impl RunExecutor {
             let theirs = DevPtr(entry.address);
             let (src, dst) = if run.kind.op == Op::Read { (ours, theirs) } else { (theirs, ours) };
             if by_kernel {
-                debug_assert!(most_pieces(len as u64, longest) <= LIST as u64);
-                list.extend(pieces(src, dst, len as u64, longest));
+                list.push(src, dst, len as u64, longest);
                 continue;
             }
             let (to, address) = (entry.location, entry.address);
@@ -333,26 +336,10 @@ impl RunExecutor {
                 },
             }?;
         }
-        if let (Some(kernel), false) = (self.kernel, list.is_empty()) {
-            self.launch(slot, kernel, &list, longest)?;
-        }
-        Ok(())
-    }
-
-    fn launch(
-        &mut self,
-        slot: Slot,
-        kernel: &'static GatherKernel,
-        list: &[Piece],
-        longest: u64,
-    ) -> Result<(), GpuError> {
-        assert!(size_of_val(list) <= LIST, "{} pieces", list.len());
-        // SAFETY: LIST bytes at the start of the slot are the list's, and the slot is aligned.
-        unsafe {
-            std::ptr::copy_nonoverlapping(list.as_ptr(), slot.memory.at.cast(), list.len());
-        }
-        let count = u32::try_from(list.len()).unwrap_or(u32::MAX);
-        let list = List { kernel, at: slot.memory.device_ptr, count, longest };
+        let Some(kernel) = self.kernel.filter(|_| list.count() > 0) else {
+            return Ok(());
+        };
+        let list = List { kernel, at: list.ptr(), count: list.count(), longest };
         // SAFETY: the list is in the slot, which is this thread's until it is free; the kernel
         // reaches what the entries name, and who submitted them promises their memory.
         unsafe { self.ring.gather(slot, list) }

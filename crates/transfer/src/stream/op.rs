@@ -230,7 +230,8 @@ impl StreamOp {
         Ok((size.min(room), offset, address))
     }
 
-    /// Writes the list of a chunk, of its bytes up to `end`.
+    /// Writes the list of a chunk, of its bytes up to `end`. Not by a `PieceList`: the launch was
+    /// enqueued before, for the most entries that there can be, so the others must copy nothing.
     pub(super) fn list(&self, chunk: u64, end: u64) {
         let resolved = self.resolve();
         let start = chunk * self.chunk_len;

@@ -1,9 +1,7 @@
 //! Brings the parts of a batch across: one plain copy, or a launch of the gather kernel.
 
 use gpuio_catalog::GATHER_PLAIN_BYTES;
-use gpuio_gpu::{
-    Context, DevPtr, GatherKernel, GpuError, Piece, Pinned, Stream, most_pieces, pieces,
-};
+use gpuio_gpu::{Context, GatherKernel, GpuError, Piece, PieceList, Pinned, Stream, most_pieces};
 
 use super::batch::{Batch, Part};
 use crate::engine::Op;
@@ -120,38 +118,29 @@ impl Launcher {
         let total = lens.clone().sum();
         let piece_max = self.kernel.piece_len(total);
         let longest = lens.max().unwrap_or(0).min(piece_max);
-        let at = number as usize * self.room;
-        let mut count = 0;
+        let mut list = self.list(number);
         for part in parts {
             let (host, device) = (buffers.host(part.slot), buffers.device(part.slot));
             let (src, dst) = match part.op {
                 Op::Read => (host, device),
                 Op::Write => (device, host),
             };
-            for piece in pieces(src, dst, u64::from(part.len), piece_max) {
-                self.write(at + count, piece, number);
-                count += 1;
-            }
+            list.push(src, dst, u64::from(part.len), piece_max);
         }
-        // A list's room is far below 2^32 pieces, which would be 128 GiB.
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let list = DevPtr(self.lists.ptr().0 + (at * size_of::<Piece>()) as u64);
-        let shape = self.kernel.shape(count, longest);
+        let shape = self.kernel.shape(list.count(), longest);
         // SAFETY: the list has just been written and is this batch's alone until the stream has
         // passed it; slots and positions are the caller's promise. Both begin at whole pages, so
         // that the rest of a word in which a block ends is live too.
-        unsafe { self.kernel.launch(stream, list, count, shape) }
+        unsafe { self.kernel.launch(stream, list.ptr(), list.count(), shape) }
     }
 
-    /// Puts a piece into list `number`.
-    fn write(&self, index: usize, piece: Piece, number: u32) {
-        let end = (number as usize + 1) * self.room;
-        assert!(index < end, "a list of {} pieces is full", self.room);
-        let first = self.lists.as_ptr().cast::<Piece>();
-        // SAFETY: the lists are `room` pieces for each batch, one piece of memory.
-        let entry = unsafe { first.add(index) };
-        // SAFETY: inside the lists by the assertion, aligned since they begin at a page, and read
-        // by nobody: list `number` is idle, by the callers' promise.
-        unsafe { entry.write(piece) };
+    /// List `number`, empty. It is idle: no launch reads it.
+    fn list(&self, number: u32) -> PieceList {
+        let (first, bytes) = (number as usize * self.room, size_of::<Piece>());
+        assert!((first + self.room) * bytes <= self.lists.len(), "list {number} is not there");
+        let at = self.lists.as_ptr().as_ptr().cast::<Piece>().wrapping_add(first);
+        let ptr = self.lists.ptr().byte_add((first * bytes) as u64);
+        // SAFETY: inside the lists by the assertion, which begin at a page, and this batch's alone.
+        unsafe { PieceList::new(at, ptr, self.room) }
     }
 }
