@@ -7,7 +7,7 @@ use crate::MemoryKind;
 /// takes, and multiprocessors are left to whoever computes.
 pub const GATHER_PLAIN_BYTES: u64 = 512 << 10;
 
-/// An interface of NVIDIA's cuFile library for I/O.
+/// An interface of cuFile for I/O: of NVIDIA's library, or of gpuio's own in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
     /// `cuFileRead` and `cuFileWrite`: each returns when its bytes have arrived.
@@ -27,6 +27,9 @@ pub enum Backend {
     Engine,
     /// NVIDIA's cuFile library, from end to end, with these calls: one leg, and no engine.
     Cufile(Calls),
+    /// gpuio's own library core, which its `libcufile.so.0` is made of, from end to end, with these
+    /// calls: one leg, and no engine.
+    Library(Calls),
 }
 
 /// One path: how bytes travel between a file and the requested memory.
@@ -66,10 +69,34 @@ impl PathInfo {
         self.backend == Backend::Engine
     }
 
-    /// Whether several blocks may be in flight whatever the engine: cuFile itself overlaps them.
+    /// The calls of NVIDIA's cuFile that it needs, if it does.
+    #[must_use]
+    pub fn cufile(&self) -> Option<Calls> {
+        match self.backend {
+            Backend::Cufile(calls) => Some(calls),
+            Backend::Engine | Backend::Library(_) => None,
+        }
+    }
+
+    /// Whether NVIDIA's cuFile moves its bytes.
+    #[must_use]
+    pub fn uses_cufile(&self) -> bool {
+        self.cufile().is_some()
+    }
+
+    /// Whether gpuio's own library core moves its bytes.
+    #[must_use]
+    pub fn uses_library(&self) -> bool {
+        matches!(self.backend, Backend::Library(_))
+    }
+
+    /// Whether several blocks may be in flight whatever the engine: a library itself overlaps them.
     #[must_use]
     pub fn overlaps(&self) -> bool {
-        matches!(self.backend, Backend::Cufile(Calls::Batch | Calls::Streams))
+        match self.backend {
+            Backend::Engine => false,
+            Backend::Cufile(calls) | Backend::Library(calls) => calls != Calls::Blocking,
+        }
     }
 
     /// Whether its time in the GPU leg is distinguished from that in the file leg.

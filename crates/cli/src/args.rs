@@ -190,9 +190,10 @@ pub(crate) struct FigureFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// Data path: host, staged, cached, managed, gather, resident, routed, gds, gds-stream,
-    /// gds-batch, gds-batch-stream, a list of them, all, or auto (chosen by block size and by what
-    /// works here; the reason is printed) [staged if a GPU is named, else host]
+    /// Data path: host, staged, cached, managed, gather, resident, routed, library, library-stream,
+    /// library-batch, gds, gds-stream, gds-batch, gds-batch-stream, a list of them, all, or auto
+    /// (chosen by block size and by what works here; the reason is printed) [staged if a GPU is
+    /// named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
     /// I/O engine between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
@@ -314,15 +315,16 @@ pub(crate) struct MachineFlags {
     /// managed]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
-    /// CUDA streams per thread on GPU paths [2 below 64k, else 1; one per I/O or batch on cuFile
-    /// paths]
+    /// CUDA streams per thread on GPU paths [2 below 64k, else 1; one per I/O or batch on paths of
+    /// a library]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
     /// GPU near the drive that path routed copies through [one on the drive's NUMA node]
     #[arg(long, value_name = "GPU")]
     pub(crate) via_gpu: Option<String>,
     /// Blocks per kernel launch on path gather [as many as fill 512 KiB; 2 MiB for blocks of 16k
-    /// and more; 4 MiB for 512k and more], or per submit on gds-batch and gds-batch-stream [16]
+    /// and more; 4 MiB for 512k and more], or per submit on library-batch, gds-batch and
+    /// gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
 }

@@ -76,7 +76,7 @@ impl Wanted {
     fn of(spec: &Spec) -> Wanted {
         let any = |says: &dyn Fn(&str) -> bool| spec.jobs.iter().any(|job| names(job, says));
         let cufile =
-            |name: &str| gpuio_io::path::find(name).is_some_and(|row| !row.info.uses_engine());
+            |name: &str| gpuio_io::path::find(name).is_some_and(|row| row.info.uses_cufile());
         Wanted { named: any(&cufile), all: any(&|name| name == "all"), auto: any(&is_auto) }
     }
 
@@ -189,7 +189,7 @@ pub(crate) fn is_used(spec: &Spec, flags: &CufileFlags, plan: &Plan) -> Result<(
     if flags.cufile_lib.is_none() || of_many || plan.jobs.iter().any(takes_cufile) {
         return Ok(());
     }
-    let row = |name: &str| gpuio_io::path::find(name).is_some_and(|row| !row.info.uses_engine());
+    let row = |name: &str| gpuio_io::path::find(name).is_some_and(|row| row.info.uses_cufile());
     let what = "--cufile-lib: it has no effect here:";
     Err(match plan.left_out.iter().find(|out| row(&out.path)) {
         Some(out) => Failure::Unavailable(format!("{what} cuFile's paths can't run: {}", out.why)),

@@ -258,7 +258,7 @@ impl Watch for Kept<'_> {
 /// Whether a job runs over cuFile.
 pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
     let row = gpuio_io::path::find(&job.path.choice.actual);
-    row.is_some_and(|row| !row.info.uses_engine())
+    row.is_some_and(|row| row.info.uses_cufile())
 }
 
 /// File system and device of each directory or device of the plan, each once.

@@ -87,9 +87,9 @@ impl Job<'_> {
         }
     }
 
-    /// The engine that ran; NVIDIA's library moves the bytes itself.
+    /// The engine that ran; a library moves the bytes itself.
     pub(crate) fn engine(&self) -> Option<String> {
-        if self.plan.path.choice.actual.starts_with("gds") {
+        if self.plan.path.choice.actual.starts_with("gds") || !self.plan.has_engine() {
             return None;
         }
         // The part after the name is the set-up: `io_uring (fixed buffers)`.

@@ -1,6 +1,6 @@
 //! What evidence and rules ask of the jobs of a group.
 
-use gpuio_record::{DirectMode, JobPlan, JobResult, MemoryKind, StorageReading};
+use gpuio_record::{DirectMode, JobPlan, JobResult, LibraryBytes, MemoryKind, StorageReading};
 
 use crate::verdict::PathKind;
 
@@ -57,7 +57,27 @@ pub(crate) fn on_gpu(job: &JobPlan) -> bool {
     !job.gpus.is_empty() && !host
 }
 
+/// What gpuio's library core counted of one direction of a job, where it moved the bytes.
+pub(crate) fn by_core(result: &JobResult, flow: Flow) -> Option<LibraryBytes> {
+    result.library.map(|library| match flow {
+        Flow::Read => library.read,
+        Flow::Write => library.write,
+    })
+}
+
+/// Whether O_DIRECT was in force. gpuio's library core reads what the page cache holds from there,
+/// and large blocks that it does not hold past it, whichever way the file is open: it counts both.
+pub(crate) fn direct_in_force(job: &JobPlan, result: &JobResult, flow: Flow) -> bool {
+    match by_core(result, flow) {
+        Some(core) => core.direct_bytes > 0 && core.cached_bytes <= core.direct_bytes / 20,
+        None => !cached(job, result),
+    }
+}
+
 /// Whether a job's bytes pass the page cache as far as the kernel knows.
 pub(crate) fn cached(job: &JobPlan, result: &JobResult) -> bool {
+    if let Some(library) = result.library {
+        return library.read.cached_bytes + library.write.cached_bytes > 0;
+    }
     result.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
 }

@@ -35,6 +35,9 @@ pub fn path_of(xfer_type: &str) -> Option<&'static str> {
         "GPU_BATCH_STREAM" => "gds-batch-stream",
         "GATHER" => "gather",
         "RESIDENT" => "resident",
+        "LIBRARY" => "library",
+        "LIBRARY_STREAM" => "library-stream",
+        "LIBRARY_BATCH" => "library-batch",
         "CPU_GPU_GPU" => "routed",
         _ => return None,
     };

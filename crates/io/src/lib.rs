@@ -11,7 +11,9 @@
 //!   each path. `two_legs` is the state machine of all paths with a file leg and a GPU stage;
 //!   `file_leg` (engine and held I/Os), `slot_buffers` (memory), `stream_queues` (CUDA streams and
 //!   events) and `transfer_stage` (the copy of one slot) are its parts. On the paths `gds*`,
-//!   NVIDIA's cuFile moves the bytes from end to end.
+//!   NVIDIA's cuFile moves the bytes from end to end; on the paths `library*` the core of our own
+//!   libcufile.so.0 does (crate `transfer`). `destination` (memory), `progress` (requests),
+//!   `blocking`, `grouped` and `streamed` (calls of each kind) are common to both.
 //! - [`CATALOG`]: both tables as data (`gpuio_catalog`), without what opens an engine or path.
 //! - [`buf`] and [`clock`]: aligned host memory, and the clock of a run (`transfer`'s).
 //!
@@ -36,6 +38,7 @@
 //!   `advance` with `wait`, in `wait_timeout` up to its timeout, and when it drops a path with I/Os
 //!   in flight.
 //! - Threads of the engine `pool` do one pread(2) or pwrite(2) at a time and may block on it.
+//! - Threads of `transfer`, which stay until the process ends, work for the paths `library*`.
 //! - Kernel threads of io_uring do I/Os that would block.
 //!
 //! Nothing calls back into the worker.

@@ -101,9 +101,10 @@ fn every_engine(path: &str) {
 #[test]
 fn every_path_of_the_table_has_a_reference_test() {
     let names: Vec<&str> = PATHS.iter().map(|row| row.info.name).collect();
-    let tested = ["host", "staged", "cached", "managed", "gather", "resident", "routed", "gds"];
-    let on_streams_or_batches = ["gds-stream", "gds-batch", "gds-batch-stream"];
-    assert_eq!(names, [tested.as_slice(), &on_streams_or_batches].concat());
+    let with_engine = ["host", "staged", "cached", "managed", "gather", "resident", "routed"];
+    let of_gpuio = ["library", "library-stream", "library-batch"];
+    let of_cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
+    assert_eq!(names, [with_engine.as_slice(), &of_gpuio, &of_cufile].concat());
 }
 
 #[test]
@@ -141,28 +142,43 @@ fn resident() {
     every_engine("resident");
 }
 
-/// cuFile moves the bytes: which engine a setup names is all one.
-fn cufile(path: &str) {
+/// A library moves the bytes: which engine a setup names is all one.
+fn library(path: &str) {
     let case = format!("{path} psync");
     child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
 }
 
 #[test]
+fn gpuios_library() {
+    library("library");
+}
+
+#[test]
+fn library_stream() {
+    library("library-stream");
+}
+
+#[test]
+fn library_batch() {
+    library("library-batch");
+}
+
+#[test]
 fn gds() {
-    cufile("gds");
+    library("gds");
 }
 
 #[test]
 fn gds_stream() {
-    cufile("gds-stream");
+    library("gds-stream");
 }
 
 #[test]
 fn gds_batch() {
-    cufile("gds-batch");
+    library("gds-batch");
 }
 
 #[test]
 fn gds_batch_stream() {
-    cufile("gds-batch-stream");
+    library("gds-batch-stream");
 }

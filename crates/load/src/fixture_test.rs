@@ -114,6 +114,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         workers: Vec::new(),
         gpus: Vec::new(),
         via: None,
+        library: None,
         beside: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_catalog::Catalog;
+use gpuio_catalog::{Catalog, PathInfo};
 use gpuio_record::{JobPlan, LeftOut};
 use gpuio_spec::{CufileSetting, JobSpec, Spec};
 
@@ -56,7 +56,7 @@ pub(super) fn of_jobs(
         return Ok(all);
     }
     let at = Some(format!("job '{}', cufile.{key} ({})", job.name, setting.origin));
-    let cufiles = |out: &&LeftOut| catalog.path(&out.path).is_some_and(|row| !row.uses_engine());
+    let cufiles = |out: &&LeftOut| catalog.path(&out.path).is_some_and(PathInfo::uses_cufile);
     Err(match left_out.iter().find(cufiles) {
         Some(out) => PlanError::Unavailable {
             at,

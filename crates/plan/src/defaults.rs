@@ -185,8 +185,8 @@ pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
     }
 }
 
-/// What a path of cuFile does: depth, streams, and blocks per batch.
-pub(super) struct Cufile {
+/// What a path of a library does, cuFile or gpuio's own: depth, streams, and blocks per batch.
+pub(super) struct LibraryShape {
     pub(super) depth: u32,
     pub(super) streams: u32,
     pub(super) batch: Option<u32>,
@@ -194,7 +194,12 @@ pub(super) struct Cufile {
 
 /// A batch is as deep as it has I/Os, and gdsio's `-B` is both. A stream runs one I/O after
 /// another, so without a word about streams each slot, or each batch, has one.
-pub(super) fn cufile(job: &JobSpec, path: &PathInfo, calls: Calls, block_max: u64) -> Cufile {
+pub(super) fn library(
+    job: &JobSpec,
+    path: &PathInfo,
+    calls: Calls,
+    block_max: u64,
+) -> LibraryShape {
     let theirs = is_fio(job) || is_gdsio(job);
     let (depth, batch) = if path.batches {
         let requested = job.batch.or(job.gather_batch);
@@ -202,7 +207,7 @@ pub(super) fn cufile(job: &JobSpec, path: &PathInfo, calls: Calls, block_max: u6
             (Some(depth), true) => depth,
             (None, true) => 1,
             (Some(depth), false) => depth.min(BATCH_CUFILE),
-            (None, false) if calls == Calls::Batch => {
+            (None, false) if path.cufile() == Some(Calls::Batch) => {
                 let pool = if block_max > 1 << 20 { POOL_CUFILE_LARGE } else { POOL_CUFILE };
                 BATCH_CUFILE.min(pool / job.threads.unwrap_or(1).max(1)).max(1)
             }
@@ -219,7 +224,7 @@ pub(super) fn cufile(job: &JobSpec, path: &PathInfo, calls: Calls, block_max: u6
         true => job.streams.unwrap_or(STREAMS_MOST).min(groups),
         false => 0,
     };
-    Cufile { depth, streams, batch }
+    LibraryShape { depth, streams, batch }
 }
 
 /// O_DIRECT or page cache, and why, and the alignment of offsets and lengths in bytes.

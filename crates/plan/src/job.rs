@@ -72,7 +72,7 @@ pub(super) fn resolve(
         gather_batch: slots.batch,
         gather_scatter: slots.scatter,
         via,
-        register_buffer: (!path.uses_engine()).then_some(spec.skip_bufregister != Some(true)),
+        register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
         shared_fd: spec.shared_fd.unwrap_or(false),
         keep: spec.keep.unwrap_or(!ground.scratch),
         ceilings_ns: defaults::ceilings(spec),
@@ -139,9 +139,9 @@ fn slots(
     order: &Order,
     block_max: u64,
 ) -> Slots {
-    if let Backend::Cufile(calls) = path.backend {
-        let defaults::Cufile { depth, streams, batch } =
-            defaults::cufile(spec, path, calls, block_max);
+    if let Backend::Cufile(calls) | Backend::Library(calls) = path.backend {
+        let defaults::LibraryShape { depth, streams, batch } =
+            defaults::library(spec, path, calls, block_max);
         return Slots { depth, streams, batch, scatter: None };
     }
     if path.batches {
@@ -175,7 +175,9 @@ fn choice(got: &str, why: Option<String>) -> Choice {
 }
 
 /// What the record shows instead of an engine on a path without one.
-const NO_ENGINE: &str = "none (cuFile)";
+fn no_engine(path: &PathInfo) -> &'static str {
+    if path.uses_library() { "none (library)" } else { "none (cuFile)" }
+}
 
 /// The engine, and whether it is asynchronous.
 fn engine(
@@ -185,7 +187,8 @@ fn engine(
     facts: &Facts<'_>,
 ) -> Result<(Choice, bool), PlanError> {
     if !path.uses_engine() {
-        return Ok((choice(NO_ENGINE, Some(super::NO_ENGINE.to_owned())), false));
+        let why = super::no_engine(path).to_owned();
+        return Ok((choice(no_engine(path), Some(why)), false));
     }
     let (name, why) = defaults::engine(spec, path, direct, facts);
     let row = facts.catalog.engine(&name).ok_or_else(|| {
@@ -230,7 +233,7 @@ pub(super) fn gpus(
             return Err(PlanError::unavailable(spec, "gpu", what));
         }
     };
-    if let Backend::Cufile(calls) = path.backend
+    if let Some(calls) = path.cufile()
         && let Some(why) = (facts.cufile_missing)(calls)
     {
         let what = format!("path {} needs NVIDIA's cuFile library: {why}", path.name);

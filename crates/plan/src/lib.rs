@@ -245,16 +245,21 @@ fn pick(facts: &Facts<'_>, name: &str, requested: &str, why: Option<String>) -> 
 }
 
 /// NVIDIA's library may end the process that it runs in: its paths come last, when the others'
-/// results are there.
+/// results are there. gpuio's own core changes how the driver treats synchronous memory operations,
+/// so its paths come after those with an engine.
 fn all_paths(
     job: &JobSpec,
     facts: &Facts<'_>,
     rows: &mut Vec<Picked>,
     left_out: &mut Vec<LeftOut>,
 ) {
-    let (ours, cufile): (Vec<_>, Vec<_>) =
-        facts.catalog.paths.iter().partition(|row| row.uses_engine());
-    for row in ours.into_iter().chain(cufile) {
+    let mut paths: Vec<_> = facts.catalog.paths.iter().collect();
+    paths.sort_by_key(|row| match row.backend {
+        Backend::Engine => 0,
+        Backend::Library(_) => 1,
+        Backend::Cufile(_) => 2,
+    });
+    for row in paths {
         let Some(why) = lacks(job, row, facts) else {
             let why = Some("all paths were requested".to_owned());
             rows.push(Picked { row, requested: "all".to_owned(), why });
@@ -280,18 +285,24 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     if let Some(why) = memory::lacks(job, row) {
         return Some(why);
     }
-    let Backend::Cufile(calls) = row.backend else {
+    if row.uses_engine() {
         let gpus = job::gpus(job, row, facts).unwrap_or_default();
         return memory::no_hints(row, &gpus);
-    };
-    if job.engine.is_some() || job.inject.is_some() {
-        return Some(format!("it has no engine, and the job asks for one: {NO_ENGINE}"));
     }
-    (facts.cufile_missing)(calls)
+    if job.engine.is_some() || job.inject.is_some() {
+        return Some(format!("it has no engine, and the job asks for one: {}", no_engine(row)));
+    }
+    row.cufile().and_then(|calls| (facts.cufile_missing)(calls))
 }
 
 /// What a path without an engine says where one was requested.
-const NO_ENGINE: &str = "cuFile itself moves the bytes between file and GPU memory";
+fn no_engine(row: &PathInfo) -> &'static str {
+    if row.uses_library() {
+        "gpuio's library core itself moves the bytes between file and GPU memory"
+    } else {
+        "cuFile itself moves the bytes between file and GPU memory"
+    }
+}
 
 fn unknown_path(job: &JobSpec, name: &str, catalog: &Catalog) -> PlanError {
     let known: Vec<&str> = catalog.paths.iter().map(|row| row.name).collect();

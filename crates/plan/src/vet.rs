@@ -5,7 +5,7 @@ use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::{JobSpec, Spec};
 
 use super::defaults::is_gdsio;
-use super::{NO_ENGINE, PlanError, read_back};
+use super::{PlanError, no_engine, read_back};
 use gpuio_workload::blocks;
 use gpuio_workload::pattern::Pattern;
 
@@ -52,7 +52,7 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
         let what = format!("{threads} threads; 1 to {THREADS_MOST} work");
         return Err(PlanError::usage(requested, "threads", what));
     }
-    let batch_path = path.batches && !path.uses_engine();
+    let batch_path = path.batches && path.uses_cufile();
     if requested.batch.is_some() && !batch_path {
         let number = path.gdsio.map(|number| format!("{number} ")).unwrap_or_default();
         let what = format!(
@@ -97,8 +97,9 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
             [("engine", requested.engine.is_some()), ("inject", requested.inject.is_some())];
         if let Some((field, _)) = refused.iter().find(|(_, set)| *set) {
             let what = format!(
-                "path {} has no engine: {NO_ENGINE}; leave out {field}, or use --path staged",
-                path.name
+                "path {} has no engine: {}; leave out {field}, or use --path staged",
+                path.name,
+                no_engine(path)
             );
             return Err(PlanError::usage(requested, field, what));
         }

@@ -36,8 +36,9 @@ pub use plan::{
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FileLegCounters, GpuResult, IoFailure,
-    JobResult, Latency, NeverStarted, Point, Record, SegmentBytes, SetupTimes, StorageReading,
-    TimeSpan, Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
+    JobResult, Latency, LibraryBytes, LibraryResult, NeverStarted, Point, Record, SegmentBytes,
+    SetupTimes, StorageReading, TimeSpan, Tool, VerifyMismatch, VerifyOutcome, VerifySubject,
+    ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

@@ -59,8 +59,8 @@ pub struct Choice {
 /// A path with its number in gdsio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, `gds`,
-    /// `gds-stream`, `gds-batch`, `gds-batch-stream`.
+    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, `library`,
+    /// `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`, `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
     pub gdsio: Option<u8>,
@@ -185,6 +185,13 @@ pub struct JobPlan {
 }
 
 impl JobPlan {
+    /// Whether one of gpuio's engines takes part. Otherwise a library moves the bytes, and the
+    /// engine is called `none` with the library in parentheses.
+    #[must_use]
+    pub fn has_engine(&self) -> bool {
+        self.register_buffer.is_none() && !self.engine.actual.starts_with("none")
+    }
+
     /// Whether what its timed writes left is read back.
     #[must_use]
     pub fn reads_writes_back(&self) -> bool {

@@ -184,6 +184,9 @@ pub struct JobResult {
     /// The segments through another GPU; absent on paths without.
     #[serde(default)]
     pub via: Option<ViaResult>,
+    /// What gpuio's library core moved, by route; absent on paths without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<LibraryResult>,
     /// What the job and a concurrent computation cost each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideResult>,
@@ -488,6 +491,30 @@ pub struct ViaResult {
     pub read: SegmentBytes,
     /// Bytes to files.
     pub write: SegmentBytes,
+}
+
+/// What gpuio's library core moved, by its own counters. They begin with the first I/O of the job,
+/// ramp included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LibraryResult {
+    /// Bytes from files.
+    pub read: LibraryBytes,
+    /// Bytes to files.
+    pub write: LibraryBytes,
+}
+
+/// Bytes of one direction by route. All passed page-locked host memory; the file side and the GPU
+/// side each add up to all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LibraryBytes {
+    /// File side: through the page cache.
+    pub cached_bytes: u64,
+    /// File side: past the page cache, with O_DIRECT.
+    pub direct_bytes: u64,
+    /// GPU side: by a kernel of gpuio.
+    pub by_kernel_bytes: u64,
+    /// GPU side: by copies of the driver.
+    pub by_copy_bytes: u64,
 }
 
 /// Bytes of one direction, leg by leg.

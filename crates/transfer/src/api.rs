@@ -17,6 +17,25 @@ use crate::settings::Settings;
 use crate::stream::Streams;
 use crate::transferred::Transferred;
 
+/// Transfers that are about to begin: see [`Transfer::prepare`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ahead {
+    /// Calls of up to `len` bytes on this thread.
+    Calls {
+        /// Bytes.
+        len: usize,
+    },
+    /// A batch.
+    Batches,
+    /// So many transfers of up to `len` bytes each in streams at once.
+    Streams {
+        /// Bytes.
+        len: usize,
+        /// How many.
+        count: u32,
+    },
+}
+
 /// Moves bytes between files and callers' memory. Cloning is cheap. The crate's page explains how.
 #[derive(Debug, Clone)]
 pub struct Transfer(Arc<Shared>);
@@ -103,6 +122,27 @@ impl Transfer {
                 if renewed { query() } else { Err(error.into()) }
             }
             result => result,
+        }
+    }
+
+    /// Makes now what the first transfers on memory of this location would make, as far as settings
+    /// and system allow: page-locked memory, and what the calling thread keeps. Threads are still
+    /// started on demand. Does nothing for host memory.
+    pub fn prepare(&self, location: &MemoryLocation, ahead: Ahead) {
+        let state = self.state();
+        let Some(index) = location.device().filter(|_| !state.forked) else {
+            return;
+        };
+        // What is refused here is requested again by the transfers, which report it.
+        let Ok(device) = state.devices.device(index) else {
+            return;
+        };
+        match ahead {
+            Ahead::Calls { len } if len as u64 <= small::SMALL => small::prepare(device),
+            Ahead::Calls { .. } | Ahead::Batches => device.add_ring(),
+            Ahead::Streams { len, count } => {
+                state.streams.prepare(&state.devices, index, len as u64, count);
+            }
         }
     }
 

@@ -230,18 +230,10 @@ impl Device {
             if rings.made < self.max_rings {
                 rings.made += 1;
                 drop(rings);
-                let made =
-                    PinnedMemory::new(&self.context, self.slot_len * SLOTS).and_then(|memory| {
-                        StagingRing::new(&self.context, memory, self.slot_len, SLOTS)
-                    });
+                let made = self.make_ring();
                 rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
                 match made {
-                    Ok(ring) => {
-                        drop(rings);
-                        return Ok(Box::leak(Box::new(
-                            ring.with_submitter(self.shared_submitter()),
-                        )));
-                    }
+                    Ok(ring) => return Ok(ring),
                     // No more memory can be page-locked: the existing rings must do.
                     Err(_) if rings.made > 1 => rings.made -= 1,
                     Err(error) => {
@@ -259,6 +251,26 @@ impl Device {
         }
     }
 
+    fn make_ring(&self) -> Result<&'static mut StagingRing, GpuError> {
+        let memory = PinnedMemory::new(&self.context, self.slot_len * SLOTS)?;
+        let ring = StagingRing::new(&self.context, memory, self.slot_len, SLOTS)?;
+        Ok(Box::leak(Box::new(ring.with_submitter(self.shared_submitter()))))
+    }
+
+    /// Makes one more ring, if the memory limit allows it and the driver does.
+    pub(crate) fn add_ring(&self) {
+        let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
+        if rings.made == self.max_rings {
+            return;
+        }
+        rings.made += 1;
+        drop(rings);
+        match self.make_ring() {
+            Ok(ring) => self.give_back(ring),
+            Err(_) => self.forget_ring(),
+        }
+    }
+
     /// Returns a ring without copies in flight.
     pub(crate) fn give_back(&self, ring: &'static mut StagingRing) {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
@@ -271,6 +283,11 @@ impl Device {
     /// Drops a ring whose copies may stay in flight forever. Its memory is never used again.
     pub(crate) fn abandon(&self, ring: &'static mut StagingRing) {
         let _ = ring;
+        self.forget_ring();
+    }
+
+    /// Counts a ring less: who waits may make one.
+    fn forget_ring(&self) {
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         rings.made -= 1;
         if rings.waiting > 0 {

@@ -60,7 +60,7 @@ mod stream;
 mod sync;
 mod transferred;
 
-pub use api::Transfer;
+pub use api::{Ahead, Transfer};
 pub use batch::{Batch, BatchFull, Entry, Event};
 pub use fault::{Fault, FileError, LocationError};
 pub use file::File;

@@ -168,6 +168,20 @@ impl Streams {
     }
 }
 
+impl Streams {
+    /// Makes staging buffers for so many transfers of up to `len` bytes at once, as far as they can
+    /// be had.
+    pub(crate) fn prepare(&self, devices: &Devices, index: u32, len: u64, count: u32) {
+        let Ok(StreamDevice { device, buffers, .. }) = self.device(devices, index) else {
+            return;
+        };
+        let taken = (0..count).map_while(|_| buffers.take(device.context(), Some(len)).ok());
+        for buffer in taken.collect::<Vec<_>>() {
+            buffers.give_back(buffer, 0);
+        }
+    }
+}
+
 impl StreamDevice {
     fn kernel(&self) -> Option<&GatherKernel> {
         self.device.gather().ok()

@@ -50,10 +50,10 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     assert_eq!(record["ended"], "unfinished");
     let done: Vec<&str> =
         jobs(&record).iter().map(|(_, job)| job["name"].as_str().unwrap()).collect();
-    assert_eq!(
-        done,
-        ["job-host", "job-staged", "job-cached", "job-managed", "job-gather", "job-resident"]
-    );
+    let engines =
+        ["job-host", "job-staged", "job-cached", "job-managed", "job-gather", "job-resident"];
+    let core = ["job-library", "job-library-stream", "job-library-batch"];
+    assert_eq!(done, [engines.as_slice(), &core].concat());
     for (_, job) in jobs(&record) {
         assert_eq!(job["ended"], "complete");
         assert!(job["read"]["ios"].as_u64().unwrap() > 0, "{job}");
@@ -65,7 +65,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let csv = show("--format csv");
-    assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 6, "{csv}");
+    assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 9, "{csv}");
     assert!(show("--format gdsio").contains("\n# unfinished: "));
     assert!(show("--format plan").contains("[job-gds]"));
 }

@@ -223,11 +223,12 @@ fn all_paths_without_a_gpu() {
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
     let ours = ["staged", "cached", "managed", "gather", "resident", "routed"];
-    assert_eq!(names, [ours.as_slice(), &cufile].concat());
+    let core = ["library", "library-stream", "library-batch"];
+    assert_eq!(names, [ours.as_slice(), &core, &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
     no_driver(dir.path(), load)
         .exits(0)
-        .prints(&["staged, cached, managed, gather, resident, routed, gds", "libcuda"]);
+        .prints(&["staged, cached, managed, gather, resident, routed, library, ", "libcuda"]);
 }
 
 /// A path that was named never falls back.
@@ -241,6 +242,9 @@ fn a_named_path_without_a_gpu() {
         "gather",
         "resident",
         "routed",
+        "library",
+        "library-stream",
+        "library-batch",
         "gds",
         "gds-batch",
         "host,staged",

@@ -41,11 +41,10 @@ fn only_the_record_stays() {
     paths.sort_unstable();
     paths.dedup();
     let cufile = ["gds", "gds-batch", "gds-batch-stream", "gds-stream"];
-    let ours =
-        [["cached", "gather"].as_slice(), &cufile, &["host", "managed", "resident", "staged"]]
-            .concat();
-    assert_eq!(paths, ours);
-    assert_eq!(jobs(&record).len(), 40);
+    let (ours, core) = (["cached", "gather"], ["library", "library-batch", "library-stream"]);
+    let others = [["host"].as_slice(), &core, &["managed", "resident", "staged"]].concat();
+    assert_eq!(paths, [ours.as_slice(), &cufile, &others].concat());
+    assert_eq!(jobs(&record).len(), 4 * paths.len());
     for (plan, job) in jobs(&record) {
         assert_eq!(plan["verify"], "pass");
         assert_eq!(job["verify"]["bad_blocks"], 0);

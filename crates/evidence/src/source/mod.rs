@@ -18,7 +18,7 @@ mod process_io;
 use gpuio_record::{DirectMode, Evidence, HolesReading, JobPlan, JobResult, Proof};
 use gpuio_units::human_bytes;
 
-use crate::group::{Flow, cached};
+use crate::group::{Flow, cached, direct_in_force};
 use crate::layout::JobLayout;
 use crate::snapshot::Readings;
 use crate::verdict::{self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share};
@@ -143,7 +143,7 @@ impl Readings {
             let requested = Requested {
                 kind: PathKind::of(&job.path.choice.actual),
                 direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
-                direct_actual: !cached(job, result),
+                direct_actual: direct_in_force(job, result, flow),
                 flow,
                 bytes: of.bytes(),
                 holes: holes(result),

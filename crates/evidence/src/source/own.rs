@@ -1,9 +1,9 @@
 //! gpuio's own counters, leg by leg.
 
-use gpuio_record::{DirectionResult, JobPlan, SegmentBytes, ViaResult};
+use gpuio_record::{DirectionResult, JobPlan, LibraryBytes, SegmentBytes, ViaResult};
 
 use super::{JobFlow, Observation, Source, size};
-use crate::group::Flow;
+use crate::group::{Flow, by_core};
 use crate::verdict::{Observed, PathKind, Share};
 
 /// Its counters begin at 0 with each job: no snapshot has them.
@@ -19,7 +19,12 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         Flow::Write => &one.result().write,
     };
     let leg = one.bytes();
-    let gpu = completed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some());
+    let core = by_core(one.result(), one.flow);
+    let gpu = match &core {
+        // Its counters say which bytes crossed; how long that took it does not report.
+        Some(core) => core.by_kernel_bytes + core.by_copy_bytes >= completed.bytes,
+        None => completed.latency.as_ref().is_some_and(|latency| latency.gpu.is_some()),
+    };
     let job: &JobPlan = one.job();
     let (observed, why) = if job.engine.actual == "null" {
         (Observed::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
@@ -40,12 +45,25 @@ fn observe(one: &JobFlow<'_>) -> Observation {
     };
     Observation {
         before: Some("0 B".to_owned()),
-        after: Some(format!("file leg {}, completed {}", size(leg), size(completed.bytes))),
+        after: Some(after(leg, completed.bytes, core)),
         moved: Some(leg),
         of: Some(completed.bytes),
         observed,
         why,
     }
+}
+
+/// The counters in words.
+fn after(leg: u64, completed: u64, core: Option<LibraryBytes>) -> String {
+    let legs = format!("file leg {}, completed {}", size(leg), size(completed));
+    let Some(core) = core else { return legs };
+    format!(
+        "{legs}; page cache {}, O_DIRECT {}; to or from the GPU by kernel {}, by copy {}",
+        size(core.cached_bytes),
+        size(core.direct_bytes),
+        size(core.by_kernel_bytes),
+        size(core.by_copy_bytes)
+    )
 }
 
 fn legs(way: PathKind, gpu: bool) -> &'static str {
@@ -95,5 +113,20 @@ mod tests {
         assert_eq!(of(1000, 0), observed(Share::Little));
         let unused = ViaResult { gpu: 3, ..ViaResult::default() };
         assert_eq!(relayed(&unused, Flow::Write, 0), Observed::Nothing);
+    }
+
+    #[test]
+    fn the_core_is_shown_by_route() {
+        let core = LibraryBytes {
+            cached_bytes: 1 << 20,
+            direct_bytes: 3 << 20,
+            by_kernel_bytes: 4 << 20,
+            by_copy_bytes: 0,
+        };
+        assert_eq!(
+            after(4 << 20, 4 << 20, Some(core)),
+            "file leg 4.00 MiB, completed 4.00 MiB; page cache 1.00 MiB, O_DIRECT 3.00 MiB; to or \
+             from the GPU by kernel 4.00 MiB, by copy 0 B"
+        );
     }
 }

@@ -30,6 +30,7 @@ impl PathKind {
         match path {
             "host" => PathKind::User,
             "staged" | "cached" | "gather" | "resident" | "managed" => PathKind::Ring,
+            "library" | "library-stream" | "library-batch" => PathKind::Ring,
             "routed" => PathKind::Relay,
             _ => PathKind::Library,
         }

@@ -129,7 +129,7 @@ fn nothing_is_claimed_of_a_library() {
     for row in gpuio_io::path::PATHS {
         assert_eq!(
             PathKind::of(row.info.name) == PathKind::Library,
-            !row.info.uses_engine(),
+            row.info.uses_cufile(),
             "{}",
             row.info.name
         );

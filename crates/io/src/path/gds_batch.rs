@@ -13,8 +13,9 @@ use std::time::Duration;
 use gpuio_cufile::{Batch, Completion};
 use gpuio_gpu::MemoryKind;
 
+use super::destination::Destination;
 use super::gds::buffers::{GdsBuffers, direction, fault, setup, sides};
-use super::gds::grouped::{self, Groups, Queue};
+use super::grouped::{self, Groups, Queue};
 use super::{
     Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, cufile_words,
 };
@@ -70,7 +71,9 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let submits = (0..config.slots.div_ceil(full)).map(submit);
     let submits = submits.collect::<Result<Vec<Submit>, PathError>>()?;
     let batches = Batches { submits, ended: Vec::with_capacity(full as usize) };
-    grouped::assemble(NAME, &config, full, buffers, batches)
+    let open_info = buffers.open_info(&cufile.driver);
+    let limits = (full, cufile.stall_timeout);
+    Ok(open_info.of(grouped::assemble(NAME, &config, limits, buffers, batches)))
 }
 
 fn broken(what: String) -> PathError {
@@ -83,7 +86,7 @@ impl Batches {
     }
 
     /// A submit failed: what is in flight of it all the same ends, the rest fails with the code.
-    fn refused(&mut self, queue: &mut Queue, clock: &Clock, number: usize, code: i32) {
+    fn refused(&mut self, queue: &mut Queue<GdsBuffers>, clock: &Clock, number: usize, code: i32) {
         let mut ended = std::mem::take(&mut self.ended);
         let renewed = self.submits[number].batch.renew(QUIET, &mut ended);
         self.tell(queue, clock, number, &mut ended);
@@ -102,7 +105,7 @@ impl Batches {
     /// Takes what the library says has ended of a batch: each request once.
     fn tell(
         &mut self,
-        queue: &mut Queue,
+        queue: &mut Queue<GdsBuffers>,
         clock: &Clock,
         number: usize,
         ended: &mut Vec<Completion>,
@@ -125,7 +128,7 @@ impl Batches {
                 continue;
             };
             let slot = slots.swap_remove(at);
-            if queue.progress.moved(slot, now, result) {
+            if queue.progress.moved(slot, now, result.map_err(fault)) {
                 queue.open.push(slot);
             }
         }
@@ -134,7 +137,7 @@ impl Batches {
     /// Asks one batch for what has ended, waiting as [`Batch::reap`] does.
     fn reap(
         &mut self,
-        queue: &mut Queue,
+        queue: &mut Queue<GdsBuffers>,
         clock: &Clock,
         number: usize,
         (least, timeout): (usize, Duration),
@@ -152,7 +155,9 @@ impl Batches {
 }
 
 impl Groups for Batches {
-    fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool {
+    type Buffers = GdsBuffers;
+
+    fn submit(&mut self, queue: &mut Queue<GdsBuffers>, clock: &Clock) -> bool {
         let idle = self.submits.iter().position(|submit| submit.batch.in_flight() == 0);
         let Some(number) = idle else {
             return false;
@@ -186,7 +191,7 @@ impl Groups for Batches {
     }
 
     /// Asks all batches that are in flight; one alone is waited for in the library.
-    fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool) {
+    fn look(&mut self, queue: &mut Queue<GdsBuffers>, clock: &Clock, wait: bool) {
         let alone = self.under_way() == 1;
         let most = match wait && alone {
             true => (1, queue.stall.slice()),
@@ -205,7 +210,7 @@ impl Groups for Batches {
 
     /// An I/O of which the library said that it is complete may still be on its way between buffers
     /// of the library's and GPU memory, in streams that it does not expose.
-    fn synchronize(&self, buffers: &GdsBuffers) -> Result<(), PathError> {
-        buffers.quiet()
+    fn synchronize(&self, destination: &Destination) -> Result<(), PathError> {
+        destination.quiet()
     }
 }

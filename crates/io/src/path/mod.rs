@@ -5,23 +5,32 @@
 //! memory. It keeps no statistics and spawns no thread. A new path is one file here and one row
 //! in [`PATHS`].
 
+mod blocking;
 mod cached;
+mod destination;
 mod file_leg;
 mod gather;
 mod gds;
 mod gds_batch;
 mod gds_batch_stream;
 mod gds_stream;
+mod grouped;
 mod host;
+mod library;
+mod library_batch;
+mod library_stream;
 mod managed;
 mod memory;
+mod progress;
 mod requests;
 mod resident;
 mod ring;
 mod routed;
 mod slot_buffers;
 mod staged;
+mod stall;
 mod stream_queues;
+mod streamed;
 mod transfer_stage;
 mod two_legs;
 mod verifier;
@@ -32,6 +41,7 @@ use std::time::Duration;
 pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_cufile::Driver as CufileDriver;
 use gpuio_gpu::{Context, GpuError};
+pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
 pub use routed::{RouteCounters, SegmentCounters, Via};
 
 use crate::clock::{Clock, Nanos};
@@ -76,6 +86,8 @@ pub enum Fault {
     Gpu(i32),
     /// cuFile refused with this code; in which leg, it does not report.
     Cufile(i32),
+    /// gpuio's library core failed in neither leg.
+    Library(LibraryFault),
 }
 
 impl Fault {
@@ -85,7 +97,7 @@ impl Fault {
         match self {
             Fault::File(_) => Some(Leg::File),
             Fault::Gpu(_) => Some(Leg::Gpu),
-            Fault::Cufile(_) => None,
+            Fault::Cufile(_) | Fault::Library(_) => None,
         }
     }
 }
@@ -242,8 +254,9 @@ pub struct GpuSide {
     pub memory: MemoryKind,
     /// Streams over which the copies of one worker are spread, at least 1.
     pub streams: u32,
-    /// Blocks for each launch of the `gather` path and for each submit of cuFile's batch paths, 1
-    /// to [`PathConfig::slots`]; what is outside is brought inside. Other paths do not read it.
+    /// Blocks for each launch of the `gather` path and for each submit of the batch paths of
+    /// libraries, 1 to [`PathConfig::slots`]; what is outside is brought inside. Other paths do
+    /// not read it.
     pub batch: u32,
     /// Whether the `gather` path spreads blocks over the destination, so that no launch could be
     /// one plain copy instead. Other paths do not read it.
@@ -294,6 +307,8 @@ pub struct PathConfig {
     pub inject: Option<Inject>,
     /// Counters of the file leg, readable from other threads.
     pub counters: Arc<LegCounters>,
+    /// What gpuio's library core counts, readable from other threads. Other paths leave it at 0.
+    pub library: Arc<LibraryCounters>,
 }
 
 /// An open path and what it actually uses.
@@ -376,6 +391,9 @@ pub const PATHS: &[PathEntry] = &[
     gather::ENTRY,
     resident::ENTRY,
     routed::ENTRY,
+    library::ENTRY,
+    library_stream::ENTRY,
+    library_batch::ENTRY,
     gds::ENTRY,
     gds_stream::ENTRY,
     gds_batch::ENTRY,

@@ -17,7 +17,8 @@ use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MemoryKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
 use gpuio_io::path::{
-    CufileSide, GpuSide, OpenedPath, PathConfig, PathEntry, PathError, RouteCounters, Via,
+    CufileSide, GpuSide, LibraryCounters, OpenedPath, PathConfig, PathEntry, PathError,
+    RouteCounters, Via,
 };
 use tempfile::TempDir;
 
@@ -231,9 +232,10 @@ impl Setup {
                     counters: Arc::new(RouteCounters::default()),
                 }),
             }),
-            cufile: (!self.path.info.uses_engine()).then(|| self.cufile()),
+            cufile: self.path.info.uses_cufile().then(|| self.cufile()),
             inject: self.inject.clone(),
             counters: Arc::new(LegCounters::default()),
+            library: Arc::new(LibraryCounters::default()),
         }
     }
 

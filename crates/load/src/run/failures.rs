@@ -98,6 +98,7 @@ fn words(fault: Fault, length: u64) -> String {
              context unusable (dmesg may show an Xid)"
         ),
         Fault::Cufile(code) => path::cufile_words(code),
+        Fault::Library(fault) => fault.words().to_owned(),
         Fault::File(IoFault::Errno(errno)) => {
             let text = std::io::Error::from_raw_os_error(errno);
             format!("{text}{}", meaning(errno))

@@ -3,8 +3,8 @@
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FileLegCounters,
-    GpuResult, JobPlan, JobResult, Latency, NeverStarted, Point, Steady, TimeSpan, ViaResult,
-    WorkerResult,
+    GpuResult, JobPlan, JobResult, Latency, LibraryResult, NeverStarted, Point, Steady, TimeSpan,
+    ViaResult, WorkerResult,
 };
 use gpuio_stat::Tally;
 
@@ -47,9 +47,10 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
     let mut file_leg = FileLegCounters::default();
     let mut between_ios_ns = 0;
     let mut workers = Vec::with_capacity(outcomes.len());
-    let mut via: Option<ViaResult> = None;
+    let (mut via, mut library) = (None, None);
     for outcome in outcomes {
         add_via(&mut via, outcome.via.as_ref());
+        add_library(&mut library, outcome.library);
         workers.push(WorkerResult {
             thread: outcome.thread,
             bytes: outcome.reads.bytes + outcome.writes.bytes,
@@ -96,6 +97,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         gpus: gpus(job, &workers),
         workers,
         via,
+        library,
         beside: None,
     }
 }
@@ -125,7 +127,8 @@ fn whose(own: Usage, whole: bool, process: Option<Usage>) -> (Usage, CpuScope) {
 }
 
 /// Whether threads may work for the job that are neither its workers nor its engine's: those of the
-/// kernel's io_uring, of the CUDA driver, of the software GPU, of cuFile.
+/// kernel's io_uring, of the CUDA driver, of the software GPU, of cuFile, and of gpuio's library
+/// core, which all of the process share.
 fn has_unseen_threads(job: &JobPlan) -> bool {
     let path = io_path::find(&job.path.choice.actual);
     let engine = io_engine::find(&job.engine.actual);
@@ -173,6 +176,17 @@ fn add_via(sum: &mut Option<ViaResult>, from: Option<&ViaResult>) {
     for (sum, from) in [(&mut sum.read, &from.read), (&mut sum.write, &from.write)] {
         sum.host_near_bytes += from.host_near_bytes;
         sum.near_far_bytes += from.near_far_bytes;
+    }
+}
+
+fn add_library(sum: &mut Option<LibraryResult>, from: Option<LibraryResult>) {
+    let Some(from) = from else { return };
+    let sum = sum.get_or_insert_default();
+    for (sum, from) in [(&mut sum.read, from.read), (&mut sum.write, from.write)] {
+        sum.cached_bytes += from.cached_bytes;
+        sum.direct_bytes += from.direct_bytes;
+        sum.by_kernel_bytes += from.by_kernel_bytes;
+        sum.by_copy_bytes += from.by_copy_bytes;
     }
 }
 

@@ -9,11 +9,13 @@ use gpuio_io::clock::Nanos;
 use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
-use gpuio_io::path::{self, CufileDriver, CufileSide, GpuSide, RouteCounters, Via};
+use gpuio_io::path::{
+    self, CufileDriver, CufileSide, GpuSide, LibraryCounters, RouteCounters, Via,
+};
 use gpuio_page::{Page, WorkerSlot};
 use gpuio_record::{
-    DirectMode, FileLegCounters, JobPlan, NeverStarted, SegmentBytes, VerifyMode, ViaResult,
-    WorkerPlan,
+    DirectMode, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, NeverStarted, SegmentBytes,
+    VerifyMode, ViaResult, WorkerPlan,
 };
 use gpuio_stat::{LiveTotals, Tally};
 
@@ -84,6 +86,8 @@ pub(super) struct Outcome {
     pub(super) file_leg: FileLegCounters,
     /// The legs through another GPU, at the same moment.
     pub(super) via: Option<ViaResult>,
+    /// What gpuio's library core had counted by then.
+    pub(super) library: Option<LibraryResult>,
     /// Number within the job.
     pub(super) thread: u32,
     pub(super) failures: Failures,
@@ -104,8 +108,24 @@ pub(super) struct Tools {
     pub(super) worker_slot: Option<WorkerSlot>,
     /// Threads of its engine, by the kernel's numbers.
     pub(super) helpers: Vec<i32>,
-    segments: Arc<RouteCounters>,
+    routes: Routes,
     ready: Ready,
+}
+
+/// What paths count of the routes that bytes took, each for itself.
+#[derive(Default)]
+struct Routes {
+    /// Path `routed`.
+    segments: Arc<RouteCounters>,
+    /// Paths of gpuio's library core.
+    library: Arc<LibraryCounters>,
+}
+
+/// The counters of a worker when the clock stopped.
+struct Legs {
+    file: FileLegCounters,
+    via: Option<ViaResult>,
+    library: Option<LibraryResult>,
 }
 
 /// The body of a worker thread. `None` when the group was abandoned before the start (the reason
@@ -128,7 +148,11 @@ pub(super) fn work(
     let Stage::Running(start) = task.gate.await_start() else { return None };
     let running = task.gate.running();
     let timed = timed::run(task, &mut tools, start);
-    let legs = (file_leg(&tools.counters), via(task.job, &tools.segments));
+    let legs = Legs {
+        file: file_leg(&tools.counters),
+        via: via(task.job, &tools.routes.segments),
+        library: library(task.job, &tools.routes.library),
+    };
     drop(running);
     task.gate.await_after();
     Some(timed.and_then(|timed| finish(task, &mut tools, timed, legs)))
@@ -162,11 +186,25 @@ fn via(job: &JobPlan, segments: &RouteCounters) -> Option<ViaResult> {
     })
 }
 
+/// A reading of what gpuio's library core counted.
+fn library(job: &JobPlan, counters: &LibraryCounters) -> Option<LibraryResult> {
+    let row = path::find(&job.path.choice.actual)?;
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let bytes = |counters: &path::LibraryOpCounters| LibraryBytes {
+        cached_bytes: load(&counters.cached),
+        direct_bytes: load(&counters.direct),
+        by_kernel_bytes: load(&counters.by_kernel),
+        by_copy_bytes: load(&counters.by_copy),
+    };
+    let all = LibraryResult { read: bytes(&counters.read), write: bytes(&counters.write) };
+    row.info.uses_library().then_some(all)
+}
+
 fn finish(
     task: &Task<'_>,
     tools: &mut Tools,
     timed: Timed,
-    (file_leg, via): (FileLegCounters, Option<ViaResult>),
+    legs: Legs,
 ) -> Result<Outcome, RunError> {
     let findings = match task.job.verify {
         VerifyMode::Off => None,
@@ -181,8 +219,9 @@ fn finish(
         usage: timed.usage,
         usage_whole: timed.usage_whole,
         never_started: timed.never_started,
-        file_leg,
-        via,
+        file_leg: legs.file,
+        via: legs.via,
+        library: legs.library,
         thread: task.plan.thread,
         failures: timed.failures,
         findings,
@@ -199,8 +238,8 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         None => Files::open(task.job, &own_targets(task.plan), task.held)?,
     };
     let counters = Arc::new(LegCounters::default());
-    let segments = Arc::new(RouteCounters::default());
-    let config = path_config(task, &files, (&counters, &segments))?;
+    let routes = Routes::default();
+    let config = path_config(task, &files, &counters, &routes)?;
     let row = path::find(&task.job.path.choice.actual).ok_or_else(|| broken(task, "path"))?;
     let path_error = |source| RunError::Path {
         job: task.job.name.clone(),
@@ -219,7 +258,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
         direct: files.mode(),
     };
     let helpers = opened.helpers;
-    Ok(Tools { path: opened.path, files, counters, worker_slot, helpers, segments, ready })
+    Ok(Tools { path: opened.path, files, counters, worker_slot, helpers, routes, ready })
 }
 
 /// Targets of a worker, each once, in order.
@@ -240,7 +279,8 @@ fn broken(task: &Task<'_>, what: &str) -> RunError {
 fn path_config(
     task: &Task<'_>,
     files: &Files,
-    (counters, segments): (&Arc<LegCounters>, &Arc<RouteCounters>),
+    counters: &Arc<LegCounters>,
+    routes: &Routes,
 ) -> Result<path::PathConfig, RunError> {
     let job = task.job;
     let memory = job.memory;
@@ -274,7 +314,7 @@ fn path_config(
             via: task.near.clone().map(|near| Via {
                 near,
                 any: job.via.as_ref().is_some_and(|via| via.any),
-                counters: Arc::clone(segments),
+                counters: Arc::clone(&routes.segments),
             }),
         }),
         cufile: task.cufile.clone().map(|driver| CufileSide {
@@ -284,6 +324,7 @@ fn path_config(
         }),
         inject,
         counters: Arc::clone(counters),
+        library: Arc::clone(&routes.library),
     })
 }
 

@@ -22,10 +22,12 @@ const STREAMS: u32 = 2;
 const BLOCKS: u64 = 64;
 
 /// Path `gather` is bounded by its own ceiling: its kernels move bytes, not the copy engines.
+/// Kernels move most bytes of gpuio's library core too.
 fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     let job = context.job;
     let gathers = context.path.batches && context.path.uses_engine();
-    if !context.ends_in_gpu_memory() || gathers || job.gpus.is_empty() {
+    let by_kernels = gathers || context.path.uses_library();
+    if !context.ends_in_gpu_memory() || by_kernels || job.gpus.is_empty() {
         return Vec::new();
     }
     let indices: Vec<String> = context.gpus().iter().map(|gpu| gpu.index.to_string()).collect();

@@ -19,7 +19,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     if !context.path.needs_gpu || job.engine.actual == "null" {
         return Vec::new();
     }
-    // cuFile has no engine of ours: the one that suits these files is used instead.
+    // A library has no engine: the one that suits these files is used instead.
     let engine = match context.path.uses_engine() {
         true => job.engine.actual.clone(),
         false => defaults::fitting(job.direct, context.facts.engine_missing).0,

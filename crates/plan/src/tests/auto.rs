@@ -100,7 +100,7 @@ fn a_path_that_was_named_and_can_not_run_is_refused_with_its_reason() {
         let spec = parsed(&format!("[a]\npath={}\n{via}", row.name));
         for (bench, needs, reason) in [
             (&no_gpu, row.needs_gpu, "libcuda.so.1: not found"),
-            (&no_cufile, !row.uses_engine(), "libcufile.so.0: not found"),
+            (&no_cufile, row.uses_cufile(), "libcufile.so.0: not found"),
         ] {
             if !needs {
                 assert_eq!(bench.plan(&spec).unwrap().jobs[0].path.choice.actual, row.name);

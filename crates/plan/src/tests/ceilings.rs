@@ -1,5 +1,7 @@
 //! Which ceilings a run looks for.
 
+use std::collections::BTreeSet;
+
 use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, Towards};
 
 use super::*;
@@ -28,13 +30,15 @@ fn all_paths_ask_by_themselves_and_share_ceilings() {
     // On one node, so that the host path's threads sit where the others' do.
     let all = ceilings("[a]\npath=all\nnuma=0\ndepth=4\n");
     let storage = of(&all, CeilingKind::Storage);
-    // Calls of cuFile that block have a depth of one, and a ceiling of their own.
+    // Calls of a library that block have a depth of one, and a ceiling of their own.
+    let of_core = ["a-library-stream", "a-library-batch"];
     let of_cufile = ["a-gds-stream", "a-gds-batch", "a-gds-batch-stream"];
     let with_cufile = |ours: &[&'static str]| [ours, &of_cufile].concat();
+    let with_libraries = |ours: &[&'static str]| [ours, &of_core, &of_cufile].concat();
     // One more with the depth of batches, which is not the job's.
     let [direct, cached, ..] = &storage[..] else { panic!("{storage:#?}") };
     assert_eq!(direct.source, CeilingSource::Result { job: "a-host".into() });
-    assert_eq!(direct.jobs, with_cufile(&["a-staged", "a-gather", "a-resident"]));
+    assert_eq!(direct.jobs, with_libraries(&["a-staged", "a-gather", "a-resident"]));
     assert_eq!(cached.source, CeilingSource::Measured { runtime_ns: 1_000_000_000 });
     assert_eq!(cached.jobs, ["a-cached", "a-managed"]);
     let link = of(&all, CeilingKind::GpuLink);
@@ -44,10 +48,11 @@ fn all_paths_ask_by_themselves_and_share_ceilings() {
     assert_eq!(of(&all, CeilingKind::Gather)[0].jobs, ["a-gather"]);
     assert_eq!(of(&all, CeilingKind::CpuCopy)[0].jobs, ["a-cached", "a-managed"]);
     // All that end in the GPU's own memory; managed memory is on either side.
-    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 8);
+    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 11);
     let nvme = of(&all, CeilingKind::PcieNvme);
-    let ours = ["a-host", "a-staged", "a-gather", "a-resident", "a-gds"];
-    assert_eq!(nvme[0].jobs, with_cufile(&ours));
+    let nvme: BTreeSet<&str> = nvme[0].jobs.iter().map(String::as_str).collect();
+    let ours = ["a-host", "a-staged", "a-gather", "a-resident", "a-library", "a-gds"];
+    assert_eq!(nvme, with_libraries(&ours).into_iter().collect());
 }
 
 #[test]

@@ -239,9 +239,9 @@ fn the_quick_run_does_everything_one_after_another_and_verifies() {
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 10);
+    assert_eq!(plan.left_out.len(), 13);
     let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 40, "ten paths each");
+    assert_eq!(all.jobs.len(), 52, "13 paths each");
 }
 
 #[test]
@@ -281,6 +281,11 @@ fn cufiles_batches_and_streams() {
     assert_eq!(shape("path=gds-batch\nthreads=4\nbs=4m"), (8, Some(8), 0, None));
     assert_eq!(shape("path=gds-batch\ndepth=40"), (40, Some(16), 0, None));
     assert_eq!(shape("path=gds-batch-stream\ndepth=40"), (40, Some(16), 3, None));
+    // The core has no pool of buffers that batches wait for.
+    assert_eq!(shape("path=library"), (1, None, 0, None));
+    assert_eq!(shape("path=library-batch\nthreads=100"), (16, Some(16), 0, None));
+    assert_eq!(shape("path=library-batch\ndepth=40"), (40, Some(16), 0, None));
+    assert_eq!(shape("path=library-stream\ndepth=40"), (40, None, 16, None));
     // gdsio's -B is batch and depth in one, and its default one I/O at a time.
     let gdsio = |text: &str| shape(&format!("size=1g\nrw=read\n{text}"));
     assert_eq!(gdsio("xfer_type=5"), (1, None, 1, None));

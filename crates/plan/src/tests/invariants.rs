@@ -122,7 +122,7 @@ prop_compose! {
         paths in of(prop::collection::vec(
             select(vec![
                 "host", "staged", "cached", "gather", "gds-stream", "gds-batch",
-                "gds-batch-stream", "all", "none",
+                "gds-batch-stream", "library", "library-stream", "library-batch", "all", "none",
             ])
                 .prop_map(str::to_owned),
             1..3,
@@ -237,7 +237,7 @@ fn job_holds_together(job: &JobPlan) {
     assert!(longest.is_some_and(|sum| sum.checked_add(job.start_delay_ns).is_some()));
     let path = gpuio_io::CATALOG.path(&job.path.choice.actual).unwrap();
     assert_eq!(path.uses_engine(), gpuio_io::CATALOG.engine(&job.engine.actual).is_some());
-    assert_eq!(path.uses_engine(), job.register_buffer.is_none());
+    assert_eq!(path.uses_cufile(), job.register_buffer.is_some());
     assert_eq!(path.streams, job.streams > 0);
     assert_eq!(path.batches, job.gather_batch.is_some());
     assert_eq!(path.batches && path.uses_engine(), job.gather_scatter.is_some());

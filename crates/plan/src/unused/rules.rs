@@ -110,7 +110,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule!(via_gpu, not_routed),
     rule!(via_peer, not_routed),
     rule!(skip_bufregister, |s| when(
-        s.requested.skip_bufregister == Some(true) && s.path.uses_engine(),
+        s.requested.skip_bufregister == Some(true) && !s.path.uses_cufile(),
         format!(
             "path {} registers no buffer with cuFile, so there is none to skip; leave it out",
             s.path.name
@@ -262,9 +262,8 @@ fn depth(s: &KeyContext<'_>) -> Option<String> {
             s.plan.engine.actual
         ),
         false => format!(
-            "path {} has one call of cuFile's in flight for each thread; raise threads, or use \
-             path=gds-stream",
-            s.path.name
+            "path {} has one call in flight for each thread; raise threads, or use path={}-stream",
+            s.path.name, s.path.name
         ),
     })
 }

@@ -64,6 +64,16 @@ pub(crate) fn run(
     device: &'static Device,
     request: &SmallRequest<'_>,
 ) -> Option<Result<Transferred, Fault>> {
+    with_state(device, |state| state.run(request)).flatten()
+}
+
+/// Makes this thread's slot.
+pub(crate) fn prepare(device: &'static Device) {
+    let _ = with_state(device, |_| ());
+}
+
+/// Does `work` with this thread's state for the device; `None` if it can't have a slot.
+fn with_state<T>(device: &'static Device, work: impl FnOnce(&mut SmallState) -> T) -> Option<T> {
     let with = |states: &RefCell<SmallStates>| {
         let mut states = states.try_borrow_mut().ok()?;
         let known = states.0.iter().position(|state| std::ptr::eq(state.device, device));
@@ -79,7 +89,7 @@ pub(crate) fn run(
         if state.ring.is_none() {
             state.ring = Some(device.take_small_ring()?);
         }
-        state.run(request)
+        Some(work(state))
     };
     // A thread that is exiting has no state any more.
     STATES.try_with(with).ok().flatten()

@@ -78,7 +78,7 @@ pub(super) fn all(
 fn may_take_cufile(job: &JobSpec) -> bool {
     let cufiles = |name: &String| {
         let row = CATALOG.path(name);
-        name == AUTO || name == "all" || row.is_some_and(|row| !row.uses_engine())
+        name == AUTO || name == "all" || row.is_some_and(|row| row.uses_cufile())
     };
     job.paths.iter().flatten().any(cufiles)
 }

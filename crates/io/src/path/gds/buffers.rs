@@ -3,14 +3,12 @@
 use std::os::fd::BorrowedFd;
 
 use gpuio_cufile::{Buffer, Direction, Driver, Handle, IoError, Piece};
-use gpuio_gpu::{Context, DeviceBuf, GpuError};
+use gpuio_gpu::DevPtr;
 
 use crate::engine::{EngineFile, IoFault, Op};
-use crate::path::memory::{refused, stride};
-use crate::path::verifier::{self, BlockLocation, Verifier};
-use crate::path::{
-    CufileSide, Fault, GpuSide, Mismatch, OpenedPath, Path, PathConfig, PathError, Request,
-};
+use crate::path::destination::Destination;
+use crate::path::grouped::Buffers;
+use crate::path::{CufileSide, Fault, GpuSide, OpenedPath, Path, PathConfig, PathError, Request};
 
 /// Slots begin at multiples of this: the pages that a GPU maps for others (GPUDirect RDMA, "BAR
 /// sizes"), so that no page is registered twice.
@@ -23,11 +21,13 @@ pub(in crate::path) struct GdsBuffers {
     // Drop order: handles and registrations go before the memory, which cuFile must not lose.
     handles: Vec<Handle>,
     registered: Vec<Buffer>,
-    verifier: Verifier,
-    destination: DeviceBuf,
-    context: Context,
-    stride: usize,
-    path: &'static str,
+    destination: Destination,
+}
+
+impl Buffers for GdsBuffers {
+    fn destination(&mut self) -> &mut Destination {
+        &mut self.destination
+    }
 }
 
 pub(in crate::path) fn setup(path: &'static str, what: impl Into<String>) -> PathError {
@@ -118,92 +118,40 @@ impl GdsBuffers {
         config: &PathConfig,
     ) -> Result<GdsBuffers, PathError> {
         let (gpu, cufile) = sides(path, config)?;
-        let broken = |source: GpuError| PathError::Gpu { path, source };
-        gpu.context.make_current().map_err(broken)?;
-        let stride = stride(config.block_max).next_multiple_of(GPU_PAGE);
-        let len = stride * config.slots as usize;
-        let destination = DeviceBuf::alloc(&gpu.context, gpu.memory, len)
-            .map_err(|source| refused(path, config, gpu.memory, source))?;
-        let verifier = Verifier::new(gpu, &destination).map_err(broken)?;
+        let destination = Destination::open(path, config, gpu, GPU_PAGE)?;
         // Host memory has nothing to register: the library reads and writes it as it is.
         let register = cufile.register && !destination.is_host();
         let slots = if register { config.slots } else { 0 };
         let registered = (0..slots).map(|slot| {
-            let base = destination.ptr().byte_add(u64::from(slot) * stride as u64);
+            let base = destination.block(slot, 0);
             // SAFETY: a part of one allocation, which `GdsBuffers` drops after the registration.
-            unsafe { Buffer::register(&cufile.driver, base.0, stride) }
+            unsafe { Buffer::register(&cufile.driver, base.0, destination.stride()) }
         });
         let registered = registered.collect::<Result<Vec<Buffer>, _>>();
         let registered = registered.map_err(|error| setup(path, error.to_string()))?;
         let handles = config.files.iter().map(|file| handle(path, &cufile.driver, file));
         let handles = handles.collect::<Result<Vec<Handle>, PathError>>()?;
-        let context = gpu.context.clone();
-        Ok(GdsBuffers { handles, registered, verifier, destination, context, stride, path })
+        Ok(GdsBuffers { handles, registered, destination })
     }
 
     /// For the record: which library moves the bytes, and where the memory is.
     pub(in crate::path) fn open_info(&self, driver: &Driver) -> OpenInfo {
-        let len = self.destination.len() as u64;
-        let host = self.destination.is_host();
-        let (host_bytes, device_bytes) = if host { (len, 0) } else { (0, len) };
+        let (host_bytes, device_bytes) = self.destination.bytes();
         OpenInfo { actual_engine: actual_engine(driver), host_bytes, device_bytes }
-    }
-
-    fn location(&self, slot: u32, len: u32) -> BlockLocation {
-        let at = slot as usize * self.stride;
-        let inside = len as usize <= self.stride && at + self.stride <= self.destination.len();
-        assert!(inside, "a block of {len} bytes does not fit slot {slot}");
-        BlockLocation { offset: at, len }
     }
 
     /// What is left of a request of which `done` bytes have moved: all of it in the slot's own part
     /// of the destination.
     pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> Piece {
-        let location = self.location(request.slot, request.len);
-        let base = self.destination.ptr().byte_add(location.offset as u64);
+        let base = self.destination.block(request.slot, request.len);
         let left = (request.len - done) as usize;
         let done = u64::from(done);
-        let (base, at) =
+        let (base, at): (DevPtr, u64) =
             if self.registered.is_empty() { (base.byte_add(done), 0) } else { (base, done) };
         Piece { base: base.0, at, len: left, offset: request.offset + done }
     }
 
     pub(in crate::path) fn handle(&self, request: &Request) -> &Handle {
         &self.handles[request.file as usize]
-    }
-
-    /// Waits for everything on the GPU, also for copies that the library has in streams of its own.
-    pub(in crate::path) fn quiet(&self) -> Result<(), PathError> {
-        let waited = self.context.synchronize();
-        waited.map_err(|source| PathError::Gpu { path: self.path, source })
-    }
-
-    /// See [`Path::generate`]; the slot is idle.
-    pub(in crate::path) fn generate(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<(), PathError> {
-        let location = self.location(slot, len);
-        // SAFETY: the slot's own part of the destination; the slot is idle, so nothing uses it.
-        let filled = unsafe { self.verifier.fill(location, key, offset) };
-        filled.map_err(|source| PathError::Gpu { path: self.path, source })
-    }
-
-    /// See [`Path::check`]; the slot's read has completed.
-    pub(in crate::path) fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
-        let location = self.location(slot, len);
-        // SAFETY: as for `generate`; its read has completed.
-        let found = unsafe { self.verifier.check(location, key, offset) };
-        let found = found.map_err(|source| PathError::Gpu { path: self.path, source })?;
-        Ok(found.map(|m| verifier::locate_mismatch(m, None, key, offset)))
     }
 }

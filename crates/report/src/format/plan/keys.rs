@@ -37,8 +37,8 @@ fn ends_in_comment(value: &str) -> bool {
 
 pub(super) fn write(out: &mut String, job: &JobPlan) {
     text(out, "path", &job.path.choice.actual);
-    // A cuFile path has no engine, and none may be named.
-    if job.register_buffer.is_none() {
+    // A path of a library has no engine, and none may be named.
+    if job.has_engine() {
         text(out, "engine", &job.engine.actual);
     }
     set(out, "gpu", &gpus(job));

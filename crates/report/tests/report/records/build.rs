@@ -250,6 +250,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         workers: (0..2).map(worker).collect(),
         gpus: Vec::new(),
         via: None,
+        library: None,
         beside: None,
         read,
         write: DirectionResult::default(),

@@ -1,86 +1,100 @@
-//! A path that has many I/Os of cuFile's in flight at once: requests wait until they are a group,
+//! A path that has many I/Os of a library in flight at once: requests wait until they are a group,
 //! groups go to the library, and come back in any order. How is [`Groups`].
 
 use std::mem::ManuallyDrop;
+use std::time::Duration;
 
-use super::buffers::{GdsBuffers, sides};
+use super::destination::Destination;
 use super::progress::Progress;
 use super::stall::StallTimer;
+use super::{Completion, Mismatch, Path, PathConfig, PathError, Request, Start};
 use crate::clock::Clock;
-use crate::path::{Completion, Mismatch, OpenedPath, Path, PathConfig, PathError, Request, Start};
+
+/// What the I/Os of a path use: files, and the memory of the slots.
+pub(super) trait Buffers {
+    /// The memory of the slots.
+    fn destination(&mut self) -> &mut Destination;
+}
 
 /// What groups are made of, and what they report to.
-pub(in crate::path) struct Queue {
-    pub(in crate::path) buffers: GdsBuffers,
-    pub(in crate::path) progress: Progress,
+pub(super) struct Queue<B> {
+    pub(super) buffers: B,
+    pub(super) progress: Progress,
     /// Slots that wait to be put in flight, oldest first.
-    pub(in crate::path) open: Vec<u32>,
-    pub(in crate::path) stall: StallTimer,
+    pub(super) open: Vec<u32>,
+    pub(super) stall: StallTimer,
     /// A failure outside [`Path::advance`], which returns it.
-    pub(in crate::path) broken: Option<PathError>,
+    pub(super) broken: Option<PathError>,
     /// The library may still write to the memory, and nothing reports until when.
-    pub(in crate::path) stuck: bool,
+    pub(super) stuck: bool,
     /// Slots at which a group is put in flight.
     full: usize,
     path: &'static str,
 }
 
 /// Submits groups of I/Os and collects their completions. Dropped before the queue's buffers.
-pub(in crate::path) trait Groups {
+pub(super) trait Groups {
+    /// What their I/Os use.
+    type Buffers: Buffers;
+
     /// Submits the oldest waiting slots, at most a full group. False if there is no space for a
     /// group.
-    fn submit(&mut self, queue: &mut Queue, clock: &Clock) -> bool;
+    fn submit(&mut self, queue: &mut Queue<Self::Buffers>, clock: &Clock) -> bool;
 
     /// Whether none is in flight.
     fn is_idle(&self) -> bool;
 
     /// Collects completions. With `wait`, waits for one, or until the stall timeout must be
     /// checked.
-    fn look(&mut self, queue: &mut Queue, clock: &Clock, wait: bool);
+    fn look(&mut self, queue: &mut Queue<Self::Buffers>, clock: &Clock, wait: bool);
 
     /// Before idle slots are filled or looked at, outside the clock.
     ///
     /// # Errors
     /// The driver's refusal.
-    fn synchronize(&self, _ends: &GdsBuffers) -> Result<(), PathError> {
+    fn synchronize(&self, _destination: &Destination) -> Result<(), PathError> {
         Ok(())
     }
 }
 
-struct Parts<G> {
+struct Parts<G: Groups> {
     // Drop order: what is in flight goes before what it uses.
     groups: G,
-    queue: Queue,
+    queue: Queue<G::Buffers>,
 }
 
 /// Its parts are dropped once the library is done with them, and else left where they are: memory
 /// that it may still write must not be reused.
 struct Grouped<G: Groups>(ManuallyDrop<Parts<G>>);
 
-/// The path of these groups over these buffers, at most `full` slots in each.
-pub(in crate::path) fn assemble<G: Groups + 'static>(
+/// The path of these groups over these buffers, at most `full` slots in each. It gives up where the
+/// library completes nothing for `stall_timeout` with I/O in flight.
+pub(super) fn assemble<G: Groups + 'static>(
     path: &'static str,
     config: &PathConfig,
-    full: u32,
-    buffers: GdsBuffers,
+    (full, stall_timeout): (u32, Duration),
+    buffers: G::Buffers,
     groups: G,
-) -> Result<OpenedPath, PathError> {
-    let (_, cufile) = sides(path, config)?;
-    let open_info = buffers.open_info(&cufile.driver);
+) -> Box<dyn Path> {
     let queue = Queue {
         buffers,
         progress: Progress::new(config.slots, &config.counters),
         open: Vec::with_capacity(config.slots as usize),
-        stall: StallTimer::new(cufile.stall_timeout),
+        stall: StallTimer::new(stall_timeout),
         broken: None,
         stuck: false,
         full: full as usize,
         path,
     };
-    Ok(open_info.of(Box::new(Grouped(ManuallyDrop::new(Parts { groups, queue })))))
+    Box::new(Grouped(ManuallyDrop::new(Parts { groups, queue })))
 }
 
-impl Queue {
+impl<B> Queue<B> {
+    /// Slots at which a group is put in flight, at least 1.
+    pub(super) fn full(&self) -> usize {
+        self.full
+    }
+
     /// Nothing has ended again.
     ///
     /// # Errors
@@ -173,8 +187,9 @@ impl<G: Groups> Path for Grouped<G> {
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
         let Parts { groups, queue } = &mut *self.0;
-        groups.synchronize(&queue.buffers)?;
-        queue.buffers.generate(slot, key, offset, len)
+        let destination = queue.buffers.destination();
+        groups.synchronize(destination)?;
+        destination.generate(slot, key, offset, len)
     }
 
     fn check(
@@ -185,8 +200,9 @@ impl<G: Groups> Path for Grouped<G> {
         len: u32,
     ) -> Result<Option<Mismatch>, PathError> {
         let Parts { groups, queue } = &mut *self.0;
-        groups.synchronize(&queue.buffers)?;
-        queue.buffers.check(slot, key, offset, len)
+        let destination = queue.buffers.destination();
+        groups.synchronize(destination)?;
+        destination.check(slot, key, offset, len)
     }
 }
 

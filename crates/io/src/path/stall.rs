@@ -1,31 +1,31 @@
-//! How long cuFile may say nothing while I/O is in flight.
+//! How long a library may complete nothing while I/O is in flight.
 
 use std::time::Duration;
 
+use super::PathError;
 use crate::clock::{Clock, Nanos};
-use crate::path::PathError;
 
 /// Sleep of a wait without a timeout: short compared with the limit, long compared with any I/O.
 const SLICE: Duration = Duration::from_millis(500);
 
 /// The time since the library last said something.
-pub(in crate::path) struct StallTimer {
+pub(super) struct StallTimer {
     limit: Duration,
     since: Option<Nanos>,
 }
 
 impl StallTimer {
-    pub(in crate::path) fn new(limit: Duration) -> StallTimer {
+    pub(super) fn new(limit: Duration) -> StallTimer {
         StallTimer { limit, since: None }
     }
 
     /// Something ended, or nothing is in flight.
-    pub(in crate::path) fn broken(&mut self) {
+    pub(super) fn broken(&mut self) {
         self.since = None;
     }
 
     /// How long the next wait in the library may take.
-    pub(in crate::path) fn slice(&self) -> Duration {
+    pub(super) fn slice(&self) -> Duration {
         SLICE.min(self.limit)
     }
 
@@ -33,7 +33,7 @@ impl StallTimer {
     ///
     /// # Errors
     /// That for too long.
-    pub(in crate::path) fn goes_on(
+    pub(super) fn goes_on(
         &mut self,
         clock: &Clock,
         path: &'static str,

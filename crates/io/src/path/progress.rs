@@ -1,14 +1,12 @@
-//! How far requests of a path of cuFile have come, by slot, and those that have completed.
+//! How far requests of a path whose bytes a library moves have come, by slot, and those that have
+//! completed.
 
 use std::sync::Arc;
 
-use gpuio_cufile::IoError;
-
-use super::buffers::fault;
+use super::{Completion, Fault, Request};
 use crate::clock::Nanos;
 use crate::engine::IoFault;
 use crate::engine::monitor::{self, LegCounters};
-use crate::path::{Completion, Fault, Request};
 
 #[derive(Clone, Copy)]
 struct Held {
@@ -17,7 +15,7 @@ struct Held {
     done: u32,
 }
 
-pub(in crate::path) struct Progress {
+pub(super) struct Progress {
     slots: Vec<Option<Held>>,
     ready: Vec<Completion>,
     out: usize,
@@ -25,37 +23,32 @@ pub(in crate::path) struct Progress {
 }
 
 impl Progress {
-    pub(in crate::path) fn new(slots: u32, counters: &Arc<LegCounters>) -> Progress {
+    pub(super) fn new(slots: u32, counters: &Arc<LegCounters>) -> Progress {
         let slots = slots as usize;
         let ready = Vec::with_capacity(slots);
         Progress { slots: vec![None; slots], ready, out: 0, counters: Arc::clone(counters) }
     }
 
     /// Notes a request that starts.
-    pub(in crate::path) fn take(&mut self, request: Request) {
+    pub(super) fn take(&mut self, request: Request) {
         self.slots[request.slot as usize] = Some(Held { request, done: 0 });
         self.out += 1;
     }
 
     /// The request of a slot and how many of its bytes have moved, if the slot is in use.
-    pub(in crate::path) fn of(&self, slot: u32) -> Option<(Request, u32)> {
+    pub(super) fn of(&self, slot: u32) -> Option<(Request, u32)> {
         self.slots.get(slot as usize)?.map(|held| (held.request, held.done))
     }
 
     /// Notes what an I/O for the rest of a request came to at `now`. True if it stopped short,
-    /// which the library documents for the end of a file only, and the rest is to be requested.
-    pub(in crate::path) fn moved(
-        &mut self,
-        slot: u32,
-        now: Nanos,
-        result: Result<usize, IoError>,
-    ) -> bool {
+    /// which is the end of a file as a rule, and the rest is to be requested.
+    pub(super) fn moved(&mut self, slot: u32, now: Nanos, result: Result<usize, Fault>) -> bool {
         let Some(held) = &mut self.slots[slot as usize] else {
             return false;
         };
         let left = held.request.len - held.done;
         match result {
-            Err(error) => self.complete(slot, now, Err(fault(error))),
+            Err(fault) => self.complete(slot, now, Err(fault)),
             Ok(0) => {
                 let got = held.done;
                 self.complete(slot, now, Err(Fault::File(IoFault::EndOfFile(got))));
@@ -76,8 +69,9 @@ impl Progress {
         false
     }
 
-    /// Ends a request and frees its slot. cuFile's legs can't be distinguished: all is the file's.
-    pub(in crate::path) fn complete(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
+    /// Ends a request and frees its slot. Legs of a library can't be distinguished: all is the
+    /// file's.
+    pub(super) fn complete(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
         let Some(held) = self.slots[slot as usize].take() else {
             return;
         };
@@ -94,18 +88,18 @@ impl Progress {
     }
 
     /// Whether none has completed since the last [`Progress::deliver`].
-    pub(in crate::path) fn none_ready(&self) -> bool {
+    pub(super) fn none_ready(&self) -> bool {
         self.ready.is_empty()
     }
 
     /// Gives those that have completed to the worker.
-    pub(in crate::path) fn deliver(&mut self, completed: &mut Vec<Completion>) {
+    pub(super) fn deliver(&mut self, completed: &mut Vec<Completion>) {
         self.out -= self.ready.len();
         completed.append(&mut self.ready);
     }
 
     /// Requests taken and not yet delivered.
-    pub(in crate::path) fn out(&self) -> usize {
+    pub(super) fn out(&self) -> usize {
         self.out
     }
 }

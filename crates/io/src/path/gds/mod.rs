@@ -1,0 +1,62 @@
+//! `gds`: cuFile moves the bytes between file and GPU memory. gdsio's `-x 0`.
+//!
+//! Each `cuFileRead` and `cuFileWrite` blocks, and the library does not report whether the bytes
+//! went through host memory (compatibility mode). So the whole time counts as the file leg, and
+//! there is no GPU leg. One handle per file, and each slot a registered
+//! buffer.
+
+pub(super) mod buffers;
+pub(super) mod streamed;
+
+use gpuio_cufile::Piece;
+
+use super::blocking::{self, BlockingCalls};
+use super::{
+    ANY_MEMORY, Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo,
+    Request,
+};
+use crate::engine::Op;
+use buffers::GdsBuffers;
+
+const NAME: &str = "gds";
+
+pub(super) const ENTRY: PathEntry = PathEntry {
+    info: PathInfo {
+        name: NAME,
+        gdsio: Some(0),
+        gdsio_name: "GPUD",
+        summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: false,
+        buffered_because: None,
+        backend: Backend::Cufile(Calls::Blocking),
+        batches: false,
+        streams: false,
+        memory: ANY_MEMORY,
+    },
+    open,
+};
+
+/// Opened on the worker's thread, which from then on has the GPU's context current.
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let buffers = GdsBuffers::open(NAME, &config)?;
+    let (_, cufile) = buffers::sides(NAME, &config)?;
+    let open_info = buffers.open_info(&cufile.driver);
+    Ok(open_info.of(blocking::assemble(&config, buffers)))
+}
+
+impl BlockingCalls for GdsBuffers {
+    fn call(&self, request: &Request, done: u32) -> Result<usize, Fault> {
+        let Piece { base, at, len, offset } = self.rest(request, done);
+        let handle = self.handle(request);
+        let moved = match request.op {
+            // SAFETY: the range lies in this slot's own part of the destination, which lives and
+            // which nothing uses until this returns.
+            Op::Read => unsafe { handle.read(base, at, len, offset) },
+            // SAFETY: as above; what filled the slot was waited for.
+            Op::Write => unsafe { handle.write(base, at, len, offset) },
+        };
+        moved.map_err(buffers::fault)
+    }
+}
