@@ -84,7 +84,7 @@ use group::by_library;
 pub type OpenFile<'a> = &'a dyn Fn(&str) -> Result<std::os::fd::OwnedFd, String>;
 
 #[cfg(test)]
-#[path = "../../load/src/fixture_test.rs"]
-mod fixture_test;
+#[path = "../../load/src/fixture.rs"]
+mod fixture;
 #[cfg(test)]
 mod tests;

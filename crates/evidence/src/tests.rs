@@ -15,7 +15,7 @@ use gpuio_record::{Assessment, CacheReading, JobPlan, JobResult, WarningKind};
 use rustix::fs::inotify;
 
 use super::*;
-use crate::fixture_test::{job, result};
+use crate::fixture::{job, result};
 use crate::reconcile::GroupContext;
 
 const STAT: &str = "sys/devices/pci0000:00/vda/stat";

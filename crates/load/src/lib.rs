@@ -44,7 +44,7 @@
 pub(crate) mod ceiling;
 pub mod direct_try;
 #[cfg(test)]
-mod fixture_test;
+mod fixture;
 pub mod live_targets;
 pub mod machine;
 pub mod run;

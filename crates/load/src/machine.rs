@@ -11,7 +11,7 @@ const GPUS: &str = "gpuio/gpus.json";
 
 /// Reads the machine, and NVML where this is the running system: its library may take a second to
 /// start. Of a capture, NVML's readings are those that it holds. Never fails; what NVML did not
-/// tell is unknown with its reason.
+/// report is unknown with its reason.
 #[must_use]
 pub fn read(root: &Root) -> Machine {
     let mut machine = gpuio_host::machine::read(root);

@@ -3,7 +3,7 @@
 use gpuio_record::{HolesReading, StorageReading};
 
 use super::*;
-use crate::fixture_test::{job, result};
+use crate::fixture::{job, result};
 use crate::reconcile::Counted;
 
 /// The warnings of one job of which no device was sampled.

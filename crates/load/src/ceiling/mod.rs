@@ -61,15 +61,15 @@ pub(crate) trait Bench {
     fn stop(&self) -> &Arc<AtomicBool>;
 }
 
-/// Finds every ceiling of the plan. `stopped` gives the reason why no more is to be run, `tell` is
-/// told the name of each that runs.
+/// Finds every ceiling of the plan. `stopped` gives the reason why no more is to be run;
+/// `announce` is called with the name of each that runs.
 pub(crate) fn find_all(
     plans: &[CeilingPlan],
     jobs: &[JobPlan],
     results: &[JobResult],
     bench: &mut dyn Bench,
     stopped: &dyn Fn() -> Option<String>,
-    tell: &dyn Fn(&str),
+    announce: &dyn Fn(&str),
 ) -> Vec<Ceiling> {
     let mut found = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -81,7 +81,7 @@ pub(crate) fn find_all(
             (CeilingSource::Measured { .. }, Some(job)) => match stopped() {
                 Some(why) => Err(why),
                 None => {
-                    tell(&plan.name);
+                    announce(&plan.name);
                     find(plan, job, bench)
                 }
             },

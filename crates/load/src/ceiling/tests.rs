@@ -5,7 +5,7 @@ use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{DirectionResult, EndedHow, Plan};
 
 use super::*;
-use crate::fixture_test::{job, planned, result};
+use crate::fixture::{job, planned, result};
 
 fn plan_of(kind: CeilingKind, name: &str, direction: Option<Towards>) -> CeilingPlan {
     CeilingPlan {
@@ -143,7 +143,7 @@ struct Bare {
     root: Root,
     stop: Arc<AtomicBool>,
     runs: u32,
-    told: bool,
+    announced: bool,
 }
 
 impl Bench for Bare {
@@ -153,7 +153,8 @@ impl Bench for Bare {
     }
     /// The first load left a block wrong, though it gave no figure.
     fn restored(&mut self) -> Option<VerifyOutcome> {
-        let first = std::mem::take(&mut self.runs) > 0 && !std::mem::replace(&mut self.told, true);
+        let first =
+            std::mem::take(&mut self.runs) > 0 && !std::mem::replace(&mut self.announced, true);
         first.then(|| VerifyOutcome { bad_blocks: 1, ..VerifyOutcome::default() })
     }
     fn host(&self) -> &HostFacts {
@@ -178,7 +179,7 @@ fn what_fails_is_a_ceiling_with_its_reason() {
         root: Root::at(empty.path()),
         stop: Arc::default(),
         runs: 0,
-        told: false,
+        announced: false,
     };
     let Plan { jobs, ceilings: plans, .. } = planned("path=gather\ngpu=0\nceilings=1ms");
     let kinds: Vec<CeilingKind> = plans.iter().map(|plan| plan.kind).collect();

@@ -54,9 +54,9 @@ pub(super) fn find(
         last: None,
         restored: None,
     };
-    let tell = |name: &str| watch.ceiling(name);
+    let announce = |name: &str| watch.ceiling(name);
     ran.ceilings =
-        ceiling::find_all(&plan.ceilings, &plan.jobs, &ran.jobs, &mut loads, &stopped, &tell);
+        ceiling::find_all(&plan.ceilings, &plan.jobs, &ran.jobs, &mut loads, &stopped, &announce);
     ceiling::assign_lowest(&mut ran.jobs, &ran.ceilings);
 }
 

@@ -142,8 +142,8 @@ impl Ran {
 pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran, RunError> {
     let clock = Clock::start();
     let root = Root::live();
-    let tell = |done, of| watch.looking(done, of);
-    let looks = Looks::new(&tell, &means.stop, &SystemTime::now);
+    let report = |done, of| watch.looking(done, of);
+    let looks = Looks::new(&report, &means.stop, &SystemTime::now);
     for line in scratch::clear(&plan.jobs, &root, &looks) {
         watch.note(&line);
     }

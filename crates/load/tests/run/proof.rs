@@ -190,3 +190,44 @@ fn files_read_beforehand_are_in_the_page_cache_when_the_clock_starts() {
     assert!(warm.is_none_or(|warm| warm > 0.99), "{warm:?}");
     assert!(cold <= warm, "{cold:?} {warm:?}");
 }
+
+/// Entries of evidence, the readings of storage and the table of devices have one value of each
+/// counter, whatever else uses the machine.
+#[test]
+fn the_tables_of_a_record_agree_on_every_counter() {
+    let lab = Lab::new();
+    let ran =
+        lab.run("[a]\ndirectory=${DIR}\nsize=8m\nbs=64k\nrw=rw\nruntime=300ms\nengine=psync\n");
+    let (job, devices) = (&ran.jobs[0], &ran.watched.as_ref().unwrap().groups[0].devices);
+    let mut compared = 0;
+    for direction in ["read", "write"] {
+        let (process, disk) = match direction {
+            "read" => (job.cache.process_read_bytes, "read_bytes_per_second"),
+            _ => (job.cache.process_write_bytes, "written_bytes_per_second"),
+        };
+        assert_eq!(entry(proof(job), "process_io", direction).observed_bytes, process);
+        // The members of an array are the evidence, the array itself the reading.
+        let [device] = &job.cache.storage[..] else { continue };
+        let block = entry(proof(job), "block", direction);
+        if !block
+            .before
+            .as_deref()
+            .is_some_and(|text| text.contains(&format!("({})", device.device)))
+        {
+            continue;
+        }
+        let moved = if direction == "read" { device.read_bytes } else { device.write_bytes };
+        assert_eq!(block.observed_bytes, Some(moved));
+        let row = devices.iter().find(|row| row.probe == "block" && row.device == device.device);
+        let figure = row.unwrap().figures.iter().find(|figure| figure.key == disk).unwrap();
+        // The first sample is the snapshot before the start, so the time is a little longer than
+        // the last end.
+        let ends = &ran.watched.as_ref().unwrap().groups[0].ends_ns;
+        let seconds = *ends.last().unwrap() as f64 / 1e9;
+        let rate = figure.whole.unwrap();
+        assert!(rate * seconds <= moved as f64 * 1.000_001, "{rate} {seconds} {moved}");
+        assert!(rate * (seconds + 1.0) >= moved as f64, "{rate} {seconds} {moved}");
+        compared += 1;
+    }
+    println!("{compared} directions compared at a disk");
+}

@@ -110,7 +110,7 @@ fn number(count: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;

@@ -247,7 +247,7 @@ fn at(time: f64) -> Nanos {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::share;
 
     #[test]

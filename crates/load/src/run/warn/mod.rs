@@ -153,5 +153,4 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 }
 
 #[cfg(test)]
-#[path = "warn_test.rs"]
-mod test;
+mod tests;

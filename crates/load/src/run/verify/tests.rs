@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixture_test::job;
+use crate::fixture::job;
 
 fn mixed(job: &JobPlan, target: u32, index: u64) -> u64 {
     word(key(job, target), index)
@@ -34,10 +34,11 @@ proptest! {
 #[test]
 fn a_word_of_before_the_load_is_reported() {
     let stale = word(file_key(other_salt(job("filename=/x").salt), 0), 3);
-    for (lines, told) in [("rw=write\nverify=pass", true), ("rw=write\nverify=rewrite", false)] {
+    for (lines, recorded) in [("rw=write\nverify=pass", true), ("rw=write\nverify=rewrite", false)]
+    {
         let mut job = job(&format!("filename=/x\nsize=1m\nbs=4k\n{lines}"));
         job.targets[0].file_number = 0;
-        let words = told.then(|| "/x offset 24, as it was before the load".to_owned());
+        let words = recorded.then(|| "/x offset 24, as it was before the load".to_owned());
         assert_eq!(origin_of(&job, stale), words);
     }
 }
@@ -87,6 +88,6 @@ fn where_blocks_were_checked_is_reported() {
     assert_eq!(words("path=staged\nmemory=pinned"), "host memory, by the CPU");
     let mut software = job("path=staged\nmemory=vmm");
     software.gpus[0].software = true;
-    let told = Findings::default().into_record(&software).checked_in;
-    assert_eq!(told, "software GPU memory, by the kernel's software twin");
+    let checked_in = Findings::default().into_record(&software).checked_in;
+    assert_eq!(checked_in, "software GPU memory, by the kernel's software twin");
 }

@@ -7,7 +7,7 @@ use gpuio_record::{JobPlan, JobResult, Plan, VerifyOutcome};
 use proptest::prelude::*;
 
 use super::DataSet;
-use crate::fixture_test::{job, result};
+use crate::fixture::{job, result};
 use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{Looks, manifest};
 use gpuio_pattern::other_salt;

@@ -460,5 +460,4 @@ impl Progress for Bar<'_> {
 }
 
 #[cfg(test)]
-#[path = "data_test.rs"]
 mod tests;

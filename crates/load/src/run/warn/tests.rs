@@ -4,7 +4,7 @@ use gpuio_record::ActualEngine;
 use gpuio_record::facts::HostFacts;
 
 use super::*;
-use crate::fixture_test::{host, job, result};
+use crate::fixture::{host, job, result};
 
 /// The warnings of one job as the machine of the fixture gives them.
 fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {

@@ -344,5 +344,4 @@ fn path_error(task: &Task<'_>, source: gpuio_io::path::PathError) -> RunError {
 }
 
 #[cfg(test)]
-#[path = "verify_test.rs"]
-mod test;
+mod tests;

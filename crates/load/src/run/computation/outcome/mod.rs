@@ -165,5 +165,4 @@ fn io(gpus: &[BesideGpu], beside: &JobResult, alone: &JobResult) -> Result<f64, 
 }
 
 #[cfg(test)]
-#[path = "outcome_test.rs"]
-mod test;
+mod tests;

@@ -4,7 +4,7 @@ use gpuio_record::{CacheReading, DirectMode};
 
 use super::super::marks::{Mark, Marks};
 use super::*;
-use crate::fixture_test::{job, result};
+use crate::fixture::{job, result};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
