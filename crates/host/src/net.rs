@@ -77,16 +77,6 @@ impl Route {
     }
 }
 
-/// What an interface carried since it was made; `None` when there is none of that name.
-///
-/// # Errors
-/// [`HostError`] when a counter cannot be read or understood.
-pub fn interface(root: &Root, name: &str) -> Result<Option<NetSample>, HostError> {
-    let count = |what: &str| root.number(format!("sys/class/net/{name}/statistics/{what}"));
-    let (received, sent) = (count("rx_bytes")?, count("tx_bytes")?);
-    Ok(received.zip(sent).map(|(received, sent)| NetSample { received, sent }))
-}
-
 /// Ports that do RDMA for an interface: its own, or those of the interfaces below it (bonds, VLANs,
 /// bridges), each once.
 ///
@@ -121,22 +111,6 @@ fn gather(root: &Root, name: &str, depth: usize, found: &mut Vec<Port>) -> Resul
         }
     }
     Ok(())
-}
-
-/// What a port carried, from its counters of 4-byte units; `None` when there is no such port, or a
-/// counter stands at the end of its 32 bits, where old ones stop.
-///
-/// # Errors
-/// [`HostError`] when a counter cannot be read or understood.
-pub fn port(root: &Root, port: &Port) -> Result<Option<NetSample>, HostError> {
-    let Port { device, port } = port;
-    let count = |what: &str| {
-        let at = format!("sys/class/infiniband/{device}/ports/{port}/counters/{what}");
-        let units = root.number(at)?.filter(|units| *units != u64::from(u32::MAX));
-        Ok(units.map(|units| units.saturating_mul(4)))
-    };
-    let (received, sent) = (count("port_rcv_data")?, count("port_xmit_data")?);
-    Ok(received.zip(sent).map(|(received, sent)| NetSample { received, sent }))
 }
 
 /// The interface that leads to `address`: `lo` for this machine's own, else by the route that

@@ -4,12 +4,12 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gpuio_record::facts::NfsFacts;
 
+use crate::Malformed;
 use crate::parse::unescape_octal;
-use crate::{HostError, Malformed, Root};
 
 /// Bytes of one mount since it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,31 +24,6 @@ pub struct NfsSample {
     pub server_read_bytes: u64,
     /// Bytes that the server took.
     pub server_write_bytes: u64,
-}
-
-impl NfsSample {
-    /// Bytes from and to the server from this sample to a `later` one of the same mount. `None`
-    /// when a counter went back: it was mounted anew.
-    #[must_use]
-    pub fn delta(&self, later: &Self) -> Option<(u64, u64)> {
-        let read = later.server_read_bytes.checked_sub(self.server_read_bytes)?;
-        let written = later.server_write_bytes.checked_sub(self.server_write_bytes)?;
-        Some((read, written))
-    }
-}
-
-/// Samples the NFS mount at `mount_point`; `None` when there is none, or `/proc` hides it.
-///
-/// # Errors
-/// [`HostError`] when the file cannot be read or understood.
-pub fn sample(root: &Root, mount_point: &Path) -> Result<Option<NfsSample>, HostError> {
-    let Some((path, bytes)) = root.read_bytes("proc/self/mountstats")? else {
-        return Ok(None);
-    };
-    let mounts =
-        parse_mountstats(&bytes).map_err(|source| HostError::Malformed { path, source })?;
-    // A later mount covers an earlier one at the same mount point.
-    Ok(mounts.into_iter().rfind(|mount| mount.mount_point == mount_point))
 }
 
 /// Parses `/proc/self/mountstats`: NFS mounts that have a line of bytes. Other mounts and lines

@@ -1,11 +1,11 @@
 //! Bytes that NFS servers delivered and took: `/proc/self/mountstats`.
 
 use gpuio_host::nfs_ops::MountSample;
+use gpuio_watch::Counters;
 
 use super::{JobFlow, Observation, Source, size};
 use crate::group::Flow;
 use crate::layout::Kept;
-use crate::snapshot::Snapshot;
 use crate::verdict::Observed;
 
 pub(super) const SOURCE: Source = Source {
@@ -19,11 +19,11 @@ fn count(mount: &MountSample, flow: Flow) -> u64 {
 }
 
 /// Bytes from or to the servers of these mounts; `None` when one is gone, or was mounted anew.
-fn moved(before: &Snapshot, after: &Snapshot, points: &[String], flow: Flow) -> Option<u64> {
+fn moved(before: &Counters, after: &Counters, points: &[String], flow: Flow) -> Option<u64> {
     let of = |point: &String| {
         // A later mount covers an earlier one at the same mount point.
-        let find = |one: &Snapshot| {
-            let mounts = one.devices.mounts.iter();
+        let find = |one: &Counters| {
+            let mounts = one.mounts.iter();
             mounts.rev().find(|mount| mount.mount_point == *point).map(|mount| count(mount, flow))
         };
         find(after)?.checked_sub(find(before)?)
@@ -31,9 +31,9 @@ fn moved(before: &Snapshot, after: &Snapshot, points: &[String], flow: Flow) -> 
     points.iter().map(of).sum()
 }
 
-fn reading(snapshot: &Snapshot, points: &[String], flow: Flow) -> String {
+fn reading(counters: &Counters, points: &[String], flow: Flow) -> String {
     let of = |mount: &&MountSample| points.contains(&mount.mount_point);
-    let mounts = snapshot.devices.mounts.iter().filter(of);
+    let mounts = counters.mounts.iter().filter(of);
     let bytes: u64 = mounts.map(|mount| count(mount, flow)).sum();
     format!("server {} {bytes}", flow.name())
 }
@@ -42,7 +42,7 @@ fn observe(one: &JobFlow<'_>) -> Observation {
     let Kept::Nfs(points) = &one.layout().kept else {
         return Observation::none("the files are not on NFS");
     };
-    let (before, after) = (&one.readings.before, &one.readings.after);
+    let (before, after) = (&one.readings.before.devices, &one.readings.after.devices);
     let Some(moved) = moved(before, after, points, one.flow) else {
         return Observation::none("the mount's counts are hidden, gone or reset");
     };
@@ -63,5 +63,28 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         of: Some(of),
         observed: share.map_or(Observed::Nothing, Observed::Storage),
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_mount_that_stayed() {
+        let mount = |at: &str, read_bytes| MountSample {
+            mount_point: at.to_owned(),
+            read_bytes,
+            ..MountSample::default()
+        };
+        let counters = |mounts| Counters { mounts, ..Counters::default() };
+        let points = ["/a".to_owned(), "/b".to_owned()];
+        let before = counters(vec![mount("/a", 900), mount("/a", 10), mount("/b", 5)]);
+        let of = |after: Vec<MountSample>| moved(&before, &counters(after), &points, Flow::Read);
+        let covered = vec![mount("/a", 990), mount("/a", 30), mount("/b", 6)];
+        assert_eq!(of(covered), Some(21), "the later mount covers the earlier");
+        assert_eq!(of(vec![mount("/a", 30)]), None, "one is gone");
+        assert_eq!(of(vec![mount("/a", 9), mount("/b", 6)]), None, "mounted anew");
+        assert_eq!(reading(&before, &points[1..], Flow::Read), "server read 5");
     }
 }
