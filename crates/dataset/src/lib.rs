@@ -24,8 +24,8 @@ mod failure;
 mod fill;
 #[cfg(test)]
 #[expect(dead_code, reason = "the tests here need plans, and no results")]
-#[path = "../../load/src/fixture_test.rs"]
-mod fixture_test;
+#[path = "../../load/src/fixture.rs"]
+mod fixture;
 pub mod held;
 pub mod leftover;
 mod look;
