@@ -233,7 +233,7 @@ pub enum WarningKind {
         /// I/Os that the jobs could have in flight.
         #[serde(alias = "asked")]
         requested: u64,
-        /// Requests in flight at the device on average.
+        /// I/Os in flight at the device on average: its requests in flight times the I/Os in each.
         #[serde(alias = "seen")]
         observed: f64,
     },

@@ -38,11 +38,11 @@ pub(super) fn words(kind: &WarningKind) -> String {
                 size(*device_bytes),
             )
         }
-        WarningKind::DepthNotReached { device, requested: asked, observed: seen } => format!(
-            "Queue depth not reached: {asked} I/Os were allowed in flight, but {device} had \
-             {seen:.1} on average. The others waited for a CPU, for GPU copies or in the file \
-             system, so the device may be able to do more. Compare with --path host, more \
-             --threads, or --engine io_uring."
+        WarningKind::DepthNotReached { device, requested, observed } => format!(
+            "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
+             {observed:.1} on average. The others waited for a CPU, for GPU copies or in the file \
+             system, so the device may be able to do more. Compare with more --threads, or with \
+             --path host and --engine io_uring if the job used others."
         ),
         WarningKind::ArrayPartUsed { .. } | WarningKind::PathIdle { .. } => of_members(kind),
         _ => of_links(kind),

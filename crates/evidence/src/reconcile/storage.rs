@@ -230,7 +230,7 @@ fn idle(group: &GroupContext<'_>, device: &str, ways: &[&Block]) -> Option<Warni
     })
 }
 
-/// A queue at the device that is shorter than what was requested.
+/// A queue at the device, in I/Os of the jobs, that is shorter than what was requested.
 ///
 /// Checked where the device alone should hold the load back: one device, O_DIRECT, no rate, nothing
 /// between I/Os, and all jobs at work all of the time.
@@ -248,13 +248,26 @@ pub(super) fn depth(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind
     }
     let requested: u64 = group.moving().map(|(job, _)| at_once(job)).sum();
     let queue = group.counted.block(&device.device).and_then(|block| block.queue);
-    match queue {
-        Some(queue) if requested > 1 && queue < float(requested) * QUEUE_SHARE => {
+    match queue.map(|queue| queue * ios_per_request(group, device)) {
+        Some(observed) if requested > 1 && observed < float(requested) * QUEUE_SHARE => {
             let device = device.device.clone();
-            vec![(None, WarningKind::DepthNotReached { device, requested, observed: queue })]
+            vec![(None, WarningKind::DepthNotReached { device, requested, observed })]
         }
         _ => Vec::new(),
     }
+}
+
+/// I/Os of the jobs in one request of the device: more than 1 where the block layer merged them,
+/// less where it split them. 1 where nothing was counted.
+fn ios_per_request(group: &GroupContext<'_>, device: &StorageReading) -> f64 {
+    let add = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
+    let of_jobs = |flow: Flow| group.moving().map(|(_, result)| flow.of(result)).fold((0, 0), add);
+    let (bytes, ios) = FLOWS.into_iter().map(of_jobs).fold((0, 0), add);
+    let (moved, requests) = FLOWS.into_iter().map(|flow| flow.at(device)).fold((0, 0), add);
+    if bytes == 0 || ios == 0 || moved == 0 || requests == 0 {
+        return 1.0;
+    }
+    (float(moved) / float(requests)) / (float(bytes) / float(ios))
 }
 
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {

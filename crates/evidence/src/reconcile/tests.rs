@@ -229,6 +229,17 @@ fn a_queue_that_does_not_reach_the_device() {
     assert_eq!(queue(deep, 64.0), []);
     assert_eq!(queue("engine=psync\nthreads=8", 3.0), [short(8, 3.0)], "one I/O per thread");
     assert_eq!(queue("engine=psync", 0.1), [], "one at a time was requested");
+    let requests_of = |bytes: u64, queue: f64| {
+        let (job, mut result) = read(&format!("rw=read\nbs=4k\n{deep}"), 4096, 160_000);
+        result.cache.storage = vec![disk("nvme0n1", 160_000 * 4096 / bytes, 160_000 * 4096)];
+        let device = Block { queue: Some(queue), ..block("nvme0n1", 0) };
+        let counted = Counted { seconds: 10.0, block: vec![device], ..NOBODY };
+        let short = |kind: &WarningKind| matches!(kind, WarningKind::DepthNotReached { .. });
+        found(&job, &result, &counted).into_iter().filter(short).collect::<Vec<_>>()
+    };
+    assert_eq!(requests_of(65536, 8.0), [], "merged: 8 requests are 128 I/Os");
+    assert_eq!(requests_of(65536, 2.0), [short(128, 32.0)]);
+    assert_eq!(requests_of(1024, 200.0), [short(128, 50.0)], "split: 200 requests are 50 I/Os");
     let (job, mut result) = read(&format!("rw=randread\nbs=4k\n{deep}"), 4096, 100_000);
     result.cache.storage = vec![disk("nvme0n1", 0, 0)];
     let device = Block { queue: Some(0.0), ..block("nvme0n1", 0) };
