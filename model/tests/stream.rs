@@ -30,10 +30,10 @@ mod pending;
 #[path = "../../crates/transfer/src/stream/poller.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod poller;
-#[path = "../../crates/transfer/src/stream/staging.rs"]
+#[path = "../../crates/transfer/src/stream/staging/mod.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod staging;
-#[path = "../../crates/transfer/src/stream/workers.rs"]
+#[path = "../../crates/transfer/src/stream/workers/mod.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod workers;
 

@@ -45,7 +45,7 @@ pub enum CleanError {
 /// Linux has no call that unlinks by inode, so a file gets a name that is unpredictable before
 /// it is looked at for the last time and removed ([`gpuio_outfile::Directory::remove`]): what
 /// another process puts under the old name at the same time stays.
-#[must_use = "what could not be removed should be told"]
+#[must_use = "what could not be removed should be reported"]
 pub fn clean(made: &[Made], directories: &[PathBuf]) -> Vec<CleanError> {
     let mut errors = Vec::new();
     let mut gone = Vec::new();

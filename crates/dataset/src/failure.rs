@@ -127,8 +127,8 @@ pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> Stri
         Some(Errno::FBIG) => {
             "larger than the file system or `ulimit -f` allows; use a smaller --size"
         }
-        Some(Errno::EXIST) => "somebody made it after it was checked; run again",
-        Some(Errno::NOENT) => "it or its directory is gone; run again, or make the directory",
+        Some(Errno::EXIST) => "another process made it after the check; run again",
+        Some(Errno::NOENT) => "it or its directory does not exist; name another --directory",
         Some(Errno::LOOP) => "it is a symbolic link, which gpuio does not follow here; remove it",
         Some(Errno::BUSY) => "the system uses it; release it first",
         Some(Errno::MFILE | Errno::NFILE) => "too many open files; raise `ulimit -n`",

@@ -15,7 +15,7 @@ use super::scratch;
 /// Removes the data set in the directory `name` of `parent`: the files that the list in the
 /// directory of them and their own state prove ours, then the list, then the directory if nothing
 /// else is in it. Links are not followed. What stays is reported, a line for each kind of thing.
-#[must_use = "what stays should be told"]
+#[must_use = "what stays should be reported"]
 pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String> {
     let at = parent.path().join(name);
     let directory = match parent.below(name) {
@@ -33,7 +33,7 @@ pub fn remove_ours(parent: &Directory, name: &OsStr, root: &Root) -> Vec<String>
 }
 
 /// The files alone, and their list, of an open directory.
-#[must_use = "what stays should be told"]
+#[must_use = "what stays should be reported"]
 pub fn remove_files(directory: &Directory, root: &Root) -> Vec<String> {
     let mut lines = scratch::clear_in(directory.path(), root, None);
     // The list has files by the real path of their directory.

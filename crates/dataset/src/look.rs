@@ -149,7 +149,7 @@ fn owner(
             return changed("it is not the file that was made here, but a copy or another one");
         }
         Claim::Unchanged(_) | Claim::Doubtful(_) if found.links > 1 => {
-            return changed("somebody gave it another name (a hard link), which would change too");
+            return changed("it got a second name (a hard link), whose content would change too");
         }
         Claim::Unchanged(entry) => return Ok(Owner::Ours(entry)),
         Claim::Doubtful(entry) => entry,

@@ -109,7 +109,7 @@ pub fn own(files: &[Coming<'_>], made: &[PathBuf]) -> Result<Vec<Owner>, MakeErr
 
 /// Takes away what runs of this user that were killed left where these jobs have their files, as
 /// far as it is proven ours. A line for each thing that was found and stays.
-#[must_use = "what stays should be told"]
+#[must_use = "what stays should be reported"]
 pub fn clear(jobs: &[JobPlan], root: &Root, looks: &Looks<'_>) -> Vec<String> {
     let targets = jobs.iter().flat_map(|job| &job.targets);
     let mut places: Vec<&Path> = targets.map(|t| directory_of(Path::new(&t.path))).collect();

@@ -50,7 +50,7 @@ fn try_on(draft: &Draft) -> DirectTried {
     let file = match open_direct(draft.file()) {
         Ok(file) => file,
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            return DirectTried::Refused(format!("open(O_DIRECT) says {error}"));
+            return DirectTried::Refused(format!("open(O_DIRECT) failed: {error}"));
         }
         Err(error) => return DirectTried::Failed(format!("open with O_DIRECT: {error}")),
     };
@@ -63,7 +63,7 @@ fn try_on(draft: &Draft) -> DirectTried {
     if let Err(error) = file.write_all_at(buffer, 0) {
         return match error.raw_os_error() {
             Some(libc::EINVAL) => {
-                DirectTried::Refused(format!("pwrite with O_DIRECT says {error}"))
+                DirectTried::Refused(format!("pwrite with O_DIRECT failed: {error}"))
             }
             _ => DirectTried::Failed(format!("pwrite with O_DIRECT: {error}")),
         };

@@ -65,7 +65,8 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
     if batch_path
         && requested.gather_batch.is_some_and(|two| requested.batch.is_some_and(|b| b != two))
     {
-        let what = "batch and gather_batch say the same of this path, and differ; leave one out";
+        let what =
+            "batch and gather_batch have the same meaning on this path, and differ; leave one out";
         return Err(PlanError::usage(requested, "batch", what));
     }
     if batch_path && requested.batch.is_some_and(|batch| requested.depth.is_some_and(|d| d < batch))

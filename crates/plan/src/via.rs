@@ -55,7 +55,7 @@ fn by_node(
     let near = present.iter().find(|gpu| node.is_some() && gpu.numa_node == node);
     let (Some(gpu), Some(node)) = (near, node) else {
         let why = match node {
-            Some(node) => format!("no GPU says that it is on the drive's NUMA node {node}"),
+            Some(node) => format!("no GPU is known to be on the drive's NUMA node {node}"),
             None => "this machine does not report the drive's NUMA node".to_owned(),
         };
         let what = format!(

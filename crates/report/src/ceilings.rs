@@ -64,7 +64,7 @@ pub(crate) fn direction(plan: &CeilingPlan) -> &'static str {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::percent;
 
     #[test]

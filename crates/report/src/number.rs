@@ -55,7 +55,7 @@ pub(crate) fn float(value: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::*;
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) fn paragraph(first: &str, text: &str, width: u16) -> String {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::paragraph;
 
     #[test]

@@ -54,7 +54,7 @@ fn interpret(can: &Abilities, module: Option<bool>) -> (Observed, String) {
         return (Observed::Nothing, text);
     }
     if module == Some(true) {
-        let text = "it knows no way past host memory, yet nvidia-fs is loaded";
+        let text = "it reports no path that avoids host memory, although nvidia-fs is loaded";
         return (Observed::Nothing, text.to_owned());
     }
     let compat = if can.compat_allowed() { "allowed" } else { "not allowed" };

@@ -9,7 +9,7 @@ use crate::verdict::{LibraryRoute, Observed, Share};
 
 pub(super) const SOURCE: Source = Source {
     name: "cufile_stats",
-    source: "cuFileGetStatsL3, transfers of this process by the way they took",
+    source: "cuFileGetStatsL3, transfers of this process by path",
     observe,
 };
 

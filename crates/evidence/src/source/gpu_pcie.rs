@@ -110,7 +110,7 @@ fn why(observed: Observed, sum: &Sum, of: u64) -> String {
             format!("the GPU's link carried {carried} for {of}: they went elsewhere")
         }
         _ if sum.other_links => {
-            format!("PCIe carried {carried} of {of}; this GPU has links to a CPU beside it")
+            format!("PCIe carried {carried} of {of}; this GPU also has links to a CPU")
         }
         _ => format!("the GPU's link carried {carried} of {of}: less than all"),
     }

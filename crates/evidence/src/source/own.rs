@@ -9,7 +9,7 @@ use crate::verdict::{Observed, PathKind, Share};
 /// Its counters begin at 0 with each job: no snapshot has them.
 pub(super) const SOURCE: Source = Source {
     name: "own",
-    source: "gpuio's counters at the engine's door, and the I/Os that completed",
+    source: "gpuio's counters at the engine's interface, and the I/Os that completed",
     observe,
 };
 
@@ -27,12 +27,12 @@ fn observe(one: &JobFlow<'_>) -> Observation {
     };
     let job: &JobPlan = one.job();
     let (observed, why) = if job.engine.actual == "null" {
-        (Observed::Nothing, "engine null moves nothing: no bytes, no way".to_owned())
+        (Observed::Nothing, "engine null moves no bytes, so there is no path".to_owned())
     } else if completed.bytes == 0 {
         (Observed::Nothing, "no I/O completed".to_owned())
     } else if leg < completed.bytes {
         let why = format!(
-            "{} completed, and only {} passed the file leg: the rest came another way",
+            "{} completed, and only {} passed the file leg: the rest took another path",
             size(completed.bytes),
             size(leg)
         );

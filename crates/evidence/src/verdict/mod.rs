@@ -199,7 +199,7 @@ pub(crate) fn of_direction(
         (PathKind::User, Some((true, false))) => (host_route(source), served),
         (PathKind::Ring, Some((true, true))) => {
             let gpu = memory(requested);
-            (Route::BounceHost, format!("all passed a host buffer beside {gpu}; {served}"))
+            (Route::BounceHost, format!("all bytes used a host buffer and {gpu}; {served}"))
         }
         (PathKind::Relay, Some((true, true))) => relay(requested, all_observed, &served),
     };
@@ -229,7 +229,7 @@ fn relay(
     match relayed {
         Some((gpu, Share::All)) => {
             let to = memory(requested);
-            let text = format!("all passed a host buffer and GPU {gpu} beside {to}; {served}");
+            let text = format!("all bytes used a host buffer, GPU {gpu} and {to}; {served}");
             (Route::BounceGpu { gpu }, text)
         }
         Some((gpu, _)) => (Route::Unknown, format!("only part of what completed passed GPU {gpu}")),
@@ -276,7 +276,7 @@ fn source(requested: &Requested, all_observed: &[(&str, Observed)]) -> (Source, 
         }
     }
     let Some(((first, share), others)) = shares.split_first() else {
-        let text = "no source could tell what storage moved";
+        let text = "no source could count what storage moved";
         return (Source::Unknown, text.to_owned());
     };
     if let Some((other, theirs)) = others.iter().find(|(_, other)| other != share) {

@@ -71,7 +71,9 @@ fn drive(root: &Root, place: &Path) -> Result<(String, String), String> {
     }
     match device.pci_address {
         Some(address) => Ok((name, address)),
-        None => Err(format!("the kernel does not say where {name} behind {shown} hangs")),
+        None => Err(format!(
+            "the kernel does not report the PCIe address of {name}, the device of {shown}"
+        )),
     }
 }
 
@@ -80,7 +82,7 @@ fn above(root: &Root, address: &str) -> Result<(f64, String), String> {
     let way = way.ok_or_else(|| format!("the kernel shows no PCI device {address}"))?;
     lowest(&way).ok_or_else(|| {
         format!(
-            "the kernel says nothing of the PCIe links above {address}, as in many virtual machines"
+            "the kernel does not report the PCIe links above {address}, as in many virtual machines"
         )
     })
 }
@@ -93,7 +95,7 @@ pub(super) fn lowest(way: &[PciFunction]) -> Option<(f64, String)> {
     let unknown = way.iter().filter(|function| self::rate(function).is_none()).count();
     let mut words = format!("{} {words}", function.address);
     if unknown > 0 {
-        words.push_str(&format!("; {unknown} of {} links on the way unknown", way.len()));
+        words.push_str(&format!("; {unknown} of {} links on the path unknown", way.len()));
     }
     Some((rate, words))
 }

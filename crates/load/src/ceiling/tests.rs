@@ -109,7 +109,7 @@ fn the_lowest_link_is_named_and_an_idle_one_is_not_taken_for_slow() {
     let unknown = function("0000:00:01.0", (0, 0), (0, 0));
     assert_eq!(pcie::lowest(std::slice::from_ref(&unknown)), None);
     let (_, words) = pcie::lowest(&[gpu, unknown]).unwrap();
-    assert!(words.contains("1 of 2 links on the way unknown"), "{words}");
+    assert!(words.contains("1 of 2 links on the path unknown"), "{words}");
 }
 
 fn machine(l3: Option<u64>, usable: u64) -> HostFacts {

@@ -65,7 +65,7 @@ pub enum RunError {
         what: String,
     },
     /// A GPU can't run the computation that was to be concurrent.
-    #[error("job '{job}': GPU {index} can't run the computation that 'beside' asks for: {what}")]
+    #[error("job '{job}': GPU {index} can't run the computation that 'beside' requests: {what}")]
     NoComputation {
         /// Job name.
         job: String,

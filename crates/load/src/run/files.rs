@@ -117,7 +117,7 @@ fn open_one(
             Some(Errno::MFILE) => "; raise the limit on open files (ulimit -n) or lower --threads",
             Some(Errno::NFILE) => "; the system's file table is full (fs.file-max)",
             Some(Errno::ACCESS | Errno::PERM) => "; this user may not",
-            Some(Errno::NOENT) => "; it was there a moment ago: somebody removed it",
+            Some(Errno::NOENT) => "; it existed a moment ago: another process removed it",
             Some(Errno::BUSY) => "; it is in use",
             _ => "",
         };

@@ -29,7 +29,7 @@ pub(crate) const RULES: &[Rule] = &[
     )
     .or_else(|| when(
         s.requested.mix_percent.is_some(),
-        "mix_percent (-M) says the same of this path; leave one out"
+        "mix_percent (-M) has the same meaning on this path; leave one out"
     ))),
     rule!(coverage, |s| when(s.sequential(), IN_ORDER).or_else(|| when(
         s.requested.coverage == Some(true) && s.skewed(),
@@ -64,7 +64,7 @@ pub(crate) const RULES: &[Rule] = &[
     }),
     rule!(loops, |s| when(
         s.requested.io_size.is_some(),
-        "io_size says how many bytes each thread moves; leave one out"
+        "io_size sets how many bytes each thread moves; leave one out"
     )),
     rule!(steady_window_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
     rule!(steady_ramp_ns, |s| when(s.requested.steady.is_none(), NOT_STEADY)),
@@ -76,7 +76,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule!(cache_alike, |s| when(
         s.requested.cache_alike == Some(true)
             && (s.requested.pre_read.is_some() || s.requested.invalidate == Some(true)),
-        "pre_read or invalidate says how runs find the page cache; leave one out"
+        "pre_read or invalidate sets the state of the page cache; leave one out"
     )),
     rule!(directory, |s| when(
         s.requested.filenames.iter().flatten().all(|name| name.starts_with('/'))
@@ -103,7 +103,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule!(gather_scatter, |s| when(
         s.plan.gather_scatter.is_none(),
         format!(
-            "it concerns path gather; blocks of path {} lie slot beside slot; leave it out",
+            "it concerns path gather; path {} has one block in each slot; leave it out",
             s.path.name
         )
     )),
@@ -228,7 +228,7 @@ fn gpu(s: &KeyContext<'_>) -> Option<String> {
             if software {
                 "gpuio's software GPU is near no CPU"
             } else {
-                "cpus or numa says where threads run"
+                "cpus or numa sets where threads run"
             }
         ),
     )
@@ -243,7 +243,7 @@ fn numa(s: &KeyContext<'_>) -> Option<String> {
     when(
         !on_it,
         format!(
-            "cpus says where threads run, and not all of them are on node {node}; leave one out"
+            "cpus sets where threads run; not all of those CPUs are on node {node}; leave one out"
         ),
     )
 }

@@ -325,7 +325,7 @@ fn runs(number: usize) -> String {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::*;
 
     #[test]

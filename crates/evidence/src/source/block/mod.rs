@@ -139,7 +139,7 @@ fn why(stack: &Stack, moved: u64, top: Option<u64>, of: u64, share: Option<Share
         text.push_str("; that leaves this job's part open");
     }
     if stack.leaves.iter().any(|device| device.kind == BlockKind::Virtual) {
-        text.push_str("; a virtual device: memory or a network may lie behind it");
+        text.push_str("; a virtual device: its storage may be memory or a network");
     }
     text
 }

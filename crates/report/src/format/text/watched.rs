@@ -115,7 +115,7 @@ fn rounded(size: f64) -> u64 {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use gpuio_record::{FigureSeries, WatchedGroup};
 
     use super::*;

@@ -137,7 +137,7 @@ pub(in crate::set) fn four_digits(value: Option<f64>) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::*;
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod test {
+mod tests {
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use super::{Cli, Verb};
+use crate::args::{Cli, Verb};
 
 /// Verb, flag, and the test (module in `tests/cli` and function) that shows what it does.
 const TESTED: &[(&str, &str, &str)] = &[

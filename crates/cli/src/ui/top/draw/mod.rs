@@ -158,5 +158,4 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 #[cfg(test)]
-#[path = "draw_test.rs"]
 mod tests;

@@ -9,9 +9,9 @@ use gpuio_record::facts::{
     NumaNode, PciPort, RdmaFacts, ResourceLimit,
 };
 
-use super::{RULES, find};
 use crate::Severity;
 use crate::Severity::{Fail, Info, NotApplicable, Pass, Unknown, Warn};
+use crate::rule::{RULES, find};
 use crate::sample::{self, DRIVE, GPU, ROOT, UP};
 
 /// A rule, its outcome, and what makes it of [`start`].

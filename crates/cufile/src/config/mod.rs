@@ -314,5 +314,4 @@ fn clear(parent: &Path) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "config_test.rs"]
 mod tests;

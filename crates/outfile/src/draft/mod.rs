@@ -364,5 +364,4 @@ fn is_draft_of(name: &OsStr, wanted: &OsStr) -> bool {
 }
 
 #[cfg(test)]
-#[path = "draft_test.rs"]
-mod test;
+mod tests;

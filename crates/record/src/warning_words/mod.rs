@@ -6,7 +6,6 @@ use gpuio_units::{format_bytes, human_bytes, human_count, human_ns};
 
 use crate::WarningKind;
 
-#[path = "warning_words_devices.rs"]
 mod devices;
 
 /// Below this time, start-up distorts the rate.
@@ -324,5 +323,4 @@ fn float(value: u64) -> f64 {
 }
 
 #[cfg(test)]
-#[path = "warning_words_test.rs"]
-mod test;
+mod tests;

@@ -133,5 +133,4 @@ pub(super) fn directory_of(path: &Path) -> &Path {
 }
 
 #[cfg(test)]
-#[path = "space_test.rs"]
 mod tests;

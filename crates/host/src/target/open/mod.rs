@@ -270,5 +270,4 @@ pub(super) fn stamp_of(path: &Path) -> Option<Stamp> {
 }
 
 #[cfg(test)]
-#[path = "open_test.rs"]
-mod test;
+mod tests;

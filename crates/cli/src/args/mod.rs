@@ -3,16 +3,14 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
-#[cfg(test)]
-mod documented_test;
 mod exec;
-#[cfg(test)]
-mod flags_test;
 mod machine;
 mod rebuild;
 mod results;
 mod stats;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod top;
 
 use std::path::PathBuf;

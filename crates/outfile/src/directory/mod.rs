@@ -335,5 +335,4 @@ fn regular(file: &File) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "directory_test.rs"]
-mod test;
+mod tests;

@@ -302,5 +302,4 @@ impl Histogram {
 }
 
 #[cfg(test)]
-#[path = "histogram_test.rs"]
-mod test;
+mod tests;

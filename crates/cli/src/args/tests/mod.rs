@@ -1,0 +1,4 @@
+//! What the flags are, against what is written and tested about them.
+
+mod documented;
+mod flags;
