@@ -69,7 +69,7 @@ pub(crate) fn switch(
     match file(machine) {
         File::Unknown(why) => unknown(format!("cuFile's configuration is not known: {why}")),
         File::Broken(_) => unknown(format!("{} can't be read as JSON", machine.cufile.path)),
-        File::Absent => default("cuFile's default, as there is no file"),
+        File::Absent => default("cuFile's default: there is no cufile.json"),
         File::Read(config) => match (config.get(path), config.switch(path)) {
             (Some(entry), Some(on)) => {
                 let from = location(machine, entry.line, entry.column);

@@ -167,7 +167,7 @@ pub fn render(proof: &Proof, width: usize) -> String {
             Outcome::NotTried(why) => ("not run", why.clone()),
             Outcome::Failed(why) => ("no", why.clone()),
             Outcome::Ran(measured) => {
-                let bytes = if measured.verified { "every byte right" } else { "WRONG BYTES" };
+                let bytes = if measured.verified { "all bytes correct" } else { "WRONG BYTES" };
                 let rate = human_rate(measured.bytes_per_s);
                 ("yes", format!("{rate}, {bytes}; {}", measured.sentence))
             }

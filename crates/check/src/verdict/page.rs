@@ -39,9 +39,12 @@ pub fn render(verdict: &Verdict, width: usize) -> String {
             wrap(&mut out, &format!("{indent}because: "), &met.join("; "), width);
             continue;
         }
+        // A fix helps only where nothing else forbids the mode.
+        let fixable = mode.needs.iter().filter(|need| need.met == Answer::No);
+        let fixable = fixable.clone().all(|need| need.fix.is_some());
         for need in decides {
             wrap(&mut out, &format!("{indent}because: "), &need.found, width);
-            if let Some(fix) = &need.fix {
+            if let Some(fix) = need.fix.as_ref().filter(|_| fixable) {
                 wrap(&mut out, &format!("{indent}fix: "), fix, width);
             }
         }

@@ -212,7 +212,7 @@ fn a_file_that_appears_meanwhile_is_not_touched() {
     let make = Task::of(&wanted, &look(&wanted, &permit()).unwrap()).unwrap();
     fs::write(&path, "precious").unwrap();
     let error = make_files(&[make], &Count::default(), &AtomicBool::new(false)).unwrap_err();
-    assert!(error.to_string().contains("somebody made it"), "{error}");
+    assert!(error.to_string().contains("another process made it"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"precious");
 }
 

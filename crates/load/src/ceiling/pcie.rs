@@ -56,7 +56,7 @@ fn drive(root: &Root, place: &Path) -> Result<(String, String), String> {
     let shown = place.display();
     let storage = gpuio_host::target_storage(root, place, &mut Vec::new());
     let Some(mut device) = storage.device else {
-        return Err(format!("no block device of this machine is behind {shown}"));
+        return Err(format!("{shown} is on no block device of this machine"));
     };
     while device.members.len() == 1 {
         device = device.members.remove(0);
@@ -64,10 +64,10 @@ fn drive(root: &Root, place: &Path) -> Result<(String, String), String> {
     let name = device.disk.clone().unwrap_or_else(|| device.name.clone());
     if device.members.len() > 1 {
         let count = device.members.len();
-        return Err(format!("{name} behind {shown} is made of {count} devices"));
+        return Err(format!("{name}, the device of {shown}, is made of {count} devices"));
     }
     if !name.starts_with("nvme") || device.transport.as_deref().is_some_and(|way| way != "pcie") {
-        return Err(format!("{name} behind {shown} is no NVMe drive on PCIe"));
+        return Err(format!("{name}, the device of {shown}, is not an NVMe drive on PCIe"));
     }
     match device.pci_address {
         Some(address) => Ok((name, address)),

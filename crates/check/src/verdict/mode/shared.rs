@@ -82,7 +82,7 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
                 Disk::NvmeOther => {
                     Need::no(format!("{name} is reached over a network without RDMA"))
                 }
-                Disk::Other => Need::no(format!("{name} is no NVMe drive")),
+                Disk::Other => Need::no(format!("{name} is not an NVMe drive")),
             }),
         }
     }

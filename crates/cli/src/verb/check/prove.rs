@@ -66,7 +66,7 @@ fn not_tried(path: &str, gpu: Gpu<'_>) -> Option<&'static str> {
         ("host", _) => None,
         (_, Gpu::None) => Some("no GPU was found (try --gpu software)"),
         ("gds", Gpu::Software) => {
-            Some("with the software GPU, a stand-in replaces NVIDIA's library")
+            Some("NVIDIA's library cannot use the software GPU; there a test double replaces it")
         }
         _ => None,
     }
