@@ -52,7 +52,7 @@ fn a_weaker_load_does_not_see() {
 }
 
 /// What is behind a word that tells of it.
-fn told(store: Ordering, load: Ordering) {
+fn reported(store: Ordering, load: Ordering) {
     loom::model(move || {
         let place = Arc::new((Guarded::new(0), AtomicU32::new(0)));
         let theirs = Arc::clone(&place);
@@ -70,15 +70,15 @@ fn told(store: Ordering, load: Ordering) {
 }
 
 fn released_and_acquired_is_in_order() {
-    told(Ordering::Release, Ordering::Acquire);
+    reported(Ordering::Release, Ordering::Acquire);
 }
 
 fn a_relaxed_store_is_not() {
-    told(Ordering::Relaxed, Ordering::Acquire);
+    reported(Ordering::Relaxed, Ordering::Acquire);
 }
 
 fn a_relaxed_load_is_not() {
-    told(Ordering::Release, Ordering::Relaxed);
+    reported(Ordering::Release, Ordering::Relaxed);
 }
 
 fn a_sleeper_is_woken_or_does_not_lie_down() {

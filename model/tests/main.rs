@@ -114,7 +114,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("mailbox", mailbox::ROWS),
 ];
 /// A test that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
     let argument = std::env::args().nth(1);
@@ -161,9 +161,9 @@ fn wrong(row: &Row) -> Option<String> {
         if let Some(status) = child.try_wait().expect("it is our child") {
             break status;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             child.kill().expect("it is our child");
-            return Some(format!("did not end in {} s", PATIENCE.as_secs()));
+            return Some(format!("did not end in {} s", TIMEOUT.as_secs()));
         }
         std::thread::sleep(Duration::from_millis(2));
     };

@@ -66,7 +66,7 @@ fn work(
     threads: u32,
     frequent: bool,
     wakes: bool,
-    tell: impl Fn(&Workers, &Queue) + Send + Sync + Copy + 'static,
+    report: impl Fn(&Workers, &Queue) + Send + Sync + Copy + 'static,
 ) {
     crate::interrupted(if threads == 1 { 3 } else { 2 }, move || {
         let (workers, queue) = (Arc::new(Workers::new(threads)), Arc::new(Queue::new()));
@@ -76,7 +76,7 @@ fn work(
                 thread::spawn(move || work_loop(&workers, &queue, 1, frequent, wakes))
             })
             .collect();
-        tell(&workers, &queue);
+        report(&workers, &queue);
         all.into_iter().for_each(|worker| worker.join().unwrap());
     });
 }

@@ -140,7 +140,7 @@ fn ip_leads_mounts_to_their_cards_in_any_order() {
 
 /// Where nobody tells a route, the guide's own names of mount points do, and that is marked.
 #[test]
-fn mount_points_named_after_interfaces_tell_where_no_route_is_told() {
+fn mount_points_named_after_interfaces_report_where_no_route_is_reported() {
     let captured = read(&DGX_2);
     let machine = &captured.machine;
     assert!(interfaces(&captured).iter().all(Result::is_err), "a name is no fact");

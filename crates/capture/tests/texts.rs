@@ -38,7 +38,7 @@ fn function<'m>(machine: &'m Machine, address: &str) -> &'m PciFacts {
 }
 
 #[test]
-fn lspci_vv_tells_links_and_acs() {
+fn lspci_vv_reports_links_and_acs() {
     let text = include_str!("fixtures/switch.lspci-vv");
     assert_eq!(kind_of(text).unwrap().command, "lspci -vv");
     let machine = machine("lspci -vv", text);
@@ -83,7 +83,7 @@ fn lspci_vv_tells_links_and_acs() {
 }
 
 #[test]
-fn mdstat_tells_members_and_health() {
+fn mdstat_reports_members_and_health() {
     let text = include_str!("fixtures/arrays.mdstat");
     assert_eq!(kind_of(text).unwrap().command, "cat /proc/mdstat");
     let machine = machine("cat", text);

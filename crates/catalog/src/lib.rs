@@ -4,7 +4,7 @@
 //! The plan decides by this data, and a run opens what the plan chose. So that the plan can be
 //! built without a GPU driver or a file, the data is here and the functions that open engines and
 //! paths are in `gpuio_io`: an entry of its tables is a [`PathInfo`] or [`EngineInfo`] with an
-//! `open` beside it, so that a path or engine is still one file and one row. The plan gets all rows
+//! `open` beside it, so that a path or engine is one file and one row. The plan gets all rows
 //! as a value, [`Catalog`], which `gpuio_io` builds from its tables.
 //!
 //! What may not live here: anything that does something. Pure: no file, no clock, no environment.

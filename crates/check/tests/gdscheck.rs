@@ -153,8 +153,8 @@ fn where_the_library_was_requested_its_flags_stand() {
     let machine = machine!("dgx-a100");
     let storage = ["NVMe", "NVMe by peer-to-peer DMA", "Lustre"].map(str::to_owned).to_vec();
     let library = LibraryReport { release: Some((1, 15)), storage, compat: false };
-    let asked = Software { library: Some(library), ..software() };
-    let check = of(&machine, &asked);
+    let requested = Software { library: Some(library), ..software() };
+    let check = of(&machine, &requested);
     let value = |name: &str| {
         let line = check.drivers.iter().find(|line| line.name == name).unwrap();
         line.value.known().unwrap().clone()
@@ -163,7 +163,7 @@ fn where_the_library_was_requested_its_flags_stand() {
     assert_eq!(value("DDN EXAScaler"), "Supported", "by a path that the flag does not name");
     assert_eq!(value("NFS"), "Unsupported", "registered, and the library does not take it");
     assert_eq!(check.release, Fact::Known("1.15".to_owned()));
-    read_back(&machine, &asked);
+    read_back(&machine, &requested);
 }
 
 #[test]

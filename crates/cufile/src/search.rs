@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn toolkits_and_wheels_are_found_and_empty_places_are_told() {
+    fn toolkits_and_wheels_are_found_and_empty_places_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let put = |directory: &str| {
             let file = root.path().join(directory).join(NAME);

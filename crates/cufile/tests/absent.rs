@@ -11,7 +11,7 @@ fn stand_in() -> Library {
 }
 
 #[test]
-fn a_library_that_is_not_there_is_told_with_what_was_tried() {
+fn a_library_that_is_not_there_is_reported_with_what_was_tried() {
     let directory = tempfile::tempdir().unwrap();
     let given = directory.path().join("libcufile.so.0");
     let search = Search { given: Some(given.clone()), ..Search::default() };

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use super::held::Held;
 
 /// Covers the alignment that O_DIRECT asks for anywhere.
-const GRAIN: usize = 4096;
+const ALIGNMENT: usize = 4096;
 
 /// What a look at a file's bytes said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Proof {
 }
 
 /// Files from here on take seconds to be looked at, which is reported.
-const TOLD_FROM: u64 = 256 << 20;
+const REPORTED_FROM: u64 = 256 << 20;
 /// Clocks of inodes tick some hundred times a second: a file that changed this short a time ago may
 /// change again and look the same.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// What is to be known of many looks at files: whom to notify of progress, whether to stop, and
 /// what was found.
 pub struct Looks<'a> {
-    tell: &'a dyn Fn(u64, u64),
+    report: &'a dyn Fn(u64, u64),
     stop: &'a AtomicBool,
     now: &'a dyn Fn() -> SystemTime,
     known: RefCell<Vec<(Stamp, u64, bool, Proof)>>,
@@ -69,11 +69,11 @@ impl<'a> Looks<'a> {
     /// look, and the file counts as another owner's then; `now` is the time of day.
     #[must_use]
     pub fn new(
-        tell: &'a dyn Fn(u64, u64),
+        report: &'a dyn Fn(u64, u64),
         stop: &'a AtomicBool,
         now: &'a dyn Fn() -> SystemTime,
     ) -> Looks<'a> {
-        Looks { tell, stop, now, known: RefCell::default() }
+        Looks { report, stop, now, known: RefCell::default() }
     }
 
     /// Whether a change from now on would show in the times of this file.
@@ -84,8 +84,8 @@ impl<'a> Looks<'a> {
     }
 
     fn went_on(&self, done: u64, of: u64) -> io::Result<()> {
-        if of >= TOLD_FROM {
-            (self.tell)(done, of);
+        if of >= REPORTED_FROM {
+            (self.report)(done, of);
         }
         if self.stop.load(Ordering::Relaxed) { Err(Errno::INTR.into()) } else { Ok(()) }
     }
@@ -200,9 +200,9 @@ fn read(held: &Held, size: u64, look: Look, take: &mut Take<'_>) -> Result<u64, 
         Err(_) => (held.file(OFlags::RDONLY)?, false),
     };
     let mut reader = Reader { held, file, direct, buffered: !direct };
-    let room = usize::try_from(look.bytes).unwrap_or(usize::MAX).saturating_add(2 * GRAIN);
+    let room = usize::try_from(look.bytes).unwrap_or(usize::MAX).saturating_add(2 * ALIGNMENT);
     let mut memory = vec![0; room];
-    let aligned = memory.as_ptr().align_offset(GRAIN).min(GRAIN);
+    let aligned = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
     let memory = &mut memory[aligned..];
     let mut covered = 0;
     'file: for window in look.windows(size) {
@@ -243,10 +243,10 @@ impl Reader<'_> {
         let wanted = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut done = 0;
         while done < wanted {
-            let end = if self.direct { wanted.next_multiple_of(GRAIN) } else { wanted };
+            let end = if self.direct { wanted.next_multiple_of(ALIGNMENT) } else { wanted };
             match self.file.read_at(&mut memory[done..end], range.start + done as u64) {
                 Ok(0) => break,
-                Ok(got) => done += got,
+                Ok(actual) => done += actual,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // An alignment that this file wants, or the rest of a short read.
                 Err(error) if self.direct && Errno::from_io_error(&error) == Some(Errno::INVAL) => {
@@ -273,7 +273,7 @@ fn data_from(file: &File, at: u64, end: u64) -> Option<Range<u64>> {
     };
     let hole = seek(file, SeekFrom::Hole(begin)).unwrap_or(end);
     // Data begin and end with blocks of the file system; words must not be cut all the same.
-    let begin = begin / GRAIN as u64 * GRAIN as u64;
+    let begin = begin / ALIGNMENT as u64 * ALIGNMENT as u64;
     let begin = begin.max(at);
     (begin < end)
         .then(|| begin..hole.next_multiple_of(8).clamp(begin, end))

@@ -118,7 +118,7 @@ fn at(offset: Option<u64>) -> String {
 pub(super) fn meaning(error: &io::Error, path: &Path, left: Option<u64>) -> String {
     let text = match Errno::from_io_error(error) {
         Some(Errno::NOSPC) => return full(path, left),
-        Some(Errno::DQUOT) => "this user's quota is used up; free some space or ask for more",
+        Some(Errno::DQUOT) => "this user's quota is used up; free some space or raise the quota",
         Some(Errno::IO) => "the storage failed; see the kernel log (dmesg)",
         Some(Errno::ACCESS | Errno::PERM) => {
             "this user may not do that here; use another --directory or change its permissions"

@@ -18,7 +18,7 @@ pub(super) const BLOCK: u64 = 4 << 20;
 /// More gain nothing: one thread makes 10 GB/s of pattern or thereabouts.
 const MAX_THREADS: u64 = 4;
 /// Covers the memory and offset alignment that O_DIRECT asks for anywhere.
-const GRAIN: u64 = 4096;
+const ALIGNMENT: u64 = 4096;
 
 /// The bytes `start..end` of a file, to be written. No other byte is: they may be another owner's.
 pub(super) struct Filling<'a> {
@@ -64,8 +64,8 @@ impl Filling<'_> {
         next: &AtomicU64,
         failed: &AtomicBool,
     ) -> Result<(), MakeError> {
-        let mut memory = vec![0; usize_of(BLOCK + GRAIN)];
-        let aligned = memory.as_ptr().align_offset(usize_of(GRAIN)).min(usize_of(GRAIN));
+        let mut memory = vec![0; usize_of(BLOCK + ALIGNMENT)];
+        let aligned = memory.as_ptr().align_offset(usize_of(ALIGNMENT)).min(usize_of(ALIGNMENT));
         let memory = &mut memory[aligned..aligned + usize_of(BLOCK)];
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -86,7 +86,7 @@ impl Filling<'_> {
 
     /// Writes one block, past the page cache as far as the kernel lets it.
     fn write(&self, direct: Option<&File>, bytes: &[u8], begin: u64) -> Result<(), MakeError> {
-        let aligned = [bytes.len() as u64, begin].iter().all(|at| at.is_multiple_of(GRAIN));
+        let aligned = [bytes.len() as u64, begin].iter().all(|at| at.is_multiple_of(ALIGNMENT));
         let mut way = direct.filter(|_| aligned);
         let mut done = 0;
         while done < bytes.len() {

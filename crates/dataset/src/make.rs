@@ -239,8 +239,8 @@ fn chunk(
         }
     }
     // Files that were done before another failed are ours with what they hold.
-    let told = manifest::finalize(&finalized).map_err(MakeError::from);
-    result.and(told)
+    let reported = manifest::finalize(&finalized).map_err(MakeError::from);
+    result.and(reported)
 }
 
 impl Listed<'_> {

@@ -15,13 +15,15 @@
 //! - `fork`: children of `fork(2)`; `sync`: the primitives of the lock-free parts, for their model.
 //!
 //! How one `cuFileRead` flows: `export::file` → `call` → `io::Library::transfer`, which finds the
-//! file in `handles` and the memory in `buffers`, checks the request, calls `transfer` (or NVIDIA's
-//! library for a direct path), and counts the result in `stats` and `live_page`.
+//! file in `handles` and the memory in `buffers` (if it is registered), checks the request, calls
+//! `transfer` (or NVIDIA's library for a direct path), and counts the result in `stats` and
+//! `live_page`.
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
-//! none. Reads and writes take no lock that others take. At exit nothing is returned to CUDA; the
-//! object stays loaded after `dlclose(3)`. The only thing done at exit is to remove the live page's
-//! file.
+//! none; those of `transfer` are listed there. A call looks up its file and memory without a lock;
+//! the first call of a thread, and the first after a registration, take a short one. At exit
+//! nothing is returned to CUDA; the object stays loaded after `dlclose(3)`. The only thing done at
+//! exit is to remove the live page's file.
 //!
 //! The interface was learned from public documents ("cuFile API Reference Guide", the header's
 //! names as published with bindings for other languages) and from what the functions return;

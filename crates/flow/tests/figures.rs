@@ -87,7 +87,7 @@ fn links_carry_what_their_specifications_say() {
 }
 
 #[test]
-fn arrays_ask_of_their_members_what_the_level_costs() {
+fn arrays_need_of_their_members_what_the_level_costs() {
     let io = |bytes: f64| Io { bytes, ios: bytes / 4096.0 };
     let write = Load { writes: io(1.0), ..Load::default() };
     let read = Load { reads: io(1.0), ..Load::default() };

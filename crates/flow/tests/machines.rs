@@ -93,9 +93,9 @@ fn small_blocks_are_bounded_by_what_processors_may_do() {
     assert!(many.iops.is_some_and(|ios| ios > 1e6), "{many:#?}");
     machine.host.cpu.allowed = Some((0..8).collect());
     figures.add("y.ini", "[processor]\nios = 500k\nsource = measured\n").unwrap();
-    let told = with(&machine, &figures);
-    assert!((told.iops.unwrap() - 4e6).abs() < 1e4, "{told:#?}");
-    assert!(told.bottleneck.as_deref().unwrap().starts_with("processors"), "{told:#?}");
+    let reported = with(&machine, &figures);
+    assert!((reported.iops.unwrap() - 4e6).abs() < 1e4, "{reported:#?}");
+    assert!(reported.bottleneck.as_deref().unwrap().starts_with("processors"), "{reported:#?}");
 }
 
 /// The guide's `lspci -tv` of a DGX-2 names its drives by their series alone.

@@ -278,14 +278,19 @@ fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
     assert!(expected.unknown.as_deref().unwrap().contains("--server"), "{expected:#?}");
     figures.add_server(ServerFigures::parse("read=20GB/s,ports=2x100Gb").unwrap());
     // Both cards hang below one link of generation 3.
-    let told = of_machine(machine, &figures, &streams);
-    assert!((told.total.bytes_per_s.unwrap() - 14.4e9).abs() < 1e7, "{:#?}", told.total);
-    assert!(told.total.bottleneck.unwrap().starts_with("link above 0000:d8:00.0"));
+    let reported = of_machine(machine, &figures, &streams);
+    assert!((reported.total.bytes_per_s.unwrap() - 14.4e9).abs() < 1e7, "{:#?}", reported.total);
+    assert!(reported.total.bottleneck.unwrap().starts_with("link above 0000:d8:00.0"));
     figures.add_server(ServerFigures::parse("read=10GB/s,ports=2x100Gb").unwrap());
-    let told = of_machine(machine, &figures, &streams);
-    assert!((told.total.bytes_per_s.unwrap() - 10e9).abs() < 1e6, "{:#?}", told.total);
+    let reported = of_machine(machine, &figures, &streams);
+    assert!((reported.total.bytes_per_s.unwrap() - 10e9).abs() < 1e6, "{:#?}", reported.total);
     assert!(
-        told.streams[0].expected.bottleneck.as_deref().unwrap().starts_with("server: 10.0 GB/s")
+        reported.streams[0]
+            .expected
+            .bottleneck
+            .as_deref()
+            .unwrap()
+            .starts_with("server: 10.0 GB/s")
     );
 }
 

@@ -102,13 +102,13 @@ fn gpuio_s_own_line_with_its_comments() {
                 ops: 1024 total_time 0.007813 secs\n\
                 # software GPU: no hardware GPU was in this run; the line above is not a GPU \
                 result\n\
-                # path: job: the bytes took the way that was asked for\n";
+                # path: job: the bytes took the requested path\n";
     let (_, output) = read(text).unwrap();
     let reading = &output.readings[0];
     assert!(reading.software_gpu);
     assert_eq!(reading.direction, Direction::Both);
     assert_eq!(reading.path.as_deref(), Some("gather"));
-    assert_eq!(reading.notes, ["job: the bytes took the way that was asked for"]);
+    assert_eq!(reading.notes, ["job: the bytes took the requested path"]);
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl GpuError {
     fn hint(&self) -> &'static str {
         match self.code {
             table::OUT_OF_MEMORY => {
-                "; ask for smaller or fewer buffers, or free memory that another process holds \
+                "; request smaller or fewer buffers, or free memory that another process holds \
                  (nvidia-smi lists them; for pinned memory look at ulimit -l and the memory cgroup)"
             }
             table::INVALID_CONTEXT => {

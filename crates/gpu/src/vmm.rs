@@ -24,8 +24,8 @@ impl Mapping {
     pub(crate) fn new(context: &Context, len: usize) -> Result<Self, GpuError> {
         let _entered = context.enter()?;
         let prop = Self::wanted(context)?;
-        let grain = granularity(context, &prop)?.max(1);
-        let Some(size) = len.checked_next_multiple_of(grain).filter(|&size| size > 0) else {
+        let alignment = granularity(context, &prop)?.max(1);
+        let Some(size) = len.checked_next_multiple_of(alignment).filter(|&size| size > 0) else {
             let error = context.table().error("cuMemAddressReserve", table::INVALID_VALUE);
             return Err(error.on(context.device()).with(format!("{len} bytes")));
         };
@@ -92,12 +92,12 @@ impl Mapping {
 fn granularity(context: &Context, prop: &CUmemAllocationProp) -> Result<usize, GpuError> {
     let table = context.table();
     let call = "cuMemGetAllocationGranularity";
-    let ask = table.cuMemGetAllocationGranularity.ok_or_else(|| table.lacking(call))?;
-    let mut grain = 0_usize;
+    let request = table.cuMemGetAllocationGranularity.ok_or_else(|| table.lacking(call))?;
+    let mut alignment = 0_usize;
     // SAFETY: `grain` is valid for the write of one size_t, `prop` for reads.
-    let code = unsafe { ask(&raw mut grain, prop, table::MEM_GRANULARITY_MINIMUM) };
+    let code = unsafe { request(&raw mut alignment, prop, table::MEM_GRANULARITY_MINIMUM) };
     context.check(call, code)?;
-    Ok(grain)
+    Ok(alignment)
 }
 
 fn reserve(context: &Context, size: usize) -> Result<CUdeviceptr, GpuError> {

@@ -250,8 +250,8 @@ fn a_wrong_shape_or_list_is_refused_before_the_launch() {
     for (grid, block) in [(0, 64), (1, 0), (1, 48), (1, 288), (1, 1024)] {
         let error = bench.gather(&list, 1, Shape { grid, block }).unwrap_err();
         assert_eq!((error.call, error.code), ("cuLaunchKernel", 1));
-        let told = format!("{grid} blocks of {block} threads");
-        assert!(error.to_string().contains(&told), "{error}");
+        let reported = format!("{grid} blocks of {block} threads");
+        assert!(error.to_string().contains(&reported), "{error}");
     }
     let shape = bench.kernel.shape(1, 0);
     let odd = list.ptr().byte_add(8);

@@ -84,8 +84,8 @@ fn read_into(file: &std::fs::File, managed: &Managed) -> Result<usize, i32> {
     let to = managed.as_ptr().as_ptr().cast();
     // SAFETY: the memory is `LEN` bytes long and no reference to it is held; where the host may
     // not write, the kernel answers.
-    let got = unsafe { libc::pread(file.as_raw_fd(), to, LEN, 0) };
-    usize::try_from(got).map_err(|_| std::io::Error::last_os_error().raw_os_error().unwrap())
+    let actual = unsafe { libc::pread(file.as_raw_fd(), to, LEN, 0) };
+    usize::try_from(actual).map_err(|_| std::io::Error::last_os_error().raw_os_error().unwrap())
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn child_no_hint() {
 }
 
 #[test]
-fn a_gpu_that_takes_no_hints_is_told() {
+fn a_gpu_that_takes_no_hints_is_reported() {
     passes("child_no_managed_access", &[("GPUIO_SOFT_MANAGED", "0")]);
 }
 
@@ -159,7 +159,7 @@ fn child_peer() {
 }
 
 #[test]
-fn gpus_that_are_no_peers_are_told() {
+fn gpus_that_are_no_peers_are_reported() {
     passes("child_no_peer", &[("GPUIO_SOFT_GPUS", "2"), ("GPUIO_SOFT_PEER", "0")]);
 }
 

@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn check_counts_words_and_tells_the_first(
+    fn check_counts_words_and_reports_the_first(
         key: u64,
         offset in 0..1_u64 << 60,
         len in 1..3000_usize,

@@ -85,7 +85,7 @@ impl Program {
 }
 
 #[test]
-fn every_kind_of_memory_is_told_without_a_current_context() {
+fn every_kind_of_memory_is_reported_without_a_current_context() {
     let driver = driver();
     let context = Context::new(&driver, 0).unwrap();
     let len = 3 << 20;
@@ -98,27 +98,30 @@ fn every_kind_of_memory_is_told_without_a_current_context() {
     ] {
         let memory = DeviceBuf::alloc(&context, kind, len).unwrap();
         let inside = memory.ptr().0 + 12_345;
-        let told = driver.pointer(inside).unwrap();
+        let reported = driver.pointer(inside).unwrap();
         let owner = match kind {
             MemoryKind::Device | MemoryKind::Vmm => Owner::Device,
             MemoryKind::Pinned => Owner::Pinned,
             _ => Owner::Host,
         };
-        assert_eq!(told.owner, owner, "{kind}: {told:?}");
-        assert_eq!(told.is_reached_by(&context), owner != Owner::Host, "{kind}: {told:?}");
+        assert_eq!(reported.owner, owner, "{kind}: {reported:?}");
+        assert_eq!(reported.is_reached_by(&context), owner != Owner::Host, "{kind}: {reported:?}");
         if owner == Owner::Host {
             continue;
         }
-        assert_eq!(told.device, Some(0), "{kind}: {told:?}");
-        assert!(told.mapped, "{kind}: {told:?}");
-        assert!(told.left_from(inside).unwrap() >= (len - 12_345) as u64, "{kind}: {told:?}");
+        assert_eq!(reported.device, Some(0), "{kind}: {reported:?}");
+        assert!(reported.mapped, "{kind}: {reported:?}");
+        assert!(
+            reported.left_from(inside).unwrap() >= (len - 12_345) as u64,
+            "{kind}: {reported:?}"
+        );
         let none = matches!(kind, MemoryKind::Vmm);
-        assert_eq!(told.context, (!none).then(|| context.raw()), "{kind}");
+        assert_eq!(reported.context, (!none).then(|| context.raw()), "{kind}");
     }
     let managed = Managed::alloc(&context, 8192).unwrap();
-    let told = driver.pointer(managed.ptr().0 + 8191).unwrap();
-    assert_eq!(told.owner, Owner::Managed, "{told:?}");
-    assert!(told.is_reached_by(&context), "{told:?}");
+    let reported = driver.pointer(managed.ptr().0 + 8191).unwrap();
+    assert_eq!(reported.owner, Owner::Managed, "{reported:?}");
+    assert!(reported.is_reached_by(&context), "{reported:?}");
 }
 
 #[test]
@@ -130,14 +133,14 @@ fn what_is_no_memory_of_the_drivers_is_of_the_host() {
     drop(memory);
     let local = 0_u8;
     for address in [0, 1, (&raw const local).addr() as u64, freed, u64::MAX] {
-        let told = driver.pointer(address).unwrap();
-        assert_eq!((told.owner, told.device), (Owner::Host, None), "{address:#x}");
-        assert!(!told.is_reached_by(&context));
+        let reported = driver.pointer(address).unwrap();
+        assert_eq!((reported.owner, reported.device), (Owner::Host, None), "{address:#x}");
+        assert!(!reported.is_reached_by(&context));
     }
 }
 
 #[test]
-fn memory_of_another_context_and_of_a_pool_is_told_apart() {
+fn memory_of_another_context_and_of_a_pool_is_distinguished() {
     let driver = driver();
     let program = Program::of(&driver);
     let context = Context::new(&driver, 0).unwrap();
@@ -147,13 +150,13 @@ fn memory_of_another_context_and_of_a_pool_is_told_apart() {
     std::thread::scope(|scope| {
         // A thread that has no context.
         scope.spawn(|| {
-            let told = driver.pointer(address).unwrap();
-            assert_eq!((told.owner, told.device), (Owner::Device, Some(0)), "{told:?}");
-            assert!(told.context.is_some_and(|raw| raw != context.raw()), "{told:?}");
-            assert!(!told.is_reached_by(&context), "{told:?}");
-            let told = driver.pointer(pooled).unwrap();
-            assert_eq!((told.owner, told.device), (Owner::Device, Some(0)), "{told:?}");
-            assert!(told.is_reached_by(&context), "{told:?}");
+            let reported = driver.pointer(address).unwrap();
+            assert_eq!((reported.owner, reported.device), (Owner::Device, Some(0)), "{reported:?}");
+            assert!(reported.context.is_some_and(|raw| raw != context.raw()), "{reported:?}");
+            assert!(!reported.is_reached_by(&context), "{reported:?}");
+            let reported = driver.pointer(pooled).unwrap();
+            assert_eq!((reported.owner, reported.device), (Owner::Device, Some(0)), "{reported:?}");
+            assert!(reported.is_reached_by(&context), "{reported:?}");
         });
     });
     program.free_of_pool(pooled);

@@ -96,7 +96,7 @@ fn blocks_of_any_length_cross_in_both_directions() {
 }
 
 #[test]
-fn letters_are_answered_in_order_also_more_than_the_mailbox_has_words() {
+fn commands_are_answered_in_order_also_more_than_the_mailbox_has_words() {
     // Three slots, so the mailbox has four words, and is exited round many times.
     let mut bench = bench(3);
     let mut submitted = 0_u32;

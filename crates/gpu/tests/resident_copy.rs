@@ -163,7 +163,7 @@ fn any_range_is_moved_to_any_other_and_nothing_beside_it() {
 }
 
 #[test]
-fn a_letter_cannot_name_an_address_of_more_than_48_bits() {
+fn a_command_cannot_name_an_address_of_more_than_48_bits() {
     let bench = bench();
     let device = bench.alloc(MemoryKind::Device, 4096);
     let mut submitter = bench.queue.submitter();
@@ -209,7 +209,7 @@ fn many_threads_at_once_are_served_each_with_its_own_bytes() {
 }
 
 #[test]
-fn desks_come_and_go_while_others_work() {
+fn slots_come_and_go_while_others_work() {
     let bench = bench();
     let (ends, visits) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
@@ -238,7 +238,7 @@ fn desks_come_and_go_while_others_work() {
 }
 
 #[test]
-fn there_are_more_desks_than_places_and_each_letter_takes_one_that_is_free() {
+fn there_are_more_queues_than_slots_and_each_command_takes_one_that_is_free() {
     let bench = bench();
     let places = bench.queue.slots();
     let len = places * 128;
@@ -328,7 +328,7 @@ fn whoever_waits_for_the_whole_device_is_let_through_while_there_is_work() {
 }
 
 #[test]
-fn a_letter_is_under_way_until_somebody_sees_its_end() {
+fn a_command_is_in_flight_until_its_end_is_seen() {
     let bench = bench();
     let host = bench.locked(4096);
     let device = bench.alloc(MemoryKind::Device, 4096);
@@ -365,7 +365,7 @@ fn a_letter_is_under_way_until_somebody_sees_its_end() {
 }
 
 #[test]
-fn the_kernel_stays_away_now_and_then_to_look_and_every_letter_ends() {
+fn the_kernel_stays_away_now_and_then_to_look_and_every_command_ends() {
     let bench = bench_with(Timing { probe_interval: Duration::from_millis(2), ..LONG_TIMEOUT });
     std::thread::scope(|scope| {
         for seed in 0..4 {
@@ -442,7 +442,7 @@ fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
 // ---- what goes wrong
 
 #[test]
-fn a_kernel_that_finds_no_room_leaves_the_letter_to_the_caller() {
+fn a_kernel_that_finds_no_room_leaves_the_command_to_the_caller() {
     // Each launch begins so late.
     child_passes("child_no_room", &[("GPUIO_SOFT_DELAY_US", "500000")]);
 }
@@ -467,7 +467,7 @@ fn child_no_room() {
 }
 
 #[test]
-fn a_lost_device_is_an_error_at_every_desk() {
+fn a_lost_device_is_an_error_in_every_slot() {
     child_passes("child_lost", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:719:3:1")]);
     child_passes("child_lost", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:700")]);
 }
@@ -524,7 +524,7 @@ fn child_failed_once() {
 }
 
 #[test]
-fn an_impatient_office_comes_over_a_launch_that_failed() {
+fn a_queue_with_a_short_timeout_survives_a_launch_that_failed() {
     child_passes("child_failed_unseen", &[("GPUIO_SOFT_FAIL", "cuLaunchKernel:1:0:1")]);
 }
 
@@ -549,7 +549,7 @@ fn child_failed_unseen() {
 }
 
 #[test]
-fn an_address_that_is_not_there_ends_all_desks_and_nobody_waits() {
+fn an_address_that_is_not_there_ends_all_slots_and_no_thread_waits() {
     child_passes("child_illegal", &[]);
 }
 

@@ -81,16 +81,16 @@ fn numbers(len: usize) -> Vec<u8> {
 // ---- loading
 
 #[test]
-fn an_absent_library_is_told_with_the_loaders_words() {
+fn an_absent_library_is_reported_with_the_loaders_words() {
     let path = PathBuf::from("/nonexistent/libcuda.so.1");
     let absent = Driver::load(&Which::Library(path.clone())).unwrap_err();
     let Absent::NoLibrary { tried, why } = &absent else { panic!("{absent:?}") };
     assert_eq!(tried, &[path]);
     assert_eq!(why.len(), 1);
-    let told = absent.to_string();
-    assert!(told.contains("/nonexistent/libcuda.so.1: "), "{told}");
-    assert!(told.contains("cannot open shared object file"), "{told}");
-    assert!(told.contains("Install the NVIDIA driver"), "{told}");
+    let reported = absent.to_string();
+    assert!(reported.contains("/nonexistent/libcuda.so.1: "), "{reported}");
+    assert!(reported.contains("cannot open shared object file"), "{reported}");
+    assert!(reported.contains("Install the NVIDIA driver"), "{reported}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn the_software_gpu_is_found_beside_this_program() {
 }
 
 #[test]
-fn a_driver_that_does_not_start_is_told_apart() {
+fn a_driver_that_does_not_start_is_distinguished() {
     child_passes("child_init_fails", &[("GPUIO_SOFT_FAIL", "cuInit:100")]);
 }
 
@@ -129,7 +129,7 @@ fn child_init_fails() {
 }
 
 #[test]
-fn a_driver_without_devices_is_told_apart() {
+fn a_driver_without_devices_is_distinguished() {
     child_passes("child_no_device", &[("GPUIO_SOFT_GPUS", "0")]);
 }
 
@@ -338,7 +338,7 @@ fn child_touches_device_memory() {
 }
 
 #[test]
-fn a_thread_without_a_context_is_told_so() {
+fn a_thread_without_a_context_is_reported_so() {
     let bench = bench();
     let stream = bench.stream;
     std::thread::spawn(move || {
@@ -605,7 +605,7 @@ fn child_lasting() {
 }
 
 #[test]
-fn a_failure_that_passes_is_told_once() {
+fn a_failure_that_passes_is_reported_once() {
     child_passes("child_passing", &[("GPUIO_SOFT_FAIL", "cuMemcpyDtoHAsync_v2:1:1")]);
 }
 

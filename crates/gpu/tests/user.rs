@@ -163,12 +163,12 @@ fn default_streams_are_of_the_current_context() {
     }
     // Without a current context there is none.
     let nothing = std::thread::scope(|scope| {
-        let asked = scope.spawn(|| {
+        let requested = scope.spawn(|| {
             let null = RawStream::new(std::ptr::null_mut());
             // SAFETY: a default stream.
             unsafe { UserStream::new(&bench.driver, null) }.map(|stream| stream.context())
         });
-        asked.join().unwrap()
+        requested.join().unwrap()
     });
     assert_eq!(nothing.unwrap_err().code, 201);
 }

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_allocated_and_never_written_is_told() {
+    fn what_was_allocated_and_never_written_is_reported() {
         let (_dir, file) = file();
         if fallocate(&file, FallocateFlags::empty(), 0, 4 * MIB).is_err() {
             return;

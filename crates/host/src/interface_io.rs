@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receive_and_send_are_told_apart() {
+    fn receive_and_send_are_distinguished() {
         let text =
             "Inter-|   Receive\n face |bytes\n  eth0:1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
         let read = parse(text).unwrap();

@@ -16,7 +16,8 @@
 //! and decides by what that descriptor reports. `input` reads files that a user names, with a
 //! limit on their size.
 //!
-//! Nothing here writes, and nothing is cached. All functions may be called from any thread;
+//! Nothing here writes (but to list a file's extents the kernel writes back its dirty pages), and
+//! nothing is cached. All functions may be called from any thread;
 //! `/proc/self` is the process, so affinity is that of its main thread. Tests have servers as
 //! tables (`tests/fixtures/machines`), which a builder writes out as trees.
 

@@ -48,7 +48,7 @@ fn a_zero_device_bears_no_mark() {
 }
 
 #[test]
-fn ext_generations_are_told_apart() {
+fn ext_generations_are_distinguished() {
     let magic: (u64, &[u8]) = (1080, &[0x53, 0xef]);
     only(&[magic], "ext2 file system");
     only(&[magic, (1116, &[4])], "ext3 file system");

@@ -37,7 +37,7 @@ fn port() -> Vec<u8> {
 }
 
 #[test]
-fn configuration_space_tells_as_much_as_is_shown() {
+fn configuration_space_reports_as_much_as_is_shown() {
     let space = port();
     let whole = config(&space);
     assert_eq!(whole.port, Fact::Known(PciPort::SwitchDownstream));
@@ -125,8 +125,8 @@ fn readings_fill_what_they_know_and_no_more() {
     }];
     let reading = GpuFacts {
         index: Fact::Known(4),
-        bar1: Fact::unknown("not asked"),
-        persistence: Fact::unknown("NVML does not tell"),
+        bar1: Fact::unknown("not requested"),
+        persistence: Fact::unknown("NVML does not report"),
         ..gpu(Some("00000000:3B:00.0"))
     };
     nvidia_gpu::merge(&mut gpus, vec![reading, gpu(Some("0000:0a:00.0"))]);
@@ -136,7 +136,7 @@ fn readings_fill_what_they_know_and_no_more() {
     assert_eq!((merged.node, &merged.index), (Some(1), &Fact::Known(4)));
     assert_eq!(merged.bar1.known().unwrap().total_bytes, 5);
     assert_eq!(merged.name.known().unwrap(), "by the kernel");
-    assert_eq!(merged.persistence.why(), Some("NVML does not tell"));
+    assert_eq!(merged.persistence.why(), Some("NVML does not report"));
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_workstation_has_links_that_are_slow_and_arrays_on_disks() {
 }
 
 #[test]
-fn a_workstations_pci_tells_what_is_wrong() {
+fn a_workstations_pci_reports_what_is_wrong() {
     let machine = read(DGX_STATION);
     let root = function(&machine, "0000:00:02.0");
     let redirects = vec![

@@ -54,7 +54,7 @@ fn no_route_is_no_interface() {
 }
 
 #[test]
-fn a_broken_table_is_told_by_its_line() {
+fn a_broken_table_is_reported_by_its_line() {
     let error = net::parse_routes("Iface\neth0 zz 0 0001 0 0 0 0\n").unwrap_err();
     assert_eq!(error.line, 2);
     assert_eq!(net::parse_routes("Iface\neth0 0\n").unwrap_err().line, 2);

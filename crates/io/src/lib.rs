@@ -19,14 +19,16 @@
 //!
 //! One read on path `staged`:
 //!
-//! 1. The worker calls [`path::Path::start`] with a [`path::Request`], which names a free slot.
-//!    `TwoLegs::start_read` gives the I/O to the engine by `FileLeg::push`
-//!    ([`engine::Engine::push`]). A synchronous engine does the I/O in this call.
+//! 1. The worker (`load`) calls [`path::Path::start`] with a [`path::Request`], which names a free
+//!    slot. `TwoLegs::start_read` gives the I/O to the engine by `FileLeg::push`
+//!    ([`engine::Engine::push`]). A synchronous engine does the I/O in this call, and step 3
+//!    follows in it.
 //! 2. [`path::Path::advance`] runs `TwoLegs::drive`: `FileLeg::reap` ([`engine::Engine::reap`])
 //!    returns completed file I/Os, and `TwoLegs::file_done` passes each to `GpuStage::enqueue`.
-//! 3. `StagingRing` copies the slot to GPU memory in a CUDA stream (`TransferStage::transfer`) and
+//! 3. `CopyStage` copies the slot to GPU memory in a CUDA stream (`TransferStage::transfer`) and
 //!    records an event behind the copy (`StreamQueues::mark`).
-//! 4. `GpuStage::poll` finds the event reached, `TwoLegs::take_gpu_completions` marks the request
+//! 4. `GpuStage::poll`, or `GpuStage::wait` where nothing else is left to do, finds the event
+//!    reached, `TwoLegs::take_gpu_completions` marks the request
 //!    complete, and `advance` returns it as a [`path::Completion`].
 //!
 //! A write runs the same steps in the order 3, 4, 1, 2.

@@ -77,18 +77,18 @@ impl Model {
         let result = match step.op {
             Op::Read => {
                 memory.fill(0xee);
-                let mut got = 0;
-                while got < bytes.len() {
+                let mut actual = 0;
+                while actual < bytes.len() {
                     match self
                         .reference
-                        .read_at(&mut bytes[got..], step.offset + got as u64)
+                        .read_at(&mut bytes[actual..], step.offset + actual as u64)
                         .unwrap()
                     {
                         0 => break,
-                        more => got += more,
+                        more => actual += more,
                     }
                 }
-                let moved = u32::try_from(got).unwrap();
+                let moved = u32::try_from(actual).unwrap();
                 if moved == step.len { Ok(moved) } else { Err(IoFault::EndOfFile(moved)) }
             }
             Op::Write => {

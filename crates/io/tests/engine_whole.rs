@@ -63,19 +63,23 @@ impl Engine for Scripted {
 fn whole(
     answers: &[Result<u32, IoFault>],
     synchronous: bool,
-    grain: Option<u32>,
+    alignment: Option<u32>,
 ) -> (Whole, Arc<LegCounters>) {
     let counters = Arc::new(LegCounters::default());
     let answers = answers.iter().copied().collect();
     let inner = Box::new(Scripted { answers, out: Vec::new(), depth: 4, synchronous });
-    (Whole::new(inner, grain, Arc::clone(&counters)), counters)
+    (Whole::new(inner, alignment, Arc::clone(&counters)), counters)
 }
 
-fn result(op: Op, answers: &[Result<u32, IoFault>], grain: Option<u32>) -> Result<u32, IoFault> {
+fn result(
+    op: Op,
+    answers: &[Result<u32, IoFault>],
+    alignment: Option<u32>,
+) -> Result<u32, IoFault> {
     let slots = Slots::new(1, 2 * PAGE);
     let io = slots.io(op, 0, 0, 8192);
     let [here, later] = [true, false].map(|synchronous| {
-        let (mut engine, _) = whole(answers, synchronous, grain);
+        let (mut engine, _) = whole(answers, synchronous, alignment);
         one(&mut engine, io).result
     });
     assert_eq!(here, later);

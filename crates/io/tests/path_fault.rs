@@ -166,7 +166,7 @@ fn copy_call(memory: MemoryKind, op: Op) -> &'static str {
 
 /// What a child about GPU faults is told: engine, memory, failing call, its code, good ones before
 /// and failing ones from there on.
-struct Told {
+struct Reported {
     setup: Setup,
     call: String,
     code: i32,
@@ -174,13 +174,13 @@ struct Told {
     times: usize,
 }
 
-fn told() -> Told {
+fn reported() -> Reported {
     let case = child::case();
     let parts: Vec<&str> = case.split(' ').collect();
     let [engine, memory, call, code, after, times] = parts[..] else {
         panic!("{case}");
     };
-    Told {
+    Reported {
         setup: Setup::new("staged", engine, memory.parse().unwrap()),
         call: call.to_owned(),
         code: code.parse().unwrap(),
@@ -230,7 +230,7 @@ fn a_copy_that_fails_is_its_requests_alone() {
 #[test]
 #[ignore = "run as a child"]
 fn child_copy_faults() {
-    let Told { setup, call, code, after, times } = told();
+    let Reported { setup, call, code, after, times } = reported();
     if setup.lacking() {
         return;
     }
@@ -310,7 +310,7 @@ fn a_lost_device_fails_all_that_follows() {
 #[test]
 #[ignore = "run as a child"]
 fn child_lost() {
-    let Told { setup, call, code, after, .. } = told();
+    let Reported { setup, call, code, after, .. } = reported();
     if setup.lacking() {
         return;
     }
@@ -353,7 +353,7 @@ fn an_event_that_fails_gives_no_slot_back_under_its_copy() {
 #[test]
 #[ignore = "run as a child"]
 fn child_event_faults() {
-    let Told { setup, call, code, after, times } = told();
+    let Reported { setup, call, code, after, times } = reported();
     if setup.lacking() {
         return;
     }

@@ -111,9 +111,9 @@ fn a_file_that_is_too_short_is_reported() {
     let (context, rig) = (context(), Rig::new(false).unwrap());
     rig.files[0].set_len(LEN - 4096).unwrap();
     let mut path = setup().open(&rig, &context).unwrap().path;
-    for (offset, got) in [(LEN - 8192, 4096), (LEN, 0)] {
+    for (offset, actual) in [(LEN - 8192, 4096), (LEN, 0)] {
         let completed = read(path.as_mut(), offset, 8192);
-        assert_eq!(completed.result, Err(Fault::File(IoFault::EndOfFile(got))));
+        assert_eq!(completed.result, Err(Fault::File(IoFault::EndOfFile(actual))));
         assert_eq!(completed.gpu_ns, 0);
     }
 }

@@ -137,11 +137,11 @@ fn a_file_that_is_too_short_is_reported() {
     for path in ALL {
         let mut path = setup(path).open(&rig, &context).unwrap().path;
         let clock = Clock::start();
-        for (slot, offset, got) in [(0, LEN - 8192, 4096), (1, LEN, 0)] {
+        for (slot, offset, actual) in [(0, LEN - 8192, 4096), (1, LEN, 0)] {
             path.start(&clock, request(Op::Read, slot, offset, 8192, &clock));
             let mut completed = Vec::new();
             path.advance(&clock, &mut completed, true).unwrap();
-            assert_eq!(completed[0].result, Err(Fault::File(IoFault::EndOfFile(got))));
+            assert_eq!(completed[0].result, Err(Fault::File(IoFault::EndOfFile(actual))));
             assert_eq!((completed.len(), completed[0].gpu_ns), (1, 0));
         }
     }

@@ -54,16 +54,16 @@ impl<'a> Bench<'a> {
 
     fn on_gpu_leg(&self) -> Option<Leg> {
         Some(if self.setup.path.info.has_gpu_leg() { Leg::Gpu } else { Leg::File })
-            .filter(|_| self.tells_legs())
+            .filter(|_| self.reports_legs())
     }
 
     fn on_file_leg(&self) -> Option<Leg> {
-        self.tells_legs().then_some(Leg::File)
+        self.reports_legs().then_some(Leg::File)
     }
 
     /// Not where cuFile moves the bytes, of which the path sees both ends only, nor where the pages
     /// themselves move.
-    fn tells_legs(&self) -> bool {
+    fn reports_legs(&self) -> bool {
         self.setup.path.info.uses_engine() && !moves_pages(self.setup.path)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`run`] carries a `Plan` (`gpuio_plan` makes it) out on worker threads and returns the results
 //! with evidence and warnings. What may not live here: option parsing, planning, printing, report
-//! formats, and moving bytes (`gpuio_io` does that). This is the only crate that spawns workers.
+//! formats, and moving bytes (`gpuio_io` does that). Only this crate spawns workers of jobs.
 //!
 //! - [`live_targets`], [`direct_try`]: look up for the plan what a path is and whether O_DIRECT
 //!   works there.

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_a_value_tells_its_width() {
+    fn the_type_of_a_value_has_its_width() {
         let narrow = Counter { value: 7, width: Width::Bits32 };
         assert_eq!(of(&SampleValue::U32(7)), Some(narrow));
         assert_eq!(of(&SampleValue::U64(7)).map(|counter| counter.width), Some(Width::Bits64));

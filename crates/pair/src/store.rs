@@ -77,7 +77,7 @@ impl Shop<'_> {
                 continue;
             }
             let devices: Vec<&String> = mount.devices.iter().collect();
-            match self.judge_mount(mount) {
+            match self.check_mount(mount) {
                 _ if seen.contains(&devices) => {}
                 Ok(store) => {
                     stock.stores.push(store);
@@ -92,7 +92,7 @@ impl Shop<'_> {
         let mut raw: Vec<&BlockDevice> = self.machine.block.iter().collect();
         raw.sort_by_key(|device| natural(&device.facts.name));
         for device in raw {
-            match self.judge_raw(device) {
+            match self.check_raw(device) {
                 Ok(store) => stock.stores.push(store),
                 Err(Some(why)) => stock.refuse(&device.facts.name, why),
                 Err(None) => {}
@@ -114,7 +114,7 @@ impl Shop<'_> {
     }
 
     /// The store, or why it is none; no reason where it would be obvious.
-    fn judge_mount(&self, mount: &MountedStorage) -> Result<Store, Option<String>> {
+    fn check_mount(&self, mount: &MountedStorage) -> Result<Store, Option<String>> {
         let why = match mount.kind {
             MountKind::Memory | MountKind::Overlay => return Err(None),
             MountKind::Other => {
@@ -166,7 +166,7 @@ impl Shop<'_> {
     }
 
     /// An array or drive that nothing uses.
-    fn judge_raw(&self, device: &BlockDevice) -> Result<Store, Option<String>> {
+    fn check_raw(&self, device: &BlockDevice) -> Result<Store, Option<String>> {
         let name = &device.facts.name;
         let array = device.facts.kind == BlockKind::Md;
         let no_disk = ["sr", "fd", "mmcblk0boot"].iter().any(|start| name.starts_with(start));
@@ -236,7 +236,7 @@ impl Shop<'_> {
             let user = &user.facts.name;
             return Err(refused(format!("it is part of {user}: name that, or a mount on it")));
         }
-        self.judge_raw(device).map_err(|why| {
+        self.check_raw(device).map_err(|why| {
             refused(why.unwrap_or_else(|| "it is no drive or array that can be read".to_owned()))
         })
     }

@@ -315,7 +315,7 @@ fn a_mount_of_any_kind_is_taken_by_name() {
 }
 
 #[test]
-fn names_that_a_job_file_cant_hold_are_told() {
+fn names_that_a_job_file_cant_hold_are_reported() {
     let mut machine = read(DGX_2);
     for (point, held) in [("/a b${X}:c", true), ("/a #b", false), ("/a\nb", false)] {
         let raid = machine.mounts.iter_mut().find(|one| one.devices == ["md1"]).unwrap();

@@ -173,7 +173,7 @@ fn no_gpu(requested: &JobSpec, facts: &Facts<'_>) -> Option<String> {
 /// Why the job itself can't go over cuFile, or not by its direct path.
 fn job_keeps_from_cufile(requested: &JobSpec) -> Option<&'static str> {
     let reasons = [
-        (requested.engine.is_some() || requested.inject.is_some(), "the job asks for an engine"),
+        (requested.engine.is_some() || requested.inject.is_some(), "the job requests an engine"),
         (requested.depth.is_some_and(|depth| depth > 1), "it moves one block at a time"),
         (requested.direct == Some(false) || defaults::is_fio(requested), "the job is buffered"),
     ];

@@ -137,7 +137,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
                 && block.step_bytes.is_multiple_of(alignment))
         {
             let what = format!(
-                "O_DIRECT here needs blocks in multiples of {alignment} bytes, and {} asks for \
+                "O_DIRECT here needs blocks in multiples of {alignment} bytes, and {} needs \
                  others; use --buffered or another --bs",
                 size_words(block)
             );

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_ones_are_told() {
+    fn wrong_ones_are_reported() {
         for text in ["cuFileRead", ":5", "a:0", "a:b", "a:1:x", "a:1:2:3:4"] {
             assert!(Faults::read(text).unwrap_err().contains("GPUIO_SOFT_CUFILE_FAIL"), "{text}");
         }

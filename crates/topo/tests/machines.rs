@@ -126,7 +126,7 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
 }
 
 #[test]
-fn a_matrix_that_says_otherwise_is_told_and_changes_nothing() {
+fn a_matrix_that_says_otherwise_is_reported_and_changes_nothing() {
     let lie = [Printed { row: "GPU0", column: "GPU1", cell: "SYS" }];
     let topology = Topology::of(&read(DGX_2), &lie);
     assert_eq!(route(&topology, "GPU0", "GPU1").class, Fact::Known(Class::Pix));

@@ -130,12 +130,12 @@ proptest! {
     }
 
     #[test]
-    fn kinds_that_are_not_told_are_found(plan in plans()) {
-        let told = machine(&Plan { kinds: true, ..plan.clone() });
+    fn kinds_that_are_not_reported_are_found(plan in plans()) {
+        let reported = machine(&Plan { kinds: true, ..plan.clone() });
         let silent = machine(&Plan { kinds: false, ..plan });
-        let (told, silent) = (Topology::of(&told, &[]), Topology::of(&silent, &[]));
-        prop_assert_eq!(told.routes, silent.routes);
-        prop_assert_eq!(told.tree, silent.tree);
+        let (reported, silent) = (Topology::of(&reported, &[]), Topology::of(&silent, &[]));
+        prop_assert_eq!(reported.routes, silent.routes);
+        prop_assert_eq!(reported.tree, silent.tree);
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! once.
 //!
 //! Nothing has to be registered first, and any alignment of offset, address and length will do.
-//! What the page cache holds is read from there, the rest from the device. cuFile's names, codes
+//! What the page cache holds is read from there, the rest from the device (of block devices with
+//! O_DIRECT, all). cuFile's names, codes
 //! and configuration live in `dropin`; load generation and printing live elsewhere too.
 //!
 //! How one `cuFileRead` into GPU memory flows:
 //!
-//! 1. `dropin` finds the [`File`] of the handle and the [`MemoryLocation`] of the address
-//!    ([`Transfer::locate`]) and calls [`Transfer::read`].
+//! 1. `dropin` finds the [`File`] of the handle and the [`MemoryLocation`] of the address (among
+//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::read`].
 //! 2. Up to 64 KiB (`device/small`): the calling thread reads into a page-locked slot of its own. A
 //!    command to the resident copy kernel (`gpuio_gpu::resident_copy`) or a driver copy moves the
 //!    bytes on.
@@ -16,8 +17,11 @@
 //!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread
 //!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
 //!    one is copied to the GPU.
-//! 4. A piece (`file`) is read from the page cache if it is there, otherwise with `O_DIRECT`.
-//! 5. The thread that completes the last piece wakes the caller.
+//! 4. A piece (`file`) is read from the page cache if it is there. What is missing is read with
+//!    `O_DIRECT` from 256 KiB on, below that as the program opened the file.
+//! 5. Bytes from the page cache are copied by the resident copy kernel, others, and all while the
+//!    GPU computes, by a copy of the driver.
+//! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
 //! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a
@@ -27,11 +31,17 @@
 //!
 //! | Thread | Does | May block on |
 //! | --- | --- | --- |
-//! | caller | its own pieces; small calls alone | file I/O, GPU copies, a permit, a ring |
-//! | pool worker | pieces of others' calls, runs of batches | file I/O, GPU copies, a ring |
-//! | stream worker | file side of transfers in streams | file I/O only |
+//! | caller | its own pieces; small calls alone | as a pool worker; a permit; others' pieces |
+//! | pool worker | pieces of others' calls, runs of batches | file I/O, a GPU copy, a ring |
+//! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
-//! | poller | watches semaphore values of streams | its own sleep only |
+//! | poller | watches semaphore values of streams | its sleep; see below |
+//!
+//! Pool workers (`gpuio-transfer`) start with the first call that has several pieces, the poller
+//! and the stream workers with the first operation in a stream; all stay until the process ends.
+//! Short mutexes guard the queue of pieces, the rings and the launch of a kernel. Idle threads
+//! sleep on a futex or a condition variable. Where no stream worker can be started, the poller does
+//! its file I/O.
 //!
 //! Every function may be called from any thread. A caller needs no current CUDA context, and its
 //! context is left as it was. At exit nothing is returned to the driver: threads, page-locked

@@ -50,7 +50,7 @@ pub struct Settings {
     pub uncached: UncachedReads,
     /// Which files with `O_DIRECT` are never read from the page cache.
     pub bypass_cache: BypassCache,
-    /// Whether small calls may use the resident copy kernel, which stays on the GPU while calls
+    /// Whether calls may use the resident copy kernel, which stays on the GPU while calls
     /// keep coming.
     pub resident: bool,
     /// Whether a program's streams may wait for semaphore values that our threads store, where the

@@ -87,6 +87,14 @@ fn links(page: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
         if fenced {
             continue;
         }
+        if page.path == "ARCHITECTURE.md" {
+            let gone = files_named(line)
+                .filter(|file| !exists(file) && !exists(&format!("crates/{file}")));
+            findings.extend(gone.map(|file| {
+                let what = format!("there is no file `{file}`, here or below crates/, correct it");
+                Finding::new(&page.path, index + 1, "link", what)
+            }));
+        }
         for target in targets(line) {
             let Some(path) = resolve(&page.path, &target) else {
                 continue;
@@ -99,6 +107,15 @@ fn links(page: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Source files that a line names in code spans, with a folder and without a placeholder.
+fn files_named(line: &str) -> impl Iterator<Item = &str> {
+    let spans = line.split('`').skip(1).step_by(2);
+    let plain = |span: &&str| {
+        span.bytes().all(|b| b.is_ascii_lowercase() || b"0123456789_/.-".contains(&b))
+    };
+    spans.filter(|span| span.contains('/') && span.ends_with(".rs")).filter(plain)
 }
 
 /// Link targets of one line, inline (`[text](target "title")`) and by reference

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_told_by_their_form() {
+    fn secrets_are_found_by_their_form() {
         assert_eq!(
             clean("GPU-1a2b3c4d-0000-1111-2222-333344445555,x"),
             "GPU-00000000-0000-4000-8000-000000000001,x"

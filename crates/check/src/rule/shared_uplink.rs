@@ -97,7 +97,7 @@ fn one(uplink: &Uplink<'_>) -> Found {
     let rates: Option<Vec<u64>> = uplink.nics.iter().map(|nic| megabits((*nic)?)).collect();
     let (Some(rates), Some(link)) = (rates, link_megabits(uplink.port.link_now)) else {
         let observed = "network cards and GPUs share this link up; its rate or that of a card is \
-                    not told";
+                    not reported";
         return Found::unknown(observed).at(locations);
     };
     let sum: u64 = rates.iter().sum();

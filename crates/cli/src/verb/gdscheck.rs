@@ -18,7 +18,7 @@ const HELP: &str = include_str!("gdscheck_help.txt");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// gpuio's own flag: opens NVIDIA's library.
-const ASK: &str = "--ask-library";
+const REQUEST: &str = "--ask-library";
 
 /// The requested output.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ enum Action {
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let done = |text: &str| output::put(text).map(|()| ExitCode::SUCCESS);
-    let query_library = words.iter().any(|word| word == ASK);
-    let words: Vec<String> = words.iter().filter(|word| *word != ASK).cloned().collect();
+    let query_library = words.iter().any(|word| word == REQUEST);
+    let words: Vec<String> = words.iter().filter(|word| *word != REQUEST).cloned().collect();
     let action = parse(&words)?;
     let inspects = !matches!(action, Action::Help | Action::Version);
     // First, because the configuration is set while there is one thread.
@@ -113,7 +113,7 @@ fn file(path: &Path, library: Option<LibraryReport>) -> Result<ExitCode, Failure
 /// Opens NVIDIA's library and queries it. Its log goes to a temporary directory, unless the
 /// configuration names a location.
 fn library() -> Result<LibraryReport, Failure> {
-    let failed = |why: String| Failure::Unavailable(format!("{ASK}: {why}"));
+    let failed = |why: String| Failure::Unavailable(format!("{REQUEST}: {why}"));
     let environment = Base::of_this_process()
         .and_then(|base| Environment::write(base, &[], &std::env::temp_dir()))
         .and_then(|environment| environment.apply().map(|()| environment))

@@ -16,7 +16,7 @@ fn names(line: &str) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn all_paths_have_them_unless_told_not_to() {
+fn all_paths_have_them_unless_switched_off() {
     let (all, beside) = names(&format!("{ALL} --set ceilings=40ms"));
     assert!(all.iter().any(|name| name == "link to GPU 0"), "{all:?}");
     assert!(beside.len() >= 3 && beside.iter().all(|name| all.contains(name)), "{beside:?}");
@@ -24,7 +24,7 @@ fn all_paths_have_them_unless_told_not_to() {
 }
 
 #[test]
-fn a_named_path_has_them_when_asked() {
+fn a_named_path_has_them_when_requested() {
     let one = ALL.replace("--path all", "--path cached");
     assert_eq!(names(&one).0, Vec::<String>::new());
     let dir = scratch();
@@ -32,7 +32,8 @@ fn a_named_path_has_them_when_asked() {
         let out = bench(dir.path(), &format!("{one} {more}")).exits(0).out;
         assert!(words.iter().all(|word| out.contains(word)), "{out}");
     };
-    let section = ["% of", "ceilings, found after", "measured 40ms", "link to GPU 0, software GPU"];
+    let section =
+        ["% of", "ceilings, measured after", "measured 40ms", "link to GPU 0, software GPU"];
     shows("--ceilings=40ms", &section);
     let planned = ["ceilings = 1s", "# ceiling 'storage of job, read' (read) of job: measured 1s"];
     shows("--ceilings --dry-run", &planned);

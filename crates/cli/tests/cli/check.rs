@@ -96,7 +96,11 @@ fn a_mount_is_judged_and_proven_with_the_software_gpu() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
     let line = "check --mount . --gpu none --prove --only direct-io";
     let ran = finish(command(dir.path()).args(words(line))).exits(0);
-    assert!(ran.out.contains("VERDICT for") && ran.out.contains("all bytes correct"), "{}", ran.out);
+    assert!(
+        ran.out.contains("VERDICT for") && ran.out.contains("all bytes correct"),
+        "{}",
+        ran.out
+    );
     assert!(ran.out.contains("staged     not run  no GPU was found"), "{}", ran.out);
 }
 

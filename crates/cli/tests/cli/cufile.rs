@@ -135,7 +135,7 @@ fn codes_reach_the_report() {
 }
 
 #[test]
-fn a_file_that_cufile_refuses_is_told_and_left_out_of_all_paths() {
+fn a_file_that_cufile_refuses_is_reported_and_left_out_of_all_paths() {
     let dir = scratch();
     let fail = [("GPUIO_SOFT_CUFILE_FAIL", "cuFileHandleRegister:5030")];
     let named = run(dir.path(), LOAD, &fail).exits(1);
@@ -293,7 +293,7 @@ fn files_beyond_the_limit_on_descriptors_are_taken() {
 
 /// gpuio's own libcufile, which cargo builds beside the program, is not told to be NVIDIA's.
 #[test]
-fn our_own_library_is_told_from_nvidias() {
+fn our_own_library_is_distinguished_from_nvidias() {
     let dir = scratch();
     let object = Path::new(GPUIO).with_file_name("deps").join("libcufile.so");
     assert!(object.is_file(), "{}", object.display());

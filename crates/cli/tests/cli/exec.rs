@@ -195,7 +195,7 @@ fn the_program_takes_gpuios_place() {
 }
 
 #[test]
-fn what_it_does_is_told_or_printed() {
+fn what_it_does_is_reported_or_printed() {
     let Some(cc) = cc() else { return };
     let here = Installed::new(Some(&cc));
     let said = here.exec(&["-v", "--cufile", "gpuio", "sh", "-c", "echo $GPUIO_CUFILE"]).exits(0);
@@ -247,7 +247,7 @@ fn refusals_have_their_exit_codes() {
 }
 
 #[test]
-fn programs_that_can_not_load_it_are_told() {
+fn programs_that_can_not_load_it_are_reported() {
     let Some(cc) = cc() else { return };
     let here = Installed::new(Some(&cc));
     let fixed = here.place("fixed");

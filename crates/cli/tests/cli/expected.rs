@@ -39,7 +39,7 @@ fn buffered_reads_are_not_held_against_a_drive() {
 }
 
 #[test]
-fn mistakes_in_figures_are_told_before_anything_runs() {
+fn mistakes_in_figures_are_reported_before_anything_runs() {
     let dir = scratch();
     fs::write(dir.path().join("bad.spec"), "[drive x]\nread = 2GBs\n").unwrap();
     let refused = |flags: &str, words: &[&str]| {

@@ -73,8 +73,8 @@ fn opens_are_those_of_the_guides_table() {
         for open in ["", "-O 0"] {
             let line = format!("{base} -x {x} -I 1 {open}");
             let record = gdsio(dir.path(), &line).exits(0).json();
-            let asked = if x == 4 { "buffered" } else { "direct" };
-            assert_eq!(record["plan"]["jobs"][0]["direct"], asked, "{line}");
+            let requested = if x == 4 { "buffered" } else { "direct" };
+            assert_eq!(record["plan"]["jobs"][0]["direct"], requested, "{line}");
         }
     }
     let line = format!("{base} -x 3 -I 0 -O 1");

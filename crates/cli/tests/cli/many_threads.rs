@@ -11,7 +11,7 @@ const MANY: &str = "--bs 4k --size 4k --runtime 300ms --depth 1 --threads 10000"
 
 /// Either it ran, whole, or it said in words why not; and nothing stays.
 #[track_caller]
-fn whole_or_told(ran: &Ran) {
+fn whole_or_reported(ran: &Ran) {
     assert!(!ran.err.contains("panicked"), "{}", ran.err);
     if ran.code == 0 {
         let record = ran.json();
@@ -32,7 +32,7 @@ fn ten_thousand_that_move_nothing() {
         "{MANY} --rw read --engine null --filename small --set shared_files=0 \
                         --format json"
     );
-    whole_or_told(&bench(dir.path(), &line));
+    whole_or_reported(&bench(dir.path(), &line));
     assert_eq!(tree(dir.path()), ["small"]);
 }
 
@@ -44,7 +44,7 @@ fn ten_thousand_on_one_small_file() {
         "{MANY} --rw randread --engine psync --filename small --buffered \
                         --set shared_files=0 --shared-fd --format json"
     );
-    whole_or_told(&bench(dir.path(), &line));
+    whole_or_reported(&bench(dir.path(), &line));
     assert_eq!(tree(dir.path()), ["small"]);
 }
 

@@ -74,7 +74,7 @@ fn a_grid_with_a_condition_is_run_in_rounds_and_reported() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_before_anything_is_made() {
+fn what_makes_no_sense_is_reported_before_anything_is_made() {
     let dir = scratch();
     for (line, word) in [
         ("", "nothing is varied"),

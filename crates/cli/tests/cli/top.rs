@@ -86,7 +86,7 @@ fn a_scrape_is_answered_while_500_connections_say_nothing() {
 
 /// More than it has room for: it lets go of those that have been silent for longest.
 #[test]
-fn a_crowd_that_grows_does_not_end_it() {
+fn a_load_of_processes_that_grows_does_not_end_it() {
     let dir = scratch();
     let serving = Serving::start(dir.path());
     let mut idle = std::collections::VecDeque::new();

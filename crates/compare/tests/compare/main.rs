@@ -37,7 +37,7 @@ fn row<'a>(comparison: &'a Comparison, metric: &str) -> &'a Row {
 }
 
 #[test]
-fn repeats_that_are_slower_are_told_so() {
+fn repeats_that_are_slower_are_reported_so() {
     let sides = [repeats("before", &NEAR), repeats("after", &times(0.9))];
     let found = compare(&sides, &with_threshold(5.0, &[]));
     for metric in ["throughput", "iops", "mean", "p50", "p99", "p99.9", "cpu"] {
@@ -66,7 +66,7 @@ fn a_threshold_needs_the_whole_interval() {
 }
 
 #[test]
-fn a_regression_of_one_run_each_is_told_for_what_it_is() {
+fn a_regression_of_one_run_each_is_marked_as_one_run() {
     let sides = [repeats("before", &[1.0]), repeats("after", &[0.5])];
     let found = compare(&sides, &with_threshold(5.0, &["throughput", "mean"]));
     let bases: Vec<Basis> = found.beyond().map(|(_, row)| row.basis).collect();
@@ -86,7 +86,7 @@ fn a_faster_side_is_never_a_regression() {
 }
 
 #[test]
-fn one_run_each_is_noise_or_can_not_be_told() {
+fn one_run_each_is_noise_or_is_inconclusive() {
     let alike = compare(&[repeats("a", &[1.0]), repeats("b", &[1.01])], &Options::default());
     assert_eq!(row(&alike, "throughput").basis, Basis::WithinRuns);
     assert_eq!(row(&alike, "throughput").verdict, Verdict::Noise);
@@ -154,7 +154,7 @@ const CHANGES: &[Change] = &[
 ];
 
 #[test]
-fn what_decides_the_figures_is_refused_unless_told() {
+fn what_decides_the_figures_is_refused_unless_allowed() {
     for (nth, (flag, change)) in CHANGES.iter().enumerate() {
         let changed = side("b", runs(host(), "b.json", change));
         let sides = [side("a", runs(host(), "a.json", |_| ())), changed];
@@ -338,7 +338,7 @@ fn what_a_tool_does_not_tell_is_said() {
 fn page() -> Comparison {
     let others = runs(host(), "other.json", |record| {
         scale(record, 0.8);
-        record["jobs"][0]["direct_got"] = "buffered".into();
+        record["jobs"][0]["direct_actual"] = "buffered".into();
         record["host"]["kernel"]["release"] = "6.18.99".into();
     });
     let mut sides = vec![repeats("before", &NEAR), repeats("after", &times(0.9))];

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum ManifestError {
     /// Not the JSON that gpuio writes.
     #[error(
-        "{}: line {line}, column {column}: {what}; gpuio cannot tell which files here are its own \
+        "{}: line {line}, column {column}: {what}; gpuio cannot know which files here are its own \
          and touches none; if they may all go, remove this file and pass --overwrite",
         path.display()
     )]
@@ -26,7 +26,7 @@ pub enum ManifestError {
     },
     /// JSON, but nothing that gpuio writes.
     #[error(
-        "{}: {what}; gpuio cannot tell which files here are its own and touches none; \
+        "{}: {what}; gpuio cannot know which files here are its own and touches none; \
          if they may all go, remove this file and pass --overwrite",
         path.display()
     )]

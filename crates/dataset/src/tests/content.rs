@@ -104,28 +104,28 @@ fn looks_are_reported_and_stopped_and_known() {
     file.write_all_at(&begin, 0).unwrap();
     file.write_all_at(&end, (1 << 30) - 4096).unwrap();
     let stop = AtomicBool::new(false);
-    let told = std::cell::RefCell::new(Vec::new());
-    let tell = |done, of| told.borrow_mut().push((done, of));
+    let reported = std::cell::RefCell::new(Vec::new());
+    let report = |done, of| reported.borrow_mut().push((done, of));
     let clock = std::cell::Cell::new(fs::metadata(&path).unwrap().modified().unwrap());
     let now = || clock.get();
-    let looks = Looks::new(&tell, &stop, &now);
+    let looks = Looks::new(&report, &stop, &now);
     let look = || prove(&held(&path), KEY, true, Some(&looks));
     // Its times may still pass over a change: it is looked at each time.
     for _ in 0..2 {
         assert!(look().unwrap().is_ours());
-        assert_eq!(told.take(), [(4096, 1 << 30), (1 << 30, 1 << 30)]);
+        assert_eq!(reported.take(), [(4096, 1 << 30), (1 << 30, 1 << 30)]);
     }
     clock.set(clock.get() + std::time::Duration::from_secs(2));
     for known in [false, true] {
         assert!(look().unwrap().is_ours());
-        assert_eq!(told.take().is_empty(), known);
+        assert_eq!(reported.take().is_empty(), known);
     }
     // Its size tells that it changed, however slow the clock of inodes is.
     clock.set(std::time::UNIX_EPOCH);
     file.set_len((1 << 30) + 8).unwrap();
     file.write_all_at(b"precious", 1 << 20).unwrap();
     assert_eq!(look().unwrap().foreign_at, Some(1 << 20));
-    assert!(!told.take().is_empty(), "it is looked at again");
+    assert!(!reported.take().is_empty(), "it is looked at again");
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let error = look().unwrap_err().to_string();
     assert!(error.contains("nterrupted"), "{error}");

@@ -130,9 +130,9 @@ fn a_malformed_list_is_reported_with_its_place_and_left_alone() {
         fs::write(&list, &text).unwrap();
         for error in [find(&path).unwrap_err(), adopt(&path, HOLDS).unwrap_err()] {
             let message = error.to_string();
-            let told =
+            let reported =
                 matches!(error, ManifestError::Malformed { .. } | ManifestError::Rejected { .. });
-            assert!(told, "{message}");
+            assert!(reported, "{message}");
             assert!(message.contains(wanted), "{wanted:?} is missing from {message:?}");
             assert!(message.contains(FILE_NAME), "{message}");
         }

@@ -302,7 +302,7 @@ fn a_copy_under_another_name_is_verified_by_the_pattern_that_it_holds() {
 }
 
 #[test]
-fn a_file_of_ours_that_got_another_name_is_not_overwritten() {
+fn a_file_of_ours_with_another_name_is_not_overwritten() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, MIB)).unwrap();

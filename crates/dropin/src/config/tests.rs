@@ -62,7 +62,7 @@ fn what_can_not_be_is_noted_and_not_used() {
 }
 
 #[test]
-fn logs_go_where_somebody_asked_for_them() {
+fn logs_go_where_somebody_wanted_them() {
     let named = [("CUFILE_LOGFILE_PATH", "/x/y.log")];
     let request = config(&named, "", &Staged::default());
     assert_eq!(request.log_path(), Some("/x/y.log".into()));

@@ -128,7 +128,7 @@ fn everything_may_be_mixed_and_what_fails_ends_too() {
         assert_eq!(submit(&cufile, batch, &mut entries), GOOD);
         let mut events = fetch(&cufile, batch, 7, 8, None);
         events.sort_by_key(|event| event.cookie);
-        let told: Vec<_> = events.iter().map(|event| (event.status, event.result)).collect();
+        let reported: Vec<_> = events.iter().map(|event| (event.status, event.result)).collect();
         let expected = [
             (COMPLETE, 96),
             (COMPLETE, 4000),
@@ -139,7 +139,7 @@ fn everything_may_be_mixed_and_what_fails_ends_too() {
             (FAILED, -(libc::EBADF as isize)),
             (FAILED, -(libc::EFAULT as isize)),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
         assert!(cuda.get(device + 4000, 96) == bytes[17..113] && host == bytes[333..333 + 4096]);
         assert!(std::fs::read(file.path()).unwrap()[900_000..904_000] == [7; 4000]);
         let wrong = |change: fn(&mut Entry)| {

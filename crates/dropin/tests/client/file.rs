@@ -48,8 +48,8 @@ pub(crate) fn ranges(
         for skip in [0, 3, 4096] {
             let want = len.min(bytes.len() - offset);
             let (at, skip_by) = (i64::try_from(offset).unwrap(), i64::try_from(skip).unwrap());
-            let got = cufile.read(handle, base, len, at, skip_by);
-            assert_eq!(got, want.cast_signed(), "{len} bytes at {offset}");
+            let actual = cufile.read(handle, base, len, at, skip_by);
+            assert_eq!(actual, want.cast_signed(), "{len} bytes at {offset}");
             let found = get(skip + want);
             assert!(found[skip..] == bytes[offset..offset + want], "{len} bytes at {offset}");
         }
@@ -274,8 +274,8 @@ fn many_threads_without_a_context() {
                         let len = [4096, 65536, 1000, 1 << 20][round % 4];
                         let offset = (nth * 499_979 + round * 77_777) % ((4 << 20) - len);
                         let at = i64::try_from(offset).unwrap();
-                        let got = cufile.read(shared, *base, len, at, 0);
-                        assert_eq!(got, len.cast_signed());
+                        let actual = cufile.read(shared, *base, len, at, 0);
+                        assert_eq!(actual, len.cast_signed());
                         let mut context = 1;
                         // SAFETY: room for one handle.
                         let code = unsafe { (cuda.cuCtxGetCurrent)(&raw mut context) };

@@ -141,8 +141,8 @@ fn a_block_device() {
         for flags in [0, libc::O_DIRECT] {
             let file = OpenOptions::new().read(true).custom_flags(flags).open(&device).unwrap();
             let handle = cufile.register(&file).unwrap();
-            let got = cufile.read(handle, memory, 3 << 20, 5000, 0);
-            results.push((got, cuda.get(memory, 3 << 20)));
+            let actual = cufile.read(handle, memory, 3 << 20, 5000, 0);
+            results.push((actual, cuda.get(memory, 3 << 20)));
             results.push((cufile.read(handle, memory, 8192, (4 << 20) - 100, 0), Vec::new()));
             cufile.deregister(handle);
         }

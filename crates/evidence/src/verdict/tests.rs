@@ -212,7 +212,7 @@ fn a_path_through_another_gpu_names_it() {
     let through = |share| Some(Observed::Relayed { gpu: 2, share });
     let (verdict, as_requested, sentence) = of(RING_LEGS, through(Share::All));
     assert_eq!((verdict.words.as_str(), as_requested), ("bounce (GPU 2)", true), "{sentence}");
-    assert!(sentence.contains("a host buffer and GPU 2"), "{sentence}");
+    assert!(sentence.contains("a host buffer, GPU 2 and GPU memory"), "{sentence}");
     assert_eq!(of(RING_LEGS, through(Share::Part)).0.words, "unknown");
     assert_eq!(of(RING_LEGS, None).0.words, "unknown");
     assert_eq!(of(HOST_LEGS, through(Share::All)).0.words, "unknown");
@@ -330,7 +330,7 @@ fn any_way() -> impl Strategy<Value = Vec<(&'static str, Observed)>> {
     )
 }
 
-fn any_ask() -> impl Strategy<Value = Requested> {
+fn any_request() -> impl Strategy<Value = Requested> {
     let kind = prop_oneof![
         Just(PathKind::User),
         Just(PathKind::Ring),
@@ -386,7 +386,7 @@ proptest! {
     /// source denies.
     #[test]
     fn a_verdict_claims_no_more_than_the_evidence_supports(
-        requested in any_ask(),
+        requested in any_request(),
         host in any::<bool>(), gpu in any::<bool>(), counted in any::<bool>(),
         storage in proptest::collection::vec(any_share(), 3),
         cache in prop_oneof![Just(NONE), Just(STILL), Just(EMPTY), Just(GREW), Just(FIRST_PASS)],

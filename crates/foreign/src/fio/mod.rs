@@ -74,7 +74,7 @@ fn reading(
     let sides = || twins.iter().map(|job| &job[key]);
     let mut reading = Reading::new(tool, direction);
     reading.job = job["jobname"].as_str().map(str::to_owned);
-    options.tell(&mut reading, key);
+    options.report(&mut reading, key);
     let sum = |field: &str| sides().map(|side| number(&side[field])).sum::<f64>();
     reading.bytes_per_s = Some(Number::exact(sum("bw_bytes")));
     reading.iops = Some(Number::exact(sum("iops")));

@@ -28,7 +28,7 @@ impl<'a> Options<'a> {
     }
 
     /// Copies them into a reading; `key` is `read` or `write`.
-    pub(super) fn tell(&self, reading: &mut Reading, key: &str) {
+    pub(super) fn report(&self, reading: &mut Reading, key: &str) {
         let rw = self.get(&["rw", "readwrite"]).unwrap_or("read");
         let rw = rw.split(':').next().unwrap_or(rw);
         reading.random = Some(rw.starts_with("rand"));

@@ -1,4 +1,4 @@
-//! The resident copy kernel: small copies for many threads, without a driver call for each.
+//! The resident copy kernel: copies for many threads, without a driver call for each.
 //!
 //! Each thread has a [`Submitter`], which writes a command (source, destination, length) into a
 //! slot in page-locked memory. A kernel that stays on the device (`kernels/resident_copy.cu`) polls

@@ -158,7 +158,7 @@ fn cachestat(file: &File, offset: u64, length: u64) -> io::Result<Cachestat> {
 
 /// Bytes of the range in the page cache, by `mincore(2)`, a window at a time.
 pub(crate) fn by_mincore(file: &File, offset: u64, length: u64) -> io::Result<u64> {
-    if !may_ask_mincore(file)? {
+    if !may_call_mincore(file)? {
         // Since Linux 5.2 the kernel reports to others that every page is resident.
         let text = "the kernel reports it only to the file's owner and to users who may write it";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
@@ -175,7 +175,7 @@ pub(crate) fn by_mincore(file: &File, offset: u64, length: u64) -> io::Result<u6
     Ok(to_bytes(pages, length))
 }
 
-fn may_ask_mincore(file: &File) -> io::Result<bool> {
+fn may_call_mincore(file: &File) -> io::Result<bool> {
     let owner = file.metadata()?.uid();
     let me = rustix::process::geteuid();
     if me.is_root() || me.as_raw() == owner {

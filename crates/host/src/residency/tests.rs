@@ -67,7 +67,7 @@ fn dropping_empties_the_cache_where_there_is_storage_behind_it() {
 }
 
 #[test]
-fn what_cannot_be_asked_gives_a_reason() {
+fn what_cannot_be_queried_gives_a_reason() {
     let (reader, _writer) = rustix::pipe::pipe().unwrap();
     let found = residency(&File::from(reader), 0, 4096);
     assert_eq!(found.fraction, None);

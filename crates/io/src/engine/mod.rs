@@ -360,8 +360,8 @@ pub fn build(
         engine = Box::new(fault::Fault::new(engine, inject, config));
         actual.push_str(" with injected faults");
     }
-    let grain = config.direct.then_some(config.direct_alignment);
-    let engine = Box::new(whole::Whole::new(engine, grain, Arc::clone(&counters)));
+    let alignment = config.direct.then_some(config.direct_alignment);
+    let engine = Box::new(whole::Whole::new(engine, alignment, Arc::clone(&counters)));
     let engine = Box::new(monitor::Monitor::new(engine, counters));
     Ok(OpenedEngine { engine, actual, steps_down, helpers })
 }

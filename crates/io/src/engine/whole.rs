@@ -46,7 +46,7 @@ enum Verdict {
 pub struct Whole {
     inner: Box<dyn Engine>,
     /// What direct I/O goes on at multiples of; absent on files in the page cache.
-    grain: Option<u32>,
+    alignment: Option<u32>,
     counters: Arc<LegCounters>,
     parts: Vec<Part>,
     /// Rests that the inner engine had no space for.
@@ -65,9 +65,13 @@ impl Whole {
     /// `grain`: the files are open with O_DIRECT, and offsets and lengths are multiples of this
     /// many bytes. Counts into `counters.short_ios` only.
     #[must_use]
-    pub fn new(inner: Box<dyn Engine>, grain: Option<u32>, counters: Arc<LegCounters>) -> Whole {
+    pub fn new(
+        inner: Box<dyn Engine>,
+        alignment: Option<u32>,
+        counters: Arc<LegCounters>,
+    ) -> Whole {
         let (parts, waiting, batch) = (Vec::new(), VecDeque::new(), Vec::new());
-        Whole { inner, grain, counters, parts, waiting, batch }
+        Whole { inner, alignment, counters, parts, waiting, batch }
     }
 
     #[inline]
@@ -94,7 +98,7 @@ impl Whole {
             Err(fault) => return finished(Err(fault)),
         };
         let so_far = before + moved;
-        let cut = self.grain.is_some_and(|grain| !so_far.is_multiple_of(grain.max(1)));
+        let cut = self.alignment.is_some_and(|alignment| !so_far.is_multiple_of(alignment.max(1)));
         if moved == 0 || cut {
             return finished(Err(match io.op {
                 Op::Read => IoFault::EndOfFile(so_far),

@@ -89,7 +89,7 @@ impl Batches {
     fn refused(&mut self, queue: &mut Queue<GdsBuffers>, clock: &Clock, number: usize, code: i32) {
         let mut ended = std::mem::take(&mut self.ended);
         let renewed = self.submits[number].batch.renew(QUIET, &mut ended);
-        self.tell(queue, clock, number, &mut ended);
+        self.report(queue, clock, number, &mut ended);
         self.ended = ended;
         for slot in std::mem::take(&mut self.submits[number].slots) {
             queue.progress.complete(slot, clock.now(), Err(Fault::Cufile(code)));
@@ -103,7 +103,7 @@ impl Batches {
     }
 
     /// Takes what the library says has ended of a batch: each request once.
-    fn tell(
+    fn report(
         &mut self,
         queue: &mut Queue<GdsBuffers>,
         clock: &Clock,
@@ -144,7 +144,7 @@ impl Batches {
     ) {
         let mut ended = std::mem::take(&mut self.ended);
         let reaped = self.submits[number].batch.reap(least, timeout, &mut ended);
-        self.tell(queue, clock, number, &mut ended);
+        self.report(queue, clock, number, &mut ended);
         self.ended = ended;
         if let Err(code) = reaped {
             let words = cufile_words(code);

@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 use gpuio_gpu::{GpuError, Managed, MemoryKind, Side, Stream};
 
 use super::memory::{refused, stride};
-use super::ring::StagingRing;
+use super::ring::CopyStage;
 use super::slot_buffers;
 use super::stream_queues::{Refused, StreamQueues};
 use super::transfer_stage::TransferStage;
@@ -72,7 +72,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let stream = Stream::new(&gpu.context).map_err(broken)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;
     let pages = Pages { memory, stride, stream };
-    two_legs::open(NAME, &config, verifier, pages, StagingRing::over(queues))
+    two_legs::open(NAME, &config, verifier, pages, CopyStage::over(queues))
 }
 
 impl Pages {

@@ -225,7 +225,7 @@ pub trait Path {
     fn synchronous(&self) -> bool;
 
     /// Fills the memory of `slot` with the pattern of `key` at file offset `offset`, from which a
-    /// write of `len` bytes by `slot` begins. Never within a clock.
+    /// write of `len` bytes by `slot` begins. Outside the time of any I/O.
     ///
     /// # Errors
     /// The driver refused the kernel.

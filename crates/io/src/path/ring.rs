@@ -10,7 +10,7 @@ use super::two_legs::{self, GpuStage};
 use super::verifier::Verifier;
 use super::{OpenedPath, PathConfig, PathError, Request};
 
-pub(super) struct StagingRing<C> {
+pub(super) struct CopyStage<C> {
     queues: StreamQueues,
     transfer_stage: PhantomData<C>,
 }
@@ -24,13 +24,13 @@ pub(super) fn open(name: &'static str, config: &PathConfig) -> Result<OpenedPath
     let buffers = SlotBuffers::new(name, config, &gpu, None)?;
     let verifier = Verifier::new(&gpu, buffers.destination()).map_err(driver)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(driver)?;
-    two_legs::open(name, config, verifier, buffers, StagingRing::over(queues))
+    two_legs::open(name, config, verifier, buffers, CopyStage::over(queues))
 }
 
-impl<C: TransferStage> StagingRing<C> {
+impl<C: TransferStage> CopyStage<C> {
     /// Over streams that have an event for each slot.
-    pub(super) fn over(queues: StreamQueues) -> StagingRing<C> {
-        StagingRing { queues, transfer_stage: PhantomData }
+    pub(super) fn over(queues: StreamQueues) -> CopyStage<C> {
+        CopyStage { queues, transfer_stage: PhantomData }
     }
 
     fn stream(&self, slot: u32) -> usize {
@@ -38,7 +38,7 @@ impl<C: TransferStage> StagingRing<C> {
     }
 }
 
-impl<C: TransferStage> GpuStage for StagingRing<C> {
+impl<C: TransferStage> GpuStage for CopyStage<C> {
     type Slots = C;
 
     fn ready(&mut self, slots: &C, request: &Request, ended: &mut Vec<Ended>) -> bool {

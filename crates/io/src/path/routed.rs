@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
 
 use super::memory::refused;
-use super::ring::StagingRing;
+use super::ring::CopyStage;
 use super::slot_buffers::{self, SlotBuffers};
 use super::stream_queues::{Refused, StreamQueues};
 use super::transfer_stage::TransferStage;
@@ -121,7 +121,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         far: far.clone(),
         counters: via.counters,
     };
-    let mut opened = two_legs::open(NAME, &config, verifier, buffers, StagingRing::over(queues))?;
+    let mut opened = two_legs::open(NAME, &config, verifier, buffers, CopyStage::over(queues))?;
     opened.steps_down.extend(step_down);
     Ok(opened)
 }

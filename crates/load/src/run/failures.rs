@@ -89,8 +89,8 @@ impl Kind {
 
 fn words(fault: Fault, length: u64) -> String {
     match fault {
-        Fault::File(IoFault::EndOfFile(got)) => format!(
-            "the file ends after {got} of {length} bytes: it is shorter than when the run began; \
+        Fault::File(IoFault::EndOfFile(actual)) => format!(
+            "the file ends after {actual} of {length} bytes: it is shorter than at the start; \
              something truncated it"
         ),
         Fault::Gpu(code) => format!(

@@ -22,7 +22,8 @@ pub(crate) enum Stage {
     Abandoned,
 }
 
-/// What the threads of a group share. Workers only load `stop` while the clock runs.
+/// What the threads of a group share. While the clock runs, workers load `stop` and store
+/// their counts in `live`; nothing else.
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) clock: Clock,

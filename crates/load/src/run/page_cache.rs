@@ -80,12 +80,13 @@ fn read_in(
         let file = held.read(path).map_err(|error| failed(String::new(), error.to_string()))?;
         let mut at = 0;
         while at < length && !stop.load(Ordering::Relaxed) {
-            let got = file.read_at(&mut bytes, at);
-            let got = got.map_err(|error| failed(format!(" at offset {at}"), error.to_string()))?;
-            if got == 0 {
+            let actual = file.read_at(&mut bytes, at);
+            let actual =
+                actual.map_err(|error| failed(format!(" at offset {at}"), error.to_string()))?;
+            if actual == 0 {
                 break;
             }
-            at += got as u64;
+            at += actual as u64;
             reading((done + at).min(of), of);
         }
         done += length;

@@ -127,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_helper_threads_cpu_time_is_what_the_kernel_tells_the_thread_itself() {
-        let ((say_id, hear_id), (say_end, hear_end)) = (channel(), channel::<()>());
+    fn a_busy_helper_threads_cpu_time_is_what_the_kernel_reports_the_thread_itself() {
+        let ((say_id, receive_id), (say_end, receive_end)) = (channel(), channel::<()>());
         std::thread::scope(|scope| {
             let helper = scope.spawn(move || {
                 let from = Usage::of_thread();
@@ -139,12 +139,12 @@ mod tests {
                     }
                 }
                 say_id.send(0).unwrap();
-                let _ = hear_end.recv();
+                let _ = receive_end.recv();
                 Usage::of_thread()
             });
-            let id = hear_id.recv().unwrap();
+            let id = receive_id.recv().unwrap();
             let before = Usage::of_threads(&[id]).unwrap();
-            assert_eq!(hear_id.recv(), Ok(0));
+            assert_eq!(receive_id.recv(), Ok(0));
             let after = Usage::of_threads(&[id]).unwrap();
             say_end.send(()).unwrap();
             let own = helper.join().unwrap();

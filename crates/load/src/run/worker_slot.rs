@@ -1,4 +1,4 @@
-//! A worker's worker_slot of the live page: what it is called, and what is counted there.
+//! A worker's entry of the live page: its name, and what is counted there.
 
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion};

@@ -196,11 +196,11 @@ impl Lab {
     }
 
     pub(crate) fn carry_out(&self, plan: &mut Plan) -> Result<Ran, RunError> {
-        self.carry_out_told(plan, &self.diary)
+        self.carry_out_reported(plan, &self.diary)
     }
 
     /// The same, told to somebody else.
-    pub(crate) fn carry_out_told(
+    pub(crate) fn carry_out_reported(
         &self,
         plan: &mut Plan,
         watch: &dyn Watch,

@@ -140,7 +140,7 @@ fn with_the_stand_in_for_cufile() {
     for job in &ran.jobs {
         let proof = proof(job);
         assert_eq!(proof.verdict.route, Route::BounceHost, "{proof:#?}");
-        assert!(!proof.as_requested, "a library is asked to go straight");
+        assert!(!proof.as_requested, "a library should go direct");
         assert!(proof.sentence.contains("cufile_stats and cufile_properties"), "{proof:#?}");
         let stats = entry(proof, "cufile_stats", "read");
         assert_eq!(stats.assessment, Assessment::Contradicts);

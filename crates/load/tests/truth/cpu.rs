@@ -44,7 +44,7 @@ fn measured(lines: &str) -> (JobResult, f64) {
     let mut plan = lab.plan(&format!("[a]\ndirectory=${{DIR}}\n{lines}\n"));
     plan.interval_ns = 1_000_000_000;
     let meter = Meter::default();
-    let mut ran = lab.carry_out_told(&mut plan, &meter).unwrap();
+    let mut ran = lab.carry_out_reported(&mut plan, &meter).unwrap();
     let used = *meter.used.lock().unwrap();
     (ran.jobs.remove(0), used)
 }
@@ -100,7 +100,7 @@ fn beside_a_busy_thread() {
             }
             used(ClockId::ThreadCPUTime)
         });
-        let ran = lab.carry_out_told(&mut plan, &meter).unwrap();
+        let ran = lab.carry_out_reported(&mut plan, &meter).unwrap();
         done.store(true, Ordering::Relaxed);
         (ran, busy.join().unwrap())
     });

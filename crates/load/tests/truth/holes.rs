@@ -27,7 +27,7 @@ fn read(lab: &Lab, lines: &str) -> gpuio_load::run::Ran {
     lab.run(&format!("[a]\nfilename=${{DIR}}/f\nbs=64k\nsize=8m\nloops=1\ninvalidate=1\n{lines}\n"))
 }
 
-fn told(ran: &gpuio_load::run::Ran) -> Option<(u64, u64, u64, bool)> {
+fn reported(ran: &gpuio_load::run::Ran) -> Option<(u64, u64, u64, bool)> {
     ran.warnings.iter().find_map(|warning| match warning.kind {
         WarningKind::Holes { hole_bytes, unwritten_bytes, range_bytes, reads } => {
             Some((hole_bytes, unwritten_bytes, range_bytes, reads))
@@ -44,7 +44,7 @@ fn known_holes_are_reported_to_the_byte() {
         let ran = read(&lab, order);
         let found = ran.jobs[0].cache.holes.clone().unwrap();
         assert_eq!((found.range_bytes, found.absent_bytes()), (8 * MIB, 5 * MIB), "{order}");
-        assert_eq!(told(&ran), Some((5 * MIB, 0, 8 * MIB, true)), "{order}");
+        assert_eq!(reported(&ran), Some((5 * MIB, 0, 8 * MIB, true)), "{order}");
         let proof = ran.jobs[0].proof.as_ref().unwrap();
         assert_ne!(proof.verdict.source, Source::Storage, "{order}: {}", proof.sentence);
         assert!(!proof.sentence.contains("the page cache the rest"), "{}", proof.sentence);
@@ -52,7 +52,7 @@ fn known_holes_are_reported_to_the_byte() {
         let text = "[a]\nfilename=${DIR}/f\nbs=64k\nsize=3m\noffset=3m\nloops=1\n";
         let part = lab.run(text);
         let found = part.jobs[0].cache.holes.as_ref().unwrap();
-        assert_eq!((found.range_bytes, found.absent_bytes(), told(&part)), (3 * MIB, 0, None));
+        assert_eq!((found.range_bytes, found.absent_bytes(), reported(&part)), (3 * MIB, 0, None));
     }
 }
 
@@ -62,7 +62,7 @@ fn a_file_of_nothing_but_a_hole_was_read_from_no_device() {
         let lab = Lab::new();
         file(&lab, 0..0);
         let ran = read(&lab, order);
-        assert_eq!(told(&ran), Some((8 * MIB, 0, 8 * MIB, true)), "{order}");
+        assert_eq!(reported(&ran), Some((8 * MIB, 0, 8 * MIB, true)), "{order}");
         let proof = ran.jobs[0].proof.as_ref().unwrap();
         // Where the process's counter can't be read nothing is known.
         let known = ran.jobs[0].cache.process_read_bytes.is_some();
@@ -90,7 +90,7 @@ fn what_was_allocated_and_never_written_is_reported_as_that() {
         return;
     }
     let ran = read(&lab, "rw=randread");
-    assert_eq!(told(&ran), Some((0, 6 * MIB, 8 * MIB, true)));
+    assert_eq!(reported(&ran), Some((0, 6 * MIB, 8 * MIB, true)));
 }
 
 /// Our own files have none, whatever wrote them.
@@ -102,6 +102,6 @@ fn files_that_gpuio_made_have_none() {
         let ran = lab.run(&format!("[a]\n{own}\n{load}\n"));
         let found = ran.jobs[0].cache.holes.as_ref().unwrap();
         assert_eq!((found.range_bytes, found.absent_bytes()), (2 * MIB, 0), "{load}");
-        assert_eq!(told(&ran), None);
+        assert_eq!(reported(&ran), None);
     }
 }

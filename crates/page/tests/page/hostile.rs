@@ -55,7 +55,7 @@ fn each_fault_is_named() {
 }
 
 #[test]
-fn a_process_that_is_gone_is_told_and_its_page_removed() {
+fn a_process_that_is_gone_is_reported_and_its_page_removed() {
     let (_dir, pages) = pages();
     let page = page(&pages, 1);
     let path = page.path().to_owned();

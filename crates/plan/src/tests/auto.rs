@@ -68,7 +68,7 @@ fn cufile_needs_proof_and_a_job_that_it_can_do() {
     let (path, why) = chosen(&proven, "");
     assert_eq!((path.as_str(), why.as_str()), ("gds", "1M blocks go past host memory: seen"));
     for (text, reason) in [
-        ("engine=psync", "the job asks for an engine"),
+        ("engine=psync", "the job requests an engine"),
         ("depth=8", "it moves one block at a time"),
         ("direct=0", "the job is buffered"),
     ] {

@@ -26,7 +26,7 @@ fn without_a_request_none_is_planned() {
 }
 
 #[test]
-fn all_paths_ask_by_themselves_and_share_ceilings() {
+fn all_paths_measure_by_themselves_and_share_ceilings() {
     // On one node, so that the host path's threads sit where the others' do.
     let all = ceilings("[a]\npath=all\nnuma=0\ndepth=4\n");
     let storage = of(&all, CeilingKind::Storage);

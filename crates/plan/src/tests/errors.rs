@@ -173,12 +173,12 @@ fn direct_i_o_off_the_alignment() {
     assert_eq!(
         usage(refused("bs=1000")),
         "job 'a', bs=1000 (f:2:1): O_DIRECT here needs blocks in multiples of 512 bytes, and 1000 \
-         asks for others; use --buffered or another --bs"
+         needs others; use --buffered or another --bs"
     );
     assert_eq!(
         usage(refused("bs=4k:8k:100")),
         "job 'a', bs=4k:8k:100 (f:2:1): O_DIRECT here needs blocks in multiples of 512 bytes, and \
-         4096 to 8192 step 100 asks for others; use --buffered or another --bs"
+         4096 to 8192 step 100 needs others; use --buffered or another --bs"
     );
     let coarse = usage(refused("bs=512\ndirectory=/coarse"));
     assert!(coarse.contains("multiples of 4096 bytes"), "{coarse}");

@@ -39,7 +39,7 @@ fn threads_take_two_gpus_in_turn() {
 }
 
 #[test]
-fn a_gpu_that_does_not_tell_its_node_leaves_its_threads_free() {
+fn a_gpu_that_does_not_report_its_node_leaves_its_threads_free() {
     assert_eq!(seats(&job("gpu=2")), [(vec![], None, Some(0))]);
 }
 

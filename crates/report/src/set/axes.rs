@@ -260,8 +260,8 @@ fn settings(row: &Row<'_>) -> String {
 fn cufile(row: &Row<'_>) -> String {
     // Only these paths have buffers to register.
     let Some(registered) = row.plan.register_buffer else { return "none".to_owned() };
-    let asked = row.record().plan.cufile.iter().map(|(key, value)| format!("{key}={value}"));
-    let mut words: Vec<String> = asked.collect();
+    let requested = row.record().plan.cufile.iter().map(|(key, value)| format!("{key}={value}"));
+    let mut words: Vec<String> = requested.collect();
     if !registered {
         words.push("buffers not registered".to_owned());
     }

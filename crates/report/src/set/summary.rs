@@ -13,7 +13,7 @@ use crate::workload::verified;
 use crate::{ceilings, expected};
 
 /// Above this many points the summary has a line per path.
-const TELL_EACH: usize = 40;
+const REPORT_EACH: usize = 40;
 /// Minimum number of runs for an interval: with two it is too wide to be of use.
 const RUNS: usize = 3;
 
@@ -60,7 +60,7 @@ pub(super) fn summary(set: &Set) -> Summary {
     let of = |point: &Vec<usize>| point.iter().map(|row| rows[*row]).collect();
     let points: Vec<Vec<Row<'_>>> = numbers.iter().map(of).collect();
     let several = set.members.len() > 1;
-    let of_points = points.len() <= TELL_EACH;
+    let of_points = points.len() <= REPORT_EACH;
     let lines: Vec<Line> = match of_points {
         true => {
             let loads = loads(&numbers, &rows, &columns);

@@ -170,7 +170,7 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
 }
 
 #[test]
-fn a_job_in_which_nothing_landed_is_zeros_and_no_panic() {
+fn a_job_in_which_nothing_completed_is_zeros_and_no_panic() {
     let plan = job("idle");
     let mut done = result(&plan);
     done.read = Default::default();

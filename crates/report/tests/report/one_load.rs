@@ -105,18 +105,18 @@ fn depths_that_nobody_set_are_no_series_and_those_that_were_set_are_never_mixed(
     let line = figured(&set, &["path", "block"], &[]);
     assert_eq!(words(&line), [], "one line per path through all blocks");
     assert_eq!(line.rows.len(), 6);
-    let mut asked = set.clone();
-    for member in &mut asked.members {
+    let mut requested = set.clone();
+    for member in &mut requested.members {
         member.record.plan.jobs[0].defaulted = Some(Vec::new());
     }
-    let line = figured(&asked, &["path", "block"], &[]);
+    let line = figured(&requested, &["path", "block"], &[]);
     assert_eq!(words(&line), [("depth", "1")]);
-    assert_eq!(loads(&asked, &line), (1, 3, 1), "gds alone ran at depth 1");
+    assert_eq!(loads(&requested, &line), (1, 3, 1), "gds alone ran at depth 1");
 }
 
 /// Records of before the plan said it: the command of a sweep's run tells, any other does not.
 #[test]
-fn older_records_tell_by_their_command_who_chose_the_depth() {
+fn older_records_report_by_their_command_who_chose_the_depth() {
     let mut set = automatic();
     for member in &mut set.members {
         member.record.plan.jobs[0].defaulted = None;

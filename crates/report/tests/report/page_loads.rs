@@ -19,7 +19,7 @@ const CASES: &[Case] = &[
     (&[], &[]),
 ];
 
-const ASK: &str = "out.held = CASES.map(([keys, chosen]) => {
+const REQUEST: &str = "out.held = CASES.map(([keys, chosen]) => {
   const made = gpuio.hold.rows(gpuio.data.shown(), keys, new Map(chosen));
   return [made.rows, made.held.map(({ axis, place }) => [axis.key, axis.words[place]])];
 });
@@ -42,8 +42,8 @@ if (canvas) {
   out.said = document.getElementById('say').textContent;
 }";
 
-fn ask(browser: &std::path::Path, name: &str, set: &Set) -> Value {
-    let steps = ASK.replacen("CASES", &json!(CASES).to_string(), 1);
+fn request(browser: &std::path::Path, name: &str, set: &Set) -> Value {
+    let steps = REQUEST.replacen("CASES", &json!(CASES).to_string(), 1);
     let out = open(browser, name, &page(set), &steps);
     nothing_wrong(&out);
     out
@@ -65,7 +65,7 @@ fn agrees(out: &Value, set: &Set) {
 fn plots_of_a_grid_are_of_one_load_each() {
     with_browser(|browser| {
         let set = grid();
-        let out = ask(browser, "grid", &set);
+        let out = request(browser, "grid", &set);
         agrees(&out, &set);
         // Six loads, two paths on each.
         assert_eq!(out["bars"].as_array().unwrap().len(), 6, "{out:#}");
@@ -93,7 +93,7 @@ fn plots_of_a_grid_are_of_one_load_each() {
 fn depths_that_gpuio_chose_make_one_line_and_stand_beside_bars_and_points() {
     with_browser(|browser| {
         let set = automatic();
-        let out = ask(browser, "automatic", &set);
+        let out = request(browser, "automatic", &set);
         agrees(&out, &set);
         assert_eq!(words(&out["keys"]), ["gather", "gds"], "one line per path");
         let bars = words(&out["bars"][0]);
@@ -111,7 +111,7 @@ fn depths_that_gpuio_chose_make_one_line_and_stand_beside_bars_and_points() {
 fn what_is_not_drawn_says_why_and_what_to_do() {
     with_browser(|browser| {
         let two = set(vec![run("gather", 4096, 384, false, 1.0), run("gds", 4096, 1, false, 1.0)]);
-        let out = ask(browser, "unlike", &two);
+        let out = request(browser, "unlike", &two);
         agrees(&out, &two);
         assert_eq!(out["bars"], json!([]));
         let text = out["text"]["bars"].as_str().unwrap();
@@ -119,7 +119,7 @@ fn what_is_not_drawn_says_why_and_what_to_do() {
         assert!(text.contains(why), "{text}");
         assert!(text.contains("Run the paths with the same values"), "{text}");
         let one = set(vec![run("gds", 4096, 1, false, 1.0)]);
-        let out = ask(browser, "one", &one);
+        let out = request(browser, "one", &one);
         for kind in ["axis", "bars", "heat"] {
             let text = out["text"][kind].as_str().unwrap();
             assert!(text.contains("Not drawn: "), "{kind}: {text}");

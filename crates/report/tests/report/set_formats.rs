@@ -127,7 +127,7 @@ fn the_page_holds_no_address_to_fetch_from() {
 /// Every GPU against every drive is in the page's data, by the names that the kernel and the driver
 /// have.
 #[test]
-fn rows_tell_their_gpu_and_their_drive() {
+fn rows_report_their_gpu_and_their_drive() {
     let mut set = set();
     let mut other = records::staged_in_trouble();
     other.plan.jobs.iter_mut().for_each(|job| job.gpus.truncate(1));
@@ -179,7 +179,7 @@ fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
 }
 
 #[test]
-fn fio_json_has_the_fields_that_plotting_tools_ask_for() {
+fn fio_json_has_the_fields_that_plotting_tools_need() {
     let set = set();
     let value: Value = serde_json::from_str(&render("fio-json", &set)).unwrap();
     let jobs = value["jobs"].as_array().unwrap();

@@ -85,7 +85,7 @@ fn choices_of_auto_stand_with_their_reason() {
 }
 
 #[test]
-fn bytes_of_several_gpus_and_by_way_of_one_are_told_and_marked() {
+fn bytes_of_several_gpus_and_by_way_of_one_are_reported_and_marked() {
     let mut record = records::software();
     let alone = render_text(&record, 100);
     assert!(!alone.contains("by GPU:") && !alone.contains("by way of"), "{alone}");
@@ -297,7 +297,7 @@ fn empty_and_ended_records_say_so() {
 }
 
 #[test]
-fn data_that_a_ceiling_put_back_wrong_is_told() {
+fn data_that_a_ceiling_put_back_wrong_is_reported() {
     let mut record = records::ceilings();
     assert!(!render_text(&record, 100).contains("wrong data"));
     // With a figure and without.
@@ -313,7 +313,7 @@ fn data_that_a_ceiling_put_back_wrong_is_told() {
 }
 
 #[test]
-fn what_parts_should_deliver_is_told_once_and_what_is_not_known_only_with_evidence() {
+fn what_parts_should_deliver_is_reported_once_and_what_is_not_known_only_with_evidence() {
     let mut record = records::host_quick();
     assert!(!render_text(&record, 100).contains("expected by"));
     let of = |job: &str, percent, bytes_per_s| JobExpected {

@@ -66,7 +66,7 @@ fn apart(explanation: &Explanation) -> String {
             "They share no link to reach processor and memory.\n".to_owned()
         }
         Some(_) => "They share a link to reach processor and memory; which one is not \
-                    told.\n"
+                    reported.\n"
             .to_owned(),
         None if one.is_some() && one == other => {
             "They are functions of one device, and share its link.\n".to_owned()

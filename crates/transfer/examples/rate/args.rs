@@ -26,8 +26,8 @@ pub(crate) struct Args {
 const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
     [--block 4k,64k,1m,4m] [--way transfer,plain,stream] [--batch ENTRIES] [--seconds 2] \
     [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] [--shared] \
-    [--workers N] [--busy N] [--crowd N] [--chunk 1m] [--ring 256m] [--resident on|off] \
-    [--words on|off] [--sentry on|off] [--as-opened]";
+    [--workers N] [--busy N] [--many N] [--chunk 1m] [--ring 256m] [--resident on|off] \
+    [--words on|off] [--poller on|off] [--as-opened]";
 
 impl Args {
     pub(crate) fn read() -> Self {
@@ -90,11 +90,11 @@ impl Args {
             "--memory" => self.kind = value.parse().unwrap(),
             "--workers" => self.settings.max_workers = small(),
             "--busy" => self.settings.max_active = small(),
-            "--crowd" => self.settings.oversubscription = small(),
+            "--many" => self.settings.oversubscription = small(),
             "--chunk" => self.settings.max_piece_bytes = small(),
             "--ring" => self.settings.max_staging_bytes = number(value),
             "--words" => self.settings.stream_semaphores = value == "on",
-            "--sentry" => self.settings.stream_poller = value == "on",
+            "--poller" => self.settings.stream_poller = value == "on",
             "--resident" => self.settings.resident = value == "on",
             _ => panic!("{flag}? {HELP}"),
         }

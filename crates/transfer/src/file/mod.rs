@@ -172,7 +172,7 @@ impl Inner {
 
     /// Panics once if a test requested it.
     #[cfg(test)]
-    pub(crate) fn panic_if_asked(&self) {
+    pub(crate) fn panic_if_requested(&self) {
         assert!(!self.panics.swap(false, Ordering::AcqRel), "requested by a test");
     }
 

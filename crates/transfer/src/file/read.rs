@@ -68,7 +68,7 @@ impl Inner {
         large: bool,
     ) -> Result<FileBytes, Failed> {
         #[cfg(test)]
-        self.panic_if_asked();
+        self.panic_if_requested();
         let mut file_bytes = FileBytes::default();
         let buffered = self.reading();
         let direct =
@@ -120,7 +120,7 @@ impl Inner {
         absent: &mut Vec<UncachedRead>,
     ) -> CacheLookup {
         #[cfg(test)]
-        self.panic_if_asked();
+        self.panic_if_requested();
         let buffered = self.reading();
         let direct = if self.mode.direct { self.direct() } else { None };
         let (Some(fd), true) = (buffered, buffer.slack) else {

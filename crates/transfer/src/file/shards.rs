@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_thread_keeps_its_shard() {
-        let ask = || (shard_of_thread(), shard_of_thread());
-        let (first, again) = std::thread::spawn(ask).join().unwrap();
+        let request = || (shard_of_thread(), shard_of_thread());
+        let (first, again) = std::thread::spawn(request).join().unwrap();
         assert_eq!(first, again);
         assert!(first < SHARDS);
     }

@@ -26,7 +26,7 @@ impl Inner {
         offset: u64,
     ) -> Result<FileBytes, Failed> {
         #[cfg(test)]
-        self.panic_if_asked();
+        self.panic_if_requested();
         if !self.mode.direct {
             let own = self.own.as_raw_fd();
             let fd = self.unless_appending(Some(self.buffered().unwrap_or(own)), len, offset)?;

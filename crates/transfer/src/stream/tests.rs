@@ -49,15 +49,15 @@ impl Program {
         user: &UserStream,
         (method, base): (Method, u64),
     ) -> (Arc<StreamOp>, Completion) {
-        let (tell, completion) = channel();
+        let (report, completion) = channel();
         let on_completion = move |read, outcome| {
-            let _ = tell.send((read, outcome));
+            let _ = report.send((read, outcome));
         };
         let kept = (self.transfer.state(), self.stream_device, StreamKey::of(user));
-        let ask = (Op::Read, self.file.clone());
+        let request = (Op::Read, self.file.clone());
         let params = self.params();
         (
-            StreamOp::new(kept, ask, (method, base), params, Box::new(on_completion)).unwrap(),
+            StreamOp::new(kept, request, (method, base), params, Box::new(on_completion)).unwrap(),
             completion,
         )
     }
@@ -179,9 +179,9 @@ fn semaphore_values_wrap_around() {
         context.make_current().unwrap();
         let at = memory.ptr().0;
         for _ in 0..3 {
-            let (tell, completion) = channel();
+            let (report, completion) = channel();
             let on_completion: OnCompletion = Box::new(move |_, outcome| {
-                let _ = tell.send(outcome);
+                let _ = report.send(outcome);
             });
             let location = program.transfer.locate(at).unwrap();
             let (raw, params) = (program.user().raw(), program.params());
@@ -260,9 +260,9 @@ fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
     assert!(outcomes(40..64).iter().all(Result::is_ok));
     for panics in [true, false] {
         file.0.panics.store(panics, Ordering::Release);
-        let (tell, completion) = channel();
+        let (report, completion) = channel();
         let on_completion: OnCompletion = Box::new(move |_, outcome| {
-            let _ = tell.send(outcome);
+            let _ = report.send(outcome);
         });
         let (raw, params) = (program.user().raw(), program.params());
         // SAFETY: memory of the test's, which lives until the stream was passed.

@@ -132,9 +132,9 @@ impl Made {
         address: u64,
         params: Params,
     ) -> Result<Completion, Fault> {
-        let (tell, completion) = channel();
+        let (report, completion) = channel();
         let on_completion: OnCompletion = Box::new(move |read, outcome| {
-            let _ = tell.send((read, outcome));
+            let _ = report.send((read, outcome));
         });
         let location = transfer.locate(address).unwrap();
         let at = (location, address);

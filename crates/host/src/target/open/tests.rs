@@ -106,7 +106,7 @@ fn what_is_opened_again_has_no_o_nofollow() {
 }
 
 #[test]
-fn a_stamp_tells_files_and_their_changes_apart() {
+fn a_stamp_distinguishes_files_and_their_changes() {
     let dir = tree();
     let path = dir.path().join("data/sub/f");
     let held = Opened::named(&path).unwrap();

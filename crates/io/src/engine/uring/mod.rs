@@ -172,12 +172,12 @@ impl Engine for Uring {
 
     fn reap(&mut self, done: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
         let want = at_least.min(self.slots.len());
-        let mut got = self.drain(done);
-        let idle = got == 0 && self.slots.len() > 0;
+        let mut actual = self.drain(done);
+        let idle = actual == 0 && self.slots.len() > 0;
         let mut look = idle && self.ring.submission().taskrun();
-        while self.queued > 0 || got < want || look {
-            self.enter(want.saturating_sub(got), EnterFlags::GETEVENTS)?;
-            got += self.drain(done);
+        while self.queued > 0 || actual < want || look {
+            self.enter(want.saturating_sub(actual), EnterFlags::GETEVENTS)?;
+            actual += self.drain(done);
             look = false;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The measured loop: the only code that runs while the clock does.
+//! The measured loop: what a worker runs while the clock does.
 //!
 //! The clock is read once per filled batch and once per reap on asynchronous engines, and around
 //! each call on synchronous ones. An I/O counts when it completed after the ramp: the I/Os that

@@ -15,7 +15,7 @@ proptest! {
     }
 
     #[test]
-    fn a_word_of_the_pattern_tells_where_it_belongs(target in 0_u32..2, index in 0_u64..1 << 17) {
+    fn a_word_of_the_pattern_reports_where_it_belongs(target in 0_u32..2, index in 0_u64..1 << 17) {
         let job = job("filename=/x:/y\nsize=1m\nbs=4k");
         let origin = origin_of(&job, mixed(&job, target, index));
         let path = ["/x", "/y"][target as usize];
