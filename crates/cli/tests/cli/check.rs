@@ -92,7 +92,7 @@ fn a_mount_is_judged_and_proven_with_the_software_gpu() {
         assert_eq!(run["outcome"]["ran"]["verified"], true, "{run}");
     }
     assert_eq!(runs[1]["outcome"]["ran"]["data_path"]["route"]["kind"], "bounce_host");
-    assert!(runs[3]["outcome"]["not_tried"].as_str().unwrap().contains("stand-in"));
+    assert!(runs[3]["outcome"]["not_tried"].as_str().unwrap().contains("test double"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
     let line = "check --mount . --gpu none --prove --only direct-io";
     let ran = finish(command(dir.path()).args(words(line))).exits(0);

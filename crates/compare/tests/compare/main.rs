@@ -338,7 +338,7 @@ fn what_a_tool_does_not_tell_is_said() {
 fn page() -> Comparison {
     let others = runs(host(), "other.json", |record| {
         scale(record, 0.8);
-        record["jobs"][0]["direct_actual"] = "buffered".into();
+        record["jobs"][0]["direct_got"] = "buffered".into();
         record["host"]["kernel"]["release"] = "6.18.99".into();
     });
     let mut sides = vec![repeats("before", &NEAR), repeats("after", &times(0.9))];

@@ -90,7 +90,7 @@ impl Args {
             "--memory" => self.kind = value.parse().unwrap(),
             "--workers" => self.settings.max_workers = small(),
             "--busy" => self.settings.max_active = small(),
-            "--many" => self.settings.oversubscription = small(),
+            "--crowd" => self.settings.oversubscription = small(),
             "--chunk" => self.settings.max_piece_bytes = small(),
             "--ring" => self.settings.max_staging_bytes = number(value),
             "--words" => self.settings.stream_semaphores = value == "on",
