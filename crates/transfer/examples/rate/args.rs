@@ -26,7 +26,7 @@ pub(crate) struct Args {
 const HELP: &str = "rate [--gpu system|software] --file PATH [--size 4g] [--threads 1,16] \
     [--block 4k,64k,1m,4m] [--way transfer,plain,stream] [--batch ENTRIES] [--seconds 2] \
     [--memory device|vmm|pinned|malloc] [--direct] [--write] [--sequential] [--cold] [--shared] \
-    [--workers N] [--busy N] [--many N] [--chunk 1m] [--ring 256m] [--resident on|off] \
+    [--workers N] [--busy N] [--crowd N] [--chunk 1m] [--ring 256m] [--resident on|off] \
     [--words on|off] [--poller on|off] [--as-opened]";
 
 impl Args {
