@@ -119,8 +119,8 @@ fn keys_of_paths_that_are_not_built_in() {
     );
     assert_eq!(
         usage(refused("path=gds-batch\nbatch=8\ngather_batch=9")),
-        "job 'a', batch=8 (f:3:1): batch and gather_batch say the same of this path, and differ; \
-         leave one out"
+        "job 'a', batch=8 (f:3:1): batch and gather_batch have the same meaning on this path, and \
+         differ; leave one out"
     );
 }
 

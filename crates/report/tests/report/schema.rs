@@ -124,7 +124,7 @@ const RENAMED: [(&str, &str); 12] = [
 const RENAMED_VALUES: [(&str, &str); 4] = [
     ("for", "supports"),
     ("against", "contradicts"),
-    ("inconclusive", "inconclusive"),
+    ("cant_tell", "inconclusive"),
     ("unsaid", "unspecified"),
 ];
 
