@@ -1,4 +1,17 @@
 //! Words that no identifier may have.
 
-/// The word and what to use instead. Names use the field's standard terms.
-pub(super) const FORBIDDEN: &[(&str, &str)] = &[("errand", "`command` or `resident copy kernel`")];
+/// The word and what to use instead. Names use the field's standard terms (docs/glossary.md).
+pub(super) const FORBIDDEN: &[(&str, &str)] = &[
+    ("crew", "`worker pool`"),
+    ("desk", "`command slot`"),
+    ("doze", "`wait_timeout`"),
+    ("errand", "`command` or `resident copy kernel`"),
+    ("mover", "`transfer stage`"),
+    ("office", "`command queue`"),
+    ("patience", "`timeout`"),
+    ("sentry", "`poller`"),
+    ("testimony", "`evidence`"),
+    ("vouch", "`check ownership`"),
+    ("warmth", "`cache residency`"),
+    ("witness", "`evidence` or `evidence source`"),
+];
