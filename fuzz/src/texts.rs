@@ -50,7 +50,7 @@ pub(crate) fn quantity(data: &[u8]) {
     for shown in [
         gpuio_units::printable_short(text).into_owned(),
         gpuio_units::markdown(text),
-        gpuio_units::csv_field(text),
+        gpuio_units::csv_text(text).into_owned(),
         gpuio_units::label_value(text),
     ] {
         crate::is_shown(&shown);

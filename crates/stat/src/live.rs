@@ -74,10 +74,11 @@ impl Counted {
     }
 }
 
-/// One worker's live page. The worker alone stores, with plain loads and stores; any thread may
-/// load at any time, and the worker never waits for one. Relaxed order: each figure is right, their
-/// mutual order is not promised. Two cache lines apart from the next page: processors fetch lines
-/// in pairs, and a line that two workers store to goes to and fro between their cores.
+/// The counters of one worker, read while it runs. The worker alone stores, with plain loads and
+/// stores; any thread may load at any time, and the worker never waits for one. Relaxed order: each
+/// figure is right, their mutual order is not promised. Two cache lines apart from the next page:
+/// processors fetch lines in pairs, and a line that two workers store to goes to and fro between
+/// their cores.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Live {

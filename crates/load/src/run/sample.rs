@@ -1,4 +1,4 @@
-//! The series: what the live pages say, interval by interval.
+//! The series: what the worker counters (`gpuio_stat::Live`) show, interval by interval.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -85,7 +85,7 @@ struct Loop<'a> {
     enough: bool,
     /// When it was seen that nothing more is to be started.
     stopped_at: Option<Nanos>,
-    /// Legs of reads and of writes; the total is on the live page.
+    /// Legs of reads and of writes; the total is in `Live`.
     legs: [Legs; 2],
     /// The last I/O that counts was back then.
     last_back: Nanos,
@@ -95,7 +95,7 @@ struct Loop<'a> {
     used_before: Option<(Usage, Option<Usage>)>,
     /// What had completed when all jobs of the group counted.
     before_all: Option<LiveTotals>,
-    /// Landing of the last I/O for the live page, ramp included.
+    /// End of the last I/O for `Live`, ramp included.
     last_ended: Nanos,
     /// The run's clock to `CLOCK_MONOTONIC`.
     monotonic: Nanos,
