@@ -266,7 +266,7 @@ impl Group<'_> {
                 }
             }
             let lost = outcomes.len() < job.workers.len();
-            outcomes.iter().for_each(|outcome| before_all += outcome.before_all);
+            outcomes.iter().for_each(|outcome| before_all += outcome.timed.before_all);
             let parts =
                 JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone };
             let mut result = results::job(parts);

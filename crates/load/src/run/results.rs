@@ -32,51 +32,25 @@ pub(super) struct JobParts<'a> {
 pub(super) fn job(parts: JobParts<'_>) -> JobResult {
     let JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone } = parts;
     let measured = measured(&outcomes).filter(|_| !lost);
-    let done = |outcome: &Outcome| outcome.counted.1.saturating_sub(outcome.counted.0);
-    let last_done_ns = outcomes.iter().map(done).max().unwrap_or(0);
-    let first_done_ns = outcomes.iter().map(done).min().unwrap_or(0);
+    let last_done_ns = outcomes.iter().map(done_ns).max().unwrap_or(0);
+    let first_done_ns = outcomes.iter().map(done_ns).min().unwrap_or(0);
     let ended = ended(&outcomes, lost);
     let never_started = never_started(&outcomes);
-    let whole = outcomes.iter().all(|outcome| outcome.usage_whole) && !has_unseen_threads(job);
+    let whole =
+        outcomes.iter().all(|outcome| outcome.timed.usage_whole) && !has_unseen_threads(job);
     let process = first.process_used().filter(|_| alone && !lost);
-    let mut reads = Tally::default();
-    let mut writes = Tally::default();
-    let mut usage = Usage::default();
-    let mut failures = Failures::default();
-    let mut findings: Option<Findings> = None;
-    let mut file_leg = FileLegCounters::default();
-    let mut between_ios_ns = 0;
-    let mut workers = Vec::with_capacity(outcomes.len());
-    let (mut via, mut library) = (None, None);
+    let mut sums = Sums::default();
     for outcome in outcomes {
-        add_via(&mut via, outcome.via.as_ref());
-        add_library(&mut library, outcome.library);
-        workers.push(WorkerResult {
-            thread: outcome.thread,
-            bytes: outcome.reads.bytes + outcome.writes.bytes,
-            ios: outcome.reads.ios + outcome.writes.ios,
-            done_ns: done(&outcome),
-        });
-        reads.merge(&outcome.reads);
-        writes.merge(&outcome.writes);
-        usage.add(&outcome.usage);
-        count_leg(&mut file_leg, &outcome.file_leg);
-        failures.merge(outcome.failures);
-        between_ios_ns += outcome.between_ns;
-        match (&mut findings, outcome.findings) {
-            (Some(all), Some(more)) => all.merge(more),
-            (none, more) => *none = none.take().or(more),
-        }
+        sums.add(outcome);
     }
-    let cpu = whose(usage, whole, process);
-    let bytes = reads.bytes + writes.bytes;
-    let failed = failures.total;
+    let cpu = whose(sums.usage, whole, process);
+    let bytes = sums.reads.bytes + sums.writes.bytes;
     JobResult {
         name: job.name.clone(),
         group: job.group,
         ended,
-        read: direction(&reads, last_done_ns),
-        write: direction(&writes, last_done_ns),
+        read: direction(&sums.reads, last_done_ns),
+        write: direction(&sums.writes, last_done_ns),
         first_done_ns,
         first_done_bytes: first.get().map_or(bytes, |(_, bytes)| bytes),
         last_done_ns,
@@ -84,33 +58,76 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         never_started,
         cpu: cpu.0.cost(cpu.1, last_done_ns, bytes),
         engine: engines(&ready),
-        file_leg,
+        file_leg: sums.file_leg,
         direct_actual: direct(&ready),
         cache,
         proof: None,
-        failures: failures.into_record(job),
-        failed,
-        verify: findings.map(|findings| findings.into_record(job)),
-        between_ios_ns,
+        failed: sums.failures.total,
+        failures: sums.failures.into_record(job),
+        verify: sums.findings.map(|findings| findings.into_record(job)),
+        between_ios_ns: sums.between_ios_ns,
         steady,
         series,
-        gpus: gpus(job, &workers),
-        workers,
-        via,
-        library,
+        gpus: gpus(job, &sums.workers),
+        workers: sums.workers,
+        via: sums.via,
+        library: sums.library,
         beside: None,
     }
 }
 
+/// What the workers of a job did together.
+#[derive(Default)]
+struct Sums {
+    reads: Tally,
+    writes: Tally,
+    usage: Usage,
+    failures: Failures,
+    findings: Option<Findings>,
+    file_leg: FileLegCounters,
+    between_ios_ns: u64,
+    workers: Vec<WorkerResult>,
+    via: Option<ViaResult>,
+    library: Option<LibraryResult>,
+}
+
+impl Sums {
+    fn add(&mut self, outcome: Outcome) {
+        self.workers.push(WorkerResult {
+            thread: outcome.thread,
+            bytes: outcome.timed.reads.bytes + outcome.timed.writes.bytes,
+            ios: outcome.timed.reads.ios + outcome.timed.writes.ios,
+            done_ns: done_ns(&outcome),
+        });
+        add_via(&mut self.via, outcome.legs.via.as_ref());
+        add_library(&mut self.library, outcome.legs.library);
+        count_leg(&mut self.file_leg, &outcome.legs.file);
+        self.reads.merge(&outcome.timed.reads);
+        self.writes.merge(&outcome.timed.writes);
+        self.usage.add(&outcome.timed.usage);
+        self.failures.merge(outcome.timed.failures);
+        self.between_ios_ns += outcome.timed.between_ns;
+        match (&mut self.findings, outcome.findings) {
+            (Some(all), Some(more)) => all.merge(more),
+            (none, more) => *none = none.take().or(more),
+        }
+    }
+}
+
+/// From the end of the ramp until the worker's last I/O was back, in nanoseconds.
+fn done_ns(outcome: &Outcome) -> u64 {
+    outcome.timed.counted.1.saturating_sub(outcome.timed.counted.0)
+}
+
 /// From the end of the ramp until the last I/O was back. Workers of a job share its ramp.
 fn measured(outcomes: &[Outcome]) -> Option<TimeSpan> {
-    let begin_ns = outcomes.iter().map(|outcome| outcome.counted.0).min()?;
-    let end_ns = outcomes.iter().map(|outcome| outcome.counted.1).max()?;
+    let begin_ns = outcomes.iter().map(|outcome| outcome.timed.counted.0).min()?;
+    let end_ns = outcomes.iter().map(|outcome| outcome.timed.counted.1).max()?;
     Some(TimeSpan { begin_ns, end_ns })
 }
 
 fn never_started(outcomes: &[Outcome]) -> Option<NeverStarted> {
-    let all = outcomes.iter().filter_map(|outcome| outcome.never_started);
+    let all = outcomes.iter().filter_map(|outcome| outcome.timed.never_started);
     all.reduce(|sum, one| NeverStarted {
         ios: sum.ios.saturating_add(one.ios),
         longest_wait_ns: sum.longest_wait_ns.max(one.longest_wait_ns),
@@ -137,9 +154,9 @@ fn has_unseen_threads(job: &JobPlan) -> bool {
 }
 
 fn ended(outcomes: &[Outcome], lost: bool) -> EndedHow {
-    if lost || outcomes.iter().any(|outcome| outcome.gave_up) {
+    if lost || outcomes.iter().any(|outcome| outcome.timed.gave_up) {
         EndedHow::Failed
-    } else if outcomes.iter().any(|outcome| outcome.interrupted) {
+    } else if outcomes.iter().any(|outcome| outcome.timed.interrupted) {
         EndedHow::Interrupted
     } else {
         EndedHow::Complete

@@ -14,18 +14,15 @@ use gpuio_io::path::{
 };
 use gpuio_page::{Page, WorkerSlot};
 use gpuio_record::{
-    DirectMode, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, NeverStarted, SegmentBytes,
-    VerifyMode, ViaResult, WorkerPlan,
+    DirectMode, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes, VerifyMode,
+    ViaResult, WorkerPlan,
 };
-use gpuio_stat::{LiveTotals, Tally};
 
 use super::RunError;
 use super::affinity;
-use super::failures::Failures;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::marks::Marks;
-use super::rusage::Usage;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
 use super::worker_slot;
@@ -72,30 +69,13 @@ pub(super) struct Ready {
 /// What a worker returns.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    pub(super) reads: Tally,
-    pub(super) writes: Tally,
-    /// When it counted, on the run's clock: the end of the ramp, and the last I/O that was back.
-    pub(super) counted: (Nanos, Nanos),
-    /// What it had moved when the last job of the group began to count.
-    pub(super) before_all: LiveTotals,
-    pub(super) usage: Usage,
-    /// Whether the usage has all threads of its engine.
-    pub(super) usage_whole: bool,
-    pub(super) never_started: Option<NeverStarted>,
-    /// The file leg as counted when the clock stopped.
-    pub(super) file_leg: FileLegCounters,
-    /// The legs through another GPU, at the same moment.
-    pub(super) via: Option<ViaResult>,
-    /// What gpuio's library core had counted by then.
-    pub(super) library: Option<LibraryResult>,
+    /// What its measured loop left.
+    pub(super) timed: Timed,
+    /// What its path had counted when the clock stopped.
+    pub(super) legs: Legs,
     /// Number within the job.
     pub(super) thread: u32,
-    pub(super) failures: Failures,
     pub(super) findings: Option<Findings>,
-    pub(super) between_ns: u64,
-    /// Whether it gave up after too many failures.
-    pub(super) gave_up: bool,
-    pub(super) interrupted: bool,
 }
 
 /// The open parts of a worker.
@@ -122,10 +102,14 @@ struct Routes {
 }
 
 /// The counters of a worker when the clock stopped.
-struct Legs {
-    file: FileLegCounters,
-    via: Option<ViaResult>,
-    library: Option<LibraryResult>,
+#[derive(Debug)]
+pub(super) struct Legs {
+    /// The file leg.
+    pub(super) file: FileLegCounters,
+    /// The legs through another GPU.
+    pub(super) via: Option<ViaResult>,
+    /// What gpuio's library core had counted.
+    pub(super) library: Option<LibraryResult>,
 }
 
 /// The body of a worker thread. `None` when the group was abandoned before the start (the reason
@@ -203,32 +187,15 @@ fn library(job: &JobPlan, counters: &LibraryCounters) -> Option<LibraryResult> {
 fn finish(
     task: &Task<'_>,
     tools: &mut Tools,
-    timed: Timed,
+    mut timed: Timed,
     legs: Legs,
 ) -> Result<Outcome, RunError> {
     let findings = match task.job.verify {
         VerifyMode::Off => None,
         VerifyMode::Pass | VerifyMode::Rewrite => Some(verify::pass(task, tools, &timed.left)?),
-        VerifyMode::Inline => Some(timed.inline),
+        VerifyMode::Inline => Some(std::mem::take(&mut timed.inline)),
     };
-    Ok(Outcome {
-        reads: timed.reads,
-        writes: timed.writes,
-        counted: timed.counted,
-        before_all: timed.before_all,
-        usage: timed.usage,
-        usage_whole: timed.usage_whole,
-        never_started: timed.never_started,
-        file_leg: legs.file,
-        via: legs.via,
-        library: legs.library,
-        thread: task.plan.thread,
-        failures: timed.failures,
-        findings,
-        between_ns: timed.between_ns,
-        gave_up: timed.gave_up,
-        interrupted: timed.interrupted,
-    })
+    Ok(Outcome { timed, legs, thread: task.plan.thread, findings })
 }
 
 fn open(task: &Task<'_>) -> Result<Tools, RunError> {
