@@ -13,7 +13,7 @@ use crate::reconcile::Counted;
 use crate::sampler::{DeviceSampler, Sampling};
 use crate::snapshot::{GroupSeries, Readings, Snapshot, resident};
 use crate::source::gpu_pcie;
-use crate::{OpenFile, by_library, series};
+use crate::{OpenFile, by_foreign_library, series};
 
 /// What is read of a group, and how.
 #[derive(Clone)]
@@ -127,7 +127,7 @@ impl<'a> Collector<'a> {
 
 /// Has the library count, for groups that have a path of its own.
 fn count(setup: &Setup<'_>) -> Result<Counting, String> {
-    if !setup.jobs.iter().any(by_library) {
+    if !setup.jobs.iter().any(by_foreign_library) {
         return Err("no path of this group uses cuFile".to_owned());
     }
     let driver = setup.cufile.ok_or("cuFile is not open")?;

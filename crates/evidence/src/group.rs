@@ -46,9 +46,9 @@ pub(crate) const APART: bool = cfg!(target_arch = "x86_64");
 pub(crate) const NOT_APART: &str =
     "on this kind of machine POSIX calls may reach GPU memory by themselves";
 
-/// Whether a library moves the job's bytes.
-pub(crate) fn by_library(job: &JobPlan) -> bool {
-    PathKind::of(&job.path.choice.actual) == PathKind::Library
+/// Whether a foreign library moves the job's bytes.
+pub(crate) fn by_foreign_library(job: &JobPlan) -> bool {
+    PathKind::of(&job.path.choice.actual) == PathKind::Foreign
 }
 
 /// Whether the bytes were requested in GPU memory.

@@ -10,7 +10,7 @@ use gpuio_record::{HolesReading, JobPlan, TargetKind};
 use crate::collector::Setup;
 use crate::source::block::{self, Device, Stack};
 use crate::source::nic::{self, NetDevice};
-use crate::{OpenFile, by_library};
+use crate::{OpenFile, by_foreign_library};
 
 /// One entry per GPU of the machine, whether or not CUDA may use it.
 const GPUS: &str = "proc/driver/nvidia/gpus";
@@ -71,7 +71,7 @@ impl Layout {
             nvidia_fs: module(root),
             ..Layout::default()
         };
-        if setup.jobs.iter().any(by_library) {
+        if setup.jobs.iter().any(by_foreign_library) {
             layout.cufile = setup.cufile.and_then(|driver| driver.abilities());
         }
         for job in setup.jobs {

@@ -78,7 +78,7 @@ pub use collector::{Collector, Setup};
 pub use sampler::{DeviceSampler, hardware};
 pub use snapshot::Readings;
 
-use group::by_library;
+use group::by_foreign_library;
 
 /// Opens the target of this name for reading, as it was checked; a reason where that fails.
 pub type OpenFile<'a> = &'a dyn Fn(&str) -> Result<std::os::fd::OwnedFd, String>;

@@ -15,7 +15,7 @@ use gpuio_record::facts::{Machine, NumaNode};
 use gpuio_record::{Gpu, JobPlan};
 use gpuio_watch::{Sample, Selection, Watcher};
 
-use crate::by_library;
+use crate::by_foreign_library;
 
 /// Samples kept per group; beyond it every second is dropped and the interval doubles, so that a
 /// run of days fits into memory and its record stays readable. At 1 s: more than an hour.
@@ -63,7 +63,7 @@ impl DeviceSampler {
             }
         }
         words.extend(jobs.iter().flat_map(hardware).map(|gpu| gpu.uuid.clone()));
-        let library = jobs.iter().any(by_library);
+        let library = jobs.iter().any(by_foreign_library);
         if library {
             // A library may take its bytes through a GPU that was not named.
             let uuids = self.machine.gpus.iter().filter_map(|gpu| gpu.uuid.known().cloned());

@@ -33,7 +33,7 @@ fn block(name: &str, read_bytes: u64) -> Block {
     Block { name: name.into(), read_bytes: float(read_bytes), ..Block::default() }
 }
 
-const NOBODY: Counted =
+const NO_DEVICES: Counted =
     Counted { seconds: 0.0, block: Vec::new(), gpus: Vec::new(), links: Vec::new() };
 
 /// A Samsung 850 EVO under fio 2.2.10, psync, buffered reads of 1 MiB from the device: fio reported
@@ -52,11 +52,11 @@ fn an_ssd_under_sequential_reads_of_1_mib() {
     };
     let words = split.to_string();
     assert!(words.contains("1.00 MiB") && words.contains("256 KiB"), "{words}");
-    assert_eq!(found(&job, &result, &NOBODY), [split], "the bytes agree");
+    assert_eq!(found(&job, &result, &NO_DEVICES), [split], "the bytes agree");
 
     // Had fio's been megabytes of 10^6: 519 MB against 544, 4.9 % off, are still within a tenth.
     result.file_leg.read_bytes = 519_000_000;
-    let kinds = found(&job, &result, &NOBODY);
+    let kinds = found(&job, &result, &NO_DEVICES);
     assert!(matches!(&kinds[..], [WarningKind::SplitByBlockLayer { .. }]), "{kinds:?}");
 }
 
@@ -66,7 +66,7 @@ fn an_ssd_under_random_reads_of_4_kib() {
     let lines = "rw=randread\nbs=4k\nengine=psync\ndirect=0\nsize=32g";
     let (job, mut result) = read(lines, 4096, 26_314);
     result.cache.storage = vec![disk("sdb", 26_314, 105_256 * 1024)];
-    assert_eq!(found(&job, &result, &NOBODY), [], "requests are those of the tool");
+    assert_eq!(found(&job, &result, &NO_DEVICES), [], "requests are those of the tool");
 }
 
 #[test]
@@ -76,16 +76,16 @@ fn read_ahead_beyond_what_was_read() {
     let (job, mut result) = read(lines, 4096, 10_000);
     let found_of = |result: &mut JobResult, from_storage| {
         result.cache.process_read_bytes = from_storage;
-        found(&job, result, &NOBODY)
+        found(&job, result, &NO_DEVICES)
     };
     let (bytes, from_storage) = (10_000 * 4096, 10_000 * 131_072);
     let ahead = WarningKind::ReadAhead { bytes, from_storage, sequential: false };
     assert_eq!(found_of(&mut result, Some(from_storage)), [ahead]);
     assert_eq!(found_of(&mut result, Some(bytes + NOISE_BYTES)), [], "within the tolerance");
-    assert_eq!(found_of(&mut result, None), [], "nobody knows");
+    assert_eq!(found_of(&mut result, None), [], "it is unknown");
     let (job, mut result) = read("rw=randread\nbs=4k", 4096, 10_000);
     result.cache.process_read_bytes = Some(from_storage);
-    assert_eq!(found(&job, &result, &NOBODY), [], "O_DIRECT has no read-ahead");
+    assert_eq!(found(&job, &result, &NO_DEVICES), [], "O_DIRECT has no read-ahead");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn others_on_the_same_device() {
     let (job, mut result) = read("rw=randread\nbs=1m", MIB, 1024);
     let found_of = |result: &mut JobResult, device_bytes| {
         result.cache.storage = vec![disk("nvme0n1", 1024, device_bytes)];
-        found(&job, result, &NOBODY)
+        found(&job, result, &NO_DEVICES)
     };
     let other = |device_bytes| WarningKind::OtherTraffic {
         device: "nvme0n1".into(),
@@ -106,7 +106,7 @@ fn others_on_the_same_device() {
     // Traffic in the other direction is compared with ours, not against nothing.
     let written = StorageReading { writes: 9, write_bytes: 29 * MIB, ..disk("nvme0n1", 1024, GIB) };
     result.cache.storage = vec![written];
-    assert_eq!(found(&job, &result, &NOBODY), []);
+    assert_eq!(found(&job, &result, &NO_DEVICES), []);
     assert_eq!(found_of(&mut result, GIB / 2), [], "less is for the evidence");
     // What this process caused beyond its reads is no other's.
     result.cache.process_read_bytes = Some(3 * GIB);
@@ -125,7 +125,8 @@ fn others_beside_a_partition() {
         made_of: vec!["sda".into()],
         ..block("sda1", GIB)
     };
-    let with = |disk: u64| Counted { block: vec![partition.clone(), block("sda", disk)], ..NOBODY };
+    let with =
+        |disk: u64| Counted { block: vec![partition.clone(), block("sda", disk)], ..NO_DEVICES };
     let kinds = found(&job, &result, &with(4 * GIB));
     let [WarningKind::OtherTraffic { device_bytes, .. }] = &kinds[..] else { panic!("{kinds:?}") };
     assert_eq!(*device_bytes, 4 * GIB);
@@ -139,7 +140,7 @@ fn writes_of_others_are_checked_where_ours_are_direct() {
         let mut result = result(&job, 100_000);
         let (writes, write_bytes) = (300_000, 300_000 * 4096);
         result.cache.storage = vec![StorageReading { writes, write_bytes, ..disk("sda", 0, 0) }];
-        let kinds = found(&job, &result, &NOBODY);
+        let kinds = found(&job, &result, &NO_DEVICES);
         kinds.iter().filter(|kind| matches!(kind, WarningKind::OtherTraffic { .. })).count()
     };
     assert_eq!(found_of("rw=randwrite"), 1);
@@ -159,7 +160,7 @@ fn members_of_an_array() {
     };
     let with = |one: u64, other: u64| Counted {
         block: vec![array.clone(), block("nvme2n1", one), block("nvme3n1", other)],
-        ..NOBODY
+        ..NO_DEVICES
     };
     assert_eq!(found(&job, &result, &with(3400 * MIB, 3400 * MIB)), []);
     let part = WarningKind::ArrayPartUsed {
@@ -173,7 +174,8 @@ fn members_of_an_array() {
     };
     assert_eq!(found(&job, &result, &with(6800 * MIB, 0)), [part]);
     assert_eq!(found(&job, &result, &with(60 * MIB, 0)), [], "too little to compare");
-    let unknown = Counted { block: vec![array.clone(), block("nvme2n1", 6800 * MIB)], ..NOBODY };
+    let unknown =
+        Counted { block: vec![array.clone(), block("nvme2n1", 6800 * MIB)], ..NO_DEVICES };
     assert_eq!(found(&job, &result, &unknown), [], "a member was not counted");
 }
 
@@ -183,7 +185,7 @@ fn ways_to_a_device() {
     let head = Block { policy: Some("numa".into()), ..block("nvme0n1", 5 * GIB) };
     let nvme = |other: u64| Counted {
         block: vec![head.clone(), block("nvme0c0n1", 5 * GIB), block("nvme0c1n1", other)],
-        ..NOBODY
+        ..NO_DEVICES
     };
     let idle = WarningKind::PathIdle {
         device: "nvme0n1".into(),
@@ -194,7 +196,7 @@ fn ways_to_a_device() {
     };
     assert_eq!(found(&job, &result, &nvme(0)), [idle]);
     assert_eq!(found(&job, &result, &nvme(GIB)), []);
-    let one = Counted { block: vec![head, block("nvme0c0n1", 5 * GIB)], ..NOBODY };
+    let one = Counted { block: vec![head, block("nvme0c0n1", 5 * GIB)], ..NO_DEVICES };
     assert_eq!(found(&job, &result, &one), [], "one way can't be idle");
 
     let mapped = Block {
@@ -203,7 +205,7 @@ fn ways_to_a_device() {
         made_of: vec!["sda".into(), "sdb".into()],
         ..block("dm-0", GIB)
     };
-    let counted = Counted { block: vec![mapped, block("sda", 0), block("sdb", GIB)], ..NOBODY };
+    let counted = Counted { block: vec![mapped, block("sda", 0), block("sdb", GIB)], ..NO_DEVICES };
     let kinds = found(&job, &result, &counted);
     let [WarningKind::PathIdle { device, idle, policy, .. }] = &kinds[..] else {
         panic!("{kinds:?}")
@@ -217,7 +219,7 @@ fn a_queue_that_does_not_reach_the_device() {
         let (job, mut result) = read(&format!("rw=randread\nbs=4k\n{lines}"), 4096, 100_000);
         result.cache.storage = vec![disk("nvme0n1", 100_000, 100_000 * 4096)];
         let device = Block { queue: Some(queue), ..block("nvme0n1", 0) };
-        found(&job, &result, &Counted { seconds: 10.0, block: vec![device], ..NOBODY })
+        found(&job, &result, &Counted { seconds: 10.0, block: vec![device], ..NO_DEVICES })
     };
     let short = |requested, observed| WarningKind::DepthNotReached {
         device: "nvme0n1".into(),
@@ -233,7 +235,7 @@ fn a_queue_that_does_not_reach_the_device() {
         let (job, mut result) = read(&format!("rw=read\nbs=4k\n{deep}"), 4096, 160_000);
         result.cache.storage = vec![disk("nvme0n1", 160_000 * 4096 / bytes, 160_000 * 4096)];
         let device = Block { queue: Some(queue), ..block("nvme0n1", 0) };
-        let counted = Counted { seconds: 10.0, block: vec![device], ..NOBODY };
+        let counted = Counted { seconds: 10.0, block: vec![device], ..NO_DEVICES };
         let short = |kind: &WarningKind| matches!(kind, WarningKind::DepthNotReached { .. });
         found(&job, &result, &counted).into_iter().filter(short).collect::<Vec<_>>()
     };
@@ -243,7 +245,7 @@ fn a_queue_that_does_not_reach_the_device() {
     let (job, mut result) = read(&format!("rw=randread\nbs=4k\n{deep}"), 4096, 100_000);
     result.cache.storage = vec![disk("nvme0n1", 0, 0)];
     let device = Block { queue: Some(0.0), ..block("nvme0n1", 0) };
-    let counted = Counted { seconds: 10.0, block: vec![device], ..NOBODY };
+    let counted = Counted { seconds: 10.0, block: vec![device], ..NO_DEVICES };
     assert_eq!(found(&job, &result, &counted), [], "kernels that do not count at this device");
     assert_eq!(queue(&format!("{deep}\nrate_iops=100"), 9.5), [], "the rate held it back");
     assert_eq!(queue(&format!("{deep}\ndirect=0\nsize=32g"), 9.5), [], "the kernel's affair");
@@ -272,7 +274,7 @@ fn traffic_on_gpu_0_while_gpu_12_was_requested_for() {
         gpu(12, true, 528_378_278.0, 4_721_644_934.0),
         gpu(13, false, 481_604.0, 741_403.0),
     ];
-    let counted = Counted { seconds: 10.0, gpus, ..NOBODY };
+    let counted = Counted { seconds: 10.0, gpus, ..NO_DEVICES };
     let other = WarningKind::OtherGpu {
         requested: vec![12],
         other: 0,
@@ -294,7 +296,7 @@ fn traffic_on_gpu_0_while_gpu_10_was_requested_for() {
         gpu(9, false, 183_268.0, 60_918.0),
         gpu(10, true, 22_110_153.0, 124_205_217.0),
     ];
-    let kinds = found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY });
+    let kinds = found(&job, &result, &Counted { seconds: 10.0, gpus, ..NO_DEVICES });
     let [WarningKind::OtherGpu { requested, other: 0, .. }] = &kinds[..] else {
         panic!("{kinds:?}")
     };
@@ -312,7 +314,7 @@ fn gpus_at_rest_are_no_finding() {
         gpu(5, false, 318_632.0, 826_865.0),
         gpu(7, true, 8_168_730_609.0, 472_336_198.0),
     ];
-    assert_eq!(found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY }), []);
+    assert_eq!(found(&job, &result, &Counted { seconds: 10.0, gpus, ..NO_DEVICES }), []);
 }
 
 #[test]
@@ -320,7 +322,7 @@ fn a_gpu_whose_link_carried_too_little() {
     let (job, result) = into_gpu(8_000_000_000);
     let with = |received: f64, sampled: bool| {
         let gpus = vec![Gpu { sampled, ..gpu(3, true, 1e6, received) }];
-        found(&job, &result, &Counted { seconds: 10.0, gpus, ..NOBODY })
+        found(&job, &result, &Counted { seconds: 10.0, gpus, ..NO_DEVICES })
     };
     let less = WarningKind::LinkDisagrees {
         link: "GPU 3 (PCIe)".into(),
@@ -344,7 +346,7 @@ fn a_card_against_nfs() {
             nfs_read_bytes: 1e10,
             nfs_written_bytes: 0.0,
         };
-        found(&job, &result, &Counted { seconds: 10.0, links: vec![link], ..NOBODY })
+        found(&job, &result, &Counted { seconds: 10.0, links: vec![link], ..NO_DEVICES })
     };
     let off = |counted_bytes_per_s| WarningKind::LinkDisagrees {
         link: "ib0".into(),

@@ -3,7 +3,7 @@
 use gpuio_cufile::Abilities;
 
 use super::{JobFlow, Observation, Source};
-use crate::group::{APART, NOT_APART, by_library, on_gpu};
+use crate::group::{APART, NOT_APART, by_foreign_library, on_gpu};
 use crate::verdict::{LibraryRoute, Observed};
 
 pub(super) const SOURCE: Source = Source {
@@ -13,7 +13,7 @@ pub(super) const SOURCE: Source = Source {
 };
 
 fn observe(one: &JobFlow<'_>) -> Observation {
-    if !by_library(one.job()) {
+    if !by_foreign_library(one.job()) {
         return Observation::none("this path does not use cuFile");
     }
     let layout = &one.readings.layout;

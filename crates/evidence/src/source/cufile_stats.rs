@@ -3,7 +3,7 @@
 use gpuio_cufile::{DirectionStats, Stats};
 
 use super::{JobFlow, Observation, Source, size};
-use crate::group::{APART, Flow, NOT_APART, by_library, on_gpu};
+use crate::group::{APART, Flow, NOT_APART, by_foreign_library, on_gpu};
 use crate::snapshot::Readings;
 use crate::verdict::{LibraryRoute, Observed, Share};
 
@@ -28,14 +28,14 @@ fn reading(stats: &Stats, flow: Flow) -> String {
 }
 
 fn observe(one: &JobFlow<'_>) -> Observation {
-    if !by_library(one.job()) {
+    if !by_foreign_library(one.job()) {
         return Observation::none("this path does not use cuFile");
     }
     let moved = match moved(one.readings, one.flow) {
         Ok(moved) => moved,
         Err(why) => return Observation::none(why),
     };
-    let library = |at: usize| by_library(&one.jobs[at]);
+    let library = |at: usize| by_foreign_library(&one.jobs[at]);
     let (of, share) = one.share(moved.bytes, library);
     // Where nothing but this GPU's memory lies past host memory: cuFile has no other GPU to go
     // through, and need not go through a buffer of its own where memory is registered.

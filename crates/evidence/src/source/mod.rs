@@ -233,7 +233,7 @@ fn requested_path(job: &JobPlan) -> String {
         (PathKind::Relay, _) => format!(
             "{path}: between storage and a buffer in host memory, then through another GPU's memory"
         ),
-        (PathKind::Library, _) => format!("{path}: between storage and GPU memory, by a library"),
+        (PathKind::Foreign, _) => format!("{path}: between storage and GPU memory, by a library"),
     }
 }
 

@@ -3,7 +3,7 @@
 use gpuio_host::nvidia_fs::NvidiaFsSample;
 
 use super::{JobFlow, Observation, Source, size};
-use crate::group::{Flow, by_library};
+use crate::group::{Flow, by_foreign_library};
 use crate::snapshot::Snapshot;
 use crate::verdict::Observed;
 
@@ -49,7 +49,7 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         return observation;
     };
     let moved = if one.flow == Flow::Read { read } else { written };
-    let library = |at: usize| by_library(&one.jobs[at]);
+    let library = |at: usize| by_foreign_library(&one.jobs[at]);
     observation.moved = Some(moved);
     if !library(one.at) {
         observation.why = "this path does not use it; what it counts is others'".to_owned();

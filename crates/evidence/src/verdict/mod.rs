@@ -4,6 +4,7 @@
 mod library;
 mod share;
 
+use gpuio_io::path::{self, Backend};
 use gpuio_record::{Assessment, Route, Source, Verdict};
 
 use crate::group::Flow;
@@ -19,20 +20,19 @@ pub(crate) enum PathKind {
     Ring,
     /// As `Ring`, with the memory of another GPU between the buffer and the requested GPU.
     Relay,
-    /// The code of a library decides.
-    Library,
+    /// The code of a foreign library decides, or gpuio does not know the path.
+    Foreign,
 }
 
 impl PathKind {
-    /// The kind of a path by its name. A path that is not listed here is one whose route
-    /// gpuio does not know.
+    /// The kind of the path of this name, from what it is in the table of paths.
     pub(crate) fn of(path: &str) -> PathKind {
-        match path {
-            "host" => PathKind::User,
-            "staged" | "cached" | "gather" | "resident" | "managed" => PathKind::Ring,
-            "library" | "library-stream" | "library-batch" => PathKind::Ring,
-            "routed" => PathKind::Relay,
-            _ => PathKind::Library,
+        let Some(info) = path::find(path).map(|row| &row.info) else { return PathKind::Foreign };
+        match info.backend {
+            Backend::Engine if info.via_gpu => PathKind::Relay,
+            Backend::Engine if !info.needs_gpu => PathKind::User,
+            Backend::Engine | Backend::Library(_) => PathKind::Ring,
+            Backend::Cufile(_) => PathKind::Foreign,
         }
     }
 }
@@ -142,7 +142,7 @@ pub(crate) fn assess(requested: &Requested, observed: Observed) -> Assessment {
             PathKind::User if host && !gpu => Assessment::Supports,
             PathKind::Ring | PathKind::Relay if host && gpu => Assessment::Supports,
             PathKind::User | PathKind::Ring | PathKind::Relay => Assessment::Contradicts,
-            PathKind::Library => Assessment::Inconclusive,
+            PathKind::Foreign => Assessment::Inconclusive,
         },
         Observed::Relayed { .. } if requested.kind != PathKind::Relay => Assessment::Inconclusive,
         Observed::Relayed { share: Share::All, .. } => Assessment::Supports,
@@ -159,12 +159,12 @@ pub(crate) fn assess(requested: &Requested, observed: Observed) -> Assessment {
             (false, Growth::Still { resident }) if resident => Assessment::Supports,
             (false, Growth::Still { .. }) => Assessment::Inconclusive,
         },
-        Observed::NvidiaFs(_) if requested.kind != PathKind::Library => Assessment::Inconclusive,
+        Observed::NvidiaFs(_) if requested.kind != PathKind::Foreign => Assessment::Inconclusive,
         Observed::NvidiaFs(Share::All) => Assessment::Supports,
         // cuFile moves bytes without nvidia-fs too (peer-to-peer DMA, CUDA 12.8): no bytes here
         // are no proof of a detour.
         Observed::NvidiaFs(_) => Assessment::Inconclusive,
-        Observed::Library(_) if requested.kind != PathKind::Library => Assessment::Inconclusive,
+        Observed::Library(_) if requested.kind != PathKind::Foreign => Assessment::Inconclusive,
         Observed::Library(LibraryRoute::Past { .. }) => Assessment::Supports,
         Observed::Library(LibraryRoute::Host | LibraryRoute::Both) => Assessment::Contradicts,
         Observed::Reached(_) if requested.kind == PathKind::User => Assessment::Inconclusive,
@@ -188,10 +188,10 @@ pub(crate) fn of_direction(
     let (route, because) = match (requested.kind, legs) {
         (_, None) => unknown("gpuio itself moved no bytes"),
         (_, Some((false, _))) => unknown("bytes completed that did not pass the file leg"),
-        (PathKind::Ring | PathKind::Relay | PathKind::Library, _) if missed.is_some() => {
+        (PathKind::Ring | PathKind::Relay | PathKind::Foreign, _) if missed.is_some() => {
             unknown("evidence disagrees: bytes completed, and the GPU's link carried next to none")
         }
-        (PathKind::Library, _) => library::route(all_observed, source, &served),
+        (PathKind::Foreign, _) => library::route(all_observed, source, &served),
         (PathKind::User, Some((true, true)))
         | (PathKind::Ring | PathKind::Relay, Some((true, false))) => {
             unknown("the legs are not those of this path")
@@ -254,7 +254,7 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
         PathKind::User => route == Route::HostMemory,
         PathKind::Ring => route == Route::BounceHost,
         PathKind::Relay => matches!(route, Route::BounceGpu { .. }),
-        PathKind::Library => route == Route::Direct,
+        PathKind::Foreign => route == Route::Direct,
     };
     let source_fits = match source {
         Source::Unknown | Source::Holes => false,

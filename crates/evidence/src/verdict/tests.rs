@@ -128,7 +128,7 @@ fn nothing_is_claimed_of_a_library() {
     let library = Requested { kind: PathKind::of("gds"), ..REQUESTED };
     for row in gpuio_io::path::PATHS {
         assert_eq!(
-            PathKind::of(row.info.name) == PathKind::Library,
+            PathKind::of(row.info.name) == PathKind::Foreign,
             row.info.uses_cufile(),
             "{}",
             row.info.name
@@ -157,7 +157,7 @@ const STRAIGHT: Observed = Observed::Library(LibraryRoute::Past { straight: true
 
 /// A library's job whose bytes all came from storage, with these further evidence sources.
 fn library(further: &[(&'static str, Observed)]) -> String {
-    let requested = Requested { kind: PathKind::Library, ..REQUESTED };
+    let requested = Requested { kind: PathKind::Foreign, ..REQUESTED };
     let mut found = all_observed(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
     found.extend(further);
     together(vec![(requested.flow, of_direction(&requested, &found))], false).2
@@ -188,7 +188,7 @@ fn a_library_s_own_word_is_believed_where_nobody_denies_it() {
 
 #[test]
 fn straight_past_host_memory_needs_storage_that_delivered() {
-    let requested = Requested { kind: PathKind::Library, ..REQUESTED };
+    let requested = Requested { kind: PathKind::Foreign, ..REQUESTED };
     let mut found = all_observed(HOST_LEGS, LITTLE, LITTLE, STILL).to_vec();
     found.push(("cufile_stats", STRAIGHT));
     assert_eq!(of_direction(&requested, &found).route, Route::Unknown);
@@ -238,7 +238,7 @@ fn a_link_that_carried_nothing_denies_a_gpu_leg() {
 #[test]
 fn directions_that_took_different_paths_are_mixed() {
     let verdicts = |flow, observed| {
-        let requested = Requested { kind: PathKind::Library, flow, ..REQUESTED };
+        let requested = Requested { kind: PathKind::Foreign, flow, ..REQUESTED };
         let mut found = all_observed(HOST_LEGS, ALL, ALL, EMPTY).to_vec();
         found.push(("cufile_stats", observed));
         (flow, of_direction(&requested, &found))
@@ -335,7 +335,7 @@ fn any_request() -> impl Strategy<Value = Requested> {
         Just(PathKind::User),
         Just(PathKind::Ring),
         Just(PathKind::Relay),
-        Just(PathKind::Library)
+        Just(PathKind::Foreign)
     ];
     (kind, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
         |(kind, direct, direct_actual, read)| {
@@ -356,7 +356,7 @@ fn supported(
     let past =
         observation(PAST) || observation(STRAIGHT) || observation(Observed::NvidiaFs(Share::All));
     let library =
-        requested.kind == PathKind::Library && matches!(legs, Observed::Legs { host: true, .. });
+        requested.kind == PathKind::Foreign && matches!(legs, Observed::Legs { host: true, .. });
     let missed = observation(Observed::Reached(false)) && requested.kind != PathKind::User;
     let named = match route {
         Route::Direct if requested.kind == PathKind::User => legs == HOST_LEGS,

@@ -39,7 +39,7 @@ fn reads_that_storage_did_not_deliver() {
     let buffered = "rw=randread\ndirect=0\nsize=32g\nengine=psync";
     assert_eq!(found(buffered, Some(bytes / 2 - 1)), [served]);
     assert_eq!(found(buffered, Some(bytes / 2)), [], "half came from storage");
-    assert_eq!(found("rw=randread", None), [], "nobody knows");
+    assert_eq!(found("rw=randread", None), [], "it is unknown");
     assert_eq!(found("rw=randread\nengine=null", Some(0)), [], "it moves no byte");
     assert_eq!(found("rw=randwrite", Some(0)), [], "it reads none");
 }
