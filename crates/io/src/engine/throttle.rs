@@ -1,4 +1,4 @@
-//! A limit on bytes and I/Os a second at the door, to imitate a slower device.
+//! A limit on bytes and I/Os per second at the engine's interface, to imitate a slower device.
 //!
 //! Two buckets, each kept as the time at which it is free again. An asynchronous engine answers
 //! [`Push::Full`] until then; a synchronous one waits inside the push. A bucket that stood idle

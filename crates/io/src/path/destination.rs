@@ -20,13 +20,17 @@ impl Destination {
     /// current in this thread, which drives the path from then on.
     ///
     /// # Errors
-    /// The driver's refusal.
+    /// The driver's refusal; faults to inject, for which a path of a library has no engine.
     pub(super) fn open(
         path: &'static str,
         config: &PathConfig,
         gpu: &GpuSide,
         alignment: usize,
     ) -> Result<Destination, PathError> {
+        if config.inject.is_some() {
+            let what = "faults are injected at an engine's interface, and this path has no engine";
+            return Err(PathError::Setup { path, what: what.into() });
+        }
         let driver = |source| PathError::Gpu { path, source };
         gpu.context.make_current().map_err(driver)?;
         let stride = stride(config.block_max).next_multiple_of(alignment);

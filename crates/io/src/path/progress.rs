@@ -50,8 +50,8 @@ impl Progress {
         match result {
             Err(fault) => self.complete(slot, now, Err(fault)),
             Ok(0) => {
-                let actual = held.done;
-                self.complete(slot, now, Err(Fault::File(IoFault::EndOfFile(actual))));
+                let read = held.done;
+                self.complete(slot, now, Err(Fault::File(IoFault::EndOfFile(read))));
             }
             Ok(count) => match u32::try_from(count) {
                 Ok(count) if count < left => {

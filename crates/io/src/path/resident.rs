@@ -62,7 +62,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     }
     let driver = |source| PathError::Gpu { path: NAME, source };
     gpu.context.make_current().map_err(driver)?;
-    let buffers = SlotBuffers::new(NAME, &config, &gpu, None)?;
+    let buffers = SlotBuffers::new(NAME, &config, gpu, None)?;
     let sides = Sides {
         host: buffers.host(0),
         device: buffers.device(0),
@@ -71,7 +71,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     };
     let resident = Resident::new(&gpu.context, sides).map_err(driver)?;
     let slots = VecDeque::with_capacity(config.slots as usize);
-    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(driver)?;
+    let verifier = Verifier::new(gpu, buffers.destination()).map_err(driver)?;
     two_legs::open(NAME, &config, verifier, buffers, Commands { resident, slots })
 }
 

@@ -21,8 +21,8 @@ pub(super) fn open(name: &'static str, config: &PathConfig) -> Result<OpenedPath
     let gpu = slot_buffers::gpu(name, config)?;
     let driver = |source| PathError::Gpu { path: name, source };
     gpu.context.make_current().map_err(driver)?;
-    let buffers = SlotBuffers::new(name, config, &gpu, None)?;
-    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(driver)?;
+    let buffers = SlotBuffers::new(name, config, gpu, None)?;
+    let verifier = Verifier::new(gpu, buffers.destination()).map_err(driver)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(driver)?;
     two_legs::open(name, config, verifier, buffers, CopyStage::over(queues))
 }

@@ -107,11 +107,11 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     }
     let step_down = peers(near, far, via.any)?;
     via.counters.through_host.store(step_down.is_some(), Ordering::Relaxed);
-    let buffers = SlotBuffers::new(NAME, &config, &gpu, None)?;
+    let buffers = SlotBuffers::new(NAME, &config, gpu, None)?;
     let len = buffers.destination().len();
     let between = DeviceBuf::alloc(near, MemoryKind::Device, len)
         .map_err(|source| refused(NAME, &config, MemoryKind::Device, source))?;
-    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(broken)?;
+    let verifier = Verifier::new(gpu, buffers.destination()).map_err(broken)?;
     near.make_current().map_err(broken)?;
     let queues = StreamQueues::new(near, gpu.streams, config.slots).map_err(broken)?;
     let buffers = RoutedBuffers {

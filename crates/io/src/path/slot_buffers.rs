@@ -16,8 +16,11 @@ pub(super) struct SlotBuffers {
 }
 
 /// The GPU that a path can't do without.
-pub(super) fn gpu(path: &'static str, config: &PathConfig) -> Result<GpuSide, PathError> {
-    config.gpu.clone().ok_or_else(|| PathError::Setup {
+pub(super) fn gpu<'a>(
+    path: &'static str,
+    config: &'a PathConfig,
+) -> Result<&'a GpuSide, PathError> {
+    config.gpu.as_ref().ok_or_else(|| PathError::Setup {
         path,
         what: "this path needs a GPU; name one with --gpu, or --gpu software to try it".into(),
     })

@@ -75,7 +75,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let gpu = slot_buffers::gpu(NAME, &config)?;
     gpu.context.make_current().map_err(gpu_error)?;
     let positions = gpu.scatter.then(|| scatter::positions(config.slots));
-    let buffers = SlotBuffers::new(NAME, &config, &gpu, positions)?;
+    let buffers = SlotBuffers::new(NAME, &config, gpu, positions)?;
     let parts = gpu.batch.clamp(1, config.slots);
     // Full batches hold all slots at most; in addition there are the open one and one that was
     // launched before it was full, which happens only while no other is in flight.
@@ -93,7 +93,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         idle: (1..batches).rev().collect(),
         next: 0,
     };
-    let verifier = Verifier::new(&gpu, buffers.destination()).map_err(gpu_error)?;
+    let verifier = Verifier::new(gpu, buffers.destination()).map_err(gpu_error)?;
     two_legs::open(NAME, &config, verifier, buffers, gpu_stage)
 }
 

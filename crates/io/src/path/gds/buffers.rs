@@ -8,7 +8,9 @@ use gpuio_gpu::DevPtr;
 use crate::engine::{EngineFile, IoFault, Op};
 use crate::path::destination::Destination;
 use crate::path::grouped::Buffers;
-use crate::path::{CufileSide, Fault, GpuSide, OpenedPath, Path, PathConfig, PathError, Request};
+use crate::path::{
+    CufileSide, Fault, GpuSide, OpenedPath, Path, PathConfig, PathError, Request, slot_buffers,
+};
 
 /// Slots begin at multiples of this: the pages that a GPU maps for others (GPUDirect RDMA, "BAR
 /// sizes"), so that no page is registered twice.
@@ -55,16 +57,10 @@ pub(in crate::path) fn sides<'a>(
     path: &'static str,
     config: &'a PathConfig,
 ) -> Result<(&'a GpuSide, &'a CufileSide), PathError> {
-    let gpu = config.gpu.as_ref().ok_or_else(|| {
-        setup(path, "this path needs a GPU; name one with --gpu, or --gpu software to try it")
-    })?;
+    let gpu = slot_buffers::gpu(path, config)?;
     let cufile = config.cufile.as_ref().ok_or_else(|| {
         setup(path, "this path needs the cuFile library, which was not opened; see gpuio list")
     })?;
-    if config.inject.is_some() {
-        let what = "faults are injected at an engine's door, and this path has no engine";
-        return Err(setup(path, what));
-    }
     Ok((gpu, cufile))
 }
 

@@ -168,11 +168,7 @@ impl LibraryBuffers {
     ) -> Result<LibraryBuffers, PathError> {
         let setup = |what: String| PathError::Setup { path, what };
         let gpu = slot_buffers::gpu(path, config)?;
-        if config.inject.is_some() {
-            let what = "faults are injected at an engine's door, and this path has no engine";
-            return Err(setup(what.into()));
-        }
-        let destination = Destination::open(path, config, &gpu, ALIGNMENT)?;
+        let destination = Destination::open(path, config, gpu, ALIGNMENT)?;
         let transfer = transfer(gpu.context.driver());
         let location = transfer.locate(destination.block(0, 0).0);
         let location = location.map_err(|error| setup(error.to_string()))?;
