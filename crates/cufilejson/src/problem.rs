@@ -109,7 +109,7 @@ pub(crate) fn nearest(path: &str) -> Option<&'static str> {
 /// Keys to suggest: [`nearest`], else those of the same group with the same beginning, then those
 /// with the fewest different letters.
 pub(crate) fn near(path: &str) -> Vec<&'static str> {
-    /// Nobody reads a longer list.
+    /// A longer list is not read to its end.
     const MOST: usize = 5;
     // Longer ones are no typing mistakes, and the distance is quadratic in the length.
     const LONGEST: usize = 100;

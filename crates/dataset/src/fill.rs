@@ -117,7 +117,7 @@ fn reopen_direct(file: &File) -> Option<File> {
     OpenOptions::new().write(true).custom_flags(flags).open(link).ok()
 }
 
-/// Sizes here are at most a block and a alignment.
+/// Sizes here are at most a block and an alignment.
 fn usize_of(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -179,11 +179,11 @@ impl Drop for Inner {
 
 /// The context's own number, where the driver has one.
 fn id(table: &Table, handle: CUcontext) -> Option<u64> {
-    let request = table.cuCtxGetId?;
+    let query = table.cuCtxGetId?;
     let mut id = 0_u64;
     // SAFETY: `id` is valid for the write of one number; the handle is a primary context's, which
     // the driver keeps for as long as the process lives.
-    let code = unsafe { request(handle, &raw mut id) };
+    let code = unsafe { query(handle, &raw mut id) };
     (code == table::SUCCESS).then_some(id)
 }
 

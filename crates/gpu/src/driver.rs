@@ -257,11 +257,11 @@ impl Driver {
         &self,
         index: u32,
         call: &'static str,
-        request: impl FnOnce(*mut c_char, c_int) -> c_int,
+        query: impl FnOnce(*mut c_char, c_int) -> c_int,
     ) -> Result<String, GpuError> {
         // One byte more than the driver gets, so that the text always ends.
         let mut bytes = [0_u8; 257];
-        let code = request(bytes.as_mut_ptr().cast(), 256);
+        let code = query(bytes.as_mut_ptr().cast(), 256);
         self.table().check(call, code).map_err(|e| e.on(index))?;
         let text = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
         Ok(text.to_string_lossy().into_owned())

@@ -120,12 +120,12 @@ impl Locked {
     /// The device's address of memory that was registered, which on some platforms is another than
     /// the host's (CUDA driver API manual, `cuMemHostRegister`).
     fn seen_by_device(&self) -> Result<DevPtr, GpuError> {
-        let Some(request) = self.context.table().cuMemHostGetDevicePointer_v2 else {
+        let Some(query) = self.context.table().cuMemHostGetDevicePointer_v2 else {
             return Ok(self.seen);
         };
         let mut seen: CUdeviceptr = 0;
         // SAFETY: `seen` is valid for the write of one address; the memory is registered.
-        let code = unsafe { request(&raw mut seen, self.mapping.start.as_ptr().cast(), 0) };
+        let code = unsafe { query(&raw mut seen, self.mapping.start.as_ptr().cast(), 0) };
         self.context.check("cuMemHostGetDevicePointer_v2", code)?;
         Ok(DevPtr(seen))
     }

@@ -17,13 +17,13 @@ impl Context {
     /// The driver's refusal.
     pub fn can_access_peer(&self, peer: &Context) -> Result<bool, GpuError> {
         let call = "cuDeviceCanAccessPeer";
-        let request = self.table().cuDeviceCanAccessPeer;
-        let request = request.ok_or_else(|| self.table().lacking(call))?;
+        let query = self.table().cuDeviceCanAccessPeer;
+        let query = query.ok_or_else(|| self.table().lacking(call))?;
         let (from, to) =
             (self.driver().device(self.device())?, self.driver().device(peer.device())?);
         let mut can: c_int = 0;
         // SAFETY: `can` is valid for the write of one int.
-        let code = unsafe { request(&raw mut can, from, to) };
+        let code = unsafe { query(&raw mut can, from, to) };
         self.check(call, code)?;
         Ok(can != 0)
     }

@@ -92,10 +92,10 @@ impl Mapping {
 fn granularity(context: &Context, prop: &CUmemAllocationProp) -> Result<usize, GpuError> {
     let table = context.table();
     let call = "cuMemGetAllocationGranularity";
-    let request = table.cuMemGetAllocationGranularity.ok_or_else(|| table.lacking(call))?;
+    let query = table.cuMemGetAllocationGranularity.ok_or_else(|| table.lacking(call))?;
     let mut alignment = 0_usize;
     // SAFETY: `grain` is valid for the write of one size_t, `prop` for reads.
-    let code = unsafe { request(&raw mut alignment, prop, table::MEM_GRANULARITY_MINIMUM) };
+    let code = unsafe { query(&raw mut alignment, prop, table::MEM_GRANULARITY_MINIMUM) };
     context.check(call, code)?;
     Ok(alignment)
 }

@@ -57,14 +57,15 @@ fn near_gpus(requested: &JobSpec, gpus: &[Gpu], facts: &Facts<'_>) -> Vec<Gpu> {
     }
 }
 
-type Slot = (Vec<u32>, Option<u32>, Option<String>);
+/// A thread's CPUs (none: any), its NUMA node, and why.
+type Placement = (Vec<u32>, Option<u32>, Option<String>);
 
 /// CPUs of a thread: those requested, else those of the node requested, else those of its GPU's.
 fn assign_cpus(
     requested: &JobSpec,
     (gpu_node, why): (Option<u32>, &'static str),
     facts: &Facts<'_>,
-) -> Result<Slot, PlanError> {
+) -> Result<Placement, PlanError> {
     let allowed = facts.host.cpu.allowed.as_deref();
     let usable = |cpus: &[u32]| -> Vec<u32> {
         let ok = |cpu: &&u32| allowed.is_none_or(|allowed| allowed.contains(cpu));
@@ -111,7 +112,7 @@ fn assign_cpus(
     Ok((Vec::new(), None, None))
 }
 
-fn nowhere(node: u32) -> Slot {
+fn nowhere(node: u32) -> Placement {
     (Vec::new(), Some(node), Some("the kernel has no NUMA nodes: all CPUs".into()))
 }
 

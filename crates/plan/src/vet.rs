@@ -209,7 +209,7 @@ fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), Pla
     }
     if plan.skew_bytes > 0 && alignment >= 4096 {
         let what = format!(
-            "offsets off the 4 KiB grid need a alignment below 4096 bytes, and O_DIRECT here has \
+            "offsets off the 4 KiB grid need an alignment below 4096 bytes, and O_DIRECT here has \
              {alignment}; use {} to measure them through the page cache",
             if is_gdsio(requested) { "-O 1" } else { "--buffered" }
         );

@@ -23,9 +23,9 @@ pub struct Inject {
     /// One time in which the device does nothing: how long after the engine's first I/O it begins,
     /// and how long it lasts, nanoseconds. What is requested then comes back at its end.
     pub stall: Option<(u64, u64)>,
-    /// Bytes a second at the door.
+    /// Bytes per second at the engine's interface.
     pub rate: Option<u64>,
-    /// I/Os a second at the door.
+    /// I/Os per second at the engine's interface.
     pub iops: Option<u64>,
     /// Where the random sequence starts.
     pub seed: u64,

@@ -204,7 +204,7 @@ fn no_link_is_followed_below_a_directory() {
     assert!(std::fs::read(dir.path().join("mine")).unwrap().iter().all(|byte| *byte == b'm'));
 }
 
-/// What is too short is told, and nobody is told to make it longer.
+/// What is too short is reported, without advice to make it longer.
 #[test]
 fn a_foreign_file_that_is_too_short() {
     let dir = scratch();

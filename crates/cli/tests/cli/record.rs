@@ -129,8 +129,8 @@ fn check_job(plan: &Value, job: &Value) {
     {
         let (of_leg, tallied) = (n(&leg[bytes]), n(&job[side]["bytes"]));
         if ramp == 0 && n(&job["failed"]) == 0 {
-            assert_eq!(of_leg, tallied, "{name}: {side} bytes at the engine's door");
-            assert_eq!(n(&leg[ios]), n(&job[side]["ios"]), "{name}: {side} I/Os at the door");
+            assert_eq!(of_leg, tallied, "{name}: {side} bytes at the engine's interface");
+            assert_eq!(n(&leg[ios]), n(&job[side]["ios"]), "{name}: {side} I/Os at the interface");
         } else if n(&job["failed"]) == 0 {
             assert!(of_leg >= tallied, "{name}: the door saw less than landed");
         }

@@ -144,17 +144,7 @@ const LOADS: &[&str] = &[
 
 /// The plan, but for who requested it and for reasons. What is noted of a key is a difference.
 fn outcome(text: &str) -> Result<Plan, PlanError> {
-    let mut plan = Bench::default().plan(&parsed(text))?;
-    for job in &mut plan.jobs {
-        for choice in [&mut job.path.choice, &mut job.engine] {
-            choice.requested.clear();
-            choice.why = None;
-        }
-        job.direct_why = None;
-        job.defaulted = None;
-        job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
-    }
-    Ok(plan)
+    Bench::default().plan(&parsed(text)).map(without_reasons)
 }
 
 fn is_noted(plan: &Plan, key: &str) -> bool {
@@ -272,7 +262,7 @@ fn fios_keys_in_fios_jobs_are_noted() {
     assert!(flag.starts_with("job 'a', rwmixread=30 (--rwmixread): it has no effect"), "{flag}");
 }
 
-/// gdsio's running time starts over: that was not requested, so nobody is told that it does not.
+/// gdsio's running time starts over: that was not requested, so the plan has no note of it.
 #[test]
 fn what_a_dialect_implies_is_not_checked() {
     assert_eq!(said("[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\nio_size=1m\n"), "planned");

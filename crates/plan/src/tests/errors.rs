@@ -222,8 +222,8 @@ fn offsets_off_the_grid_where_the_grid_is_the_alignment() {
     let native = "rw=randread\nunaligned\ndirectory=/coarse";
     assert_eq!(
         usage(refused(native)),
-        "job 'a', unaligned (f:3:1): offsets off the 4 KiB grid need a alignment below 4096 bytes, \
-         and O_DIRECT here has 4096; use --buffered to measure them through the page cache"
+        "job 'a', unaligned (f:3:1): offsets off the 4 KiB grid need an alignment below 4096 \
+         bytes, and O_DIRECT here has 4096; use --buffered to measure them through the page cache"
     );
     let gdsio = usage(refused("rw=randwrite\nunaligned_random=1\ndirectory=/coarse\nsize=1g"));
     assert!(gdsio.ends_with("use -O 1 to measure them through the page cache"), "{gdsio}");

@@ -27,7 +27,21 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A disk where a name says what is there: `…have8g` is a file of 8 GiB, `…4k…` has a alignment of
+/// The plan without who requested what, and without reasons.
+fn without_reasons(mut plan: Plan) -> Plan {
+    for job in &mut plan.jobs {
+        for choice in [&mut job.path.choice, &mut job.engine] {
+            choice.requested.clear();
+            choice.why = None;
+        }
+        job.direct_why = None;
+        job.defaulted = None;
+        job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
+    }
+    plan
+}
+
+/// A disk where a name says what is there: `…have8g` is a file of 8 GiB, `…4k…` has an alignment of
 /// 4096, and so on; everything else is absent and could be made.
 struct Disk;
 

@@ -3,17 +3,11 @@
 use super::*;
 
 /// Without what only the request explains: who requested, and the reasons.
-fn stripped(mut plan: Plan) -> Plan {
+fn stripped(plan: Plan) -> Plan {
+    let mut plan = without_reasons(plan);
     for job in &mut plan.jobs {
-        for choice in [&mut job.path.choice, &mut job.engine] {
-            choice.requested.clear();
-            choice.why = None;
-        }
-        job.direct_why = None;
-        job.defaulted = None;
         job.via.iter_mut().for_each(|via| via.why = None);
         job.notes.clear();
-        job.workers.iter_mut().for_each(|worker| worker.placed_by = None);
     }
     plan.left_out.clear();
     plan
