@@ -14,7 +14,7 @@ fn the_built_in_table_is_read_whole_and_every_model_has_a_source_of_its_own() {
     let mut figures = Figures::default();
     figures.add("drives.ini", include_str!("../src/drives.ini")).unwrap();
     assert_eq!(figures, Figures::built_in());
-    assert!(figures.drives().len() >= 18);
+    assert!(!figures.drives().is_empty());
     for drive in figures.drives() {
         assert_ne!(drive.source, "drives.ini", "{}", drive.matches);
         assert!(drive.read.is_some(), "{}", drive.matches);

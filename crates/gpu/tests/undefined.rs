@@ -8,7 +8,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, MemoryKind, Pinned, RawStream, Stream, UserStream, Which,
@@ -171,6 +170,7 @@ fn copies_between_memory_of_the_host_are_waited_for() {
         (plain, there.ptr(), true),
         (to.ptr(), plain, true),
     ];
+    let (free, free_handle) = bench.stream();
     for (number, (dst, src, waits)) in (1..).zip(ways) {
         let (stream, handle) = bench.stream();
         // SAFETY: the word lives until the stream has passed.
@@ -186,7 +186,14 @@ fn copies_between_memory_of_the_host_are_waited_for() {
                 returned.store(true, Ordering::Release);
             });
             if waits {
-                std::thread::sleep(Duration::from_millis(20));
+                // The same call, in a stream that is free, comes back as often as it is made.
+                for _ in 0..200 {
+                    let put = free.entered(|| {
+                        // SAFETY: memory of this test's; the call waits for the copy.
+                        unsafe { free.copy(dst, src, 4096) }
+                    });
+                    put.unwrap().unwrap();
+                }
                 assert!(!returned.load(Ordering::Acquire), "way {number} waits for the stream");
             } else {
                 while !returned.load(Ordering::Acquire) {
@@ -198,4 +205,5 @@ fn copies_between_memory_of_the_host_are_waited_for() {
         assert_eq!(bench.on("cuStreamSynchronize", handle), 0);
         assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
     }
+    assert_eq!(bench.on("cuStreamDestroy_v2", free_handle), 0);
 }

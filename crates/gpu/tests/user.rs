@@ -92,6 +92,8 @@ fn a_stream_waits_for_a_word_and_says_when_it_passed() {
     let (from, to) = (bench.pinned(1, 4096), bench.pinned(0, 4096));
     // By way of the device: the driver waits for a copy from the host to the host.
     let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
+    let spare = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
+    let free_done = bench.pinned(0, 4);
     // Just below where numbers of 32 bits go round.
     word(&flag).store(u32::MAX - 1, Ordering::Release);
     // SAFETY: memory of this test's, which lives until the stream has passed.
@@ -102,7 +104,18 @@ fn a_stream_waits_for_a_word_and_says_when_it_passed() {
     unsafe { stream.copy(to.ptr(), there.ptr(), 4096) }.unwrap();
     // SAFETY: as above.
     unsafe { stream.store(done.ptr(), 77) }.unwrap();
-    std::thread::sleep(Duration::from_millis(30));
+    // A stream with the same commands that is not held passes all of them.
+    let (free, free_handle) = bench.stream();
+    for passed in 1..=100 {
+        // SAFETY: as above; the word has come.
+        unsafe { free.wait_for(done.ptr(), 0) }.unwrap();
+        // SAFETY: as above.
+        unsafe { free.copy(spare.ptr(), from.ptr(), 4096) }.unwrap();
+        // SAFETY: as above.
+        unsafe { free.store(free_done.ptr(), passed) }.unwrap();
+        assert_eq!(bench.on("cuStreamSynchronize", free_handle), 0);
+        assert_eq!(word(&free_done).load(Ordering::Acquire), passed);
+    }
     assert_eq!(query(&bench, handle), 600, "it is held");
     assert_eq!(word(&done).load(Ordering::Acquire), 0);
     // The data is written only now, before the word.
@@ -117,6 +130,7 @@ fn a_stream_waits_for_a_word_and_says_when_it_passed() {
     assert!(bytes(&to).iter().all(|&byte| byte == 9));
     assert_eq!(bench.on("cuStreamSynchronize", handle), 0);
     assert_eq!(bench.on("cuStreamDestroy_v2", handle), 0);
+    assert_eq!(bench.on("cuStreamDestroy_v2", free_handle), 0);
 }
 
 #[test]
@@ -313,6 +327,7 @@ fn a_program_finds_what_it_calls_itself() {
     type Copy = unsafe extern "C" fn(*mut c_void, u64, usize) -> c_int;
     let bench = bench();
     let there = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
+    let spare = DeviceBuf::alloc(&bench.context, MemoryKind::Device, 4096).unwrap();
     let ((first, one), (_, two)) = (bench.stream(), bench.stream());
     let event = bench.make("cuEventCreate", 2, 0);
     let flag = bench.pinned(0, 4);
@@ -334,7 +349,13 @@ fn a_program_finds_what_it_calls_itself() {
     assert_eq!(unsafe { wait(two, event, 0) }, 0);
     // SAFETY: as above.
     assert_eq!(unsafe { set(there.ptr().0, 5, 10, two) }, 0);
-    std::thread::sleep(Duration::from_millis(5));
+    // A stream that waits for nothing passes the same call a hundred times meanwhile.
+    let (_, three) = bench.stream();
+    for _ in 0..100 {
+        // SAFETY: as above.
+        assert_eq!(unsafe { set(spare.ptr().0, 7, 10, three) }, 0);
+        assert_eq!(bench.on("cuStreamSynchronize", three), 0);
+    }
     assert_eq!(query(&bench, two), 600, "it waits for the first");
     word(&flag).store(1, Ordering::Release);
     assert_eq!(bench.on("cuStreamSynchronize", two), 0);
@@ -342,7 +363,7 @@ fn a_program_finds_what_it_calls_itself() {
     // SAFETY: as above.
     assert_eq!(unsafe { copy(bytes.as_mut_ptr().cast(), there.ptr().0, 4096) }, 0);
     assert!(bytes[..10].iter().all(|&byte| byte == 5) && bytes[10..].iter().all(|&b| b == 9));
-    for stream in [one, two] {
+    for stream in [one, two, three] {
         assert_eq!(bench.on("cuStreamDestroy_v2", stream), 0);
     }
     assert_eq!(bench.on("cuEventDestroy_v2", event), 0);

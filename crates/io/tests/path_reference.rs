@@ -100,45 +100,48 @@ fn every_engine(path: &str) {
 
 #[test]
 fn every_path_of_the_table_has_a_reference_test() {
-    let names: Vec<&str> = PATHS.iter().map(|row| row.info.name).collect();
-    let with_engine = ["host", "staged", "cached", "managed", "gather", "resident", "routed"];
-    let of_gpuio = ["library", "library-stream", "library-batch"];
-    let of_cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    assert_eq!(names, [with_engine.as_slice(), &of_gpuio, &of_cufile].concat());
+    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+    let listed = this.args(["--list", "--format", "terse"]).output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    let tests: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    for row in PATHS {
+        let test = format!("path_{}", row.info.name.replace('-', "_"));
+        assert!(tests.contains(&test.as_str()), "path {} has no test {test}", row.info.name);
+    }
 }
 
 #[test]
-fn host() {
+fn path_host() {
     every_engine("host");
 }
 
 #[test]
-fn staged() {
+fn path_staged() {
     every_engine("staged");
 }
 
 #[test]
-fn cached() {
+fn path_cached() {
     every_engine("cached");
 }
 
 #[test]
-fn managed() {
+fn path_managed() {
     every_engine("managed");
 }
 
 #[test]
-fn routed() {
+fn path_routed() {
     every_engine("routed");
 }
 
 #[test]
-fn gather() {
+fn path_gather() {
     every_engine("gather");
 }
 
 #[test]
-fn resident() {
+fn path_resident() {
     every_engine("resident");
 }
 
@@ -149,36 +152,36 @@ fn library(path: &str) {
 }
 
 #[test]
-fn gpuios_library() {
+fn path_library() {
     library("library");
 }
 
 #[test]
-fn library_stream() {
+fn path_library_stream() {
     library("library-stream");
 }
 
 #[test]
-fn library_batch() {
+fn path_library_batch() {
     library("library-batch");
 }
 
 #[test]
-fn gds() {
+fn path_gds() {
     library("gds");
 }
 
 #[test]
-fn gds_stream() {
+fn path_gds_stream() {
     library("gds-stream");
 }
 
 #[test]
-fn gds_batch() {
+fn path_gds_batch() {
     library("gds-batch");
 }
 
 #[test]
-fn gds_batch_stream() {
+fn path_gds_batch_stream() {
     library("gds-batch-stream");
 }

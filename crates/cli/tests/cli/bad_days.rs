@@ -12,7 +12,7 @@ use crate::tool::{
     Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, skip, tree, wait, words,
 };
 
-/// Starts `gpuio bench LINE` and waits until its data set is there and its load runs.
+/// Starts `gpuio bench LINE` and waits until it is ready.
 fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
     let began = Instant::now();
     let mut run = command(dir);
@@ -22,7 +22,6 @@ fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
         assert!(began.elapsed() < TIMEOUT, "it never started");
         std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(Duration::from_millis(150));
     (child, began)
 }
 
@@ -126,10 +125,34 @@ fn two_interrupts() {
     let line = "--rw read --bs 64k --size 1m --runtime 600 --engine psync --inject delay=500s";
     let ready = || whole(dir.path(), "gpuio-scratch/gpuio.0", 1 << 20);
     let (child, began) = start(dir.path(), line, ready);
+    // One that comes before the first was handled would be one with it.
+    let before = blocked(child.id(), Signal::INT);
     signal(&child, Signal::INT);
-    std::thread::sleep(Duration::from_millis(100));
+    while is_pending(child.id(), Signal::INT) || blocked(child.id(), Signal::INT) != before {
+        assert!(began.elapsed() < TIMEOUT, "the signal is not handled");
+        std::thread::yield_now();
+    }
     signal(&child, Signal::INT);
     wait(child, began).exits(1);
+}
+
+/// Whether a line of a status in /proc has the bit of this signal.
+fn has_signal(status: &Path, line: &str, which: Signal) -> bool {
+    let text = std::fs::read_to_string(status).unwrap_or_default();
+    let mut lines = text.lines().filter_map(|one| one.strip_prefix(line));
+    let mask = lines.next().map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+    mask.is_some_and(|mask| mask >> (which.as_raw() - 1) & 1 == 1)
+}
+
+/// Whether the process has not begun to handle the signal.
+fn is_pending(pid: u32, which: Signal) -> bool {
+    has_signal(Path::new(&format!("/proc/{pid}/status")), "ShdPnd:", which)
+}
+
+/// How many of its threads block the signal: one more while it is being handled.
+fn blocked(pid: u32, which: Signal) -> usize {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.filter(|thread| has_signal(&thread.path().join("status"), "SigBlk:", which)).count()
 }
 
 /// Failures of the first job, checked for what each must have.

@@ -172,5 +172,5 @@ fn the_samples_run() {
             assert_eq!(plan["path"]["gdsio"].as_u64(), Some(number));
         }
     }
-    assert!(count >= 9, "{count} samples");
+    assert!(count > 0, "there are no samples");
 }

@@ -9,11 +9,34 @@ use crate::tool::{
 
 const MANY: &str = "--bs 4k --size 4k --runtime 300ms --depth 1 --threads 10000";
 
-/// Either it ran, whole, or it said in words why not; and nothing stays.
+/// Threads that this user may have in all, by every limit that the kernel publishes (setrlimit(2),
+/// proc(5), cgroups(7)); each has two mappings.
+fn most_threads() -> u64 {
+    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let limits = rustix::process::getrlimit(rustix::process::Resource::Nproc);
+    let user = if is_root() { None } else { limits.current };
+    let cgroups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let of_cgroup = cgroups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let root = if controllers.is_empty() { "" } else { "/pids" };
+        let pids = controllers.is_empty() || controllers == "pids";
+        pids.then(|| number(&format!("/sys/fs/cgroup{root}{path}/pids.max")))?
+    });
+    let of_kernel = ["/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max"];
+    let maps = number("/proc/sys/vm/max_map_count").map(|maps| maps / 2);
+    let all = of_kernel.into_iter().filter_map(number).chain(of_cgroup).chain(user).chain(maps);
+    all.min().unwrap_or(u64::MAX)
+}
+
+/// It runs, whole, where the limits allow so many threads twice over, and says in words why not
+/// where they are less; and nothing stays. Between the two it depends on what else runs.
 #[track_caller]
 fn whole_or_reported(ran: &Ran) {
     assert!(!ran.err.contains("panicked"), "{}", ran.err);
+    let most = most_threads();
+    assert!(ran.code == 0 || most < 20_000, "{most} threads are allowed: {}", ran.err);
     if ran.code == 0 {
+        assert!(most >= 10_000, "{most} threads are allowed");
         let record = ran.json();
         check_clean(&record);
         assert_eq!(n(&jobs(&record)[0].0["threads"]), 10_000);

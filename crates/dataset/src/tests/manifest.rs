@@ -3,6 +3,8 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::inotify;
+
 use super::super::manifest::{
     Claim, FILE_NAME, Holds, Lists, ManifestError, Take, find, forget, parse, print, take,
 };
@@ -231,10 +233,22 @@ fn a_change_waits_for_the_lock() {
     fs::write(&path, "x").unwrap();
     let lock = File::create(dir.path().join(".gpuio-files.lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    // Opened and closed by turns: events that are alike and follow one another would be one.
+    let watch = inotify::init(inotify::CreateFlags::empty()).unwrap();
+    let lock_file = dir.path().join(".gpuio-files.lock");
+    let flags = inotify::WatchFlags::OPEN | inotify::WatchFlags::CLOSE;
+    inotify::add_watch(&watch, &lock_file, flags).unwrap();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut buffer);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| adopt(&path, HOLDS));
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        assert!(!waiting.is_finished());
+        // Each try opens the lock file again: it tries on and on, and changes nothing.
+        let mut tries = 0;
+        while tries < 20 {
+            assert!(!waiting.is_finished(), "it has not waited");
+            let event = events.next().unwrap();
+            tries += usize::from(event.events().contains(inotify::ReadFlags::OPEN));
+        }
         assert!(!dir.path().join(FILE_NAME).exists());
         drop(lock);
         waiting.join().unwrap().unwrap();

@@ -157,6 +157,78 @@ mod tests {
         assert!((result.observed.unwrap() - 0.664).abs() < 0.01, "{result:?}");
     }
 
+    /// Mean, largest deviation and slope of three intervals, worked out by hand. The last interval
+    /// is a quarter longer, as where a sample comes late.
+    ///
+    /// - I/Os: 100, 130 and 150 in 1.25 s: 100, 130, 120 a second. Mean 350 / 3, the first is 50 / 3
+    ///   below it; the line rises by (120 - 100) / 2.
+    /// - Bytes: 1000, 2200 and 3750 in 1.25 s: 1000, 2200, 3000 a second. Mean 6200 / 3, the first
+    ///   is 3200 / 3 below it; the line rises by 1000.
+    /// - Latencies: 1000 and 3000; 2600; 2900, 3000 and 3100: means 2000, 2600, 3000. Mean 7600 / 3,
+    ///   the first is 1600 / 3 below it; the line rises by 500.
+    const BY_HAND: [(SteadyFigure, [f64; 3]); 3] = [
+        (SteadyFigure::Iops, [350.0 / 3.0, 50.0 / 3.0, 10.0]),
+        (SteadyFigure::Bandwidth, [6200.0 / 3.0, 3200.0 / 3.0, 1000.0]),
+        (SteadyFigure::Latency, [7600.0 / 3.0, 1600.0 / 3.0, 500.0]),
+    ];
+
+    /// What the intervals of [`BY_HAND`] come to, with two samples in the first one.
+    fn of_three_intervals(of: SteadyFigure, slope: bool, percent: bool, limit: f64) -> Steady {
+        let plan = SteadyPlan {
+            requested: "a".to_owned(),
+            of,
+            slope,
+            limit,
+            percent,
+            window_ns: 3 * CHECK,
+            ramp_ns: CHECK,
+            check_ns: CHECK,
+        };
+        let mut convergence = Convergence::new(&plan, CHECK);
+        let mut totals = LiveTotals::default();
+        let mut sample = |at: u64, ios: u64, bytes: u64, latencies: &[u64]| {
+            // Both directions count.
+            totals.read_ios += ios / 2;
+            totals.write_ios += ios - ios / 2;
+            totals.read_bytes += bytes / 4;
+            totals.write_bytes += bytes - bytes / 4;
+            let mut histogram = Histogram::default();
+            latencies.iter().for_each(|&ns| histogram.record(ns));
+            convergence.sample(at * CHECK / 100, &totals, &histogram)
+        };
+        // The time that is not looked at ends at 2 s.
+        assert!(!sample(150, 7777, 99, &[9]));
+        assert!(!sample(200, 7777, 99, &[9]));
+        assert!(!sample(250, 30, 400, &[1000]));
+        assert!(!sample(300, 70, 600, &[3000]));
+        assert!(!sample(400, 130, 2200, &[2600]));
+        let ended = sample(525, 150, 3750, &[2900, 3000, 3100]);
+        let steady = convergence.result();
+        assert_eq!((ended, steady.checks), (steady.attained_at_ns.is_some(), 1));
+        steady
+    }
+
+    #[test]
+    fn figures_are_those_that_were_worked_out_by_hand() {
+        for (of, [mean, deviation, slope]) in BY_HAND {
+            for (is_slope, value) in [(false, deviation), (true, slope)] {
+                for percent in [false, true] {
+                    let value = if percent { 100.0 * value / mean } else { value };
+                    let steady = |limit| of_three_intervals(of, is_slope, percent, limit);
+                    let near = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-9;
+                    let below = steady(value * 0.999);
+                    assert!(near(below.mean.unwrap(), mean), "{of:?}: {below:?}, not {mean}");
+                    assert!(near(below.observed.unwrap(), value), "{of:?}: {below:?}, not {value}");
+                    assert_eq!(below.attained_at_ns, None);
+                    let above = steady(value * 1.001);
+                    // From the end of the ramp at 1 s.
+                    assert_eq!(above.attained_at_ns, Some(CHECK * 425 / 100));
+                    assert_eq!((above.mean, above.observed), (below.mean, below.observed));
+                }
+            }
+        }
+    }
+
     #[test]
     fn an_interval_without_an_io_begins_a_latency_anew() {
         let mut convergence = convergence(SteadyFigure::Latency, 5.0);

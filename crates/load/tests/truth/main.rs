@@ -1,6 +1,6 @@
 //! Figures held against facts that are known from outside: a device of known rate, one stall of
-//! known length, arrivals that somebody else counts, CPU time as the kernel tells it, bytes that
-//! the test changed, holes that it left.
+//! known length, what a series shows, arrivals that somebody else counts, CPU time as the kernel
+//! tells it, bytes that the test changed, holes that it left.
 //!
 //! Facts are injected, and claims are such that a busy machine can't make them false: what an
 //! injected device can't exceed, counts, and which figures belong together.
@@ -16,3 +16,4 @@ mod lab;
 mod overload;
 mod rates;
 mod stall;
+mod steady;
