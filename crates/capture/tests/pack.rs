@@ -270,7 +270,7 @@ fn no_secret_is_left_and_the_answers_stay() {
 }
 
 #[test]
-fn the_manifest_tells_what_was_taken() {
+fn the_manifest_lists_what_was_taken() {
     let redacted = pack::redact(&noted(&secretive()).1, &[], 1);
     let tar = pack::write(&redacted).unwrap();
     let mut archive = tar::Archive::new(tar.as_slice());

@@ -59,7 +59,7 @@ impl From<RunError> for Failure {
         match &error {
             RunError::DataSet(DataSetError::Refused(_)) => Failure::Usage(error.to_string()),
             RunError::NoComputation { .. } => Failure::Unavailable(error.to_string()),
-            RunError::Pattern { .. } => Failure::Usage(error.to_string()),
+            RunError::InvalidPlan { .. } => Failure::Usage(error.to_string()),
             _ => Failure::Ran(error.to_string()),
         }
     }

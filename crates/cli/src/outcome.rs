@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gpuio_record::{BesideResult, Ceiling, EndedHow, JobResult, Record, VerifyOutcome};
+use gpuio_record::{Ceiling, ComputationCost, EndedHow, JobResult, Record, VerifyOutcome};
 
 /// 0 if all went as planned and every verified byte was right, including those that a ceiling
 /// restored, else 1.
@@ -21,7 +21,7 @@ fn job_is_fine(job: &JobResult) -> bool {
 }
 
 /// The same rules for the job alone; the computation must have run. An unknown ratio is no failure.
-fn beside_is_fine(beside: &BesideResult) -> bool {
+fn beside_is_fine(beside: &ComputationCost) -> bool {
     let alone = &beside.alone;
     alone.failed == 0
         && alone.verify.as_ref().is_none_or(VerifyOutcome::is_fine)

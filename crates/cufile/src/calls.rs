@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lacking_is_told_with_release_and_remedy() {
+    fn what_is_lacking_is_reported_with_release_and_remedy() {
         let missing_function = MissingFunction {
             symbol: "cuFileReadAsync",
             library: "/opt/libcufile.so.0".into(),

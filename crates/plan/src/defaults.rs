@@ -2,9 +2,9 @@
 
 use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, PathInfo};
 use gpuio_record::{
-    BesidePlan, BesideWith, BlockShare, DirectMode, Distribution, JobPlan, Order, Stop,
+    BlockShare, ComputationKind, ComputationPlan, DirectMode, Distribution, JobPlan, Order, Stop,
 };
-use gpuio_spec::{Beside, Ceilings, Dialect, JobSpec, Rw};
+use gpuio_spec::{Ceilings, ComputationRequest, Dialect, JobSpec, Rw};
 
 use super::facts::{DirectAnswer, Facts, TargetInfo};
 
@@ -326,13 +326,13 @@ pub(super) fn ceilings(job: &JobSpec) -> Option<u64> {
 }
 
 /// What keeps the GPUs busy during the job.
-pub(super) fn beside(job: &JobSpec) -> Option<BesidePlan> {
+pub(super) fn beside(job: &JobSpec) -> Option<ComputationPlan> {
     let (with, share_percent) = match job.beside? {
-        Beside::Off => return None,
-        Beside::Compute(percent) => (BesideWith::Compute, percent),
-        Beside::Memory(percent) => (BesideWith::Memory, percent),
+        ComputationRequest::Off => return None,
+        ComputationRequest::Compute(percent) => (ComputationKind::Compute, percent),
+        ComputationRequest::Memory(percent) => (ComputationKind::Memory, percent),
     };
-    Some(BesidePlan { with, share_percent })
+    Some(ComputationPlan { with, share_percent })
 }
 
 /// When the job ends.

@@ -169,9 +169,9 @@ fn path_choice(picked: &Picked) -> PathChoice {
 }
 
 /// A choice: named when there is no reason for it.
-fn choice(got: &str, why: Option<String>) -> Choice {
-    let requested = why.as_ref().map_or(got, |_| "auto").to_owned();
-    Choice { requested, actual: got.to_owned(), why }
+fn choice(actual: &str, why: Option<String>) -> Choice {
+    let requested = why.as_ref().map_or(actual, |_| "auto").to_owned();
+    Choice { requested, actual: actual.to_owned(), why }
 }
 
 /// What the record shows instead of an engine on a path without one.

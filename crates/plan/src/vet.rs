@@ -7,7 +7,7 @@ use gpuio_spec::{JobSpec, Spec};
 use super::defaults::is_gdsio;
 use super::{PlanError, no_engine, read_back};
 use gpuio_workload::blocks;
-use gpuio_workload::pattern::Pattern;
+use gpuio_workload::sequence::BlockSequence;
 
 /// A slot's length is a u32 in the kernel's interfaces, and Linux moves at most 2 GiB − 4 KiB in
 /// one call (read(2)).
@@ -163,7 +163,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         return wrong("verify", what);
     }
     times(requested, plan)?;
-    patterns(requested, plan)
+    sequences(requested, plan)
 }
 
 /// `4096`, or `4096 to 8192 step 512`.
@@ -237,12 +237,12 @@ fn times(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     }
 }
 
-/// The pattern of each kind of worker: what it refuses would else end the run at its start. Regions
+/// The blocks of each kind of worker: what it refuses would else end the run at its start. Regions
 /// of threads differ in their offsets by multiples of one number, which the second one shows.
-fn patterns(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+fn sequences(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
     for worker in plan.workers.iter().take(2) {
         let config = blocks::config(plan, worker, Some);
-        if let Err(error) = Pattern::new(&config) {
+        if let Err(error) = BlockSequence::new(&config) {
             return Err(PlanError::usage(requested, "size", error.to_string()));
         }
     }

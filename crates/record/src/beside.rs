@@ -8,9 +8,10 @@ use crate::{TimeSpan, VerifyOutcome};
 
 /// What keeps the job's GPUs busy.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BesidePlan {
+#[schemars(rename = "BesidePlan")]
+pub struct ComputationPlan {
     /// The work.
-    pub with: BesideWith,
+    pub with: ComputationKind,
     /// Share of each GPU's multiprocessors that was requested, per cent.
     pub share_percent: f64,
 }
@@ -18,7 +19,8 @@ pub struct BesidePlan {
 /// Work that keeps a GPU busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum BesideWith {
+#[schemars(rename = "BesideWith")]
+pub enum ComputationKind {
     /// Fused multiply-adds of single precision in registers.
     Compute,
     /// Reads, changes and writes back GPU memory.
@@ -27,9 +29,10 @@ pub enum BesideWith {
 
 /// What a job and the computation that runs concurrently cost each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BesideResult {
+#[schemars(rename = "BesideResult")]
+pub struct ComputationCost {
     /// The computation on each of the job's GPUs, in the plan's order.
-    pub gpus: Vec<BesideGpu>,
+    pub gpus: Vec<GpuComputation>,
     /// The same job without it, run before.
     pub alone: JobAlone,
     /// Bytes per second while the computation ran, reads and writes together, divided by those of
@@ -43,7 +46,8 @@ pub struct BesideResult {
 /// read and written per second for `memory`; over the time that launches were at work, of those
 /// that began and ended in the span, by the GPU's clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BesideGpu {
+#[schemars(rename = "BesideGpu")]
+pub struct GpuComputation {
     /// The driver's index.
     pub index: u32,
     /// Multiprocessors that the GPU has.
@@ -92,7 +96,7 @@ pub struct JobAlone {
     pub verify: Option<VerifyOutcome>,
 }
 
-impl BesidePlan {
+impl ComputationPlan {
     /// As the key of a job file has it: `compute:50%`.
     #[must_use]
     pub fn key(&self) -> String {
@@ -100,26 +104,26 @@ impl BesidePlan {
     }
 }
 
-impl BesideWith {
+impl ComputationKind {
     /// Its name.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            BesideWith::Compute => "compute",
-            BesideWith::Memory => "memory",
+            ComputationKind::Compute => "compute",
+            ComputationKind::Memory => "memory",
         }
     }
 }
 
-impl BesideResult {
+impl ComputationCost {
     /// The GPU whose computation lost the most, of those that have a ratio. None where one has
     /// none: it may have lost more.
     #[must_use]
-    pub fn lowest(&self) -> Option<&BesideGpu> {
+    pub fn lowest(&self) -> Option<&GpuComputation> {
         if self.gpus.iter().any(|gpu| gpu.ratio.is_none()) {
             return None;
         }
-        let ratio = |gpu: &&BesideGpu| gpu.ratio.unwrap_or(f64::INFINITY);
+        let ratio = |gpu: &&GpuComputation| gpu.ratio.unwrap_or(f64::INFINITY);
         self.gpus.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))
     }
 }

@@ -22,7 +22,7 @@ mod watched;
 
 pub use gpuio_catalog::MemoryKind;
 
-pub use beside::{BesideGpu, BesidePlan, BesideResult, BesideWith, JobAlone};
+pub use beside::{ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobAlone};
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
 pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;

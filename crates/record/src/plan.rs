@@ -6,7 +6,7 @@ use gpuio_catalog::MemoryKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::beside::BesidePlan;
+use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
 use crate::steady::SteadyPlan;
 
@@ -161,7 +161,7 @@ pub struct JobPlan {
     pub ceilings_ns: Option<u64>,
     /// What keeps the job's GPUs busy while it runs; absent where nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesidePlan>,
+    pub beside: Option<ComputationPlan>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.

@@ -4,7 +4,7 @@ use gpuio_stat::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::beside::BesideResult;
+use crate::beside::ComputationCost;
 use crate::ceiling::{Ceiling, OfCeiling};
 use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
@@ -189,7 +189,7 @@ pub struct JobResult {
     pub library: Option<LibraryResult>,
     /// What the job and a concurrent computation cost each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesideResult>,
+    pub beside: Option<ComputationCost>,
 }
 
 /// A time on the run's clock, which begins before the first group: jobs of one run may be compared.

@@ -102,7 +102,7 @@ pub struct JobSpec {
     /// Whether ceilings are measured, and how long each.
     pub ceilings: Option<Ceilings>,
     /// GPU computation during the job.
-    pub beside: Option<Beside>,
+    pub beside: Option<ComputationRequest>,
     /// Seed of all random choices.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
@@ -265,7 +265,7 @@ pub enum Ceilings {
 
 /// GPU computation during a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Beside {
+pub enum ComputationRequest {
     /// None.
     Off,
     /// Arithmetic in registers, on this share of a GPU's multiprocessors in per cent: above 0, at

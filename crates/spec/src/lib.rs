@@ -21,8 +21,8 @@ mod value;
 pub use gdsio::{GdsioError, GdsioRequest, GdsioRun, parse as parse_gdsio};
 pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
 pub use job::{
-    Beside, Ceilings, CufileSetting, GpuDriver, GpuRequest, GpuWhich, JobSpec, Rw, Spec,
-    SteadyCriterion, ViaPeer,
+    Ceilings, ComputationRequest, CufileSetting, GpuDriver, GpuRequest, GpuWhich, JobSpec, Rw,
+    Spec, SteadyCriterion, ViaPeer,
 };
 pub use keys::{
     CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,

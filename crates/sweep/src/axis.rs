@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_are_reported() {
         for text in ["threads", "=1", "threads=", "threads=1,,2"] {
             assert!(matches!(Axis::parse(text), Err(AxisError::Form(_))), "{text}");
         }

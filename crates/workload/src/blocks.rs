@@ -1,8 +1,8 @@
-//! Which blocks a worker works on, for [`crate::pattern`].
+//! Which blocks a worker works on, for [`crate::sequence`].
 
 use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
 
-use crate::pattern::{PatternConfig, RegionSpan};
+use crate::sequence::{RegionSpan, SequenceConfig};
 
 /// The alignment of offsets and lengths in bytes: what everything was aligned to under O_DIRECT, 1
 /// through the page cache.
@@ -19,19 +19,19 @@ pub fn unit(job: &JobPlan) -> u64 {
     1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
 }
 
-/// The timed pattern of a worker, without end. `file_of` names the worker's file that is the
+/// The timed blocks of a worker, without end. `file_of` names the worker's file that is the
 /// job's target.
 #[must_use]
 pub fn config(
     job: &JobPlan,
     worker: &WorkerPlan,
     file_of: impl Fn(u32) -> Option<u32>,
-) -> PatternConfig {
+) -> SequenceConfig {
     let regions = worker.regions.iter().filter_map(|region| {
         let file = file_of(region.target)?;
         Some(RegionSpan { file, offset: region.offset, length: region.length })
     });
-    PatternConfig {
+    SequenceConfig {
         order: job.order.clone(),
         blocks: job.blocks.clone(),
         align_bytes: job.align_bytes,

@@ -1,14 +1,14 @@
 //! Which block each thread moves next, and when that block is due.
 //!
-//! - [`pattern`]: the sequence of blocks of one thread, from a seed.
+//! - [`sequence`]: the sequence of blocks of one thread, from a seed.
 //! - [`blocks`]: what a planned job says of that sequence.
 //! - [`pace`]: due times at a rate.
 //!
-//! A [`pattern::Pattern`] and a [`pace::Pacer`] belong to one thread. They answer from their own
+//! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their own
 //! numbers, allocate nothing after they are made, take no lock and never block.
 //!
 //! What may not live here: doing an I/O, reading a clock. Pure: no file, no clock, no environment.
 
 pub mod blocks;
 pub mod pace;
-pub mod pattern;
+pub mod sequence;

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_crosses_is_told_what_is_below_its_own_root_port() {
+    fn a_gpu_that_crosses_is_shown_what_is_below_its_own_root_port() {
         let found = of(40, false);
         assert_eq!(found[0].locations, [sample::GPU]);
         assert!(found[0].observed.starts_with("40 % of its I/O"), "{found:?}");

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_larger_than_a_page_are_told() {
+    fn blocks_larger_than_a_page_are_reported() {
         assert_eq!(of(Some(512)), Severity::Pass);
         assert_eq!(of(Some(4096)), Severity::Pass);
         assert_eq!(of(Some(16_384)), Severity::Warn);

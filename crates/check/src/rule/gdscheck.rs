@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn forced_modes_refused_gpus_and_failures_are_told() {
+    fn forced_modes_refused_gpus_and_failures_are_reported() {
         let line = |name: &str, value: &str| GdsLine {
             name: name.to_owned(),
             value: Fact::Known(value.to_owned()),

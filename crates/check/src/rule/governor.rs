@@ -43,7 +43,7 @@ mod tests {
     use crate::Severity;
 
     #[test]
-    fn one_processor_that_saves_power_is_told() {
+    fn one_processor_that_saves_power_is_reported() {
         let mut machine = Machine::default();
         machine.settings.governors.insert("performance".to_owned(), 7);
         assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_timeout_is_told_with_the_credits_beside_it() {
+    fn a_short_timeout_is_reported_with_the_credits_beside_it() {
         let found = of(Some("50"));
         assert_eq!(found[0].severity, Severity::Warn);
         assert_eq!(found[1].observed, "ko2iblnd has peer_credits=32; the servers need the same");

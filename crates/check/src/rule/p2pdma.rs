@@ -94,7 +94,7 @@ mod tests {
     use crate::{Severity, sample};
 
     #[test]
-    fn old_kernels_and_multipath_are_told() {
+    fn old_kernels_and_multipath_are_reported() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.host.kernel.release = Some("5.15.0-91-generic".to_owned());
         assert!(release(&machine).unwrap().observed.contains("6.2 was the first"));

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn three_gigabits_are_told_with_what_they_carry() {
+    fn three_gigabits_are_reported_with_what_they_carry() {
         let found = of(Some(3000), Some(6000));
         assert_eq!(found.severity, Severity::Fail);
         assert!(found.observed.contains("300 MB/s"), "{}", found.observed);

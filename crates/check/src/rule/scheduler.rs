@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn shallow_queues_and_silence_are_told() {
+    fn shallow_queues_and_silence_are_reported() {
         assert_eq!(of(Some("none"), 31).severity, Severity::Info);
         assert_eq!(of(None, 1023).severity, Severity::Unknown);
     }

@@ -124,7 +124,7 @@ fn every_path_to_the_gpu_has_both_losses_and_the_text_says_them() {
 
 /// The run without the computation is held to the same as the other.
 #[test]
-fn wrong_data_in_the_run_alone_is_told_and_fails_the_run() {
+fn wrong_data_in_the_run_alone_is_reported_and_fails_the_run() {
     let line = "--path staged --engine psync --depth 1 --bs 64k --io-size 1m --verify=inline \
                 --beside compute";
     // The first copy tries the kernel out. Then, in the run alone, copies of blocks and of the

@@ -88,7 +88,7 @@ fn poll_mode_in_force_is_in_the_record() {
 }
 
 #[test]
-fn a_batch_that_can_not_be_set_up_is_told_and_left_out_of_all_paths() {
+fn a_batch_that_can_not_be_set_up_is_reported_and_left_out_of_all_paths() {
     let dir = scratch();
     let fail = [("GPUIO_SOFT_CUFILE_FAIL", "cuFileBatchIOSetUp:5049")];
     let batch = LOAD.replace("--path gds", "--path gds-batch");

@@ -71,7 +71,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
 }
 
 #[test]
-fn the_next_run_tells_of_one_that_died() {
+fn the_next_run_reports_one_that_died() {
     let dir = scratch();
     run(dir.path(), ALL, &[CRASH]).exits(-1);
     let journal = journals(&state(dir.path())).remove(0);

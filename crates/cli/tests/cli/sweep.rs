@@ -231,7 +231,7 @@ fn job_of(folder: &Path, name: &str, part: &str) -> Value {
 }
 
 #[test]
-fn runs_find_the_page_cache_alike_unless_another_state_is_asked_for() {
+fn runs_find_the_page_cache_alike_unless_another_state_is_requested() {
     let dir = scratch();
     let axis = "--vary threads=1,2 --repeats 1 -q";
     small(dir.path(), &format!("{axis} --buffered -o warm")).exits(0);

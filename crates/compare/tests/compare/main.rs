@@ -323,7 +323,7 @@ fn gdsio_s_digits_are_taken_for_what_they_are() {
 }
 
 #[test]
-fn what_a_tool_does_not_tell_is_said() {
+fn what_a_tool_does_not_report_is_stated() {
     let despite = vec!["depth".to_owned()];
     let sides = [repeats("gpuio", &[1.0]), gdsio("0.931323")];
     let found = compare(&sides, &Options { despite, ..Options::default() });

@@ -33,9 +33,9 @@ pub enum RunError {
         /// The path's own words.
         source: Box<PathError>,
     },
-    /// The pattern can't be made of the plan.
+    /// The plan can't be run: it names what this gpuio lacks, or no block fits.
     #[error("job '{job}': {what}")]
-    Pattern {
+    InvalidPlan {
         /// Job name.
         job: String,
         /// What is wrong.

@@ -11,7 +11,7 @@ use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
-use gpuio_record::{BesideResult, Gpu, JobPlan, JobResult, Point, Steady, VerifyMode};
+use gpuio_record::{ComputationCost, Gpu, JobPlan, JobResult, Point, Steady, VerifyMode};
 use gpuio_stat::LiveTotals;
 use rustix::fs::OFlags;
 
@@ -310,7 +310,7 @@ impl Group<'_> {
         job: &JobPlan,
         result: &JobResult,
         learned: Option<&Learned>,
-    ) -> Option<BesideResult> {
+    ) -> Option<ComputationCost> {
         let alone = self.computation?.alone.iter().find(|one| one.name == job.name)?;
         Some(learned?.of_job(job, result, alone))
     }

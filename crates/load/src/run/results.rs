@@ -241,11 +241,11 @@ fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
 fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
     let mut all: Vec<ActualEngine> = Vec::new();
     for one in ready {
-        let same = |got: &&mut ActualEngine| {
-            got.actual == one.actual_engine && got.steps_down == one.steps_down
+        let same = |other: &&mut ActualEngine| {
+            other.actual == one.actual_engine && other.steps_down == one.steps_down
         };
         match all.iter_mut().find(same) {
-            Some(got) => got.workers += 1,
+            Some(other) => other.workers += 1,
             None => all.push(ActualEngine {
                 actual: one.actual_engine.clone(),
                 steps_down: one.steps_down.clone(),

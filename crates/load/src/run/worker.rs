@@ -237,7 +237,7 @@ pub(super) fn own_targets(plan: &WorkerPlan) -> Vec<u32> {
 
 /// A plan names only rows of our own tables; this is for a plan read from elsewhere.
 fn broken(task: &Task<'_>, what: &str) -> RunError {
-    RunError::Pattern {
+    RunError::InvalidPlan {
         job: task.job.name.clone(),
         what: format!("the plan names a {what} that this gpuio does not have"),
     }
@@ -259,7 +259,7 @@ fn path_config(
     };
     let inject = match &job.inject {
         None => None,
-        Some(text) => Some(text.parse::<Inject>().map_err(|error| RunError::Pattern {
+        Some(text) => Some(text.parse::<Inject>().map_err(|error| RunError::InvalidPlan {
             job: job.name.clone(),
             what: format!("inject: {error}"),
         })?),

@@ -125,8 +125,8 @@ fn paths(snapshot: &Snapshot) -> String {
             rows.push(vec![
                 counters.gpu.map_or(NONE.to_owned(), |gpu| gpu.to_string()),
                 if counters.pci.is_empty() { NONE.to_owned() } else { counters.pci.clone() },
-                counters.path.clone(),
-                if counters.engine.is_empty() { NONE.to_owned() } else { counters.engine.clone() },
+                path_shown(&counters.path).to_owned(),
+                engine_shown(&counters.engine).to_owned(),
                 name.to_owned(),
                 side.ios().to_string(),
                 bytes(side.bytes),
@@ -146,6 +146,25 @@ fn paths(snapshot: &Snapshot) -> String {
     format!("\n{}", in_columns(&rows, 5))
 }
 
+/// A path as people read it: who moved the bytes, for a program on gpuio's libcufile.
+fn path_shown(path: &str) -> &str {
+    match path {
+        "kernel" => "GPU kernel",
+        "copy" => "copy engine",
+        other => other,
+    }
+}
+
+/// An engine as people read it: where the bytes came from, for a program on gpuio's libcufile.
+fn engine_shown(engine: &str) -> &str {
+    match engine {
+        "" => NONE,
+        "cached" => "page cache",
+        "direct" => "storage",
+        other => other,
+    }
+}
+
 /// All processes, one line each.
 #[must_use]
 pub fn list(all: &[Shown<'_>]) -> String {
@@ -161,8 +180,9 @@ pub fn list(all: &[Shown<'_>]) -> String {
             .collect();
         let mut paths: Vec<&str> = Vec::new();
         for counters in &snapshot.paths {
-            if counters.path != REGISTERED && !paths.contains(&counters.path.as_str()) {
-                paths.push(&counters.path);
+            let path = path_shown(&counters.path);
+            if counters.path != REGISTERED && !paths.contains(&path) {
+                paths.push(path);
             }
         }
         let or_none = |text: String| if text.is_empty() { NONE.to_owned() } else { text };

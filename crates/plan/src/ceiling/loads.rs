@@ -11,8 +11,8 @@ const NO_FILE: &str = "/dev/null";
 /// Part of a ceiling's time that runs before it counts: the first copies wake GPU and processor.
 const RAMP_PART: u64 = 10;
 
-pub(super) fn named(got: &str) -> Choice {
-    Choice { requested: got.to_owned(), actual: got.to_owned(), why: None }
+pub(super) fn named(name: &str) -> Choice {
+    Choice { requested: name.to_owned(), actual: name.to_owned(), why: None }
 }
 
 /// A path by name. The names are those of our own table, where a test looks them up.

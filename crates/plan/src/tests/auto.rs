@@ -11,25 +11,25 @@ fn chosen(bench: &Bench, text: &str) -> (String, String) {
     (choice.actual, choice.why.unwrap_or_default())
 }
 
-fn got(text: &str) -> String {
+fn chosen_path(text: &str) -> String {
     chosen(&Bench::default(), text).0
 }
 
 #[test]
 fn it_goes_by_the_size_of_blocks() {
-    assert_eq!(got("rw=randread"), "gather");
-    assert_eq!(got("rw=randwrite\nbs=64k"), "gather");
-    assert_eq!(got(""), "gather");
-    assert_eq!(got("rw=write\nbs=4m"), "staged");
+    assert_eq!(chosen_path("rw=randread"), "gather");
+    assert_eq!(chosen_path("rw=randwrite\nbs=64k"), "gather");
+    assert_eq!(chosen_path(""), "gather");
+    assert_eq!(chosen_path("rw=write\nbs=4m"), "staged");
     assert_eq!(
-        got("rw=write\nbssplit=4k/90:4m/10"),
+        chosen_path("rw=write\nbssplit=4k/90:4m/10"),
         "staged",
         "slots are made for the largest block"
     );
-    assert_eq!(got("rw=randread\ndepth=1"), "resident");
-    assert_eq!(got("rw=randread\ndepth=1\nmemory=malloc\ngpu=0"), "staged");
-    assert_eq!(got("ioengine=psync\nbs=4k"), "resident", "fio's depth is 1");
-    assert_eq!(got("memory=managed"), "managed");
+    assert_eq!(chosen_path("rw=randread\ndepth=1"), "resident");
+    assert_eq!(chosen_path("rw=randread\ndepth=1\nmemory=malloc\ngpu=0"), "staged");
+    assert_eq!(chosen_path("ioengine=psync\nbs=4k"), "resident", "fio's depth is 1");
+    assert_eq!(chosen_path("memory=managed"), "managed");
 }
 
 #[test]
@@ -48,9 +48,9 @@ fn without_a_gpu_it_is_host_unless_a_gpu_was_named() {
     let (path, why) = chosen(&bench, "rw=randread");
     assert_eq!(path, "host");
     assert_eq!(why, "no GPU memory to end in: libcuda.so.1: not found");
-    assert_eq!(got("gpu=none"), "host");
-    assert_eq!(got("memory=mmap"), "host");
-    assert_eq!(got("memory=mmap\ngpu=0"), "gather");
+    assert_eq!(chosen_path("gpu=none"), "host");
+    assert_eq!(chosen_path("memory=mmap"), "host");
+    assert_eq!(chosen_path("memory=mmap\ngpu=0"), "gather");
     for (named, why) in [
         ("gpu=0", "no GPU: libcuda"),
         ("gpu=all", "no GPU: libcuda"),

@@ -132,11 +132,11 @@ fn the_engine_steps_down_with_a_reason() {
         let job = Bench { missing, ..Bench::default() }.job("");
         (job.engine.actual, job.engine.why.unwrap_or_default(), job.depth)
     };
-    let (got, why, depth) = engine(&["io_uring"]);
-    assert_eq!((got.as_str(), depth), ("libaio", 8));
+    let (actual, why, depth) = engine(&["io_uring"]);
+    assert_eq!((actual.as_str(), depth), ("libaio", 8));
     assert_eq!(why, "io_uring can't run here: io_uring is switched off");
-    let (got, why, depth) = engine(&["io_uring", "libaio"]);
-    assert_eq!((got.as_str(), depth), ("psync", 1));
+    let (actual, why, depth) = engine(&["io_uring", "libaio"]);
+    assert_eq!((actual.as_str(), depth), ("psync", 1));
     assert_eq!(why, "neither io_uring nor libaio can run here");
     let named = job("engine=io_uring");
     assert_eq!((named.engine.requested.as_str(), named.engine.why), ("io_uring", None));

@@ -39,12 +39,12 @@ fn no_neighbour_runs_beside_one_of_several_paths() {
 fn all_paths_are_those_that_this_machine_has() {
     let spec = parsed("[a]\npath=all\n[b]\npath=all\n");
     let plan = Bench::default().plan(&spec).unwrap();
-    let got: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.actual.as_str()).collect();
+    let paths: Vec<&str> = plan.jobs.iter().map(|job| job.path.choice.actual.as_str()).collect();
     let library = ["library", "library-stream", "library-batch"];
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
     let engine = ["host", "staged", "cached", "managed", "gather", "resident"];
     let all = [engine.as_slice(), &library, &cufile].concat();
-    assert_eq!(got, [all.clone(), all.clone()].concat());
+    assert_eq!(paths, [all.clone(), all.clone()].concat());
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
     assert_eq!(left, ["routed"], "it runs where it is named");
     for job in &plan.jobs {
@@ -53,8 +53,8 @@ fn all_paths_are_those_that_this_machine_has() {
     }
 
     let plan = Bench { gpus: no_gpus(), ..Bench::default() }.plan(&spec).unwrap();
-    let got: Vec<(&str, u32)> = plan.jobs.iter().map(|j| (j.name.as_str(), j.group)).collect();
-    assert_eq!(got, [("a", 0), ("b", 1)], "groups are as on a machine with GPUs");
+    let groups: Vec<(&str, u32)> = plan.jobs.iter().map(|j| (j.name.as_str(), j.group)).collect();
+    assert_eq!(groups, [("a", 0), ("b", 1)], "groups are as on a machine with GPUs");
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";

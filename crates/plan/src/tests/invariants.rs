@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
 use gpuio_workload::blocks;
-use gpuio_workload::pattern::Pattern;
+use gpuio_workload::sequence::BlockSequence;
 
 fn bytes() -> impl Strategy<Value = u64> {
     let round = (0_u32..45).prop_map(|bits| 1_u64 << bits);
@@ -272,9 +272,9 @@ fn blocks_fit(job: &JobPlan) {
     let unit = blocks::unit(job);
     for worker in &job.workers {
         let config = blocks::config(job, worker, Some);
-        let mut pattern = Pattern::new(&config).unwrap_or_else(|error| panic!("{error}"));
+        let mut blocks = BlockSequence::new(&config).unwrap_or_else(|error| panic!("{error}"));
         for _ in 0..20 {
-            let block = pattern.next().expect("a timed pattern has no end");
+            let block = blocks.next().expect("timed blocks have no end");
             let end = block.offset + u64::from(block.len);
             let inside = |region: &gpuio_record::Region| {
                 region.target == block.file

@@ -1,8 +1,8 @@
 //! One row per job and direction.
 
 use gpuio_record::{
-    BesidePlan, CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan, JobResult,
-    Record, VerifyMode,
+    ComputationPlan, CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan,
+    JobResult, Record, VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -354,7 +354,7 @@ pub const COLUMNS: &[Column] = &[
     column(
         "beside",
         "computation that kept the GPUs busy, as in the `beside` key; empty if none",
-        |l| maybe(l.plan.beside.as_ref().map(BesidePlan::key)),
+        |l| maybe(l.plan.beside.as_ref().map(ComputationPlan::key)),
     ),
     column(
         "beside_compute_ratio",

@@ -3,20 +3,20 @@
 use gpuio_units::parse_percent;
 
 use super::{Read, ValueError, on_or_off};
-use crate::job::Beside;
+use crate::job::ComputationRequest;
 
 /// `compute`, `compute:50%`, `memory`, `memory:12.5%`, `off`.
-pub(crate) fn beside(value: &str) -> Read<Beside> {
+pub(crate) fn beside(value: &str) -> Read<ComputationRequest> {
     if on_or_off(value) == Ok(false) {
-        return Ok(Beside::Off);
+        return Ok(ComputationRequest::Off);
     }
     let (word, share) = match value.split_once(':') {
         Some((word, share)) => (word, Some(share)),
         None => (value, None),
     };
     let of = match word {
-        "compute" => Beside::Compute,
-        "memory" => Beside::Memory,
+        "compute" => ComputationRequest::Compute,
+        "memory" => ComputationRequest::Memory,
         _ => {
             let what = "expected compute, memory or off, and optionally a share of the \
                 multiprocessors: compute:50%";

@@ -4,7 +4,7 @@ use gpuio_spec::{MAX_ERRORS, parse_job_file};
 
 use crate::{env, wrapped};
 
-fn told(text: impl AsRef<[u8]>) -> String {
+fn errors_of(text: impl AsRef<[u8]>) -> String {
     let errors = parse_job_file("a.fio", text, &env).unwrap_err();
     wrapped(errors.iter().map(ToString::to_string))
 }
@@ -13,7 +13,7 @@ fn told(text: impl AsRef<[u8]>) -> String {
 fn keys() {
     let text = "[a]\niodeph=4\nbanana=1\nthinktime=5\nwrite_bw_log=x\ninclude other.fio\n\
                 bs\nbs 4k\nbs=\n=4k\ndirectory=${EMPTY}\nxfer_tpye=1\nStonewall\n";
-    insta::assert_snapshot!(told(text), @"
+    insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:1: unknown key 'iodeph'; nearest: iodepth
     a.fio:3:1: unknown key 'banana'; no similar key; docs/job-file.md lists all keys
     a.fio:4:1: key 'thinktime' (fio) is not supported by gpuio: a pause between I/Os hides
@@ -37,7 +37,7 @@ fn keys() {
 fn sizes_and_times() {
     let text = "[a]\nbs=4x\nbs=0\nbs=4k,8k\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\nsize=10%\n\
                 size=1.3k\nsize=99E\nruntime=10sec\nramp_time=5M\nrate=1m,2m\nrate_iops=10k\n";
-    insta::assert_snapshot!(told(text), @"
+    insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:5: value '4x' of 'bs', at 'x': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     a.fio:3:4: value '0' of 'bs': the size is 0; give a size above 0, such as 4k or 1G
@@ -71,7 +71,7 @@ fn counts_and_lists() {
                 cpus_allowed=0-3,x\ncpus_allowed=3-0\nnuma_cpu_nodes=0,1\nbssplit=4k/60:8k/50\n\
                 bssplit=4k/60:8k/0\nbssplit=4k/60\nfilename=a::b\npath=host,,x\ngpu=0:1\n\
                 gpu=software:two\ngpu_dev_id=0,1\n";
-    insta::assert_snapshot!(told(text), @r"
+    insta::assert_snapshot!(errors_of(text), @r"
     a.fio:2:9: value '0' of 'iodepth': 0 has no effect; give 1 or more
     a.fio:3:9: value '-1' of 'numjobs': expected a whole number below 2^64, decimal or 0x…,
         without a suffix
@@ -110,7 +110,7 @@ fn words() {
                 random_distribution=zoned:50/5\nrandom_distribution=zipf\n\
                 random_distribution=zipf:1.0\nrate_process=thinktime\nmem=shm\nmemory=gpu\n\
                 xfer_type=8\n";
-    insta::assert_snapshot!(told(text), @"
+    insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:4: value 'randrea' of 'rw': expected one of read, write, randread, randwrite,
         rw, readwrite, randrw; nearest: randread
     a.fio:3:4: value 'trim' of 'rw': trim moves no bytes to measure and is not supported;
@@ -152,7 +152,7 @@ fn words() {
 
 #[test]
 fn sections() {
-    insta::assert_snapshot!(told("bs=4k\n[a\niodeph=1\n[]\n[b] bs=4k\n[c] # fine\n"), @"
+    insta::assert_snapshot!(errors_of("bs=4k\n[a\niodeph=1\n[]\n[b] bs=4k\n[c] # fine\n"), @"
     a.fio:1:1: key 'bs' is before any section; put [global] or [name] above it
     a.fio:2:1: the section header has no ']'; write [name] on a line of its own
     a.fio:3:1: unknown key 'iodeph'; nearest: iodepth
@@ -160,11 +160,11 @@ fn sections() {
     a.fio:5:5: 'bs=4k' after the section header; put it on the next line
     ");
     insta::assert_snapshot!(
-        told(""),
+        errors_of(""),
         @"a.fio:1:1: the file has no job; add a section such as [job1], which may be empty"
     );
     insta::assert_snapshot!(
-        told("[global]\nbs=4k\n"),
+        errors_of("[global]\nbs=4k\n"),
         @"a.fio:3:1: the file has no job; add a section such as [job1], which may be empty"
     );
 }
@@ -173,7 +173,7 @@ fn sections() {
 fn variables() {
     let text = "[a]\ndirectory=/x/${NOT_SET}/y\nsize=${\nsize=${}\nsize=${1A}\n\
                 bs=${THREADS}q\nbs=  ${THREADS}k:x\n";
-    insta::assert_snapshot!(told(text), @"
+    insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:14: environment variable 'NOT_SET' is not set; set it, or write $${NOT_SET} if
         the text ${NOT_SET} itself is meant
     a.fio:3:6: '${' needs a variable name of letters, digits and '_', and then '}'; write
@@ -193,7 +193,7 @@ fn variables() {
 fn look_alikes() {
     let text = "[a]\nbs＝4k\ncpus_allowed=0，1\nbsrange=4k–64k\nsize=1\u{a0}G\nｂｓ=4k\n\
                 [b］\nrunｔime = 4\n";
-    insta::assert_snapshot!(told(text), @"
+    insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:3: 'bs＝4k' contains '＝' (U+FF1D), which only looks like '='; type the ASCII sign
     a.fio:3:15: '0，1' contains '，' (U+FF0C), which only looks like ','; type the ASCII sign
     a.fio:4:11: '4k–64k' contains '–' (U+2013), which only looks like '-'; type the ASCII
@@ -208,22 +208,22 @@ fn look_alikes() {
 
 #[test]
 fn bytes_that_are_not_text() {
-    insta::assert_snapshot!(told(b"[a]\nbs=4k\ndirectory=/\xc3\xa9/\xff\n"), @"
+    insta::assert_snapshot!(errors_of(b"[a]\nbs=4k\ndirectory=/\xc3\xa9/\xff\n"), @"
     a.fio:3:14: this byte is not UTF-8 text; save the file as UTF-8, and check that it is a
         job file
     ");
     insta::assert_snapshot!(
-        told(b"\xff\xfe[\0a\0]\0"),
+        errors_of(b"\xff\xfe[\0a\0]\0"),
         @"a.fio:1:1: this byte is not UTF-8 text; the file looks like UTF-16: save it as UTF-8"
     );
     insta::assert_snapshot!(
-        told("[a]\nbs=4\0k\n"),
+        errors_of("[a]\nbs=4\0k\n"),
         @"a.fio:2:5: a NUL character; this is not a text file, or it is damaged: write it again"
     );
 }
 
 #[test]
-fn a_broken_file_is_told_up_to_the_limit() {
+fn errors_of_a_broken_file_are_reported_up_to_the_limit() {
     let text = format!("[a]\n{}", "nonsense_key_here=1\n".repeat(50));
     let errors = parse_job_file("a.fio", text, &env).unwrap_err();
     assert_eq!(errors.len(), MAX_ERRORS);
@@ -233,7 +233,7 @@ fn a_broken_file_is_told_up_to_the_limit() {
 #[test]
 fn control_signs_and_long_words_stay_on_one_line() {
     let text = format!("[a]\n{}=1\nbs=\u{1b}[31m\n", "k".repeat(5000));
-    insta::assert_snapshot!(told(text), @r"
+    insta::assert_snapshot!(errors_of(text), @r"
     a.fio:2:1: unknown key 'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk…';
         no similar key; docs/job-file.md lists all keys
     a.fio:3:4: value '\u{1b}[31m' of 'bs': expected a size in bytes, or with k, m, g, t, p

@@ -160,7 +160,7 @@ fn a_named_file_is_shared_under_gdsio_keys() {
 }
 
 #[test]
-fn driver_and_devices_are_asked_apart() {
+fn driver_and_devices_are_requested_separately() {
     let job = &parse("[global]\ngpu=software\n[a]\ngpu_dev_id=2\n").jobs[0];
     let expected = GpuRequest { driver: Some(GpuDriver::Software), which: GpuWhich::List(vec![2]) };
     assert_eq!(job.gpu, Some(expected));

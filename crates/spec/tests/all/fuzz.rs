@@ -70,7 +70,7 @@ fn inside(bytes: &[u8], errors: &[JobFileError]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn asked_inside(bytes: &[u8], spec: &Spec) -> Result<(), TestCaseError> {
+fn requests_fit(bytes: &[u8], spec: &Spec) -> Result<(), TestCaseError> {
     let lines = bytes.split(|byte| *byte == b'\n').count();
     prop_assert!(!spec.jobs.is_empty());
     for requested in spec.jobs.iter().flat_map(|job| job.requested.values()) {
@@ -83,7 +83,7 @@ fn asked_inside(bytes: &[u8], spec: &Spec) -> Result<(), TestCaseError> {
 
 fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
     match parse_job_file("f", bytes, &env) {
-        Ok(spec) => asked_inside(bytes, &spec),
+        Ok(spec) => requests_fit(bytes, &spec),
         Err(errors) => inside(bytes, &errors),
     }
 }

@@ -86,7 +86,7 @@ fn refused<const N: usize>(lines: [&str; N]) -> String {
 }
 
 #[test]
-fn wrong_values_are_told_with_what_fits() {
+fn wrong_values_are_reported_with_what_fits() {
     let told = refused([
         "-D /d -w 0",
         "-D /d -s 0",
@@ -132,7 +132,7 @@ fn wrong_values_are_told_with_what_fits() {
 }
 
 #[test]
-fn wrong_command_lines_are_told_with_what_to_do() {
+fn wrong_command_lines_are_reported_with_what_to_do() {
     let told = refused([
         "",
         "-x 0 -I 0",

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use gpuio_record::{Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode};
 use gpuio_spec::{
-    Beside, Ceilings, GpuWhich, JobSpec, KeyError, Origin, Rw, Status, apply, find, keys,
+    Ceilings, ComputationRequest, GpuWhich, JobSpec, KeyError, Origin, Rw, Status, apply, find,
+    keys,
 };
 
 const FLAG: Origin = Origin::Flag("--x");
@@ -99,7 +100,7 @@ fn common_keys_of_fio_are_known() {
 
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
-fn every_supported_key_records_who_asked() {
+fn every_supported_key_records_its_origin() {
     const VALUES: [&str; 16] = [
         "1", "4k", "read", "off", "steady", "random", "psync", "4k-8k", "4k/100", "malloc",
         "pattern", "0", "software", "linear", "any", "iops:2%",
@@ -214,10 +215,10 @@ fn values_of_every_shape() {
     assert_eq!(set("verify", "").unwrap().verify, Some(VerifyMode::Pass));
     assert_eq!(set("verify", "inline").unwrap().verify, Some(VerifyMode::Inline));
     let beside = |value| set("beside", value).map(|job| job.beside.unwrap());
-    assert_eq!(beside("off").unwrap(), Beside::Off);
-    assert_eq!(beside("compute").unwrap(), Beside::Compute(100.0));
-    assert_eq!(beside("compute:50%").unwrap(), Beside::Compute(50.0));
-    assert_eq!(beside("memory:0.5").unwrap(), Beside::Memory(0.5));
+    assert_eq!(beside("off").unwrap(), ComputationRequest::Off);
+    assert_eq!(beside("compute").unwrap(), ComputationRequest::Compute(100.0));
+    assert_eq!(beside("compute:50%").unwrap(), ComputationRequest::Compute(50.0));
+    assert_eq!(beside("memory:0.5").unwrap(), ComputationRequest::Memory(0.5));
     for (value, word) in [
         ("gemm", "compute, memory or off"),
         ("compute:0%", "above 0"),

@@ -3,7 +3,7 @@
 use gpuio_record::{Arrivals, Pacing};
 use thiserror::Error;
 
-use crate::pattern::stream::{Stream, Use};
+use crate::sequence::stream::{Stream, Use};
 
 #[cfg(test)]
 mod tests;

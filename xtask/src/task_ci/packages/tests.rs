@@ -52,7 +52,7 @@ fn a_program_is_seen_only_where_it_is() {
 }
 
 #[test]
-fn a_command_that_fails_tells_its_last_words() {
+fn a_command_that_fails_prints_its_last_words() {
     let script = "echo first >&2; echo second >&2; echo third >&2; exit 3";
     let error = quietly(Command::new("sh").args(["-c", script])).unwrap_err().to_string();
     assert!(error.contains("second; third") && !error.contains(": first"), "{error}");

@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 
 use gpuio_gpu::{Busy, BusyWith, Context, Event, GpuError, Wait};
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_record::{BesidePlan, BesideWith};
+use gpuio_record::{ComputationKind, ComputationPlan};
 
 use super::marks::{Mark, Marks};
 use crate::run::rusage::Usage;
@@ -53,7 +53,7 @@ pub(super) struct Computing {
 impl Computing {
     /// Starts the thread and returns when the GPU is busy, or the thread has failed, which is
     /// reported by [`Computing::end`].
-    pub(super) fn begin(context: &Context, plan: BesidePlan, clock: Clock) -> Computing {
+    pub(super) fn begin(context: &Context, plan: ComputationPlan, clock: Clock) -> Computing {
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = channel();
         let (context, requested) = (context.clone(), Arc::clone(&stop));
@@ -96,15 +96,15 @@ impl Drop for Computing {
 }
 
 /// The kernel's name for what the plan wants.
-fn with(plan: BesidePlan) -> BusyWith {
+fn with(plan: ComputationPlan) -> BusyWith {
     match plan.with {
-        BesideWith::Compute => BusyWith::Compute,
-        BesideWith::Memory => BusyWith::Memory,
+        ComputationKind::Compute => BusyWith::Compute,
+        ComputationKind::Memory => BusyWith::Memory,
     }
 }
 
 /// Loads the kernel once and drops it: whether this GPU can run the computation at all.
-pub(super) fn try_out(context: &Context, plan: BesidePlan) -> Result<(), GpuError> {
+pub(super) fn try_out(context: &Context, plan: ComputationPlan) -> Result<(), GpuError> {
     context.make_current()?;
     Busy::load(context, with(plan), 1).map(drop)
 }
@@ -122,7 +122,7 @@ fn share(multiprocessors: u32, percent: f64) -> u32 {
 
 fn work(
     context: &Context,
-    plan: BesidePlan,
+    plan: ComputationPlan,
     clock: Clock,
     stop: &AtomicBool,
     sender: &Sender<()>,

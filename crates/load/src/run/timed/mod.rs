@@ -25,7 +25,7 @@ use super::worker::{Task, Tools, side};
 use super::worker_slot;
 use gpuio_workload::blocks;
 use gpuio_workload::pace::{Pacer, ThreadPhase};
-use gpuio_workload::pattern::{Block, Pattern};
+use gpuio_workload::sequence::{Block, BlockSequence};
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would
 /// otherwise be asked millions of times.
@@ -71,7 +71,7 @@ struct Loop<'a> {
     task: &'a Task<'a>,
     tools: &'a mut Tools,
     bounds: Bounds,
-    pattern: Pattern,
+    blocks: BlockSequence,
     pacer: Option<Pacer>,
     free: Vec<u32>,
     /// A block that the path had no space for.
@@ -120,7 +120,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         bytes: job.stop.bytes_per_thread,
     };
     let began = start + job.start_delay_ns;
-    let pattern = pattern_of(task, tools)?;
+    let blocks = block_sequence(task, tools)?;
     let pacer = match &job.pacing {
         None => None,
         Some(pacing) => {
@@ -138,7 +138,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         task,
         tools,
         bounds,
-        pattern,
+        blocks,
         pacer,
         free: (0..job.depth).rev().collect(),
         pending: None,
@@ -167,7 +167,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
 }
 
 fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
-    RunError::Pattern { job: job.name.clone(), what: error.to_string() }
+    RunError::InvalidPlan { job: job.name.clone(), what: error.to_string() }
 }
 
 /// Its turn among the threads of the job, which keep the rate each.
@@ -183,9 +183,9 @@ fn phase(task: &Task<'_>) -> ThreadPhase {
     }
 }
 
-fn pattern_of(task: &Task<'_>, tools: &Tools) -> Result<Pattern, RunError> {
+fn block_sequence(task: &Task<'_>, tools: &Tools) -> Result<BlockSequence, RunError> {
     let config = blocks::config(task.job, task.plan, |target| tools.files.index_of(target));
-    Pattern::new(&config).map_err(|error| wrong(task.job, &error))
+    BlockSequence::new(&config).map_err(|error| wrong(task.job, &error))
 }
 
 impl Loop<'_> {
@@ -352,7 +352,7 @@ impl Loop<'_> {
             self.enough = true;
             return None;
         }
-        self.pattern.next()
+        self.blocks.next()
     }
 
     /// Puts data where a write begins; true when time went by.

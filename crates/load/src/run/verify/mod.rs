@@ -16,7 +16,7 @@ use super::worker::{Task, Tools};
 use gpuio_pattern::other_salt;
 use gpuio_pattern::unmix;
 use gpuio_workload::blocks::unit;
-use gpuio_workload::pattern::{self, Block, Pattern, RegionSpan};
+use gpuio_workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
 
 /// Mismatches kept.
 const KEPT: usize = 16;
@@ -247,7 +247,7 @@ fn sweep(
     let shortest = regions.iter().map(|region| region.length).min().unwrap_or(0);
     let unit = unit(job);
     let size = largest.min(shortest - shortest % unit);
-    let config = pattern::PatternConfig {
+    let config = SequenceConfig {
         order: Order::Sequential,
         blocks: vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }],
         align_bytes: unit,
@@ -258,11 +258,11 @@ fn sweep(
         seed: 0,
         passes: Some(1),
     };
-    let mut pattern = Pattern::new(&config).map_err(|error| RunError::Pattern {
+    let mut blocks = BlockSequence::new(&config).map_err(|error| RunError::InvalidPlan {
         job: job.name.clone(),
         what: format!("verification: {error}"),
     })?;
-    drive(task, tools, &mut || pattern.next(), findings)
+    drive(task, tools, &mut || blocks.next(), findings)
 }
 
 /// Takes every block through the path, checking reads as they complete.

@@ -93,11 +93,11 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         let engine = job.engine.actual.clone();
         kinds.push(WarningKind::AsyncEngineOnBufferedFile { engine });
     }
-    for got in result.engine.iter().filter(|got| !got.steps_down.is_empty()) {
+    for engine in result.engine.iter().filter(|engine| !engine.steps_down.is_empty()) {
         kinds.push(WarningKind::EngineSteppedDown {
             requested: job.engine.actual.clone(),
-            actual: got.actual.clone(),
-            why: got.steps_down.clone(),
+            actual: engine.actual.clone(),
+            why: engine.steps_down.clone(),
         });
     }
     if let Some(inject) = &job.inject {

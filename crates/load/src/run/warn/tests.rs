@@ -99,14 +99,14 @@ fn an_asynchronous_engine_on_the_page_cache() {
 fn an_engine_that_stepped_down() {
     let job = job("engine=io_uring");
     let mut result = result(&job, 100_000);
-    let got = |got: &str, why: &[&str]| ActualEngine {
-        actual: got.into(),
+    let engine = |name: &str, why: &[&str]| ActualEngine {
+        actual: name.into(),
         steps_down: why.iter().map(|why| (*why).to_owned()).collect(),
         workers: 1,
     };
-    result.engine = vec![got("io_uring (fixed files)", &[])];
+    result.engine = vec![engine("io_uring (fixed files)", &[])];
     assert_eq!(warned(&job, &result), []);
-    result.engine.push(got("io_uring", &["memlock is 64 KiB"]));
+    result.engine.push(engine("io_uring", &["memlock is 64 KiB"]));
     let stepped = WarningKind::EngineSteppedDown {
         requested: "io_uring".into(),
         actual: "io_uring".into(),

@@ -1,6 +1,8 @@
 //! Lines about jobs that ran while a GPU computation was active.
 
-use gpuio_record::{BesideGpu, BesidePlan, BesideResult, BesideWith, JobPlan, JobResult, Record};
+use gpuio_record::{
+    ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobPlan, JobResult, Record,
+};
 use gpuio_units::human_rate;
 
 use super::detail::{line, mark, name_width};
@@ -25,7 +27,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if lines.is_empty() { lines } else { format!("with a GPU computation running:\n{lines}") }
 }
 
-fn computation(requested: &BesidePlan, gpu: &BesideGpu) -> String {
+fn computation(requested: &ComputationPlan, gpu: &GpuComputation) -> String {
     let mut head = format!(
         "{} on {} of {} multiprocessors of GPU {}",
         requested.with.word(),
@@ -53,14 +55,14 @@ fn computation(requested: &BesidePlan, gpu: &BesideGpu) -> String {
     }
 }
 
-fn speed(with: BesideWith, value: f64) -> String {
+fn speed(with: ComputationKind, value: f64) -> String {
     match with {
-        BesideWith::Compute => format!("{:.3} TFLOP/s", value / 1e12),
-        BesideWith::Memory => human_rate(value),
+        ComputationKind::Compute => format!("{:.3} TFLOP/s", value / 1e12),
+        ComputationKind::Memory => human_rate(value),
     }
 }
 
-fn load(plan: &JobPlan, job: &JobResult, found: &BesideResult) -> String {
+fn load(plan: &JobPlan, job: &JobResult, found: &ComputationCost) -> String {
     let both = |read: f64, write: f64| human_rate(read + write);
     let beside = both(job.read.bytes_per_s, job.write.bytes_per_s);
     let alone = both(found.alone.read.bytes_per_s, found.alone.write.bytes_per_s);
@@ -96,7 +98,7 @@ fn load(plan: &JobPlan, job: &JobResult, found: &BesideResult) -> String {
 }
 
 /// Failures in the run without the computation, which are reported nowhere else.
-fn wrong(found: &BesideResult) -> Vec<String> {
+fn wrong(found: &ComputationCost) -> Vec<String> {
     let alone = &found.alone;
     let failed = (alone.failed > 0)
         .then(|| format!("in the run alone, {} I/Os of the job failed", alone.failed));

@@ -1,7 +1,7 @@
 //! What a job and the concurrent computation cost each other. Pure.
 
 use gpuio_record::{
-    BesideGpu, BesideResult, EndedHow, Gpu, JobAlone, JobPlan, JobResult, TimeSpan,
+    ComputationCost, EndedHow, Gpu, GpuComputation, JobAlone, JobPlan, JobResult, TimeSpan,
 };
 use gpuio_units::human_ns;
 
@@ -40,8 +40,8 @@ impl Learned {
         job: &JobPlan,
         result: &JobResult,
         alone: &JobResult,
-    ) -> BesideResult {
-        let mut gpus: Vec<BesideGpu> = Vec::new();
+    ) -> ComputationCost {
+        let mut gpus: Vec<GpuComputation> = Vec::new();
         for Gpu { index, .. } in &job.gpus {
             let known = self.gpus.iter().find(|(gpu, _)| gpu == index);
             if let Some((_, done)) = known.filter(|_| gpus.iter().all(|gpu| gpu.index != *index)) {
@@ -49,7 +49,7 @@ impl Learned {
             }
         }
         let io = io(&gpus, result, alone);
-        BesideResult {
+        ComputationCost {
             gpus,
             alone: JobAlone {
                 read: alone.read.clone(),
@@ -71,7 +71,7 @@ fn gpu(
     before: TimeSpan,
     beside: Option<TimeSpan>,
     after: TimeSpan,
-) -> BesideGpu {
+) -> GpuComputation {
     #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
     let work = done.launch_work as f64;
     let rate = |when: &str, span: Option<TimeSpan>| match (&done.failed, span) {
@@ -87,7 +87,7 @@ fn gpu(
     let per_s = |nth: usize| rates[nth].as_ref().ok().map(|rate| rate.per_s * work);
     let with = rates[1].as_ref().ok();
     let ratio = ratio(&rates);
-    BesideGpu {
+    GpuComputation {
         index,
         multiprocessors: done.multiprocessors,
         blocks: done.blocks,
@@ -120,7 +120,7 @@ fn ratio(rates: &[Result<Rate, String>; 3]) -> Result<f64, String> {
     Ok(beside / alone)
 }
 
-fn io(gpus: &[BesideGpu], beside: &JobResult, alone: &JobResult) -> Result<f64, String> {
+fn io(gpus: &[GpuComputation], beside: &JobResult, alone: &JobResult) -> Result<f64, String> {
     for (which, result) in [("alone", alone), ("beside the computation", beside)] {
         let ios = result.read.ios + result.write.ios;
         let time = result.measured.map_or(0, |span| span.length_ns());

@@ -68,7 +68,7 @@ fn moved(job: &JobPlan, bytes_per_s: f64) -> JobResult {
     result
 }
 
-fn beside(done: Done, change: impl Fn(&mut JobResult, &mut JobResult)) -> BesideResult {
+fn beside(done: Done, change: impl Fn(&mut JobResult, &mut JobResult)) -> ComputationCost {
     let job = on_gpu();
     let (mut is, mut alone) = (moved(&job, 3e9), moved(&job, 4e9));
     change(&mut is, &mut alone);

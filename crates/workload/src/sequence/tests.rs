@@ -16,8 +16,8 @@ fn random(distribution: Distribution, coverage: bool) -> Order {
     Order::Random { distribution, coverage }
 }
 
-fn config(order: Order, block: u64, length: u64) -> PatternConfig {
-    PatternConfig {
+fn config(order: Order, block: u64, length: u64) -> SequenceConfig {
+    SequenceConfig {
         order,
         blocks: one(block),
         align_bytes: block,
@@ -30,18 +30,18 @@ fn config(order: Order, block: u64, length: u64) -> PatternConfig {
     }
 }
 
-fn pattern(config: &PatternConfig) -> Pattern {
-    Pattern::new(config).expect("the configuration is good")
+fn sequence(config: &SequenceConfig) -> BlockSequence {
+    BlockSequence::new(config).expect("the configuration is good")
 }
 
-fn all(config: &PatternConfig) -> Vec<Block> {
-    let mut pattern = pattern(config);
-    std::iter::from_fn(move || pattern.next()).collect()
+fn all(config: &SequenceConfig) -> Vec<Block> {
+    let mut sequence = sequence(config);
+    std::iter::from_fn(move || sequence.next()).collect()
 }
 
-fn some(config: &PatternConfig, count: usize) -> Vec<Block> {
-    let mut pattern = pattern(config);
-    std::iter::from_fn(move || pattern.next()).take(count).collect()
+fn some(config: &SequenceConfig, count: usize) -> Vec<Block> {
+    let mut sequence = sequence(config);
+    std::iter::from_fn(move || sequence.next()).take(count).collect()
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn sequential_goes_through_the_regions_and_ends() {
     let expected: Vec<_> = pass.iter().chain(&pass).copied().collect();
     let found: Vec<_> = all(&config).iter().map(|b| (b.file, b.offset, b.len)).collect();
     assert_eq!(found, expected);
-    let mut pattern = pattern(&config);
-    while pattern.next().is_some() {}
-    assert_eq!(pattern.next(), None, "the end is final");
+    let mut sequence = sequence(&config);
+    while sequence.next().is_some() {}
+    assert_eq!(sequence.next(), None, "the end is final");
 }
 
 #[test]
@@ -273,10 +273,10 @@ fn many_tebibytes_do_not_overflow() {
 fn errors_name_the_numbers() {
     let good = config(Order::Sequential, 4096, 8192);
     let uniform = || random(Distribution::Uniform, false);
-    let with = |change: &dyn Fn(&mut PatternConfig)| {
+    let with = |change: &dyn Fn(&mut SequenceConfig)| {
         let mut config = good.clone();
         change(&mut config);
-        Pattern::new(&config).expect_err("this configuration is bad").to_string()
+        BlockSequence::new(&config).expect_err("this configuration is bad").to_string()
     };
     let cases: [(String, &[&str]); 12] = [
         (with(&|c| c.regions[0].length = 0), &["region 0", "offset 0", "no bytes"]),
@@ -361,7 +361,7 @@ prop_compose! {
         spans in prop::collection::vec((0u64..1000, 0u64..2_000_000), 1..6),
         read_percent in 0u8..=100,
         seed: u64,
-    ) -> PatternConfig {
+    ) -> SequenceConfig {
         let (min, max) = (min_units * unit, (min_units + steps * step_units) * unit);
         let regions = spans.iter().zip(0u32..).map(|((at, extra), file)| RegionSpan {
             file,
@@ -369,7 +369,7 @@ prop_compose! {
             // Room for the skew, and for the units that the skew cuts off.
             length: max + skew + unit + extra,
         });
-        PatternConfig {
+        SequenceConfig {
             order,
             blocks: vec![
                 BlockShare { min_bytes: min, max_bytes: min, step_bytes: 0, percent: 40 },
@@ -482,7 +482,7 @@ proptest! {
 }
 
 /// Whether 30 equal draws from two seeds would be a wonder.
-fn grid_is_large(config: &PatternConfig) -> bool {
+fn grid_is_large(config: &SequenceConfig) -> bool {
     let total: u64 = config.regions.iter().map(|span| span.length / config.align_bytes).sum();
     total > 100
 }

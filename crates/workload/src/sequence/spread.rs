@@ -5,7 +5,7 @@
 
 use gpuio_record::Distribution;
 
-use super::error::PatternError;
+use super::error::SequenceError;
 use super::stream::Stream;
 
 /// A distribution over ranks `0..count`.
@@ -25,7 +25,7 @@ pub(crate) enum Spread {
 
 impl Spread {
     /// Checks the parameters; `count` is at least 1.
-    pub(crate) fn new(wanted: &Distribution, count: u64) -> Result<Spread, PatternError> {
+    pub(crate) fn new(wanted: &Distribution, count: u64) -> Result<Spread, SequenceError> {
         match *wanted {
             Distribution::Uniform => Ok(Spread::Uniform),
             Distribution::Zipf { theta } => {
@@ -85,11 +85,11 @@ fn check(
     parameter: &'static str,
     value: f64,
     wanted: &'static str,
-) -> Result<(), PatternError> {
+) -> Result<(), SequenceError> {
     if fits {
         return Ok(());
     }
-    Err(PatternError::Parameter { distribution, parameter, value, wanted })
+    Err(SequenceError::Parameter { distribution, parameter, value, wanted })
 }
 
 /// The whole part of `value`, held within `0..count`.

@@ -2,7 +2,7 @@
 
 use gpuio_record::BlockShare;
 
-use super::error::PatternError;
+use super::error::SequenceError;
 use super::stream::{Stream, Use};
 
 /// Draws block sizes.
@@ -33,10 +33,10 @@ struct Range {
 
 impl Sizes {
     /// Checks the shares and makes a source of sizes.
-    pub(crate) fn new(blocks: &[BlockShare], unit: u64, seed: u64) -> Result<Sizes, PatternError> {
+    pub(crate) fn new(blocks: &[BlockShare], unit: u64, seed: u64) -> Result<Sizes, SequenceError> {
         let percent: u32 = blocks.iter().map(|block| u32::from(block.percent)).sum();
         if percent != 100 {
-            return Err(PatternError::Shares { percent });
+            return Err(SequenceError::Shares { percent });
         }
         let mut ranges = Vec::with_capacity(blocks.len());
         let mut up_to = 0;
@@ -94,8 +94,8 @@ impl Range {
     }
 }
 
-fn range(block: &BlockShare, unit: u64, up_to: u64) -> Result<Range, PatternError> {
-    let bad = |why| PatternError::BlockRange {
+fn range(block: &BlockShare, unit: u64, up_to: u64) -> Result<Range, SequenceError> {
+    let bad = |why| SequenceError::BlockRange {
         min: block.min_bytes,
         max: block.max_bytes,
         step: block.step_bytes,
@@ -120,7 +120,7 @@ fn range(block: &BlockShare, unit: u64, up_to: u64) -> Result<Range, PatternErro
     let step = if count == 1 { 0 } else { block.step_bytes };
     for value in [block.min_bytes, step] {
         if value % unit != 0 {
-            return Err(PatternError::Alignment { what: "block size or step", value, unit });
+            return Err(SequenceError::Alignment { what: "block size or step", value, unit });
         }
     }
     let step = u32::try_from(step).map_err(|_| bad("one I/O moves less than 4 GiB"))?;

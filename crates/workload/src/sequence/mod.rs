@@ -1,7 +1,7 @@
 //! Which block comes next.
 //!
-//! A [`Pattern`] is one thread's: it answers from its own numbers alone, allocates nothing after
-//! [`Pattern::new`] and takes no lock. Everything follows from the seed, so that one seed gives
+//! A [`BlockSequence`] is one thread's: it answers from its own numbers alone, allocates nothing after
+//! [`BlockSequence::new`] and takes no lock. Everything follows from the seed, so that one seed gives
 //! one sequence on every machine, and offsets do not depend on the mix of reads and writes.
 
 mod error;
@@ -18,7 +18,7 @@ mod tests;
 use gpuio_catalog::Op;
 use gpuio_record::{BlockShare, Distribution, Order};
 
-pub use error::PatternError;
+pub use error::SequenceError;
 use grid::Grid;
 use random::{Cover, Draws};
 use sequential::Walk;
@@ -28,7 +28,7 @@ use stream::{Stream, Use};
 
 /// What the blocks of a thread are to be. Sizes and offsets in bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PatternConfig {
+pub struct SequenceConfig {
     /// Order of offsets.
     pub order: Order,
     /// Sizes and their shares in per cent, which sum to 100; each size below 4 GiB.
@@ -78,7 +78,7 @@ pub struct Block {
 
 /// The blocks of one thread, one by one.
 #[derive(Debug, Clone)]
-pub struct Pattern {
+pub struct BlockSequence {
     offsets: Offsets,
     sizes: Sizes,
     directions: Directions,
@@ -97,12 +97,12 @@ enum Directions {
     Mixed { read_percent: u64, stream: Stream },
 }
 
-impl Pattern {
-    /// Checks a configuration and makes its pattern.
+impl BlockSequence {
+    /// Checks a configuration and makes its sequence.
     ///
     /// # Errors
-    /// [`PatternError`] when no block fits, numbers are off the unit or shares make no sense.
-    pub fn new(config: &PatternConfig) -> Result<Pattern, PatternError> {
+    /// [`SequenceError`] when no block fits, numbers are off the unit or shares make no sense.
+    pub fn new(config: &SequenceConfig) -> Result<BlockSequence, SequenceError> {
         check_numbers(config)?;
         let sizes = Sizes::new(&config.blocks, config.unit_bytes, config.seed)?;
         let largest = u64::from(sizes.largest());
@@ -112,7 +112,7 @@ impl Pattern {
             Order::Random { distribution, coverage: true } => {
                 if !matches!(distribution, Distribution::Uniform) {
                     let distribution = Spread::name(distribution);
-                    return Err(PatternError::CoverageIsUniform { distribution });
+                    return Err(SequenceError::CoverageIsUniform { distribution });
                 }
                 let grid = Grid::covering(&regions, largest.max(config.align_bytes));
                 Offsets::Cover(Cover::new(grid, config.seed, config.passes))
@@ -125,7 +125,7 @@ impl Pattern {
                 Offsets::Draws(Draws::new(grid, spread, config.seed, bytes))
             }
         };
-        Ok(Pattern { offsets, sizes, directions: Directions::new(config) })
+        Ok(BlockSequence { offsets, sizes, directions: Directions::new(config) })
     }
 
     /// The next block; `None` once all passes are done, and from then on.
@@ -146,7 +146,7 @@ impl Pattern {
 }
 
 impl Directions {
-    fn new(config: &PatternConfig) -> Directions {
+    fn new(config: &SequenceConfig) -> Directions {
         match config.read_percent {
             0 => Directions::Only(Op::Write),
             100 => Directions::Only(Op::Read),
@@ -172,22 +172,22 @@ impl Directions {
     }
 }
 
-fn check_numbers(config: &PatternConfig) -> Result<(), PatternError> {
+fn check_numbers(config: &SequenceConfig) -> Result<(), SequenceError> {
     if config.unit_bytes == 0 {
-        return Err(PatternError::Zero { what: "the unit of direct I/O" });
+        return Err(SequenceError::Zero { what: "the unit of direct I/O" });
     }
     if config.align_bytes == 0 {
-        return Err(PatternError::Zero { what: "the alignment of offsets" });
+        return Err(SequenceError::Zero { what: "the alignment of offsets" });
     }
     if config.passes == Some(0) {
-        return Err(PatternError::Zero { what: "the number of passes" });
+        return Err(SequenceError::Zero { what: "the number of passes" });
     }
     if config.read_percent > 100 {
-        return Err(PatternError::ReadShare { percent: config.read_percent });
+        return Err(SequenceError::ReadShare { percent: config.read_percent });
     }
     let random = matches!(config.order, Order::Random { .. });
     if random && !config.align_bytes.is_multiple_of(config.unit_bytes) {
-        return Err(PatternError::Alignment {
+        return Err(SequenceError::Alignment {
             what: "the alignment of offsets",
             value: config.align_bytes,
             unit: config.unit_bytes,
@@ -197,19 +197,19 @@ fn check_numbers(config: &PatternConfig) -> Result<(), PatternError> {
 }
 
 /// The regions as blocks may use them: begun after the skew, cut to whole units.
-fn usable(config: &PatternConfig, largest: u64) -> Result<Vec<RegionSpan>, PatternError> {
+fn usable(config: &SequenceConfig, largest: u64) -> Result<Vec<RegionSpan>, SequenceError> {
     let (skew, unit) = (config.skew_bytes, config.unit_bytes);
     if config.regions.is_empty() {
-        return Err(PatternError::NoRegion);
+        return Err(SequenceError::NoRegion);
     }
     let mut regions = Vec::with_capacity(config.regions.len());
     for (index, span) in config.regions.iter().enumerate() {
         let RegionSpan { file, offset, length } = *span;
         if length == 0 {
-            return Err(PatternError::EmptyRegion { region: index, file, offset });
+            return Err(SequenceError::EmptyRegion { region: index, file, offset });
         }
         if !offset.is_multiple_of(unit) {
-            return Err(PatternError::Alignment {
+            return Err(SequenceError::Alignment {
                 what: "the offset of a region",
                 value: offset,
                 unit,
@@ -217,11 +217,11 @@ fn usable(config: &PatternConfig, largest: u64) -> Result<Vec<RegionSpan>, Patte
         }
         let end = offset.checked_add(length);
         if end.is_none_or(|end| end > i64::MAX.cast_unsigned()) {
-            return Err(PatternError::TooFar { region: index, file, offset, length });
+            return Err(SequenceError::TooFar { region: index, file, offset, length });
         }
         let usable = length.saturating_sub(skew) / unit * unit;
         if usable < largest {
-            return Err(PatternError::BlockTooLarge {
+            return Err(SequenceError::BlockTooLarge {
                 block: largest,
                 region: index,
                 file,

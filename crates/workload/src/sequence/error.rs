@@ -1,10 +1,10 @@
-//! What cannot be a pattern.
+//! What cannot be a sequence of blocks.
 
 use thiserror::Error;
 
-/// A pattern that cannot be: each message names the numbers that do not fit.
+/// A sequence that cannot be: each message names the numbers that do not fit.
 #[derive(Debug, Clone, PartialEq, Error)]
-pub enum PatternError {
+pub enum SequenceError {
     /// No region.
     #[error("a thread has no region to work on; give it a file, or use fewer threads")]
     NoRegion,
