@@ -19,8 +19,8 @@
 //!
 //! One I/O, in `run::timed`:
 //!
-//! 1. `Loop::fill` takes a free slot, asks `Pacer::due` whether an I/O is due and `BlockSequence::next`
-//!    for its block, and calls `Path::start` (`gpuio_io`).
+//! 1. `Loop::fill` takes a free slot, asks `Pacer::due` whether an I/O is due and
+//!    `BlockSequence::next` for its block, and calls `Path::start` (`gpuio_io`).
 //! 2. `Path::advance` moves requests on and returns completions.
 //! 3. `Loop::complete` frees the slot, counts bytes and latency in `Live` (`gpuio_stat`), and
 //!    checks the data where verification is inline.

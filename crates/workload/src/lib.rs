@@ -4,8 +4,8 @@
 //! - [`blocks`]: what a planned job says of that sequence.
 //! - [`pace`]: due times at a rate.
 //!
-//! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their own
-//! numbers, allocate nothing after they are made, take no lock and never block.
+//! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their
+//! own numbers, allocate nothing after they are made, take no lock and never block.
 //!
 //! What may not live here: doing an I/O, reading a clock. Pure: no file, no clock, no environment.
 

@@ -160,12 +160,12 @@ mod tests {
     /// Mean, largest deviation and slope of three intervals, worked out by hand. The last interval
     /// is a quarter longer, as where a sample comes late.
     ///
-    /// - I/Os: 100, 130 and 150 in 1.25 s: 100, 130, 120 a second. Mean 350 / 3, the first is 50 / 3
-    ///   below it; the line rises by (120 - 100) / 2.
+    /// - I/Os: 100, 130 and 150 in 1.25 s: 100, 130, 120 a second. Mean 350 / 3, the first is
+    ///   50 / 3 below it; the line rises by (120 - 100) / 2.
     /// - Bytes: 1000, 2200 and 3750 in 1.25 s: 1000, 2200, 3000 a second. Mean 6200 / 3, the first
     ///   is 3200 / 3 below it; the line rises by 1000.
-    /// - Latencies: 1000 and 3000; 2600; 2900, 3000 and 3100: means 2000, 2600, 3000. Mean 7600 / 3,
-    ///   the first is 1600 / 3 below it; the line rises by 500.
+    /// - Latencies: 1000 and 3000; 2600; 2900, 3000 and 3100: means 2000, 2600, 3000. Mean
+    ///   7600 / 3, the first is 1600 / 3 below it; the line rises by 500.
     const BY_HAND: [(SteadyFigure, [f64; 3]); 3] = [
         (SteadyFigure::Iops, [350.0 / 3.0, 50.0 / 3.0, 10.0]),
         (SteadyFigure::Bandwidth, [6200.0 / 3.0, 3200.0 / 3.0, 1000.0]),
@@ -217,8 +217,8 @@ mod tests {
                     let steady = |limit| of_three_intervals(of, is_slope, percent, limit);
                     let near = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-9;
                     let below = steady(value * 0.999);
-                    assert!(near(below.mean.unwrap(), mean), "{of:?}: {below:?}, not {mean}");
-                    assert!(near(below.observed.unwrap(), value), "{of:?}: {below:?}, not {value}");
+                    assert!(near(below.mean.unwrap(), mean), "{of:?} {below:?}, not {mean}");
+                    assert!(near(below.observed.unwrap(), value), "{of:?} {below:?}, {value}");
                     assert_eq!(below.attained_at_ns, None);
                     let above = steady(value * 1.001);
                     // From the end of the ramp at 1 s.

@@ -1,8 +1,9 @@
 //! Which block comes next.
 //!
-//! A [`BlockSequence`] is one thread's: it answers from its own numbers alone, allocates nothing after
-//! [`BlockSequence::new`] and takes no lock. Everything follows from the seed, so that one seed gives
-//! one sequence on every machine, and offsets do not depend on the mix of reads and writes.
+//! A [`BlockSequence`] is one thread's: it answers from its own numbers alone, allocates nothing
+//! after [`BlockSequence::new`] and takes no lock. Everything follows from the seed, so that one
+//! seed gives one sequence on every machine, and offsets do not depend on the mix of reads and
+//! writes.
 
 mod error;
 mod grid;
