@@ -49,6 +49,8 @@ const SLOTS_PER_BLOCK: u32 = 8;
 const SM_SHARE: u32 = 8;
 /// Bytes of the memory that the blocks share (`resident_copy.cu`).
 const SHARED_LEN: usize = 64 + MAX_SLOTS as usize * 8;
+/// When a launch leaves a slot, the block that takes it over is there after so long at the latest.
+const HAND_OVER: Duration = Duration::from_micros(10);
 /// If a command takes longer, the driver is asked whether the kernel failed, once per interval.
 const QUERY_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -60,7 +62,8 @@ pub struct Timing {
     pub idle: Duration,
     /// The kernel exits after so long in any case. The next launch takes over.
     pub lifetime: Duration,
-    /// The next launch is made so long before the end of `lifetime`.
+    /// The next launch is made so long before the end of `lifetime`, and earlier by the time that
+    /// the last command took.
     pub relaunch_lead: Duration,
     /// A launch that has not begun after so long has no room on the device: commands are cancelled.
     pub start_timeout: Duration,
@@ -80,8 +83,7 @@ impl Default for Timing {
             // half as much sixteen threads copied 0 to 5 % fewer pages; with twice as much 3 %
             // more.
             lifetime: Duration::from_micros(200),
-            // A block announces its end between two commands, and a long command takes 40
-            // microseconds; a launch takes ten.
+            // A launch takes ten, more where many threads use the driver.
             relaunch_lead: Duration::from_micros(50),
             // Longer than `relaunch_lead` and the last command of the previous launch.
             start_timeout: Duration::from_micros(200),
@@ -269,7 +271,8 @@ impl CommandQueue {
     }
 }
 
-fn max_blocks(multiprocessors: u32) -> u32 {
+/// How many blocks of the kernel are on a device at most.
+pub(crate) fn max_blocks(multiprocessors: u32) -> u32 {
     (multiprocessors / SM_SHARE).max(1)
 }
 
@@ -325,15 +328,29 @@ impl Inner {
 
     /// Whether the launch that serves the slot has waited too long for room on the device.
     fn is_start_overdue(&self, slot: u32) -> bool {
+        let since = self.launched_at.load(Ordering::Relaxed);
+        let is_late = self.now().saturating_sub(since) > nanoseconds(self.timing.start_timeout);
+        if !is_late || !self.waits_for_start(slot) {
+            return false;
+        }
+        // After a long command the previous launch leaves the slot late, perhaps just now.
+        let looked = Instant::now();
+        while looked.elapsed() < HAND_OVER {
+            if !self.waits_for_start(slot) {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        true
+    }
+
+    /// Whether no block polls the slot and the latest launch serves it, but has not begun there.
+    fn waits_for_start(&self, slot: u32) -> bool {
         let latest = self.latest();
         // In this order, and each once: a block that exits in between counts as present.
         let exited = self.last_exited(slot);
         let has_block = self.mailbox.entry(slot as usize).launch > exited;
-        if slot >= latest.slots || exited >= latest.number || has_block {
-            return false;
-        }
-        let since = self.launched_at.load(Ordering::Relaxed);
-        self.now().saturating_sub(since) > nanoseconds(self.timing.start_timeout)
+        slot < latest.slots && exited < latest.number && !has_block
     }
 
     fn now(&self) -> u64 {
