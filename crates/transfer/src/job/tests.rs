@@ -1,7 +1,13 @@
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use gpuio_gpu::Which;
 
 use super::*;
-use crate::settings::UncachedReads;
+use crate::Transfer;
+use crate::settings::{Settings, UncachedReads};
 
 fn job(offset: u64, len: u64, piece_len: u64) -> Job {
     let file = tempfile::tempfile().unwrap();
@@ -55,4 +61,30 @@ fn the_first_failure_by_offset_is_the_result_unless_the_file_ended_before() {
     request.ends(100);
     request.fail(128, fault(128));
     assert_eq!(request.outcome().map(|moved| moved.bytes), Ok(100));
+}
+
+#[test]
+fn a_panic_in_the_only_thread_of_a_call_ends_the_call() {
+    const LEN: usize = 1 << 20;
+    let driver = Which::Software;
+    let alone =
+        Settings { driver, max_workers: 0, max_piece_bytes: 64 << 10, ..Settings::default() };
+    let (ends, end) = channel();
+    std::thread::spawn(move || {
+        let transfer = Transfer::new(alone);
+        let content = tempfile::tempfile().unwrap();
+        content.set_len(LEN as u64).unwrap();
+        let file = transfer.file(content.as_fd()).unwrap();
+        let mut host = vec![1_u8; LEN];
+        let at = host.as_mut_ptr().expose_provenance() as u64;
+        let location = transfer.locate(at).unwrap();
+        for panics in [true, false] {
+            file.0.panics.store(panics, Ordering::Release);
+            // SAFETY: memory of this thread's own.
+            ends.send(unsafe { transfer.read(&file, location, at, LEN, 0) }).unwrap();
+        }
+    });
+    let next = || end.recv_timeout(Duration::from_secs(60)).expect("the call ends");
+    assert_eq!(next(), Err(Fault::Panicked));
+    assert_eq!(next().map(|moved| moved.bytes), Ok(LEN));
 }

@@ -58,10 +58,13 @@ impl Job {
     fn work_in_host(&self) {
         let (mut counted, mut route) = (0, RouteBytes::default());
         let worked = catch_panic(|| self.pieces_in_host(&mut counted, &mut route));
-        if let Err(fault) = worked {
-            self.fail(0, fault);
-        }
+        let Err(fault) = worked else {
+            return self.finish(counted, &route);
+        };
+        self.fail(0, fault.clone());
         self.finish(counted, &route);
+        // No other thread may come for the remaining pieces.
+        self.give_up(&fault);
     }
 
     fn pieces_in_host(&self, counted: &mut u64, route: &mut RouteBytes) {
