@@ -76,7 +76,7 @@ struct SmallRings {
     free: Vec<&'static mut StagingRing>,
     made: usize,
     /// Memory that no ring uses yet, and its number of slots.
-    spare: Option<(PinnedMemory, usize)>,
+    spare: Vec<(PinnedMemory, usize)>,
 }
 
 /// Bytes of the slot of a small ring: the longest small call and its slack.
@@ -297,24 +297,39 @@ impl Device {
 
     /// A ring with one slot of [`SMALL_SLOT`] bytes; `None` if the limit is reached.
     pub(crate) fn take_small_ring(&self) -> Option<&'static mut StagingRing> {
-        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ring) = small.free.pop() {
-            return Some(ring);
-        }
-        if small.made == MAX_SMALL_RINGS {
-            return None;
-        }
-        let (memory, left) = match small.spare.take() {
-            Some(spare) => spare,
-            None => (
-                PinnedMemory::new(&self.context, SMALL_SLOT * SLOTS_LOCKED_AT_ONCE).ok()?,
-                SLOTS_LOCKED_AT_ONCE,
-            ),
+        let lock = || self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        let spare = {
+            let mut small = lock();
+            if let Some(ring) = small.free.pop() {
+                return Some(ring);
+            }
+            if small.made == MAX_SMALL_RINGS {
+                return None;
+            }
+            small.made += 1;
+            small.spare.pop()
         };
-        small.spare = (left > 1).then(|| (memory.after(SMALL_SLOT), left - 1));
-        let ring = StagingRing::new(&self.context, memory, SMALL_SLOT, 1).ok()?;
-        small.made += 1;
-        Some(Box::leak(Box::new(ring)))
+        // The driver's calls may take long, or fork: no lock is held.
+        let make = || -> Result<StagingRing, GpuError> {
+            let (memory, left) = match spare {
+                Some(spare) => spare,
+                None => (
+                    PinnedMemory::new(&self.context, SMALL_SLOT * SLOTS_LOCKED_AT_ONCE)?,
+                    SLOTS_LOCKED_AT_ONCE,
+                ),
+            };
+            if left > 1 {
+                lock().spare.push((memory.after(SMALL_SLOT), left - 1));
+            }
+            StagingRing::new(&self.context, memory, SMALL_SLOT, 1)
+        };
+        match make() {
+            Ok(ring) => Some(Box::leak(Box::new(ring))),
+            Err(_) => {
+                lock().made -= 1;
+                None
+            }
+        }
     }
 
     /// Returns it, for another thread. Calls no driver. If the lock is held, possibly forever in a

@@ -17,7 +17,7 @@ use crate::file::{Inner, ReadBuffer};
 use crate::memory::MemoryLocation;
 use crate::transferred::Transferred;
 
-/// The longest small call, bytes: longer ones are faster by the driver's copies.
+/// The longest small call, bytes: longer ones are faster in pieces.
 pub(crate) const SMALL: u64 = 64 << 10;
 
 /// A small call's parameters. The file is borrowed: a reference count would be a write by all
