@@ -68,7 +68,7 @@ impl Batch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Entries backend events were not fetched.
+    /// Entries whose events were not fetched.
     fn outstanding(&self, state: &State) -> usize {
         self.inner.outstanding() as usize + state.ready.len()
     }

@@ -31,7 +31,7 @@ pub(crate) struct Tuning {
     pub(crate) ring_mib: Option<u32>,
     /// Longest piece of a large call, KiB (`GPUIO_CUFILE_CHUNK_KB`).
     pub(crate) chunk_kib: Option<u32>,
-    /// Whether small calls may use the resident copy kernel (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
+    /// Whether calls may use the resident copy kernel (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
     pub(crate) resident: Option<bool>,
     /// Whether files with `O_DIRECT` are never read from the page cache (`GPUIO_CUFILE_STRICT`, 0
     /// or 1); by default only block devices.

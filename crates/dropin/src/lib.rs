@@ -21,7 +21,9 @@
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
 //! none; those of `transfer` are listed there. A call looks up its file and memory without a lock;
-//! the first call of a thread, and the first after a registration, take a short one. At exit
+//! the first call of a thread, and the first after a registration, take one. The first call of
+//! all reads the configuration and makes the live page under the library's lock, and the first use
+//! of a direct path opens NVIDIA's library under another. At exit
 //! nothing is returned to CUDA; the object stays loaded after `dlclose(3)`. The only thing done at
 //! exit is to remove the live page's file.
 //!

@@ -167,10 +167,10 @@ impl Library {
             crate::live_page::count_registrations(buffer.gpu, 0, -1);
         }
         // Outside the lock: NVIDIA's library may take long.
-        let nvidia_file = |buffer: &Buffer| {
+        let is_nvidias = |buffer: &Buffer| {
             buffer.location.is_some_and(|location| direct::supports_memory(&location))
         };
-        for (base, _) in buffers.iter().filter(|(_, buffer)| nvidia_file(buffer)) {
+        for (base, _) in buffers.iter().filter(|(_, buffer)| is_nvidias(buffer)) {
             direct::deregister_buffer(*base);
         }
         Ok(())

@@ -126,7 +126,7 @@ fn candidates() -> Vec<PathBuf> {
 fn is_gpuio(path: &Path) -> bool {
     let same = |mine: &Path| {
         let facts = |path: &Path| std::fs::metadata(path).map(|facts| (facts.dev(), facts.ino()));
-        facts(mine).is_ok_and(|mine| facts(path).is_ok_and(|nvidia_file| mine == nvidia_file))
+        facts(mine).is_ok_and(|mine| facts(path).is_ok_and(|other| mine == other))
     };
     if own_file().is_some_and(|mine| same(&mine)) {
         return true;

@@ -12,7 +12,7 @@
 //! For libraries inside another program: [`Driver::pointer`] reports what an
 //! address is, [`UserStream`] puts work into the program's streams, [`Context::entered`] leaves a
 //! thread's contexts as they were, [`Locked`] is memory that may outlive the driver, and
-//! [`resident_copy`] moves small blocks for many threads.
+//! [`resident_copy`] copies for many threads.
 //!
 //! Threads: every owner may move to another thread and be used from several. A thread calls
 //! [`Context::make_current`] once before it uses streams and events of that context; making and

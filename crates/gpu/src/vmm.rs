@@ -94,7 +94,7 @@ fn granularity(context: &Context, prop: &CUmemAllocationProp) -> Result<usize, G
     let call = "cuMemGetAllocationGranularity";
     let query = table.cuMemGetAllocationGranularity.ok_or_else(|| table.lacking(call))?;
     let mut alignment = 0_usize;
-    // SAFETY: `grain` is valid for the write of one size_t, `prop` for reads.
+    // SAFETY: `alignment` is valid for the write of one size_t, `prop` for reads.
     let code = unsafe { query(&raw mut alignment, prop, table::MEM_GRANULARITY_MINIMUM) };
     context.check(call, code)?;
     Ok(alignment)

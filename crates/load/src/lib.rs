@@ -35,6 +35,8 @@
 //!   block on the kernel's files and on NVML.
 //! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
 //!   may block on its CUDA stream.
+//! - Threads of `ceiling/cpu_copy` copy memory to find out how fast the processor does; `dataset`
+//!   fills files with a few threads before the clock.
 //! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
 //!   NVML.
 //!

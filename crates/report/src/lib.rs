@@ -5,7 +5,7 @@
 //! function may be called from any thread and gives the same text for the same record.
 //!
 //! - `format/` prints one record. `format/text/table.rs` lists the columns of the text table and
-//!   the field of the record behind each; the fields are computed in `load`.
+//!   the field of the record behind each; `load` and `evidence` compute the fields.
 //! - [`set`] shows several records: `rows` (job and direction), `axes` (in what rows differ),
 //!   `figures` (what was measured), `series`. Each is a table, and every format walks the tables.
 //! - `set/html` writes one page: text that needs no script, blocks of JSON in columns, and the

@@ -18,9 +18,9 @@
 //!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
 //!    one is copied to the GPU.
 //! 4. A piece (`file`) is read from the page cache if it is there. What is missing is read with
-//!    `O_DIRECT` from 256 KiB on, below that as the program opened the file.
-//! 5. Bytes from the page cache are copied by the resident copy kernel, others, and all while the
-//!    GPU computes, by a copy of the driver.
+//!    `O_DIRECT` if the call has 256 KiB or more, else as the program opened the file.
+//! 5. The resident copy kernel copies what came from the page cache. A copy of the driver moves the
+//!    rest, and everything while other kernels fill the GPU.
 //! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
@@ -35,13 +35,25 @@
 //! | pool worker | pieces of others' calls, runs of batches | file I/O, a GPU copy, a ring |
 //! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
-//! | poller | watches semaphore values of streams | its sleep; see below |
+//! | poller | watches semaphore values of streams, one for each of the two above | its sleep |
 //!
-//! Pool workers (`gpuio-transfer`) start with the first call that has several pieces, the poller
-//! and the stream workers with the first operation in a stream; all stay until the process ends.
-//! Short mutexes guard the queue of pieces, the rings and the launch of a kernel. Idle threads
-//! sleep on a futex or a condition variable. Where no stream worker can be started, the poller does
-//! its file I/O.
+//! All are named `gpuio-transfer`. Pool workers start with the first batch, or the first call that
+//! has several pieces; pollers and stream workers with the first operation in a stream. All stay
+//! until the process ends. Idle threads sleep on a futex or a condition variable.
+//!
+//! What waits while it holds a lock:
+//!
+//! - the lock of a device's creation: the making of its context and the loading of kernels, in
+//!   which the driver may wait for the device;
+//! - the lock of a command queue's launches: one kernel launch, and after a backoff the look
+//!   whether there is room, 0.2 ms;
+//! - the lock of a stream's operations: the driver's enqueue calls, which wait while the stream is
+//!   full;
+//! - the lock of a file's edges: a direct write of whole blocks holds it shared, a write of parts
+//!   of blocks and its flush hold it alone.
+//!
+//! Other locks, of the queue of pieces and of rings, are held for some instructions. Where no
+//! stream worker can be started, the poller does its file I/O.
 //!
 //! Every function may be called from any thread. A caller needs no current CUDA context, and its
 //! context is left as it was. At exit nothing is returned to the driver: threads, page-locked

@@ -8,7 +8,7 @@
 //!
 //! Reads kernel files through `host` and GPUs through `nvml`; writes, prints and starts nothing. A
 //! [`Watcher`] belongs to one thread at a time. Users: `gpuio top` (screen, lines, Prometheus),
-//! and `load`, which samples the devices below a job's files during the run.
+//! and `evidence`, which samples the devices below a job's files during the run.
 //!
 //! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width) and
 //! the figures made from a change, a row in [`PROBES`], and a row in docs/top.md.

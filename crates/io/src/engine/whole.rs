@@ -62,7 +62,7 @@ impl std::fmt::Debug for Whole {
 }
 
 impl Whole {
-    /// `grain`: the files are open with O_DIRECT, and offsets and lengths are multiples of this
+    /// `alignment`: the files are open with O_DIRECT, and offsets and lengths are multiples of this
     /// many bytes. Counts into `counters.short_ios` only.
     #[must_use]
     pub fn new(

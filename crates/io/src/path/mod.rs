@@ -1,9 +1,9 @@
 //! Paths move bytes from a file to the requested memory, or back.
 //!
-//! A path is a small state machine over slots: slot `n` is the memory that request `n`
-//! of a worker uses. A path owns its engine and, for GPU paths, its ring, streams and device
-//! memory. It keeps no statistics and spawns no thread. A new path is one file here and one row
-//! in [`PATHS`].
+//! A path is a small state machine over slots: slot `n` is the memory that request `n` of a worker
+//! uses. A path owns its engine and, for GPU paths, its ring, streams and device memory. It keeps
+//! no latencies, only counters of bytes and I/Os, and spawns no thread but those of its engine. A
+//! new path is one file here, one row in [`PATHS`] and a test in `tests/path_reference.rs`.
 
 mod blocking;
 mod cached;

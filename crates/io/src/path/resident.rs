@@ -106,8 +106,8 @@ impl GpuStage for Commands {
             Op::Read => Direction::In,
             Op::Write => Direction::Out,
         };
-        // SAFETY: the sides are those of `ends`, which is dropped after the GPU stage; a slot is
-        // its request's alone until it comes back.
+        // SAFETY: the sides are those of the buffers, which are dropped after the GPU stage; a slot
+        // is its request's alone until it comes back.
         match unsafe { self.resident.submit(slot, len, direction) } {
             Ok(()) => self.slots.push_back(slot),
             Err(error) => ended.push((slot, Err(error))),

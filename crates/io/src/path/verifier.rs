@@ -7,7 +7,7 @@ use gpuio_gpu::{Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, S
 
 use super::{GpuSide, Leg, Mismatch};
 
-/// A part of the destination: the first `len` bytes of a slot, which starts `at` bytes in.
+/// A part of the destination: the first `len` bytes of a slot, which starts `offset` bytes in.
 #[derive(Clone, Copy)]
 pub(super) struct BlockLocation {
     pub(super) offset: usize,

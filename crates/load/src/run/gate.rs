@@ -23,7 +23,7 @@ pub(crate) enum Stage {
 }
 
 /// What the threads of a group share. While the clock runs, workers load `stop` and store
-/// their counts in `live`; nothing else.
+/// their counts in `live`; the last worker of a job also reads what all have counted.
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) clock: Clock,

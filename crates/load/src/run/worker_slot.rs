@@ -9,8 +9,8 @@ use super::worker::Task;
 /// Offsets and lengths that are multiples of this suit O_DIRECT and cuFile everywhere.
 const GRID: u64 = 4096;
 
-/// The worker_slot of a worker that has opened its files; none without a page, or where all are
-/// taken.
+/// The slot in the live page of a worker that has opened its files; none without a page, or where
+/// all are taken.
 pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<WorkerSlot> {
     let job = task.job;
     let row = path::find(&job.path.choice.actual);

@@ -76,7 +76,8 @@ pub fn per_job(record: &Record) -> Vec<String> {
 /// * `DataSetSize` is KiB moved, then the sum over threads of the size each works on.
 /// * `IOSize` is the block size in KiB, rounded down; where block sizes vary, within a job or
 ///   between jobs, the mean I/O rounded to the nearest KiB.
-/// * `Avg_Latency` is the mean of total latency (due until landed) over all I/Os.
+/// * `Avg_Latency` is the mean of total latency (from when it was due until it was complete) over
+///   all I/Os.
 /// * `total_time` is from the first begin of a group's jobs to their last end (the longest job's,
 ///   where they began together); groups run one after another and their times add up.
 ///   `Throughput` is bytes moved over it.

@@ -8,9 +8,9 @@
 //! whose first words are source, destination and length of a block. At byte 128 the kernel writes
 //! the number of the last completed command. At 144 it writes twice `launch` when it enters the
 //! slot, with the lowest bit set from `lead` nanoseconds, plus the time that the last command took,
-//! before the end of `lifetime` on. At 136 it writes four times `launch` when it leaves the slot, plus the reason: 0 if no command came for
-//! `idle`, 1 after `lifetime` nanoseconds, 2 if other kernels are on the device, 3 if the word
-//! behind the command is not below `launch`.
+//! before the end of `lifetime` on. At 136 it writes four times `launch` when it leaves the slot,
+//! plus the reason: 0 if no command came for `idle`, 1 after `lifetime` nanoseconds, 2 if other
+//! kernels are on the device, 3 if the word behind the command is not below `launch`.
 //!
 //! `shared` has words for the blocks of real hardware. Here one thread polls all slots, from the
 //! last to the first. The previous launch may still have the first `previous` slots: each is taken

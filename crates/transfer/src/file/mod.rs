@@ -224,7 +224,7 @@ impl Inner {
     /// byte at `offset` goes to this position in a slot.
     pub(crate) fn skip(&self, offset: u64) -> usize {
         let align = self.align() as u64;
-        #[expect(clippy::cast_possible_truncation, reason = "below the direct_alignment")]
+        #[expect(clippy::cast_possible_truncation, reason = "below the alignment")]
         let skip = (offset % align) as usize;
         skip
     }

@@ -107,7 +107,7 @@ impl Inner {
     }
 
     /// Like [`Inner::read`] for small pieces, but does not wait for the device: a read that would
-    /// is added to `uncached`, and the result is [`CacheLookup::Uncached`].
+    /// is added to `absent`, and the result is [`CacheLookup::Uncached`].
     ///
     /// # Safety
     ///
@@ -136,7 +136,7 @@ impl Inner {
             Err(failed) => return CacheLookup::Done(Err(failed)),
         }
         let all = FileBytes { cached: 0, direct: len };
-        let (limits, file_bytes) = match direct {
+        let (uncached, file_bytes) = match direct {
             Some(fd) => {
                 let skip = self.skip(offset);
                 let span = (skip + len).next_multiple_of(self.align());
@@ -148,7 +148,7 @@ impl Inner {
                 (UncachedRead { fd, at: buffer.at, len: small(len), offset }, file_bytes)
             }
         };
-        absent.push(limits);
+        absent.push(uncached);
         CacheLookup::Uncached { file_bytes }
     }
 

@@ -28,8 +28,8 @@ use crate::bounce::BounceBuffer;
 #[test]
 fn other_descriptors_are_refused() {
     let (pipe, _end) = std::io::pipe().unwrap();
-    let limits = File::new(pipe.as_fd(), UncachedReads::Direct).unwrap_err();
-    assert!(limits.to_string().contains("is a pipe"), "{limits}");
+    let refused = File::new(pipe.as_fd(), UncachedReads::Direct).unwrap_err();
+    assert!(refused.to_string().contains("is a pipe"), "{refused}");
     let dir = std::fs::File::open("/").unwrap();
     assert!(
         File::new(dir.as_fd(), UncachedReads::Direct)

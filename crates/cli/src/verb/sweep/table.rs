@@ -166,7 +166,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     text
 }
 
-/// A percentile, or `-` where too few I/Os landed for it.
+/// A percentile, or `-` where too few I/Os completed for it.
 fn latency(ns: f64) -> String {
     if ns.is_nan() { "-".to_owned() } else { human_ns(ns) }
 }

@@ -1,11 +1,11 @@
 //! `gather`: many blocks cross to or from GPU memory in one launch.
 //!
 //! A read runs file → pinned slot and then joins the open batch; a write joins it at once. A full
-//! batch is one launch of a kernel with a list of (slot, destination, length), and one event. The
-//! driver takes some 0.5 million calls a second from a whole process, so that paths with a copy
-//! per block end there; a launch of 128 blocks takes the calls of one. Slots stay few, so that the
-//! ring stays in the thread's share of cache: a block is read by the GPU from where the CPU just
-//! wrote it.
+//! batch is one launch of a kernel with a list of (slot, destination, length), and one event;
+//! blocks of `GATHER_PLAIN_BYTES` and more get a plain copy each. The driver takes some 0.5 million
+//! calls a second from a whole process, so that paths with a copy per block end there; a launch of
+//! 128 blocks takes the calls of one. Slots stay few, so that the ring stays in the thread's share
+//! of cache: a block is read by the GPU from where the CPU just wrote it.
 //!
 //! A batch that is not full is launched when it would wait for nothing but itself: when the GPU
 //! leg is idle and the worker has looked at the files, or is about to sleep for them. A lone block

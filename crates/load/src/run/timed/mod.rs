@@ -77,7 +77,7 @@ struct Loop<'a> {
     /// A block that the path had no space for.
     pending: Option<Block>,
     completed: Vec<Completion>,
-    /// Bytes of I/Os that were started, and of those of them that were back before the ramp ended.
+    /// Bytes of I/Os that were started, and of those that completed before the ramp ended.
     issued_bytes: u64,
     early_bytes: u64,
     stopping: bool,
@@ -104,7 +104,7 @@ struct Loop<'a> {
     prepares: bool,
     /// Whether what completed is verified now or later.
     checks: bool,
-    /// Whether a GPU leg and a queue exist, so that their histograms say something.
+    /// Whether a GPU leg exists, so that its histogram says something.
     has_gpu: bool,
     out: Timed,
 }
