@@ -105,12 +105,7 @@ struct Sum {
 
 /// The counter group of the calling thread.
 fn group() -> usize {
-    use std::sync::atomic::AtomicUsize;
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static GROUP: usize = THREADS.fetch_add(1, Relaxed) % GROUPS;
-    }
-    GROUP.try_with(|group| *group).unwrap_or(0)
+    crate::sync::thread_number() % GROUPS
 }
 
 /// The size class as in release 1.15: class 0 below 4 KiB, each further one twice as large.

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::ptr;
 
@@ -54,7 +54,7 @@ pub fn residency(file: &File, offset_bytes: u64, length_bytes: u64) -> Residency
     if length == 0 {
         return known(0, 0, None, ResidencyMethod::Cachestat);
     }
-    let first = match cachestat(file, offset_bytes, length) {
+    let first = match cachestat(file.as_fd(), offset_bytes, length) {
         Ok(found) => {
             let dirty = to_bytes(found.dirty.saturating_add(found.writeback), length);
             let cached = to_bytes(found.cached, length);
@@ -138,22 +138,29 @@ fn device_bytes(raw: u64) -> io::Result<u64> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "sysfs does not give its size"))
 }
 
-fn cachestat(file: &File, offset: u64, length: u64) -> io::Result<Cachestat> {
+fn cachestat(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<Cachestat> {
     let range = CachestatRange { offset, length };
     let mut found = Cachestat::default();
     // SAFETY: cachestat(fd, range, stat, flags) reads one cachestat_range and writes one
     // cachestat; both structs have the kernel's layout and outlive the call. The descriptor is
-    // open as long as `file` is borrowed. A kernel without the call changes nothing.
+    // open as long as it is borrowed. A kernel without the call changes nothing.
     let rc = unsafe {
         libc::syscall(
             SYS_CACHESTAT,
-            file.as_raw_fd(),
+            fd.as_raw_fd(),
             ptr::from_ref(&range),
             ptr::from_mut(&mut found),
             0u32,
         )
     };
     if rc == 0 { Ok(found) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Pages of a file's range that are in the page cache, by one `cachestat(2)`, which touches
+/// nothing. `None` before Linux 6.5, and if the caller may not know.
+#[must_use]
+pub fn cached_pages(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Option<u64> {
+    cachestat(fd, offset, length).ok().map(|found| found.cached)
 }
 
 /// Bytes of the range in the page cache, by `mincore(2)`, a window at a time.

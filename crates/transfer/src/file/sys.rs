@@ -1,6 +1,6 @@
 //! The system calls of the data path.
 
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 
 use crate::fault::Failed;
 
@@ -108,35 +108,9 @@ pub(super) unsafe fn pwrite(
     }
 }
 
-/// `struct cachestat_range` of Linux 6.5.
-#[repr(C)]
-struct Range {
-    offset: u64,
-    length: u64,
-}
-
-/// `struct cachestat` of Linux 6.5; every field counts pages.
-#[repr(C)]
-#[derive(Default)]
-struct Counts {
-    cached: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
-/// The number of `cachestat(2)`, the same on every architecture.
-const CACHESTAT: libc::c_long = 451;
-
-/// Pages of the range in the page cache, without touching it; `None` before Linux 6.5, and if the
-/// caller may not know.
+/// Pages of the range in the page cache, without touching it; `None` if that is unknown.
 pub(super) fn cached_pages(fd: RawFd, offset: u64, length: u64) -> Option<u64> {
-    let range = Range { offset, length };
-    let mut found = Counts::default();
-    let (from, to) = (std::ptr::from_ref(&range), std::ptr::from_mut(&mut found));
-    // SAFETY: the call reads one cachestat_range and writes one cachestat, which both have the
-    // kernel's layout and outlive it.
-    let code = unsafe { libc::syscall(CACHESTAT, fd, from, to, 0_u32) };
-    (code == 0).then_some(found.cached)
+    // SAFETY: the callers' files hold the descriptor open.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    gpuio_host::residency::cached_pages(fd, offset, length)
 }
