@@ -30,20 +30,87 @@ pub const ROWS: &[Row] = &[
     holds("a permit that comes while the caller goes to sleep is taken", only_permit),
 ];
 
-struct Call {
+/// Who moves the pieces of a call, as in `crate::job`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Executors {
+    CallerAndWorkers,
+    CallerOnly,
+    WorkersOnly,
+}
+
+/// No copy is in flight when a thread has done its pieces.
+#[derive(Debug, Default)]
+pub struct DeferredCompletion;
+
+impl DeferredCompletion {
+    pub fn is_empty(&self) -> bool {
+        true
+    }
+
+    pub fn complete(&mut self) {}
+}
+
+/// A call with the crate's counters, whose pieces are a number each.
+#[derive(Debug)]
+pub struct Job {
     counters: Counters,
+    executors: Executors,
     /// The memory of each piece.
     memory: Vec<Guarded<u32>>,
 }
 
-impl Call {
-    fn new(pieces: u64) -> Arc<Self> {
+impl Job {
+    pub fn new(pieces: u64, executors: Executors) -> Arc<Self> {
         let memory = (0..pieces).map(|_| Guarded::new(0)).collect();
-        Arc::new(Self { counters: Counters::new(pieces), memory })
+        Arc::new(Self { counters: Counters::new(pieces), executors, memory })
+    }
+
+    pub fn executors(&self) -> Executors {
+        self.executors
+    }
+
+    pub fn pieces(&self) -> u64 {
+        self.counters.pieces()
+    }
+
+    pub fn has_more(&self) -> bool {
+        self.counters.has_more()
+    }
+
+    pub fn is_unstarted(&self) -> bool {
+        self.counters.is_unstarted()
+    }
+
+    pub fn set_waiting(&self) {
+        self.counters.set_waiting();
+    }
+
+    pub fn wants_permit(&self) -> bool {
+        self.counters.wants_permit()
+    }
+
+    pub fn grant_permit(&self) {
+        self.counters.grant_permit();
+    }
+
+    pub fn has_permit(&self) -> bool {
+        self.counters.has_permit()
+    }
+
+    pub fn wait(&self) {
+        self.counters.wait();
+    }
+
+    pub fn sleep(&self) {
+        self.counters.sleep();
+    }
+
+    pub fn sleep_until_permit(&self) {
+        self.counters.sleep_until_permit();
     }
 
     /// Moves pieces of ten bytes until there are none, as `Job::work_in_host` does.
-    fn work(&self, moves: impl Fn(u64) -> bool) {
+    pub fn move_pieces(&self, moves: impl Fn(u64) -> bool) {
         let mut counted = 0;
         while let Some(index) = self.counters.take(&mut counted, |index| index * 10) {
             if moves(index) {
@@ -59,18 +126,22 @@ impl Call {
     }
 
     /// How often each piece was moved. Only the caller reads it, at the end.
-    fn moved(&self) -> Vec<u32> {
+    pub fn moved(&self) -> Vec<u32> {
         // SAFETY: all pieces have completed.
         self.memory.iter().map(|piece| unsafe { *piece.read() }).collect()
     }
 }
 
+fn call(pieces: u64) -> Arc<Job> {
+    Job::new(pieces, Executors::CallerAndWorkers)
+}
+
 fn helped() {
     crate::often(|| {
-        let call = Call::new(2);
+        let call = call(2);
         let theirs = Arc::clone(&call);
-        let helper = thread::spawn(move || theirs.work(|_| true));
-        call.work(|_| true);
+        let helper = thread::spawn(move || theirs.move_pieces(|_| true));
+        call.move_pieces(|_| true);
         call.counters.wait();
         assert_eq!(call.moved(), [1, 1]);
         helper.join().unwrap();
@@ -79,10 +150,10 @@ fn helped() {
 
 fn asleep() {
     crate::often(|| {
-        let call = Call::new(2);
+        let call = call(2);
         let helper = || {
             let theirs = Arc::clone(&call);
-            thread::spawn(move || theirs.work(|_| true))
+            thread::spawn(move || theirs.move_pieces(|_| true))
         };
         let helpers = [helper(), helper()];
         call.counters.sleep();
@@ -93,11 +164,11 @@ fn asleep() {
 
 fn failed() {
     crate::often(|| {
-        let call = Call::new(3);
+        let call = call(3);
         // The second piece fails; a thread that has seen this moves nothing after it.
-        let work = |call: &Call| {
+        let work = |call: &Job| {
             let knows = Cell::new(false);
-            call.work(|index| {
+            call.move_pieces(|index| {
                 assert!(!knows.get(), "a piece behind the failure");
                 knows.set(index == 1);
                 index != 1
@@ -118,10 +189,10 @@ fn failed() {
 /// the call and a thread that passes a permit on.
 fn permit() {
     crate::often(|| {
-        let (call, given) = (Call::new(1), Arc::new(AtomicU32::new(0)));
+        let (call, given) = (call(1), Arc::new(AtomicU32::new(0)));
         call.counters.set_waiting();
         let theirs = Arc::clone(&call);
-        let worker = thread::spawn(move || theirs.work(|_| true));
+        let worker = thread::spawn(move || theirs.move_pieces(|_| true));
         let (theirs, count) = (Arc::clone(&call), Arc::clone(&given));
         let leaver = thread::spawn(move || {
             if theirs.counters.wants_permit() && theirs.counters.has_more() {
@@ -131,7 +202,7 @@ fn permit() {
         });
         call.counters.sleep_until_permit();
         if call.counters.has_permit() {
-            call.work(|_| true);
+            call.move_pieces(|_| true);
         }
         call.counters.wait();
         assert_eq!(call.moved(), [1]);
@@ -145,7 +216,7 @@ fn permit() {
 /// Only the caller can do it, once it has a permit.
 fn only_permit() {
     crate::often(|| {
-        let call = Call::new(1);
+        let call = call(1);
         call.counters.set_waiting();
         let theirs = Arc::clone(&call);
         let leaver = thread::spawn(move || {
@@ -155,7 +226,7 @@ fn only_permit() {
         });
         call.counters.sleep_until_permit();
         assert!(call.counters.has_permit());
-        call.work(|_| true);
+        call.move_pieces(|_| true);
         call.counters.wait();
         assert_eq!(call.moved(), [1]);
         leaver.join().unwrap();

@@ -15,6 +15,7 @@ pub const ROWS: &[Row] = &[
         "sequentially consistent accesses see one another",
         sequentially_consistent_accesses_see_one_another,
     ),
+    holds("so do accesses that are refused", refused_accesses_see_one_another),
     breaks("a weaker store is not seen", "left: 0", a_weaker_store_is_not_seen),
     breaks("a weaker load does not see", "left: 0", a_weaker_load_does_not_see),
     holds("released and acquired is in order", released_and_acquired_is_in_order),
@@ -41,6 +42,24 @@ fn store_then_load(store: Ordering, load: Ordering) {
 
 fn sequentially_consistent_accesses_see_one_another() {
     store_then_load(Ordering::SeqCst, Ordering::SeqCst);
+}
+
+/// A change that is refused is a load, as in `WorkerPool::try_acquire`.
+fn refused_accesses_see_one_another() {
+    loom::model(|| {
+        let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        let reads = |word: &AtomicU32| {
+            word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |_| None).unwrap_err()
+        };
+        let theirs = Arc::clone(&words);
+        let other = thread::spawn(move || {
+            theirs[1].fetch_add(1, Ordering::SeqCst);
+            reads(&theirs[0])
+        });
+        words[0].fetch_add(1, Ordering::SeqCst);
+        let seen = reads(&words[1]);
+        assert_eq!(seen | other.join().unwrap(), 1);
+    });
 }
 
 fn a_weaker_store_is_not_seen() {

@@ -45,13 +45,40 @@ mod handles;
 mod job;
 mod litmus;
 mod mailbox;
+mod permits;
 mod pool;
+mod slots;
 mod stream;
 
 pub use gpu::{
     Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, RawContext, RawStream, UserStream,
     most_pieces,
 };
+
+pub mod device {
+    /// No call of the model is of a GPU's memory.
+    #[derive(Debug)]
+    pub struct Devices;
+}
+
+pub mod file {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Bottleneck {
+        Cpu,
+        Device,
+        FileLock,
+    }
+}
+
+pub mod settings {
+    /// Those of the pool.
+    #[derive(Debug)]
+    pub struct Settings {
+        pub max_workers: u32,
+        pub max_active: u32,
+        pub oversubscription: u32,
+    }
+}
 
 pub mod fault {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,8 +136,10 @@ const MODULES: &[(&str, &[Row])] = &[
     ("model", litmus::ROWS),
     ("handles", handles::ROWS),
     ("workers", pool::ROWS),
+    ("permits", permits::ROWS),
     ("job", job::ROWS),
     ("stream", stream::ROWS),
+    ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),
 ];
 /// A test that takes longer hangs.

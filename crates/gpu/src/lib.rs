@@ -37,6 +37,7 @@ mod pointer;
 pub mod resident;
 pub mod resident_copy;
 mod stream;
+mod sync;
 mod table;
 mod user;
 mod vmm;

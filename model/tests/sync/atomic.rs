@@ -44,6 +44,14 @@ fn both_order(order: Ordering) -> Ordering {
     if order == SeqCst { AcqRel } else { order }
 }
 
+/// Of an access that is a store where it changed the word, and a load where it did not.
+fn changed<T>(done: Ordering, result: Result<T, T>) -> Result<T, T> {
+    if result.is_ok() {
+        STORED.with(|stored| stored.set(done == SeqCst));
+    }
+    result
+}
+
 pub fn fence(order: Ordering) {
     loom::sync::atomic::fence(order);
 }
@@ -77,8 +85,9 @@ macro_rules! atomic {
                 done: Ordering,
                 refused: Ordering,
             ) -> Result<$value, $value> {
-                let refused = if refused == SeqCst { Acquire } else { refused };
-                self.0.compare_exchange(before, after, both_order(done), refused)
+                let refused = load_order(refused);
+                let order = if done == SeqCst { AcqRel } else { done };
+                changed(done, self.0.compare_exchange(before, after, order, refused))
             }
 
             pub fn fetch_update(
@@ -87,8 +96,9 @@ macro_rules! atomic {
                 refused: Ordering,
                 change: impl FnMut($value) -> Option<$value>,
             ) -> Result<$value, $value> {
-                let refused = if refused == SeqCst { Acquire } else { refused };
-                self.0.fetch_update(both_order(done), refused, change)
+                let refused = load_order(refused);
+                let order = if done == SeqCst { AcqRel } else { done };
+                changed(done, self.0.fetch_update(order, refused, change))
             }
 
             $(pub fn $change(&self, value: $value, order: Ordering) -> $value {

@@ -242,9 +242,9 @@ impl Inner {
 
     /// How many slots the next launch must serve: the active ones, and this one.
     fn slots_needed(&self, launching: &mut Launching, slot: u32) -> u32 {
-        let active = self.active.load(Ordering::Relaxed) | launching.active_before | 1 << slot;
+        let active = self.slots.active() | launching.active_before | 1 << slot;
         let used = (u64::BITS - active.leading_zeros()).next_power_of_two();
-        used.min(u32::try_from(self.slots.len()).unwrap_or(MAX_SLOTS))
+        used.min(u32::try_from(self.slots.count()).unwrap_or(MAX_SLOTS))
     }
 
     /// Launches the kernel. With `takes_over`, all blocks of the previous launch are on the device.
@@ -261,7 +261,7 @@ impl Inner {
         }
         let next = Launch { number: before.number + 1, slots: self.slots_needed(launching, slot) };
         if next.number.is_multiple_of(ACTIVE_FOR) {
-            launching.active_before = self.active.swap(0, Ordering::Relaxed);
+            launching.active_before = self.slots.take_active();
         }
         let blocks = next.slots.min(max_blocks(self.multiprocessors));
         // In the same stream a launch begins when the previous one has ended.

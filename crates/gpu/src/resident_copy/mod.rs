@@ -21,14 +21,16 @@
 
 mod launch;
 mod mailbox;
+mod slots;
 mod submitter;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use self::launch::{Launching, Service};
 use self::mailbox::Mailbox;
+use self::slots::Slots;
 pub use self::submitter::Submitter;
 use crate::MemoryKind;
 use crate::context::Context;
@@ -145,11 +147,7 @@ struct Inner {
     shared: DeviceBuf,
     timing: Timing,
     multiprocessors: u32,
-    slots: Box<[Slot]>,
-    /// A bit for each slot that is dedicated to one submitter.
-    taken: AtomicU64,
-    /// A bit for each slot that had a command recently.
-    active: AtomicU64,
+    slots: Slots,
     /// The latest launch and its slots. Changed only with `launching` locked.
     latest: AtomicU64,
     launching: Mutex<Launching>,
@@ -167,16 +165,6 @@ struct Inner {
     ended: AtomicU64,
     /// Why the device is lost.
     lost: OnceLock<GpuError>,
-}
-
-/// The host's state of a slot, on a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Slot {
-    /// A submitter uses it now.
-    claimed: AtomicBool,
-    /// The number of the slot's last command that was submitted and not cancelled.
-    submitted: AtomicU64,
 }
 
 impl CommandQueue {
@@ -207,9 +195,7 @@ impl CommandQueue {
             shared,
             timing,
             multiprocessors,
-            slots: (0..slots).map(|_| Slot::default()).collect(),
-            taken: AtomicU64::new(0),
-            active: AtomicU64::new(0),
+            slots: Slots::new(slots),
             latest: AtomicU64::new(0),
             launching: Mutex::default(),
             launched_at: AtomicU64::new(0),
@@ -225,12 +211,8 @@ impl CommandQueue {
     /// A submitter for one thread, with a dedicated slot while there are free ones. No driver call.
     #[must_use]
     pub fn submitter(&self) -> Submitter {
-        let slots = self.0.slots.len();
-        let lowest_free =
-            |taken: u64| ((taken.trailing_ones() as usize) < slots).then(|| taken | (taken + 1));
-        let update = self.0.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, lowest_free);
-        let preferred = update.map_or(0, u64::trailing_ones);
-        Submitter::new(Arc::clone(&self.0), preferred, update.is_ok())
+        let own = self.0.slots.dedicate();
+        Submitter::new(Arc::clone(&self.0), own.unwrap_or(0), own.is_some())
     }
 
     /// A submitter without a dedicated slot. Its commands take the first free slot, so that few
@@ -243,13 +225,13 @@ impl CommandQueue {
     /// How many slots are dedicated to a submitter.
     #[must_use]
     pub fn dedicated_slots(&self) -> u32 {
-        self.0.taken.load(Ordering::Relaxed).count_ones()
+        self.0.slots.dedicated()
     }
 
     /// How many commands can be in flight.
     #[must_use]
     pub fn slots(&self) -> usize {
-        self.0.slots.len()
+        self.0.slots.count()
     }
 
     /// How often the kernel was launched.
@@ -277,43 +259,6 @@ pub(crate) fn max_blocks(multiprocessors: u32) -> u32 {
 }
 
 impl Inner {
-    /// Claims the preferred slot, or the next free one after it.
-    fn claim(&self, preferred: u32) -> Option<u32> {
-        let count = self.slots.len();
-        let first = preferred as usize;
-        let free = (first..first + count).map(|at| at % count).find(|&at| {
-            let claimed = &self.slots[at].claimed;
-            // Acquires what the slot's last user wrote.
-            !claimed.load(Ordering::Relaxed) && !claimed.swap(true, Ordering::Acquire)
-        })?;
-        let free = u32::try_from(free).ok()?;
-        if free != preferred {
-            self.set_active(free);
-        }
-        Some(free)
-    }
-
-    /// Records that the slot has commands.
-    fn set_active(&self, slot: u32) {
-        let bit = 1 << slot;
-        if self.active.load(Ordering::Relaxed) & bit == 0 {
-            self.active.fetch_or(bit, Ordering::Relaxed);
-        }
-    }
-
-    fn release(&self, slot: u32) {
-        self.slots[slot as usize].claimed.store(false, Ordering::Release);
-    }
-
-    /// The number of the last command in a slot that the caller has claimed.
-    fn submitted(&self, slot: u32) -> u64 {
-        self.slots[slot as usize].submitted.load(Ordering::Relaxed)
-    }
-
-    fn set_submitted(&self, slot: u32, number: u64) {
-        self.slots[slot as usize].submitted.store(number, Ordering::Relaxed);
-    }
-
     /// The last launch that has left the slot or has ended.
     fn last_exited(&self, slot: u32) -> u64 {
         self.mailbox.exit(slot as usize).launch.max(self.ended.load(Ordering::Acquire))
@@ -386,7 +331,7 @@ mod tests {
         let queue = CommandQueue::new(&context, timing).unwrap();
         let host = Locked::new(&context, 4096, PageSize::Plain).unwrap();
         queue.0.mailbox.begin_after(0, 0xffff - 20);
-        queue.0.set_submitted(0, 0xffff - 20);
+        queue.0.slots.set_submitted(0, 0xffff - 20);
         let mut submitter = queue.submitter();
         for round in 0..40_u8 {
             // SAFETY: memory of the test's own, which nobody else uses.

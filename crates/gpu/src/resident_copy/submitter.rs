@@ -1,7 +1,6 @@
 //! One thread's access to the command slots.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::mailbox::Command;
@@ -181,17 +180,17 @@ impl Submitter {
         if let Some(error) = queue.lost.get() {
             return Err(error.clone());
         }
-        queue.set_active(self.preferred);
+        queue.slots.set_active(self.preferred);
         if queue.is_backing_off() && !queue.retry_after_backoff()? {
             return Ok(Outcome::Busy);
         }
-        let Some(number) = queue.claim(self.preferred) else {
+        let Some(number) = queue.slots.claim(self.preferred) else {
             return Ok(Outcome::Busy);
         };
         self.number = number;
         let submitted = self.submit_to_slot(command);
         if self.command.is_none() {
-            self.queue.release(number);
+            self.queue.slots.release(number);
         }
         submitted
     }
@@ -202,7 +201,7 @@ impl Submitter {
         command: impl Fn(u64) -> Option<Command>,
     ) -> Result<Outcome, GpuError> {
         let queue = &self.queue;
-        let Some(command) = command(queue.submitted(self.number) + 1) else {
+        let Some(command) = command(queue.slots.submitted(self.number) + 1) else {
             return Ok(Outcome::Busy);
         };
         // Before the command is written, so that the launch begins meanwhile.
@@ -215,7 +214,7 @@ impl Submitter {
             return queue.query_driver().map(|()| Outcome::Busy);
         }
         queue.mailbox.submit(self.number as usize, command);
-        queue.set_submitted(self.number, command.number);
+        queue.slots.set_submitted(self.number, command.number);
         self.command = Some(command);
         self.wait = Wait::none();
         Ok(Outcome::Pending)
@@ -224,7 +223,7 @@ impl Submitter {
     /// Records that no command is in flight any more, and releases the slot.
     fn end(&mut self) {
         if self.command.take().is_some() {
-            self.queue.release(self.number);
+            self.queue.slots.release(self.number);
         }
     }
 
@@ -290,7 +289,7 @@ impl Submitter {
         if has_block() || !queue.mailbox.cancel(slot, command, has_block) {
             return false;
         }
-        queue.set_submitted(self.number, command.number - 1);
+        queue.slots.set_submitted(self.number, command.number - 1);
         self.end();
         true
     }
@@ -324,7 +323,7 @@ impl Drop for Submitter {
             }
         }
         if self.is_dedicated {
-            self.queue.taken.fetch_and(!(1 << self.preferred), Ordering::AcqRel);
+            self.queue.slots.give_back(self.preferred);
         }
     }
 }

@@ -21,13 +21,14 @@
 mod workers;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use crate::device::Devices;
 use crate::file::Bottleneck;
 use crate::job::{DeferredCompletion, Executors, Job, catch_panic};
 use crate::settings::Settings;
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use workers::Workers;
 
 /// An entry of the queue.
