@@ -1,6 +1,6 @@
 //! The slots of commands: who has them, and which had commands recently. Atomics alone: whoever
-//! claims a slot is the only one to use it until the slot is released, and sees what the slot's last
-//! user wrote.
+//! claims a slot is the only one to use it until the slot is released, and sees what the slot's
+//! last user wrote.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
