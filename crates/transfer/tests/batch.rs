@@ -5,12 +5,13 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Batch, Entry, Event, Fault, File, Op, Transfer};
-use support::{Memory, Mode, bytes, chill, dir, file, settings, transfer, written};
+use support::{Memory, Mode, bytes, chill, dir, file, open, settings, transfer, written};
 
 const FILE: usize = 4 << 20;
 
@@ -99,6 +100,61 @@ fn reads_that_no_cache_holds() {
         }
         assert_eq!(direct > 0, mode == Mode::Direct, "{direct} bytes past the cache");
     }
+}
+
+/// Bytes of a file in the page cache, where the kernel tells without touching it (Linux 6.5).
+fn cached(path: &std::path::Path) -> Option<u64> {
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    let found = gpuio_host::residency::residency(&file, 0, u64::MAX >> 1);
+    // Only that call tells what is dirty.
+    found.dirty_bytes.and(found.cached_bytes)
+}
+
+/// Reads every second block of 4 KiB of a file with `O_DIRECT`, in batches and in calls.
+fn read_blocks(transfer: &Transfer, path: &std::path::Path, memory: &Memory) {
+    let batch = transfer.batch(128);
+    for first in (0..FILE / 4096).step_by(256) {
+        let file = file(transfer, path, Mode::Direct);
+        let entries = (0..128).map(|n| {
+            let (offset, address) = ((first + 2 * n) * 4096, memory.address() + n as u64 * 4096);
+            let location = transfer.locate(address).unwrap();
+            let (op, offset, cookie) = (Op::Read, offset as u64, n as u64);
+            Entry { op, file: file.clone(), location, address, len: 4096, offset, cookie }
+        });
+        // SAFETY: the memory outlives the batch.
+        unsafe { batch.submit(entries.collect()) }.unwrap();
+        assert!(all(&batch).into_values().all(|event| event.outcome.unwrap().bytes == 4096));
+    }
+}
+
+/// What the lookups in the page cache bring there stays out of it: no block of a cold file, and
+/// none beside the few that are there.
+#[test]
+fn reads_with_o_direct_bring_nothing_into_the_cache() {
+    use std::os::unix::fs::FileExt;
+    let (transfer, dir) = (transfer(), dir());
+    let path = written(&dir, "file", &bytes(3, FILE));
+    let memory = Memory::new(MemoryKind::Device, 128 * 4096);
+    chill(&path);
+    if cached(&path) != Some(0) {
+        println!("SKIPPED: the kernel does not tell what is cached, or keeps the file");
+        return;
+    }
+    read_blocks(&transfer, &path, &memory);
+    assert_eq!(cached(&path), Some(0), "of a cold file");
+    // A block in sixteen, without read-ahead.
+    let plain = open(&path, Mode::Plain);
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::posix_fadvise(plain.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+    for offset in (64 << 10..FILE as u64).step_by(64 << 10) {
+        plain.read_exact_at(&mut [0; 4096], offset).unwrap();
+    }
+    let before = cached(&path).unwrap();
+    assert!(before > 0);
+    for _ in 0..4 {
+        read_blocks(&transfer, &path, &memory);
+    }
+    assert_eq!(cached(&path), Some(before), "of a file that is cached in part");
 }
 
 #[test]

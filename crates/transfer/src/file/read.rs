@@ -173,7 +173,10 @@ impl Inner {
             Cached::Nothing => 0,
             // A file system without this query keeps all its files in memory (tmpfs before Linux
             // 6.8), or can't tell: the caller's own mode decides.
-            Cached::Unsupported => return Ok(0),
+            Cached::Unsupported => {
+                self.residency.assume_warm();
+                return Ok(0);
+            }
         };
         self.residency.record(found == len);
         Ok(found)
