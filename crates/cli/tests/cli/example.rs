@@ -12,7 +12,7 @@ fn repository(path: &str) -> PathBuf {
 }
 
 /// A shared object that cargo built, beside the program or where test builds have it.
-fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     let beside = Path::new(GPUIO).parent().unwrap();
     let places = [beside.join(name), beside.join("deps").join(name)];
     let found = places.iter().find(|file| file.exists());

@@ -17,6 +17,7 @@ mod check;
 mod compare;
 mod corrupt;
 mod cufile;
+mod documented;
 mod dry_run;
 mod example;
 mod exec;

@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::tool::{TIMEOUT, command, finish, gpuio, scratch, skip, words};
 
 /// A run that goes on until it is killed or taken down.
-struct Run {
+pub(crate) struct Run {
     child: Child,
 }
 
 impl Run {
     /// Starts it and waits until it has counted something.
-    fn start(dir: &Path, line: &str) -> Run {
+    pub(crate) fn start(dir: &Path, line: &str) -> Run {
         let mut command = command(dir);
         let command = command.arg("bench").args(words(line)).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -32,7 +32,7 @@ impl Run {
         panic!("process {} counts nothing", run.pid());
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -56,11 +56,11 @@ impl Drop for Run {
     }
 }
 
-const LOAD: &str = "--path host --engine psync --rw randread --bs 4k --size 4m --directory data \
-                    --runtime 600 -q";
+pub(crate) const LOAD: &str = "--path host --engine psync --rw randread --bs 4k --size 4m \
+                               --directory data --runtime 600 -q";
 
 /// Whether pages can be made here.
-fn shared_memory() -> bool {
+pub(crate) fn shared_memory() -> bool {
     let there = Path::new("/dev/shm").is_dir();
     if !there {
         skip("there is no /dev/shm, where pages lie; mount a tmpfs there");

@@ -2,3 +2,4 @@
 
 mod documented;
 mod flags;
+mod pages;
