@@ -7,6 +7,11 @@ use crate::MemoryKind;
 /// takes, and multiprocessors are left to whoever computes.
 pub const GATHER_PLAIN_BYTES: u64 = 512 << 10;
 
+/// Path `mapped`: blocks of at least this many bytes get a copy of the driver each. The copy engine
+/// then needs some twenty microseconds for a block, several times what the call takes. Below it,
+/// many blocks share one launch of the kernel.
+pub const MAPPED_COPY_BYTES: u64 = 1 << 20;
+
 /// An interface of cuFile for I/O: of NVIDIA's library, or of gpuio's own in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
@@ -30,6 +35,9 @@ pub enum Backend {
     /// gpuio's own library core, which its `libcufile.so.0` is made of, from end to end, with these
     /// calls: one leg, and no engine.
     Library(Calls),
+    /// The GPU, out of the page cache: the file is mapped and page-locked before, and only read.
+    /// One leg, and no engine.
+    Mapping,
 }
 
 /// One path: how bytes travel between a file and the requested memory.
@@ -74,7 +82,7 @@ impl PathInfo {
     pub fn cufile(&self) -> Option<Calls> {
         match self.backend {
             Backend::Cufile(calls) => Some(calls),
-            Backend::Engine | Backend::Library(_) => None,
+            Backend::Engine | Backend::Library(_) | Backend::Mapping => None,
         }
     }
 
@@ -90,18 +98,32 @@ impl PathInfo {
         matches!(self.backend, Backend::Library(_))
     }
 
-    /// Whether several blocks may be in flight whatever the engine: a library itself overlaps them.
+    /// Whether the GPU reads a mapping of the file itself: such a path can't write.
+    #[must_use]
+    pub fn uses_mapping(&self) -> bool {
+        self.backend == Backend::Mapping
+    }
+
+    /// Whether several blocks may be in flight whatever the engine: a library or the GPU itself
+    /// overlaps them.
     #[must_use]
     pub fn overlaps(&self) -> bool {
         match self.backend {
             Backend::Engine => false,
+            Backend::Mapping => true,
             Backend::Cufile(calls) | Backend::Library(calls) => calls != Calls::Blocking,
         }
     }
 
-    /// Whether its time in the GPU leg is distinguished from that in the file leg.
+    /// Whether its time in the GPU leg is known.
     #[must_use]
     pub fn has_gpu_leg(&self) -> bool {
-        self.needs_gpu && self.uses_engine()
+        self.needs_gpu && (self.uses_engine() || self.uses_mapping())
+    }
+
+    /// Whether it has a leg between file and host memory, or one that can't be told from it.
+    #[must_use]
+    pub fn has_file_leg(&self) -> bool {
+        !self.uses_mapping()
     }
 }

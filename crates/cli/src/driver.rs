@@ -86,5 +86,6 @@ fn facts(driver: &Driver, device: &gpuio_gpu::DeviceFacts) -> Gpu {
         memory_bytes: device.total_memory,
         software,
         managed_hints: Some(device.managed_hints),
+        read_only_register: Some(device.read_only_register),
     }
 }

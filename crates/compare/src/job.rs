@@ -155,6 +155,7 @@ impl Job<'_> {
         Some(match verdict.route {
             Route::Direct => "direct".to_owned(),
             Route::HostMemory => "page cache".to_owned(),
+            Route::Mapped => "page cache, no host copy".to_owned(),
             Route::BounceHost => "bounce (host)".to_owned(),
             // The number of that GPU is the device's, not another path.
             Route::BounceGpu { .. } => "bounce (another GPU)".to_owned(),

@@ -53,6 +53,7 @@ fn gpu(pci: &str, software: bool) -> Gpu {
         memory_bytes: 1 << 30,
         software,
         managed_hints: None,
+        read_only_register: None,
     }
 }
 

@@ -34,6 +34,7 @@ pub fn path_of(xfer_type: &str) -> Option<&'static str> {
         "GPU_BATCH" => "gds-batch",
         "GPU_BATCH_STREAM" => "gds-batch-stream",
         "GATHER" => "gather",
+        "MAPPED" => "mapped",
         "RESIDENT" => "resident",
         "LIBRARY" => "library",
         "LIBRARY_STREAM" => "library-stream",

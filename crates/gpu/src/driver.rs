@@ -71,6 +71,10 @@ pub struct DeviceFacts {
     pub multiprocessors: u32,
     /// Whether managed memory takes hints there (concurrent managed access).
     pub managed_hints: bool,
+    /// Whether memory that may only be read can be registered for it, and is then pinned:
+    /// `CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED` is 1, and the device does not follow
+    /// the host's page tables, as those with NVLink-C2C do.
+    pub read_only_register: bool,
 }
 
 /// A loaded and initialised CUDA driver. Cloning is cheap; the library is closed with the last
@@ -209,11 +213,16 @@ impl Driver {
             compute: (major, minor),
             // A driver that does not know the attribute has no hints either; its GPU works all the
             // same.
-            managed_hints: self
-                .attribute(index, table::ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
-                .is_ok_and(|value| value != 0),
+            managed_hints: self.has(index, table::ATTRIBUTE_CONCURRENT_MANAGED_ACCESS),
+            read_only_register: self.has(index, table::ATTRIBUTE_READ_ONLY_REGISTER)
+                && !self.has(index, table::ATTRIBUTE_HOST_PAGE_TABLES),
             multiprocessors: self.attribute(index, table::ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         })
+    }
+
+    /// Whether an attribute is known to the driver and not 0.
+    fn has(&self, index: u32, attribute: c_int) -> bool {
+        self.attribute(index, attribute).is_ok_and(|value| value != 0)
     }
 
     /// The driver's handle for the device of this index.

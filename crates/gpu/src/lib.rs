@@ -9,6 +9,8 @@
 //! [`Stream`], [`Event`], [`Pinned`], [`Managed`], [`DeviceBuf`], [`Module`]. Dropping one
 //! gives its resource back and ignores what the driver returns.
 //!
+//! [`MappedFile`] is a file in the page cache that the device reads by itself.
+//!
 //! For libraries inside another program: [`Driver::pointer`] reports what an
 //! address is, [`UserStream`] puts work into the program's streams, [`Context::entered`] leaves a
 //! thread's contexts as they were, [`Locked`] is memory that may outlive the driver, and
@@ -28,6 +30,7 @@ mod gather;
 mod kernels;
 mod locked;
 mod managed;
+mod mapped_file;
 mod memops;
 mod memory;
 mod module;
@@ -54,6 +57,7 @@ pub use gpuio_pattern::Mismatch;
 pub use kernels::{Checker, PatternKernels, REPORT_LEN};
 pub use locked::{Leaked, Locked, PageSize};
 pub use managed::{Managed, Side};
+pub use mapped_file::{MapCost, MapError, MappedFile, Unregister};
 pub use memory::DeviceBuf;
 pub use module::{Arg, Kernel, Module};
 pub use pinned::{Pinned, Registered};

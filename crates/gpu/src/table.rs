@@ -72,6 +72,9 @@ pub(crate) const UNKNOWN: CUresult = 999;
 pub(crate) const MEMHOST_PORTABLE: c_uint = 1;
 /// `cuMemHostRegister`: mapped where the device sees it (each is, under unified addressing).
 pub(crate) const MEMHOST_DEVICEMAP: c_uint = 2;
+/// `cuMemHostRegister`: the device only reads it. Memory that the host itself may only read can't be
+/// registered otherwise (CUDA 11.1).
+pub(crate) const MEMHOSTREGISTER_READ_ONLY: c_uint = 8;
 /// `cuPointerGetAttributes`: the context of the memory, null for pools and mappings.
 pub(crate) const POINTER_CONTEXT: c_int = 1;
 /// `cuPointerGetAttributes`: `CUmemorytype`, 0 for memory that the driver does not know.
@@ -129,6 +132,11 @@ pub(crate) const STREAM_WAIT_VALUE_GEQ: c_uint = 0;
 pub(crate) const STREAM_WRITE_VALUE_DEFAULT: c_uint = 0;
 /// `cuDeviceGetAttribute`: may memory of the VMM calls be reached by other PCI devices?
 pub(crate) const ATTRIBUTE_RDMA_WITH_VMM: c_int = 110;
+/// `cuDeviceGetAttribute`: does the device follow the host's page tables, so that registering pins
+/// nothing?
+pub(crate) const ATTRIBUTE_HOST_PAGE_TABLES: c_int = 100;
+/// `cuDeviceGetAttribute`: can memory be registered as read-only?
+pub(crate) const ATTRIBUTE_READ_ONLY_REGISTER: c_int = 113;
 /// `CUmemAllocationProp`: memory that does not move.
 pub(crate) const MEM_ALLOCATION_TYPE_PINNED: c_int = 1;
 /// `CUmemLocation`: on a device.

@@ -12,7 +12,8 @@
 //!   `file_leg` (engine and held I/Os), `slot_buffers` (memory), `stream_queues` (CUDA streams and
 //!   events) and `transfer_stage` (the copy of one slot) are its parts. On the paths `gds*`,
 //!   NVIDIA's cuFile moves the bytes from end to end; on the paths `library*` the core of our own
-//!   libcufile.so.0 does (crate `transfer`). `destination` (memory), `progress` (requests),
+//!   libcufile.so.0 does (crate `transfer`); on `mapped` the GPU itself, out of a mapping.
+//!   `launcher` is the kernel of `gather` and `mapped` with its lists. `destination` (memory), `progress` (requests),
 //!   `blocking`, `grouped` and `streamed` (calls of each kind) are common to both.
 //! - [`CATALOG`]: both tables as data (`gpuio_catalog`), without what opens an engine or path.
 //! - [`buf`] and [`clock`]: aligned host memory, and the clock of a run (`transfer`'s).

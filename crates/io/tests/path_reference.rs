@@ -9,10 +9,14 @@
 mod engine_support;
 mod path_support;
 
-use gpuio_gpu::{Context, MemoryKind};
+use std::os::unix::fs::FileExt;
+
+use gpuio_gpu::{Context, MemoryKind, pattern};
+use gpuio_io::clock::Clock;
 use gpuio_io::engine::ENGINES;
-use gpuio_io::path::PATHS;
-use path_support::model::{Model, Step, step};
+use gpuio_io::engine::Op;
+use gpuio_io::path::{PATHS, Request, Start};
+use path_support::model::{Model, Step, step, steps};
 use path_support::{Rig, Setup, child, context, kinds, on_system};
 use proptest::test_runner::{Config, TestRunner};
 
@@ -184,4 +188,32 @@ fn path_gds_batch() {
 #[test]
 fn path_gds_batch_stream() {
     library("gds-batch-stream");
+}
+
+/// It can't write, and so can't prove its reads as the others do: each is compared with the rule of
+/// its file, as `pread(2)` finds it there. `path_mapped.rs` has the rest.
+#[test]
+fn path_mapped() {
+    let context = context();
+    let rig = Rig::new(false).unwrap();
+    for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
+        let base = Setup::new("mapped", "psync", MemoryKind::Device);
+        let setup = base.with(depth, 2).batches(batch, false);
+        let mut path = setup.open(&rig, &context).unwrap().path;
+        let clock = Clock::start();
+        for step in steps(60, false) {
+            let now = clock.now();
+            let (file, offset, len) = (step.file, step.offset, step.len);
+            let request =
+                Request { op: Op::Read, file, offset, len, slot: 0, started: now, due: now };
+            assert!(matches!(path.start(&clock, request), Start::Taken));
+            let mut completed = Vec::new();
+            path.advance(&clock, &mut completed, true).unwrap();
+            assert_eq!((completed.len(), completed[0].result), (1, Ok(())));
+            let mut bytes = vec![0; len as usize];
+            rig.references[file as usize].read_exact_at(&mut bytes, offset).unwrap();
+            assert_eq!(pattern::check(&bytes, rig.key(file), offset), None);
+            assert_eq!(path.check(0, rig.key(file), offset, len).unwrap(), None, "{step:?}");
+        }
+    }
 }

@@ -133,5 +133,6 @@ fn gpu(device: &gpuio_gpu::DeviceFacts) -> Gpu {
         memory_bytes: device.total_memory,
         software: true,
         managed_hints: Some(device.managed_hints),
+        read_only_register: Some(device.read_only_register),
     }
 }

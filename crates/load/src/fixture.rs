@@ -57,6 +57,7 @@ pub(crate) fn planned(lines: &str) -> Plan {
         memory_bytes: 1 << 30,
         software: false,
         managed_hints: Some(true),
+        read_only_register: Some(true),
     };
     let gpus = Gpus::Present(vec![gpu]);
     let host = host();
@@ -115,6 +116,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         gpus: Vec::new(),
         via: None,
         library: None,
+        mapped: None,
         beside: None,
     }
 }

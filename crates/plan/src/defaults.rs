@@ -1,6 +1,6 @@
 //! Defaults of a job. Each function is one decision, with its reason.
 
-use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, PathInfo};
+use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
 use gpuio_record::{
     BlockShare, ComputationKind, ComputationPlan, DirectMode, Distribution, JobPlan, Order, Stop,
 };
@@ -44,6 +44,15 @@ const BATCHES: u32 = 3;
 /// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
 /// stream, since one copy engine serves them all.
 const BATCHES_LARGE: u32 = 2;
+/// Path `mapped`: bytes of a launch, and launches in flight. The link of an H100 takes 45 us for
+/// 2 MiB, several times what a launch costs the thread, and four of them keep it busy while the
+/// thread wakes.
+const MAPPED_BYTES: u64 = 2 << 20;
+const MAPPED_GROUPS: u32 = 4;
+const MAPPED_BATCH_MOST: u64 = 512;
+/// The same of copies: bytes in flight, and the most and the fewest copies.
+const MAPPED_COPIES_BYTES: u64 = 8 << 20;
+const MAPPED_COPIES: (u64, u64) = (2, 8);
 /// How long a native job runs by default.
 pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
 /// Bytes per thread of a data set that gpuio makes, by default.
@@ -183,6 +192,42 @@ pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
         // buffer, one behind the other.
         scatter: job.gather_scatter.unwrap_or(matches!(order, Order::Random { .. })),
     }
+}
+
+/// What path `mapped` does: depth, blocks per launch, streams.
+pub(super) struct Groups {
+    pub(super) depth: u32,
+    pub(super) batch: u32,
+    pub(super) streams: u32,
+}
+
+/// Blocks that get a copy each are no group, and one copy engine serves them all. A depth that was
+/// given is cut into as many launches.
+pub(super) fn mapped(job: &JobSpec, block_max: u64) -> Groups {
+    let block = block_max.max(1);
+    let copies = block >= MAPPED_COPY_BYTES;
+    let fits = match copies {
+        true => 1,
+        false => (MAPPED_BYTES / block).clamp(1, MAPPED_BATCH_MOST),
+    };
+    let (least, most) = MAPPED_COPIES;
+    let deep = match copies {
+        true => (MAPPED_COPIES_BYTES / block).clamp(least, most),
+        false => fits * u64::from(MAPPED_GROUPS),
+    };
+    // A few thousand at most after the lines above.
+    let [fits, deep] = [fits, deep].map(|n| u32::try_from(n).unwrap_or(1));
+    let dialect = (is_fio(job) || is_gdsio(job)).then_some(1);
+    let depth = job.depth.or(dialect);
+    let batch = job.gather_batch;
+    let batch = batch.unwrap_or(depth.map_or(fits, |d| fits.min(d.div_ceil(MAPPED_GROUPS))));
+    let depth = depth.unwrap_or(match job.gather_batch {
+        Some(batch) => batch.saturating_mul(MAPPED_GROUPS),
+        None => deep,
+    });
+    let batch = batch.clamp(1, depth.max(1));
+    let streams = job.streams.unwrap_or(if copies { 1 } else { MAPPED_GROUPS });
+    Groups { depth, batch, streams: streams.min(depth.div_ceil(batch)) }
 }
 
 /// What a path of a library does, cuFile or gpuio's own: depth, streams, and blocks per batch.

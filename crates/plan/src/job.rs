@@ -11,7 +11,7 @@ use gpuio_units::format_cpu_list;
 use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
-use super::{Picked, PlanError, memory, regions, steady, vet, via};
+use super::{Picked, PlanError, mapped, memory, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -107,18 +107,22 @@ fn finished(
 ) -> Result<JobPlan, PlanError> {
     (plan.stop, plan.steady) = steady::resolve(spec, plan.stop)?;
     (plan.pre_read, plan.invalidate) = defaults::cache(spec, &plan, facts);
-    vet::plan(spec, &plan, alignment).map(|()| plan)
+    vet::plan(spec, &plan, alignment)?;
+    match mapped::too_much(std::slice::from_ref(&plan), facts) {
+        Some(why) => Err(PlanError::unavailable(spec, "size", why)),
+        None => Ok(plan),
+    }
 }
 
 fn name(spec: &JobSpec, path: &PathInfo, many: bool) -> String {
     if many { format!("{}-{}", spec.name, path.name) } else { spec.name.clone() }
 }
 
-/// The GPUs, if the path can take the request, and they the hints that it may need.
+/// The GPUs, if the path can take the request, and they what it may need of them.
 fn hinted(spec: &JobSpec, path: &PathInfo, facts: &Facts<'_>) -> Result<Vec<Gpu>, PlanError> {
     vet::keys(spec, path)?;
     let gpus = gpus(spec, path, facts)?;
-    match memory::no_hints(path, &gpus) {
+    match memory::no_hints(path, &gpus).or_else(|| mapped::no_register(path, &gpus)) {
         Some(why) => Err(PlanError::unavailable(spec, "paths", why)),
         None => Ok(gpus),
     }
@@ -143,6 +147,10 @@ fn slots(
         let defaults::LibraryShape { depth, streams, batch } =
             defaults::library(spec, path, calls, block_max);
         return Slots { depth, streams, batch, scatter: None };
+    }
+    if path.uses_mapping() {
+        let defaults::Groups { depth, batch, streams } = defaults::mapped(spec, block_max);
+        return Slots { depth, streams, batch: Some(batch), scatter: None };
     }
     if path.batches {
         let defaults::Gather { depth, streams, batch, scatter } =
@@ -176,7 +184,11 @@ fn choice(actual: &str, why: Option<String>) -> Choice {
 
 /// What the record shows instead of an engine on a path without one.
 fn no_engine(path: &PathInfo) -> &'static str {
-    if path.uses_library() { "none (library)" } else { "none (cuFile)" }
+    match path.backend {
+        Backend::Library(_) => "none (library)",
+        Backend::Mapping => "none (mapping)",
+        Backend::Cufile(_) | Backend::Engine => "none (cuFile)",
+    }
 }
 
 /// The engine, and whether it is asynchronous.

@@ -23,6 +23,7 @@ mod cufile;
 mod defaults;
 mod facts;
 mod job;
+mod mapped;
 mod memory;
 mod placement;
 mod quick;
@@ -45,6 +46,7 @@ pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
 pub use defaults::REFUSES_DIRECT;
 pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
+pub use mapped::mapped_parts;
 pub use quick::{QuickSize, quick_spec};
 pub use regions::SCRATCH;
 
@@ -117,11 +119,21 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
         let rows = paths_of(requested, facts, &mut left_out)?;
         for (nth, row) in rows.iter().enumerate() {
             let alone = is_spread(requested) || before.is_some_and(is_spread);
-            if !jobs.is_empty() && (nth > 0 || wall || alone) {
-                group += 1;
-            }
-            let among = Among { at: number, alone: only_one, many: rows.len() > 1, group };
-            let (job, unused) = resolved(requested, row, among, facts)?;
+            let next = !jobs.is_empty() && (nth > 0 || wall || alone);
+            let group_of_job = group + u32::from(next);
+            let many = rows.len() > 1;
+            let among = Among { at: number, alone: only_one, many, group: group_of_job };
+            let (job, unused) = match resolved(requested, row, among, facts) {
+                // Too much to pin is known only when its files are laid out.
+                Err(PlanError::Unavailable { what, .. })
+                    if row.requested == "all" && row.row.uses_mapping() =>
+                {
+                    leave_out(&mut left_out, row.row, what);
+                    continue;
+                }
+                resolved => resolved?,
+            };
+            group = group_of_job;
             jobs.push(job);
             all_unused.push((number, unused));
         }
@@ -136,6 +148,11 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     unique_names(&mut jobs);
     read_back::of_groups(&jobs)?;
     beside::of_groups(&jobs)?;
+    for together in jobs.chunk_by(|a, b| a.group == b.group) {
+        if let Some(what) = mapped::too_much(together, facts) {
+            return Err(PlanError::Unavailable { at: None, what });
+        }
+    }
     let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
     let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
     let interval_ns = match shortest {
@@ -255,7 +272,7 @@ fn all_paths(
 ) {
     let mut paths: Vec<_> = facts.catalog.paths.iter().collect();
     paths.sort_by_key(|row| match row.backend {
-        Backend::Engine => 0,
+        Backend::Engine | Backend::Mapping => 0,
         Backend::Library(_) => 1,
         Backend::Cufile(_) => 2,
     });
@@ -265,10 +282,14 @@ fn all_paths(
             rows.push(Picked { row, requested: "all".to_owned(), why });
             continue;
         };
-        let out = LeftOut { path: row.name.to_owned(), why };
-        if !left_out.contains(&out) {
-            left_out.push(out);
-        }
+        leave_out(left_out, row, why);
+    }
+}
+
+fn leave_out(left_out: &mut Vec<LeftOut>, row: &PathInfo, why: String) {
+    let out = LeftOut { path: row.name.to_owned(), why };
+    if !left_out.contains(&out) {
+        left_out.push(out);
     }
 }
 
@@ -289,18 +310,27 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
         let gpus = job::gpus(job, row, facts).unwrap_or_default();
         return memory::no_hints(row, &gpus);
     }
+    if row.uses_mapping() && defaults::mix_and_order(job).0 < 100 {
+        return Some("it only reads, and is left out for jobs that write".to_owned());
+    }
     if job.engine.is_some() || job.inject.is_some() {
         return Some(format!("it has no engine, and the job asks for one: {}", no_engine(row)));
     }
-    row.cufile().and_then(|calls| (facts.cufile_missing)(calls))
+    let gpus = job::gpus(job, row, facts).unwrap_or_default();
+    let lacks = row.cufile().and_then(|calls| (facts.cufile_missing)(calls));
+    lacks.or_else(|| mapped::no_register(row, &gpus))
 }
 
 /// What a path without an engine says where one was requested.
 fn no_engine(row: &PathInfo) -> &'static str {
-    if row.uses_library() {
-        "gpuio's library core itself moves the bytes between file and GPU memory"
-    } else {
-        "cuFile itself moves the bytes between file and GPU memory"
+    match row.backend {
+        Backend::Library(_) => {
+            "gpuio's library core itself moves the bytes between file and GPU memory"
+        }
+        Backend::Mapping => "the GPU itself reads the page cache",
+        Backend::Cufile(_) | Backend::Engine => {
+            "cuFile itself moves the bytes between file and GPU memory"
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use gpuio_catalog::{Catalog, Inject, PathInfo};
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::{JobSpec, Spec};
 
-use super::defaults::is_gdsio;
+use super::defaults::{is_gdsio, mix_and_order};
 use super::{PlanError, no_engine, read_back};
 use gpuio_workload::blocks;
 use gpuio_workload::sequence::BlockSequence;
@@ -93,6 +93,11 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
                     rw=randrw with rwmixread";
         return Err(PlanError::usage(requested, "mix_percent", what));
     }
+    of_path(requested, path)
+}
+
+/// What this path can't do, whatever the rest of the plan is.
+fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     if !path.uses_engine() {
         let refused =
             [("engine", requested.engine.is_some()), ("inject", requested.inject.is_some())];
@@ -104,6 +109,15 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
             );
             return Err(PlanError::usage(requested, field, what));
         }
+    }
+    if path.uses_mapping() && mix_and_order(requested).0 < 100 {
+        let what = format!(
+            "path {} only reads: {}, and its pages are not for a device to write; use rw=read or \
+             randread, or --path cached",
+            path.name,
+            no_engine(path)
+        );
+        return Err(PlanError::usage(requested, "rw", what));
     }
     // gdsio's -O 0 is its default and says nothing of the type that has no O_DIRECT.
     if path.buffered_only && requested.direct == Some(true) && !is_gdsio(requested) {

@@ -10,6 +10,7 @@ mod cufile;
 mod expected;
 pub mod facts;
 mod holes;
+mod mapped;
 mod plan;
 mod proof;
 mod result;
@@ -28,6 +29,7 @@ pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
 pub use holes::HolesReading;
+pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
     Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode, Via,

@@ -59,8 +59,9 @@ pub struct Choice {
 /// A path with its number in gdsio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
-    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, `library`,
-    /// `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`, `gds-batch-stream`.
+    /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`, `routed`,
+    /// `library`, `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`,
+    /// `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
     pub gdsio: Option<u8>,
@@ -346,6 +347,10 @@ pub struct Gpu {
     /// Whether managed memory takes hints there (concurrent managed access); absent in records of
     /// before that was queried.
     pub managed_hints: Option<bool>,
+    /// Whether memory that may only be read can be registered for it and is then pinned, as path
+    /// `mapped` needs; absent in records of before that was queried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only_register: Option<bool>,
 }
 
 /// A GPU on the route to a job's GPUs.

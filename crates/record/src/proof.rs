@@ -28,7 +28,7 @@ pub struct Proof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// As printed: `direct`, `bounce (host)`, `bounce (GPU 1)`, `page cache`, `holes, no device`,
-    /// `mixed` or `unknown`, where needed with what served the bytes: `bounce (host), from page
+    /// `from page cache, no host copy`, `mixed` or `unknown`, where needed with what served the bytes: `bounce (host), from page
     /// cache`.
     pub words: String,
     /// The route between the stored bytes and the requested memory.
@@ -47,6 +47,8 @@ pub enum Route {
     HostMemory,
     /// A buffer in host memory on the route to or from GPU memory.
     BounceHost,
+    /// None but the page cache: the GPU read its pages itself.
+    Mapped,
     /// Memory of another GPU on the route.
     BounceGpu {
         /// Driver index of that GPU.

@@ -11,6 +11,7 @@ use crate::cufile::CufileUsed;
 use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::holes::HolesReading;
+use crate::mapped::MappedResult;
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
 use crate::steady::Steady;
@@ -187,6 +188,10 @@ pub struct JobResult {
     /// What gpuio's library core moved, by route; absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryResult>,
+    /// What was mapped for the GPU to read by itself, what that cost, and what was read of it; absent
+    /// on paths without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mapped: Option<MappedResult>,
     /// What the job and a concurrent computation cost each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationCost>,

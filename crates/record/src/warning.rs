@@ -26,6 +26,14 @@ pub enum WarningKind {
         /// Bytes that storage delivered to the process during the run.
         from_storage: u64,
     },
+    /// The GPU read pages of the page cache that were pinned before: no rate of storage.
+    MappedMemory {
+        /// Bytes that the job read.
+        bytes: u64,
+        /// Time to map and register the files, in which storage delivered what the page cache did
+        /// not hold, nanoseconds.
+        set_up_ns: u64,
+    },
     /// O_DIRECT was requested, but data came from a cache.
     DirectButCached {
         /// Bytes that the job read.

@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) peer: bool,
     /// Whether managed memory takes hints (concurrent managed access).
     pub(crate) managed: bool,
+    /// Whether memory that may only be read can be registered.
+    pub(crate) read_only_register: bool,
     /// Whether streams can wait for words of memory.
     pub(crate) stream_words: bool,
     /// The wait of each copy and kernel before it touches memory.
@@ -82,6 +84,7 @@ impl Config {
             memory: number("GPUIO_SOFT_MEM", 4 << 30)?,
             peer: switch("GPUIO_SOFT_PEER")?,
             managed: switch("GPUIO_SOFT_MANAGED")?,
+            read_only_register: switch("GPUIO_SOFT_READ_ONLY_REGISTER")?,
             stream_words: switch("GPUIO_SOFT_STREAM_WORDS")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
             multiprocessors: multiprocessors(number("GPUIO_SOFT_SMS", 1)?)?,

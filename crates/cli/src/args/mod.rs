@@ -188,8 +188,9 @@ pub(crate) struct FigureFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
-    /// Data path: host, staged, cached, managed, gather, resident, routed, library, library-stream,
-    /// library-batch, gds, gds-stream, gds-batch, gds-batch-stream, a list of them, all, or auto
+    /// Data path: host, staged, cached, managed, gather, mapped (reads of files that are pinned in
+    /// the page cache first: rates of memory, not of storage), resident, routed, library,
+    /// library-stream, library-batch, gds, gds-stream, gds-batch, gds-batch-stream, a list of them, all, or auto
     /// (chosen by block size and by what works here; the reason is printed) [staged if a GPU is
     /// named, else host]
     #[arg(long, value_name = "PATH")]
@@ -219,7 +220,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<String>,
     /// I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks above 128k; other engines:
-    /// 4 on a GPU path, else 1; path gather: by block size. --dry-run prints it]
+    /// 4 on a GPU path, else 1; paths gather and mapped: by block size. --dry-run prints it]
     #[arg(long, value_name = "N")]
     pub(crate) depth: Option<String>,
     /// Run time in seconds, or with a suffix: 10, 500ms, 2m [10]
@@ -321,7 +322,8 @@ pub(crate) struct MachineFlags {
     #[arg(long, value_name = "GPU")]
     pub(crate) via_gpu: Option<String>,
     /// Blocks per kernel launch on path gather [as many as fill 512 KiB; 2 MiB for blocks of 16k
-    /// and more; 4 MiB for 512k and more], or per submit on library-batch, gds-batch and
+    /// and more; 4 MiB for 512k and more] and on path mapped [as many as fill 2 MiB, 512 at most;
+    /// blocks of 1m and more are copies], or per submit on library-batch, gds-batch and
     /// gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,

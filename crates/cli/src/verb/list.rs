@@ -60,7 +60,7 @@ impl Needs {
             Ok(_) => None,
         };
         let cufile = match (row.info.backend, &self.cufile) {
-            (Backend::Engine | Backend::Library(_), _) => None,
+            (Backend::Engine | Backend::Library(_) | Backend::Mapping, _) => None,
             (Backend::Cufile(_), Err(_)) => Some("NVIDIA's cuFile (see CUFILE)".to_owned()),
             (Backend::Cufile(calls), Ok(library)) => {
                 library.missing_function(calls).map(|lacks| format!("calls of cuFile ({lacks})"))

@@ -50,8 +50,15 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
     assert_eq!(record["ended"], "unfinished");
     let done: Vec<&str> =
         jobs(&record).iter().map(|(_, job)| job["name"].as_str().unwrap()).collect();
-    let engines =
-        ["job-host", "job-staged", "job-cached", "job-managed", "job-gather", "job-resident"];
+    let engines = [
+        "job-host",
+        "job-staged",
+        "job-cached",
+        "job-managed",
+        "job-gather",
+        "job-mapped",
+        "job-resident",
+    ];
     let core = ["job-library", "job-library-stream", "job-library-batch"];
     assert_eq!(done, [engines.as_slice(), &core].concat());
     for (_, job) in jobs(&record) {
@@ -65,7 +72,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let csv = show("--format csv");
-    assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 9, "{csv}");
+    assert_eq!(csv.lines().filter(|line| line.contains(",unfinished,")).count(), 10, "{csv}");
     assert!(show("--format gdsio").contains("\n# unfinished: "));
     assert!(show("--format plan").contains("[job-gds]"));
 }

@@ -222,13 +222,14 @@ fn all_paths_without_a_gpu() {
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let ours = ["staged", "cached", "managed", "gather", "resident", "routed"];
+    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed"];
     let core = ["library", "library-stream", "library-batch"];
     assert_eq!(names, [ours.as_slice(), &core, &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
-    no_driver(dir.path(), load)
-        .exits(0)
-        .prints(&["staged, cached, managed, gather, resident, routed, library, ", "libcuda"]);
+    no_driver(dir.path(), load).exits(0).prints(&[
+        "staged, cached, managed, gather, mapped, resident, routed, library, ",
+        "libcuda",
+    ]);
 }
 
 /// A path that was named never falls back.
@@ -240,6 +241,7 @@ fn a_named_path_without_a_gpu() {
         "cached",
         "managed",
         "gather",
+        "mapped",
         "resident",
         "routed",
         "library",

@@ -27,6 +27,8 @@ pub(super) fn page_cache(group: &GroupContext<'_>) -> Vec<(Option<usize>, Warnin
         let (bytes, _) = Flow::Read.of(result);
         if let Some(from_storage) = result.cache.process_read_bytes
             && job.engine.actual != "null"
+            // Of a mapping that is known, and said, before any counter is read.
+            && result.mapped.is_none()
             && bytes > 0
             && from_storage < at_devices(group) / 2
         {

@@ -233,6 +233,11 @@ fn requested_path(job: &JobPlan) -> String {
         (PathKind::Relay, _) => format!(
             "{path}: between storage and a buffer in host memory, then through another GPU's memory"
         ),
+        (PathKind::Mapped, _) => {
+            format!(
+                "{path}: out of the page cache, whose pages the GPU reads itself, to GPU memory"
+            )
+        }
         (PathKind::Foreign, _) => format!("{path}: between storage and GPU memory, by a library"),
     }
 }

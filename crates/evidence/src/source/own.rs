@@ -1,6 +1,6 @@
 //! gpuio's own counters, leg by leg.
 
-use gpuio_record::{DirectionResult, JobPlan, LibraryBytes, SegmentBytes, ViaResult};
+use gpuio_record::{DirectionResult, JobPlan, LibraryBytes, MappedResult, SegmentBytes, ViaResult};
 
 use super::{JobFlow, Observation, Source, size};
 use crate::group::{Flow, by_core};
@@ -14,6 +14,9 @@ pub(super) const SOURCE: Source = Source {
 };
 
 fn observe(one: &JobFlow<'_>) -> Observation {
+    if let Some(mapped) = &one.result().mapped {
+        return of_mapping(mapped, one.result().read.bytes);
+    }
     let completed: &DirectionResult = match one.flow {
         Flow::Read => &one.result().read,
         Flow::Write => &one.result().write,
@@ -48,6 +51,42 @@ fn observe(one: &JobFlow<'_>) -> Observation {
         after: Some(after(leg, completed.bytes, core)),
         moved: Some(leg),
         of: Some(completed.bytes),
+        observed,
+        why,
+    }
+}
+
+/// What the GPU read out of mappings, of so many bytes that completed.
+fn of_mapping(mapped: &MappedResult, completed: u64) -> Observation {
+    let read = mapped.by_kernel_bytes + mapped.by_copy_bytes;
+    let (observed, why) = if completed == 0 {
+        (Observed::Nothing, "no I/O completed".to_owned())
+    } else if read < completed {
+        let why = format!(
+            "{} completed, and the GPU read only {} out of the mapping",
+            size(completed),
+            size(read)
+        );
+        (Observed::FromMapping(false), why)
+    } else {
+        let why = format!(
+            "the GPU read all that completed out of {} of pinned page cache; memory of gpuio's \
+             carried none of it",
+            size(mapped.pinned_bytes)
+        );
+        (Observed::FromMapping(true), why)
+    };
+    let after = format!(
+        "by kernel {}, by copy {}, completed {}",
+        size(mapped.by_kernel_bytes),
+        size(mapped.by_copy_bytes),
+        size(completed)
+    );
+    Observation {
+        before: Some("0 B".to_owned()),
+        after: Some(after),
+        moved: Some(read),
+        of: Some(completed),
         observed,
         why,
     }

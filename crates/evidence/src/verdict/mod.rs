@@ -2,6 +2,7 @@
 //! and it claims nothing that they do not support.
 
 mod library;
+mod mapped;
 mod share;
 
 use gpuio_io::path::{self, Backend};
@@ -20,6 +21,8 @@ pub(crate) enum PathKind {
     Ring,
     /// As `Ring`, with the memory of another GPU between the buffer and the requested GPU.
     Relay,
+    /// The GPU reads the page cache itself.
+    Mapped,
     /// The code of a foreign library decides, or gpuio does not know the path.
     Foreign,
 }
@@ -32,6 +35,7 @@ impl PathKind {
             Backend::Engine if info.via_gpu => PathKind::Relay,
             Backend::Engine if !info.needs_gpu => PathKind::User,
             Backend::Engine | Backend::Library(_) => PathKind::Ring,
+            Backend::Mapping => PathKind::Mapped,
             Backend::Cufile(_) => PathKind::Foreign,
         }
     }
@@ -63,6 +67,9 @@ pub(crate) enum Observed {
     Cache(Growth),
     /// Our own legs: whether all bytes passed host memory, and whether GPU copies were timed.
     Legs { host: bool, gpu: bool },
+    /// The path's own counters: whether the GPU read all bytes out of pages of the page cache that
+    /// were mapped and pinned before the clock started.
+    FromMapping(bool),
     /// The path's own counters: this share of the bytes passed the memory of the GPU with this
     /// driver index, which is not the requested one.
     Relayed { gpu: u32, share: Share },
@@ -141,9 +148,15 @@ pub(crate) fn assess(requested: &Requested, observed: Observed) -> Assessment {
         Observed::Legs { host, gpu } => match requested.kind {
             PathKind::User if host && !gpu => Assessment::Supports,
             PathKind::Ring | PathKind::Relay if host && gpu => Assessment::Supports,
-            PathKind::User | PathKind::Ring | PathKind::Relay => Assessment::Contradicts,
+            PathKind::User | PathKind::Ring | PathKind::Relay | PathKind::Mapped => {
+                Assessment::Contradicts
+            }
             PathKind::Foreign => Assessment::Inconclusive,
         },
+        Observed::FromMapping(all) if all && requested.kind == PathKind::Mapped => {
+            Assessment::Supports
+        }
+        Observed::FromMapping(_) => Assessment::Contradicts,
         Observed::Relayed { .. } if requested.kind != PathKind::Relay => Assessment::Inconclusive,
         Observed::Relayed { share: Share::All, .. } => Assessment::Supports,
         Observed::Relayed { .. } => Assessment::Contradicts,
@@ -179,6 +192,9 @@ pub(crate) fn of_direction(
     all_observed: &[(&str, Observed)],
 ) -> DirectionVerdict {
     let (source, served) = source(requested, all_observed);
+    if requested.kind == PathKind::Mapped {
+        return mapped::of_reads(requested, all_observed, &served);
+    }
     let legs = all_observed.iter().find_map(|(_, observed)| match observed {
         Observed::Legs { host, gpu } => Some((*host, *gpu)),
         _ => None,
@@ -202,6 +218,7 @@ pub(crate) fn of_direction(
             (Route::BounceHost, format!("all bytes used a host buffer and {gpu}; {served}"))
         }
         (PathKind::Relay, Some((true, true))) => relay(requested, all_observed, &served),
+        (PathKind::Mapped, _) => unknown("the legs are not those of this path"),
     };
     let source = if route == Route::Unknown { Source::Unknown } else { source };
     DirectionVerdict {
@@ -254,6 +271,7 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
         PathKind::User => route == Route::HostMemory,
         PathKind::Ring => route == Route::BounceHost,
         PathKind::Relay => matches!(route, Route::BounceGpu { .. }),
+        PathKind::Mapped => route == Route::Mapped,
         PathKind::Foreign => route == Route::Direct,
     };
     let source_fits = match source {
@@ -455,6 +473,7 @@ fn printed(route: Route, source: Source, flows: &[Flow]) -> String {
                 Source::Storage | Source::Unknown => "unknown".to_owned(),
             };
         }
+        Route::Mapped => return "from page cache, no host copy".to_owned(),
         Route::BounceHost => "bounce (host)".to_owned(),
         Route::BounceGpu { gpu } => format!("bounce (GPU {gpu})"),
     };

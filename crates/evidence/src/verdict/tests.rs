@@ -222,6 +222,33 @@ fn a_path_through_another_gpu_names_it() {
 }
 
 #[test]
+fn a_gpu_that_reads_the_page_cache_itself_has_a_verdict_of_its_own() {
+    let mapped = Requested { kind: PathKind::of("mapped"), ..BUFFERED };
+    let of = |own, storage, link| {
+        let mut found = all_observed(own, storage, NONE, STILL).to_vec();
+        found.push(("gpu_pcie", link));
+        together(vec![(mapped.flow, of_direction(&mapped, &found))], false)
+    };
+    let own = Observed::FromMapping(true);
+    let (verdict, as_requested, sentence) = of(own, LITTLE, NONE);
+    assert_eq!(verdict.words, "from page cache, no host copy");
+    assert_eq!((verdict.route, verdict.source), (Route::Mapped, Source::PageCache));
+    assert!(as_requested && sentence.contains("no buffer of gpuio"), "{sentence}");
+    // Pinned pages need no counter of storage, and others may read from there.
+    for storage in [NONE, PART, ALL] {
+        assert_eq!(of(own, storage, Observed::Reached(true)).0, verdict);
+    }
+    assert_eq!(of(own, LITTLE, Observed::Reached(false)).0.words, "unknown");
+    assert_eq!(of(Observed::FromMapping(false), LITTLE, NONE).0.words, "unknown");
+    assert_eq!(of(RING_LEGS, LITTLE, NONE).0.words, "unknown");
+    assert_eq!(of(NONE, LITTLE, NONE).0.words, "unknown");
+    assert_eq!(assess(&mapped, own), Assessment::Supports);
+    assert_eq!(assess(&mapped, Observed::FromMapping(false)), Assessment::Contradicts);
+    assert_eq!(assess(&mapped, RING_LEGS), Assessment::Contradicts);
+    assert_eq!(assess(&BUFFERED, own), Assessment::Contradicts);
+}
+
+#[test]
 fn a_link_that_carried_nothing_denies_a_gpu_leg() {
     let ring = Requested { kind: PathKind::Ring, ..REQUESTED };
     let mut found = all_observed(RING_LEGS, ALL, ALL, EMPTY).to_vec();
@@ -335,6 +362,7 @@ fn any_request() -> impl Strategy<Value = Requested> {
         Just(PathKind::User),
         Just(PathKind::Ring),
         Just(PathKind::Relay),
+        Just(PathKind::Mapped),
         Just(PathKind::Foreign)
     ];
     (kind, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
@@ -371,6 +399,7 @@ fn supported(
             let through = observation(Observed::Relayed { gpu, share: Share::All });
             requested.kind == PathKind::Relay && legs == RING_LEGS && through
         }
+        Route::Mapped => requested.kind == PathKind::Mapped && legs == Observed::FromMapping(true),
         Route::Unknown => return true,
     };
     named && !missed
@@ -392,7 +421,11 @@ proptest! {
         cache in prop_oneof![Just(NONE), Just(STILL), Just(EMPTY), Just(GREW), Just(FIRST_PASS)],
         ways in any_way(),
     ) {
-        let legs = if counted { Observed::Legs { host, gpu } } else { NONE };
+        let legs = match (counted, requested.kind) {
+            (false, _) => NONE,
+            (true, PathKind::Mapped) => Observed::FromMapping(host),
+            (true, _) => Observed::Legs { host, gpu },
+        };
         let names = ["process_io", "block", "nfs"];
         let mut found: Vec<(&str, Observed)> = names.into_iter().zip(storage.clone()).collect();
         found.extend([("own", legs), ("page_cache", cache)]);
@@ -406,6 +439,10 @@ proptest! {
                 prop_assert!(matches!(cache, STILL | EMPTY));
             }
             Source::StorageThroughPageCache => prop_assert!(only(ALL) && !requested.direct_actual),
+            // Pinned pages are in memory, whatever others move.
+            Source::PageCache if requested.kind == PathKind::Mapped => {
+                prop_assert_eq!(verdicts.route, Route::Mapped);
+            }
             Source::PageCache => {
                 prop_assert!(only(LITTLE) && cache != EMPTY);
                 prop_assert!(requested.flow == Flow::Write || cache != GREW);

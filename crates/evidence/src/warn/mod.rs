@@ -19,10 +19,10 @@ impl Readings {
     }
 }
 
-/// What a job's holes and its way of writing mean for its numbers.
+/// What a job's holes, the files that it mapped and its way of writing mean for its numbers.
 #[must_use]
 pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    holes(job, result).into_iter().chain(writes(job, result)).collect()
+    holes(job, result).into_iter().chain(mapped(result)).chain(writes(job, result)).collect()
 }
 
 /// Bytes that no device holds.
@@ -34,6 +34,13 @@ fn holes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
         range_bytes: found.range_bytes,
         reads: job.read_percent > 0,
     })
+}
+
+/// What the GPU read in the page cache by itself.
+fn mapped(result: &JobResult) -> Option<WarningKind> {
+    let mapped = result.mapped.as_ref().filter(|_| result.read.bytes > 0)?;
+    let set_up_ns = mapped.map_ns + mapped.register_ns;
+    Some(WarningKind::MappedMemory { bytes: result.read.bytes, set_up_ns })
 }
 
 fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {

@@ -16,10 +16,12 @@ mod gds_batch_stream;
 mod gds_stream;
 mod grouped;
 mod host;
+mod launcher;
 mod library;
 mod library_batch;
 mod library_stream;
 mod managed;
+mod mapped;
 mod memory;
 mod progress;
 mod requests;
@@ -40,8 +42,9 @@ use std::time::Duration;
 
 pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_cufile::Driver as CufileDriver;
-use gpuio_gpu::{Context, GpuError};
+use gpuio_gpu::{Context, GpuError, MappedFile};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
+pub use mapped::MappedCounters;
 pub use routed::{RouteCounters, SegmentCounters, Via};
 
 use crate::clock::{Clock, Nanos};
@@ -309,6 +312,12 @@ pub struct PathConfig {
     pub counters: Arc<LegCounters>,
     /// What gpuio's library core counts, readable from other threads. Other paths leave it at 0.
     pub library: Arc<LibraryCounters>,
+    /// On paths that read a mapping ([`PathInfo::uses_mapping`]), of each of [`PathConfig::files`]
+    /// the part that requests may name. Workers share mappings: none is registered twice. Dropped
+    /// by the path once the GPU reads it no more.
+    pub mappings: Vec<Arc<MappedFile>>,
+    /// What such a path counts, readable from other threads. Other paths leave it at 0.
+    pub mapped: Arc<MappedCounters>,
 }
 
 /// An open path and what it actually uses.
@@ -389,6 +398,7 @@ pub const PATHS: &[PathEntry] = &[
     cached::ENTRY,
     managed::ENTRY,
     gather::ENTRY,
+    mapped::ENTRY,
     resident::ENTRY,
     routed::ENTRY,
     library::ENTRY,

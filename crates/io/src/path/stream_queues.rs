@@ -26,14 +26,24 @@ pub(super) struct StreamQueues {
 }
 
 impl StreamQueues {
-    /// `streams` streams for work with numbers below `numbers`.
+    /// `streams` streams for work with numbers below `numbers`, to be waited for without sleeping.
     pub(super) fn new(
         context: &Context,
         streams: u32,
         numbers: u32,
     ) -> Result<StreamQueues, GpuError> {
+        StreamQueues::waited_for(context, streams, numbers, Wait::Spin)
+    }
+
+    /// The same, and how to wait for work.
+    pub(super) fn waited_for(
+        context: &Context,
+        streams: u32,
+        numbers: u32,
+        wait: Wait,
+    ) -> Result<StreamQueues, GpuError> {
         let streams = make(streams.min(numbers).max(1), || Stream::new(context))?;
-        let events = make(numbers, || Event::new(context, Wait::Spin))?;
+        let events = make(numbers, || Event::new(context, wait))?;
         let queues = vec![VecDeque::with_capacity(events.len()); streams.len()];
         Ok(StreamQueues { events, streams, queues, in_flight: 0, next: 0 })
     }
@@ -94,7 +104,7 @@ impl StreamQueues {
     }
 
     /// Waits for the oldest work of a stream; nothing if it has none.
-    fn oldest(&mut self, at: usize) -> Option<Ended> {
+    pub(super) fn oldest(&mut self, at: usize) -> Option<Ended> {
         let number = *self.queues[at].front()?;
         let result = self.events[number as usize].sync();
         Some(self.ended(at, result))

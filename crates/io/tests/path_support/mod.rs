@@ -8,17 +8,17 @@ pub(crate) mod child;
 pub(crate) mod model;
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gpuio_cufile::{Library, Search};
-use gpuio_gpu::{Context, Driver, MemoryKind, Which, pattern};
+use gpuio_gpu::{Context, Driver, MappedFile, MemoryKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
 use gpuio_io::path::{
-    CufileSide, GpuSide, LibraryCounters, OpenedPath, PathConfig, PathEntry, PathError,
-    RouteCounters, Via,
+    CufileSide, GpuSide, LibraryCounters, MappedCounters, OpenedPath, PathConfig, PathEntry,
+    PathError, RouteCounters, Via,
 };
 use tempfile::TempDir;
 
@@ -236,7 +236,16 @@ impl Setup {
             inject: self.inject.clone(),
             counters: Arc::new(LegCounters::default()),
             library: Arc::new(LibraryCounters::default()),
+            mappings: self.mappings(rig, context),
+            mapped: Arc::new(MappedCounters::default()),
         }
+    }
+
+    /// The files, whole, on paths that read a mapping.
+    fn mappings(&self, rig: &Rig, context: &Context) -> Vec<Arc<MappedFile>> {
+        let map = |file: &File| MappedFile::new(context, file.as_fd(), 0..LEN, false).unwrap();
+        let files = rig.files.iter().filter(|_| self.path.info.uses_mapping());
+        files.map(|file| Arc::new(map(file))).collect()
     }
 
     fn cufile(&self) -> CufileSide {

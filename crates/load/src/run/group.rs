@@ -11,13 +11,16 @@ use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::Page;
-use gpuio_record::{ComputationCost, Gpu, JobPlan, JobResult, Point, Steady, VerifyMode};
+use gpuio_record::{
+    ComputationCost, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
+};
 use gpuio_stat::LiveTotals;
 use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
+use super::mapped::Mappings;
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::Sampler;
@@ -61,6 +64,8 @@ struct Measured {
     alone_ns: u64,
     open_ns: u64,
     verify_ns: u64,
+    /// Of each job that maps its files, what that cost.
+    mapped: Vec<Option<MappedResult>>,
 }
 
 type JoinedWorker = Option<Result<Outcome, RunError>>;
@@ -77,7 +82,8 @@ impl Group<'_> {
         let marks = marks::of(self.jobs);
         let shared = self.shared_files()?;
         let opening = self.clock.now();
-        let (worker_results, readies, measured) = std::thread::scope(|scope| {
+        let mapped = self.map_files()?;
+        let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
             let (sender, receiver) = channel();
             let mut handles = Vec::new();
             for (at, job) in self.jobs.iter().enumerate() {
@@ -98,6 +104,7 @@ impl Group<'_> {
                         cufile: self.means.cufile.clone(),
                         marks: &marks[at],
                         shared_files: shared[at].clone(),
+                        mappings: mapped[at].as_ref(),
                     };
                     match spawn(scope, task, sender.clone()) {
                         Ok(handle) => handles.push((at, handle)),
@@ -117,6 +124,8 @@ impl Group<'_> {
             let measured = self.measure(&gate, &firsts, opening, &pages, watch);
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
+        // No worker reads them any more.
+        measured.mapped = mapped.into_iter().map(|job| job.map(Mappings::close)).collect();
         self.conclude(worker_results, readies, measured, (&gate, &firsts), watch, ran)
     }
 
@@ -142,6 +151,11 @@ impl Group<'_> {
             wanted.then(|| Files::open(job, &all, self.held)).transpose()
         };
         self.jobs.iter().map(of).collect()
+    }
+
+    /// Maps and registers the files of jobs whose path has the GPU read them.
+    fn map_files(&self) -> Result<Vec<Option<Mappings>>, RunError> {
+        self.jobs.iter().map(|job| Mappings::open(job, self.held, self.contexts)).collect()
     }
 
     /// Waits until every worker is ready; the first that is not ends all.
@@ -235,6 +249,7 @@ impl Group<'_> {
             alone_ns,
             open_ns,
             verify_ns: verifying,
+            mapped: Vec::new(),
         }
     }
 
@@ -255,7 +270,8 @@ impl Group<'_> {
         let (begun, readings) = (ran.jobs.len(), &measured.readings);
         let (alone, mut before_all) = (self.jobs.len() == 1, LiveTotals::default());
         let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(readings.caches());
-        for ((((job, worker_results), (series, steady)), cache), first) in each.zip(firsts) {
+        let each = each.zip(firsts).zip(measured.mapped);
+        for (((((job, worker_results), (series, steady)), cache), first), mapped) in each {
             let ready: Vec<Ready> = readies.by_ref().take(worker_results.len()).collect();
             let mut outcomes = Vec::with_capacity(worker_results.len());
             for worker_result in worker_results {
@@ -267,8 +283,18 @@ impl Group<'_> {
             }
             let lost = outcomes.len() < job.workers.len();
             outcomes.iter().for_each(|outcome| before_all += outcome.timed.before_all);
-            let parts =
-                JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone };
+            let parts = JobParts {
+                job,
+                ready,
+                outcomes,
+                series,
+                steady,
+                cache,
+                first,
+                lost,
+                mapped,
+                alone,
+            };
             let mut result = results::job(parts);
             result.beside = self.beside_of(job, &result, measured.learned.as_ref());
             watch.job_done(job, &result);

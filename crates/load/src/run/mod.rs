@@ -9,6 +9,7 @@ mod failures;
 mod files;
 pub(crate) mod gate;
 mod group;
+mod mapped;
 mod marks;
 mod page_cache;
 mod results;
@@ -198,6 +199,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         let _ = data.finish();
         return Err(error);
     }
+    mapped::break_even(&plan.jobs, &mut ran.jobs);
     let began = clock.now();
     ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
     ran.setup.ceilings_ns = clock.now() - began;

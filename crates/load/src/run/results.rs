@@ -3,8 +3,8 @@
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FileLegCounters,
-    GpuResult, JobPlan, JobResult, Latency, LibraryResult, NeverStarted, Point, Steady, TimeSpan,
-    ViaResult, WorkerResult,
+    GpuResult, JobPlan, JobResult, Latency, LibraryResult, MappedResult, NeverStarted, Point,
+    Steady, TimeSpan, ViaResult, WorkerResult,
 };
 use gpuio_stat::Tally;
 
@@ -25,12 +25,15 @@ pub(super) struct JobParts<'a> {
     pub(super) first: &'a FirstDone,
     /// Whether a worker returned without an outcome.
     pub(super) lost: bool,
+    /// What was mapped for it and what that cost, on paths that map.
+    pub(super) mapped: Option<MappedResult>,
     /// Whether no other job ran at the same time, so that what the process used was used for it.
     pub(super) alone: bool,
 }
 
 pub(super) fn job(parts: JobParts<'_>) -> JobResult {
-    let JobParts { job, ready, outcomes, series, steady, cache, first, lost, alone } = parts;
+    let JobParts { job, ready, outcomes, series, steady, cache, first, lost, mapped, alone } =
+        parts;
     let measured = measured(&outcomes).filter(|_| !lost);
     let last_done_ns = outcomes.iter().map(done_ns).max().unwrap_or(0);
     let first_done_ns = outcomes.iter().map(done_ns).min().unwrap_or(0);
@@ -72,6 +75,11 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         workers: sums.workers,
         via: sums.via,
         library: sums.library,
+        mapped: mapped.map(|mapped| MappedResult {
+            by_kernel_bytes: sums.mapped.0,
+            by_copy_bytes: sums.mapped.1,
+            ..mapped
+        }),
         beside: None,
     }
 }
@@ -89,6 +97,8 @@ struct Sums {
     workers: Vec<WorkerResult>,
     via: Option<ViaResult>,
     library: Option<LibraryResult>,
+    /// Bytes that the GPU read out of mappings: by kernel, by copy.
+    mapped: (u64, u64),
 }
 
 impl Sums {
@@ -101,6 +111,8 @@ impl Sums {
         });
         add_via(&mut self.via, outcome.legs.via.as_ref());
         add_library(&mut self.library, outcome.legs.library);
+        self.mapped.0 += outcome.legs.mapped.0;
+        self.mapped.1 += outcome.legs.mapped.1;
         count_leg(&mut self.file_leg, &outcome.legs.file);
         self.reads.merge(&outcome.timed.reads);
         self.writes.merge(&outcome.timed.writes);

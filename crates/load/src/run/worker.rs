@@ -10,7 +10,7 @@ use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{
-    self, CufileDriver, CufileSide, GpuSide, LibraryCounters, RouteCounters, Via,
+    self, CufileDriver, CufileSide, GpuSide, LibraryCounters, MappedCounters, RouteCounters, Via,
 };
 use gpuio_page::{Page, WorkerSlot};
 use gpuio_record::{
@@ -22,6 +22,7 @@ use super::RunError;
 use super::affinity;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
+use super::mapped::Mappings;
 use super::marks::Marks;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
@@ -54,6 +55,8 @@ pub(super) struct Task<'a> {
     pub(super) marks: &'a [Arc<Marks>],
     /// Descriptors shared by all threads of the job, where requested.
     pub(super) shared_files: Option<Files>,
+    /// What the job maps for the GPU to read, on paths that do.
+    pub(super) mappings: Option<&'a Mappings>,
 }
 
 /// What a worker says once it is ready to start.
@@ -99,6 +102,8 @@ struct Routes {
     segments: Arc<RouteCounters>,
     /// Paths of gpuio's library core.
     library: Arc<LibraryCounters>,
+    /// Path `mapped`.
+    mapped: Arc<MappedCounters>,
 }
 
 /// The counters of a worker when the clock stopped.
@@ -110,6 +115,8 @@ pub(super) struct Legs {
     pub(super) via: Option<ViaResult>,
     /// What gpuio's library core had counted.
     pub(super) library: Option<LibraryResult>,
+    /// Bytes that the GPU read out of mappings: by kernel, by copy.
+    pub(super) mapped: (u64, u64),
 }
 
 /// The body of a worker thread. `None` when the group was abandoned before the start (the reason
@@ -136,6 +143,7 @@ pub(super) fn work(
         file: file_leg(&tools.counters),
         via: via(task.job, &tools.routes.segments),
         library: library(task.job, &tools.routes.library),
+        mapped: mapped(&tools.routes.mapped),
     };
     drop(running);
     task.gate.await_after();
@@ -182,6 +190,12 @@ fn library(job: &JobPlan, counters: &LibraryCounters) -> Option<LibraryResult> {
     };
     let all = LibraryResult { read: bytes(&counters.read), write: bytes(&counters.write) };
     row.info.uses_library().then_some(all)
+}
+
+/// A reading of what the GPU read out of mappings.
+fn mapped(counters: &MappedCounters) -> (u64, u64) {
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    (load(&counters.by_kernel), load(&counters.by_copy))
 }
 
 fn finish(
@@ -292,6 +306,8 @@ fn path_config(
         inject,
         counters: Arc::clone(counters),
         library: Arc::clone(&routes.library),
+        mappings: task.mappings.map(|all| all.of(&files.targets)).unwrap_or_default(),
+        mapped: Arc::clone(&routes.mapped),
     })
 }
 

@@ -18,7 +18,7 @@ fn threads_of_one_job_spread_over_its_gpus() {
 #[test]
 #[ignore = "run as a child"]
 fn child_spread() {
-    for path in ["staged", "cached", "gather", "managed"] {
+    for path in ["staged", "cached", "gather", "managed", "mapped"] {
         let lines = format!(
             "path={path}\ngpu=software:0,1\nthreads=3\nbs=64k\nsize=1m\nio_size=1m\nverify=pass"
         );

@@ -155,6 +155,7 @@ impl Lab {
             memory_bytes: device.total_memory,
             software: true,
             managed_hints: Some(device.managed_hints),
+            read_only_register: Some(device.read_only_register),
         };
         let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
         Lab { driver: Some(driver), gpus, ..Lab::stopping(stop) }

@@ -12,6 +12,7 @@ mod groups;
 mod lab;
 mod latencies;
 mod layout;
+mod mapped;
 mod page;
 mod proof;
 mod results;

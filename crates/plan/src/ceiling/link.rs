@@ -1,7 +1,7 @@
 //! What the link between host and GPU memory gives: large copies from and to page-locked memory,
 //! with no file behind them.
 
-use gpuio_catalog::Catalog;
+use gpuio_catalog::{Catalog, MAPPED_COPY_BYTES};
 use gpuio_record::{BlockShare, CeilingKind, CeilingPlan, JobPlan, Order, Towards};
 
 use super::loads::{directions, path_choice, without_files};
@@ -22,11 +22,13 @@ const STREAMS: u32 = 2;
 const BLOCKS: u64 = 64;
 
 /// Path `gather` is bounded by its own ceiling: its kernels move bytes, not the copy engines.
-/// Kernels move most bytes of gpuio's library core too.
+/// Kernels move most bytes of gpuio's library core too, and the short blocks of path `mapped`.
 fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     let job = context.job;
     let gathers = context.path.batches && context.path.uses_engine();
-    let by_kernels = gathers || context.path.uses_library();
+    let short = |share: &BlockShare| share.min_bytes < MAPPED_COPY_BYTES;
+    let mapped = context.path.uses_mapping() && job.blocks.iter().any(short);
+    let by_kernels = gathers || mapped || context.path.uses_library();
     if !context.ends_in_gpu_memory() || by_kernels || job.gpus.is_empty() {
         return Vec::new();
     }

@@ -14,9 +14,11 @@ pub(super) const ENTRY: CeilingEntry =
     CeilingEntry { kind: CeilingKind::Storage, plan, load: Some(Load { files: true, job: load }) };
 
 /// Not for path `host`, which would be held against itself, nor for an engine that moves nothing.
+/// What the GPU reads in the page cache by itself needs no copy by a CPU, and may be faster.
 fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
     let job = context.job;
-    if !context.path.needs_gpu || job.engine.actual == "null" {
+    let none = !context.path.needs_gpu || context.path.uses_mapping();
+    if none || job.engine.actual == "null" {
         return Vec::new();
     }
     // A library has no engine: the one that suits these files is used instead.

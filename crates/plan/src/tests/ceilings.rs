@@ -43,12 +43,15 @@ fn all_paths_measure_by_themselves_and_share_ceilings() {
     assert_eq!(cached.jobs, ["a-cached", "a-managed"]);
     let link = of(&all, CeilingKind::GpuLink);
     assert_eq!(link.len(), 1, "{link:#?}");
-    assert_eq!(link[0].jobs, with_cufile(&["a-staged", "a-cached", "a-resident", "a-gds"]));
+    assert_eq!(
+        link[0].jobs,
+        with_cufile(&["a-staged", "a-cached", "a-mapped", "a-resident", "a-gds"])
+    );
     assert_eq!(link[0].direction, Some(Towards::Read));
     assert_eq!(of(&all, CeilingKind::Gather)[0].jobs, ["a-gather"]);
     assert_eq!(of(&all, CeilingKind::CpuCopy)[0].jobs, ["a-cached", "a-managed"]);
     // All that end in the GPU's own memory; managed memory is on either side.
-    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 11);
+    assert_eq!(of(&all, CeilingKind::PcieGpu)[0].jobs.len(), 12);
     let nvme = of(&all, CeilingKind::PcieNvme);
     let nvme: BTreeSet<&str> = nvme[0].jobs.iter().map(String::as_str).collect();
     let ours = ["a-host", "a-staged", "a-gather", "a-resident", "a-library", "a-gds"];
@@ -124,4 +127,15 @@ fn a_gpu_that_is_named_twice_has_one_link() {
         let found = of(&all, kind);
         assert_eq!((found[0].name.as_str(), found[0].gpus.as_slice()), (name, &[0][..]));
     }
+}
+
+/// No CPU copies what the GPU reads in the page cache by itself, so a copy by a CPU is no bound.
+#[test]
+fn a_mapping_is_bounded_by_links_alone() {
+    let kinds = |text: &str| -> Vec<CeilingKind> {
+        let text = format!("[a]\npath=mapped\nceilings=1\n{text}\n");
+        ceilings(&text).into_iter().map(|ceiling| ceiling.kind).collect()
+    };
+    assert_eq!(kinds("bs=1m"), [CeilingKind::GpuLink, CeilingKind::PcieGpu]);
+    assert_eq!(kinds("bs=64k"), [CeilingKind::PcieGpu], "kernels move them");
 }

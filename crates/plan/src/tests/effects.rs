@@ -124,6 +124,8 @@ const LOADS: &[&str] = &[
     "path=managed\ndepth=4",
     "path=gather\nrw=randread",
     "path=gather\ndepth=2\nrw=write",
+    "path=mapped\nrw=randread",
+    "path=mapped\nbs=2m\ndepth=4",
     "path=resident",
     "path=routed\ngpu=0\nvia_gpu=1\nsize=1g\ndepth=4",
     "path=gds",

@@ -121,7 +121,7 @@ prop_compose! {
     fn place()(
         paths in of(prop::collection::vec(
             select(vec![
-                "host", "staged", "cached", "gather", "gds-stream", "gds-batch",
+                "host", "staged", "cached", "gather", "mapped", "gds-stream", "gds-batch",
                 "gds-batch-stream", "library", "library-stream", "library-batch", "all", "none",
             ])
                 .prop_map(str::to_owned),

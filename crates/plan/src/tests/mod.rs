@@ -19,6 +19,7 @@ mod errors;
 mod groups;
 mod invariants;
 mod machines;
+mod mapped;
 mod regions;
 mod round_trip;
 mod routes;
@@ -104,6 +105,7 @@ fn gpus() -> Gpus {
         memory_bytes: 80 * GIB,
         software: false,
         managed_hints: Some(index != 2),
+        read_only_register: Some(index != 2),
     };
     Gpus::Present((0..3).map(gpu).collect())
 }

@@ -92,7 +92,9 @@ fn a_gpu_without_hints_is_reported() {
     let bench = Bench { cufile: Some("no cuFile"), ..Bench::default() };
     let plan = bench.plan(&parsed("[a]\npath=all\ngpu=2")).unwrap();
     let out: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
-    assert_eq!(out, ["managed", "routed", "gds", "gds-stream", "gds-batch", "gds-batch-stream"]);
+    let none = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
+    assert_eq!(out, [["managed", "mapped", "routed"].as_slice(), &none].concat());
     assert!(plan.left_out[0].why.contains("CONCURRENT_MANAGED_ACCESS"));
-    assert!(plan.left_out[1].why.contains("only where it is named"));
+    assert!(plan.left_out[1].why.contains("READ_ONLY_HOST_REGISTER_SUPPORTED"));
+    assert!(plan.left_out[2].why.contains("only where it is named"));
 }

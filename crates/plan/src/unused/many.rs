@@ -69,6 +69,7 @@ fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>
         memory_bytes: u64::MAX,
         software: false,
         managed_hints: Some(true),
+        read_only_register: Some(true),
     };
     let facts = Facts {
         catalog,

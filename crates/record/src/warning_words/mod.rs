@@ -22,6 +22,7 @@ impl Display for WarningKind {
 fn words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::PageCacheServedReads { .. }
+        | WarningKind::MappedMemory { .. }
         | WarningKind::DirectButCached { .. }
         | WarningKind::Holes { .. }
         | WarningKind::DirectRefused { .. }
@@ -63,6 +64,14 @@ fn cache_words(kind: &WarningKind) -> String {
              well above memory.",
             size(*from_storage),
             size(*bytes),
+        ),
+        WarningKind::MappedMemory { bytes, set_up_ns } => format!(
+            "The GPU read {} out of pages of the page cache that were pinned before the clock \
+             started. The rate is that of memory and of the GPU's link, never that of storage: what \
+             storage delivered is in the {} that it took to map and register the files. To measure \
+             storage, use --path staged or gather with --direct.",
+            size(*bytes),
+            human_ns(float(*set_up_ns)),
         ),
         WarningKind::DirectButCached { bytes, from_storage } => format!(
             "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \

@@ -22,6 +22,7 @@ fn first_half() -> Vec<WarningKind> {
             range_bytes: 64 << 20,
             reads: true,
         },
+        WarningKind::MappedMemory { bytes: 11 << 30, set_up_ns: 104_000_000 },
         WarningKind::DirectRefused { filesystem: text("tmpfs") },
         WarningKind::DepthOnSynchronousEngine { depth: 32, engine: text("psync") },
         WarningKind::AsyncEngineOnBufferedFile { engine: text("libaio") },
@@ -126,6 +127,7 @@ fn texts_contain_the_figures() {
     contains(next(), &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]);
     contains(next(), &["2.00 MiB of the 10.0 GiB", "gpuio bench"]);
     contains(next(), &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]);
+    contains(next(), &["11.0 GiB", "never that of storage", "104 ms", "--direct"]);
     contains(next(), &["tmpfs", "--buffered"]);
     contains(next(), &["--depth 32", "psync", "--threads"]);
     contains(next(), &["libaio", "--direct"]);

@@ -188,8 +188,8 @@ pub const COLUMNS: &[Column] = &[
     column("group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string()),
     column(
         "path",
-        "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `resident`, `routed`, \
-         `library` or another path of gpuio's library core, `gds` or another cuFile path",
+        "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`, \
+         `routed`, `library` or another path of gpuio's library core, `gds` or another cuFile path",
         |l| l.plan.path.choice.actual.clone(),
     ),
     column("gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result", |l| {

@@ -4,10 +4,14 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::backing::MemoryRange;
 use crate::call::{call, later, put};
-use crate::code::{Answer, Code, INVALID_VALUE};
+use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED};
+use crate::locked;
 use crate::machine::Machine;
 use crate::memory::Kind;
 use crate::stream::Work;
+
+/// `CU_MEMHOSTREGISTER_READ_ONLY`.
+const REGISTER_READ_ONLY: c_uint = 8;
 
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int {
@@ -75,10 +79,15 @@ pub(crate) extern "C" fn cuMemFreeHost(start: *mut c_void) -> c_int {
 pub(crate) extern "C" fn cuMemHostRegister_v2(
     start: *mut c_void,
     len: usize,
-    _flags: c_uint,
+    flags: c_uint,
 ) -> c_int {
     call("cuMemHostRegister_v2", |machine| {
         let (_, context) = machine.current_with_context()?;
+        let read_only = flags & REGISTER_READ_ONLY != 0;
+        if read_only && !machine.config.read_only_register {
+            return Err(NOT_SUPPORTED);
+        }
+        locked::reachable(start, len, read_only)?;
         machine.memory.register(context, start.cast(), len)
     })
 }

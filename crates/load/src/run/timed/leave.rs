@@ -41,8 +41,9 @@ impl Loop<'_> {
         let at = Counted { write: op == Op::Write, ramp: false };
         let mut legs = std::mem::take(&mut self.legs[side(op)]);
         self.live().latencies(at, &mut legs.total);
-        if !self.has_gpu && self.pacer.is_none() {
-            legs.file = legs.total.clone();
+        if !self.has_parts() {
+            let only = if self.has_file { &mut legs.file } else { &mut legs.gpu };
+            *only = legs.total.clone();
         }
         let (bytes, ios, failed) = self.live().of(at);
         Tally { ios, bytes, failed, legs }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{self, Completion, Request, Start};
+use gpuio_io::path::{self, Completion, PathInfo, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
@@ -104,7 +104,9 @@ struct Loop<'a> {
     prepares: bool,
     /// Whether what completed is verified now or later.
     checks: bool,
-    /// Whether a GPU leg exists, so that its histogram says something.
+    /// Whether the path has a file leg, and whether it has a GPU leg: their histograms say something
+    /// then.
+    has_file: bool,
     has_gpu: bool,
     out: Timed,
 }
@@ -134,6 +136,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     }
     let keys = tools.files.targets.iter().map(|&target| verify::key(job, target)).collect();
     let slots = job.depth as usize;
+    let info = path::find(&job.path.choice.actual).map(|row| &row.info);
     let mut looped = Loop {
         task,
         tools,
@@ -158,7 +161,8 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         keys,
         prepares: job.works_between_ios(),
         checks: job.verify != VerifyMode::Off,
-        has_gpu: path::find(&job.path.choice.actual).is_some_and(|row| row.info.has_gpu_leg()),
+        has_file: info.is_none_or(PathInfo::has_file_leg),
+        has_gpu: info.is_some_and(PathInfo::has_gpu_leg),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
@@ -419,7 +423,7 @@ impl Loop<'_> {
         }
         let latency_ns = completed.ended.saturating_sub(request.due);
         self.live().complete(counted, bytes, latency_ns);
-        if counts && (self.has_gpu || self.pacer.is_some()) {
+        if counts && self.has_parts() {
             self.count_legs(completed, at);
         }
         if self.checks { self.check(request) } else { Ok(()) }
@@ -434,11 +438,19 @@ impl Loop<'_> {
         }
     }
 
-    /// Without a GPU leg or a rate, queue and GPU leg are nothing and the file leg is the whole.
+    /// Whether a latency has several parts, so that their histograms say something. Without a queue
+    /// the only leg is the whole.
+    #[inline]
+    fn has_parts(&self) -> bool {
+        self.has_file && self.has_gpu || self.pacer.is_some()
+    }
+
     #[inline]
     fn count_legs(&mut self, completed: &Completion, at: usize) {
         let legs = &mut self.legs[at];
-        legs.file.record(completed.file_ns);
+        if self.has_file {
+            legs.file.record(completed.file_ns);
+        }
         if self.has_gpu {
             legs.gpu.record(completed.gpu_ns);
         }

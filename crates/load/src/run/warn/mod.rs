@@ -1,6 +1,7 @@
 //! What to beware of in a group's numbers.
 
 use gpuio_evidence::warn as evidence;
+use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
 use gpuio_stat::enough_for;
@@ -80,6 +81,7 @@ fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
     if let Some(memory_bytes) = host.memory.usable_bytes
         && job.direct == DirectMode::Buffered
         && job.read_percent > 0
+        && !path::find(&job.path.choice.actual).is_some_and(|row| row.info.uses_mapping())
         && data_bytes < memory_bytes
     {
         kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });

@@ -7,6 +7,7 @@ mod detail;
 mod expected;
 mod gpus;
 pub(crate) mod header;
+mod mapped;
 mod proof;
 mod steady;
 mod table;
@@ -34,7 +35,7 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// ceilings, if requested; steady state, if requested; what a job and a GPU computation cost each
 /// other; expected performance, if known; evidence of jobs whose actual path differs from the
 /// requested one; the legs of paths that have more than one, the bytes of each GPU and through an
-/// intermediate GPU, when workers finished; page cache and storage; device activity during the run;
+/// intermediate GPU, what was mapped for a GPU to read by itself, when workers finished; page cache and storage; device activity during the run;
 /// times that are not measured; warnings, the most severe first. Reads only the record; ends in a
 /// line feed. No colours and no control characters but the line feed.
 #[must_use]
@@ -66,6 +67,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
         detail::legs(record, width),
         gpus::parts(record, width),
         gpus::intermediate(record, width),
+        mapped::render(record, width),
         detail::workers(record, width),
         cache::render(record, width),
         watched::render(record, width),

@@ -27,6 +27,7 @@ fn short(verdict: &Verdict) -> String {
         (Route::HostMemory, Source::Holes) => return "holes".to_owned(),
         (Route::HostMemory, Source::Mixed) => return "mixed".to_owned(),
         (Route::HostMemory, Source::Storage | Source::Unknown) => return "unknown".to_owned(),
+        (Route::Mapped, _) => return "cache, no copy".to_owned(),
         (Route::BounceHost, _) => "bounce".to_owned(),
         (Route::BounceGpu { gpu }, _) => format!("bounce:GPU{gpu}"),
     };

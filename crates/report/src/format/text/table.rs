@@ -1,6 +1,8 @@
 //! The table of results, and its legend.
 
-use gpuio_record::{CpuCost, EndedHow, JobPlan, JobResult, Latency, Record, RunTotals, TimeSpan};
+use gpuio_record::{
+    CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, Record, RunTotals, TimeSpan,
+};
 
 use super::detail::TOGETHER_PERCENT;
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
@@ -69,9 +71,13 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     let all: Vec<usize> = (0..COUNT).filter(shown).collect();
     let first: Vec<usize> = THROUGHPUT.into_iter().filter(shown).collect();
     let ran = [Words::Full, Words::Short].map(|words| (words, rows(record, words)));
+    // A path that can do one job of several and not another is no path that is absent.
+    let runs =
+        |out: &&LeftOut| !record.plan.jobs.iter().any(|job| job.path.choice.actual == out.path);
+    let absent = record.plan.left_out.iter().filter(runs);
     let mut with_absent = ran.clone();
     for (_, rows) in &mut with_absent {
-        rows.extend(record.plan.left_out.iter().map(|out| absent_row(&out.path)));
+        rows.extend(absent.clone().map(|out| absent_row(&out.path)));
     }
     if let Some(text) = fitted(&with_absent, &all, width) {
         return text;

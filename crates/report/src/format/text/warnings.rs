@@ -64,7 +64,8 @@ fn rank(kind: &WarningKind) -> u8 {
         | WarningKind::OtherTraffic { .. }
         | WarningKind::LinkDisagrees { .. }
         | WarningKind::DirectWritesInDeviceCache { .. } => 2,
-        WarningKind::DepthOnSynchronousEngine { .. }
+        WarningKind::MappedMemory { .. }
+        | WarningKind::DepthOnSynchronousEngine { .. }
         | WarningKind::AsyncEngineOnBufferedFile { .. }
         | WarningKind::SplitByBlockLayer { .. }
         | WarningKind::ReadAhead { .. }

@@ -48,6 +48,7 @@ pub(crate) fn gpu(index: u32, software: bool) -> Gpu {
         memory_bytes: if software { 1 << 30 } else { 80 << 30 },
         software,
         managed_hints: Some(true),
+        read_only_register: Some(true),
     }
 }
 
@@ -251,6 +252,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         gpus: Vec::new(),
         via: None,
         library: None,
+        mapped: None,
         beside: None,
         read,
         write: DirectionResult::default(),

@@ -53,6 +53,7 @@ fn on_gpu() -> JobPlan {
         memory_bytes: 1 << 30,
         software: false,
         managed_hints: None,
+        read_only_register: None,
     };
     // Two threads that go to the same one.
     JobPlan { gpus: vec![gpu.clone(), gpu], ..job("rw=read\npath=host") }

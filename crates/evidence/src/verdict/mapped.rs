@@ -1,0 +1,34 @@
+//! The route of a path on which the GPU reads the page cache itself. Pure, as the verdict that it is
+//! a part of.
+
+use gpuio_record::{Route, Source};
+
+use super::{DirectionVerdict, Observed, Requested, as_requested, memory};
+
+/// The verdict on reads. The source needs no other counter: pages that were pinned before the clock
+/// started are in memory until it stops, and the GPU can read nothing else. What storage delivered
+/// meanwhile (`served`) is said, since others may have caused it.
+pub(super) fn of_reads(
+    requested: &Requested,
+    all_observed: &[(&str, Observed)],
+    served: &str,
+) -> DirectionVerdict {
+    let found = |wanted: Observed| all_observed.iter().any(|(_, observed)| *observed == wanted);
+    let unknown = |why: &str| (Route::Unknown, Source::Unknown, why.to_owned());
+    let (route, source, because) = if found(Observed::Reached(false)) {
+        unknown("evidence disagrees: bytes completed, and the GPU's link carried next to none")
+    } else if found(Observed::FromMapping(true)) {
+        let to = memory(requested);
+        let text = format!(
+            "the GPU read all bytes into {to} out of pages of the page cache that were mapped and \
+             pinned before; no buffer of gpuio and no CPU copy lay between; {served}"
+        );
+        (Route::Mapped, Source::PageCache, text)
+    } else if found(Observed::FromMapping(false)) {
+        unknown("bytes completed that the GPU did not read out of the mapping")
+    } else {
+        unknown("gpuio itself moved no bytes")
+    };
+    let as_requested = as_requested(requested, route, source);
+    DirectionVerdict { route, source, as_requested, because }
+}

@@ -1,0 +1,314 @@
+//! A part of a file that the device reads in the page cache by itself.
+
+use std::ffi::c_void;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+use crate::DevPtr;
+use crate::context::Context;
+use crate::error::GpuError;
+use crate::table::{self, CUdeviceptr};
+
+/// Why a part of a file could not be mapped or registered. The file is for the caller to name.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum MapError {
+    /// The kernel refused.
+    #[error("{call}: {}", io::Error::from_raw_os_error(*errno))]
+    Call {
+        /// The call.
+        call: &'static str,
+        /// Its errno.
+        errno: i32,
+    },
+    /// The file ends before the part does. Nobody may touch a mapping past the end of its file.
+    #[error("it ends at byte {length}, and bytes up to {end} are to be mapped")]
+    Short {
+        /// The file's length in bytes.
+        length: u64,
+        /// The end of the part.
+        end: u64,
+    },
+    /// There is nothing to map, or it is past what addresses can name.
+    #[error("bytes {} to {} can't be mapped", .0.start, .0.end)]
+    Range(Range<u64>),
+    /// The driver refused.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+}
+
+/// What it took to make a [`MappedFile`], outside the time of any I/O.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MapCost {
+    /// `mmap(2)` and `madvise(2)` with `MADV_POPULATE_READ`: pages that the page cache does not
+    /// hold are read from storage. On kernels before 5.14 that belongs to `register`.
+    pub map: Duration,
+    /// `cuMemHostRegister`: pins the pages and makes them known to the device.
+    pub register: Duration,
+}
+
+/// What became of a registration at its end.
+#[derive(Debug, Clone)]
+pub struct Unregister {
+    /// How long `cuMemHostUnregister` and `munmap(2)` took.
+    pub took: Duration,
+    /// Why it could not be undone: the mapping then stays for as long as the process lives, since
+    /// the device may still know its addresses.
+    pub failed: Option<GpuError>,
+}
+
+/// A part of a file, mapped shared and read-only (`mmap(2)`, `MAP_SHARED`) and registered with the
+/// driver as memory that the device only reads (`CU_MEMHOSTREGISTER_READ_ONLY`). The device then
+/// reads the pages of the page cache: by a copy from [`MappedFile::as_ptr`], or by a kernel at
+/// [`MappedFile::seen_by`]. For file systems whose pages the kernel pins for long.
+///
+/// The host never reads the mapping, here or through what it hands out: where the file became
+/// shorter, that would be a SIGBUS. The device's reads are not affected by that: pages that are
+/// pinned stay until they are unregistered.
+///
+/// The registration keeps the pages, not the file's content. What `write(2)` puts into the page
+/// cache is seen. What replaces pages is not: writes with `O_DIRECT`, holes that are punched,
+/// truncation, and writes by other hosts of a network file system leave the old bytes visible.
+///
+/// Dropping it unregisters, then unmaps: no copy out of it may then be under way, which is the
+/// contract of the copies in [`Stream`](crate::Stream).
+#[derive(Debug)]
+pub struct MappedFile {
+    context: Context,
+    /// Absent once it was given back.
+    mapping: Option<Mapping>,
+    /// Whether the driver knows it.
+    registered: bool,
+    /// The part, in bytes of the file: begins at a page.
+    part: Range<u64>,
+    cost: MapCost,
+}
+
+// SAFETY: it owns its mapping, which no method reads; the driver allows the unregistering on any
+// thread.
+unsafe impl Send for MappedFile {}
+// SAFETY: through a shared reference only addresses can be had.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    /// Maps and registers the bytes `part` of a file, from the page on in which they begin. With
+    /// `portable`, contexts of other devices may use it too.
+    ///
+    /// Pages that the page cache does not hold are read from storage in this call.
+    ///
+    /// # Errors
+    ///
+    /// The file is shorter, or becomes shorter meanwhile (`EFAULT` of `madvise(2)`, or the driver's
+    /// refusal); the kernel or the driver refuses: a file that can't be mapped, pages that can't be
+    /// pinned, a device without [`DeviceFacts::read_only_register`], no memory.
+    ///
+    /// [`DeviceFacts::read_only_register`]: crate::DeviceFacts::read_only_register
+    pub fn new(
+        context: &Context,
+        file: BorrowedFd<'_>,
+        part: Range<u64>,
+        portable: bool,
+    ) -> Result<Self, MapError> {
+        let begun = Instant::now();
+        let end = part.end;
+        let length = length(file)?;
+        if end > length {
+            return Err(MapError::Short { length, end });
+        }
+        let page = page_size();
+        let part = part.start / page * page..end;
+        let mapping = Mapping::new(file, &part)?;
+        mapping.populate()?;
+        let cost = MapCost { map: begun.elapsed(), register: Duration::ZERO };
+        let context = context.clone();
+        let mut mapped = Self { context, mapping: Some(mapping), registered: false, part, cost };
+        mapped.register(portable)?;
+        Ok(mapped)
+    }
+
+    fn register(&mut self, portable: bool) -> Result<(), GpuError> {
+        let Some(mapping) = &self.mapping else { return Ok(()) };
+        let begun = Instant::now();
+        let _entered = self.context.enter()?;
+        let portable = if portable { table::MEMHOST_PORTABLE } else { 0 };
+        let flags = table::MEMHOST_DEVICEMAP | table::MEMHOSTREGISTER_READ_ONLY | portable;
+        let call = self.context.table().cuMemHostRegister_v2;
+        // SAFETY: whole pages of a mapping of ours, which is unmapped after it is unregistered.
+        let code = unsafe { call(mapping.start.as_ptr().cast::<c_void>(), mapping.len, flags) };
+        self.context
+            .check("cuMemHostRegister_v2", code)
+            .map_err(|e| e.with(format!("{} bytes of a file, to be read only", mapping.len)))?;
+        self.registered = true;
+        self.cost.register = begun.elapsed();
+        Ok(())
+    }
+
+    /// The first byte, for copies by the driver. Not to be read by the host.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.mapping.as_ref().map_or(std::ptr::null(), |mapping| mapping.start.as_ptr())
+    }
+
+    /// The first byte as kernels in `context` see it.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: a context of another device, and it is not portable.
+    pub fn seen_by(&self, context: &Context) -> Result<DevPtr, GpuError> {
+        let start = self.as_ptr();
+        let Some(query) = context.table().cuMemHostGetDevicePointer_v2 else {
+            return Ok(DevPtr(start as u64));
+        };
+        let _entered = context.enter()?;
+        let mut seen: CUdeviceptr = 0;
+        // SAFETY: `seen` is valid for the write of one address; the memory is registered.
+        let code = unsafe { query(&raw mut seen, start.cast_mut().cast(), 0) };
+        context.check("cuMemHostGetDevicePointer_v2", code)?;
+        Ok(DevPtr(seen))
+    }
+
+    /// The bytes of the file that it holds; the first is that at [`MappedFile::as_ptr`].
+    #[must_use]
+    pub fn part(&self) -> Range<u64> {
+        self.part.clone()
+    }
+
+    /// Bytes that are pinned: whole pages.
+    #[must_use]
+    pub fn pinned_bytes(&self) -> u64 {
+        self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64)
+    }
+
+    /// What it took to make it.
+    #[must_use]
+    pub fn cost(&self) -> MapCost {
+        self.cost
+    }
+
+    /// Unregisters and unmaps it now, and says what came of it. Dropping it does the same.
+    #[must_use]
+    pub fn close(mut self) -> Unregister {
+        let begun = Instant::now();
+        let failed = self.give_back().err();
+        Unregister { took: begun.elapsed(), failed }
+    }
+
+    fn give_back(&mut self) -> Result<(), GpuError> {
+        let Some(mapping) = self.mapping.take() else { return Ok(()) };
+        if !std::mem::take(&mut self.registered) {
+            return Ok(());
+        }
+        // Where it can't be unregistered the device may still know the addresses: they stay taken.
+        let mapping = std::mem::ManuallyDrop::new(mapping);
+        let _entered = self.context.enter()?;
+        // SAFETY: registered by `register` and unregistered once; nothing is under way, by the
+        // contract of the copies.
+        let code = unsafe {
+            (self.context.table().cuMemHostUnregister)(mapping.start.as_ptr().cast::<c_void>())
+        };
+        self.context.check("cuMemHostUnregister", code)?;
+        drop(std::mem::ManuallyDrop::into_inner(mapping));
+        Ok(())
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // There is nobody left to report to.
+        let _ = self.give_back();
+    }
+}
+
+/// A shared mapping of whole pages of a file that may only be read, and that nobody reads here.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// Maps the pages of `part`, which begins at a page.
+    fn new(file: BorrowedFd<'_>, part: &Range<u64>) -> Result<Self, MapError> {
+        let wrong = || MapError::Range(part.clone());
+        let bytes = part.end.checked_sub(part.start).filter(|bytes| *bytes > 0);
+        let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(page_size()));
+        let len = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(wrong)?;
+        let offset = i64::try_from(part.start).map_err(|_| wrong())?;
+        let (prot, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        let (null, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other.
+        let start = unsafe { libc::mmap64(null, len, prot, flags, fd, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(refused("mmap"));
+        }
+        let start = NonNull::new(start.cast::<u8>()).ok_or_else(wrong)?;
+        Ok(Self { start, len })
+    }
+
+    /// Brings all pages into the page cache and into the page table. A file that is too short by
+    /// now is an errno here, where touching it would be a signal.
+    fn populate(&self) -> Result<(), MapError> {
+        let start = self.start.as_ptr().cast::<c_void>();
+        // SAFETY: the pages of our own mapping, which the call does not change.
+        let done = unsafe { libc::madvise(start, self.len, libc::MADV_POPULATE_READ) };
+        if done == 0 {
+            return Ok(());
+        }
+        match refused("madvise(MADV_POPULATE_READ)") {
+            // Linux before 5.14: the registration does it.
+            MapError::Call { errno: libc::EINVAL, .. } => Ok(()),
+            error => Err(error),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length and unmapped once.
+        let _ = unsafe { libc::munmap(self.start.as_ptr().cast::<c_void>(), self.len) };
+    }
+}
+
+/// The kernel's last refusal in this thread.
+fn refused(call: &'static str) -> MapError {
+    MapError::Call { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+}
+
+/// The length of a file or block device, in bytes. Moves the position of the descriptor, which
+/// nothing here uses.
+fn length(file: BorrowedFd<'_>) -> Result<u64, MapError> {
+    // SAFETY: integers only.
+    let end = unsafe { libc::lseek64(file.as_raw_fd(), 0, libc::SEEK_END) };
+    u64::try_from(end).map_err(|_| refused("lseek"))
+}
+
+fn page_size() -> u64 {
+    // SAFETY: integers only.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(size).unwrap_or(4096).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// Between the look at the length and the registration.
+    #[test]
+    fn a_file_that_becomes_shorter_is_an_error_and_no_signal() {
+        let name = std::env::temp_dir().join(format!("gpuio-shorter-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&name);
+        let file = file.expect("a temporary file");
+        std::fs::remove_file(&name).expect("it is there");
+        file.set_len(1 << 20).expect("room for it");
+        let mapping = Mapping::new(file.as_fd(), &(0..1 << 20)).expect("it can be mapped");
+        file.set_len(4096).expect("it is ours");
+        let error = mapping.populate().expect_err("pages past the end");
+        // A kernel before 5.14 leaves it to the driver.
+        assert!(matches!(error, MapError::Call { errno: libc::EFAULT, .. }), "{error}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Files that the device reads in the page cache by itself.
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+use gpuio_gpu::{
+    Context, DevPtr, DeviceBuf, Driver, MapError, MappedFile, MemoryKind, Registered, Stream,
+};
+use support::{child_passes, skipped, which};
+
+fn context() -> Context {
+    Context::new(&Driver::load(&which()).unwrap(), 0).unwrap()
+}
+
+/// A file of its own, without a name, with these bytes.
+fn file(bytes: &[u8]) -> File {
+    let name = std::env::temp_dir().join(format!(
+        "gpuio-mapped-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    let mut file = File::options().read(true).write(true).create_new(true).open(&name).unwrap();
+    std::fs::remove_file(&name).unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
+fn some_bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| u8::try_from((at * 31 + at / 256) % 251).unwrap()).collect()
+}
+
+/// What the device finds `skip` bytes into the mapping, by a copy.
+fn copied(context: &Context, mapped: &MappedFile, skip: usize, len: usize) -> Vec<u8> {
+    context.make_current().unwrap();
+    let stream = Stream::new(context).unwrap();
+    let buffer = DeviceBuf::alloc(context, MemoryKind::Device, len).unwrap();
+    let mut found = vec![0; len];
+    // SAFETY: inside the mapping and the buffer; the stream is waited for.
+    unsafe { stream.h2d(buffer.ptr(), mapped.as_ptr().wrapping_add(skip), len) }.unwrap();
+    // SAFETY: both are as long as this, and the stream is waited for.
+    unsafe { stream.d2h(found.as_mut_ptr(), buffer.ptr(), len) }.unwrap();
+    stream.sync().unwrap();
+    found
+}
+
+#[test]
+fn the_device_reads_a_part_of_a_file() {
+    let context = context();
+    let bytes = some_bytes(100_000);
+    let file = file(&bytes);
+    let mapped = MappedFile::new(&context, file.as_fd(), 10_000..99_999, false).unwrap();
+    assert_eq!(mapped.part(), 8192..99_999, "from the page on");
+    assert_eq!(mapped.pinned_bytes(), (99_999 - 8192_u64).next_multiple_of(4096));
+    let found = copied(&context, &mapped, 10_000 - 8192, 89_999);
+    assert_eq!(found, bytes[10_000..99_999]);
+    assert_ne!(mapped.seen_by(&context).unwrap(), DevPtr(0));
+    let closed = mapped.close();
+    assert!(closed.failed.is_none(), "{closed:?}");
+}
+
+/// Not the same addresses: a second mapping of the same bytes is another registration.
+#[test]
+fn a_file_may_be_mapped_twice() {
+    let context = context();
+    let bytes = some_bytes(50_000);
+    let file = file(&bytes);
+    let one = MappedFile::new(&context, file.as_fd(), 0..50_000, false).unwrap();
+    let two = MappedFile::new(&context, file.as_fd(), 0..50_000, true).unwrap();
+    assert_eq!(copied(&context, &one, 4000, 5000), copied(&context, &two, 4000, 5000));
+    drop(one);
+    assert_eq!(copied(&context, &two, 0, 50_000), bytes);
+}
+
+#[test]
+fn what_can_not_be_mapped_is_an_error() {
+    let context = context();
+    let file = file(&some_bytes(5000));
+    let why = |part| MappedFile::new(&context, file.as_fd(), part, false).unwrap_err();
+    let short = why(0..5001);
+    assert!(matches!(short, MapError::Short { length: 5000, end: 5001 }), "{short}");
+    assert!(matches!(why(4096..4096), MapError::Range(_)));
+    #[expect(clippy::reversed_empty_ranges, reason = "it is what is tested")]
+    let reversed = why(5000..10);
+    assert!(matches!(reversed, MapError::Short { .. } | MapError::Range(_)), "{reversed}");
+    let (pipe, _end) = std::io::pipe().unwrap();
+    let error = MappedFile::new(&context, pipe.as_fd(), 0..10, false).unwrap_err();
+    assert!(error.to_string().starts_with("lseek: "), "{error}");
+    let writes = File::options().write(true).open("/dev/null").unwrap();
+    assert!(MappedFile::new(&context, writes.as_fd(), 0..1, false).is_err());
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_without_the_attribute() {
+    let driver = Driver::load(&which()).unwrap();
+    assert!(!driver.devices().unwrap()[0].read_only_register);
+    let file = file(&some_bytes(5000));
+    let error = MappedFile::new(&context(), file.as_fd(), 0..5000, false).unwrap_err();
+    let MapError::Gpu(error) = error else { panic!("{error}") };
+    assert_eq!((error.call, error.code), ("cuMemHostRegister_v2", 801));
+}
+
+#[test]
+fn a_device_that_can_not_register_it_refuses() {
+    let off = [("GPUIO_SOFT_READ_ONLY_REGISTER", "0")];
+    child_passes("child_without_the_attribute", &off);
+}
+
+#[test]
+fn the_device_says_that_it_can() {
+    if skipped("the_device_says_that_it_can") {
+        return;
+    }
+    let driver = Driver::load(&which()).unwrap();
+    assert!(driver.devices().unwrap()[0].read_only_register);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_unregister_fails() {
+    let context = context();
+    let bytes = some_bytes(8192);
+    let file = file(&bytes);
+    let mapped = MappedFile::new(&context, file.as_fd(), 0..8192, false).unwrap();
+    let start = mapped.as_ptr() as usize;
+    let closed = mapped.close();
+    assert_eq!(closed.failed.unwrap().call, "cuMemHostUnregister");
+    // It stays mapped: nobody else gets its addresses.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(maps.contains(&format!("{start:x}-")), "{maps}");
+}
+
+#[test]
+fn what_can_not_be_unregistered_stays_mapped() {
+    child_passes("child_unregister_fails", &[("GPUIO_SOFT_FAIL", "cuMemHostUnregister:1")]);
+}
+
+/// As hardware has it: memory that may only be read is registered as that, or not at all.
+#[test]
+fn a_read_only_mapping_needs_the_flag() {
+    if skipped("a_read_only_mapping_needs_the_flag") {
+        return;
+    }
+    let context = context();
+    let file = file(&some_bytes(8192));
+    let mapped = MappedFile::new(&context, file.as_fd(), 0..8192, false).unwrap();
+    let start = NonNull::new(mapped.as_ptr().cast_mut()).unwrap();
+    // SAFETY: mapped, and it stays so for longer than the value.
+    assert!(unsafe { Registered::new(&context, start, 8192) }.is_err(), "registered already");
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let plain = unsafe {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+        libc::mmap(std::ptr::null_mut(), 8192, libc::PROT_READ, libc::MAP_SHARED, fd, 0)
+    };
+    let start = NonNull::new(plain.cast::<u8>()).unwrap();
+    // SAFETY: as above.
+    let refused = unsafe { Registered::new(&context, start, 8192) }.unwrap_err();
+    assert_eq!(refused.call, "cuMemHostRegister_v2");
+}

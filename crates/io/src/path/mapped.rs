@@ -1,0 +1,472 @@
+//! `mapped`: the GPU reads the page cache itself.
+//!
+//! The files are mapped and page-locked before the clock starts, once for all workers of a job
+//! ([`MappedFile`]). A read is then a copy out of the mapping: blocks of [`MAPPED_COPY_BYTES`] and
+//! more by the driver, one copy each; shorter ones by a launch of the kernel of `gather` for many
+//! of them, with a list of (place in the mapping, destination, length). No byte passes memory of
+//! gpuio in the host, and no CPU touches one. Only reads: a file system's pages are not for a
+//! device to write.
+//!
+//! **Groups.** Requests wait until they are [`GpuSide::batch`], or until nothing is in flight; then
+//! they go into a stream with one event behind them. A lone short block is a copy by the driver,
+//! which is over sooner than a launch.
+//!
+//! **Waiting.** The thread sleeps until the oldest group is done, where the GPU then still has
+//! [`SLEEP_BYTES`] to read: the interrupt takes less time than these. With less it looks at the
+//! events all the time, since a late wake-up would leave the GPU idle.
+//!
+//! **Times.** There is no file leg. All time is the GPU leg's.
+//!
+//! **What it sees.** Pages, not the file: see [`MappedFile`].
+//!
+//! [`GpuSide::batch`]: super::GpuSide::batch
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use gpuio_catalog::MAPPED_COPY_BYTES;
+use gpuio_gpu::{DevPtr, MappedFile, Stream, Wait};
+
+use super::destination::Destination;
+use super::launcher::Launcher;
+use super::library::MEMORY;
+use super::requests::Requests;
+use super::slot_buffers;
+use super::stream_queues::{Ended, Refused, StreamQueues};
+use super::{
+    Backend, Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
+    PathInfo, Request, Start,
+};
+use crate::clock::Clock;
+use crate::engine::monitor::{self, LegCounters};
+use crate::engine::{IoFault, Op};
+
+const NAME: &str = "mapped";
+/// Slots begin at whole pages.
+const ALIGNMENT: usize = 4096;
+/// Bytes in flight behind the oldest group from which on the thread sleeps for that: the fastest
+/// links (64 GB/s) take 65 us for them, longer than a thread takes to wake.
+const SLEEP_BYTES: u64 = 4 << 20;
+
+/// Looks at the events in one wait that does not sleep, between two looks at the time.
+const LOOKS: u32 = 64;
+
+pub(super) const ENTRY: PathEntry = PathEntry {
+    info: PathInfo {
+        name: NAME,
+        gdsio: None,
+        gdsio_name: "MAPPED",
+        summary: "the GPU reads the page cache itself: files mapped and page-locked before; reads \
+                  only",
+        needs_gpu: true,
+        via_gpu: false,
+        buffered_only: true,
+        buffered_because: None,
+        backend: Backend::Mapping,
+        batches: true,
+        streams: true,
+        memory: MEMORY,
+    },
+    open,
+};
+
+/// What one worker had the GPU read, by how. Its thread adds, any thread reads, with
+/// [`Ordering::Relaxed`]. Aligned to two cache lines, so that workers do not slow each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct MappedCounters {
+    /// Bytes by the kernel.
+    pub by_kernel: AtomicU64,
+    /// Bytes by copies of the driver.
+    pub by_copy: AtomicU64,
+}
+
+/// A mapping as this worker's GPU sees it.
+struct Source {
+    file: Arc<MappedFile>,
+    seen: DevPtr,
+}
+
+impl Source {
+    /// Where a request's bytes begin, in bytes from the beginning of the mapping; nothing where
+    /// they are not in it.
+    fn place(&self, request: &Request) -> Option<u64> {
+        let part = self.file.part();
+        let end = request.offset.checked_add(u64::from(request.len))?;
+        (part.start <= request.offset && end <= part.end).then(|| request.offset - part.start)
+    }
+}
+
+/// One block on its way: where the bytes are and where they go.
+#[derive(Clone, Copy)]
+struct Block {
+    /// The first byte as the host names it, for the driver.
+    host: *const u8,
+    /// The same as kernels see it.
+    seen: DevPtr,
+    to: DevPtr,
+    len: u32,
+}
+
+impl Block {
+    fn is_copied(&self) -> bool {
+        u64::from(self.len) >= MAPPED_COPY_BYTES
+    }
+}
+
+/// Requests that go to the GPU together.
+struct Group {
+    slots: Vec<u32>,
+    blocks: Vec<Block>,
+    bytes: u64,
+    /// Those of them in blocks that get a copy by the driver each.
+    copied: u64,
+}
+
+impl Group {
+    fn with_room(full: u32) -> Group {
+        let (slots, blocks) =
+            (Vec::with_capacity(full as usize), Vec::with_capacity(full as usize));
+        Group { slots, blocks, bytes: 0, copied: 0 }
+    }
+
+    fn push(&mut self, slot: u32, block: Block) {
+        self.slots.push(slot);
+        self.blocks.push(block);
+        self.bytes += u64::from(block.len);
+        if block.is_copied() {
+            self.copied += u64::from(block.len);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.blocks.clear();
+        (self.bytes, self.copied) = (0, 0);
+    }
+
+    /// Puts the blocks into the stream. Without a launcher each is a copy.
+    ///
+    /// # Errors
+    /// The driver's refusal; what is in flight then is for the caller to wait for.
+    ///
+    /// # Safety
+    /// The mappings that the blocks are in, their destinations and list `number` live, and are used
+    /// by nobody else but for reading the mappings, until the stream has passed the group.
+    unsafe fn put(
+        &self,
+        stream: &Stream,
+        launcher: Option<&Launcher>,
+        number: u32,
+    ) -> Result<(), Refused> {
+        let mut begun = false;
+        for block in &self.blocks {
+            if launcher.is_some() && !block.is_copied() {
+                continue;
+            }
+            // SAFETY: the caller's promise. What others write into the file meanwhile is what a
+            // read of it may meet as well.
+            let copied = unsafe { stream.h2d(block.to, block.host, block.len as usize) };
+            copied.map_err(|error| Refused { error, begun })?;
+            begun = true;
+        }
+        let Some(launcher) = launcher.filter(|_| self.copied < self.bytes) else {
+            return Ok(());
+        };
+        let short = self.blocks.iter().filter(|block| !block.is_copied());
+        let blocks = short.map(|block| (block.seen, block.to, u64::from(block.len)));
+        // SAFETY: the caller's promise. Mappings are whole pages, so that the rest of a word in
+        // which a block begins or ends is live too.
+        let launched = unsafe { launcher.launch(stream, number, blocks) };
+        launched.map_err(|error| Refused { error, begun })
+    }
+}
+
+struct Mapped {
+    // Drop order: the streams are waited for before anything goes that the GPU reads or writes.
+    queues: StreamQueues,
+    launcher: Option<Launcher>,
+    destination: Destination,
+    sources: Vec<Source>,
+    requests: Requests,
+    /// By number; the number is also that of the group's list and event.
+    groups: Vec<Group>,
+    /// The group that requests join.
+    open: u32,
+    /// Groups that are neither open nor in flight.
+    idle: Vec<u32>,
+    full: usize,
+    /// The stream of the next group.
+    next: usize,
+    /// Groups in flight, oldest first: the stream and the bytes of each.
+    order: VecDeque<(usize, u64)>,
+    /// Bytes of all groups in flight.
+    in_flight: u64,
+    /// Groups that are over and whose requests have not completed yet.
+    ended: Vec<Ended>,
+    legs: Arc<LegCounters>,
+    counters: Arc<MappedCounters>,
+}
+
+/// Opened on the worker's thread, which from then on has the GPU's context current.
+fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
+    let setup = |what: &str| PathError::Setup { path: NAME, what: what.to_owned() };
+    let gpu = slot_buffers::gpu(NAME, &config)?;
+    if config.direct {
+        return Err(setup(
+            "this path reads the page cache and can't be --direct; use --path staged",
+        ));
+    }
+    if config.mappings.len() != config.files.len() {
+        return Err(setup("its files were not mapped before, which is a bug in gpuio"));
+    }
+    let driver = |source| PathError::Gpu { path: NAME, source };
+    // Makes the context current.
+    let destination = Destination::open(NAME, &config, gpu, ALIGNMENT)?;
+    let source = |file: &Arc<MappedFile>| {
+        let seen = file.seen_by(&gpu.context)?;
+        Ok(Source { file: Arc::clone(file), seen })
+    };
+    let sources = config.mappings.iter().map(source).collect::<Result<_, _>>().map_err(driver)?;
+    let full = gpu.batch.clamp(1, config.slots);
+    // Full groups hold all slots at most; in addition there are the open one and one that went
+    // before it was full, which happens only while no other is in flight.
+    let count = config.slots / full + 2;
+    let longest = u64::from(config.block_max).min(MAPPED_COPY_BYTES);
+    let launcher = match full {
+        1 => None,
+        _ => Some(Launcher::new(&gpu.context, (count, full), longest).map_err(driver)?),
+    };
+    let queues = StreamQueues::waited_for(&gpu.context, gpu.streams, count, Wait::Block);
+    let (host, device_bytes) = destination.bytes();
+    let host_bytes = host + launcher.as_ref().map_or(0, Launcher::bytes);
+    let path = Mapped {
+        queues: queues.map_err(driver)?,
+        launcher,
+        destination,
+        sources,
+        requests: Requests::new(config.slots),
+        groups: (0..count).map(|_| Group::with_room(full)).collect(),
+        open: 0,
+        idle: (1..count).rev().collect(),
+        full: full as usize,
+        next: 0,
+        order: VecDeque::with_capacity(count as usize),
+        in_flight: 0,
+        ended: Vec::with_capacity(count as usize),
+        legs: config.counters,
+        counters: config.mapped,
+    };
+    Ok(OpenedPath {
+        path: Box::new(path),
+        actual_engine: "the GPU, from the page cache".to_owned(),
+        steps_down: Vec::new(),
+        host_bytes,
+        device_bytes,
+        helpers: Vec::new(),
+    })
+}
+
+impl Mapped {
+    /// A read's block; why there is none.
+    fn block(&self, request: &Request) -> Result<Block, IoFault> {
+        if request.op == Op::Write {
+            return Err(IoFault::Errno(libc::EBADF));
+        }
+        let source = self.sources.get(request.file as usize).ok_or(IoFault::Errno(libc::EBADF))?;
+        let place = source.place(request).ok_or(IoFault::Errno(libc::EINVAL))?;
+        // Inside a mapping, so that it fits an address.
+        let at = usize::try_from(place).map_err(|_| IoFault::Errno(libc::EINVAL))?;
+        Ok(Block {
+            host: source.file.as_ptr().wrapping_add(at),
+            seen: source.seen.byte_add(place),
+            to: self.destination.block(request.slot, request.len),
+            len: request.len,
+        })
+    }
+
+    fn has_open(&self) -> bool {
+        !self.groups[self.open as usize].slots.is_empty()
+    }
+
+    /// Gives the open group to the GPU.
+    fn launch(&mut self, clock: &Clock) {
+        let (number, at) = (self.open, self.next);
+        self.next = (at + 1) % self.queues.count();
+        let group = &mut self.groups[number as usize];
+        let alone = group.slots.len() == 1;
+        if alone {
+            group.copied = group.bytes;
+        }
+        let launcher = self.launcher.as_ref().filter(|_| !alone);
+        // SAFETY: destinations are their requests' alone until these come back, the list is the
+        // group's until its event is reached, nobody writes the mappings through this process, and
+        // all of it is dropped after the streams were waited for.
+        let put = unsafe { group.put(self.queues.stream(at), launcher, number) };
+        let (bytes, before) = (group.bytes, self.ended.len());
+        self.order.push_back((at, bytes));
+        self.in_flight += bytes;
+        self.queues.mark(at, number, put, &mut self.ended);
+        // What was refused is over, and so is what was before it in the stream.
+        for _ in before..self.ended.len() {
+            self.left(at);
+        }
+        self.open = self.next_open(clock);
+    }
+
+    /// A group to be filled while others are in flight.
+    fn next_open(&mut self, clock: &Clock) -> u32 {
+        loop {
+            if let Some(number) = self.idle.pop() {
+                return number;
+            }
+            // There are more groups than can be out (see `open`), so one is idle; if ever none
+            // were, the oldest would be the next to be.
+            self.wait_for_oldest();
+            self.settle(clock);
+        }
+    }
+
+    /// The oldest group of a stream is over.
+    fn left(&mut self, at: usize) {
+        let nth = self.order.iter().position(|(stream, _)| *stream == at);
+        let gone = nth.and_then(|nth| self.order.remove(nth));
+        self.in_flight -= gone.map_or(0, |(_, bytes)| bytes);
+    }
+
+    fn poll(&mut self) {
+        for at in 0..self.queues.count() {
+            while let Some(one) = self.queues.poll(at) {
+                self.ended.push(one);
+                self.left(at);
+            }
+        }
+    }
+
+    /// Sleeps until the oldest group is over.
+    fn wait_for_oldest(&mut self) {
+        let Some(&(at, _)) = self.order.front() else { return };
+        if let Some(one) = self.queues.oldest(at) {
+            self.ended.push(one);
+            self.left(at);
+        }
+    }
+
+    /// Completes the requests of groups that are over.
+    fn settle(&mut self, clock: &Clock) {
+        if self.ended.is_empty() {
+            return;
+        }
+        let now = clock.now();
+        let mut ended = std::mem::take(&mut self.ended);
+        for (number, result) in ended.drain(..) {
+            let group = &mut self.groups[number as usize];
+            let (ios, legs) = (group.slots.len() as u64, &self.legs.read);
+            match &result {
+                Ok(()) => {
+                    monitor::add(&legs.ios, ios);
+                    monitor::add(&legs.bytes, group.bytes);
+                    monitor::add(&self.counters.by_copy, group.copied);
+                    monitor::add(&self.counters.by_kernel, group.bytes - group.copied);
+                }
+                Err(_) => monitor::add(&legs.faults, ios),
+            }
+            let result = result.map_err(|error| Fault::Gpu(error.code));
+            for &slot in &group.slots {
+                self.requests.complete(slot, now, result);
+            }
+            group.clear();
+            self.idle.push(number);
+        }
+        self.ended = ended;
+    }
+
+    /// Waits until a group is over.
+    fn wait(&mut self) {
+        let behind = self.order.front().map_or(0, |(_, bytes)| self.in_flight - bytes);
+        if behind >= SLEEP_BYTES {
+            return self.wait_for_oldest();
+        }
+        for _ in 0..LOOKS {
+            self.poll();
+            if !self.ended.is_empty() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        std::thread::yield_now();
+    }
+
+    /// Moves requests on until one has completed; without `wait`, as far as they are.
+    fn drive(&mut self, clock: &Clock, wait: bool) {
+        loop {
+            self.poll();
+            self.settle(clock);
+            if self.requests.none_ready() && self.queues.is_idle() && self.has_open() {
+                // What waits for company waits for nothing else.
+                self.launch(clock);
+                self.settle(clock);
+            }
+            let nothing_left = self.queues.is_idle() && !self.has_open();
+            if !wait || !self.requests.none_ready() || nothing_left {
+                return;
+            }
+            self.wait();
+            self.settle(clock);
+        }
+    }
+}
+
+impl Path for Mapped {
+    fn start(&mut self, clock: &Clock, request: Request) -> Start {
+        self.requests.take(request);
+        match self.block(&request) {
+            Ok(block) => {
+                let group = &mut self.groups[self.open as usize];
+                group.push(request.slot, block);
+                if group.slots.len() >= self.full {
+                    self.launch(clock);
+                }
+            }
+            Err(fault) => {
+                monitor::add(&self.legs.of(request.op).faults, 1);
+                self.requests.complete(request.slot, clock.now(), Err(Fault::File(fault)));
+            }
+        }
+        Start::Taken
+    }
+
+    fn advance(
+        &mut self,
+        clock: &Clock,
+        completed: &mut Vec<Completion>,
+        wait: bool,
+    ) -> Result<(), PathError> {
+        self.drive(clock, wait);
+        self.requests.deliver(completed);
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        self.requests.out()
+    }
+
+    fn synchronous(&self) -> bool {
+        false
+    }
+
+    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+        self.destination.generate(slot, key, offset, len)
+    }
+
+    fn check(
+        &mut self,
+        slot: u32,
+        key: u64,
+        offset: u64,
+        len: u32,
+    ) -> Result<Option<Mismatch>, PathError> {
+        self.destination.check(slot, key, offset, len)
+    }
+}

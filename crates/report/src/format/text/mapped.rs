@@ -1,0 +1,60 @@
+//! Lines about files that a GPU reads in the page cache by itself.
+
+use gpuio_record::{BreakEven, MappedResult, Record};
+
+use super::detail::{line, mark, name_width};
+use crate::number::{bytes, time};
+use crate::workload::jobs;
+
+/// Two lines per job that mapped files: what that cost, and after how many reads it has paid.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let name = name_width(record);
+    let mut lines = String::new();
+    for (plan, job) in jobs(record) {
+        let Some(mapped) = &job.mapped else { continue };
+        let first = format!("  {:name$}  {}", plan.name, mark(record));
+        lines.push_str(&line(&first, &cost(mapped), width));
+        lines.push_str(&line(&first, &pays(mapped), width));
+    }
+    let head = "page cache pinned for the GPU to read, cost outside the measured time:";
+    if lines.is_empty() { lines } else { format!("{head}\n{lines}") }
+}
+
+fn cost(mapped: &MappedResult) -> String {
+    let files =
+        if mapped.files == 1 { "1 file".to_owned() } else { format!("{} files", mapped.files) };
+    let before = match mapped.resident_before {
+        Some(share) => format!("{:.1} % cached before", share * 100.0),
+        None => "cached before: unknown".to_owned(),
+    };
+    let after = match (mapped.unregister_ns, &mapped.unregister_failed) {
+        (Some(ns), _) => format!("unregistered in {}", time(ns)),
+        (None, Some(why)) => format!("not unregistered: {why}"),
+        (None, None) => "unregistered: unknown".to_owned(),
+    };
+    format!(
+        "{} of {files} pinned ({before}): mapped in {}, registered in {}, {after}; {} of CPU time; \
+         read by kernel {}, by copy {}",
+        bytes(mapped.pinned_bytes),
+        time(mapped.map_ns),
+        time(mapped.register_ns),
+        time(mapped.cpu_ns),
+        bytes(mapped.by_kernel_bytes),
+        bytes(mapped.by_copy_bytes),
+    )
+}
+
+fn pays(mapped: &MappedResult) -> String {
+    let Some(BreakEven { against, reads_by_time, reads_by_cpu }) = &mapped.break_even else {
+        let why = mapped.break_even_unknown.as_deref().unwrap_or("no reason was recorded");
+        return format!("reads of each byte until that pays: unknown: {why}");
+    };
+    let reads = |found: &Option<f64>, none: &str| {
+        found.map_or_else(|| none.to_owned(), |reads| format!("{reads:.2}"))
+    };
+    format!(
+        "reads of each byte until that pays, against {against}: by time {}, by CPU time {}",
+        reads(reads_by_time, "never, since it is not slower"),
+        reads(reads_by_cpu, "never or unknown"),
+    )
+}
