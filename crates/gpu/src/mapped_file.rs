@@ -2,10 +2,10 @@
 
 use std::ffi::c_void;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::time::{Duration, Instant};
 
 use crate::DevPtr;
 use crate::context::Context;
@@ -39,24 +39,59 @@ pub enum MapError {
     Gpu(#[from] GpuError),
 }
 
-/// What it took to make a [`MappedFile`], outside the time of any I/O.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MapCost {
-    /// `mmap(2)` and `madvise(2)` with `MADV_POPULATE_READ`: pages that the page cache does not
-    /// hold are read from storage. On kernels before 5.14 that belongs to `register`.
-    pub map: Duration,
-    /// `cuMemHostRegister`: pins the pages and makes them known to the device.
-    pub register: Duration,
+/// A part of a file that is mapped and in the page cache, and not registered yet: the first step of
+/// a [`MappedFile`], for callers that time the two apart.
+#[derive(Debug)]
+pub struct FilePages {
+    mapping: Mapping,
+    /// The part, in bytes of the file: begins at a page.
+    part: Range<u64>,
 }
 
-/// What became of a registration at its end.
-#[derive(Debug, Clone)]
-pub struct Unregister {
-    /// How long `cuMemHostUnregister` and `munmap(2)` took.
-    pub took: Duration,
-    /// Why it could not be undone: the mapping then stays for as long as the process lives, since
-    /// the device may still know its addresses.
-    pub failed: Option<GpuError>,
+impl FilePages {
+    /// Maps the bytes `part` of a file, from the page on in which they begin (`mmap(2)`), and
+    /// brings all pages into the page cache and the page table (`madvise(2)`,
+    /// `MADV_POPULATE_READ`). What the page cache does not hold is read from storage here; on
+    /// kernels before 5.14 in [`FilePages::register`].
+    ///
+    /// # Errors
+    ///
+    /// The file is shorter, or becomes shorter meanwhile (`EFAULT`); the kernel refuses: a file
+    /// that can't be mapped or read, no memory.
+    pub fn map(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
+        let end = part.end;
+        let length = length(file)?;
+        if end > length {
+            return Err(MapError::Short { length, end });
+        }
+        let part = part.start / page_size() * page_size()..end;
+        let mapping = Mapping::new(file, &part)?;
+        mapping.populate()?;
+        Ok(Self { mapping, part })
+    }
+
+    /// Registers the pages (`cuMemHostRegister`): pins them and makes them known to the device.
+    /// With `portable`, contexts of other devices may use them too.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: pages that can't be pinned, a device without
+    /// [`DeviceFacts::read_only_register`], no memory, a file that became shorter.
+    ///
+    /// [`DeviceFacts::read_only_register`]: crate::DeviceFacts::read_only_register
+    pub fn register(self, context: &Context, portable: bool) -> Result<MappedFile, GpuError> {
+        let Self { mapping, part } = self;
+        let _entered = context.enter()?;
+        let portable = if portable { table::MEMHOST_PORTABLE } else { 0 };
+        let flags = table::MEMHOST_DEVICEMAP | table::MEMHOSTREGISTER_READ_ONLY | portable;
+        let call = context.table().cuMemHostRegister_v2;
+        // SAFETY: whole pages of a mapping of ours, which is unmapped after it is unregistered.
+        let code = unsafe { call(mapping.start.as_ptr().cast::<c_void>(), mapping.len, flags) };
+        context
+            .check("cuMemHostRegister_v2", code)
+            .map_err(|e| e.with(format!("{} bytes of a file, to be read only", mapping.len)))?;
+        Ok(MappedFile { context: context.clone(), mapping: Some(mapping), part })
+    }
 }
 
 /// A part of a file, mapped shared and read-only (`mmap(2)`, `MAP_SHARED`) and registered with the
@@ -79,11 +114,8 @@ pub struct MappedFile {
     context: Context,
     /// Absent once it was given back.
     mapping: Option<Mapping>,
-    /// Whether the driver knows it.
-    registered: bool,
     /// The part, in bytes of the file: begins at a page.
     part: Range<u64>,
-    cost: MapCost,
 }
 
 // SAFETY: it owns its mapping, which no method reads; the driver allows the unregistering on any
@@ -93,56 +125,18 @@ unsafe impl Send for MappedFile {}
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// Maps and registers the bytes `part` of a file, from the page on in which they begin. With
-    /// `portable`, contexts of other devices may use it too.
-    ///
-    /// Pages that the page cache does not hold are read from storage in this call.
+    /// [`FilePages::map`] and [`FilePages::register`] in one.
     ///
     /// # Errors
     ///
-    /// The file is shorter, or becomes shorter meanwhile (`EFAULT` of `madvise(2)`, or the driver's
-    /// refusal); the kernel or the driver refuses: a file that can't be mapped, pages that can't be
-    /// pinned, a device without [`DeviceFacts::read_only_register`], no memory.
-    ///
-    /// [`DeviceFacts::read_only_register`]: crate::DeviceFacts::read_only_register
+    /// As there.
     pub fn new(
         context: &Context,
         file: BorrowedFd<'_>,
         part: Range<u64>,
         portable: bool,
     ) -> Result<Self, MapError> {
-        let begun = Instant::now();
-        let end = part.end;
-        let length = length(file)?;
-        if end > length {
-            return Err(MapError::Short { length, end });
-        }
-        let page = page_size();
-        let part = part.start / page * page..end;
-        let mapping = Mapping::new(file, &part)?;
-        mapping.populate()?;
-        let cost = MapCost { map: begun.elapsed(), register: Duration::ZERO };
-        let context = context.clone();
-        let mut mapped = Self { context, mapping: Some(mapping), registered: false, part, cost };
-        mapped.register(portable)?;
-        Ok(mapped)
-    }
-
-    fn register(&mut self, portable: bool) -> Result<(), GpuError> {
-        let Some(mapping) = &self.mapping else { return Ok(()) };
-        let begun = Instant::now();
-        let _entered = self.context.enter()?;
-        let portable = if portable { table::MEMHOST_PORTABLE } else { 0 };
-        let flags = table::MEMHOST_DEVICEMAP | table::MEMHOSTREGISTER_READ_ONLY | portable;
-        let call = self.context.table().cuMemHostRegister_v2;
-        // SAFETY: whole pages of a mapping of ours, which is unmapped after it is unregistered.
-        let code = unsafe { call(mapping.start.as_ptr().cast::<c_void>(), mapping.len, flags) };
-        self.context
-            .check("cuMemHostRegister_v2", code)
-            .map_err(|e| e.with(format!("{} bytes of a file, to be read only", mapping.len)))?;
-        self.registered = true;
-        self.cost.register = begun.elapsed();
-        Ok(())
+        Ok(FilePages::map(file, part)?.register(context, portable)?)
     }
 
     /// The first byte, for copies by the driver. Not to be read by the host.
@@ -181,35 +175,27 @@ impl MappedFile {
         self.mapping.as_ref().map_or(0, |mapping| mapping.len as u64)
     }
 
-    /// What it took to make it.
-    #[must_use]
-    pub fn cost(&self) -> MapCost {
-        self.cost
-    }
-
-    /// Unregisters and unmaps it now, and says what came of it. Dropping it does the same.
-    #[must_use]
-    pub fn close(mut self) -> Unregister {
-        let begun = Instant::now();
-        let failed = self.give_back().err();
-        Unregister { took: begun.elapsed(), failed }
+    /// Unregisters and unmaps it. Dropping it does the same.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal: the mapping then stays for as long as the process lives, since the
+    /// device may still know its addresses.
+    pub fn close(mut self) -> Result<(), GpuError> {
+        self.give_back()
     }
 
     fn give_back(&mut self) -> Result<(), GpuError> {
-        let Some(mapping) = self.mapping.take() else { return Ok(()) };
-        if !std::mem::take(&mut self.registered) {
-            return Ok(());
-        }
-        // Where it can't be unregistered the device may still know the addresses: they stay taken.
-        let mapping = std::mem::ManuallyDrop::new(mapping);
+        // Where it can't be unregistered the addresses stay taken.
+        let Some(mapping) = self.mapping.take().map(ManuallyDrop::new) else { return Ok(()) };
         let _entered = self.context.enter()?;
-        // SAFETY: registered by `register` and unregistered once; nothing is under way, by the
-        // contract of the copies.
+        // SAFETY: registered by `FilePages::register` and unregistered once; nothing is under way,
+        // by the contract of the copies.
         let code = unsafe {
             (self.context.table().cuMemHostUnregister)(mapping.start.as_ptr().cast::<c_void>())
         };
         self.context.check("cuMemHostUnregister", code)?;
-        drop(std::mem::ManuallyDrop::into_inner(mapping));
+        drop(ManuallyDrop::into_inner(mapping));
         Ok(())
     }
 }

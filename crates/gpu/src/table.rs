@@ -72,8 +72,8 @@ pub(crate) const UNKNOWN: CUresult = 999;
 pub(crate) const MEMHOST_PORTABLE: c_uint = 1;
 /// `cuMemHostRegister`: mapped where the device sees it (each is, under unified addressing).
 pub(crate) const MEMHOST_DEVICEMAP: c_uint = 2;
-/// `cuMemHostRegister`: the device only reads it. Memory that the host itself may only read can't be
-/// registered otherwise (CUDA 11.1).
+/// `cuMemHostRegister`: the device only reads it. Memory that the host itself may only read can't
+/// be registered otherwise (CUDA 11.1).
 pub(crate) const MEMHOSTREGISTER_READ_ONLY: c_uint = 8;
 /// `cuPointerGetAttributes`: the context of the memory, null for pools and mappings.
 pub(crate) const POINTER_CONTEXT: c_int = 1;

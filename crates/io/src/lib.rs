@@ -13,8 +13,9 @@
 //!   events) and `transfer_stage` (the copy of one slot) are its parts. On the paths `gds*`,
 //!   NVIDIA's cuFile moves the bytes from end to end; on the paths `library*` the core of our own
 //!   libcufile.so.0 does (crate `transfer`); on `mapped` the GPU itself, out of a mapping.
-//!   `launcher` is the kernel of `gather` and `mapped` with its lists. `destination` (memory), `progress` (requests),
-//!   `blocking`, `grouped` and `streamed` (calls of each kind) are common to both.
+//!   `destination` (memory) is common to these; `progress` (requests), `blocking`, `grouped` and
+//!   `streamed` (calls of each kind) to both libraries. `launcher` is the kernel of `gather` and
+//!   `mapped`, with its lists.
 //! - [`CATALOG`]: both tables as data (`gpuio_catalog`), without what opens an engine or path.
 //! - [`buf`] and [`clock`]: aligned host memory, and the clock of a run (`transfer`'s).
 //!

@@ -28,8 +28,8 @@ pub struct Proof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// As printed: `direct`, `bounce (host)`, `bounce (GPU 1)`, `page cache`, `holes, no device`,
-    /// `from page cache, no host copy`, `mixed` or `unknown`, where needed with what served the bytes: `bounce (host), from page
-    /// cache`.
+    /// `from page cache, no host copy`, `mixed` or `unknown`, where needed with what served the
+    /// bytes: `bounce (host), from page cache`.
     pub words: String,
     /// The route between the stored bytes and the requested memory.
     pub route: Route,

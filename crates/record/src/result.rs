@@ -188,8 +188,8 @@ pub struct JobResult {
     /// What gpuio's library core moved, by route; absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryResult>,
-    /// What was mapped for the GPU to read by itself, what that cost, and what was read of it; absent
-    /// on paths without.
+    /// What was mapped for the GPU to read by itself, what that cost, and what was read of it;
+    /// absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<MappedResult>,
     /// What the job and a concurrent computation cost each other; absent where there was none.

@@ -190,9 +190,9 @@ pub(crate) struct FigureFlags {
 pub(crate) struct Load {
     /// Data path: host, staged, cached, managed, gather, mapped (reads of files that are pinned in
     /// the page cache first: rates of memory, not of storage), resident, routed, library,
-    /// library-stream, library-batch, gds, gds-stream, gds-batch, gds-batch-stream, a list of them, all, or auto
-    /// (chosen by block size and by what works here; the reason is printed) [staged if a GPU is
-    /// named, else host]
+    /// library-stream, library-batch, gds, gds-stream, gds-batch, gds-batch-stream, a list of them,
+    /// all, or auto (chosen by block size and by what works here; the reason is printed) [staged if
+    /// a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
     /// I/O engine between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]

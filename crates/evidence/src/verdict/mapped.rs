@@ -1,5 +1,5 @@
-//! The route of a path on which the GPU reads the page cache itself. Pure, as the verdict that it is
-//! a part of.
+//! The route of a path on which the GPU reads the page cache itself. Pure, as the verdict that it
+//! is a part of.
 
 use gpuio_record::{Route, Source};
 

@@ -125,7 +125,8 @@ impl Group<'_> {
             Ok((join(self.jobs, handles)?, readies, measured))
         })?;
         // No worker reads them any more.
-        measured.mapped = mapped.into_iter().map(|job| job.map(Mappings::close)).collect();
+        measured.mapped =
+            mapped.into_iter().map(|job| job.map(|job| job.close(&self.clock))).collect();
         self.conclude(worker_results, readies, measured, (&gate, &firsts), watch, ran)
     }
 
@@ -155,7 +156,8 @@ impl Group<'_> {
 
     /// Maps and registers the files of jobs whose path has the GPU read them.
     fn map_files(&self) -> Result<Vec<Option<Mappings>>, RunError> {
-        self.jobs.iter().map(|job| Mappings::open(job, self.held, self.contexts)).collect()
+        let open = |job| Mappings::open(job, self.held, self.contexts, &self.clock);
+        self.jobs.iter().map(open).collect()
     }
 
     /// Waits until every worker is ready; the first that is not ends all.

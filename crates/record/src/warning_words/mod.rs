@@ -67,9 +67,9 @@ fn cache_words(kind: &WarningKind) -> String {
         ),
         WarningKind::MappedMemory { bytes, set_up_ns } => format!(
             "The GPU read {} out of pages of the page cache that were pinned before the clock \
-             started. The rate is that of memory and of the GPU's link, never that of storage: what \
-             storage delivered is in the {} that it took to map and register the files. To measure \
-             storage, use --path staged or gather with --direct.",
+             started. The rate is that of memory and of the GPU's link, never that of storage: \
+             what storage delivered is in the {} that it took to map and register the files. To \
+             measure storage, use --path staged or gather with --direct.",
             size(*bytes),
             human_ns(float(*set_up_ns)),
         ),

@@ -6,11 +6,11 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use gpuio_dataset::held::Targets;
-use gpuio_gpu::{Context, MapError, MappedFile};
+use gpuio_gpu::{Context, FilePages, MapError, MappedFile};
 use gpuio_host::residency;
+use gpuio_io::clock::Clock;
 use gpuio_io::path::{self, PathError};
 use gpuio_plan::mapped_parts;
 use gpuio_record::{BreakEven, CpuScope, DirectMode, EndedHow, JobPlan, JobResult, MappedResult};
@@ -40,6 +40,7 @@ impl Mappings {
         job: &JobPlan,
         held: &Targets,
         contexts: &BTreeMap<u32, Context>,
+        clock: &Clock,
     ) -> Result<Option<Mappings>, RunError> {
         let name = &job.path.choice.actual;
         let Some(row) = path::find(name).filter(|row| row.info.uses_mapping()) else {
@@ -60,8 +61,14 @@ impl Mappings {
             let path = &job.targets[target as usize].path;
             let file = held.read(path).map_err(|error| failed(format!("{path}: open: {error}")))?;
             resident = resident.zip(held_bytes(&file, &part)).map(|(sum, more)| sum + more);
-            let mapped = MappedFile::new(context, file.as_fd(), part.clone(), portable);
-            let mapped = mapped.map_err(|error| failed(refused(path, &error)))?;
+            let refused = |error: MapError| failed(refused(path, &error));
+            let begun = clock.now();
+            let pages = FilePages::map(file.as_fd(), part.clone()).map_err(refused)?;
+            let there = clock.now();
+            let mapped =
+                pages.register(context, portable).map_err(|error| refused(error.into()))?;
+            all.result.map_ns += there - begun;
+            all.result.register_ns += clock.now() - there;
             all.add(target, &part, mapped);
         }
         let result = &mut all.result;
@@ -71,13 +78,10 @@ impl Mappings {
     }
 
     fn add(&mut self, target: u32, part: &Range<u64>, mapped: MappedFile) {
-        let cost = mapped.cost();
         let result = &mut self.result;
         result.files += 1;
         result.mapped_bytes += part.end - part.start;
         result.pinned_bytes += mapped.pinned_bytes();
-        result.map_ns += nanoseconds(cost.map);
-        result.register_ns += nanoseconds(cost.register);
         self.files.push((target, Arc::new(mapped)));
     }
 
@@ -88,27 +92,20 @@ impl Mappings {
     }
 
     /// Unregisters all, which no worker reads any more, and returns what it all cost.
-    pub(super) fn close(self) -> MappedResult {
+    pub(super) fn close(self, clock: &Clock) -> MappedResult {
         let Mappings { files, mut result } = self;
-        let began = Usage::of_thread();
-        let mut took = Some(0);
+        let (began, used) = (clock.now(), Usage::of_thread());
+        let mut all = true;
         for (_, file) in files {
-            let closed = match Arc::try_unwrap(file) {
-                Ok(file) => file.close(),
-                // Its owner will, later than can be measured here.
-                Err(_) => {
-                    took = None;
-                    continue;
-                }
-            };
-            took = took.map(|sum| sum + nanoseconds(closed.took));
-            if let Some(error) = closed.failed {
-                took = None;
+            // One that a worker still holds is given back by it, later than can be measured here.
+            let closed = Arc::try_unwrap(file).map(MappedFile::close);
+            all &= matches!(closed, Ok(Ok(())));
+            if let Ok(Err(error)) = closed {
                 result.unregister_failed.get_or_insert(error.to_string());
             }
         }
-        result.unregister_ns = took;
-        result.cpu_ns += began.until(&Usage::of_thread()).busy_ns();
+        result.unregister_ns = all.then(|| clock.now() - began);
+        result.cpu_ns += used.until(&Usage::of_thread()).busy_ns();
         result
     }
 }
@@ -135,10 +132,6 @@ fn refused(path: &str, error: &MapError) -> String {
 fn held_bytes(file: &File, part: &Range<u64>) -> Option<f64> {
     let length = part.end - part.start;
     residency::residency(file, part.start, length).cached_bytes.map(float)
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shares and times per byte")]

@@ -104,8 +104,8 @@ struct Loop<'a> {
     prepares: bool,
     /// Whether what completed is verified now or later.
     checks: bool,
-    /// Whether the path has a file leg, and whether it has a GPU leg: their histograms say something
-    /// then.
+    /// Whether the path has a file leg, and whether it has a GPU leg, so that their histograms say
+    /// something.
     has_file: bool,
     has_gpu: bool,
     out: Timed,

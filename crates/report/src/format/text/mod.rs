@@ -35,9 +35,10 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// ceilings, if requested; steady state, if requested; what a job and a GPU computation cost each
 /// other; expected performance, if known; evidence of jobs whose actual path differs from the
 /// requested one; the legs of paths that have more than one, the bytes of each GPU and through an
-/// intermediate GPU, what was mapped for a GPU to read by itself, when workers finished; page cache and storage; device activity during the run;
-/// times that are not measured; warnings, the most severe first. Reads only the record; ends in a
-/// line feed. No colours and no control characters but the line feed.
+/// intermediate GPU, what was mapped for a GPU to read by itself, when workers finished; page cache
+/// and storage; device activity during the run; times that are not measured; warnings, the most
+/// severe first. Reads only the record; ends in a line feed. No colours and no control characters
+/// but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, false)
