@@ -79,7 +79,7 @@ pub(crate) const WITHOUT_CUFILE: &str = "without cuFile";
 pub(crate) const NOTHING: &str = "nothing";
 
 /// Other tools do not report it.
-const UNTOLD: OfReading = |_| None;
+const NOT_REPORTED: OfReading = |_| None;
 
 /// Every aspect, in the order in which differences are shown.
 pub const ASPECTS: &[Aspect] = &[
@@ -110,9 +110,9 @@ pub const ASPECTS: &[Aspect] = &[
         |r| number(r.depth),
     ),
     load("engine", "engine", |job| job.engine(), |r| r.engine.clone()),
-    load("memory", "kind of destination memory", |job| job.memory(), UNTOLD),
-    load("order", "order of offsets", |job| job.order(), UNTOLD),
-    load("rate", "requested rate", |job| Some(job.rate()), UNTOLD),
+    load("memory", "kind of destination memory", |job| job.memory(), NOT_REPORTED),
+    load("order", "order of offsets", |job| job.order(), NOT_REPORTED),
+    load("rate", "requested rate", |job| Some(job.rate()), NOT_REPORTED),
     load(
         "beside",
         "computation during the run",
@@ -129,11 +129,17 @@ pub const ASPECTS: &[Aspect] = &[
         },
     ),
     matters("path", "path", "requested path", |job| Some(job.path()), |r| r.path.clone()),
-    matters("taken", "path", "actual path", |job| job.taken(), UNTOLD),
-    matters("source", "cache", "source of the bytes", |job| job.source(), UNTOLD),
+    matters("taken", "path", "actual path", |job| job.taken(), NOT_REPORTED),
+    matters("source", "cache", "source of the bytes", |job| job.source(), NOT_REPORTED),
     Aspect {
         open: Some(AROUND_THE_CACHE),
-        ..matters("resident", "cache", "in the page cache before", |job| job.resident(), UNTOLD)
+        ..matters(
+            "resident",
+            "cache",
+            "in the page cache before",
+            |job| job.resident(),
+            NOT_REPORTED,
+        )
     },
     matters(
         "direct",
@@ -142,37 +148,43 @@ pub const ASPECTS: &[Aspect] = &[
         |job| Some(job.direct()),
         |r| r.direct.map(|direct| if direct { "direct" } else { "buffered" }.to_owned()),
     ),
-    matters("verify", "verify", "verified between I/Os", |job| Some(job.verify()), UNTOLD),
-    matters("inject", "inject", "injected faults", |job| Some(job.inject()), UNTOLD),
+    matters("verify", "verify", "verified between I/Os", |job| Some(job.verify()), NOT_REPORTED),
+    matters("inject", "inject", "injected faults", |job| Some(job.inject()), NOT_REPORTED),
     Aspect {
         // Jobs that do not use cuFile are compatible with any of its settings.
         open: Some(WITHOUT_CUFILE),
-        ..matters(CUFILE_SETTINGS, "cufile", "settings of cuFile", |job| job.settings(), UNTOLD)
+        ..matters(
+            CUFILE_SETTINGS,
+            "cufile",
+            "settings of cuFile",
+            |job| job.settings(),
+            NOT_REPORTED,
+        )
     },
-    matters("filesystem", "filesystem", "file system", |job| job.filesystem(), UNTOLD),
-    matters("device", "device", "storage device", |job| job.device(), UNTOLD),
+    matters("filesystem", "filesystem", "file system", |job| job.filesystem(), NOT_REPORTED),
+    matters("device", "device", "storage device", |job| job.device(), NOT_REPORTED),
     Aspect {
         // Comparing a path that ends in host memory with one that ends in GPU memory is a
         // difference of the path.
         open: Some("none"),
-        ..matters("gpu", "gpu", "GPUs", |job| Some(job.gpus()), UNTOLD)
+        ..matters("gpu", "gpu", "GPUs", |job| Some(job.gpus()), NOT_REPORTED)
     },
-    matters("cpu", "cpu", "processors", |job| job.cpus(), UNTOLD),
-    matters("kernel", "kernel", "kernel", |job| job.kernel(), UNTOLD),
-    note("release", "kernel release", |job| job.release(), UNTOLD),
-    note("cuda", "CUDA driver", |job| job.cuda(), UNTOLD),
-    note("cufile", "cuFile and nvidia-fs", |job| job.cufile(), UNTOLD),
-    note("disk", "name of the device", |job| job.disk(), UNTOLD),
+    matters("cpu", "cpu", "processors", |job| job.cpus(), NOT_REPORTED),
+    matters("kernel", "kernel", "kernel", |job| job.kernel(), NOT_REPORTED),
+    note("release", "kernel release", |job| job.release(), NOT_REPORTED),
+    note("cuda", "CUDA driver", |job| job.cuda(), NOT_REPORTED),
+    note("cufile", "cuFile and nvidia-fs", |job| job.cufile(), NOT_REPORTED),
+    note("disk", "name of the device", |job| job.disk(), NOT_REPORTED),
     note(
         "size",
         "size of each thread's region",
         |job| Some(job.size()),
         |r| r.size_bytes.map(gpuio_units::format_bytes),
     ),
-    note("stop", "when it stops", |job| Some(job.stop()), UNTOLD),
-    note("tuning", "streams and batches", |job| job.tuning(), UNTOLD),
-    note("machine-memory", "memory of the machine", |job| job.machine_memory(), UNTOLD),
-    note("container", "container", |job| job.container(), UNTOLD),
+    note("stop", "when it stops", |job| Some(job.stop()), NOT_REPORTED),
+    note("tuning", "streams and batches", |job| job.tuning(), NOT_REPORTED),
+    note("machine-memory", "memory of the machine", |job| job.machine_memory(), NOT_REPORTED),
+    note("container", "container", |job| job.container(), NOT_REPORTED),
     note("tool", "tool", |job| Some(job.tool()), |r| Some(r.tool.clone())),
 ];
 

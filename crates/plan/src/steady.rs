@@ -42,8 +42,8 @@ pub(super) fn resolve(
         return Err(PlanError::usage(requested, "steady_window_ns", what));
     }
     let least_ns = ramp_ns.saturating_add(window_ns);
-    let untold = requested.runtime_ns.is_none() && stop.runtime_ns.is_some();
-    let stop = match untold {
+    let is_open = requested.runtime_ns.is_none() && stop.runtime_ns.is_some();
+    let stop = match is_open {
         true => {
             let longest = ramp_ns.saturating_add(window_ns.saturating_mul(WINDOWS));
             Stop { runtime_ns: Some(longest), ..stop }

@@ -27,13 +27,13 @@ pub struct Crossed {
     pub port: String,
     /// Names the link itself: the same for all functions of a device, whose one link they share.
     /// The port at the upper end, since below one stands one device; where ports in between were
-    /// not told, the device by bus and slot.
+    /// not known, the device by bus and slot.
     pub key: String,
     /// The link; `None` when nothing is known of it.
     pub link: Option<Link>,
 }
 
-/// The links above a function; `None` when nobody told of the function. Inside switches and the
+/// The links above a function; `None` when the function is not known. Inside switches and the
 /// root complex there is none.
 #[must_use]
 pub fn climb(machine: &Machine, address: &str) -> Option<Climb> {

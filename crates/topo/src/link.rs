@@ -23,7 +23,7 @@ pub struct Link {
 
 impl Link {
     /// The link between `lower` and the port `upper`, where that is known; `None` when nothing is
-    /// told of it.
+    /// known of it.
     pub(crate) fn above(lower: &PciFacts, upper: Option<&PciFacts>) -> Option<Link> {
         let now = lower.link_now;
         let known = now != Lanes::default() || lower.link_bytes_per_second.is_some();

@@ -17,7 +17,7 @@ struct Plan {
     /// NUMA nodes of host bridges.
     bridges: Vec<u32>,
     grow: Vec<Grow>,
-    /// Whether ports' kinds are told.
+    /// Whether ports' kinds are known.
     kinds: bool,
 }
 
@@ -49,7 +49,7 @@ impl Builder {
             node: Some(plan.bridges[*bridge]),
             class: Some(if leads { 0x06_0400 } else { 0x03_0200 }),
             secondary_bus: leads.then_some(self.bus),
-            port: if self.kinds { Fact::Known(port) } else { Fact::unknown("not told") },
+            port: if self.kinds { Fact::Known(port) } else { Fact::unknown("not reported") },
             ..PciFacts::default()
         };
         let bridge = *bridge;
@@ -98,7 +98,7 @@ fn machine(plan: &Plan) -> Machine {
 }
 
 fn class(topology: &Topology, a: usize, b: usize) -> Class {
-    let known = |route: &Route| *route.class.known().expect("everything was told");
+    let known = |route: &Route| *route.class.known().expect("everything is known");
     topology.route(a, b).map_or(Class::X, known)
 }
 

@@ -11,6 +11,8 @@ pub(super) const FORBIDDEN: &[(&str, &str)] = &[
     ("patience", "`timeout`"),
     ("sentry", "`poller`"),
     ("testimony", "`evidence`"),
+    ("unasked", "`not requested`"),
+    ("untold", "`not reported`"),
     ("vouch", "`check ownership`"),
     ("warmth", "`cache residency`"),
     ("witness", "`evidence` or `evidence source`"),

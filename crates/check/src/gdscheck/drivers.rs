@@ -160,7 +160,7 @@ fn through_nvidia_fs(
 /// Lines about RDMA from user space. Its library is not loaded and its devices are not queried.
 fn rdma(machine: &Machine) -> Vec<GdsLine> {
     let line = |name: &str, value| GdsLine { name: name.to_owned(), value };
-    let unasked = || Fact::unknown("libcufile_rdma.so was not loaded");
+    let not_loaded = || Fact::unknown("libcufile_rdma.so was not loaded");
     let peer = |name| module(machine, name).is_some_and(|module| module.loaded);
     let peers = match (modules_were_read(machine), peer("nvidia_peermem") || peer("nv_peer_mem")) {
         (false, _) => Fact::unknown(MODULES_NOT_READ),
@@ -169,10 +169,10 @@ fn rdma(machine: &Machine) -> Vec<GdsLine> {
     };
     let no_hardware = without_hardware(machine);
     vec![
-        line("Userspace RDMA", no_hardware.unwrap_or_else(unasked)),
+        line("Userspace RDMA", no_hardware.unwrap_or_else(not_loaded)),
         line("--Mellanox PeerDirect", peers),
-        line("--rdma library", unasked()),
-        line("--rdma devices", unasked()),
-        line("--rdma_device_status", unasked()),
+        line("--rdma library", not_loaded()),
+        line("--rdma devices", not_loaded()),
+        line("--rdma_device_status", not_loaded()),
     ]
 }

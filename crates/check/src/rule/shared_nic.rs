@@ -54,7 +54,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     found
 }
 
-/// Cards that are up, or of which nobody told. `ibdev2netdev` names cards without their addresses;
+/// Cards that are up, or of unknown state. `ibdev2netdev` names cards without their addresses;
 /// what has neither address nor RDMA is made of others (bonds, VLANs).
 fn cards_up(machine: &Machine) -> usize {
     let is_card = |nic: &&NicFacts| nic.pci.is_some() || !nic.rdma.is_empty();

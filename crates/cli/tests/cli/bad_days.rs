@@ -204,7 +204,7 @@ fn io_errors() {
     }
 }
 
-/// Storage that only fails is not asked for ever.
+/// Storage that only fails is not tried for ever.
 #[test]
 fn nothing_but_errors() {
     let dir = scratch();

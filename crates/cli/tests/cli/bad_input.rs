@@ -184,7 +184,7 @@ fn the_command_line_itself() {
     gpuio(dir.path(), "bench --bs").exits(2).prints(&["--bs"]);
     let version = gpuio(dir.path(), "--version").exits(0);
     assert_eq!(version.out.trim(), concat!("gpuio ", env!("CARGO_PKG_VERSION")));
-    // Words that are not UTF-8 are told, not panicked over.
+    // Words that are not UTF-8 are reported, not panicked over.
     let word = std::ffi::OsString::from_vec(b"--bs=\xff".to_vec());
     for verb in ["bench", "gdsio"] {
         let ran = finish(command(dir.path()).arg(verb).arg(&word)).exits(2);

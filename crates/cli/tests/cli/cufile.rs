@@ -183,7 +183,7 @@ fn a_plan_repeats_itself() {
     assert!(plan.contains("skip_bufregister = 1") && !plan.contains("\nengine ="), "{plan}");
     std::fs::write(dir.path().join("plan.ini"), &plan).unwrap();
     let again = run(dir.path(), "plan.ini --dry-run", &[]).exits(0).out;
-    // Reasons are of those who asked; what will happen is the same.
+    // Reasons name the request; what will happen is the same.
     let settings = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
     };
@@ -293,7 +293,7 @@ fn files_beyond_the_limit_on_descriptors_are_taken() {
     check_clean(&finish(&mut limited).exits(0).json());
 }
 
-/// gpuio's own libcufile, which cargo builds beside the program, is not told to be NVIDIA's.
+/// gpuio's own libcufile, which cargo builds beside the program, is not reported to be NVIDIA's.
 #[test]
 fn our_own_library_is_distinguished_from_nvidias() {
     let dir = scratch();

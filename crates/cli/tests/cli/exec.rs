@@ -1,6 +1,6 @@
 //! `gpuio exec`: real programs find gpuio's cuFile library before any other.
 //!
-//! The libraries are three lines of C, so that what is told is which of them answers. gpuio runs
+//! The libraries are three lines of C, so that the output is which of them answers. gpuio runs
 //! from a directory of the test's own, laid out as an installed program is.
 
 use std::os::unix::fs::PermissionsExt;
@@ -127,7 +127,7 @@ fn linked_programs_get_ours_whatever_their_own_path_says() {
         behind.env("LD_LIBRARY_PATH", &theirs).arg(&program);
         assert_eq!(finish(&mut behind).exits(0).out, "1\n", "{name}");
         let program = program.to_str().unwrap();
-        let dlopen = |asked: &str| here.exec(&["--", program, asked]).exits(0).out;
+        let dlopen = |name: &str| here.exec(&["--", program, name]).exits(0).out;
         assert_eq!(dlopen("libcufile.so.0"), "1\n", "{name}");
         // This name is not the SONAME, so it is looked for, and DT_RPATH comes before
         // LD_LIBRARY_PATH (ld.so(8)): docs/cufile.md says so.

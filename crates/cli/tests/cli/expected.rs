@@ -17,7 +17,7 @@ fn a_user_s_figures_stand_beside_what_was_measured() {
     assert_eq!(expected.len(), 1, "{expected:?}");
     let one = &expected[0];
     assert_eq!((one["job"].as_str(), one["direction"].as_str()), (Some("job"), Some("read")));
-    // Where this test runs there may be no drive below the directory: then the reason is told.
+    // Where this test runs there may be no drive below the directory: then the reason is printed.
     match one["bytes_per_s"].as_f64() {
         Some(rate) => {
             let measured = record["jobs"][0]["read"]["bytes_per_s"].as_f64().unwrap();

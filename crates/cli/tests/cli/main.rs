@@ -2,7 +2,7 @@
 //! leaves on disk.
 //!
 //! Nothing here links gpuio, but for the builder of trees that look like other machines. Loads are
-//! short and small: what is asked is whether they are right.
+//! short and small: the question is whether they are right.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -299,7 +299,7 @@ fn no_driver(dir: &Path, line: &str) -> crate::tool::Ran {
     finish(bench.arg("bench").args(crate::tool::words(line)))
 }
 
-/// `list` names everything that can be asked for.
+/// `list` names everything that can be requested.
 #[test]
 fn list_names_all() {
     let dir = scratch();

@@ -51,7 +51,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // What it left would be told of at the next look of whoever runs the tests.
+        // What it left would be reported at the next look of whoever runs the tests.
         let _ = std::fs::remove_file(self.file());
     }
 }

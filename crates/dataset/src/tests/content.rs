@@ -93,7 +93,7 @@ fn one_word_of_a_users_in_a_long_file_is_found() {
     }
 }
 
-/// A long look is told, can be stopped, and is not done again while the file is as it was.
+/// A long look is reported, can be stopped, and is not done again while the file is as it was.
 #[test]
 fn looks_are_reported_and_stopped_and_known() {
     let dir = directory();

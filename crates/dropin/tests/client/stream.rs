@@ -20,11 +20,11 @@ pub(crate) struct Kept {
 }
 
 /// What nobody stores.
-const UNTOLD: isize = 0x1234_5678;
+const NOT_STORED: isize = 0x1234_5678;
 
 impl Kept {
     pub(crate) fn new(len: usize, file_offset: i64, buffer_offset: i64) -> Self {
-        Self { len, file_offset, buffer_offset, done: UNTOLD }
+        Self { len, file_offset, buffer_offset, done: NOT_STORED }
     }
 
     pub(crate) fn put(
@@ -127,7 +127,7 @@ fn parameters_and_order() {
         for kept in [&mut read, &mut write] {
             (kept.len, kept.file_offset, kept.buffer_offset) = (500_001, 4099, 17);
         }
-        assert_eq!((read.done(), write.done()), (UNTOLD, UNTOLD));
+        assert_eq!((read.done(), write.done()), (NOT_STORED, NOT_STORED));
         gate.store(true, Ordering::Release);
         sync(&cuda, number);
         let (len, at, skip) =
@@ -277,7 +277,7 @@ fn failures_are_returned_instead_of_bytes() {
         // SAFETY: as the driver's manual has it; mode 2 forbids nothing to other threads.
         assert_eq!(unsafe { (cuda.cuStreamBeginCapture_v2)(number, 2) }, 0);
         assert_eq!(kept.put(read, handle, base, number), code(5038));
-        assert_eq!(kept.done(), UNTOLD);
+        assert_eq!(kept.done(), NOT_STORED);
     });
 }
 
@@ -301,7 +301,7 @@ fn handles_may_end_while_streams_hold_their_io() {
         cufile.deregister(handle);
         let mut late = Kept::new(1, 0, 0);
         assert_eq!(late.put(cufile.cuFileReadAsync, handle, base, number), code(5027));
-        assert_eq!(to_device.done(), UNTOLD);
+        assert_eq!(to_device.done(), NOT_STORED);
         gate.store(true, Ordering::Release);
         sync(&cuda, number);
         let len = bytes.len().cast_signed();
@@ -354,7 +354,7 @@ fn all_may_end() {
         (0..8).map(|name| open(&elsewhere.path().join(name.to_string()), 0)).collect();
     assert!(others.iter().any(|other| numbers.contains(&other.as_raw_fd())));
     assert!(open_in(directory.path()) >= 2, "the I/O has descriptors of its own");
-    assert_eq!((read.done(), write.done()), (UNTOLD, UNTOLD));
+    assert_eq!((read.done(), write.done()), (NOT_STORED, NOT_STORED));
     gate.store(true, Ordering::Release);
     sync(&cuda, number);
     let len = bytes.len().cast_signed();

@@ -29,7 +29,7 @@ pub(crate) enum Stop {
     },
 }
 
-/// Writes down what it is told.
+/// Writes down what is reported to it.
 pub(crate) struct Diary {
     pub(crate) lines: Mutex<Vec<String>>,
     flag: Arc<AtomicBool>,
@@ -200,7 +200,7 @@ impl Lab {
         self.carry_out_reported(plan, &self.diary)
     }
 
-    /// The same, told to somebody else.
+    /// The same, reported to somebody else.
     pub(crate) fn carry_out_reported(
         &self,
         plan: &mut Plan,

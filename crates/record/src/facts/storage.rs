@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(array(vec![disk(through), disk(back)]), Some(true));
         assert_eq!(array(vec![disk(through), disk(None)]), None);
         assert_eq!(array(vec![disk(None), disk(back)]), Some(true));
-        assert_eq!(array(Vec::new()), Some(true), "nobody told of members");
+        assert_eq!(array(Vec::new()), Some(true), "no members are known");
         // What a loop device holds is in the page cache of the file behind it.
         let behind = one(BlockKind::Loop, back, vec![disk(through)]);
         assert_eq!(behind.volatile_cache(), Some(true));

@@ -90,8 +90,8 @@ fn of_members(kind: &WarningKind) -> String {
 
 fn of_links(kind: &WarningKind) -> String {
     match kind {
-        WarningKind::OtherGpu { requested: asked, other, other_bytes_per_s, bytes_per_s } => {
-            let asked: Vec<String> = asked.iter().map(|gpu| format!("GPU {gpu}")).collect();
+        WarningKind::OtherGpu { requested, other, other_bytes_per_s, bytes_per_s } => {
+            let requested: Vec<String> = requested.iter().map(|gpu| format!("GPU {gpu}")).collect();
             format!(
                 "GPU {other} carried {} while {} were loaded on {}. A library may route data \
                  through a GPU nearer to the storage, which costs throughput; or another program \
@@ -99,7 +99,7 @@ fn of_links(kind: &WarningKind) -> String {
                  gpuio topo.",
                 rate(*other_bytes_per_s),
                 rate(*bytes_per_s),
-                asked.join(", "),
+                requested.join(", "),
             )
         }
         WarningKind::LinkDisagrees { link, direction, bytes_per_s, counted_bytes_per_s } => {

@@ -246,8 +246,9 @@ fn page_cache(set: &Set) -> String {
             "bypassed with O_DIRECT in {direct} jobs ({first}); used by {through} ({second})"
         ),
     };
-    let asked: Vec<&str> = set.sweeps.iter().filter_map(|sweep| sweep.cache.as_deref()).collect();
-    match asked.first() {
+    let requested: Vec<&str> =
+        set.sweeps.iter().filter_map(|sweep| sweep.cache.as_deref()).collect();
+    match requested.first() {
         Some(words) => format!("{text}. Requested: {words}"),
         None => text,
     }

@@ -30,7 +30,7 @@ const PATHS: [&str; 2] = ["gather", "staged"];
 const BLOCKS: [u64; 3] = [4 << 10, 64 << 10, 16 << 20];
 const DEPTHS: [u32; 2] = [1, 32];
 
-/// Every path with every block and depth, the depths asked for; twice.
+/// Every path with every block and depth, the depths requested; twice.
 pub(crate) fn grid() -> Set {
     let mut records = Vec::new();
     for faster in [1.0, 1.1] {

@@ -87,7 +87,7 @@ fn refused<const N: usize>(lines: [&str; N]) -> String {
 
 #[test]
 fn wrong_values_are_reported_with_what_fits() {
-    let told = refused([
+    let refusals = refused([
         "-D /d -w 0",
         "-D /d -s 0",
         "-D /d -s 10%",
@@ -102,7 +102,7 @@ fn wrong_values_are_reported_with_what_fits() {
         "-D /d -M 101",
         "-D /d -s １G",
     ]);
-    insta::assert_snapshot!(told, @"
+    insta::assert_snapshot!(refusals, @"
     gdsio -D /d -w 0: -w: value '0' of 'num_threads': 0 has no effect; give 1 or more
     gdsio -D /d -s 0: -s: value '0' of 'size': the size is 0; give a size above 0, such as
         4k or 1G
@@ -133,7 +133,7 @@ fn wrong_values_are_reported_with_what_fits() {
 
 #[test]
 fn wrong_command_lines_are_reported_with_what_to_do() {
-    let told = refused([
+    let refusals = refused([
         "",
         "-x 0 -I 0",
         "-f /d/f -D /d",
@@ -147,7 +147,7 @@ fn wrong_command_lines_are_reported_with_what_to_do() {
         "a.gdsio b.gdsio",
         "–D /d",
     ]);
-    insta::assert_snapshot!(told, @"
+    insta::assert_snapshot!(refusals, @"
     gdsio : no file to read or write; give -f FILE, -D DIRECTORY, or a configuration file as
         the only argument
     gdsio -x 0 -I 0: no file to read or write; give -f FILE, -D DIRECTORY, or a

@@ -69,7 +69,7 @@ fn rand_mixed(rand_read: &JobPlan) -> JobPlan {
     mixed
 }
 
-/// Four jobs at once on the host path, after `all` was asked for on a machine without a GPU.
+/// Four jobs at once on the host path, after `all` was requested on a machine without a GPU.
 pub(crate) fn host_quick() -> Record {
     let mut seq_write = job("seq-write");
     seq_write.read_percent = 0;
@@ -149,8 +149,8 @@ fn with_gpu_leg(latency: &mut Option<Latency>) {
     latency.gpu = Some(summary(1000, 45_000));
 }
 
-/// Two groups on two GPUs, one engine short of what was asked: reads that fail and do not verify,
-/// then writes that an interrupt ended, and a third job that never ran.
+/// Two groups on two GPUs, one engine short of what was requested: reads that fail and do not
+/// verify, then writes that an interrupt ended, and a third job that never ran.
 pub(crate) fn staged_in_trouble() -> Record {
     let mut write = staged("to storage, \"fast\"");
     write.group = 1;
