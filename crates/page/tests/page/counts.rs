@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use gpuio_page::format::{Shown, json, text};
 use gpuio_page::read::Owner;
 use gpuio_page::{Direction, NOT_COUNTED, PageRoot, size_class};
 use proptest::prelude::*;
@@ -44,6 +45,31 @@ fn every_count_arrives_and_the_page_goes_with_its_writer() {
     drop(write);
     drop(page);
     assert_eq!(std::fs::read_dir(directory(&pages)).unwrap().count(), 0);
+}
+
+/// Programs on gpuio's libcufile have values that are paths and verdicts elsewhere.
+#[test]
+fn text_names_what_moved_the_bytes_and_json_keeps_its_values() {
+    let (_dir, pages) = pages();
+    let page = page(&pages, 3);
+    for (path, engine) in [("kernel", "cached"), ("copy", "direct"), ("cached", "psync")] {
+        let own = gpuio_page::Key { engine: engine.to_owned(), ..key(Some(0), path) };
+        page.worker_slot(&own).unwrap().add(Direction::Read, 4096, 1000, false);
+    }
+    let found = own(&pages);
+    let (snapshot, owner) = (&found.page.unwrap(), &found.owner);
+    let since = "2026-01-01";
+    let shown = Shown { snapshot, owner, user: "me", command: None, since, earlier: None };
+    let printed = text::page(&shown, 3);
+    for [path, engine] in
+        [["GPU kernel", "page cache"], ["copy engine", "storage"], ["cached", "psync"]]
+    {
+        let line = printed.lines().find(|line| line.contains(&format!(" {path} ")));
+        assert!(line.is_some_and(|line| line.contains(&format!(" {engine} "))), "{printed}");
+    }
+    assert!(text::list(&[shown]).contains("GPU kernel,copy engine,cached"));
+    let kept = json::value(&shown, 3).to_string();
+    assert!(kept.contains("\"kernel\"") && kept.contains("\"direct\""), "{kept}");
 }
 
 #[test]
