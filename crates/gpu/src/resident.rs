@@ -29,7 +29,7 @@ use crate::table;
 const PTX: &str = include_str!("../kernels/resident.ptx");
 
 /// The kernel exits after so long without a command. Its next launch costs about ten microseconds.
-pub const IDLE: Duration = Duration::from_millis(2);
+const IDLE: Duration = Duration::from_millis(2);
 /// The kernel exits after so long in any case: a GPU that drives a display ends kernels after some
 /// seconds.
 pub const LIFETIME: Duration = Duration::from_millis(500);

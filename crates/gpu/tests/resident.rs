@@ -7,13 +7,14 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use gpuio_gpu::resident::{Direction, IDLE, LIFETIME, Resident, Sides};
+use gpuio_gpu::resident::{Direction, LIFETIME, Resident, Sides};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Pinned, Stream};
 use support::which;
 
 const STRIDE: usize = 64 << 10;
 
 struct Bench {
+    context: Context,
     resident: Resident,
     host: Pinned,
     device: DeviceBuf,
@@ -31,7 +32,7 @@ fn bench(slots: u32) -> Bench {
     let sides = Sides { host: host.ptr(), device: device.ptr(), stride: STRIDE as u64, slots };
     let resident = Resident::new(&context, sides).unwrap();
     let stream = Stream::new(&context).unwrap();
-    Bench { resident, host, device, stream, slots }
+    Bench { context, resident, host, device, stream, slots }
 }
 
 impl Bench {
@@ -121,14 +122,19 @@ fn commands_are_answered_in_order_also_more_than_the_mailbox_has_words() {
 #[test]
 fn a_kernel_that_went_is_launched_again() {
     let mut bench = bench(2);
-    for (round, pause) in [IDLE * 4, Duration::ZERO, IDLE, IDLE / 2, IDLE * 2].iter().enumerate() {
-        let seed = u32::try_from(round).unwrap();
-        let new = data(seed);
+    let mut is_gone = false;
+    for (seed, leaves) in (0..).zip([true, false, true, true, false]) {
+        let (new, before) = (data(seed), bench.resident.launches());
         bench.slot(1).copy_from_slice(&new);
         bench.submit(1, 4096, Direction::In);
         bench.wait();
-        assert_eq!(bench.on_device(1)[..4096], new[..4096], "round {round}");
-        std::thread::sleep(*pause);
+        assert_eq!(bench.on_device(1)[..4096], new[..4096], "round {seed}");
+        assert!(!is_gone || bench.resident.launches() > before, "round {seed}: nobody was there");
+        if leaves {
+            // Until the kernel has found nothing to do, and has left.
+            bench.context.synchronize().unwrap();
+        }
+        is_gone = leaves;
     }
     // Also one that always has work goes in the end, and nothing is lost.
     let began = Instant::now();
