@@ -240,8 +240,13 @@ fn while_it_runs(engine: &str, more: &str, act: impl Fn(&Path)) -> Ran {
     let data = "--bs 64k --size 4m --directory d --keep";
     bench(dir.path(), &format!("--rw write {data} --loops 1")).exits(0);
     let path = dir.path().join("d/gpuio.0");
-    let line = format!("--rw read {data} --engine {engine} --runtime 700ms {more} --format json");
+    let line = format!("--rw read {data} --engine {engine} --runtime 2s {more} --format json");
     let (child, began) = start(dir.path(), &line, || true);
+    // Before that the file would be made anew.
+    while !counts(dir.path(), child.id()) {
+        assert!(began.elapsed() < TIMEOUT, "it counts nothing: {line}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     act(&path);
     wait(child, began)
 }

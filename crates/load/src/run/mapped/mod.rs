@@ -170,7 +170,7 @@ fn of_job(
     Some(match (fastest, mapped.unregister_ns, mapped.resident_before) {
         _ if !is_whole(result) => Err("the job did not run to its end".to_owned()),
         (None, ..) => Err("no other path of this run read the same blocks of the same files \
-                           through the page cache; --path mapped,cached,gather does"
+                           through the page cache; --path mapped,cached does"
             .to_owned()),
         (_, None, _) => Err("the time to unregister is not known".to_owned()),
         (.., None) => Err("how much of the files the page cache held before is not known, so \
