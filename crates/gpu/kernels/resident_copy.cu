@@ -116,8 +116,6 @@ struct PollState {
     u64 slot[32];
     // When this block began.
     u64 began;
-    // When the host is to be notified of the exit, nanoseconds since `began`. Only thread 0 uses it.
-    u32 announce_at;
     // Addresses of EXIT_WORD and STARTED of this launch's stream.
     u64 exit_word;
     u64 started;
@@ -219,8 +217,7 @@ DEVICE bool occupancy_known(u64 counter, u64 blocks, u64 began, bool &gpu_full) 
 //
 // `launch`: the number of this launch, 1 or more. The previous one may still be on the device, and has the
 // first `previous` slots. `idle`, `lifetime`: all blocks exit after so many nanoseconds without a command in
-// any slot, and altogether. `lead`: so long before the end of `lifetime` the host is notified, and
-// earlier by the time that the block's last command took.
+// any slot, and altogether. `lead`: so long before the end of `lifetime` the host is notified.
 //
 // Each block has 32 to 256 threads, a multiple of 32.
 KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 blocks, u64 started, u64 stream,
@@ -253,7 +250,6 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
         state.slot[thread] = slots + mine * SLOT_LEN + part * 16;
         if (thread == 0) {
             state.began = clock_ns();
-            state.announce_at = (u32)(lifetime - lead);
             state.exit_word = shared + EXIT_WORD + stream * 8;
             state.started = shared + STARTED + stream * 16;
             atomic_add_one(state.started);
@@ -314,7 +310,7 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
                     } else if (now > lifetime) {
                         exit = launch << 2 | EXPIRED;
                     } else {
-                        soon = !announced && now > state.announce_at && load_relaxed(state.started) >= started;
+                        soon = !announced && now + lead > lifetime && load_relaxed(state.started) >= started;
                         announced |= soon;
                         if (ready == 0) {
                             const u64 word = load_relaxed(state.exit_word);
@@ -376,12 +372,7 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
         if (thread == 0) {
             release(work.slot + COMPLETED, work.number);
             const u64 completed = clock_ns();
-            // `now` is at most one poll older than the command's begin.
-            const u32 then = (u32)(completed - state.began);
-            // The next command may take as long as this one, and nothing is announced while it runs.
-            const u32 margin = then - now + (u32)lead;
-            state.announce_at = margin < (u32)lifetime ? (u32)lifetime - margin : 0;
-            now = then;
+            now = (u32)(completed - state.began);
             store_relaxed(shared + LAST, completed);
         }
     }

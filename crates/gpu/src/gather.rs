@@ -9,7 +9,6 @@ use crate::DevPtr;
 use crate::context::Context;
 use crate::error::GpuError;
 use crate::module::{Arg, Kernel, Module};
-use crate::resident_copy::max_blocks;
 use crate::stream::Stream;
 use crate::table::{self, CUstream};
 use crate::user::UserStream;
@@ -216,15 +215,6 @@ impl GatherKernel {
         let block = threads.next_multiple_of(32).max(BLOCKS.0);
         let most = self.multiprocessors.saturating_mul(THREADS_EACH / block);
         Shape { grid: count.clamp(1, most), block }
-    }
-
-    /// As [`GatherKernel::shape`], with no more threads than the resident copy kernel has: many
-    /// such launches run beside each other and beside a program's kernels.
-    #[must_use]
-    pub fn small_shape(&self, count: u32, longest: u64) -> Shape {
-        let Shape { grid, block } = self.shape(count, longest);
-        let most = max_blocks(self.multiprocessors) * (BLOCKS.1 / block).max(1);
-        Shape { grid: grid.min(most), block }
     }
 
     /// Puts into the stream: copy each of the `count` pieces whose entries stand from `list` on.

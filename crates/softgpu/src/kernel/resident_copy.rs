@@ -7,10 +7,10 @@
 //! of the length set, the rest of it counts the entries of a list at the source, of 32 bytes each,
 //! whose first words are source, destination and length of a block. At byte 128 the kernel writes
 //! the number of the last completed command. At 144 it writes twice `launch` when it enters the
-//! slot, with the lowest bit set from `lead` nanoseconds, plus the time that the last command took,
-//! before the end of `lifetime` on. At 136 it writes four times `launch` when it leaves the slot,
-//! plus the reason: 0 if no command came for `idle`, 1 after `lifetime` nanoseconds, 2 if other
-//! kernels are on the device, 3 if the word behind the command is not below `launch`.
+//! slot, with the lowest bit set from `lead` nanoseconds before the end of `lifetime` on. At 136 it
+//! writes four times `launch` when it leaves the slot, plus the reason: 0 if no command came for
+//! `idle`, 1 after `lifetime` nanoseconds, 2 if other kernels are on the device, 3 if the word
+//! behind the command is not below `launch`.
 //!
 //! `shared` has words for the blocks of real hardware. Here one thread polls all slots, from the
 //! last to the first. The previous launch may still have the first `previous` slots: each is taken
@@ -69,7 +69,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let mut slots = take_over(memory, (page, shared, count), previous, launch)?;
     // Real blocks find this out when they begin, too.
     let gpu_is_full = others_run();
-    let (mut last, mut announced, mut took) = (Instant::now(), false, 0);
+    let (mut last, mut announced) = (Instant::now(), false);
     loop {
         let exit_up_to =
             word(memory, page.wrapping_add(EXIT_UP_TO), |word| word.load(Ordering::Acquire))?;
@@ -88,7 +88,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
             }
             return Ok(());
         }
-        if !announced && has_passed(began, lifetime.saturating_sub(lead + took)) {
+        if !announced && has_passed(began, lifetime.saturating_sub(lead)) {
             announced = true;
             for slot in &slots {
                 let here = slot.at.wrapping_add(ENTERED);
@@ -105,7 +105,6 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
             std::thread::sleep(Duration::from_micros(1));
             continue;
         }
-        let found_at = Instant::now();
         std::thread::sleep(COPY_DELAY);
         for (slot, [src, dst, len]) in found {
             if len & LISTED != 0 {
@@ -118,7 +117,6 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
             slot.number += 1;
         }
         last = Instant::now();
-        took = u64::try_from((last - found_at).as_nanos()).unwrap_or(u64::MAX / 2);
     }
 }
 

@@ -401,7 +401,7 @@ impl StagingRing {
     /// As [`StagingRing::gather`].
     unsafe fn launch(&mut self, slot: usize, list: List) -> Result<(), GpuError> {
         let List { kernel, at, count, longest } = list;
-        let shape = kernel.small_shape(count, longest);
+        let shape = kernel.shape(count, longest);
         // SAFETY: the caller's promise.
         self.enqueue(slot, |stream| unsafe { kernel.launch(stream, at, count, shape) })
     }
