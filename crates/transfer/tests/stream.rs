@@ -525,6 +525,42 @@ fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
     assert!(std::fs::read(&path).unwrap() == content);
 }
 
+/// Threads that make rings at the same time wait for the rings of each other. Where none can be
+/// made, all of their calls fail, and none waits for ever.
+#[test]
+fn calls_end_where_no_memory_can_be_page_locked() {
+    const NAME: &str = "calls_end_where_no_memory_can_be_page_locked";
+    if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
+        if gpu().context.driver().is_software() {
+            again(&["--exact", NAME], &[("GPUIO_SOFT_FAIL", "cuMemHostRegister_v2:2")]);
+        } else {
+            eprintln!("skipped: only the software GPU fails when it shall");
+        }
+        return;
+    }
+    const LEN: usize = 1 << 20;
+    let (ends, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (transfer, dir) = (Transfer::new(settings()), dir());
+        let path = written(&dir, "file", &bytes(12, LEN));
+        let file = file(&transfer, &path, Mode::Plain);
+        let memory = Memory::new(MemoryKind::Device, LEN);
+        let location = transfer.locate(memory.address()).unwrap();
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    // SAFETY: no byte arrives, in memory of the test's own.
+                    let read =
+                        || unsafe { transfer.read(&file, location, memory.address(), LEN, 0) };
+                    scope.spawn(move || assert!(matches!(read(), Err(Fault::Gpu(_)))));
+                }
+            });
+        }
+        ends.send(()).unwrap();
+    });
+    end.recv_timeout(std::time::Duration::from_secs(120)).expect("all calls end");
+}
+
 /// Runs this program once more.
 fn again(words: &[&str], variables: &[(&str, &str)]) {
     let own = std::env::current_exe().unwrap();

@@ -238,6 +238,10 @@ impl Device {
                     Err(_) if rings.made > 1 => rings.made -= 1,
                     Err(error) => {
                         rings.made -= 1;
+                        // Who waits does so for a ring that this thread seemed to make.
+                        if rings.waiting > 0 {
+                            self.returned.notify_one();
+                        }
                         return Err(error);
                     }
                 }
