@@ -121,6 +121,7 @@ fn gpus() -> Gpus {
         memory_bytes: 80 << 30,
         software: false,
         managed_hints: Some(index != 2),
+        read_only_register: Some(index != 2),
     };
     Gpus::Present((0..3).map(gpu).collect())
 }
