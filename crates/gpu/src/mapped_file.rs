@@ -39,8 +39,11 @@ pub enum MapError {
     Gpu(#[from] GpuError),
 }
 
-/// A part of a file that is mapped and in the page cache, and not registered yet: the first step of
-/// a [`MappedFile`], for callers that time the two apart.
+/// Bytes that are brought into the page cache between two looks at whether to go on.
+const STEP: usize = 256 << 20;
+
+/// A part of a file that is mapped, and not registered yet: the first steps of a [`MappedFile`],
+/// for callers that time them apart, or may have to stop.
 #[derive(Debug)]
 pub struct FilePages {
     mapping: Mapping,
@@ -49,15 +52,11 @@ pub struct FilePages {
 }
 
 impl FilePages {
-    /// Maps the bytes `part` of a file, from the page on in which they begin (`mmap(2)`), and
-    /// brings all pages into the page cache and the page table (`madvise(2)`,
-    /// `MADV_POPULATE_READ`). What the page cache does not hold is read from storage here; on
-    /// kernels before 5.14 in [`FilePages::register`].
+    /// Maps the bytes `part` of a file, from the page on in which they begin (`mmap(2)`).
     ///
     /// # Errors
     ///
-    /// The file is shorter, or becomes shorter meanwhile (`EFAULT`); the kernel refuses: a file
-    /// that can't be mapped or read, no memory.
+    /// The file is shorter; the kernel refuses: a file that can't be mapped, no memory.
     pub fn map(file: BorrowedFd<'_>, part: Range<u64>) -> Result<Self, MapError> {
         let end = part.end;
         let length = length(file)?;
@@ -65,9 +64,25 @@ impl FilePages {
             return Err(MapError::Short { length, end });
         }
         let part = part.start / page_size() * page_size()..end;
-        let mapping = Mapping::new(file, &part)?;
-        mapping.populate()?;
-        Ok(Self { mapping, part })
+        Ok(Self { mapping: Mapping::new(file, &part)?, part })
+    }
+
+    /// Brings all pages into the page cache and the page table (`madvise(2)`,
+    /// `MADV_POPULATE_READ`): reads from storage what the page cache does not hold. Kernels before
+    /// 5.14 leave that to [`FilePages::register`]. False where `goes_on`, which is called before
+    /// each 256 MiB, was false.
+    ///
+    /// # Errors
+    ///
+    /// The file became shorter (`EFAULT`), or the kernel could not read it.
+    pub fn read_in(&self, goes_on: &dyn Fn() -> bool) -> Result<bool, MapError> {
+        for at in (0..self.mapping.len).step_by(STEP) {
+            if !goes_on() {
+                return Ok(false);
+            }
+            self.mapping.populate(at, STEP.min(self.mapping.len - at))?;
+        }
+        Ok(true)
     }
 
     /// Registers the pages (`cuMemHostRegister`): pins them and makes them known to the device.
@@ -125,7 +140,7 @@ unsafe impl Send for MappedFile {}
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    /// [`FilePages::map`] and [`FilePages::register`] in one.
+    /// [`FilePages::map`], [`FilePages::read_in`] and [`FilePages::register`] in one.
     ///
     /// # Errors
     ///
@@ -136,7 +151,9 @@ impl MappedFile {
         part: Range<u64>,
         portable: bool,
     ) -> Result<Self, MapError> {
-        Ok(FilePages::map(file, part)?.register(context, portable)?)
+        let pages = FilePages::map(file, part)?;
+        pages.read_in(&|| true)?;
+        Ok(pages.register(context, portable)?)
     }
 
     /// The first byte, for copies by the driver. Not to be read by the host.
@@ -233,12 +250,14 @@ impl Mapping {
         Ok(Self { start, len })
     }
 
-    /// Brings all pages into the page cache and into the page table. A file that is too short by
-    /// now is an errno here, where touching it would be a signal.
-    fn populate(&self) -> Result<(), MapError> {
-        let start = self.start.as_ptr().cast::<c_void>();
-        // SAFETY: the pages of our own mapping, which the call does not change.
-        let done = unsafe { libc::madvise(start, self.len, libc::MADV_POPULATE_READ) };
+    /// Brings the pages of `len` bytes from `at` on, inside the mapping, into the page cache and
+    /// into the page table. A file that is too short by now is an errno here, where touching it
+    /// would be a signal.
+    fn populate(&self, at: usize, len: usize) -> Result<(), MapError> {
+        debug_assert!(at + len <= self.len);
+        let start = self.start.as_ptr().wrapping_add(at).cast::<c_void>();
+        // SAFETY: pages of our own mapping, which the call does not change.
+        let done = unsafe { libc::madvise(start, len, libc::MADV_POPULATE_READ) };
         if done == 0 {
             return Ok(());
         }
@@ -283,18 +302,38 @@ mod tests {
 
     use super::*;
 
+    /// A file without a name.
+    fn nameless(what: &str) -> File {
+        let name = std::env::temp_dir().join(format!("gpuio-{what}-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&name);
+        std::fs::remove_file(&name).expect("it is there");
+        file.expect("a temporary file")
+    }
+
     /// Between the look at the length and the registration.
     #[test]
     fn a_file_that_becomes_shorter_is_an_error_and_no_signal() {
-        let name = std::env::temp_dir().join(format!("gpuio-shorter-{}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&name);
-        let file = file.expect("a temporary file");
-        std::fs::remove_file(&name).expect("it is there");
+        let file = nameless("shorter");
         file.set_len(1 << 20).expect("room for it");
         let mapping = Mapping::new(file.as_fd(), &(0..1 << 20)).expect("it can be mapped");
         file.set_len(4096).expect("it is ours");
-        let error = mapping.populate().expect_err("pages past the end");
+        let error = mapping.populate(0, 1 << 20).expect_err("pages past the end");
         // A kernel before 5.14 leaves it to the driver.
         assert!(matches!(error, MapError::Call { errno: libc::EFAULT, .. }), "{error}");
+    }
+
+    #[test]
+    fn reading_in_stops_between_two_steps() {
+        let file = nameless("steps");
+        file.set_len(2 * STEP as u64 + 1).expect("room for a hole");
+        let part = 0..2 * STEP as u64 + 1;
+        let pages = FilePages::map(file.as_fd(), part).expect("it can be mapped");
+        let asked = std::cell::Cell::new(0);
+        let goes_on = || {
+            asked.set(asked.get() + 1);
+            asked.get() < 2
+        };
+        assert!(!pages.read_in(&goes_on).expect("holes can be read"));
+        assert_eq!(asked.get(), 2);
     }
 }

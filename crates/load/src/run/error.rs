@@ -85,6 +85,12 @@ pub enum RunError {
         /// The panic's message.
         what: String,
     },
+    /// The stop flag was raised before the clock started.
+    #[error("{path}: stopped while it was being read into the page cache for the GPU")]
+    Stopped {
+        /// The file.
+        path: String,
+    },
     /// A file of the data set could not be made or guarded.
     #[error(transparent)]
     DataSet(#[from] super::data::DataSetError),

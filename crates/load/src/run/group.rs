@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
@@ -156,7 +157,8 @@ impl Group<'_> {
 
     /// Maps and registers the files of jobs whose path has the GPU read them.
     fn map_files(&self) -> Result<Vec<Option<Mappings>>, RunError> {
-        let open = |job| Mappings::open(job, self.held, self.contexts, &self.clock);
+        let goes_on = || !self.means.stop.load(Ordering::Relaxed);
+        let open = |job| Mappings::open(job, self.held, self.contexts, &self.clock, &goes_on);
         self.jobs.iter().map(open).collect()
     }
 

@@ -184,10 +184,11 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
                 return Err(error);
             }
             Err(error) => {
-                // Ctrl-C while files are made is an interrupt like any other.
+                // Ctrl-C while files are made or read in is an interrupt like any other.
                 let stopped = matches!(
                     error,
-                    RunError::DataSet(DataSetError::Make(MakeError::Stopped { .. }))
+                    RunError::Stopped { .. }
+                        | RunError::DataSet(DataSetError::Make(MakeError::Stopped { .. }))
                 );
                 ran.ended = if stopped { EndedHow::Interrupted } else { EndedHow::Failed };
                 ran.error = Some(error.to_string());

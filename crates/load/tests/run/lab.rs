@@ -32,7 +32,7 @@ pub(crate) enum Stop {
 /// Writes down what is reported to it.
 pub(crate) struct Diary {
     pub(crate) lines: Mutex<Vec<String>>,
-    flag: Arc<AtomicBool>,
+    pub(crate) flag: Arc<AtomicBool>,
     stop: Stop,
     /// Done once when the clock has stopped and verification begins.
     then: Mutex<Option<Box<dyn FnOnce() + Send>>>,

@@ -135,3 +135,32 @@ fn child_kept() {
     assert!(why.contains("cuMemHostUnregister"), "{why}");
     assert_eq!(job.ended, EndedHow::Complete);
 }
+
+/// Raises the flag when the files have been read in, before they are mapped.
+struct StopsBefore(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl gpuio_load::run::Watch for StopsBefore {
+    fn making(&self, _: u64, _: u64) {}
+    fn reading(&self, done: u64, of: u64) {
+        if done == of {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+    fn started(&self, _: &[gpuio_record::JobPlan]) {
+        panic!("it was stopped before");
+    }
+    fn tick(&self, _: &gpuio_load::run::Tick) {}
+    fn verifying(&self, _: &[gpuio_record::JobPlan]) {}
+    fn job_done(&self, _: &gpuio_record::JobPlan, _: &JobResult) {}
+    fn group_done(&self, _: &gpuio_record::Plan, _: &gpuio_load::run::Ran) {}
+}
+
+#[test]
+fn an_interrupt_before_the_files_are_mapped_ends_the_run() {
+    let lab = Lab::with_gpu();
+    let text = "[a]\ndirectory=${DIR}\npath=mapped\nbs=64k\nsize=1m\nloops=1\npre_read\n";
+    let watch = StopsBefore(std::sync::Arc::clone(&lab.diary.flag));
+    let mut plan = lab.plan(text);
+    let why = lab.carry_out_reported(&mut plan, &watch).unwrap_err().to_string();
+    assert!(why.contains("gpuio.0: stopped while it was being read into the page cache"), "{why}");
+}

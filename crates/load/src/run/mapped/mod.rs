@@ -35,12 +35,14 @@ impl Mappings {
     /// from storage what the page cache does not hold.
     ///
     /// # Errors
-    /// A file can't be opened, mapped, read or registered: which, at which call, and why.
+    /// A file can't be opened, mapped, read or registered: which, at which call, and why; or
+    /// `goes_on` was false.
     pub(super) fn open(
         job: &JobPlan,
         held: &Targets,
         contexts: &BTreeMap<u32, Context>,
         clock: &Clock,
+        goes_on: &dyn Fn() -> bool,
     ) -> Result<Option<Mappings>, RunError> {
         let name = &job.path.choice.actual;
         let Some(row) = path::find(name).filter(|row| row.info.uses_mapping()) else {
@@ -63,7 +65,10 @@ impl Mappings {
             resident = resident.zip(held_bytes(&file, &part)).map(|(sum, more)| sum + more);
             let refused = |error: MapError| failed(refused(path, &error));
             let begun = clock.now();
-            let pages = FilePages::map(file.as_fd(), part.clone()).map_err(refused)?;
+            let pages = FilePages::map(file.as_fd(), part.clone()).map_err(&refused)?;
+            if !pages.read_in(goes_on).map_err(&refused)? {
+                return Err(RunError::Stopped { path: path.clone() });
+            }
             let there = clock.now();
             let mapped =
                 pages.register(context, portable).map_err(|error| refused(error.into()))?;
