@@ -72,7 +72,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
 };
 
 /// What one worker had the GPU read, by how. Its thread adds, any thread reads, with
-/// [`Ordering::Relaxed`]. Aligned to two cache lines, so that workers do not slow each other.
+/// `Ordering::Relaxed`. Aligned to two cache lines, so that workers do not slow each other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct MappedCounters {
