@@ -11,7 +11,7 @@
 //! commands in their order, has as many as the worker's depth, and stays beside other kernels, as
 //! `--beside` needs.
 //!
-//! The kernel exits when no command came for [`IDLE`], or after [`LIFETIME`], and is launched again
+//! The kernel exits when no command came for `IDLE`, or after `LIFETIME`, and is launched again
 //! with the next command: whoever waits for the whole device (the driver's free of memory does)
 //! waits no longer than that.
 
