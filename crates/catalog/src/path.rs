@@ -121,7 +121,7 @@ impl PathInfo {
         self.needs_gpu && (self.uses_engine() || self.uses_mapping())
     }
 
-    /// Whether it has a leg between file and host memory, or one that can't be told from it.
+    /// Whether it has a leg between file and host memory, or one that can't be separated from it.
     #[must_use]
     pub fn has_file_leg(&self) -> bool {
         !self.uses_mapping()

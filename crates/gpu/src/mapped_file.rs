@@ -219,12 +219,12 @@ impl MappedFile {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // There is nobody left to report to.
+        // A drop reports nothing; `close` does.
         let _ = self.give_back();
     }
 }
 
-/// A shared mapping of whole pages of a file that may only be read, and that nobody reads here.
+/// A shared mapping of whole pages of a file that may only be read. The host never reads it.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,

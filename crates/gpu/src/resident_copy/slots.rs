@@ -38,7 +38,7 @@ impl Slots {
         self.slots.len()
     }
 
-    /// Dedicates the lowest slot that is nobody's; none if all are.
+    /// Dedicates the lowest slot that no submitter has; `None` if there is none.
     pub(super) fn dedicate(&self) -> Option<u32> {
         let count = self.count();
         let lowest_free =
@@ -47,7 +47,7 @@ impl Slots {
         before.ok().map(u64::trailing_ones)
     }
 
-    /// Ends that.
+    /// Ends the dedication of a slot.
     pub(super) fn give_back(&self, slot: u32) {
         self.dedicated.fetch_and(!(1 << slot), Ordering::AcqRel);
     }

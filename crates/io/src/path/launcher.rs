@@ -49,7 +49,7 @@ impl Launcher {
     ///
     /// # Safety
     /// Until the stream has passed the launch nothing else uses list `number`, `self` and both
-    /// sides of each block live, nobody writes what is read and nobody else uses what is written.
+    /// sides of each block live, nothing writes what is read or uses what is written.
     /// Whole words of 16 bytes around what is read live too.
     pub(super) unsafe fn launch(
         &self,

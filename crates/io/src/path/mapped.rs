@@ -153,7 +153,7 @@ impl Group {
     ///
     /// # Safety
     /// The mappings that the blocks are in, their destinations and list `number` live, and are used
-    /// by nobody else but for reading the mappings, until the stream has passed the group.
+    /// by nothing else but for reading the mappings, until the stream has passed the group.
     unsafe fn put(
         &self,
         stream: &Stream,
@@ -301,7 +301,7 @@ impl Mapped {
         }
         let launcher = self.launcher.as_ref().filter(|_| !alone);
         // SAFETY: destinations are their requests' alone until these come back, the list is the
-        // group's until its event is reached, nobody writes the mappings through this process, and
+        // group's until its event is reached, nothing in this process writes the mappings, and
         // all of it is dropped after the streams were waited for.
         let put = unsafe { group.put(self.queues.stream(at), launcher, number) };
         let (bytes, before) = (group.bytes, self.ended.len());
