@@ -11,11 +11,12 @@
 
 use std::sync::Arc;
 
+use loom::sync::Notify;
 use loom::thread;
 
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::sync::{Guarded, yield_now};
-use crate::{Row, breaks, holds, often};
+use crate::{Row, breaks, holds, interrupted, often};
 
 pub const ROWS: &[Row] = &[
     holds("a command is executed once, with its bytes, and so is the next", executed),
@@ -40,8 +41,10 @@ struct Slot {
     completion: AtomicU64,
     exited: AtomicU64,
     entered: AtomicU64,
-    /// The last launch that has left the slot, for the next one.
+    /// The last launch that has left the slot, for the next one, and the number of the last command
+    /// that was completed then.
     left: AtomicU64,
+    left_number: AtomicU64,
     ranges: [Range; 2],
 }
 
@@ -114,16 +117,47 @@ impl Slot {
     }
 }
 
+/// Two launches: the second is made after the first has entered. A block that finds the slot not
+/// yet left sleeps until the first has exited: loom does not end where two threads poll.
+#[derive(Debug)]
+struct TakeOver {
+    entered: Notify,
+    exited: Notify,
+}
+
 /// The device's side: a block of this launch, which exits after so many commands, or so many polls
 /// without one.
 fn block(slot: &Slot, launch: u64, commands: u64, polls: u32, reversed: bool) {
-    if slot.left.load(Ordering::Acquire) + 1 < launch {
-        // It would wait. A run in which it starts later covers what it does then.
-        return;
+    block_of(slot, launch, commands, polls, reversed, None);
+}
+
+/// The same for launch 1 or 2 of two.
+fn block_of(
+    slot: &Slot,
+    launch: u64,
+    commands: u64,
+    polls: u32,
+    reversed: bool,
+    take_over: Option<&TakeOver>,
+) {
+    if let Some(take_over) = take_over.filter(|_| launch == 2) {
+        while slot.entered.load(Ordering::Acquire) == 0 {
+            take_over.entered.wait();
+        }
     }
     slot.entered.store(launch, Ordering::Release);
     fence(Ordering::SeqCst);
-    let first = slot.completion.load(Ordering::Acquire) + 1;
+    if let Some(take_over) = take_over {
+        match launch {
+            1 => take_over.entered.notify(),
+            _ => {
+                while slot.left.load(Ordering::Acquire) == 0 {
+                    take_over.exited.wait();
+                }
+            }
+        }
+    }
+    let first = slot.left_number.load(Ordering::Relaxed) + 1;
     let (mut number, mut misses) = (first, 0);
     while number < first + commands && misses < polls {
         let mut words = [0; 3];
@@ -144,8 +178,13 @@ fn block(slot: &Slot, launch: u64, commands: u64, polls: u32, reversed: bool) {
         slot.completion.store(number, Ordering::Release);
         number += 1;
     }
+    // In this order: the next launch may exit at once, and this one must not overwrite its word.
     slot.exited.store(launch, Ordering::Release);
+    slot.left_number.store(number - 1, Ordering::Relaxed);
     slot.left.store(launch, Ordering::Release);
+    if let Some(take_over) = take_over.filter(|_| launch == 1) {
+        take_over.exited.notify();
+    }
 }
 
 fn start(slot: &Arc<Slot>, commands: u64, polls: u32, reversed: bool) -> thread::JoinHandle<()> {
@@ -208,11 +247,14 @@ fn cancelled() {
 
 /// Two launches that may both be on the device, with at most one command each.
 fn next_launch() {
-    often(|| {
+    // Three interruptions take more than five minutes.
+    interrupted(2, || {
         let slot = Arc::new(Slot::default());
-        let (one, two) = (Arc::clone(&slot), Arc::clone(&slot));
-        let first = thread::spawn(move || block(&one, 1, 1, 1, false));
-        let second = thread::spawn(move || block(&two, 2, 1, 1, false));
+        let take_over = Arc::new(TakeOver { entered: Notify::new(), exited: Notify::new() });
+        let [first, second] = [1, 2].map(|launch| {
+            let (slot, take_over) = (Arc::clone(&slot), Arc::clone(&take_over));
+            thread::spawn(move || block_of(&slot, launch, 1, 1, false, Some(&take_over)))
+        });
         let mut number = 1;
         for value in [7, 8] {
             slot.fill(1, value);

@@ -95,6 +95,10 @@ DEVICE void sleep_ns(u32 nanoseconds) {
 // Flag in a command's length: the length counts the entries of a list.
 enum : u64 { LISTED = 1ull << 47 };
 
+// The thread of the first warp that decides when the block exits. It polls no slot, so that a host thread does
+// not wait for what it does.
+enum : u32 { TIMER = 16 };
+
 // What warp 0 passes to the other threads of the block.
 struct Work {
     u64 src;
@@ -156,9 +160,11 @@ enum : u64 {
     // The last launch that has left the slot, times four, plus the reason (below). It is the block's last
     // access to host memory.
     EXITED = 136,
-    // The last launch that has entered the slot, times two. The lowest bit: it exits soon, and all of its
-    // blocks are on the device.
+    // The last launch that has a block for the slot on the device. The block may still wait for that of the
+    // previous launch.
     ENTERED = 144,
+    // The last launch that exits soon, and all of whose blocks are on the device.
+    ANNOUNCED = 152,
 };
 
 // Why a launch exits: no command came, its lifetime is over, other kernels fill the device, the host
@@ -174,8 +180,12 @@ enum : u64 {
     EXIT_WORD = 16,
     // How many blocks have started, and when the last probe block did: two words for each stream.
     STARTED = 32,
-    // For each slot, the last launch that has left it.
+    // For each slot, the last launch that has left it, and the number of the last command that was completed
+    // then.
     SLOT_EXITED = 64,
+    SLOT_EXITED_LEN = 16,
+    // Offset of the number behind SLOT_EXITED.
+    NUMBER = 8,
     // Offset of the time behind STARTED.
     TIME = 8,
 };
@@ -183,6 +193,9 @@ enum : u64 {
 // A block that had no command for QUIET nanoseconds polls every PAUSE nanoseconds, to leave the bus to
 // others.
 enum : u64 { QUIET = 20000, PAUSE = 500 };
+
+// So often, in polls, a block without a command looks for EXIT_WORD.
+enum : u32 { WORD_EVERY = 4 };
 
 // On an otherwise idle device all blocks of a launch start within 0.1 microseconds. Beside kernels that
 // fill the device the last one starts when one of their blocks ends, many microseconds later (measured
@@ -204,10 +217,9 @@ DEVICE bool occupancy_known(u64 counter, u64 blocks, u64 began, bool &gpu_full) 
 // A command is three words: source, destination and length, each of 48 bits, with the low 16 bits of the
 // command's number above them, so that the words may arrive one by one. A length of 0 copies nothing. With
 // the highest bit of the length set, the rest of it counts the entries of a list at the source, 32 bytes
-// each, {u64 src, dst, len, unused}, aligned to 16. The first command that is executed in a slot is the one
-// after its last completed one.
+// each, {u64 src, dst, len, unused}, aligned to 16. The first command of a slot has number 1.
 //
-// `shared`: 64 + 64 * 8 bytes of device memory, all zero before the first launch.
+// `shared`: 64 + 64 * 16 bytes of device memory, all zero before the first launch.
 //
 // `blocks`: so many blocks poll slots: the slot of their own number and each `blocks` further on, eight at
 // most. All other blocks are probes: they record when they started, and exit. `started`: how many blocks
@@ -240,10 +252,12 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
     // The last reading of the clock, in nanoseconds since the block began. The clock is not read between a
     // command and its completion, which a host thread waits for.
     u32 now = 0;
-    // Thread 0: whether the host was notified that this launch exits soon. Thread 0 of block 0: whether it
-    // is known if there was room for all blocks.
+    // What only thread TIMER uses: whether the host was notified that this launch exits soon; whether there
+    // is anything to do between two commands, though the next is there; and in block 0, whether it is known if
+    // there was room for all blocks.
     bool announced = false;
-    bool known = block_number() != 0;
+    bool known = block_number() != 0 || thread != TIMER;
+    bool attention = !known;
     bool gpu_full = false;
     if (thread < 32) {
         const u64 mine = block_number() + (thread / 2) * blocks;
@@ -252,28 +266,31 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
             state.began = clock_ns();
             state.exit_word = shared + EXIT_WORD + stream * 8;
             state.started = shared + STARTED + stream * 16;
-            atomic_add_one(state.started);
+        }
+        if (has && part == 0) {
+            release(state.slot[thread] + ENTERED, launch);
         }
         sync_warp();
+        // The host cancels a command by the same two steps in the other order: it changes the command,
+        // then reads ENTERED. At least one of the two sees the other. All of this happens while the previous
+        // launch still serves the slots, so that commands do not wait for the bus meanwhile.
+        fence();
+        // Behind ENTERED, so that the next launch, which is made after all blocks have started, enters later.
+        if (thread == 0) {
+            atomic_add_one(state.started);
+        }
+        const u64 left = shared + SLOT_EXITED + mine * SLOT_EXITED_LEN;
         for (;;) {
             if (!known) {
                 known = occupancy_known(state.started, started, state.began, gpu_full);
             }
-            const bool first = has && part == 0 && mine < previous;
-            const bool waits = first && acquire_gpu(shared + SLOT_EXITED + mine * 8) + 1 < launch;
+            const bool waits = has && acquire_gpu(left) + 1 < launch && mine < previous;
             if (all_lanes(!waits)) {
                 break;
             }
         }
-        if (has && part == 0) {
-            release(state.slot[thread] + ENTERED, launch << 1);
-        }
-        sync_warp();
-        // The host cancels a command by the same two steps in the other order: it changes the command,
-        // then reads ENTERED. At least one of the two sees the other.
-        fence();
         if (has) {
-            state.number[thread] = acquire(state.slot[thread] - part * 16 + COMPLETED) + 1;
+            state.number[thread] = load_relaxed(left + NUMBER) + 1;
         }
     }
     // The block's slot that had the last command.
@@ -281,6 +298,7 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
     for (;;) {
         if (thread < 32) {
             u32 since = 0;
+            u32 polls = 0;
             for (;;) {
                 // In one access, by as few threads as possible: more threads take longer.
                 Word words = {};
@@ -289,81 +307,89 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
                 }
                 const u64 mark = state.number[thread] & 0xffff;
                 const bool fits = words.low >> 48 == mark && (part == 1 || words.high >> 48 == mark);
-                u32 ready = ballot(has && fits);
-                ready &= ready >> 1;
-                ready &= 0x5555;
-                if (ready == 0) {
+                const u32 votes = ballot(thread == TIMER ? attention : has && fits);
+                const u32 ready = votes & votes >> 1 & 0x5555;
+                // A command that is there comes first, since a host thread waits for it. Whether to exit is
+                // looked for where there is none, or where it is due.
+                if (ready == 0 || (votes >> TIMER) != 0) {
                     now = (u32)(clock_ns() - state.began);
                     since = since == 0 ? now : since;
-                }
-                const bool exit_requested = !all_lanes(part != 1 || words.high < launch);
-                u64 exit = 0;
-                bool soon = false;
-                if (thread == 0) {
-                    if (!known) {
-                        known = occupancy_known(state.started, started, state.began, gpu_full);
-                    }
-                    if (exit_requested) {
-                        exit = launch << 2 | REQUESTED;
-                    } else if (gpu_full) {
-                        exit = launch << 2 | GPU_FULL;
-                    } else if (now > lifetime) {
-                        exit = launch << 2 | EXPIRED;
-                    } else {
-                        soon = !announced && now + lead > lifetime && load_relaxed(state.started) >= started;
-                        announced |= soon;
-                        if (ready == 0) {
-                            const u64 word = load_relaxed(state.exit_word);
-                            exit = word >> 2 == launch ? word : 0;
-                            if (exit == 0 && now - since > idle) {
-                                // Clocks of multiprocessors may differ a little: as a signed number.
-                                const u64 last = load_relaxed(shared + LAST) - state.began;
-                                exit = (long long)(now - last) > (long long)idle ? launch << 2 | IDLE : 0;
+                    const bool exit_requested = !all_lanes(part != 1 || words.high < launch);
+                    u64 exit = 0;
+                    bool soon = false;
+                    if (thread == TIMER) {
+                        if (!known) {
+                            known = occupancy_known(state.started, started, state.began, gpu_full);
+                        }
+                        if (exit_requested) {
+                            exit = launch << 2 | REQUESTED;
+                        } else if (gpu_full) {
+                            exit = launch << 2 | GPU_FULL;
+                        } else if (now > lifetime) {
+                            exit = launch << 2 | EXPIRED;
+                        } else {
+                            soon = !announced && now + lead > lifetime;
+                            soon = soon && load_relaxed(state.started) >= started;
+                            announced |= soon;
+                            // Not at each poll: it makes one longer by a sixth.
+                            if (ready == 0 && ++polls % WORD_EVERY == 0) {
+                                const u64 word = load_relaxed(state.exit_word);
+                                exit = word >> 2 == launch ? word : 0;
+                                if (exit == 0 && now - since > idle) {
+                                    // Clocks of multiprocessors may differ a little: as a signed number.
+                                    const u64 last = load_relaxed(shared + LAST) - state.began;
+                                    exit = (long long)(now - last) > (long long)idle ? launch << 2 | IDLE : 0;
+                                }
                             }
                         }
                     }
-                }
-                if (!all_lanes(exit == 0)) {
-                    if (thread == 0) {
-                        store_relaxed(state.exit_word, exit);
-                        work.exit = exit;
-                    }
-                    break;
-                }
-                if (!all_lanes(!soon) && has && part == 0) {
-                    release(state.slot[thread] + ENTERED, launch << 1 | 1);
-                }
-                if (ready != 0) {
-                    // Round robin: the next ready slot after the last one.
-                    const u32 later = ready & ~((2u << (next * 2)) - 1);
-                    const u32 first = later != 0 ? later : ready;
-                    next = (31 - __builtin_clz(first & (0 - first))) / 2;
-                    if (thread / 2 == next) {
-                        if (part == 0) {
-                            work.src = words.low & 0xffffffffffffull;
-                            work.dst = words.high & 0xffffffffffffull;
-                            work.exit = 0;
-                            work.slot = state.slot[thread];
-                            work.number = state.number[thread];
-                        } else {
-                            work.len = words.low & 0xffffffffffffull;
+                    if (!all_lanes(exit == 0)) {
+                        if (thread == TIMER) {
+                            store_relaxed(state.exit_word, exit);
+                            work.exit = exit;
                         }
-                        state.number[thread]++;
+                        break;
                     }
-                    break;
+                    if (!all_lanes(!soon) && has && part == 0) {
+                        release(state.slot[thread] + ANNOUNCED, launch);
+                    }
+                    if (ready == 0) {
+                        if (now - since > QUIET) {
+                            sleep_ns(PAUSE);
+                        }
+                        continue;
+                    }
                 }
-                if (now - since > QUIET) {
-                    sleep_ns(PAUSE);
+                // Round robin: the next ready slot after the last one.
+                const u32 later = ready & ~((2u << (next * 2)) - 1);
+                const u32 first = later != 0 ? later : ready;
+                next = (31 - __builtin_clz(first & (0 - first))) / 2;
+                if (thread / 2 == next) {
+                    if (part == 0) {
+                        work.src = words.low & 0xffffffffffffull;
+                        work.dst = words.high & 0xffffffffffffull;
+                        work.exit = 0;
+                        work.slot = state.slot[thread];
+                        work.number = state.number[thread];
+                    } else {
+                        work.len = words.low & 0xffffffffffffull;
+                    }
+                    state.number[thread]++;
                 }
+                break;
             }
         }
         sync_block();
         const u64 exit = work.exit;
         if (exit != 0) {
-            // From here on no thread accesses host memory, except for these words.
+            // From here on no thread accesses host memory, except for EXITED. The next launch may exit at once,
+            // and this block must not overwrite its word: so it is told second.
             if (has && part == 0) {
                 release(state.slot[thread] + EXITED, exit);
-                release_gpu(shared + SLOT_EXITED + (block_number() + (thread / 2) * blocks) * 8, launch);
+                const u64 mine = block_number() + (thread / 2) * blocks;
+                const u64 left = shared + SLOT_EXITED + mine * SLOT_EXITED_LEN;
+                store_relaxed(left + NUMBER, state.number[thread] - 1);
+                release_gpu(left, launch);
             }
             return;
         }
@@ -371,9 +397,11 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
         sync_block();
         if (thread == 0) {
             release(work.slot + COMPLETED, work.number);
+        } else if (thread == TIMER) {
             const u64 completed = clock_ns();
             now = (u32)(completed - state.began);
             store_relaxed(shared + LAST, completed);
+            attention = !known || now > lifetime || (!announced && now + lead > lifetime);
         }
     }
 }

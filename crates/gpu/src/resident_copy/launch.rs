@@ -148,7 +148,7 @@ impl Inner {
                 let exit = self.mailbox.exit(0);
                 return exit.launch >= launch && !exit.gpu_was_full;
             }
-            if entered.is_none() && self.mailbox.entry(0).launch >= launch {
+            if entered.is_none() && self.mailbox.entered(0) >= launch {
                 entered = Some(Instant::now());
             }
             match entered {
@@ -184,8 +184,7 @@ impl Inner {
             }
             return Ok(Service::Running);
         }
-        let entry = self.mailbox.entry(slot as usize);
-        if entry.exits_soon && entry.launch == latest.number {
+        if self.mailbox.announced(slot as usize) == latest.number {
             self.take_over(slot, latest);
         }
         Ok(Service::Running)

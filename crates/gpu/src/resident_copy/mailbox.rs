@@ -12,8 +12,10 @@ pub(super) const SLOT_LEN: usize = 256;
 const COMPLETED: usize = 128;
 /// Offset: the last launch that has left the slot, times four, plus the reason.
 const EXITED: usize = 136;
-/// Offset: the last launch that has entered the slot, times two. The lowest bit: it exits soon.
+/// Offset: the last launch that has a block for the slot on the device.
 const ENTERED: usize = 144;
+/// Offset: the last launch that exits soon.
+const ANNOUNCED: usize = 152;
 /// Offset: launches up to this number must exit.
 const EXIT_UP_TO: usize = 24;
 /// Bytes of all slots.
@@ -65,14 +67,6 @@ pub(super) struct Exit {
 
 /// Reason of an exit, in the lowest bits of the word: other kernels fill the device.
 const GPU_FULL: u64 = 2;
-
-/// The last launch that has entered a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) launch: u64,
-    /// It exits soon, and all of its blocks are on the device.
-    pub(super) exits_soon: bool,
-}
 
 impl Mailbox {
     /// Takes zeroed memory at a multiple of [`SLOT_LEN`].
@@ -133,11 +127,17 @@ impl Mailbox {
         Exit { launch: word >> 2, gpu_was_full: word & 3 == GPU_FULL }
     }
 
-    /// The last launch that has entered the slot.
+    /// The last launch that has a block for the slot on the device. The block may still wait for
+    /// that of the previous launch.
     #[inline]
-    pub(super) fn entry(&self, slot: usize) -> Entry {
-        let word = self.word(slot, ENTERED).load(Ordering::SeqCst);
-        Entry { launch: word >> 1, exits_soon: word & 1 == 1 }
+    pub(super) fn entered(&self, slot: usize) -> u64 {
+        self.word(slot, ENTERED).load(Ordering::SeqCst)
+    }
+
+    /// The last launch that exits soon, and all of whose blocks are on the device.
+    #[inline]
+    pub(super) fn announced(&self, slot: usize) -> u64 {
+        self.word(slot, ANNOUNCED).load(Ordering::Acquire)
     }
 
     /// Makes all launches up to this one exit at once, also those that have not begun.
@@ -145,12 +145,6 @@ impl Mailbox {
         for slot in 0..MAX_SLOTS as usize {
             self.word(slot, EXIT_UP_TO).fetch_max(launch, Ordering::AcqRel);
         }
-    }
-
-    /// Makes the slot's commands begin after this number.
-    #[cfg(test)]
-    pub(super) fn begin_after(&self, slot: usize, number: u64) {
-        self.word(slot, COMPLETED).store(number, Ordering::Release);
     }
 
     #[inline]

@@ -9,7 +9,9 @@
 //! The kernel exits when no command came for [`Timing::idle`], and when it has run for
 //! [`Timing::lifetime`]. So whoever waits for the whole device (the driver's free of memory, a
 //! program's synchronisation) waits no longer than that. While commands keep coming, the next
-//! launch is made shortly before, in a second stream, and takes the slots over.
+//! launch is made shortly before, in a second stream, and takes the slots over. Its blocks enter
+//! the slots at once, which takes some accesses to host memory, and then wait in device memory for
+//! the blocks before them.
 //!
 //! The program's own kernels have priority. Each launch has probe blocks, which only record when
 //! they began. If these begin late, or a launch does not begin within [`Timing::start_timeout`],
@@ -50,7 +52,7 @@ const SLOTS_PER_BLOCK: u32 = 8;
 /// The kernel has at most one block for so many multiprocessors.
 const SM_SHARE: u32 = 8;
 /// Bytes of the memory that the blocks share (`resident_copy.cu`).
-const SHARED_LEN: usize = 64 + MAX_SLOTS as usize * 8;
+const SHARED_LEN: usize = 64 + MAX_SLOTS as usize * 16;
 /// When a launch leaves a slot, the block that takes it over is there after so long at the latest.
 const HAND_OVER: Duration = Duration::from_micros(10);
 /// If a command takes longer, the driver is asked whether the kernel failed, once per interval.
@@ -269,7 +271,7 @@ impl Inner {
     fn has_block(&self, slot: u32) -> bool {
         // In this order: a block that enters and exits in between counts as present.
         let exited = self.last_exited(slot);
-        self.mailbox.entry(slot as usize).launch > exited
+        self.mailbox.entered(slot as usize) > exited
     }
 
     /// Whether the launch that serves the slot has waited too long for room on the device.
@@ -298,7 +300,7 @@ impl Inner {
         let latest = self.latest();
         // In this order, and each once: a block that exits in between counts as present.
         let exited = self.last_exited(slot);
-        let has_block = self.mailbox.entry(slot as usize).launch > exited;
+        let has_block = self.mailbox.entered(slot as usize) > exited;
         slot < latest.slots && exited < latest.number && !has_block
     }
 
@@ -323,6 +325,9 @@ mod tests {
     use super::*;
     use crate::driver::{Driver, Which};
 
+    /// Where the first slot's last completed command stands in `shared`.
+    const NUMBER_OF_SLOT_0: u64 = 72;
+
     #[test]
     fn command_numbers_wrap_around() {
         let driver = Driver::load(&Which::Software).unwrap();
@@ -334,8 +339,15 @@ mod tests {
         };
         let queue = CommandQueue::new(&context, timing).unwrap();
         let host = Locked::new(&context, 4096, PageSize::Plain).unwrap();
-        queue.0.mailbox.begin_after(0, 0xffff - 20);
-        queue.0.slots.set_submitted(0, 0xffff - 20);
+        let number: u64 = 0xffff - 20;
+        let in_shared = queue.0.shared.ptr().byte_add(NUMBER_OF_SLOT_0);
+        let written = context.entered(|| {
+            // SAFETY: inside `shared`, before the first launch; the wait follows.
+            unsafe { queue.0.streams[0].h2d(in_shared, (&raw const number).cast(), 8) }?;
+            queue.0.streams[0].sync()
+        });
+        written.flatten().unwrap();
+        queue.0.slots.set_submitted(0, number);
         let mut submitter = queue.submitter();
         for round in 0..40_u8 {
             // SAFETY: memory of the test's own, which nobody else uses.

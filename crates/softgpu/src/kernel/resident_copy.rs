@@ -6,15 +6,16 @@
 //! each of 48 bits, with the low 16 bits of the command's number above them. With the highest bit
 //! of the length set, the rest of it counts the entries of a list at the source, of 32 bytes each,
 //! whose first words are source, destination and length of a block. At byte 128 the kernel writes
-//! the number of the last completed command. At 144 it writes twice `launch` when it enters the
-//! slot, with the lowest bit set from `lead` nanoseconds before the end of `lifetime` on. At 136 it
-//! writes four times `launch` when it leaves the slot, plus the reason: 0 if no command came for
-//! `idle`, 1 after `lifetime` nanoseconds, 2 if other kernels are on the device, 3 if the word
-//! behind the command is not below `launch`.
+//! the number of the last completed command. At 144 it writes `launch` when it begins, and at 152
+//! `lead` nanoseconds before the end of `lifetime`. At 136 it writes four times `launch` when it
+//! leaves the slot, plus the reason: 0 if no command came for `idle`, 1 after `lifetime`
+//! nanoseconds, 2 if other kernels are on the device, 3 if the word behind the command is not below
+//! `launch`.
 //!
 //! `shared` has words for the blocks of real hardware. Here one thread polls all slots, from the
 //! last to the first. The previous launch may still have the first `previous` slots: each is taken
-//! over when the word at `shared + 64`, 8 bytes for each slot, says that it was left.
+//! over when the word at `shared + 64`, 16 bytes for each slot, says that it was left. The word
+//! behind it is the number of the slot's last completed command then.
 
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ const SLOT_LEN: u64 = 256;
 const COMPLETED: u64 = 128;
 const EXITED: u64 = 136;
 const ENTERED: u64 = 144;
+const ANNOUNCED: u64 = 152;
 /// Bits of a value in a command's word, below the number.
 const BITS: u32 = 48;
 /// Flag in a command's length: the length counts the entries of a list.
@@ -48,8 +50,11 @@ struct Slot {
 
 /// Offset, behind the command: launches up to this number must exit.
 const EXIT_UP_TO: u64 = 24;
-/// Offset in `shared`: the last launch that has left each slot.
+/// Offset in `shared`: for each slot the last launch that has left it, and behind that the number
+/// of the last command that was completed then.
 const SLOT_EXITED: u64 = 64;
+const SLOT_EXITED_LEN: u64 = 16;
+const NUMBER: u64 = 8;
 /// Why a launch exits.
 const IDLE: u64 = 0;
 const EXPIRED: u64 = 1;
@@ -63,7 +68,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     if count > 64 || blocks > count || count > blocks * 8 {
         return Err(ILLEGAL_ADDRESS);
     }
-    memory.on_device(shared, SLOT_EXITED + 64 * 8)?;
+    memory.on_device(shared, SLOT_EXITED + 64 * SLOT_EXITED_LEN)?;
     let began = Instant::now();
     let has_passed = |from: Instant, most| from.elapsed() > Duration::from_nanos(most);
     let mut slots = take_over(memory, (page, shared, count), previous, launch)?;
@@ -84,6 +89,8 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
             for slot in &slots {
                 let (gone, left) = (slot.at.wrapping_add(EXITED), launch << 2 | reason);
                 word(memory, gone, |word| word.store(left, Ordering::Release))?;
+                let completed = slot.number - 1;
+                word(memory, slot.left + NUMBER, |word| word.store(completed, Ordering::Relaxed))?;
                 word(memory, slot.left, |word| word.store(launch, Ordering::Release))?;
             }
             return Ok(());
@@ -91,8 +98,8 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
         if !announced && has_passed(began, lifetime.saturating_sub(lead)) {
             announced = true;
             for slot in &slots {
-                let here = slot.at.wrapping_add(ENTERED);
-                word(memory, here, |word| word.store(launch << 1 | 1, Ordering::SeqCst))?;
+                let soon = slot.at.wrapping_add(ANNOUNCED);
+                word(memory, soon, |word| word.store(launch, Ordering::Release))?;
             }
         }
         let mut found = Vec::new();
@@ -120,25 +127,27 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     }
 }
 
-/// Enters the slots, each once the previous launch has left it.
+/// Enters the slots, and waits until the previous launch has left each.
 fn take_over(
     memory: &Reach<'_>,
     (page, shared, count): (u64, u64, u64),
     previous: u64,
     launch: u64,
 ) -> Answer<Vec<Slot>> {
+    for slot in 0..count {
+        let entered = page.wrapping_add(slot * SLOT_LEN + ENTERED);
+        word(memory, entered, |word| word.store(launch, Ordering::SeqCst))?;
+    }
+    fence(Ordering::SeqCst);
     let mut slots = Vec::new();
     for slot in (0..count).rev() {
         let at = page.wrapping_add(slot * SLOT_LEN);
-        let left = shared + SLOT_EXITED + slot * 8;
+        let left = shared + SLOT_EXITED + slot * SLOT_EXITED_LEN;
         let was_left = || word(memory, left, |word| word.load(Ordering::Acquire) + 1 >= launch);
         while slot < previous && !was_left()? {
             std::thread::sleep(Duration::from_micros(1));
         }
-        word(memory, at.wrapping_add(ENTERED), |word| word.store(launch << 1, Ordering::SeqCst))?;
-        fence(Ordering::SeqCst);
-        let completed =
-            word(memory, at.wrapping_add(COMPLETED), |word| word.load(Ordering::Acquire))?;
+        let completed = word(memory, left + NUMBER, |word| word.load(Ordering::Relaxed))?;
         slots.push(Slot { at, left, number: completed + 1 });
     }
     Ok(slots)
