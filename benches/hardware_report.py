@@ -117,6 +117,12 @@ def several(*paths):
     return len(good) == len(results) and all(rates) and checked > 0
 
 
+def reason(text):
+    """What the first panic said. A test that runs in a process of its own has the process's there."""
+    said = re.search(r"panicked at [^\n]*:\n([^\n]+)", text)
+    return f": {said.group(1).strip()}" if said else ""
+
+
 def tests(path):
     with open(path, errors="replace") as lines:
         text = lines.read()
@@ -131,7 +137,7 @@ def tests(path):
     # The last one: before it may stand those of processes that a failed test made.
     answer, passed, wrong, _ = ended[-1]
     print(f"{passed} passed, {wrong} failed, {left_out} notes of what was left out"
-          + (f": {' '.join(sorted(set(failed)))}" if failed else ""))
+          + (f": {' '.join(sorted(set(failed)))}" if failed else "") + (reason(text) if failed else ""))
     return answer == "ok" and int(passed) > 0
 
 

@@ -295,10 +295,11 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
     }
     // The block's slot that had the last command.
     u32 next = 0;
+    // Polls that found no command.
+    u32 polls = 0;
     for (;;) {
         if (thread < 32) {
             u32 since = 0;
-            u32 polls = 0;
             for (;;) {
                 // In one access, by as few threads as possible: more threads take longer.
                 Word words = {};

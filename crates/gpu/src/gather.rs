@@ -150,6 +150,11 @@ impl PieceList {
         }
     }
 
+    /// Removes all pieces.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
     /// Its address on the device.
     #[must_use]
     pub fn ptr(&self) -> DevPtr {

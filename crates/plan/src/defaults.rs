@@ -44,15 +44,22 @@ const BATCHES: u32 = 3;
 /// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
 /// stream, since one copy engine serves them all.
 const BATCHES_LARGE: u32 = 2;
-/// Path `mapped`: bytes of a launch, and launches in flight. The link of an H100 takes 45 us for
-/// 2 MiB, several times what a launch costs the thread, and four of them keep it busy while the
-/// thread wakes.
-const MAPPED_BYTES: u64 = 2 << 20;
+/// Path `mapped`: bytes in flight of a job. An H100's link takes 0.7 ms for them, several times what
+/// a sleeping thread takes to wake on a virtual machine: with a quarter, one thread had 30 of 45
+/// GiB/s.
+const MAPPED_IN_FLIGHT: u64 = 32 << 20;
+/// The fewest bytes in flight of each thread.
+const MAPPED_THREAD_LEAST: u64 = 8 << 20;
+/// Groups in flight of a thread with [`MAPPED_THREAD_LEAST`]. Each is one launch or some copies, with
+/// one event.
 const MAPPED_GROUPS: u32 = 4;
-const MAPPED_BATCH_MOST: u64 = 512;
-/// The same of copies: bytes in flight, and the most and the fewest copies.
+/// The fewest and most bytes of a group, and the most blocks.
+const MAPPED_GROUP: (u64, u64) = (2 << 20, 4 << 20);
+const MAPPED_BATCH_MOST: u64 = 1024;
+/// The same of copies, which cost the driver a call each: bytes of a group, and the fewest copies in
+/// flight.
 const MAPPED_COPIES_BYTES: u64 = 8 << 20;
-const MAPPED_COPIES: (u64, u64) = (2, 8);
+const MAPPED_COPIES_LEAST: u64 = 2;
 /// How long a native job runs by default.
 pub(super) const RUNTIME_NS: u64 = 10_000_000_000;
 /// Bytes per thread of a data set that gpuio makes, by default.
@@ -201,19 +208,21 @@ pub(super) struct Groups {
     pub(super) streams: u32,
 }
 
-/// Blocks that get a copy each are no group, and one copy engine serves them all. A depth that was
-/// given is cut into as many launches.
+/// One copy engine serves all blocks that get a copy each. A depth that was given is cut into
+/// [`MAPPED_GROUPS`].
 pub(super) fn mapped(job: &JobSpec, block_max: u64) -> Groups {
     let block = block_max.max(1);
     let copies = block >= MAPPED_COPY_BYTES;
-    let fits = match copies {
-        true => 1,
-        false => (MAPPED_BYTES / block).clamp(1, MAPPED_BATCH_MOST),
+    let threads = u64::from(job.threads.unwrap_or(1).max(1));
+    let in_flight = (MAPPED_IN_FLIGHT / threads).max(MAPPED_THREAD_LEAST);
+    let group = match copies {
+        true => MAPPED_COPIES_BYTES.min(in_flight / u64::from(MAPPED_GROUPS)),
+        false => (in_flight / 8).clamp(MAPPED_GROUP.0, MAPPED_GROUP.1),
     };
-    let (least, most) = MAPPED_COPIES;
+    let fits = (group / block).clamp(1, MAPPED_BATCH_MOST);
     let deep = match copies {
-        true => (MAPPED_COPIES_BYTES / block).clamp(least, most),
-        false => fits * u64::from(MAPPED_GROUPS),
+        true => (in_flight / block).max(MAPPED_COPIES_LEAST),
+        false => in_flight / group * fits,
     };
     // A few thousand at most after the lines above.
     let [fits, deep] = [fits, deep].map(|n| u32::try_from(n).unwrap_or(1));

@@ -42,6 +42,30 @@ impl Launcher {
         self.lists.len() as u64
     }
 
+    /// The longest piece to cut blocks into, bytes, where a list has `total` bytes.
+    pub(super) fn piece_max(&self, total: u64) -> u64 {
+        self.kernel.piece_len(total)
+    }
+
+    /// Launches the kernel on a list of [`Launcher::list`]. The longest piece has `longest` bytes.
+    ///
+    /// # Errors
+    /// The driver's refusal: nothing is launched then.
+    ///
+    /// # Safety
+    /// As [`Launcher::launch`], for what the list names.
+    pub(super) unsafe fn launch_list(
+        &self,
+        stream: &Stream,
+        list: &PieceList,
+        longest: u64,
+    ) -> Result<(), GpuError> {
+        let shape = self.kernel.shape(list.count(), longest);
+        // SAFETY: the list was written and is this launch's alone until the stream has passed it;
+        // the rest is the caller's promise.
+        unsafe { self.kernel.launch(stream, list.ptr(), list.count(), shape) }
+    }
+
     /// Writes list `number` and launches the kernel on it.
     ///
     /// # Errors
@@ -64,14 +88,12 @@ impl Launcher {
         for (from, to, len) in blocks {
             list.push(from, to, len, piece_max);
         }
-        let shape = self.kernel.shape(list.count(), longest.min(piece_max));
-        // SAFETY: the list has just been written and is this launch's alone until the stream has
-        // passed it; the blocks are the caller's promise.
-        unsafe { self.kernel.launch(stream, list.ptr(), list.count(), shape) }
+        // SAFETY: the list has just been written; the rest is the caller's promise.
+        unsafe { self.launch_list(stream, &list, longest.min(piece_max)) }
     }
 
-    /// List `number`, empty. It is idle: no launch reads it.
-    fn list(&self, number: u32) -> PieceList {
+    /// List `number`, empty. It is idle: no launch reads it, and no other value writes it.
+    pub(super) fn list(&self, number: u32) -> PieceList {
         let (first, bytes) = (number as usize * self.room, size_of::<Piece>());
         assert!((first + self.room) * bytes <= self.lists.len(), "list {number} is not there");
         let at = self.lists.as_ptr().as_ptr().cast::<Piece>().wrapping_add(first);

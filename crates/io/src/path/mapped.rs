@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use gpuio_catalog::MAPPED_COPY_BYTES;
-use gpuio_gpu::{DevPtr, MappedFile, Stream, Wait};
+use gpuio_gpu::{DevPtr, MappedFile, PieceList, Stream, Wait};
 
 use super::destination::Destination;
 use super::launcher::Launcher;
@@ -118,67 +118,88 @@ impl Block {
 /// Requests that go to the GPU together.
 struct Group {
     slots: Vec<u32>,
-    blocks: Vec<Block>,
+    /// The first request's block, in case it stays alone.
+    first: Option<Block>,
+    /// Blocks that get a copy by the driver each.
+    copies: Vec<Block>,
+    /// The other blocks, written as they come. None: all blocks are copies.
+    list: Option<PieceList>,
     bytes: u64,
-    /// Those of them in blocks that get a copy by the driver each.
+    /// Those of them in `copies`.
     copied: u64,
 }
 
 impl Group {
-    fn with_room(full: u32) -> Group {
-        let (slots, blocks) =
-            (Vec::with_capacity(full as usize), Vec::with_capacity(full as usize));
-        Group { slots, blocks, bytes: 0, copied: 0 }
+    fn with_room(full: u32, list: Option<PieceList>) -> Group {
+        let (slots, copies) = (Vec::with_capacity(full as usize), Vec::new());
+        Group { slots, first: None, copies, list, bytes: 0, copied: 0 }
     }
 
-    fn push(&mut self, slot: u32, block: Block) {
+    /// Adds a request. The list's pieces have at most `piece_max` bytes.
+    fn push(&mut self, slot: u32, block: Block, piece_max: u64) {
         self.slots.push(slot);
-        self.blocks.push(block);
-        self.bytes += u64::from(block.len);
-        if block.is_copied() {
-            self.copied += u64::from(block.len);
+        self.first.get_or_insert(block);
+        let len = u64::from(block.len);
+        self.bytes += len;
+        match self.list.as_mut().filter(|_| !block.is_copied()) {
+            Some(list) => list.push(block.seen, block.to, len, piece_max),
+            None => {
+                self.copied += len;
+                self.copies.push(block);
+            }
+        }
+    }
+
+    /// Makes a copy of a block that stayed alone: it is over sooner than a launch.
+    fn copy_if_alone(&mut self) {
+        if let (1, Some(block), Some(list)) = (self.slots.len(), self.first, &mut self.list)
+            && self.copies.is_empty()
+        {
+            list.clear();
+            self.copies.push(block);
+            self.copied = self.bytes;
         }
     }
 
     fn clear(&mut self) {
         self.slots.clear();
-        self.blocks.clear();
+        self.copies.clear();
+        self.first = None;
+        if let Some(list) = &mut self.list {
+            list.clear();
+        }
         (self.bytes, self.copied) = (0, 0);
     }
 
-    /// Puts the blocks into the stream. Without a launcher each is a copy.
+    /// Puts the blocks into the stream. The list's longest piece has `longest` bytes.
     ///
     /// # Errors
     /// The driver's refusal; what is in flight then is for the caller to wait for.
     ///
     /// # Safety
-    /// The mappings that the blocks are in, their destinations and list `number` live, and are used
-    /// by nothing else but for reading the mappings, until the stream has passed the group.
+    /// The mappings that the blocks are in, their destinations and the list live, and are used by
+    /// nothing else but for reading the mappings, until the stream has passed the group.
     unsafe fn put(
         &self,
         stream: &Stream,
         launcher: Option<&Launcher>,
-        number: u32,
+        longest: u64,
     ) -> Result<(), Refused> {
         let mut begun = false;
-        for block in &self.blocks {
-            if launcher.is_some() && !block.is_copied() {
-                continue;
-            }
+        for block in &self.copies {
             // SAFETY: the caller's promise. What others write into the file meanwhile is what a
             // read of it may meet as well.
             let copied = unsafe { stream.h2d(block.to, block.host, block.len as usize) };
             copied.map_err(|error| Refused { error, begun })?;
             begun = true;
         }
-        let Some(launcher) = launcher.filter(|_| self.copied < self.bytes) else {
+        let list = self.list.as_ref().filter(|list| list.count() > 0);
+        let (Some(launcher), Some(list)) = (launcher, list) else {
             return Ok(());
         };
-        let short = self.blocks.iter().filter(|block| !block.is_copied());
-        let blocks = short.map(|block| (block.seen, block.to, u64::from(block.len)));
         // SAFETY: the caller's promise. Mappings are whole pages, so that the rest of a word in
         // which a block begins or ends is live too.
-        let launched = unsafe { launcher.launch(stream, number, blocks) };
+        let launched = unsafe { launcher.launch_list(stream, list, longest) };
         launched.map_err(|error| Refused { error, begun })
     }
 }
@@ -187,6 +208,10 @@ struct Mapped {
     // Drop order: the streams are waited for before anything goes that the GPU reads or writes.
     queues: StreamQueues,
     launcher: Option<Launcher>,
+    /// Blocks in lists are cut into pieces of at most so many bytes.
+    piece_max: u64,
+    /// The longest piece that there can be.
+    longest: u64,
     destination: Destination,
     sources: Vec<Source>,
     requests: Requests,
@@ -241,13 +266,21 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let queues = StreamQueues::waited_for(&gpu.context, gpu.streams, count, Wait::Block);
     let (host, device_bytes) = destination.bytes();
     let host_bytes = host + launcher.as_ref().map_or(0, Launcher::bytes);
+    let piece_max = launcher.as_ref().map_or(longest, |launcher| {
+        // A group that goes before it is full is cut as coarsely as a full one.
+        launcher.piece_max(longest * u64::from(full))
+    });
+    let list = |number| launcher.as_ref().map(|launcher| launcher.list(number));
+    let groups = (0..count).map(|number| Group::with_room(full, list(number))).collect();
     let path = Mapped {
         queues: queues.map_err(driver)?,
+        groups,
         launcher,
+        piece_max,
+        longest: longest.min(piece_max),
         destination,
         sources,
         requests: Requests::new(config.slots),
-        groups: (0..count).map(|_| Group::with_room(full)).collect(),
         open: 0,
         idle: (1..count).rev().collect(),
         full: full as usize,
@@ -295,15 +328,12 @@ impl Mapped {
         let (number, at) = (self.open, self.next);
         self.next = (at + 1) % self.queues.count();
         let group = &mut self.groups[number as usize];
-        let alone = group.slots.len() == 1;
-        if alone {
-            group.copied = group.bytes;
-        }
-        let launcher = self.launcher.as_ref().filter(|_| !alone);
+        group.copy_if_alone();
+        let (launcher, longest) = (self.launcher.as_ref(), self.longest);
         // SAFETY: destinations are their requests' alone until these come back, the list is the
         // group's until its event is reached, nothing in this process writes the mappings, and
         // all of it is dropped after the streams were waited for.
-        let put = unsafe { group.put(self.queues.stream(at), launcher, number) };
+        let put = unsafe { group.put(self.queues.stream(at), launcher, longest) };
         let (bytes, before) = (group.bytes, self.ended.len());
         self.order.push_back((at, bytes));
         self.in_flight += bytes;
@@ -424,7 +454,7 @@ impl Path for Mapped {
         match self.block(&request) {
             Ok(block) => {
                 let group = &mut self.groups[self.open as usize];
-                group.push(request.slot, block);
+                group.push(request.slot, block, self.piece_max);
                 if group.slots.len() >= self.full {
                     self.launch(clock);
                 }

@@ -10,11 +10,15 @@ fn blocks_go_in_groups_or_as_copies() {
         let job = job(&format!("path=mapped\n{text}"));
         (job.depth, job.gather_batch.unwrap(), job.streams)
     };
-    assert_eq!(shape("bs=4k"), (2048, 512, 4));
-    assert_eq!(shape("bs=16k"), (512, 128, 4));
-    assert_eq!(shape("bs=64k"), (128, 32, 4));
-    assert_eq!(shape("bs=512"), (2048, 512, 4));
-    assert_eq!(shape("bs=1m"), (8, 1, 1));
+    assert_eq!(shape("bs=4k"), (8192, 1024, 4));
+    assert_eq!(shape("bs=16k"), (2048, 256, 4));
+    assert_eq!(shape("bs=64k"), (512, 64, 4));
+    assert_eq!(shape("bs=512"), (8192, 1024, 4));
+    assert_eq!(shape("bs=1m"), (32, 8, 1));
+    assert_eq!(shape("bs=4m"), (8, 2, 1));
+    assert_eq!(shape("bs=4k\nthreads=2"), (4096, 512, 4));
+    assert_eq!(shape("bs=4k\nthreads=16"), (2048, 512, 4));
+    assert_eq!(shape("bs=1m\nthreads=16"), (8, 2, 1));
     assert_eq!(shape("bs=16m"), (2, 1, 1));
     assert_eq!(shape("bs=4k\ndepth=1"), (1, 1, 1));
     assert_eq!(shape("bs=4k\ndepth=64"), (64, 16, 4));
