@@ -44,20 +44,20 @@ const BATCHES: u32 = 3;
 /// The same for blocks that get a plain copy each: one is filled while the other crosses, on one
 /// stream, since one copy engine serves them all.
 const BATCHES_LARGE: u32 = 2;
-/// Path `mapped`: bytes in flight of a job. An H100's link takes 0.7 ms for them, several times what
-/// a sleeping thread takes to wake on a virtual machine: with a quarter, one thread had 30 of 45
-/// GiB/s.
+/// Path `mapped`: bytes in flight of a job. An H100's link takes 0.7 ms for them, several times
+/// what a sleeping thread takes to wake on a virtual machine: with a quarter, one thread had 30 of
+/// 45 GiB/s.
 const MAPPED_IN_FLIGHT: u64 = 32 << 20;
 /// The fewest bytes in flight of each thread.
 const MAPPED_THREAD_LEAST: u64 = 8 << 20;
-/// Groups in flight of a thread with [`MAPPED_THREAD_LEAST`]. Each is one launch or some copies, with
-/// one event.
+/// Groups in flight of a thread with [`MAPPED_THREAD_LEAST`]. Each is one launch or some copies,
+/// with one event.
 const MAPPED_GROUPS: u32 = 4;
 /// The fewest and most bytes of a group, and the most blocks.
 const MAPPED_GROUP: (u64, u64) = (2 << 20, 4 << 20);
 const MAPPED_BATCH_MOST: u64 = 1024;
-/// The same of copies, which cost the driver a call each: bytes of a group, and the fewest copies in
-/// flight.
+/// The same of copies, which cost the driver a call each: bytes of a group, and the fewest copies
+/// in flight.
 const MAPPED_COPIES_BYTES: u64 = 8 << 20;
 const MAPPED_COPIES_LEAST: u64 = 2;
 /// How long a native job runs by default.
