@@ -15,7 +15,7 @@ use std::time::Duration;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{ENGINES, IoFault, Op};
-use gpuio_io::path::{Fault, PATHS, PathError, Request};
+use gpuio_io::path::{Fault, PATHS, PathError, PatternBlock, Request};
 use path_support::model::{From, Model, Step, Tally, steps};
 use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
 
@@ -403,7 +403,7 @@ fn child_beside() {
     let request =
         Request { op: Op::Read, file: 0, offset: 0, len: 4096, slot: 0, started: 0, due: 0 };
     path.start(&clock, request);
-    let generated = path.generate(1, 1, 0, 4096);
+    let generated = path.generate(PatternBlock::new(1, 1, 0, 4096));
     let mut completed = Vec::new();
     path.advance(&clock, &mut completed, true).unwrap();
     if child::case() == "kernel" {

@@ -12,7 +12,7 @@ mod path_support;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Fault, Path, Request, Start};
+use gpuio_io::path::{Completion, Fault, Path, PatternBlock, Request, Start};
 use path_support::model::{From, Model, Step, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, kinds, skipped};
 
@@ -257,7 +257,7 @@ fn sequential(setup: &Setup, len: u32, context: &Context) -> Vec<Completion> {
 fn correct(path: &mut Box<dyn Path>, rig: &Rig, completed: &[Completion]) {
     for one in completed.iter().filter(|one| one.result.is_ok()) {
         let Request { slot, offset, len, .. } = one.request;
-        assert_eq!(path.check(slot, rig.key(0), offset, len).unwrap(), None);
+        assert_eq!(path.check(PatternBlock::new(slot, rig.key(0), offset, len)).unwrap(), None);
     }
 }
 
@@ -321,7 +321,7 @@ fn long_blocks_and_short_ones_share_a_batch() {
         let blocks = [(0, 0, 5), (1, 0, long), (2, 7, 4096), (3, 65_533, 100_001)];
         for (slot, offset, len) in blocks {
             // What is written is what the file holds already, where blocks overlap.
-            path.generate(slot, rig.key(0), offset, len).unwrap();
+            path.generate(PatternBlock::new(slot, rig.key(0), offset, len)).unwrap();
             let started = clock.now();
             let request = Request { op, file: 0, offset, len, slot, started, due: 0 };
             path.start(&clock, request);
@@ -332,7 +332,7 @@ fn long_blocks_and_short_ones_share_a_batch() {
         }
         assert!(completed.iter().all(|one| one.result.is_ok()), "{completed:?}");
         for (slot, offset, len) in blocks {
-            assert_eq!(path.check(slot, rig.key(0), offset, len).unwrap(), None);
+            assert_eq!(path.check(PatternBlock::new(slot, rig.key(0), offset, len)).unwrap(), None);
         }
         rig.compare();
     }

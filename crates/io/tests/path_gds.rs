@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering;
 use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Completion, Fault, Leg, Path, PathError, Request, cufile_words};
+use gpuio_io::path::{
+    Completion, Fault, Leg, Path, PathError, PatternBlock, Request, cufile_words,
+};
 use path_support::model::{Model, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, skipped};
 
@@ -79,7 +81,7 @@ fn child_short() {
     let mut path = (setup().path.open)(config).unwrap().path;
     let completed = read(path.as_mut(), 4096, 8192);
     assert_eq!(completed.result, Ok(()));
-    assert_eq!(path.check(0, rig.key(0), 4096, 8192).unwrap(), None);
+    assert_eq!(path.check(PatternBlock::new(0, rig.key(0), 4096, 8192)).unwrap(), None);
     // One request, however many calls: each moved half of what was left, down to one byte.
     assert_eq!(counters.short_ios.load(Ordering::Relaxed), 1);
     assert_eq!(counters.read.ios.load(Ordering::Relaxed), 1);

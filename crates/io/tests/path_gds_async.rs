@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathError, Request};
+use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathError, PatternBlock, Request};
 use path_support::model::{Model, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, skipped};
 
@@ -115,7 +115,7 @@ fn child_short() {
     );
     for slot in 0..5 {
         let offset = u64::from(slot) * 8192;
-        assert_eq!(path.check(slot, rig.key(0), offset, 8192).unwrap(), None);
+        assert_eq!(path.check(PatternBlock::new(slot, rig.key(0), offset, 8192)).unwrap(), None);
     }
     // One request, however many I/Os: each moved half of what was left, down to one byte.
     assert_eq!(counters.short_ios.load(Ordering::Relaxed), 5);
@@ -190,7 +190,7 @@ fn child_short_submit() {
     assert!(reads(path.as_mut(), 9).unwrap().iter().all(|one| one.result == Ok(())));
     for slot in 0..9 {
         let offset = u64::from(slot) * 8192;
-        assert_eq!(path.check(slot, rig.key(0), offset, 8192).unwrap(), None);
+        assert_eq!(path.check(PatternBlock::new(slot, rig.key(0), offset, 8192)).unwrap(), None);
     }
 }
 
@@ -306,7 +306,7 @@ fn child_dropped() {
     // Full batches, so that all of them go at once.
     for slot in 0..8 {
         let offset = u64::from(slot) * 8192;
-        path.generate(slot, 77, offset, 8192).unwrap();
+        path.generate(PatternBlock::new(slot, 77, offset, 8192)).unwrap();
         path.start(&clock, request(Op::Write, slot, offset, 8192, &clock));
     }
     drop(path);

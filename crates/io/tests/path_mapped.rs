@@ -18,7 +18,7 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
 use gpuio_io::path::{
     Completion, Fault, GpuSide, LibraryCounters, MappedCounters, Path, PathConfig, PathError,
-    Request, Start,
+    PatternBlock, Request, Start,
 };
 use path_support::{child, context, skipped};
 use proptest::prelude::*;
@@ -134,10 +134,17 @@ fn compare(shape: Shape, context: &Context, held: &Held, blocks: &[(u64, u32)]) 
         for one in go(path.as_mut(), &clock, &requests) {
             let Request { slot, offset, len, .. } = one.request;
             assert_eq!((one.result, one.file_ns), (Ok(()), 0), "{len} bytes at {offset}");
-            assert_eq!(path.check(slot, KEY, offset, len).unwrap(), None, "{len} at {offset}");
+            assert_eq!(
+                path.check(PatternBlock::new(slot, KEY, offset, len)).unwrap(),
+                None,
+                "{len} at {offset}"
+            );
             // A rule that fits bytes of another place would say nothing.
             // One byte of another content is the same now and then.
-            assert!(len < 7 || path.check(slot, KEY + 1, offset, len).unwrap().is_some());
+            assert!(
+                len < 7
+                    || path.check(PatternBlock::new(slot, KEY + 1, offset, len)).unwrap().is_some()
+            );
         }
     }
     let bytes: u64 = blocks.iter().map(|&(_, len)| u64::from(len)).sum();
@@ -211,7 +218,7 @@ fn only_what_is_mapped_can_be_read() {
     let mut path = opened(config).unwrap();
     let one = |path: &mut dyn Path, request: Request| go(path, &clock, &[request])[0].result;
     assert_eq!(one(path.as_mut(), read(0, 10_000, 60_000, &clock)), Ok(()));
-    assert_eq!(path.check(0, KEY, 10_000, 60_000).unwrap(), None);
+    assert_eq!(path.check(PatternBlock::new(0, KEY, 10_000, 60_000)).unwrap(), None);
     let outside = Err(Fault::File(IoFault::Errno(libc::EINVAL)));
     assert_eq!(one(path.as_mut(), read(0, 10_000, 60_001, &clock)), outside);
     assert_eq!(one(path.as_mut(), read(0, 0, 4096, &clock)), outside, "the page before");
@@ -236,7 +243,7 @@ fn what_write_puts_into_the_file_is_seen() {
         let clock = Clock::start();
         let again = |path: &mut dyn Path| {
             go(path, &clock, &[read(3, 8192, 4096, &clock)]);
-            path.check(3, KEY, 8192, 4096).unwrap()
+            path.check(PatternBlock::new(3, KEY, 8192, 4096)).unwrap()
         };
         assert_eq!(again(path.as_mut()), None);
         let mut word = [0; 8];
@@ -267,7 +274,10 @@ fn workers_share_a_mapping() {
                         (0..8).map(|slot| read(slot, at(slot), 4096, &clock)).collect();
                     for one in go(path.as_mut(), &clock, &blocks) {
                         let Request { slot, offset, len, .. } = one.request;
-                        assert_eq!(path.check(slot, KEY, offset, len).unwrap(), None);
+                        assert_eq!(
+                            path.check(PatternBlock::new(slot, KEY, offset, len)).unwrap(),
+                            None
+                        );
                     }
                 }
             });
@@ -315,7 +325,7 @@ fn child_fault() {
     for one in go(path.as_mut(), &clock, &blocks()) {
         let Request { slot, offset, .. } = one.request;
         assert_eq!(one.result, Ok(()));
-        assert_eq!(path.check(slot, KEY, offset, len).unwrap(), None);
+        assert_eq!(path.check(PatternBlock::new(slot, KEY, offset, len)).unwrap(), None);
     }
 }
 
@@ -337,8 +347,9 @@ fn child_corrupt() {
     let blocks: Vec<Request> =
         (0..3).map(|slot| read(slot, u64::from(slot) * 4096, 4096, &clock)).collect();
     go(path.as_mut(), &clock, &blocks);
-    let found: Vec<_> =
-        (0..3).map(|slot| path.check(slot, KEY, u64::from(slot) * 4096, 4096).unwrap()).collect();
+    let found: Vec<_> = (0..3)
+        .map(|slot| path.check(PatternBlock::new(slot, KEY, u64::from(slot) * 4096, 4096)).unwrap())
+        .collect();
     let bad = found[1].unwrap();
     assert_eq!((found[0], found[2]), (None, None));
     // Where it went wrong can't be told: there is no second copy.

@@ -15,7 +15,7 @@ use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::ENGINES;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{PATHS, Request, Start};
+use gpuio_io::path::{PATHS, PatternBlock, Request, Start};
 use path_support::model::{Model, Step, step, steps};
 use path_support::{Rig, Setup, child, context, kinds, on_system};
 use proptest::test_runner::{Config, TestRunner};
@@ -213,7 +213,11 @@ fn path_mapped() {
             let mut bytes = vec![0; len as usize];
             rig.references[file as usize].read_exact_at(&mut bytes, offset).unwrap();
             assert_eq!(pattern::check(&bytes, rig.key(file), offset), None);
-            assert_eq!(path.check(0, rig.key(file), offset, len).unwrap(), None, "{step:?}");
+            assert_eq!(
+                path.check(PatternBlock::new(0, rig.key(file), offset, len)).unwrap(),
+                None,
+                "{step:?}"
+            );
         }
     }
 }

@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering;
 use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathConfig, Request, RouteCounters};
+use gpuio_io::path::{
+    Completion, Fault, OpenedPath, Path, PathConfig, PatternBlock, Request, RouteCounters,
+};
 use path_support::{Rig, Setup, child, context, skipped};
 
 const LEN: u32 = 64 << 10;
@@ -79,7 +81,7 @@ fn child_legs() {
         // Two copies, one behind the other.
         assert!(completed.gpu_ns >= 1_000_000, "{completed:?}");
         let offset = u64::from(slot * LEN);
-        assert_eq!(path.check(slot, rig.key(0), offset, LEN).unwrap(), None);
+        assert_eq!(path.check(PatternBlock::new(slot, rig.key(0), offset, LEN)).unwrap(), None);
     }
     one(path.as_mut(), Op::Write, 2);
     let len = u64::from(LEN);
@@ -126,7 +128,7 @@ fn child_no_peer() {
     assert!(opened.steps_down[0].ends_with("through host memory"), "{:?}", opened.steps_down);
     let mut path = opened.path;
     assert_eq!(one(path.as_mut(), Op::Read, 1).result, Ok(()));
-    assert_eq!(path.check(1, rig.key(0), u64::from(LEN), LEN).unwrap(), None);
+    assert_eq!(path.check(PatternBlock::new(1, rig.key(0), u64::from(LEN), LEN)).unwrap(), None);
 }
 
 #[test]

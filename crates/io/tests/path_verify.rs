@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Leg, Mismatch, PATHS, Path, PathEntry, Request, Start};
+use gpuio_io::path::{Leg, Mismatch, PATHS, Path, PathEntry, PatternBlock, Request, Start};
 use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
 
 const BLOCK: u32 = 8192;
@@ -43,7 +43,7 @@ impl<'a> Bench<'a> {
 
     fn check(&mut self, slot: u32, offset: u64, len: u32) -> Option<Mismatch> {
         let key = self.rig.key(0);
-        self.path.check(slot, key, offset, len).unwrap()
+        self.path.check(PatternBlock::new(slot, key, offset, len)).unwrap()
     }
 
     /// Reads a block and checks it.
@@ -148,7 +148,7 @@ fn a_block_written_to_a_wrong_offset_is_found() {
         let rig = Rig::new(false).unwrap();
         let (meant, completed) = (4 * u64::from(BLOCK), 5 * u64::from(BLOCK));
         let mut bench = Bench::new(setup, &rig, context);
-        bench.path.generate(0, rig.key(0), meant, BLOCK).unwrap();
+        bench.path.generate(PatternBlock::new(0, rig.key(0), meant, BLOCK)).unwrap();
         bench.go(Op::Write, 0, completed, BLOCK);
         let mismatch = Mismatch {
             offset: completed,
@@ -172,7 +172,7 @@ fn bytes_that_are_wrong_in_the_destination_alone_are_the_gpu_legs() {
         bench.go(Op::Read, 2, offset, BLOCK);
         assert_eq!(bench.check(2, offset, BLOCK), None);
         // The first 16 bytes of the place become those of another offset of the file.
-        bench.path.generate(2, rig.key(0), 0, 16).unwrap();
+        bench.path.generate(PatternBlock::new(2, rig.key(0), 0, 16)).unwrap();
         let mismatch = Mismatch {
             offset,
             expected: word(&rig, offset),
@@ -248,7 +248,7 @@ fn child_bad_copy_back() {
     let rig = Rig::new(false).unwrap();
     let mut bench = Bench::new(Setup::new("staged", "psync", memory), &rig, &context());
     let at = 6 * u64::from(BLOCK);
-    bench.path.generate(0, rig.key(0), at, BLOCK).unwrap();
+    bench.path.generate(PatternBlock::new(0, rig.key(0), at, BLOCK)).unwrap();
     bench.go(Op::Write, 0, at, BLOCK);
     let found = bench.read(at, BLOCK).unwrap();
     let bad = at + u64::from(BLOCK / 2);

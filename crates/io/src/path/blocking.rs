@@ -4,7 +4,9 @@
 
 use super::grouped::Buffers;
 use super::progress::Progress;
-use super::{Completion, Fault, Mismatch, Path, PathConfig, PathError, Request, Start};
+use super::{
+    Completion, Fault, Mismatch, Path, PathConfig, PathError, PatternBlock, Request, Start,
+};
 use crate::clock::Clock;
 
 /// A library's blocking calls, and what they use.
@@ -56,17 +58,11 @@ impl<C: BlockingCalls> Path for Blocking<C> {
         true
     }
 
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
-        self.calls.destination().generate(slot, key, offset, len)
+    fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
+        self.calls.destination().generate(block)
     }
 
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
-        self.calls.destination().check(slot, key, offset, len)
+    fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
+        self.calls.destination().check(block)
     }
 }

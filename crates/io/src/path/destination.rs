@@ -5,7 +5,7 @@ use gpuio_gpu::{Context, DevPtr, DeviceBuf};
 
 use super::memory::{refused, stride};
 use super::verifier::{self, BlockLocation, Verifier};
-use super::{GpuSide, Mismatch, PathConfig, PathError};
+use super::{GpuSide, Mismatch, PathConfig, PathError, PatternBlock};
 
 pub(super) struct Destination {
     verifier: Verifier,
@@ -79,13 +79,8 @@ impl Destination {
     }
 
     /// See [`super::Path::generate`]; the slot is idle.
-    pub(super) fn generate(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<(), PathError> {
+    pub(super) fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
+        let PatternBlock { slot, key, offset, len } = block;
         let location = self.location(slot, len);
         // SAFETY: the slot's own part of the memory; the slot is idle, so nothing uses it.
         let filled = unsafe { self.verifier.fill(location, key, offset) };
@@ -93,13 +88,8 @@ impl Destination {
     }
 
     /// See [`super::Path::check`]; the slot's read has completed.
-    pub(super) fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
+    pub(super) fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
+        let PatternBlock { slot, key, offset, len } = block;
         let location = self.location(slot, len);
         // SAFETY: as for `generate`; its read has completed.
         let found = unsafe { self.verifier.check(location, key, offset) };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::destination::Destination;
 use super::progress::Progress;
 use super::stall::StallTimer;
-use super::{Completion, Mismatch, Path, PathConfig, PathError, Request, Start};
+use super::{Completion, Mismatch, Path, PathConfig, PathError, PatternBlock, Request, Start};
 use crate::clock::Clock;
 
 /// What the I/Os of a path use: files, and the memory of the slots.
@@ -185,24 +185,18 @@ impl<G: Groups> Path for Grouped<G> {
         false
     }
 
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+    fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
         let Parts { groups, queue } = &mut *self.0;
         let destination = queue.buffers.destination();
         groups.synchronize(destination)?;
-        destination.generate(slot, key, offset, len)
+        destination.generate(block)
     }
 
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
+    fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
         let Parts { groups, queue } = &mut *self.0;
         let destination = queue.buffers.destination();
         groups.synchronize(destination)?;
-        destination.check(slot, key, offset, len)
+        destination.check(block)
     }
 }
 

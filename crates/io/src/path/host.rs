@@ -7,7 +7,7 @@ use gpuio_gpu::{MemoryKind, pattern};
 use super::memory::SlotMemory;
 use super::{
     Backend, Completion, Fault, Leg, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
-    PathInfo, Request, Start,
+    PathInfo, PatternBlock, Request, Start,
 };
 use crate::clock::Clock;
 use crate::engine::{Done, Engine, Io, Push};
@@ -149,18 +149,14 @@ impl Path for Host {
         self.engine.synchronous()
     }
 
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+    fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
+        let PatternBlock { slot, key, offset, len } = block;
         pattern::fill(self.memory.bytes_of_mut(slot, len), key, offset);
         Ok(())
     }
 
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
+    fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
+        let PatternBlock { slot, key, offset, len } = block;
         let found = pattern::check(self.memory.bytes_of(slot, len), key, offset);
         Ok(found.map(|m| Mismatch {
             offset: m.first_offset,

@@ -36,7 +36,7 @@ use super::slot_buffers;
 use super::stream_queues::{Ended, Refused, StreamQueues};
 use super::{
     Backend, Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
-    PathInfo, Request, Start,
+    PathInfo, PatternBlock, Request, Start,
 };
 use crate::clock::Clock;
 use crate::engine::monitor::{self, LegCounters};
@@ -486,17 +486,11 @@ impl Path for Mapped {
         false
     }
 
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
-        self.destination.generate(slot, key, offset, len)
+    fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
+        self.destination.generate(block)
     }
 
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
-        self.destination.check(slot, key, offset, len)
+    fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
+        self.destination.check(block)
     }
 }

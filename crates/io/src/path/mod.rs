@@ -176,6 +176,27 @@ pub enum PathError {
     },
 }
 
+/// A block in a slot's memory, and the pattern that belongs into it.
+#[derive(Debug, Clone, Copy)]
+pub struct PatternBlock {
+    /// The slot.
+    pub slot: u32,
+    /// The pattern's key.
+    pub key: u64,
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u32,
+}
+
+impl PatternBlock {
+    /// The block of `len` bytes at file offset `offset`, in `slot`, with the pattern of `key`.
+    #[must_use]
+    pub fn new(slot: u32, key: u64, offset: u64, len: u32) -> Self {
+        Self { slot, key, offset, len }
+    }
+}
+
 /// Bytes in a slot that are not what the file should hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
@@ -227,25 +248,19 @@ pub trait Path {
     /// Whether `start` blocks for the file leg, so that each start needs its own time stamp.
     fn synchronous(&self) -> bool;
 
-    /// Fills the memory of `slot` with the pattern of `key` at file offset `offset`, from which a
-    /// write of `len` bytes by `slot` begins. Outside the time of any I/O.
+    /// Fills a slot's memory with a pattern, from which a write of that block begins. Outside the
+    /// time of any I/O.
     ///
     /// # Errors
     /// The driver refused the kernel.
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError>;
+    fn generate(&mut self, block: PatternBlock) -> Result<(), PathError>;
 
-    /// Compares the memory that a read of `len` bytes by `slot` filled with the pattern. Never
-    /// within a clock.
+    /// Compares a slot's memory, which a read of that block filled, with the pattern. Never within
+    /// a clock.
     ///
     /// # Errors
     /// The driver refused the kernel.
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError>;
+    fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError>;
 }
 
 /// The GPU side of a path, resolved by the plan.

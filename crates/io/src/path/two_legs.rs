@@ -20,7 +20,10 @@ use super::file_leg::FileLeg;
 use super::requests::Requests;
 use super::stream_queues::Ended;
 use super::verifier::{self, BlockLocation, Verifier};
-use super::{Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, Request, Start};
+use super::{
+    Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, PatternBlock, Request,
+    Start,
+};
 use crate::clock::{Clock, Nanos};
 use crate::engine::{Done, HostRegion, Io, Op, Push};
 
@@ -337,7 +340,8 @@ impl<M: GpuStage> Path for TwoLegs<M> {
         self.files.synchronous()
     }
 
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) -> Result<(), PathError> {
+    fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
+        let PatternBlock { slot, key, offset, len } = block;
         let location = self.slots.location(slot, len);
         self.verify_with(|slots, verifier| {
             slots.fillable(slot, len)?;
@@ -346,13 +350,8 @@ impl<M: GpuStage> Path for TwoLegs<M> {
         })
     }
 
-    fn check(
-        &mut self,
-        slot: u32,
-        key: u64,
-        offset: u64,
-        len: u32,
-    ) -> Result<Option<Mismatch>, PathError> {
+    fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
+        let PatternBlock { slot, key, offset, len } = block;
         let location = self.slots.location(slot, len);
         // SAFETY: the slot's own part of the destination; its read has completed.
         let found =

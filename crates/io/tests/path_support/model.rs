@@ -10,7 +10,9 @@ use std::os::unix::fs::FileExt;
 use gpuio_gpu::{Context, pattern};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Fault, Leg, Mismatch, OpenedPath, Path, Request, Start};
+use gpuio_io::path::{
+    Completion, Fault, Leg, Mismatch, OpenedPath, Path, PatternBlock, Request, Start,
+};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -149,7 +151,7 @@ impl<'a> Model<'a> {
     }
 
     fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) {
-        self.path.generate(slot, key, offset, len).unwrap();
+        self.path.generate(PatternBlock::new(slot, key, offset, len)).unwrap();
         let holds = self.holds[slot as usize].as_mut().unwrap();
         pattern::fill(&mut holds[..len as usize], key, offset);
     }
@@ -304,7 +306,7 @@ impl<'a> Model<'a> {
     /// The path's check must say of the destination what the rule says of the reference's bytes.
     fn check(&mut self, slot: u32, step: &Step, bytes: &[u8]) {
         let key = self.rig.key(step.file);
-        let found = self.path.check(slot, key, step.offset, step.len).unwrap();
+        let found = self.path.check(PatternBlock::new(slot, key, step.offset, step.len)).unwrap();
         if !self.moves_bytes {
             return;
         }

@@ -10,7 +10,8 @@ use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{
-    self, CufileDriver, CufileSide, GpuSide, LibraryCounters, MappedCounters, RouteCounters, Via,
+    self, CufileDriver, CufileSide, GpuSide, LibraryCounters, MappedCounters, PatternBlock,
+    RouteCounters, Via,
 };
 use gpuio_page::{Page, WorkerSlot};
 use gpuio_record::{
@@ -335,7 +336,7 @@ fn prefill(
     let key = if random { task.plan.seed } else { verify::key(job, target) };
     for slot in 0..job.depth {
         let offset = region.offset + (u64::from(slot) * block) % region.length.max(1);
-        path.generate(slot, key, offset, len)?;
+        path.generate(PatternBlock::new(slot, key, offset, len))?;
     }
     Ok(())
 }

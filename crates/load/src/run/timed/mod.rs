@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{self, Completion, PathInfo, Request, Start};
+use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
@@ -371,7 +371,7 @@ impl Loop<'_> {
             gpuio_record::Fill::Random => self.task.plan.seed ^ began,
         };
         let path = &mut self.tools.path;
-        path.generate(slot, key, block.offset, block.len)
+        path.generate(PatternBlock::new(slot, key, block.offset, block.len))
             .map_err(|source| self.path_error(source))?;
         self.out.between_ns += self.task.gate.clock.now() - began;
         Ok(true)

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Leg, Mismatch, Request, Start};
+use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Request, Start};
 use gpuio_pattern::{file_key, word};
 use gpuio_record::{
     BlockShare, DirectMode, JobPlan, Order, VerifyMismatch, VerifyMode, VerifyOutcome,
@@ -142,7 +142,7 @@ pub(super) fn block(
     let target = tools.files.targets[block.file as usize];
     let found = tools
         .path
-        .check(slot, tools.files.expected(block.file), block.offset, block.len)
+        .check(PatternBlock::new(slot, tools.files.expected(block.file), block.offset, block.len))
         .map_err(|source| path_error(task, source))?;
     let count = if timed { &mut findings.timed } else { &mut findings.pass };
     count.0 += 1;
@@ -311,7 +311,7 @@ fn drive(
 fn start(task: &Task<'_>, tools: &mut Tools, slot: u32, block: &Block) -> Result<bool, RunError> {
     if block.op == Op::Write {
         let key = key(task.job, tools.files.targets[block.file as usize]);
-        let generated = tools.path.generate(slot, key, block.offset, block.len);
+        let generated = tools.path.generate(PatternBlock::new(slot, key, block.offset, block.len));
         generated.map_err(|source| path_error(task, source))?;
     }
     let now = task.gate.clock.now();
