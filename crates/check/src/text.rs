@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::printable_short;
+use gpuio_units::paragraph;
 
 pub use crate::verdict::render as verdict;
 use crate::{Finding, Rule, Severity};
@@ -76,24 +76,7 @@ fn one(out: &mut String, finding: &Finding, width: usize) {
 /// `text`, which may be from outside, behind `head`, with the lines after the first indented as
 /// far.
 pub(crate) fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
-    let text = printable_short(text);
-    let indent = head.chars().count();
-    let mut line = head.to_owned();
-    let mut bare = true;
-    for word in text.split(' ') {
-        let long = line.chars().count() + 1 + word.chars().count() > width;
-        if long && !bare {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line = " ".repeat(indent);
-            bare = true;
-        }
-        if !bare {
-            line.push(' ');
-        }
-        line.push_str(word);
-        bare = false;
-    }
-    let _ = writeln!(out, "{}", line.trim_end());
+    out.push_str(&paragraph(head, head.chars().count(), text, width));
 }
 
 /// What a rule is about, for `--explain`.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::printable_short;
+use gpuio_units::paragraph;
 
 use crate::comparison::{Comparison, Pair};
 use crate::table::{cells, legend, remarks, runs, threshold};
@@ -83,22 +83,5 @@ fn one(out: &mut String, comparison: &Comparison, pair: &Pair, width: usize) {
 /// Prints `text`, which may come from outside, after `head`; further lines are indented by two
 /// more.
 fn wrap(out: &mut String, head: &str, text: &str, width: usize) {
-    let text = printable_short(text);
-    let indent = " ".repeat(head.chars().count() + 2);
-    let mut line = head.to_owned();
-    let mut bare = true;
-    for word in text.split(' ') {
-        let long = line.chars().count() + 1 + word.chars().count() > width;
-        if long && !bare {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line.clone_from(&indent);
-            bare = true;
-        }
-        if !bare {
-            line.push(' ');
-        }
-        line.push_str(word);
-        bare = false;
-    }
-    let _ = writeln!(out, "{}", line.trim_end());
+    out.push_str(&paragraph(head, head.chars().count() + 2, text, width));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::tree::{Entry, MOST_LINKS, Tree, parts, step, turn};
+use crate::tree::{Entry, Tree, walk};
 
 /// What a root noted so far. Clones share their notes.
 #[derive(Debug, Clone, Default)]
@@ -88,32 +88,19 @@ fn empty() -> Entry {
 /// Follows a path, records the links on it, and returns where it ends; with `last`, a link
 /// at the end is followed too. Links out of `base` are taken as if `base` were the root.
 fn trace(notes: &mut Tree, base: &Path, path: &Path, last: bool) -> Option<PathBuf> {
-    let mut left = parts(path);
-    let mut real = PathBuf::new();
-    let mut links = 0;
-    while let Some(part) = left.pop_front() {
-        if !step(&mut real, &part) {
-            continue;
-        }
-        let target = match notes.at(&real) {
+    walk(path, last, |real, is_end| {
+        let target = match notes.at(real) {
             Some(Entry::Link(target)) => Some(target.clone()),
             Some(_) => None,
             // `self` is this process: its number means nothing to others.
             None if real == Path::new("proc/self") => None,
-            None => fs::read_link(base.join(&real)).ok(),
+            None => fs::read_link(base.join(real)).ok(),
         };
-        if let Some(target) = target {
-            notes.put(&real, Entry::Link(target.clone()));
-            if last || !left.is_empty() {
-                links += 1;
-                if links > MOST_LINKS {
-                    return None;
-                }
-                turn(&mut real, &target, &mut left);
-            }
-        } else if !left.is_empty() {
-            notes.put(&real, empty());
+        match &target {
+            Some(target) => notes.put(real, Entry::Link(target.clone())),
+            None if is_end => {}
+            None => notes.put(real, empty()),
         }
-    }
-    Some(real)
+        Some(target)
+    })
 }

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 /// As many links as Linux follows in one path (`MAXSYMLINKS`, include/linux/namei.h).
-pub(crate) const MOST_LINKS: usize = 40;
+const MOST_LINKS: usize = 40;
 
 /// One file, link or directory of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,36 +112,49 @@ impl Tree {
             Some(_) => return Some(path.to_owned()),
             None => {}
         }
-        let mut left = parts(path);
-        let mut real = PathBuf::new();
-        let mut links = 0;
-        while let Some(part) = left.pop_front() {
-            if !step(&mut real, &part) {
-                continue;
-            }
-            match self.at(&real)? {
-                Entry::Link(target) if last || !left.is_empty() => {
-                    links += 1;
-                    if links > MOST_LINKS {
-                        return None;
-                    }
-                    turn(&mut real, target, &mut left);
-                }
-                Entry::File(_) if !left.is_empty() => return None,
-                _ => {}
-            }
-        }
+        let real = walk(path, last, |real, is_end| match self.at(real)? {
+            Entry::Link(target) => Some(Some(target.clone())),
+            Entry::File(_) if !is_end => None,
+            _ => Some(None),
+        })?;
         self.at(&real).is_some().then_some(real)
     }
 }
 
+/// Walks a path and returns where it ends; with `last`, a link at the end is followed too. `look`
+/// gets each place on the way and whether it is the last one, and answers where it leads if it is a
+/// link, or `None` if the walk ends there. `None`: it ended early, or links go round.
+pub(crate) fn walk(
+    path: &Path,
+    last: bool,
+    mut look: impl FnMut(&Path, bool) -> Option<Option<PathBuf>>,
+) -> Option<PathBuf> {
+    let mut left = parts(path);
+    let mut real = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = left.pop_front() {
+        if !step(&mut real, &part) {
+            continue;
+        }
+        let target = look(&real, left.is_empty())?;
+        if let Some(target) = target.filter(|_| last || !left.is_empty()) {
+            links += 1;
+            if links > MOST_LINKS {
+                return None;
+            }
+            turn(&mut real, &target, &mut left);
+        }
+    }
+    Some(real)
+}
+
 /// The parts of a path that are still to be walked.
-pub(crate) fn parts(path: &Path) -> VecDeque<OsString> {
+fn parts(path: &Path) -> VecDeque<OsString> {
     path.iter().map(OsStr::to_owned).collect()
 }
 
 /// Walks one part; `false` where that leads nowhere new (`.`, `/`, `..`).
-pub(crate) fn step(real: &mut PathBuf, part: &OsStr) -> bool {
+fn step(real: &mut PathBuf, part: &OsStr) -> bool {
     match part.as_encoded_bytes() {
         b"." | b"/" | b"" => false,
         b".." => {
@@ -156,7 +169,7 @@ pub(crate) fn step(real: &mut PathBuf, part: &OsStr) -> bool {
 }
 
 /// Goes on from the link at `real`: its target's parts come before those that are left.
-pub(crate) fn turn(real: &mut PathBuf, target: &Path, left: &mut VecDeque<OsString>) {
+fn turn(real: &mut PathBuf, target: &Path, left: &mut VecDeque<OsString>) {
     if target.is_absolute() {
         real.clear();
     } else {

@@ -15,6 +15,7 @@ mod duration;
 mod error;
 mod human;
 mod list;
+mod paragraph;
 mod pcie;
 mod percent;
 mod printable;
@@ -27,6 +28,7 @@ pub use human::{
     human_bytes, human_count, human_decimal_rate, human_ns, human_rate, human_transfers,
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
+pub use paragraph::paragraph;
 pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
 pub use printable::{
