@@ -308,16 +308,22 @@ impl StagingRing {
         if unsafe { self.submit(slot, location, (ours, DevPtr(address)), address, len) }? {
             return Ok(());
         }
+        if len >= DEMOTED {
+            // SAFETY: `len` bytes of the slot.
+            unsafe { demote(slot.memory.at.wrapping_add(skip), len) };
+        }
         // SAFETY: the caller's promise.
-        unsafe { self.copy_to_gpu_by_driver(slot, skip, location, address, len) }
+        unsafe { self.copy_dma_to_gpu(slot, skip, location, address, len) }
     }
 
-    /// Like [`StagingRing::copy_to_gpu`], always by the driver.
+    /// Like [`StagingRing::copy_to_gpu`], for bytes that a storage device wrote into the slot.
+    /// Always by the driver: the resident copy kernel has exited during so long a wait, most
+    /// likely. No processor's cache has these bytes, so none has to be told to demote them.
     ///
     /// # Safety
     ///
     /// As [`StagingRing::copy_to_gpu`].
-    pub(crate) unsafe fn copy_to_gpu_by_driver(
+    pub(crate) unsafe fn copy_dma_to_gpu(
         &mut self,
         slot: Slot,
         skip: usize,
@@ -326,10 +332,6 @@ impl StagingRing {
         len: usize,
     ) -> Result<(), GpuError> {
         let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        if len >= DEMOTED {
-            // SAFETY: `len` bytes of the slot.
-            unsafe { demote(from, len) };
-        }
         self.enqueue(slot.index, |stream| {
             if location.is_primary() {
                 // SAFETY: the caller's promise; the slot is not used until it is free again.

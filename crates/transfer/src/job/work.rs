@@ -153,12 +153,9 @@ impl Job {
             let address = self.request.address + piece.start;
             let location = self.request.location;
             let copied = if file_bytes.direct > 0 {
-                // The resident copy kernel has exited during so long a wait, most likely. SAFETY:
-                // the bytes are there; the caller of the transfer promises its memory until the job
-                // is done, which is after the ring was waited for.
-                unsafe {
-                    ring.copy_to_gpu_by_driver(slot, skip, location, address, file_bytes.total())
-                }
+                // SAFETY: the bytes are there; the caller of the transfer promises its memory until
+                // the job is done, which is after the ring was waited for.
+                unsafe { ring.copy_dma_to_gpu(slot, skip, location, address, file_bytes.total()) }
             } else {
                 // SAFETY: as above.
                 unsafe { ring.copy_to_gpu(slot, skip, location, address, file_bytes.total()) }
