@@ -332,7 +332,7 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
                             soon = !announced && now + lead > lifetime;
                             soon = soon && load_relaxed(state.started) >= started;
                             announced |= soon;
-                            // Not at each poll: it makes one longer by a sixth.
+                            // Not at each poll, which would take longer.
                             if (ready == 0 && ++polls % WORD_EVERY == 0) {
                                 const u64 word = load_relaxed(state.exit_word);
                                 exit = word >> 2 == launch ? word : 0;
