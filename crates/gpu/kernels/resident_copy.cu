@@ -383,8 +383,8 @@ KERNEL BOUNDS(256, 3) gpuio_resident_copy(u64 slots, u64 shared, u64 count, u64 
         sync_block();
         const u64 exit = work.exit;
         if (exit != 0) {
-            // From here on no thread accesses host memory, except for EXITED. The next launch may exit at once,
-            // and this block must not overwrite its word: so it is told second.
+            // From here on no thread accesses host memory, except for EXITED. It comes before SLOT_EXITED: the
+            // next launch may exit at once, and this block must not overwrite that launch's word.
             if (has && part == 0) {
                 release(state.slot[thread] + EXITED, exit);
                 const u64 mine = block_number() + (thread / 2) * blocks;

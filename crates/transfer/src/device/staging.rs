@@ -318,7 +318,7 @@ impl StagingRing {
 
     /// Like [`StagingRing::copy_to_gpu`], for bytes that a storage device wrote into the slot.
     /// Always by the driver: the resident copy kernel has exited during so long a wait, most
-    /// likely. No processor's cache has these bytes, so none has to be told to demote them.
+    /// likely. No processor's cache has these bytes, so there is nothing to demote.
     ///
     /// # Safety
     ///
