@@ -322,8 +322,9 @@ pub(crate) struct MachineFlags {
     #[arg(long, value_name = "GPU")]
     pub(crate) via_gpu: Option<String>,
     /// Blocks per kernel launch on path gather [as many as fill 512 KiB; 2 MiB for blocks of 16k
-    /// and more; 4 MiB for 512k and more] and on path mapped [as many as fill 2 MiB, 512 at most;
-    /// blocks of 1m and more are copies], or per submit on library-batch, gds-batch and
+    /// and more; 4 MiB for 512k and more] and on path mapped [as many as fill 4 MiB, with
+    /// more threads 2 MiB, and 1024 at most; of blocks of 1m and more, which are copies, as many as
+    /// fill 8 MiB, with more threads 2 to 4], or per submit on library-batch, gds-batch and
     /// gds-batch-stream [16]
     #[arg(long, value_name = "N")]
     pub(crate) gather_batch: Option<String>,
