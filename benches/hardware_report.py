@@ -55,13 +55,16 @@ def ordering(path):
 
 
 def memops(path):
-    """Registered memory of cudaMalloc has the attribute, and what follows returns after its work."""
+    """Registered memory of cudaMalloc has the attribute, and no kind of memory is read too early."""
     with open(path) as lines:
         text = lines.read()
     row = re.search(r"^cudaMalloc +fresh.*", text, re.M)
     row_text = row.group(0) if row else "no row of cudaMalloc"
+    early = re.findall(r"^(\S+) +after cuFileWrite \(65536\) too early: (\d+)", text, re.M)
     print(row_text)
-    return re.search(r"registered \(0\) 1\b", row_text) is not None
+    print("read too early, of 400:", ", ".join(f"{kind} {count}" for kind, count in early))
+    in_order = len(early) == 4 and all(count == "0" for _, count in early)
+    return in_order and re.search(r"registered \(0\) 1\b", row_text) is not None
 
 
 def one(path):

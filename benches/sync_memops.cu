@@ -6,9 +6,11 @@
 //   nvcc -O2 -std=c++17 -arch=native sync_memops.cu -o sync_memops -lcuda -ldl
 //   sync_memops FILE                          (libcufile.so.0 is the one that the loader finds)
 //
-// First part: the attribute after each call of cuFile, per kind of memory. Second part: whether a
-// program may set it, where, and what a call costs. Third part: microseconds until a call returns
-// that is enqueued after a kernel of 20 ms in the legacy default stream, and in an idle stream.
+// First part: how many of 400 pageable copies of 64 KiB a read in another stream comes before, per kind
+// of memory: as it is, with the attribute, and after cuFileWrite of a block of it. Second part: the
+// attribute after each call of cuFile. Third part: whether a program may set it, where, and what a call
+// costs. Fourth part: microseconds until a call returns that is enqueued after a kernel of 20 ms in the
+// legacy default stream, and in an idle stream.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -94,6 +96,28 @@ double timed(F f) {
   return now_us() - t;
 }
 
+// Of 400 pageable copies, each followed by a read in a stream of its own, those that the read came before.
+int stale(unsigned char* p) {
+  const size_t len = 65536;
+  static cudaStream_t stream = nullptr;
+  static unsigned char* seen = nullptr;
+  if (!stream) {
+    cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    cuda(cudaMallocHost(&seen, len), "cudaMallocHost");
+  }
+  std::vector<unsigned char> host(len);
+  int early = 0;
+  for (int n = 0; n < 400; n++) {
+    std::memset(host.data(), n * 37 + 11, len);
+    cuda(cudaMemcpy(p, host.data(), len, cudaMemcpyHostToDevice), "cudaMemcpy");
+    cuda(cudaMemcpyAsync(seen, p, len, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
+    cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    early += std::memcmp(seen, host.data(), len) != 0;
+    cuda(cudaDeviceSynchronize(), "quiet");
+  }
+  return early;
+}
+
 // How long each synchronous operation takes to return, after a kernel of 20 ms or not.
 void operations(const char* what, unsigned char* p, unsigned char* other) {
   std::vector<unsigned char> host(kLen, 1);
@@ -152,6 +176,20 @@ int main(int argc, char** argv) {
   e = handle_register(&file, &descr);
   if (e.err) fail("cuFileHandleRegister", e.err);
 
+  // All without cuFile first: what it does for one kind of memory may hold for others as well.
+  for (int k = 0; k < kPinned; k++) {
+    unsigned char* p = allocate(Kind(k));
+    const int fresh = stale(p);
+    unsigned on = 1;
+    const CUresult set = cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)p);
+    std::printf("%-18s too early: %d of 400, with the attribute (%d, then %d) %d\n", kKindNames[k], fresh,
+                int(set), attribute(p), stale(p));
+  }
+  for (int k = 0; k < kPinned; k++) {
+    unsigned char* p = allocate(Kind(k));
+    const long n = wr(file, p, 65536, 0, 0);
+    std::printf("%-18s after cuFileWrite (%ld) too early: %d of 400\n", kKindNames[k], n, stale(p));
+  }
   for (int k = 0; k < kPinned; k++) {
     unsigned char* p = allocate(Kind(k));
     std::printf("%-18s fresh %d", kKindNames[k], attribute(p));

@@ -163,7 +163,7 @@ fn parsed(values: [u64; ATTRIBUTES.len()]) -> Pointer {
         context,
         range: (len != 0).then_some((start, len)),
         mapped: mapped & 0xff != 0,
-        sync_memops: sync_memops & 0xff != 0,
+        sync_memops: sync_memops & 0xff != 0 && context.is_some(),
     }
 }
 
@@ -190,5 +190,13 @@ mod tests {
             assert_eq!(pointer.left_from(4100), Some(60));
             assert_eq!(pointer.left_from(4161), None);
         }
+    }
+
+    #[test]
+    fn the_attribute_counts_only_for_memory_of_a_context() {
+        assert!(parsed([2, 0x40, 0, 0, 4096, 64, 1, 1]).sync_memops);
+        assert!(!parsed([2, 0x40, 0, 0, 4096, 64, 1, 0]).sync_memops);
+        // A pool's memory has the attribute once it was set, and it does nothing.
+        assert!(!parsed([2, 0, 0, 0, 4096, 64, 1, 1]).sync_memops);
     }
 }

@@ -114,14 +114,14 @@ impl MemoryLocation {
             return Ok(Self { range: info.range, ..Self::host() });
         };
         let device_state = device(index)?;
+        let contextless = info.context.is_none();
         if !info.sync_memops {
-            device_state.synchronize_memops(driver, address)?;
+            device_state.synchronize_memops(driver, address, contextless)?;
         }
         // Pages of managed memory may be on the host. A copy reaches them; a kernel only if the GPU
         // can fault, and then page by page.
         let kernels = info.owner == Owner::Device && info.is_reached_by(device_state.context());
         let managed = info.owner == Owner::Managed;
-        let contextless = info.context.is_none();
         let kind = LocationKind::Gpu { device: index, kernels };
         Ok(Self { kind, range: info.range, managed, contextless, serial: device_state.serial() })
     }

@@ -119,7 +119,11 @@ fn transfer(
 }
 
 fn all(memory: Memory) {
-    let (cuda, cufile) = (cuda(), cufile());
+    compare((&cuda(), &cufile()), memory, &[Call::Blocking, Call::Batch, Call::Stream]);
+}
+
+/// Writes and reads right after each kind of operation, in the current context.
+fn compare((cuda, cufile): (&Cuda, &Cufile), memory: Memory, calls: &[Call]) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data");
     let file = std::fs::File::options().read(true).write(true).create_new(true).open(path).unwrap();
@@ -128,24 +132,24 @@ fn all(memory: Memory) {
     let warm = cuda.room(4096);
     assert_eq!(cufile.write(handle, warm, 4096, 0, 0), 4096);
     let mut seed = 0;
-    for call in [Call::Blocking, Call::Batch, Call::Stream] {
+    for &call in calls {
         for kind in [Before::PageableCopy, Before::DeviceCopy, Before::Memset] {
             for len in LENGTHS {
-                let address = room(&cuda, &cufile, memory, len);
+                let address = room(cuda, cufile, memory, len);
                 // The first transfer of new memory, and one of memory that is known.
                 for round in ["first", "second"] {
                     seed += 1;
                     let context = format!("{memory:?} {call:?} after {kind:?} of {len}, {round}");
-                    let held = before(&cuda, kind, address, len, seed);
-                    transfer((&cuda, &cufile), (call, true), handle, (address, len));
+                    let held = before(cuda, kind, address, len, seed);
+                    transfer((cuda, cufile), (call, true), handle, (address, len));
                     let mut stored = vec![0; len];
                     file.read_exact_at(&mut stored, 0).unwrap();
                     assert!(stored == held, "{context}: the file has other bytes");
                     // What a read brings stays: the program's operation is not under way any more.
                     let content = pattern(len, seed + 1000);
                     file.write_all_at(&content, 0).unwrap();
-                    before(&cuda, kind, address, len, seed);
-                    transfer((&cuda, &cufile), (call, false), handle, (address, len));
+                    before(cuda, kind, address, len, seed);
+                    transfer((cuda, cufile), (call, false), handle, (address, len));
                     // SAFETY: takes nothing.
                     assert_eq!(unsafe { (cuda.cuCtxSynchronize)() }, 0);
                     assert!(cuda.get(address, len) == content, "{context}: overwritten after it");
@@ -173,4 +177,18 @@ fn after_operations_on_memory_of_a_pool() {
 #[test]
 fn after_operations_on_mapped_memory() {
     alone("order::after_operations_on_mapped_memory", &LAG, || all(Memory::Mapped));
+}
+
+/// A mapping makes the primary context synchronize as a whole, and no other context.
+#[test]
+fn after_operations_in_another_context_that_follow_use_of_a_mapping() {
+    let name = "order::after_operations_in_another_context_that_follow_use_of_a_mapping";
+    alone(name, &LAG, || {
+        let (cuda, cufile) = (cuda(), cufile());
+        compare((&cuda, &cufile), Memory::Mapped, &[Call::Blocking]);
+        let mut own = 0;
+        // SAFETY: as the driver's manual has it.
+        assert_eq!(unsafe { (cuda.cuCtxCreate_v2)(&raw mut own, 0, 0) }, 0);
+        compare((&cuda, &cufile), Memory::Plain, &[Call::Blocking, Call::Batch]);
+    });
 }

@@ -109,7 +109,7 @@ pub(crate) unsafe extern "C" fn cuPointerGetAttribute(
 }
 
 /// Takes the one attribute that can be set here: whether synchronous operations on the allocation
-/// synchronize. Mappings have none, as with hardware.
+/// synchronize. Mappings have none, and for memory of a pool it does nothing, as with hardware.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cuPointerSetAttribute(
     value: *const c_void,
@@ -125,7 +125,11 @@ pub(crate) unsafe extern "C" fn cuPointerSetAttribute(
             return Err(NOT_SUPPORTED);
         }
         let memops = machine.memory.memops(address).ok_or(INVALID_VALUE)?;
-        memops.synchronize(value != 0);
+        if about.kind == Kind::Pool {
+            memops.mark(value != 0);
+        } else {
+            memops.synchronize(value != 0);
+        }
         Ok(())
     })
 }

@@ -203,14 +203,21 @@ impl Device {
     /// still running although their calls returned, and makes later ones return only after they
     /// have ended: see [`Driver::synchronize_memops`]. Called for memory without that attribute.
     ///
-    /// Mappings (`cuMemMap`) can't have it. For them the primary context as a whole gets the same
-    /// property, and the first call waits for the default streams. A driver before CUDA 12.1 has
-    /// neither, and each call waits.
-    pub(crate) fn synchronize_memops(&self, driver: &Driver, address: u64) -> Result<(), GpuError> {
-        if self.syncs_memops.load(Ordering::Acquire) {
+    /// Memory of no context can't have it: a mapping (`cuMemMap`) refuses it, and for memory of a
+    /// pool (`cuMemAllocAsync`) it does nothing. For these the primary context as a whole gets the
+    /// same property, and the first call waits for the default streams. A driver before CUDA 12.1
+    /// has neither, and each call waits.
+    pub(crate) fn synchronize_memops(
+        &self,
+        driver: &Driver,
+        address: u64,
+        contextless: bool,
+    ) -> Result<(), GpuError> {
+        // Whatever the primary context has: memory of another one may be used in that.
+        if !contextless && self.context.entered(|| driver.synchronize_memops(address))? {
             return Ok(());
         }
-        if self.context.entered(|| driver.synchronize_memops(address))? {
+        if self.syncs_memops.load(Ordering::Acquire) {
             return Ok(());
         }
         let lasts = self.context.synchronize_memops()?;
