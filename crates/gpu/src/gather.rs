@@ -27,6 +27,8 @@ const BLOCKS: (u32, u32) = (64, 256);
 /// Threads for each multiprocessor: 64 KiB are then on their way to each. PCIe 5.0 x16 needs about
 /// 100 KiB on their way to all of them, copies within the device's memory some MiB.
 const THREADS_EACH: u32 = 1024;
+/// [`GatherKernel::modest_shape`] has at most one thread block for so many multiprocessors.
+const MODEST_SHARE: u32 = 8;
 /// The least and the greatest result of [`GatherKernel::piece_len`], in bytes.
 const PIECES: (u64, u64) = (4 << 10, 64 << 10);
 
@@ -220,6 +222,15 @@ impl GatherKernel {
         let block = threads.next_multiple_of(32).max(BLOCKS.0);
         let most = self.multiprocessors.saturating_mul(THREADS_EACH / block);
         Shape { grid: count.clamp(1, most), block }
+    }
+
+    /// As [`GatherKernel::shape`], with few thread blocks: for launches beside a program's own
+    /// kernels, and beside others of their kind. Sixteen of them then fill no device: batches of
+    /// 64 KiB whose launches did made the resident copy kernel stay away (`BENCHMARKS.md`).
+    #[must_use]
+    pub fn modest_shape(&self, count: u32, longest: u64) -> Shape {
+        let Shape { grid, block } = self.shape(count, longest);
+        Shape { grid: grid.min((self.multiprocessors / MODEST_SHARE).max(1)), block }
     }
 
     /// Puts into the stream: copy each of the `count` pieces whose entries stand from `list` on.

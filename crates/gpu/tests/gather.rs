@@ -346,6 +346,9 @@ fn the_shape_follows_the_pieces() {
         // Whole multiprocessors of 1024 threads, or what of them blocks of this size fill.
         assert!(most.grid.is_multiple_of(1024 / block), "{most:?}");
         assert_eq!(kernel.shape(most.grid, longest), most);
+        let modest = kernel.modest_shape(u32::MAX, longest);
+        assert_eq!(kernel.modest_shape(3, longest).block, block);
+        assert!(modest.grid * block <= 256.max(most.grid * block / 32), "{modest:?}");
     }
 }
 

@@ -16,12 +16,21 @@ const MAX_BACKOFF: Duration = Duration::from_millis(32);
 /// So long after its begin a launch knows whether there was room for all of its blocks, and the
 /// host can see it.
 const OCCUPANCY_KNOWN: Duration = Duration::from_micros(25);
+/// A probe that begins after more than this part of the start timeout began late. On an idle device
+/// it begins within 11 microseconds beside copies of 4 KiB by the driver, and beside batches of
+/// 64 KiB within 20 to 50, 5 of 339 after more than 66 (H100).
+const LATE_SHARE: u32 = 3;
 /// Our own blocks displace those of other kernels, so a launch that takes over finds enough space.
 /// Before a probe the kernel therefore stays away for so long: longer than most kernels take.
 const PROBE_PAUSE: Duration = Duration::from_micros(100);
 /// The first probe comes so long after the kernel started. The interval doubles after each probe
 /// that found room, up to [`Timing::probe_interval`](super::Timing).
 const FIRST_PROBE_AFTER: Duration = Duration::from_micros(500);
+/// A program that keeps the device full leaves gaps between its kernels, and a probe may meet one.
+/// Kernels come back only after one more probe than these pauses has found room, each so long after
+/// the one before: no multiples of each other, so that not all meet the gaps of one period.
+const PAUSES_BETWEEN_PROBES: [Duration; 2] =
+    [Duration::from_micros(170), Duration::from_micros(430)];
 /// The set of active slots is renewed after so many launches.
 const ACTIVE_FOR: u64 = 32;
 
@@ -38,6 +47,8 @@ pub(super) struct Launching {
     next_probe_at: u64,
     /// The interval to the probe after it, nanoseconds.
     probe_after: u64,
+    /// How many probes in a row have found room during this backoff.
+    found_room: usize,
 }
 
 /// A launch: its number, 1 or more, and how many slots it serves.
@@ -125,6 +136,13 @@ impl Inner {
             self.has_room(self.latest().number)
         };
         let now = self.now();
+        if let Some(pause) = PAUSES_BETWEEN_PROBES.get(launching.found_room).filter(|_| has_room) {
+            launching.found_room += 1;
+            self.mailbox.request_exit(self.latest().number);
+            self.backoff_until.store(now + nanoseconds(*pause), Ordering::Relaxed);
+            return Ok(false);
+        }
+        launching.found_room = 0;
         if has_room {
             launching.probe_after = launching.probe_after.max(nanoseconds(FIRST_PROBE_AFTER));
             launching.next_probe_at = now + launching.probe_after;
@@ -136,24 +154,35 @@ impl Inner {
         Ok(has_room)
     }
 
-    /// Waits until a launch has begun and knows whether there is room for all of its blocks.
+    /// Waits until a launch has begun and knows whether there is room for all of its blocks. One
+    /// that is seen to begin late began when another kernel had ended.
     fn has_room(&self, launch: u64) -> bool {
         let began = Instant::now();
+        let late = self.timing.start_timeout / LATE_SHARE;
         let is_software = self.context.driver().is_software();
-        let mut entered: Option<Instant> = None;
+        let mut entered: Option<Duration> = None;
+        // Not the time until it is seen to have begun: this thread may not have run meanwhile.
+        let mut seen_absent = Duration::ZERO;
         loop {
+            let now = began.elapsed();
             if self.last_exited(0) >= launch {
                 // It was idle while this thread did not run, or other kernels fill the device, or
                 // the launch failed.
                 let exit = self.mailbox.exit(0);
                 return exit.launch >= launch && !exit.gpu_was_full;
             }
-            if entered.is_none() && self.mailbox.entered(0) >= launch {
-                entered = Some(Instant::now());
+            if entered.is_none() {
+                if self.mailbox.entered(0) < launch {
+                    seen_absent = now;
+                } else if seen_absent > late {
+                    return false;
+                } else {
+                    entered = Some(now);
+                }
             }
             match entered {
-                Some(entered) if entered.elapsed() > OCCUPANCY_KNOWN => return true,
-                None if began.elapsed() > self.timing.start_timeout => return false,
+                Some(entered) if now - entered > OCCUPANCY_KNOWN => return true,
+                None if seen_absent > self.timing.start_timeout => return false,
                 _ if is_software => std::thread::yield_now(),
                 _ => std::hint::spin_loop(),
             }
@@ -212,6 +241,8 @@ impl Inner {
     /// Prepares a probe: no launch takes over, and the next launch checks whether there is room.
     /// The running launch completes the commands in flight.
     fn pause_for_probe(&self, launching: &mut Launching) {
+        // One probe decides.
+        launching.found_room = PAUSES_BETWEEN_PROBES.len();
         // The last probe found room, and no launch has met other kernels since.
         self.backoff_len.store(nanoseconds(self.timing.backoff), Ordering::Relaxed);
         let longest = nanoseconds(self.timing.probe_interval);
@@ -290,8 +321,13 @@ impl Inner {
         launched.flatten().inspect_err(|error| self.record_error(error))?;
         launching.stream_index = stream_index;
         launching.arrived[stream_index] = arrived;
-        // A launch that serves more slots begins when the previous one has exited.
-        let delay = if self.is_on_device(before) { self.timing.lifetime } else { Duration::ZERO };
+        // It begins when the previous one has exited. One that takes over is made shortly before
+        // that, any other one at any time.
+        let delay = match self.is_on_device(before) {
+            true if takes_over => self.timing.relaunch_lead,
+            true => self.timing.lifetime,
+            false => Duration::ZERO,
+        };
         self.launched_at.store(self.now() + nanoseconds(delay), Ordering::Relaxed);
         self.latest.store(next.packed(), Ordering::Release);
         Ok(())

@@ -18,6 +18,9 @@ const SPIN: Nanos = 1_000_000;
 /// products of 8192 rows moved 0.57 GiB/s with them, and 1.48 by polling (H100).
 const SLEEP: Duration = Duration::from_micros(50);
 const SLEEP_MOST: Duration = Duration::from_millis(1);
+/// A read that takes so long, nanoseconds, is slow: beside it a sleep of [`SLEEP`] and the
+/// scheduler's delay are some hundredths.
+const SLOW_READ: Nanos = 2_000_000;
 /// Spin steps, some nanoseconds each, between two driver queries. Each query takes about a
 /// microsecond and a lock that other threads need for their copies.
 const PAUSE: u32 = 64;
@@ -88,8 +91,8 @@ pub(crate) struct StagingRing {
     /// One for each slot, polled. Events that wake a sleeper would cost an interrupt each, whether
     /// or not a thread sleeps.
     copied: Vec<Event>,
-    /// Whether a slot's last copy may be in flight.
-    busy: Vec<bool>,
+    /// How each slot's last copy is waited for; `None` if it is known to have ended.
+    in_flight: Vec<Option<WaitBy>>,
     /// The number of the next slot; wraps around.
     next_number: usize,
     /// Bytes that the resident copy kernel moved since the last query.
@@ -97,6 +100,15 @@ pub(crate) struct StagingRing {
     /// Access to the resident copy kernel, if there is one.
     submitter: Option<Submitter>,
     pending: Option<Pending>,
+}
+
+/// How a thread waits for a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WaitBy {
+    /// It polls, and sleeps between polls after [`SPIN`].
+    Polling,
+    /// It sleeps from the start.
+    Sleeping,
 }
 
 /// A command of the resident copy kernel in flight.
@@ -146,7 +158,7 @@ impl StagingRing {
             copied: events.collect::<Result<_, _>>()?,
             memory,
             slot_len,
-            busy: vec![false; slots],
+            in_flight: vec![None; slots],
             next_number: 0,
             by_resident_kernel: 0,
             submitter: None,
@@ -210,9 +222,10 @@ impl StagingRing {
         self.pending = None;
         match (outcome?, pending.kind) {
             (Outcome::Busy, CopyKind::Bytes { src, dst, len }) => {
+                let by = WaitBy::Polling;
                 // SAFETY: the copy of the command: the promise of `submit` holds until the slot
                 // is free.
-                self.enqueue(pending.slot, |stream| unsafe { stream.copy(dst, src, len) })
+                self.enqueue(pending.slot, by, |stream| unsafe { stream.copy(dst, src, len) })
             }
             // SAFETY: as above, of `gather`.
             (Outcome::Busy, CopyKind::List(list)) => unsafe { self.launch(pending.slot, list) },
@@ -228,16 +241,17 @@ impl StagingRing {
     fn enqueue(
         &mut self,
         slot: usize,
+        by: WaitBy,
         work: impl FnOnce(&Stream) -> Result<(), GpuError>,
     ) -> Result<(), GpuError> {
-        self.busy[slot] = true;
+        self.in_flight[slot] = Some(by);
         work(&self.stream)?;
         self.copied[slot].record(&self.stream)
     }
 
     /// The slot with this number, modulo the number of slots.
     pub(crate) fn slot(&self, number: usize) -> Slot {
-        let index = number % self.busy.len();
+        let index = number % self.in_flight.len();
         Slot { index, memory: self.memory.after(index * self.slot_len) }
     }
 
@@ -253,14 +267,15 @@ impl StagingRing {
         if self.pending.is_some_and(|pending| pending.slot == slot.index) {
             self.finish_command()?;
         }
-        if !self.busy[slot.index] {
+        let Some(by) = self.in_flight[slot.index] else {
             return Ok(());
-        }
+        };
+        let spin = if by == WaitBy::Polling { SPIN } else { 0 };
         let event = &self.copied[slot.index];
         let clock = Clock::start();
         let mut sleep = SLEEP;
         while !event.query()? {
-            if clock.now() > SPIN {
+            if clock.now() > spin {
                 std::thread::sleep(sleep);
                 sleep = (sleep * 2).min(SLEEP_MOST);
                 continue;
@@ -269,13 +284,13 @@ impl StagingRing {
                 std::hint::spin_loop();
             }
         }
-        self.busy[slot.index] = false;
+        self.in_flight[slot.index] = None;
         Ok(())
     }
 
     /// Waits for all copies of the ring. The context must be current.
     pub(crate) fn wait_for_all(&mut self) -> Result<(), GpuError> {
-        (0..self.busy.len()).try_for_each(|index| self.wait_for_slot(self.slot(index)))
+        (0..self.in_flight.len()).try_for_each(|index| self.wait_for_slot(self.slot(index)))
     }
 
     /// Waits for all work in the stream after a failed call: its copy may be in flight without an
@@ -284,7 +299,7 @@ impl StagingRing {
         let finished = self.finish_command();
         self.stream.sync()?;
         finished?;
-        self.busy.fill(false);
+        self.in_flight.fill(None);
         Ok(())
     }
 
@@ -313,12 +328,15 @@ impl StagingRing {
             unsafe { demote(slot.memory.at.wrapping_add(skip), len) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.copy_dma_to_gpu(slot, skip, location, address, len) }
+        unsafe { self.copy_by_driver((slot, skip), location, address, len, WaitBy::Polling) }
     }
 
     /// Like [`StagingRing::copy_to_gpu`], for bytes that a storage device wrote into the slot.
     /// Always by the driver: the resident copy kernel has exited during so long a wait, most
     /// likely. No processor's cache has these bytes, so there is nothing to demote.
+    ///
+    /// `read_took` is how long the device took for them. Beside [`SLOW_READ`] a sleep costs no time
+    /// that counts, and saves the processor time of polling: of 1 MiB about 50 microseconds.
     ///
     /// # Safety
     ///
@@ -330,9 +348,26 @@ impl StagingRing {
         location: MemoryLocation,
         address: u64,
         len: usize,
+        read_took: Nanos,
+    ) -> Result<(), GpuError> {
+        let by = if read_took < SLOW_READ { WaitBy::Polling } else { WaitBy::Sleeping };
+        // SAFETY: the caller's promise.
+        unsafe { self.copy_by_driver((slot, skip), location, address, len, by) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`StagingRing::copy_to_gpu`].
+    unsafe fn copy_by_driver(
+        &mut self,
+        (slot, skip): (Slot, usize),
+        location: MemoryLocation,
+        address: u64,
+        len: usize,
+        by: WaitBy,
     ) -> Result<(), GpuError> {
         let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        self.enqueue(slot.index, |stream| {
+        self.enqueue(slot.index, by, |stream| {
             if location.is_primary() {
                 // SAFETY: the caller's promise; the slot is not used until it is free again.
                 unsafe { stream.h2d(to, from, len) }
@@ -362,7 +397,7 @@ impl StagingRing {
         if unsafe { self.submit(slot, location, (from, ours), address, len) }? {
             return Ok(());
         }
-        self.enqueue(slot.index, |stream| {
+        self.enqueue(slot.index, WaitBy::Polling, |stream| {
             if location.is_primary() {
                 // SAFETY: the caller's promise; the slot is not used until it is free again.
                 unsafe { stream.d2h(to, from, len) }
@@ -403,8 +438,9 @@ impl StagingRing {
     /// As [`StagingRing::gather`].
     unsafe fn launch(&mut self, slot: usize, list: List) -> Result<(), GpuError> {
         let List { kernel, at, count, longest } = list;
-        let shape = kernel.shape(count, longest);
+        let shape = kernel.modest_shape(count, longest);
+        let by = WaitBy::Polling;
         // SAFETY: the caller's promise.
-        self.enqueue(slot, |stream| unsafe { kernel.launch(stream, at, count, shape) })
+        self.enqueue(slot, by, |stream| unsafe { kernel.launch(stream, at, count, shape) })
     }
 }

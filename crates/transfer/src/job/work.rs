@@ -9,6 +9,7 @@ use gpuio_gpu::GpuError;
 use super::deferred::{DeferredCompletion, InFlight};
 use super::{Job, Piece};
 use crate::Op;
+use crate::clock::Clock;
 use crate::device::staging::{Slot, StagingRing};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
@@ -138,8 +139,10 @@ impl Job {
             ring.wait_for_slot(slot).map_err(at)?;
             let skip = self.skip(piece);
             let buffer = ReadBuffer { at: slot.memory.at.wrapping_add(skip), slack: true };
+            let clock = Clock::start();
             // SAFETY: the slot is this thread's and holds the piece with its slack, see `skip`.
             let read = unsafe { self.read(buffer, piece) };
+            let read_took = clock.now();
             if let Some(before) = before.take() {
                 // It has completed by now, most likely, and its caller waits.
                 before.complete(ring).map_err(at)?;
@@ -152,17 +155,18 @@ impl Job {
             }
             let address = self.request.address + piece.start;
             let location = self.request.location;
+            let len = file_bytes.total();
             let copied = if file_bytes.direct > 0 {
                 // SAFETY: the bytes are there; the caller of the transfer promises its memory until
                 // the job is done, which is after the ring was waited for.
-                unsafe { ring.copy_dma_to_gpu(slot, skip, location, address, file_bytes.total()) }
+                unsafe { ring.copy_dma_to_gpu(slot, skip, location, address, len, read_took) }
             } else {
                 // SAFETY: as above.
-                unsafe { ring.copy_to_gpu(slot, skip, location, address, file_bytes.total()) }
+                unsafe { ring.copy_to_gpu(slot, skip, location, address, len) }
             };
             copied.map_err(at)?;
             route.file(file_bytes);
-            route.by_copy += file_bytes.total() as u64;
+            route.by_copy += len as u64;
         }
         Ok(())
     }
