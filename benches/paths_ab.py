@@ -20,6 +20,7 @@ KIB, MIB = 1 << 10, 1 << 20
 ROWS = [
     *((path, threads, 4 * KIB, "randread", depth) for threads in (1, 16)
       for path, depth in [("resident", 1), ("library", 0), ("gather", 0), ("gds", 0), ("staged", 1)]),
+    *(("resident", threads, 4 * KIB, "randread", 8) for threads in (1, 16)),
     *((path, 16, 64 * KIB, "randread", depth)
       for path, depth in [("gather", 0), ("staged", 0), ("resident", 1), ("library", 0), ("gds", 0),
                           ("gds-stream", 0), ("gds-batch", 0), ("gds-batch-stream", 0),
@@ -38,7 +39,7 @@ ROWS = [
 def name(row):
     path, threads, block, order, depth = row
     size = f"{block >> 20} MiB" if block >= MIB else f"{block >> 10} KiB"
-    return f"{path}, {threads} × {size} {order}{', depth 1' if depth else ''}"
+    return f"{path}, {threads} × {size} {order}{f', depth {depth}' if depth else ''}"
 
 
 class Files:
@@ -72,7 +73,7 @@ class Files:
         path, threads, block, order, depth = row
         flags = ["--path", path, "--threads", str(threads), "--bs", str(block), "--rw", order,
                  "--runtime", f"{milliseconds}ms", "--buffered"]
-        flags += ["--depth", "1"] if depth else []
+        flags += ["--depth", str(depth)] if depth else []
         flags += [] if path == "host" else ["--gpu", "0"]
         if order == "write":
             flags += ["--directory", self.directory, "--file-prefix", "own", "--size", "128M", "--keep"]

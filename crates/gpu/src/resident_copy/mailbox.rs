@@ -1,10 +1,11 @@
 //! The command slots: words in page-locked memory that host and device share.
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::MAX_SLOTS;
 use crate::DevPtr;
-use crate::locked::Leaked;
+use crate::locked::Locked;
 
 /// Bytes of a slot: 128 that the host writes, and 128 that the device writes.
 pub(super) const SLOT_LEN: usize = 256;
@@ -25,9 +26,10 @@ const LISTED: u64 = 1 << (BITS - 1);
 /// Bits of a value in a command's word. The bits above hold the command's number.
 const BITS: u32 = 48;
 
-/// All slots of a device. The memory is never freed, since a kernel may outlive its launcher.
+/// All slots of a device. Dropping it frees nothing, since a kernel may outlive its launcher: see
+/// [`Mailbox::free`].
 #[derive(Debug)]
-pub(super) struct Mailbox(Leaked);
+pub(super) struct Mailbox(ManuallyDrop<Locked>);
 
 /// One copy, or a list of copies.
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +72,19 @@ const GPU_FULL: u64 = 2;
 
 impl Mailbox {
     /// Takes zeroed memory at a multiple of [`SLOT_LEN`].
-    pub(super) fn new(memory: Leaked) -> Self {
+    pub(super) fn new(memory: Locked) -> Self {
         assert!(memory.as_ptr().addr().get().is_multiple_of(SLOT_LEN), "slots are aligned");
-        Self(memory)
+        Self(ManuallyDrop::new(memory))
+    }
+
+    /// Frees the memory.
+    ///
+    /// # Safety
+    ///
+    /// No launch of the kernel is on the device or will be, and this value is not used again.
+    pub(super) unsafe fn free(&mut self) {
+        // SAFETY: the caller's promise.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 
     /// Its address on the device.

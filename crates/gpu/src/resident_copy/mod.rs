@@ -26,6 +26,7 @@ mod mailbox;
 mod slots;
 mod submitter;
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -147,7 +148,7 @@ struct Inner {
     streams: [Stream; 2],
     mailbox: Mailbox,
     /// Memory that the blocks share.
-    shared: DeviceBuf,
+    shared: ManuallyDrop<DeviceBuf>,
     timing: Timing,
     multiprocessors: u32,
     slots: Slots,
@@ -182,7 +183,7 @@ impl CommandQueue {
         let streams = [Stream::new(context)?, Stream::new(context)?];
         let multiprocessors = context.driver().multiprocessors(context.device())?;
         let shared = DeviceBuf::alloc(context, MemoryKind::Device, SHARED_LEN)?;
-        let page = Locked::new(context, mailbox::LEN, PageSize::Plain)?.leak();
+        let page = Locked::new(context, mailbox::LEN, PageSize::Plain)?;
         let zeroed = context.entered(|| {
             // SAFETY: both are live, the page holds zeros, and nothing else uses them yet.
             unsafe { streams[0].h2d(shared.ptr(), page.as_ptr().as_ptr(), SHARED_LEN) }?;
@@ -195,7 +196,7 @@ impl CommandQueue {
             kernel,
             streams,
             mailbox: Mailbox::new(page),
-            shared,
+            shared: ManuallyDrop::new(shared),
             timing,
             multiprocessors,
             slots: Slots::new(slots),
@@ -311,8 +312,14 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The blocks use `shared` until they exit. A lost device runs none.
-        let _ = self.context.entered(|| self.streams.iter().try_for_each(Stream::sync));
+        // The blocks use both memories until they exit. If that can't be waited for, these stay.
+        let over = self.context.entered(|| self.streams.iter().try_for_each(Stream::sync));
+        if matches!(over, Ok(Ok(()))) {
+            // SAFETY: all launches have ended, and only this value makes more.
+            unsafe { self.mailbox.free() };
+            // SAFETY: dropped once, and not used again.
+            unsafe { ManuallyDrop::drop(&mut self.shared) };
+        }
     }
 }
 
