@@ -9,8 +9,8 @@
 //!   `monitor` (live counters).
 //! - [`path`](mod@path): the trait [`path::Path`] and the table [`path::PATHS`] with one file for
 //!   each path. `two_legs` is the state machine of all paths with a file leg and a GPU stage;
-//!   `file_leg` (engine and held I/Os), `slot_buffers` (memory), `stream_queues` (CUDA streams and
-//!   events) and `transfer_stage` (the copy of one slot) are its parts. On the paths `gds*`,
+//!   `slot_buffers` (memory) and `stream_queues` (CUDA streams and events) are its parts, and
+//!   `staged` has the GPU stage that copies each slot by itself. On the paths `gds*`,
 //!   NVIDIA's cuFile moves the bytes from end to end; on the paths `library*` the core of our own
 //!   libcufile.so.0 does (crate `transfer`); on `mapped` the GPU itself, out of a mapping.
 //!   `destination` (memory) is common to these; `progress` (requests), `blocking`, `grouped` and
@@ -27,7 +27,7 @@
 //!    follows in it.
 //! 2. [`path::Path::advance`] runs `TwoLegs::drive`: `FileLeg::reap` ([`engine::Engine::reap`])
 //!    returns completed file I/Os, and `TwoLegs::file_done` passes each to `GpuStage::enqueue`.
-//! 3. `CopyStage` copies the slot to GPU memory in a CUDA stream (`TransferStage::transfer`) and
+//! 3. `CopyStage` copies the slot to GPU memory in a CUDA stream (`Slots::transfer`) and
 //!    records an event behind the copy (`StreamQueues::mark`).
 //! 4. `GpuStage::poll`, or `GpuStage::wait` where nothing else is left to do, finds the event
 //!    reached, `TwoLegs::take_gpu_completions` marks the request

@@ -46,12 +46,12 @@ impl<C: BlockingCalls> Path for Blocking<C> {
         completed: &mut Vec<Completion>,
         _wait: bool,
     ) -> Result<(), PathError> {
-        self.progress.deliver(completed);
+        self.progress.completions.deliver(completed);
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.progress.out()
+        self.progress.completions.out()
     }
 
     fn synchronous(&self) -> bool {

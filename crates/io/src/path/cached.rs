@@ -3,7 +3,7 @@
 //! The ring is that of `staged`; what differs is that files are never open with O_DIRECT, so the
 //! kernel's page cache stands between storage and the ring and adds a copy.
 
-use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, ring};
+use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, staged};
 
 const NAME: &str = "cached";
 
@@ -34,5 +34,5 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
                 .into(),
         });
     }
-    ring::open(NAME, &config)
+    staged::open(NAME, &config)
 }

@@ -3,7 +3,7 @@
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf};
 
-use super::memory::{refused, stride};
+use super::slot_buffers::{refused, stride};
 use super::verifier::{self, BlockLocation, Verifier};
 use super::{GpuSide, Mismatch, PathConfig, PathError, PatternBlock};
 

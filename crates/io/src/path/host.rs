@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpuio_gpu::{MemoryKind, pattern};
 
-use super::memory::SlotMemory;
+use super::slot_buffers::SlotMemory;
 use super::{
     Backend, Completion, Fault, Leg, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
     PathInfo, PatternBlock, Request, Start,

@@ -18,11 +18,9 @@ use std::ptr::NonNull;
 
 use gpuio_gpu::{GpuError, Managed, MemoryKind, Side, Stream};
 
-use super::memory::{refused, stride};
-use super::ring::CopyStage;
-use super::slot_buffers;
+use super::slot_buffers::{self, refused, stride};
+use super::staged::CopyStage;
 use super::stream_queues::{Refused, StreamQueues};
-use super::transfer_stage::TransferStage;
 use super::two_legs::{self, Slots};
 use super::verifier::{BlockLocation, Verifier};
 use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
@@ -130,9 +128,7 @@ impl Slots for Pages {
     fn held_from_file(&self, _slot: u32, _len: u32) -> Option<&[u8]> {
         None
     }
-}
 
-impl TransferStage for Pages {
     fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, Refused> {
         let prefetched = self.hint(stream, slot, len, Side::Host);
         prefetched.map(|()| true).map_err(|error| Refused { error, begun: false })

@@ -31,9 +31,9 @@ use gpuio_gpu::{DevPtr, MappedFile, PieceList, Stream, Wait};
 use super::destination::Destination;
 use super::launcher::Launcher;
 use super::library::MEMORY;
-use super::requests::Requests;
 use super::slot_buffers;
 use super::stream_queues::{Ended, Refused, StreamQueues};
+use super::two_legs::Requests;
 use super::{
     Backend, Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
     PathInfo, PatternBlock, Request, Start,
@@ -433,13 +433,13 @@ impl Mapped {
         loop {
             self.poll();
             self.settle(clock);
-            if self.requests.none_ready() && self.queues.is_idle() && self.has_open() {
+            if self.requests.completions.none_ready() && self.queues.is_idle() && self.has_open() {
                 // What waits for company waits for nothing else.
                 self.launch(clock);
                 self.settle(clock);
             }
             let nothing_left = self.queues.is_idle() && !self.has_open();
-            if !wait || !self.requests.none_ready() || nothing_left {
+            if !wait || !self.requests.completions.none_ready() || nothing_left {
                 return;
             }
             self.wait();
@@ -474,12 +474,12 @@ impl Path for Mapped {
         wait: bool,
     ) -> Result<(), PathError> {
         self.drive(clock, wait);
-        self.requests.deliver(completed);
+        self.requests.completions.deliver(completed);
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.requests.out()
+        self.requests.completions.out()
     }
 
     fn synchronous(&self) -> bool {

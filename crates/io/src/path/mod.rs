@@ -7,8 +7,8 @@
 
 mod blocking;
 mod cached;
+mod completions;
 mod destination;
-mod file_leg;
 mod gather;
 mod gds;
 mod gds_batch;
@@ -22,18 +22,14 @@ mod library_batch;
 mod library_stream;
 mod managed;
 mod mapped;
-mod memory;
 mod progress;
-mod requests;
 mod resident;
-mod ring;
 mod routed;
 mod slot_buffers;
 mod staged;
 mod stall;
 mod stream_queues;
 mod streamed;
-mod transfer_stage;
 mod two_legs;
 mod verifier;
 

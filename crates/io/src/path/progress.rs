@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::completions::Completions;
 use super::{Completion, Fault, Request};
 use crate::clock::Nanos;
 use crate::engine::IoFault;
@@ -17,22 +18,21 @@ struct Held {
 
 pub(super) struct Progress {
     slots: Vec<Option<Held>>,
-    ready: Vec<Completion>,
-    out: usize,
+    pub(super) completions: Completions,
     counters: Arc<LegCounters>,
 }
 
 impl Progress {
     pub(super) fn new(slots: u32, counters: &Arc<LegCounters>) -> Progress {
         let slots = slots as usize;
-        let ready = Vec::with_capacity(slots);
-        Progress { slots: vec![None; slots], ready, out: 0, counters: Arc::clone(counters) }
+        let completions = Completions::new(slots);
+        Progress { slots: vec![None; slots], completions, counters: Arc::clone(counters) }
     }
 
     /// Notes a request that starts.
     pub(super) fn take(&mut self, request: Request) {
         self.slots[request.slot as usize] = Some(Held { request, done: 0 });
-        self.out += 1;
+        self.completions.take();
     }
 
     /// The request of a slot and how many of its bytes have moved, if the slot is in use.
@@ -84,22 +84,6 @@ impl Progress {
             monitor::add(&counters.faults, 1);
         }
         let file_ns = ended.saturating_sub(request.started);
-        self.ready.push(Completion { request, result, ended, file_ns, gpu_ns: 0 });
-    }
-
-    /// Whether none has completed since the last [`Progress::deliver`].
-    pub(super) fn none_ready(&self) -> bool {
-        self.ready.is_empty()
-    }
-
-    /// Gives those that have completed to the worker.
-    pub(super) fn deliver(&mut self, completed: &mut Vec<Completion>) {
-        self.out -= self.ready.len();
-        completed.append(&mut self.ready);
-    }
-
-    /// Requests taken and not yet delivered.
-    pub(super) fn out(&self) -> usize {
-        self.out
+        self.completions.push(Completion { request, result, ended, file_ns, gpu_ns: 0 });
     }
 }

@@ -14,11 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
 
-use super::memory::refused;
-use super::ring::CopyStage;
-use super::slot_buffers::{self, SlotBuffers};
+use super::slot_buffers::{self, SlotBuffers, refused};
+use super::staged::CopyStage;
 use super::stream_queues::{Refused, StreamQueues};
-use super::transfer_stage::TransferStage;
 use super::two_legs::{self, Slots};
 use super::verifier::{BlockLocation, Verifier};
 use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
@@ -157,7 +155,7 @@ impl RoutedBuffers {
     /// Puts the leg between host and near GPU into the stream.
     ///
     /// # Safety
-    /// As for [`TransferStage::transfer`].
+    /// As for [`Slots::transfer`].
     unsafe fn first(&self, stream: &Stream, op: Op, slot: u32, len: usize) -> Result<(), GpuError> {
         let (near, host) = (self.between(slot), self.buffers.slot(slot));
         match op {
@@ -173,7 +171,7 @@ impl RoutedBuffers {
     /// Puts the leg between the GPUs into the stream.
     ///
     /// # Safety
-    /// As for [`TransferStage::transfer`].
+    /// As for [`Slots::transfer`].
     unsafe fn second(
         &self,
         stream: &Stream,
@@ -231,9 +229,7 @@ impl Slots for RoutedBuffers {
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {
         self.buffers.held_from_file(slot, len)
     }
-}
 
-impl TransferStage for RoutedBuffers {
     unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
         let len = self.buffers.location(slot, len).len as usize;
         let refused = |begun| move |error| Refused { error, begun };

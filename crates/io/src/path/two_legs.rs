@@ -12,20 +12,20 @@
 //! the same is in `gpu`: page-locked memory, streams, events, the cut of blocks into pieces, lists
 //! of pieces, and the kernel that copies them.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use gpuio_gpu::GpuError;
+use gpuio_gpu::{GpuError, Stream};
 
-use super::file_leg::FileLeg;
-use super::requests::Requests;
-use super::stream_queues::Ended;
+use super::completions::Completions;
+use super::stream_queues::{Ended, Refused};
 use super::verifier::{self, BlockLocation, Verifier};
 use super::{
     Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, PatternBlock, Request,
     Start,
 };
 use crate::clock::{Clock, Nanos};
-use crate::engine::{Done, HostRegion, Io, Op, Push};
+use crate::engine::{Done, Engine, EngineError, HostRegion, Io, Op, Push};
 
 /// The memory of a path's slots on both sides.
 pub(super) trait Slots {
@@ -69,6 +69,24 @@ pub(super) trait Slots {
         Ok(())
     }
 
+    /// Puts into the stream what must be over before a file may be read into the slot. Answers
+    /// whether there was anything.
+    ///
+    /// # Errors
+    /// The driver's refusal.
+    fn ready(&self, _stream: &Stream, _slot: u32, _len: u32) -> Result<bool, Refused> {
+        Ok(false)
+    }
+
+    /// Puts the GPU leg of a slot's first `len` bytes into the stream.
+    ///
+    /// # Errors
+    /// The driver's refusal.
+    ///
+    /// # Safety
+    /// Nothing else uses the slot, and `self` lives, until the stream has passed it.
+    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused>;
+
     /// What came from the file into a slot whose read has completed, if it still stands there.
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
 }
@@ -108,6 +126,155 @@ pub(super) trait GpuStage {
     /// Bytes of host memory in addition to the slots.
     fn bytes(&self) -> u64 {
         0
+    }
+}
+
+/// The file leg: an engine, and the I/Os that wait for space in it.
+struct FileLeg {
+    engine: Box<dyn Engine>,
+    /// I/Os whose slot is ready and that the engine has not taken yet, oldest first.
+    held: VecDeque<Io>,
+    /// The engine had no space for a read, and nothing has come back of it since.
+    refused: bool,
+}
+
+impl FileLeg {
+    fn new(engine: Box<dyn Engine>, slots: u32) -> FileLeg {
+        FileLeg { engine, held: VecDeque::with_capacity(slots as usize), refused: false }
+    }
+
+    /// Offers a read, for which the worker waits if there is no space.
+    fn push(&mut self, io: Io) -> Push {
+        let push = self.engine.push(io);
+        self.refused |= matches!(push, Push::Full(_));
+        push
+    }
+
+    /// Puts an I/O whose GPU leg is over behind those that wait for the engine;
+    /// [`FileLeg::offer`] pushes it.
+    fn hold(&mut self, io: Io) {
+        self.held.push_back(io);
+    }
+
+    /// Pushes the I/Os that are held, in their order, as far as the engine has space, up to one
+    /// that is done at once: the caller takes it and offers again.
+    fn offer(&mut self) -> Option<Done> {
+        while let Some(io) = self.held.pop_front() {
+            match self.engine.push(io) {
+                Push::Taken => {}
+                Push::Full(io) => {
+                    self.held.push_front(io);
+                    return None;
+                }
+                Push::Done(done) => return Some(done),
+            }
+        }
+        None
+    }
+
+    /// Whether the engine has nothing to give back, nothing is held and nothing was refused.
+    fn is_idle(&self) -> bool {
+        self.engine.in_flight() == 0 && self.held.is_empty() && !self.refused
+    }
+
+    /// Whether the engine refused a read and nothing has come back since.
+    fn has_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Takes what the engine has done. With `at_least`, waits for as many of those out, or for
+    /// room if it has none out and refused some.
+    ///
+    /// # Errors
+    /// The engine broke; what it had done stands in `dones` all the same.
+    fn reap(&mut self, dones: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
+        let reaped = self.engine.reap(dones, at_least);
+        self.refused = false;
+        reaped
+    }
+
+    /// Sleeps until the engine may have something to give back, at most `timeout`.
+    ///
+    /// # Errors
+    /// The engine broke.
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
+        self.engine.wait_timeout(timeout)
+    }
+
+    fn synchronous(&self) -> bool {
+        self.engine.synchronous()
+    }
+}
+
+/// A request in flight.
+#[derive(Clone, Copy)]
+struct Held {
+    request: Request,
+    /// When the first of its two legs ended.
+    handed: Nanos,
+    /// When the file leg of a read began, if something of the GPU leg came before it.
+    prepared: Option<Nanos>,
+}
+
+/// Requests in flight, by slot, and those that have completed.
+pub(super) struct Requests {
+    slots: Vec<Option<Held>>,
+    pub(super) completions: Completions,
+}
+
+impl Requests {
+    pub(super) fn new(slots: u32) -> Requests {
+        let slots = slots as usize;
+        Requests { slots: vec![None; slots], completions: Completions::new(slots) }
+    }
+
+    /// Notes a request that starts.
+    pub(super) fn take(&mut self, request: Request) {
+        self.slots[request.slot as usize] =
+            Some(Held { request, handed: request.started, prepared: None });
+        self.completions.take();
+    }
+
+    /// Forgets a request that was taken and found no space.
+    pub(super) fn give_back(&mut self, slot: u32) {
+        self.slots[slot as usize] = None;
+        self.completions.give_back();
+    }
+
+    /// The request of a slot, if it is in use.
+    pub(super) fn of(&self, slot: u32) -> Option<Request> {
+        self.slots[slot as usize].map(|held| held.request)
+    }
+
+    /// Notes that a slot's first leg ended; its request, if the slot is in use.
+    pub(super) fn hand(&mut self, slot: u32, now: Nanos) -> Option<Request> {
+        let held = self.slots[slot as usize].as_mut()?;
+        held.handed = now;
+        Some(held.request)
+    }
+
+    /// Notes that the file leg of a slot's read begins only now: what was until then belongs to the
+    /// GPU leg.
+    pub(super) fn prepared(&mut self, slot: u32, now: Nanos) {
+        if let Some(held) = self.slots[slot as usize].as_mut() {
+            (held.handed, held.prepared) = (now, Some(now));
+        }
+    }
+
+    /// Ends a request and frees its slot.
+    pub(super) fn complete(&mut self, slot: u32, now: Nanos, result: Result<(), Fault>) {
+        let Some(held) = self.slots[slot as usize].take() else {
+            return;
+        };
+        let request = held.request;
+        let before = held.prepared.map_or(0, |at| at.saturating_sub(request.started));
+        let first = held.handed.saturating_sub(request.started) - before;
+        let second = now.saturating_sub(held.handed);
+        let (file_ns, gpu_ns) = match request.op {
+            Op::Read => (first, before + second),
+            Op::Write => (second, first),
+        };
+        self.completions.push(Completion { request, result, ended: now, file_ns, gpu_ns });
     }
 }
 
@@ -268,17 +435,17 @@ impl<M: GpuStage> TwoLegs<M> {
     /// Moves requests on until one has completed; without `wait`, as far as they are.
     fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
         self.take_gpu_completions(clock);
-        while self.requests.none_ready() {
+        while self.requests.completions.none_ready() {
             self.reap_files(clock, 0)?;
-            if !wait || self.requests.none_ready() {
+            if !wait || self.requests.completions.none_ready() {
                 self.gpu_stage.poll(&mut self.ended);
                 self.take_gpu_completions(clock);
             }
-            if self.requests.none_ready() {
+            if self.requests.completions.none_ready() {
                 self.gpu_stage.flush(&self.slots, &mut self.ended);
                 self.take_gpu_completions(clock);
             }
-            if !self.requests.none_ready() || !wait {
+            if !self.requests.completions.none_ready() || !wait {
                 return Ok(());
             }
             // What the GPU stage has takes microseconds and file I/Os go on at the same time, so it
@@ -311,7 +478,7 @@ impl<M: GpuStage> Path for TwoLegs<M> {
         completed: &mut Vec<Completion>,
         wait: bool,
     ) -> Result<(), PathError> {
-        let outcome = if self.requests.out() > 0 {
+        let outcome = if self.requests.completions.out() > 0 {
             self.drive(clock, wait)
         } else if wait && self.files.has_refused() {
             self.reap_files(clock, 1)
@@ -319,21 +486,24 @@ impl<M: GpuStage> Path for TwoLegs<M> {
             Ok(())
         };
         // Also after an error: these have completed.
-        self.requests.deliver(completed);
+        self.requests.completions.deliver(completed);
         outcome
     }
 
     /// What the GPU stage has takes microseconds and can't be waited for with an end: only without
     /// does the thread sleep, in the engine.
     fn wait_timeout(&mut self, timeout: Duration) -> Result<(), PathError> {
-        if self.gpu_stage.is_idle() && self.ended.is_empty() && self.requests.none_ready() {
+        if self.gpu_stage.is_idle()
+            && self.ended.is_empty()
+            && self.requests.completions.none_ready()
+        {
             self.files.wait_timeout(timeout)?;
         }
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.requests.out()
+        self.requests.completions.out()
     }
 
     fn synchronous(&self) -> bool {
