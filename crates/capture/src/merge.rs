@@ -91,19 +91,7 @@ pub(crate) fn block<'m>(
 }
 
 fn device(name: &str, kind: BlockKind) -> BlockDevice {
-    let facts = BlockFacts::unread(name, DeviceNumber::default(), kind);
-    BlockDevice {
-        facts,
-        made_of: Vec::new(),
-        pci: Vec::new(),
-        nvme: None,
-        link: None,
-        array: None,
-        mapper: None,
-        backing_file: None,
-        start_bytes: None,
-        serial_mark: None,
-    }
+    BlockDevice::of(BlockFacts::unread(name, DeviceNumber::default(), kind))
 }
 
 /// The disk of a partition's name (`nvme0n1p2`, `sda1`), `None` for a name that is none.

@@ -33,18 +33,7 @@ pub(crate) fn disk(name: &str, pci: &str) -> BlockDevice {
     });
     // Cannot fail: the fields that have no default are all named above.
     let facts: BlockFacts = serde_json::from_value(facts).unwrap();
-    BlockDevice {
-        facts,
-        made_of: vec![],
-        pci: vec![pci.to_owned()],
-        nvme: None,
-        link: None,
-        array: None,
-        mapper: None,
-        backing_file: None,
-        start_bytes: None,
-        serial_mark: None,
-    }
+    BlockDevice { pci: vec![pci.to_owned()], ..BlockDevice::of(facts) }
 }
 
 pub(crate) fn gpu(address: &str, node: u32) -> GpuFacts {

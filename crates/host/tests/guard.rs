@@ -350,6 +350,31 @@ fn kernel_files_and_mistyped_devices_are_refused() {
 }
 
 #[test]
+fn files_of_every_file_system_that_shows_the_kernel_are_refused() {
+    let of = |fs_type: &str| {
+        danger(&TargetFacts {
+            path: "/there/file".to_owned(),
+            resolved: Some("/there/file".to_owned()),
+            symlink: false,
+            kind: TargetKind::Absent { parent_exists: true },
+            mount: Some(MountFacts {
+                mount_point: "/there".to_owned(),
+                fs_type: fs_type.to_owned(),
+                ..MountFacts::default()
+            }),
+            unchecked: Vec::new(),
+        })
+    };
+    for fs_type in ["proc", "sysfs", "selinuxfs", "nfsd", "rpc_pipefs", "cgroup2", "efivarfs"] {
+        assert_eq!(of(fs_type), [Danger::KernelFile { fs_type: fs_type.to_owned() }]);
+    }
+    assert_eq!(of("devtmpfs"), [Danger::FileInDev]);
+    for fs_type in ["hugetlbfs", "tmpfs", "ext4", "nfs4"] {
+        assert_eq!(of(fs_type), []);
+    }
+}
+
+#[test]
 fn a_swap_file_and_a_disk_image_in_use_are_refused() {
     let tree = Tree::new();
     tree.file("image", "x");

@@ -84,21 +84,11 @@ fn hang(machine: &mut Machine, place: Place, number: usize, plan: &Plan) -> Stri
 }
 
 fn drive(name: &str, pci: String) -> BlockDevice {
-    BlockDevice {
-        facts: BlockFacts {
-            size_bytes: Some(1 << 40),
-            ..BlockFacts::unread(name, DeviceNumber::default(), BlockKind::Disk)
-        },
-        made_of: Vec::new(),
-        pci: vec![pci],
-        nvme: None,
-        link: None,
-        array: None,
-        mapper: None,
-        backing_file: None,
-        start_bytes: None,
-        serial_mark: None,
-    }
+    let facts = BlockFacts {
+        size_bytes: Some(1 << 40),
+        ..BlockFacts::unread(name, DeviceNumber::default(), BlockKind::Disk)
+    };
+    BlockDevice { pci: vec![pci], ..BlockDevice::of(facts) }
 }
 
 fn machine(plan: &Plan) -> Machine {

@@ -178,16 +178,8 @@ fn without_time_nothing_is_known() {
 #[test]
 fn an_array_brings_its_members_and_a_partition_its_disk() {
     let device = |name: &str, kind, made_of: &[&str]| BlockDevice {
-        facts: BlockFacts::unread(name, DeviceNumber::default(), kind),
         made_of: made_of.iter().map(ToString::to_string).collect(),
-        pci: Vec::new(),
-        nvme: None,
-        link: None,
-        array: None,
-        mapper: None,
-        backing_file: None,
-        start_bytes: None,
-        serial_mark: None,
+        ..BlockDevice::of(BlockFacts::unread(name, DeviceNumber::default(), kind))
     };
     let block = vec![
         device("md0", BlockKind::Md, &["nvme0n1p1", "nvme1n1"]),

@@ -7,27 +7,10 @@ use gpuio_record::facts::{
     Unchecked,
 };
 
-/// File systems whose files are kernel settings, not storage.
-const KERNEL_FILE_SYSTEMS: [&str; 18] = [
-    "autofs",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "efivarfs",
-    "fusectl",
-    "mqueue",
-    "nsfs",
-    "proc",
-    "pstore",
-    "resctrl",
-    "securityfs",
-    "sysfs",
-    "tracefs",
-];
+use crate::mounted::is_kernels_own;
+
+/// File systems of the kernel whose files are no settings of it.
+const NO_SETTINGS: [&str; 2] = ["devtmpfs", "hugetlbfs"];
 
 /// A reason not to write to a target, with what would be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,7 +226,7 @@ fn file_system(mount: Option<&MountFacts>) -> Vec<Danger> {
         return Vec::new();
     };
     let fs_type = mount.fs_type.clone();
-    if KERNEL_FILE_SYSTEMS.contains(&fs_type.as_str()) {
+    if is_kernels_own(&fs_type) && !NO_SETTINGS.contains(&fs_type.as_str()) {
         return vec![Danger::KernelFile { fs_type }];
     }
     // Containers mount a tmpfs at /dev; /dev/shm is a mount of its own, and meant for files.

@@ -36,6 +36,25 @@ pub struct BlockDevice {
     pub serial_mark: Option<String>,
 }
 
+impl BlockDevice {
+    /// A device of which nothing else is known.
+    #[must_use]
+    pub fn of(facts: BlockFacts) -> BlockDevice {
+        BlockDevice {
+            facts,
+            made_of: Vec::new(),
+            pci: Vec::new(),
+            nvme: None,
+            link: None,
+            array: None,
+            mapper: None,
+            backing_file: None,
+            start_bytes: None,
+            serial_mark: None,
+        }
+    }
+}
+
 /// An NVMe namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NvmeFacts {
