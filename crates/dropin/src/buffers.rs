@@ -1,4 +1,5 @@
-//! Registered buffers. They matter only for the rules of the interface; transfers need none.
+//! Registered buffers. Transfers need none: registration has its rules in the interface, saves the
+//! query of the memory's location at each call, and is passed on to NVIDIA's library.
 //!
 //! Each thread reads its own copy of the map and drops it when a version counter has changed: a
 //! read takes no lock and writes nothing shared.

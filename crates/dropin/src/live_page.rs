@@ -18,7 +18,7 @@ use crate::stats::{Direction, Done};
 use crate::{fork, library};
 
 /// Counter slots of one thread and track each; further ones share.
-const LANES: u32 = 60;
+const WORKER_SLOTS: u32 = 60;
 
 /// How most bytes moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +43,14 @@ static PAGE: OnceLock<(u32, Option<Page>)> = OnceLock::new();
 static FILE: OnceLock<(u32, CString)> = OnceLock::new();
 
 /// A thread's counter slots, and the fork generation of their process.
-struct Lanes {
+struct ThreadSlots {
     generation: u32,
-    lanes: Vec<(Track, Option<WorkerSlot>)>,
+    slots: Vec<(Track, Option<WorkerSlot>)>,
 }
 
 thread_local! {
-    static SLOTS_OF_THREAD: RefCell<Lanes> =
-        const { RefCell::new(Lanes { generation: 0, lanes: Vec::new() }) };
+    static SLOTS_OF_THREAD: RefCell<ThreadSlots> =
+        const { RefCell::new(ThreadSlots { generation: 0, slots: Vec::new() }) };
 }
 
 /// Creates the page. Without one (no shared memory, no space) the program still runs. Children of
@@ -62,7 +62,7 @@ pub(crate) fn begin() {
         let began_ns = seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0);
         let name = Root::live().word("proc/self/comm").ok().flatten().unwrap_or_default();
         let program = format!("cuFile: {name}");
-        let page = Page::create(&PageRoot::live(), LANES, &program, began_ns).ok();
+        let page = Page::create(&PageRoot::live(), WORKER_SLOTS, &program, began_ns).ok();
         if let Some(page) = &page {
             tidy_at_exit(page);
         }
@@ -121,21 +121,21 @@ pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
         let Ok(mut mine) = mine.try_borrow_mut() else { return };
         if mine.generation != *generation {
             // They are of the parent's page, whose data about its threads must not change.
-            std::mem::forget(std::mem::take(&mut mine.lanes));
+            std::mem::forget(std::mem::take(&mut mine.slots));
             mine.generation = *generation;
         }
-        let known = mine.lanes.iter().position(|(one, _)| *one == track);
+        let known = mine.slots.iter().position(|(one, _)| *one == track);
         let at = known.unwrap_or_else(|| {
-            mine.lanes.push((track, lane(page, track)));
-            mine.lanes.len() - 1
+            mine.slots.push((track, make_slot(page, track)));
+            mine.slots.len() - 1
         });
-        let Some((_, Some(lane))) = mine.lanes.get(at) else { return };
+        let Some((_, Some(slot))) = mine.slots.get(at) else { return };
         match done.bytes {
             Some(bytes) => {
-                lane.add(direction, bytes, done.latency_ns, done.unaligned);
-                lane.now(done.ended_ns, 0);
+                slot.add(direction, bytes, done.latency_ns, done.unaligned);
+                slot.now(done.ended_ns, 0);
             }
-            None => lane.fail(direction),
+            None => slot.fail(direction),
         }
     });
 }
@@ -145,7 +145,7 @@ struct Held {
     gpu: Option<u32>,
     files: i64,
     buffers: i64,
-    lane: Option<WorkerSlot>,
+    slot: Option<WorkerSlot>,
 }
 
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
@@ -159,16 +159,16 @@ pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     }
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     if !held.iter().any(|one| one.gpu == gpu) {
-        let lane = page.registrations(gpu, &pci(gpu));
-        held.push(Held { gpu, files: 0, buffers: 0, lane });
+        let slot = page.registrations(gpu, &pci(gpu));
+        held.push(Held { gpu, files: 0, buffers: 0, slot });
     }
     let Some(one) = held.iter_mut().find(|one| one.gpu == gpu) else { return };
     one.files += files;
     one.buffers += buffers;
     // A deregistration by one thread may be counted before another's registration.
     let now = |count: i64| u64::try_from(count).unwrap_or(0);
-    if let Some(lane) = &one.lane {
-        lane.holds(now(one.files), now(one.buffers));
+    if let Some(slot) = &one.slot {
+        slot.holds(now(one.files), now(one.buffers));
     }
 }
 
@@ -178,7 +178,7 @@ fn pci(gpu: Option<u32>) -> String {
     found.map(|one| one.pci.clone()).unwrap_or_default()
 }
 
-fn lane(page: &Page, track: Track) -> Option<WorkerSlot> {
+fn make_slot(page: &Page, track: Track) -> Option<WorkerSlot> {
     let path = match track.moved_by {
         MovedBy::Kernel => "kernel",
         MovedBy::Copy => "copy",
@@ -198,7 +198,7 @@ fn lane(page: &Page, track: Track) -> Option<WorkerSlot> {
         // They are counted in slots of their own ([`count_registrations`]).
         counts_registrations: true,
     };
-    let mut lane = page.worker_slot(&key)?;
-    lane.begin(1, gpuio_page::monotonic_ns());
-    Some(lane)
+    let mut slot = page.worker_slot(&key)?;
+    slot.begin(1, gpuio_page::monotonic_ns());
+    Some(slot)
 }

@@ -62,7 +62,7 @@ struct Setup {
 }
 
 /// What one thread works with: its part of the ring and its twin on the device.
-struct Lane<'a> {
+struct Worker<'a> {
     setup: &'a Setup,
     row: Row,
     means: Means,
@@ -75,7 +75,7 @@ struct Lane<'a> {
     marks: Vec<Event>,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> Worker<'a> {
     fn new(setup: &'a Setup, row: Row, means: Means, thread: u64) -> Answer<Self> {
         setup.context.make_current()?;
         let at = thread * row.batch();
@@ -196,11 +196,11 @@ impl<'a> Lane<'a> {
 fn measure(setup: &Setup, row: Row, means: Means) -> Answer<f64> {
     let start = Barrier::new(usize::try_from(row.threads)?);
     let one = |thread| {
-        let lane = Lane::new(setup, row, means, thread).inspect_err(|_| {
+        let worker = Worker::new(setup, row, means, thread).inspect_err(|_| {
             // The others are not to wait for this thread.
             start.wait();
         })?;
-        let (batches, time) = lane.run(&start)?;
+        let (batches, time) = worker.run(&start)?;
         #[expect(clippy::cast_precision_loss, reason = "a count below 2^53")]
         let blocks = (batches * row.blocks) as f64;
         Ok(blocks / time.as_secs_f64())
@@ -228,9 +228,9 @@ fn verify(setup: &Setup) -> Answer<()> {
     // Reversed there and reversed back gives what was.
     for direction in [Direction::ToDevice, Direction::ToHost] {
         row.direction = direction;
-        let lane = Lane::new(setup, row, Means::Gather, 0)?;
-        lane.put(0)?;
-        lane.stream.sync()?;
+        let worker = Worker::new(setup, row, Means::Gather, 0)?;
+        worker.put(0)?;
+        worker.stream.sync()?;
         if direction == Direction::ToDevice {
             // SAFETY: as above; the launch has passed.
             unsafe { setup.ring.as_ptr().write_bytes(0, len) };

@@ -2,10 +2,11 @@
 //!
 //! An [`engine`] moves bytes between a file and host memory. A [`path`](mod@path) takes them from
 //! there to the requested memory, or back. What may not live here: options, plans, statistics, and
-//! threads of the load. The only threads are those that an engine needs for itself.
+//! threads of the load. The only threads are those that an engine needs for itself, and those of
+//! `transfer` on the paths `library*`.
 //!
 //! - [`engine`]: the trait [`engine::Engine`], the table [`engine::ENGINES`] with one file for each
-//!   engine, and the wrappers `throttle`, `fault`, `whole` (continues short transfers) and
+//!   engine, and the decorators `throttle`, `fault`, `whole` (continues short transfers) and
 //!   `monitor` (live counters).
 //! - [`path`](mod@path): the trait [`path::Path`] and the table [`path::PATHS`] with one file for
 //!   each path. `two_legs` is the state machine of all paths with a file leg and a GPU stage;
@@ -33,7 +34,8 @@
 //!    reached, `TwoLegs::take_gpu_completions` marks the request
 //!    complete, and `advance` returns it as a [`path::Completion`].
 //!
-//! A write runs the same steps in the order 3, 4, 1, 2.
+//! A write runs the same steps in the order 3, 4, 1, 2. Its file I/O waits for space in the engine
+//! by `FileLeg::hold`, and `FileLeg::offer` pushes it.
 //!
 //! Which thread does what, and what may block:
 //!

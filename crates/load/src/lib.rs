@@ -34,14 +34,14 @@
 //! - The device sampler (`gpuio_evidence`) reads counters of devices once per interval. It may
 //!   block on the kernel's files and on NVML.
 //! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
-//!   may block on its CUDA stream.
+//!   may block on events of its CUDA stream.
 //! - Threads of `ceiling/cpu_copy` copy memory to find out how fast the processor does; `dataset`
 //!   fills files with a few threads before the clock.
 //! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
 //!   NVML.
 //!
-//! While the clock runs, workers share only atomics with these threads: a sampler never waits for a
-//! worker, nor a worker for a sampler.
+//! While the clock runs, running workers share only atomics with these threads: a sampler never
+//! waits for a worker, nor a worker for a sampler.
 
 pub(crate) mod ceiling;
 pub mod direct_try;

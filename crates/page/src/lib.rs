@@ -2,10 +2,10 @@
 //! layout, written by the threads of one process and read by anyone whom its owner allows.
 //!
 //! A process makes one page ([`Page::create`]) in `/dev/shm` and gives each of its threads a
-//! [`WorkerSlot`]. A thread writes its own with relaxed stores (entries that threads share, with
-//! relaxed additions): nanoseconds per I/O, no
-//! system call, no lock, and no reader can delay it. All of the file is allocated before it is
-//! mapped, because a store to a full tmpfs would raise a signal.
+//! [`WorkerSlot`] (our libcufile.so.0: one for each GPU and way of the bytes). A thread writes its
+//! own with relaxed stores (entries that threads share, with relaxed additions): nanoseconds per
+//! I/O, no system call, no lock, and no reader can delay it. All of the file is allocated before it
+//! is mapped, because a store to a full tmpfs would raise a signal.
 //!
 //! Readers copy the file's bytes out by read(2) (a mapped file that somebody truncates raises a
 //! signal too) and validate everything ([`read::find`], [`read::list`]): a page may be

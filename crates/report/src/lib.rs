@@ -4,8 +4,8 @@
 //! Nothing here measures, reads the system, prints, or looks at anything but its argument. Every
 //! function may be called from any thread and gives the same text for the same record.
 //!
-//! - `format/` prints one record. `format/text/table.rs` lists the columns of the text table and
-//!   the field of the record behind each; `load` and `evidence` compute the fields.
+//! - `format/` prints one record. `format/text/table.rs` has the columns of the text table and, in
+//!   the same order, the fields behind them; `load` and `evidence` compute the fields.
 //! - [`set`] shows several records: `rows` (job and direction), `axes` (in what rows differ),
 //!   `figures` (what was measured), `series`. Each is a table, and every format walks the tables.
 //! - `set/html` writes one page: text that needs no script, blocks of JSON in columns, and the

@@ -19,8 +19,8 @@
 //!    one is copied to the GPU.
 //! 4. A piece (`file`) is read from the page cache if it is there. What is missing is read with
 //!    `O_DIRECT` if the call has 256 KiB or more, else as the program opened the file.
-//! 5. The resident copy kernel copies what came from the page cache. A copy of the driver moves the
-//!    rest, and everything while other kernels fill the GPU.
+//! 5. The resident copy kernel copies small calls, and pieces that came whole from the page cache.
+//!    A copy of the driver moves the rest, and everything while other kernels fill the GPU.
 //! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
@@ -31,18 +31,19 @@
 //!
 //! | Thread | Does | May block on |
 //! | --- | --- | --- |
-//! | caller | its own pieces; small calls alone | as a pool worker; a permit; others' pieces |
+//! | caller | own pieces; small calls | file I/O, GPU copies, a ring, a permit, others' pieces |
 //! | pool worker | pieces of others' calls, runs of batches | file I/O, a GPU copy, a ring |
 //! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
-//! | poller | watches semaphore values of streams, one for each of the two above | its sleep |
+//! | poller, one for each kind above | watches semaphore values of streams | its sleep |
 //!
 //! All are named `gpuio-transfer`. Pool workers start with the first batch, or the first call that
-//! has several pieces; pollers and stream workers with the first operation in a stream. All stay
+//! they may help with; pollers and stream workers with the first operation in a stream. All stay
 //! until the process ends. Idle threads sleep on a futex or a condition variable.
 //!
 //! What waits while it holds a lock:
 //!
+//! - the first use: the loading of the driver, some hundred milliseconds, for which others wait;
 //! - the lock of a device's creation: the making of its context and the loading of kernels, in
 //!   which the driver may wait for the device;
 //! - the lock of a command queue's launches: one kernel launch, and after a backoff the look
@@ -52,8 +53,8 @@
 //! - the lock of a file's edges: a direct write of whole blocks holds it shared, a write of parts
 //!   of blocks and its flush hold it alone.
 //!
-//! Other locks, of the queue of pieces and of rings, are held for some instructions. Where no
-//! stream worker can be started, the poller does its file I/O.
+//! Other locks, of the queue of calls and batches and of rings, are held for some instructions.
+//! Where no stream worker can be started, the poller does its file I/O.
 //!
 //! Every function may be called from any thread. A caller needs no current CUDA context, and its
 //! context is left as it was. At exit nothing is returned to the driver: threads, page-locked

@@ -313,9 +313,8 @@ impl Inner {
             time(self.timing.relaunch_lead),
         ];
         let launched = self.context.entered(|| {
-            // SAFETY: the types are the kernel's. The mailbox is never freed, and `shared` only
-            // after the streams have ended. Submitters promise that the ranges of commands are
-            // live.
+            // SAFETY: the types are the kernel's. The mailbox and `shared` are freed only after the
+            // streams have ended. Submitters promise that the ranges of commands are live.
             unsafe { self.streams[stream_index].launch(&self.kernel, grid, THREADS, &args) }
         });
         launched.flatten().inspect_err(|error| self.record_error(error))?;

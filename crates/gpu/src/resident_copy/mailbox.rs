@@ -165,7 +165,7 @@ impl Mailbox {
         assert!(at + size_of::<u64>() <= self.0.len(), "byte {at} of the mailbox");
         // SAFETY: inside the memory by the assertion.
         let ptr = unsafe { self.0.as_ptr().add(at) };
-        // SAFETY: a multiple of 8 in memory that lives as long as the process; on this side every
+        // SAFETY: a multiple of 8 in memory that lives until `free`; on this side every
         // access is atomic, and the kernel's are single words with acquire and release.
         unsafe { AtomicU64::from_ptr(ptr.as_ptr().cast()) }
     }

@@ -1,10 +1,11 @@
 //! The resident copy kernel: copies for many threads, without a driver call for each.
 //!
-//! Each thread has a [`Submitter`], which writes a command (source, destination, length) into a
-//! slot in page-locked memory. A kernel that stays on the device (`kernels/resident_copy.cu`) polls
-//! the slots, copies, and writes the number of the command that it completed. A [`CommandQueue`]
-//! owns the slots of one device and keeps the kernel running. More threads than slots share them: a
-//! thread that finds no free slot gets [`Outcome::Busy`] and copies in another way.
+//! Each thread, or each staging ring, has a [`Submitter`], which writes a command (source,
+//! destination, length) into a slot in page-locked memory. A kernel that stays on the device
+//! (`kernels/resident_copy.cu`) polls the slots, copies, and writes the number of the command that
+//! it completed. A [`CommandQueue`] owns the slots of one device and keeps the kernel running. More
+//! threads than slots share them: a thread that finds no free slot gets [`Outcome::Busy`] and
+//! copies in another way.
 //!
 //! The kernel exits when no command came for [`Timing::idle`], and when it has run for
 //! [`Timing::lifetime`]. So whoever waits for the whole device (the driver's free of memory, a
@@ -19,7 +20,8 @@
 //! launch finds room again ([`Timing::backoff`]). The streams have the lowest priority, and the
 //! blocks take at most one of eight multiprocessors.
 //!
-//! No call waits for another thread, except for a launch, which one thread makes for all.
+//! One thread makes a launch for all. The others wait for it where they need it at once; no call
+//! waits for another thread otherwise.
 
 mod launch;
 mod mailbox;

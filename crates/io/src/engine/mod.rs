@@ -149,8 +149,8 @@ pub trait Engine {
     /// The engine itself broke (not an I/O): the run can't go on with it.
     fn submit(&mut self) -> Result<(), EngineError>;
 
-    /// Appends finished I/Os to `done`, waiting until at least `at_least` of those out have come
-    /// back (fewer when fewer are out). Implies [`Engine::submit`]. Order is the order of
+    /// Appends finished I/Os to `done`. Waits until there are `at_least` of them, or all that are
+    /// in flight if these are fewer. Implies [`Engine::submit`]. Order is the order of
     /// completion.
     ///
     /// # Errors

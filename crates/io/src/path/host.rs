@@ -40,7 +40,7 @@ struct Host {
     dones: Vec<Done>,
     ready: Vec<Completion>,
     out: usize,
-    /// The engine had no space for a request, and nothing has come back of it since.
+    /// The engine had no space for a request, and was not reaped since.
     refused: bool,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A path is a small state machine over slots: slot `n` is the memory that request `n` of a worker
 //! uses. A path owns its engine and, for GPU paths, its ring, streams and device memory. It keeps
-//! no latencies, only counters of bytes and I/Os, and spawns no thread but those of its engine. A
-//! new path is one file here, one row in [`PATHS`] and a test in `tests/path_reference.rs`.
+//! no latencies, only counters of bytes and I/Os. Threads are those of its engine, and of
+//! `transfer` on the paths `library*`. A new path is one file here, one row in [`PATHS`] and a test
+//! in `tests/path_reference.rs`.
 
 mod blocking;
 mod cached;
@@ -213,11 +214,13 @@ pub struct Mismatch {
 /// Dropping a path waits for everything in flight. A write that has not completed by then may or
 /// may not be in its file.
 pub trait Path {
-    /// Offers a request. On a path whose [`Path::synchronous`] is true the file leg runs here.
+    /// Offers a request. On a path whose [`Path::synchronous`] is true the file leg of a read runs
+    /// here, and that of a write here or in [`Path::advance`].
     fn start(&mut self, clock: &Clock, request: Request) -> Start;
 
     /// Moves requests on and appends those that completed. With `wait`, returns only once one has
-    /// completed (or nothing is in flight); without, never blocks.
+    /// completed (or nothing is in flight). Without, it waits for nothing in flight, but a write
+    /// of a synchronous path may call its engine here.
     ///
     /// # Errors
     /// The path can't go on; requests in flight are lost to the caller, who ends the run.
@@ -241,7 +244,7 @@ pub trait Path {
     /// Requests started and not yet returned by [`Path::advance`].
     fn in_flight(&self) -> usize;
 
-    /// Whether `start` blocks for the file leg, so that each start needs its own time stamp.
+    /// Whether file legs block the caller, so that each start needs its own time stamp.
     fn synchronous(&self) -> bool;
 
     /// Fills a slot's memory with a pattern, from which a write of that block begins. Outside the

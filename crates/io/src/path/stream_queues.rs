@@ -60,10 +60,10 @@ impl StreamQueues {
         self.in_flight == 0
     }
 
-    /// Puts the mark of work `number` behind it; `put` is what putting it into stream `at` came to.
-    /// Until it comes back from one of the calls below, the work is in flight. Work that the driver
-    /// refused, or did not mark, is over when this returns: `over` gets it, behind what was before
-    /// it in the stream.
+    /// Records an event behind work `number`. `put` is the driver's answer when the work was put
+    /// into stream `at`. The work is in flight until one of the calls below returns it. If the
+    /// driver refused the work or the event, the work is over when this returns: `over` gets it,
+    /// after all earlier work of the stream.
     pub(super) fn mark(
         &mut self,
         at: usize,

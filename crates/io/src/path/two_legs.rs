@@ -113,8 +113,8 @@ pub(super) trait GpuStage {
     /// Gives back what is over, without waiting.
     fn poll(&mut self, ended: &mut Vec<Ended>);
 
-    /// Nothing has come back and the files have been asked: what waits for company, waits for
-    /// nothing else if the GPU leg is idle.
+    /// Called when nothing completed and the engine has been reaped: a batch that is not full need
+    /// not wait for more blocks if the GPU is idle.
     fn flush(&mut self, _slots: &Self::Slots, _ended: &mut Vec<Ended>) {}
 
     /// Waits until something is over and gives it back; false if nothing is in flight.
@@ -134,7 +134,7 @@ struct FileLeg {
     engine: Box<dyn Engine>,
     /// I/Os whose slot is ready and that the engine has not taken yet, oldest first.
     held: VecDeque<Io>,
-    /// The engine had no space for a read, and nothing has come back of it since.
+    /// The engine had no space for a read, and was not reaped since.
     refused: bool,
 }
 
@@ -177,13 +177,13 @@ impl FileLeg {
         self.engine.in_flight() == 0 && self.held.is_empty() && !self.refused
     }
 
-    /// Whether the engine refused a read and nothing has come back since.
+    /// Whether the engine refused a read and was not reaped since.
     fn has_refused(&self) -> bool {
         self.refused
     }
 
-    /// Takes what the engine has done. With `at_least`, waits for as many of those out, or for
-    /// room if it has none out and refused some.
+    /// Takes the I/Os that the engine has completed. Waits for `at_least` of them; if none is in
+    /// flight and some were refused, for space in the engine.
     ///
     /// # Errors
     /// The engine broke; what it had done stands in `dones` all the same.

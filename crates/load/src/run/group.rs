@@ -45,7 +45,7 @@ pub(super) struct Group<'a> {
     pub(super) clock: Clock,
     pub(super) interval_ns: u64,
     /// Where workers count for other processes: the run's page for jobs, none for ceilings, whose
-    /// loads that were not requested.
+    /// loads nobody requested.
     pub(super) page: Option<&'a Page>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
     pub(super) sampler: Option<&'a DeviceSampler>,
@@ -63,8 +63,10 @@ struct Measured {
     learned: Option<Learned>,
     /// How long computations ran alone.
     alone_ns: u64,
+    /// How long the paths took to open.
     open_ns: u64,
-    verify_ns: u64,
+    /// When verification began, on the run's clock.
+    verify_began: Nanos,
     /// Of each job that maps its files, what that cost.
     mapped: Vec<Option<MappedResult>>,
 }
@@ -252,7 +254,7 @@ impl Group<'_> {
             learned,
             alone_ns,
             open_ns,
-            verify_ns: verifying,
+            verify_began: verifying,
             mapped: Vec::new(),
         }
     }
@@ -268,7 +270,7 @@ impl Group<'_> {
     ) -> Result<(), RunError> {
         ran.setup.open_ns += measured.open_ns;
         ran.setup.alone_ns += measured.alone_ns;
-        ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_ns);
+        ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_began);
         let mut readies = readies.into_iter();
         let mut broken = None;
         let (begun, readings) = (ran.jobs.len(), &measured.readings);

@@ -341,7 +341,7 @@ fn prefill(
     Ok(())
 }
 
-/// Sum of counted bytes of a job's workers, as last published.
+/// Sum of counted bytes of a job's workers until now.
 pub(super) fn counted(task: &Task<'_>) -> u64 {
     task.gate.live[task.job_pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
 }

@@ -1,12 +1,13 @@
-//! The worker pool: a semaphore limits how many threads move data, and workers hold fewer permits
-//! than callers.
+//! The worker pool: a semaphore limits how many threads move the data of large calls, and workers
+//! hold fewer permits than callers. Small calls on GPU memory (`device/small`) need no permit.
 //!
 //! A [`Permit`] is the right to move bytes; there are `max_active`. A caller that gets one works on
-//! its own call. If the call has more than one piece, the caller also queues it, so that workers
-//! with permits of their own help. A caller that gets none queues its call and sleeps until others
-//! have finished it or a permit is passed on to it.
+//! its own call. If workers may help with it (`Executors`), the caller also queues it, so that
+//! workers with permits of their own take pieces. A caller that gets none queues its call and
+//! sleeps until others have finished it or a permit is passed on to it.
 //!
-//! From `oversubscription` calls on, callers do not start reads at all. Waking a caller takes a
+//! From `oversubscription` calls on, callers do not start large reads of cached files that the
+//! resident copy kernel copies. Waking a caller takes a
 //! tenth of a call, during which its permit moves nothing, and more threads than saturate the link
 //! only wait for it. A few workers then go from call to call.
 //!
@@ -120,7 +121,8 @@ impl Drop for Permit<'_> {
 #[derive(Debug)]
 pub(crate) struct WorkerPool {
     max_active: u32,
-    /// With so many permits taken, workers help nobody: no processor is left for them.
+    /// Workers take a permit only while fewer than this are taken: otherwise no processor is left
+    /// for them.
     worker_permits: u32,
     /// From so many concurrent calls on, reads are left to as many workers.
     oversubscription: u32,

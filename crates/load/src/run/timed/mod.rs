@@ -1,9 +1,9 @@
 //! The measured loop: what a worker runs while the clock does.
 //!
-//! The clock is read once per filled batch and once per reap on asynchronous engines, and around
-//! each call on synchronous ones. An I/O counts when it completed after the ramp: the I/Os that
-//! the ramp left in the queue make up for those in it at the end, so a short window has the rate
-//! of a long one.
+//! The clock is read once for each batch that is filled, each reap and each look at the GPU's
+//! completions on asynchronous engines, and around each call on synchronous ones. An I/O counts
+//! when it completed after the ramp. Those in flight at the end of the ramp count, and those in
+//! flight at the end of the run don't: about as many, so a short window has the rate of a long one.
 
 mod leave;
 
