@@ -94,7 +94,7 @@ impl Slot {
         true
     }
 
-    /// `Inner::has_block`.
+    /// `QueueState::has_block`.
     fn has_block(&self) -> bool {
         let left = self.exited.load(Ordering::Acquire);
         self.entered.load(Ordering::SeqCst) > left

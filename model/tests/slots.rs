@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use self::source::Slots;
+use self::source::CommandSlots;
 use crate::sync::Guarded;
 use crate::{Row, holds, interrupted, often};
 
@@ -22,13 +22,13 @@ pub const ROWS: &[Row] = &[
 
 /// A queue's slots, and the memory of each, which only whoever claimed it uses.
 struct Queue {
-    slots: Slots,
+    slots: CommandSlots,
     memory: Vec<Guarded<u64>>,
 }
 
 fn queue(slots: u32) -> Arc<Queue> {
     let memory = (0..slots).map(|_| Guarded::new(0)).collect();
-    Arc::new(Queue { slots: Slots::new(slots), memory })
+    Arc::new(Queue { slots: CommandSlots::new(slots), memory })
 }
 
 /// A command, as `Submitter` makes it: the slot, if there was one.

@@ -13,8 +13,8 @@ use crate::abi::{
 };
 use crate::code::{BATCH_FULL, Failure, HANDLE_NOT_REGISTERED, INVALID_VALUE};
 use crate::config::table;
-use crate::handles::Held;
-use crate::io::{Checked, Registered, Request, failure};
+use crate::handles::HeldHandle;
+use crate::io::{CallRequest, Checked, Registered, failure};
 use crate::library::{self, Library};
 use crate::stats::{Direction, Op};
 
@@ -38,11 +38,11 @@ struct State {
 #[derive(Debug)]
 struct Pending {
     cookie: u64,
-    request: Request,
+    request: CallRequest,
     gpu: Option<u32>,
     began_ns: u64,
     /// Keeps the file open until the entry has completed.
-    file: Held<'static, Registered>,
+    file: HeldHandle<'static, Registered>,
 }
 
 impl State {
@@ -310,9 +310,9 @@ impl Library {
 
 fn accept(
     cookie: u64,
-    request: Request,
+    request: CallRequest,
     checked: &Checked,
-    (held, file): (Held<'static, Registered>, File),
+    (held, file): (HeldHandle<'static, Registered>, File),
     began_ns: u64,
 ) -> Accepted {
     let op = match request.direction {
@@ -326,8 +326,8 @@ fn accept(
 }
 
 impl BatchEntry {
-    fn request(&self) -> Request {
-        Request {
+    fn request(&self) -> CallRequest {
+        CallRequest {
             direction: if self.opcode == OPCODE_READ { Direction::Read } else { Direction::Write },
             base: self.base,
             len: self.len,

@@ -31,7 +31,7 @@ use rustix::fs::OFlags;
 use crate::abi::{CufileError, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
 use crate::environment::{self, Backend};
 use crate::fork;
-use crate::io::Request;
+use crate::io::CallRequest;
 use crate::log::{self, Level};
 use crate::nvidia::NvidiaLibrary;
 use crate::stats::Direction;
@@ -304,7 +304,7 @@ impl NvidiaFile {
     ///
     /// # Safety
     /// As the interface requires of its callers.
-    pub(crate) unsafe fn transfer(&self, request: &Request) -> (usize, Option<ShortTransfer>) {
+    pub(crate) unsafe fn transfer(&self, request: &CallRequest) -> (usize, Option<ShortTransfer>) {
         let call = match request.direction {
             Direction::Read => self.direct.read,
             Direction::Write => self.direct.write,

@@ -86,14 +86,14 @@ impl<T> std::fmt::Debug for Table<T> {
 }
 
 /// An open entry, which can't be closed while this lives. It may move to another thread.
-pub(crate) struct Held<'t, T> {
+pub(crate) struct HeldHandle<'t, T> {
     slot: &'t Slot<T>,
     group: usize,
     /// The fork generation of the process that counted it.
     generation: u32,
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for HeldHandle<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -105,13 +105,13 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> std::fmt::Debug for Held<'_, T> {
+impl<T> std::fmt::Debug for HeldHandle<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Held")
+        f.write_str("HeldHandle")
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for HeldHandle<'_, T> {
     fn drop(&mut self) {
         // A child of `fork(2)` has reset the counts of its parent's users.
         if self.generation == fork::generation() {
@@ -161,12 +161,12 @@ impl<T: Send + Sync> Table<T> {
     }
 
     /// The entry of an open handle.
-    pub(crate) fn hold(&self, handle: Handle) -> Option<Held<'_, T>> {
+    pub(crate) fn hold(&self, handle: Handle) -> Option<HeldHandle<'_, T>> {
         let (_, slot, open) = self.parts(handle)?;
         let group = thread_number() % GROUPS;
         slot.users[group].0.fetch_add(1, SeqCst);
         // Made first, so that its drop lowers the count if the state is of another generation.
-        let held = Held { slot, group, generation: fork::generation() };
+        let held = HeldHandle { slot, group, generation: fork::generation() };
         (slot.state.load(SeqCst) == open).then_some(held)
     }
 

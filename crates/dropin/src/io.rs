@@ -19,7 +19,7 @@ use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::Library;
 use crate::live_page;
 use crate::log::{self, Level};
-use crate::stats::{Direction, Done, Op};
+use crate::stats::{CompletedCall, Direction, Op};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
 const ALIGNMENT: u64 = 4096;
@@ -38,7 +38,7 @@ pub(crate) struct Registered {
 
 /// The parameters of a transfer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Request {
+pub(crate) struct CallRequest {
     pub(crate) direction: Direction,
     pub(crate) base: u64,
     pub(crate) len: usize,
@@ -157,7 +157,7 @@ impl Library {
         &self,
         transfer: &Transfer,
         file: &Registered,
-        request: &Request,
+        request: &CallRequest,
         near: Option<MemoryLocation>,
     ) -> Result<Checked, Failure> {
         let invalid = |_| Failure::from(INVALID_VALUE);
@@ -191,7 +191,7 @@ impl Library {
     pub(crate) unsafe fn transfer(
         &self,
         handle: Handle,
-        request: Request,
+        request: CallRequest,
     ) -> Result<usize, Failure> {
         let transfer = self.ensure_open()?;
         let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
@@ -221,7 +221,7 @@ impl Library {
     /// Counts a completed transfer.
     pub(crate) fn record(
         &self,
-        request: &Request,
+        request: &CallRequest,
         began_ns: u64,
         gpu: Option<u32>,
         result: &Result<(usize, Option<RouteBytes>), Failure>,
@@ -229,7 +229,7 @@ impl Library {
     ) {
         let location = request.file_offset.unsigned_abs() | request.len as u64;
         let ended_ns = gpuio_page::monotonic_ns();
-        let done = Done {
+        let done = CompletedCall {
             direction: request.direction,
             gpu,
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
@@ -251,7 +251,7 @@ impl Library {
 unsafe fn run(
     transfer: &Transfer,
     file: &File,
-    request: &Request,
+    request: &CallRequest,
     checked: &Checked,
 ) -> Result<Transferred, Failure> {
     let Checked { location, address, offset } = *checked;
@@ -272,7 +272,7 @@ unsafe fn run(
 unsafe fn transfer_by_nvidia(
     transfer: &Transfer,
     (file, nvidia_file): (&File, &NvidiaFile),
-    request: &Request,
+    request: &CallRequest,
     checked: &Checked,
 ) -> Result<(usize, Option<RouteBytes>), Failure> {
     // SAFETY: the caller's promise.
@@ -281,7 +281,7 @@ unsafe fn transfer_by_nvidia(
         return Ok((done, None));
     };
     let done_bytes = done as u64;
-    let rest = Request { len: request.len - done, ..*request };
+    let rest = CallRequest { len: request.len - done, ..*request };
     let Checked { location, address, offset } = *checked;
     let (address, offset) = (address.saturating_add(done_bytes), offset.saturating_add(done_bytes));
     let left = Checked { location, address, offset };

@@ -14,7 +14,7 @@ use gpuio_page::{Direction as PageDirection, Key, Page, PageRoot, WorkerSlot};
 use gpuio_transfer::RouteBytes;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::stats::{Direction, Done};
+use crate::stats::{CompletedCall, Direction};
 use crate::{fork, library};
 
 /// Counter slots of one thread and track each; further ones share.
@@ -101,7 +101,7 @@ pub(crate) fn moved_by(route: &RouteBytes) -> MovedBy {
 }
 
 /// Counts a transfer; `route` has details of one of ours.
-pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
+pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
     let Some((generation, Some(page))) = PAGE.get() else { return };
     if *generation != fork::generation() {
         return;
@@ -141,14 +141,14 @@ pub(crate) fn count(done: &Done, route: Option<&RouteBytes>) {
 }
 
 /// What is registered for a GPU, or without one: files have no GPU.
-struct Held {
+struct Registrations {
     gpu: Option<u32>,
     files: i64,
     buffers: i64,
     slot: Option<WorkerSlot>,
 }
 
-static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
+static HELD: Mutex<Vec<Registrations>> = Mutex::new(Vec::new());
 
 /// Counts registrations of files and buffers; negative for deregistrations.
 pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
@@ -160,7 +160,7 @@ pub(crate) fn count_registrations(gpu: Option<u32>, files: i64, buffers: i64) {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     if !held.iter().any(|one| one.gpu == gpu) {
         let slot = page.registrations(gpu, &pci(gpu));
-        held.push(Held { gpu, files: 0, buffers: 0, slot });
+        held.push(Registrations { gpu, files: 0, buffers: 0, slot });
     }
     let Some(one) = held.iter_mut().find(|one| one.gpu == gpu) else { return };
     one.files += files;

@@ -46,7 +46,7 @@ const OPS: usize = Op::BatchProcessed as usize + 1;
 
 /// A completed transfer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Done {
+pub(crate) struct CompletedCall {
     pub(crate) direction: Direction,
     /// The GPU of the memory; none for host memory.
     pub(crate) gpu: Option<u32>,
@@ -114,7 +114,7 @@ fn class(bytes: u64) -> usize {
 }
 
 impl Side {
-    fn count(&self, done: &Done) {
+    fn count(&self, done: &CompletedCall) {
         match done.bytes {
             Some(bytes) => {
                 self.ok.fetch_add(1, Relaxed);
@@ -179,7 +179,7 @@ impl Stats {
     }
 
     /// Counts a transfer.
-    pub(crate) fn count(&self, done: &Done) {
+    pub(crate) fn count(&self, done: &CompletedCall) {
         if !self.counts() {
             return;
         }
@@ -349,9 +349,17 @@ fn uuid(text: &str) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn done(direction: Direction, bytes: Option<u64>) -> Done {
+    fn done(direction: Direction, bytes: Option<u64>) -> CompletedCall {
         let (gpu, latency_ns, ended_ns) = (Some(0), 2_000_000, 0);
-        Done { direction, gpu, bytes, latency_ns, ended_ns, unaligned: false, forwarded: false }
+        CompletedCall {
+            direction,
+            gpu,
+            bytes,
+            latency_ns,
+            ended_ns,
+            unaligned: false,
+            forwarded: false,
+        }
     }
 
     fn at(bytes: &[u8], offset: usize) -> u64 {
@@ -365,8 +373,8 @@ mod tests {
         assert!(stats.bytes(1, 1150, &[], |_| 0).is_err(), "nothing is counted at level 0");
         stats.set_level(3).unwrap();
         stats.count(&done(Direction::Read, Some(4096)));
-        stats.count(&Done { unaligned: true, ..done(Direction::Read, Some(100)) });
-        stats.count(&Done { forwarded: true, ..done(Direction::Write, Some(1 << 20)) });
+        stats.count(&CompletedCall { unaligned: true, ..done(Direction::Read, Some(100)) });
+        stats.count(&CompletedCall { forwarded: true, ..done(Direction::Write, Some(1 << 20)) });
         stats.count(&done(Direction::Write, None));
         stats.operations(Op::HandleRegister, true, 1);
         let small = stats.bytes(3, 1150, &[], |_| 0).unwrap();

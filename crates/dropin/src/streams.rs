@@ -6,7 +6,7 @@ use gpuio_transfer::{OnCompletion, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
-use crate::io::{Registered, Request, failure, location_failure};
+use crate::io::{CallRequest, Registered, failure, location_failure};
 use crate::library::{self, Library};
 use crate::stats::Direction;
 
@@ -32,13 +32,13 @@ pub(crate) struct Pointers {
 }
 
 /// The address of the result.
-struct Done(*mut isize);
+struct ResultPointer(*mut isize);
 
 // SAFETY: the program keeps the address valid for whichever thread completes the I/O (the
 // interface).
-unsafe impl Send for Done {}
+unsafe impl Send for ResultPointer {}
 
-impl Done {
+impl ResultPointer {
     fn store(&self, result: &Result<Transferred, Failure>) {
         let number = match result {
             // No range of memory is longer than isize::MAX.
@@ -134,12 +134,13 @@ impl Library {
         self.check_fixed(&file, direction, base, &params)?;
         let location = transfer.locate(base).map_err(|error| location_failure(&error))?;
         let (began_ns, gpu) = (gpuio_page::monotonic_ns(), location.device());
-        let done = Done(pointers.done);
+        let done = ResultPointer(pointers.done);
         let on_completion: OnCompletion = Box::new(move |read, outcome| {
             let result = outcome.map_err(|fault| failure(&fault));
             done.store(&result);
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
-            let request = Request { direction, base, len: read.size, file_offset, buffer_offset };
+            let request =
+                CallRequest { direction, base, len: read.size, file_offset, buffer_offset };
             let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
             library::get().record(&request, began_ns, gpu, &moved, false);
         });

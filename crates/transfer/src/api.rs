@@ -10,7 +10,7 @@ use crate::device::small::{self, SmallRequest};
 use crate::fault::{Fault, FileError, LocationError};
 use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
-use crate::job::{Job, LARGE, Request};
+use crate::job::{Job, JobRequest, LARGE};
 use crate::memory::MemoryLocation;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
@@ -229,7 +229,7 @@ impl Transfer {
                 }
             }
             let request =
-                Request { op, file: file.clone(), location, address, len: len as u64, offset };
+                JobRequest { op, file: file.clone(), location, address, len: len as u64, offset };
             state.run(request)
         };
         match once(location) {
@@ -265,18 +265,21 @@ impl State {
     }
 
     /// Runs one call to completion.
-    pub(crate) fn run(&'static self, request: Request) -> Result<Transferred, Fault> {
+    pub(crate) fn run(&'static self, request: JobRequest) -> Result<Transferred, Fault> {
         self.run_by(request, true, WorkerPool::run)
     }
 
     /// Like [`State::run`], for a thread that already holds a permit.
-    pub(crate) fn run_with_permit(&'static self, request: Request) -> Result<Transferred, Fault> {
+    pub(crate) fn run_with_permit(
+        &'static self,
+        request: JobRequest,
+    ) -> Result<Transferred, Fault> {
         self.run_by(request, false, WorkerPool::run_with_permit)
     }
 
     fn run_by(
         &'static self,
-        request: Request,
+        request: JobRequest,
         sleeps: bool,
         run: impl FnOnce(&'static WorkerPool, &'static Devices, &Arc<Job>),
     ) -> Result<Transferred, Fault> {
@@ -301,7 +304,7 @@ impl State {
     /// Trims a request to what the file allows: `None` if nothing is left, an error if it begins
     /// beyond the largest offset, a shorter request if it ends beyond that or far beyond the end of
     /// the file.
-    fn fitting(&self, mut request: Request) -> Result<Option<Request>, Fault> {
+    fn fitting(&self, mut request: JobRequest) -> Result<Option<JobRequest>, Fault> {
         if self.forked && request.location.device().is_some() {
             return Err(Fault::Forked);
         }
@@ -313,7 +316,7 @@ impl State {
             Op::Write => request.len > room,
         };
         if outside {
-            let Request { offset, len, file, .. } = request;
+            let JobRequest { offset, len, file, .. } = request;
             let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
             return Err(file.0.fault(failed));
         }

@@ -6,7 +6,7 @@ use super::export;
 use crate::abi::{CufileError, Descriptor, Handle, IoVec, OPAQUE_FD};
 use crate::call::{as_count, as_error, run_void};
 use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
-use crate::io::Request;
+use crate::io::CallRequest;
 use crate::library;
 use crate::stats::Direction;
 
@@ -50,7 +50,7 @@ export! {
 
 /// # Safety
 /// As the interface requires of callers of `cuFileRead`.
-unsafe fn transfer(handle: Handle, request: Request) -> isize {
+unsafe fn transfer(handle: Handle, request: CallRequest) -> isize {
     // SAFETY: the caller's promise.
     as_count(|| unsafe { library::get().transfer(handle, request) })
 }
@@ -70,7 +70,8 @@ export! {
         file_offset: i64,
         buffer_offset: i64
     ) -> isize {
-        let request = Request { direction: Direction::Read, base, len, file_offset, buffer_offset };
+        let direction = Direction::Read;
+        let request = CallRequest { direction, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
@@ -88,7 +89,7 @@ export! {
         buffer_offset: i64
     ) -> isize {
         let direction = Direction::Write;
-        let request = Request { direction, base, len, file_offset, buffer_offset };
+        let request = CallRequest { direction, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
@@ -120,7 +121,7 @@ unsafe fn vectors(
             let further = i64::try_from(done).ok().and_then(|done| file_offset.checked_add(done));
             let file_offset = further.ok_or(Failure::from(INVALID_VALUE))?;
             let (base, len) = (*base, *len);
-            let request = Request { direction, base, len, file_offset, buffer_offset: 0 };
+            let request = CallRequest { direction, base, len, file_offset, buffer_offset: 0 };
             // SAFETY: the caller's promise.
             let moved = unsafe { library::get().transfer(handle, request) }?;
             done += moved;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::{Inner, MAX_SLOTS, QUERY_INTERVAL, max_blocks, nanoseconds};
+use super::{MAX_SLOTS, QUERY_INTERVAL, QueueState, max_blocks, nanoseconds};
 use crate::error::GpuError;
 use crate::module::Arg;
 
@@ -77,7 +77,7 @@ pub(super) enum Service {
     BackedOff,
 }
 
-impl Inner {
+impl QueueState {
     pub(super) fn latest(&self) -> Launch {
         Launch::unpacked(self.latest.load(Ordering::Acquire))
     }
@@ -92,7 +92,7 @@ impl Inner {
         self.back_off_from(0);
     }
 
-    /// As [`Inner::back_off`], unless another thread has changed `backoff_until`.
+    /// As [`QueueState::back_off`], unless another thread has changed `backoff_until`.
     fn back_off_from(&self, until: u64) {
         self.mailbox.request_exit(self.latest().number);
         let len = self.backoff_len.load(Ordering::Relaxed);

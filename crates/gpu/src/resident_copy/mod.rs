@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use self::launch::{Launching, Service};
 use self::mailbox::Mailbox;
-use self::slots::Slots;
+use self::slots::CommandSlots;
 pub use self::submitter::Submitter;
 use crate::MemoryKind;
 use crate::context::Context;
@@ -140,10 +140,10 @@ pub enum Outcome {
 ///
 /// A child of `fork(2)` must neither use it nor make a submitter.
 #[derive(Debug, Clone)]
-pub struct CommandQueue(Arc<Inner>);
+pub struct CommandQueue(Arc<QueueState>);
 
 #[derive(Debug)]
-struct Inner {
+struct QueueState {
     context: Context,
     kernel: Kernel,
     /// Two: one for the running launch, one for the launch that takes over.
@@ -153,7 +153,7 @@ struct Inner {
     shared: ManuallyDrop<DeviceBuf>,
     timing: Timing,
     multiprocessors: u32,
-    slots: Slots,
+    slots: CommandSlots,
     /// The latest launch and its slots. Changed only with `launching` locked.
     latest: AtomicU64,
     launching: Mutex<Launching>,
@@ -193,7 +193,7 @@ impl CommandQueue {
         });
         zeroed??;
         let slots = MAX_SLOTS.min(max_blocks(multiprocessors) * SLOTS_PER_BLOCK);
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(QueueState {
             context: context.clone(),
             kernel,
             streams,
@@ -201,7 +201,7 @@ impl CommandQueue {
             shared: ManuallyDrop::new(shared),
             timing,
             multiprocessors,
-            slots: Slots::new(slots),
+            slots: CommandSlots::new(slots),
             latest: AtomicU64::new(0),
             launching: Mutex::default(),
             launched_at: AtomicU64::new(0),
@@ -264,7 +264,7 @@ fn max_blocks(multiprocessors: u32) -> u32 {
     (multiprocessors / SM_SHARE).max(1)
 }
 
-impl Inner {
+impl QueueState {
     /// The last launch that has left the slot or has ended.
     fn last_exited(&self, slot: u32) -> u64 {
         self.mailbox.exit(slot as usize).launch.max(self.ended.load(Ordering::Acquire))
@@ -312,7 +312,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for QueueState {
     fn drop(&mut self) {
         // The blocks use both memories until they exit. If that can't be waited for, these stay.
         let over = self.context.entered(|| self.streams.iter().try_for_each(Stream::sync));

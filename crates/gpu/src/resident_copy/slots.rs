@@ -6,7 +6,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// All slots of a queue, 64 at most.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct CommandSlots {
     slots: Box<[Slot]>,
     /// A bit for each slot that is dedicated to one submitter.
     dedicated: AtomicU64,
@@ -24,7 +24,7 @@ struct Slot {
     submitted: AtomicU64,
 }
 
-impl Slots {
+impl CommandSlots {
     pub(super) fn new(count: u32) -> Self {
         let free = |_| Slot { claimed: AtomicBool::new(false), submitted: AtomicU64::new(0) };
         Self {
@@ -86,7 +86,7 @@ impl Slots {
         }
     }
 
-    /// The slots that had commands since the last [`Slots::take_active`], as bits.
+    /// The slots that had commands since the last [`CommandSlots::take_active`], as bits.
     pub(super) fn active(&self) -> u64 {
         self.active.load(Ordering::Relaxed)
     }

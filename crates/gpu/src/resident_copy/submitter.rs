@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::mailbox::Command;
-use super::{Inner, Outcome, QUERY_INTERVAL, Service};
+use super::{Outcome, QUERY_INTERVAL, QueueState, Service};
 use crate::DevPtr;
 use crate::error::GpuError;
 
@@ -22,7 +22,7 @@ const DROP_TIMEOUT: Duration = Duration::from_millis(5);
 /// else another one. Dropping a submitter calls no driver, unless it is the last of its queue.
 #[derive(Debug)]
 pub struct Submitter {
-    queue: Arc<Inner>,
+    queue: Arc<QueueState>,
     preferred: u32,
     /// Whether no other submitter prefers this slot. Others use it only when theirs are occupied.
     is_dedicated: bool,
@@ -48,7 +48,7 @@ impl Wait {
 
 impl Submitter {
     /// A submitter that prefers the slot of this number; `is_dedicated` if no other one does.
-    pub(super) fn new(queue: Arc<Inner>, preferred: u32, is_dedicated: bool) -> Self {
+    pub(super) fn new(queue: Arc<QueueState>, preferred: u32, is_dedicated: bool) -> Self {
         Self {
             queue,
             preferred,

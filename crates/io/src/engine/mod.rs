@@ -9,6 +9,7 @@
 //! Each of them is an [`Engine`] over a `Box<dyn Engine>`, so the caller sees one interface.
 
 pub mod fault;
+mod io_slab;
 mod libaio;
 mod mmap;
 pub mod monitor;
@@ -16,7 +17,6 @@ mod null;
 mod pool;
 mod psync;
 mod sigbus;
-mod slots;
 pub mod throttle;
 mod uring;
 pub mod whole;

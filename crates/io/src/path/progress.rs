@@ -10,14 +10,14 @@ use crate::engine::IoFault;
 use crate::engine::monitor::{self, LegCounters};
 
 #[derive(Clone, Copy)]
-struct Held {
+struct PartialRequest {
     request: Request,
     /// Bytes moved by I/Os that stopped short.
     done: u32,
 }
 
 pub(super) struct Progress {
-    slots: Vec<Option<Held>>,
+    slots: Vec<Option<PartialRequest>>,
     pub(super) completions: Completions,
     counters: Arc<LegCounters>,
 }
@@ -31,7 +31,7 @@ impl Progress {
 
     /// Notes a request that starts.
     pub(super) fn take(&mut self, request: Request) {
-        self.slots[request.slot as usize] = Some(Held { request, done: 0 });
+        self.slots[request.slot as usize] = Some(PartialRequest { request, done: 0 });
         self.completions.take();
     }
 

@@ -208,7 +208,7 @@ impl FileLeg {
 
 /// A request in flight.
 #[derive(Clone, Copy)]
-struct Held {
+struct InFlightRequest {
     request: Request,
     /// When the first of its two legs ended.
     handed: Nanos,
@@ -218,7 +218,7 @@ struct Held {
 
 /// Requests in flight, by slot, and those that have completed.
 pub(super) struct Requests {
-    slots: Vec<Option<Held>>,
+    slots: Vec<Option<InFlightRequest>>,
     pub(super) completions: Completions,
 }
 
@@ -231,7 +231,7 @@ impl Requests {
     /// Notes a request that starts.
     pub(super) fn take(&mut self, request: Request) {
         self.slots[request.slot as usize] =
-            Some(Held { request, handed: request.started, prepared: None });
+            Some(InFlightRequest { request, handed: request.started, prepared: None });
         self.completions.take();
     }
 

@@ -76,7 +76,7 @@ pub(super) struct Outcome {
     /// What its measured loop left.
     pub(super) timed: Timed,
     /// What its path had counted when the clock stopped.
-    pub(super) legs: Legs,
+    pub(super) legs: WorkerLegs,
     /// Number within the job.
     pub(super) thread: u32,
     pub(super) findings: Option<Findings>,
@@ -109,7 +109,7 @@ struct Routes {
 
 /// The counters of a worker when the clock stopped.
 #[derive(Debug)]
-pub(super) struct Legs {
+pub(super) struct WorkerLegs {
     /// The file leg.
     pub(super) file: FileLegCounters,
     /// The legs through another GPU.
@@ -140,7 +140,7 @@ pub(super) fn work(
     let Stage::Running(start) = task.gate.await_start() else { return None };
     let running = task.gate.running();
     let timed = timed::run(task, &mut tools, start);
-    let legs = Legs {
+    let legs = WorkerLegs {
         file: file_leg(&tools.counters),
         via: via(task.job, &tools.routes.segments),
         library: library(task.job, &tools.routes.library),
@@ -203,7 +203,7 @@ fn finish(
     task: &Task<'_>,
     tools: &mut Tools,
     mut timed: Timed,
-    legs: Legs,
+    legs: WorkerLegs,
 ) -> Result<Outcome, RunError> {
     let findings = match task.job.verify {
         VerifyMode::Off => None,

@@ -13,7 +13,7 @@ use crate::Op;
 use crate::device::staging::StagingRing;
 use crate::device::{Device, SMALL_SLOT};
 use crate::fault::Fault;
-use crate::file::{Inner, ReadBuffer};
+use crate::file::{OpenFile, ReadBuffer};
 use crate::memory::MemoryLocation;
 use crate::transferred::Transferred;
 
@@ -25,7 +25,7 @@ pub(crate) const SMALL: u64 = 64 << 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SmallRequest<'a> {
     pub(crate) op: Op,
-    pub(crate) file: &'a Inner,
+    pub(crate) file: &'a OpenFile,
     pub(crate) location: MemoryLocation,
     pub(crate) address: u64,
     /// At most [`SMALL`].

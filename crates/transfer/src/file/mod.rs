@@ -32,7 +32,7 @@ use shards::DescriptorShards;
 /// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
 #[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `with_own_count`")]
-pub struct File(pub(crate) Arc<Arc<Inner>>);
+pub struct File(pub(crate) Arc<Arc<OpenFile>>);
 
 impl File {
     /// The same file with a reference count of its own. All clones of one `File` share a count,
@@ -46,7 +46,7 @@ impl File {
 
 /// What all calls on a file share.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct OpenFile {
     /// The caller's open file description.
     own: OwnedFd,
     mode: Mode,
@@ -130,7 +130,7 @@ impl File {
         // Mixes the halves so that neighbouring files do not share a lock.
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
-        Ok(Self(Arc::new(Arc::new(Inner {
+        Ok(Self(Arc::new(Arc::new(OpenFile {
             own: own.into(),
             mode,
             align,
@@ -154,7 +154,7 @@ impl File {
     }
 }
 
-impl Inner {
+impl OpenFile {
     /// The likely bottleneck of a call. `large`: the call is large.
     pub(crate) fn bottleneck(&self, op: Op, large: bool) -> Bottleneck {
         match op {
@@ -196,8 +196,8 @@ impl Inner {
         reopened.or_else(|| (!self.mode.direct).then_some(own))
     }
 
-    /// Like [`Inner::buffered`], for reading: the calling thread's own descriptor if many threads
-    /// read. None for a file that is never read from the page cache.
+    /// Like [`OpenFile::buffered`], for reading: the calling thread's own descriptor if many
+    /// threads read. None for a file that is never read from the page cache.
     fn reading(&self) -> Option<RawFd> {
         if self.bypass_cache {
             return None;

@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
-use super::Inner;
+use super::OpenFile;
 use super::sys::{self, Cached};
 use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
@@ -13,7 +13,7 @@ use crate::fault::Failed;
 pub(crate) struct ReadBuffer {
     /// Its first byte.
     pub(crate) at: *mut u8,
-    /// True for a staging slot: `at` is [`Inner::skip`] bytes after an aligned address, and the
+    /// True for a staging slot: `at` is [`OpenFile::skip`] bytes after an aligned address, and the
     /// memory from that address to the next aligned one after the end may be written.
     pub(crate) slack: bool,
 }
@@ -49,7 +49,7 @@ impl FileBytes {
     }
 }
 
-impl Inner {
+impl OpenFile {
     /// Reads `len` bytes at `offset`; fewer only at the end of the file. `large`: this is a piece
     /// of a large call.
     ///
@@ -106,12 +106,12 @@ impl Inner {
         Ok(file_bytes)
     }
 
-    /// Like [`Inner::read`] for small pieces, but does not wait for the device: a read that would
-    /// is added to `absent`, and the result is [`CacheLookup::Uncached`].
+    /// Like [`OpenFile::read`] for small pieces, but does not wait for the device: a read that
+    /// would is added to `absent`, and the result is [`CacheLookup::Uncached`].
     ///
     /// # Safety
     ///
-    /// As [`Inner::read`], with slack.
+    /// As [`OpenFile::read`], with slack.
     pub(crate) unsafe fn read_cached_or_defer(
         &self,
         buffer: ReadBuffer,
@@ -187,7 +187,7 @@ impl Inner {
     ///
     /// # Safety
     ///
-    /// As [`Inner::read`].
+    /// As [`OpenFile::read`].
     unsafe fn read_direct(
         &self,
         fd: RawFd,

@@ -4,11 +4,11 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use super::read::FileBytes;
-use super::{Inner, edges, sys};
+use super::{OpenFile, edges, sys};
 use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
-impl Inner {
+impl OpenFile {
     /// Writes `len` bytes at `offset`: all of them, or an error.
     ///
     /// Without `O_DIRECT` the bytes go through the page cache, as the descriptor's owner would
@@ -66,7 +66,7 @@ impl Inner {
     ///
     /// # Safety
     ///
-    /// As [`Inner::write`].
+    /// As [`OpenFile::write`].
     unsafe fn blocks(
         &self,
         fd: RawFd,
@@ -94,7 +94,7 @@ impl Inner {
     ///
     /// # Safety
     ///
-    /// As [`Inner::write`].
+    /// As [`OpenFile::write`].
     unsafe fn edge(&self, at: *const u8, len: usize, offset: u64) -> Result<FileBytes, Failed> {
         if len == 0 {
             return Ok(FileBytes::default());
@@ -141,7 +141,7 @@ impl Inner {
     ///
     /// # Safety
     ///
-    /// As [`Inner::write`]; nothing else writes edges of the file during the call.
+    /// As [`OpenFile::write`]; nothing else writes edges of the file during the call.
     unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, Failed> {
         let own = self.own.as_raw_fd();
         let align = self.align();
@@ -181,7 +181,7 @@ impl FileBytes {
 ///
 /// # Safety
 ///
-/// As [`Inner::write`].
+/// As [`OpenFile::write`].
 unsafe fn all(fd: RawFd, at: *const u8, len: usize, offset: u64) -> Result<(), Failed> {
     let mut done = 0;
     while done < len {

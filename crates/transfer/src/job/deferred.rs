@@ -12,7 +12,7 @@ use super::Job;
 use crate::device::Device;
 use crate::device::staging::StagingRing;
 use crate::fault::Fault;
-use crate::file::Inner;
+use crate::file::OpenFile;
 use crate::transferred::RouteBytes;
 
 /// At most one call whose last pieces are in flight, and their ring.
@@ -54,7 +54,7 @@ impl DeferredCompletion {
 
     /// Completes unless the next call reads the same file: its first read may wait as long as its
     /// file has no data, and that must not delay a call of another file.
-    pub(super) fn complete_unless_same_file(&mut self, file: &Inner) {
+    pub(super) fn complete_unless_same_file(&mut self, file: &OpenFile) {
         if self.0.as_ref().is_some_and(|(in_flight, ..)| !in_flight.job.file().is_same(file)) {
             self.complete();
         }

@@ -35,7 +35,7 @@ pub(crate) enum Executors {
 
 /// The parameters of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct JobRequest {
     pub(crate) op: Op,
     pub(crate) file: File,
     pub(crate) location: MemoryLocation,
@@ -48,7 +48,7 @@ pub(crate) struct Request {
 /// why they do no harm.
 #[derive(Debug)]
 pub(crate) struct Job {
-    request: Request,
+    request: JobRequest,
     executors: Executors,
     began: Clock,
     /// Bytes of a piece: a power of two. In the file, pieces begin and end at its multiples.
@@ -67,7 +67,7 @@ pub(crate) struct Piece {
 
 impl Job {
     /// Splits a call into pieces of `piece_len` bytes. The call is not empty and ends below 2^63.
-    pub(crate) fn new(request: Request, executors: Executors, piece_len: u64) -> Self {
+    pub(crate) fn new(request: JobRequest, executors: Executors, piece_len: u64) -> Self {
         let pieces = (request.offset % piece_len + request.len).div_ceil(piece_len);
         Self {
             request,

@@ -14,7 +14,7 @@ fn job(offset: u64, len: u64, piece_len: u64) -> Job {
     let file = File::new(file.as_fd(), UncachedReads::Direct).unwrap();
     let location = MemoryLocation::host();
     Job::new(
-        Request { op: Op::Read, file, location, address: 0, len, offset },
+        JobRequest { op: Op::Read, file, location, address: 0, len, offset },
         Executors::CallerAndWorkers,
         piece_len,
     )

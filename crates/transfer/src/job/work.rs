@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::device::staging::{Slot, StagingRing};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
-use crate::file::{FileBytes, Inner, ReadBuffer};
+use crate::file::{FileBytes, OpenFile, ReadBuffer};
 use crate::memory::LocationKind;
 use crate::pool::Work;
 use crate::transferred::RouteBytes;
@@ -213,7 +213,7 @@ impl Job {
     ///
     /// # Safety
     ///
-    /// As [`Inner::read`].
+    /// As [`OpenFile::read`].
     unsafe fn read(&self, buffer: ReadBuffer, piece: Piece) -> Option<FileBytes> {
         let offset = self.request.offset + piece.start;
         // SAFETY: the caller's promise.
@@ -235,7 +235,7 @@ impl Job {
     ///
     /// # Safety
     ///
-    /// As [`Inner::write`].
+    /// As [`OpenFile::write`].
     unsafe fn write(&self, at: *const u8, piece: Piece) -> Option<FileBytes> {
         // SAFETY: the caller's promise.
         match unsafe { self.file().write(at, piece.len, self.request.offset + piece.start) } {
@@ -247,7 +247,7 @@ impl Job {
         }
     }
 
-    pub(super) fn file(&self) -> &Inner {
+    pub(super) fn file(&self) -> &OpenFile {
         &self.request.file.0
     }
 

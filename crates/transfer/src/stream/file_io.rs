@@ -5,7 +5,7 @@ use super::op::{Method, StreamOp};
 use crate::Op;
 use crate::fault::Failed;
 use crate::file::{FileBytes, ReadBuffer};
-use crate::job::Request;
+use crate::job::JobRequest;
 use crate::transferred::RouteBytes;
 
 impl StreamOp {
@@ -38,7 +38,7 @@ impl StreamOp {
             Method::BlockingCall(location) => {
                 let (op, file) = (self.op, self.file.clone());
                 let PieceRange { address, len, offset, .. } = piece;
-                let request = Request { op, file, location, address, len: len as u64, offset };
+                let request = JobRequest { op, file, location, address, len: len as u64, offset };
                 match self.state.run(request) {
                     Ok(moved) => {
                         self.progress.ends(moved.bytes as u64);
@@ -52,7 +52,7 @@ impl StreamOp {
 
     /// # Safety
     ///
-    /// As [`crate::file::Inner::read`] and `write`.
+    /// As [`crate::file::OpenFile::read`] and `write`.
     unsafe fn move_file_bytes(
         &self,
         at: *mut u8,

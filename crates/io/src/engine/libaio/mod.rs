@@ -7,8 +7,8 @@ mod abi;
 #[cfg(test)]
 mod tests;
 
+use super::io_slab::IoSlab;
 use super::psync::{errno, fds};
-use super::slots::Slots;
 use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, Op, OpenedEngine, Push};
 use abi::{Context, Event, Iocb};
 use std::io;
@@ -68,7 +68,7 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
 struct Libaio {
     context: Context,
     fds: Vec<RawFd>,
-    slots: Slots,
+    slots: IoSlab,
     /// By slot; the kernel reads a block during io_submit only.
     blocks: Box<[Iocb]>,
     /// Slots pushed and not yet accepted.
@@ -87,7 +87,7 @@ impl Libaio {
         Libaio {
             context,
             fds: fds(&config.files),
-            slots: Slots::new(depth),
+            slots: IoSlab::new(depth),
             blocks: vec![Iocb::default(); size].into(),
             queued: Vec::with_capacity(size),
             pointers: Vec::with_capacity(size),

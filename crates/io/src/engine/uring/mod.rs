@@ -13,7 +13,7 @@ mod setup;
 
 pub(super) use setup::{available, open};
 
-use super::slots::Slots;
+use super::io_slab::IoSlab;
 use super::{Done, Engine, EngineError, HostRegion, Io, IoFault, Op, Push, Span};
 use io_uring::{EnterFlags, IoUring, opcode, squeue, types};
 use std::os::fd::RawFd;
@@ -30,7 +30,7 @@ const MOST_RETRIES: u32 = 20_000;
 
 struct Uring {
     ring: IoUring,
-    slots: Slots,
+    slots: IoSlab,
     fds: Vec<RawFd>,
     fixed_files: bool,
     fixed_region: Option<HostRegion>,

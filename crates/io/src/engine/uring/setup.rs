@@ -1,8 +1,8 @@
 //! Makes the ring, with as much as this kernel gives.
 
 use super::{PIECE_BITS, Uring};
+use crate::engine::io_slab::IoSlab;
 use crate::engine::psync::fds;
-use crate::engine::slots::Slots;
 use crate::engine::{EngineConfig, EngineError, HostRegion, OpenedEngine, pool};
 use io_uring::IoUring;
 use std::io;
@@ -152,7 +152,7 @@ fn finish(
         (false, true) => "io_uring (fixed files)",
         (false, false) => "io_uring",
     };
-    let slots = Slots::new(depth);
+    let slots = IoSlab::new(depth);
     let engine = Uring { ring, slots, fds, fixed_files, fixed_region, queued: 0, retries: 0 };
     OpenedEngine {
         engine: Box::new(engine),

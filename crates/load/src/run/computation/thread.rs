@@ -30,7 +30,7 @@ const FIRST_PIECES: u64 = 16;
 
 /// What a thread learned.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(super) struct Computed {
     pub(super) multiprocessors: u32,
     pub(super) blocks: u32,
     pub(super) occupied: u32,
@@ -46,7 +46,7 @@ pub(super) struct Done {
 #[derive(Debug)]
 pub(super) struct Computing {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Done>>,
+    thread: Option<JoinHandle<Computed>>,
     failed: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Computing {
         let (sender, receiver) = channel();
         let (context, requested) = (context.clone(), Arc::clone(&stop));
         let body = move || {
-            let mut done = Done::default();
+            let mut done = Computed::default();
             let before = Usage::of_thread();
             if let Err(error) = work(&context, plan, clock, &requested, &sender, &mut done) {
                 done.failed = Some(error.to_string());
@@ -76,12 +76,13 @@ impl Computing {
     }
 
     /// Ends it once what is in flight is done.
-    pub(super) fn end(mut self) -> Done {
+    pub(super) fn end(mut self) -> Computed {
         self.stop.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else {
-            return Done { failed: self.failed.take(), ..Done::default() };
+            return Computed { failed: self.failed.take(), ..Computed::default() };
         };
-        let broken = || Done { failed: Some("its thread panicked".to_owned()), ..Done::default() };
+        let broken =
+            || Computed { failed: Some("its thread panicked".to_owned()), ..Computed::default() };
         thread.join().unwrap_or_else(|_| broken())
     }
 }
@@ -126,7 +127,7 @@ fn work(
     clock: Clock,
     stop: &AtomicBool,
     sender: &Sender<()>,
-    done: &mut Done,
+    done: &mut Computed,
 ) -> Result<(), GpuError> {
     context.make_current()?;
     done.multiprocessors = context.driver().multiprocessors(context.device())?;

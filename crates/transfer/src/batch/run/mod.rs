@@ -11,7 +11,7 @@ use crate::device::staging::{List, Slot, StagingRing};
 use crate::device::{Device, Devices};
 use crate::fault::{Failed, Fault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-use crate::job::{Request, catch_panic};
+use crate::job::{JobRequest, catch_panic};
 use crate::transferred::Transferred;
 
 /// Most entries of a run.
@@ -60,7 +60,7 @@ impl Taken {
     }
 }
 
-impl From<Entry> for Request {
+impl From<Entry> for JobRequest {
     fn from(entry: Entry) -> Self {
         let Entry { op, file, location, address, len, offset, .. } = entry;
         Self { op, file, location, address, len: len as u64, offset }

@@ -6,7 +6,7 @@ use gpuio_record::{
 use gpuio_units::human_ns;
 
 use super::marks::Rate;
-use super::thread::Done;
+use super::thread::Computed;
 
 /// Shares of files in the page cache that differ by more than this make two loads of one.
 const CACHE_ALIKE: f64 = 0.05;
@@ -22,7 +22,7 @@ const BUSY_LEAST_PERCENT: f64 = 95.0;
 /// What the threads of a group learned, by GPU.
 #[derive(Debug)]
 pub(in crate::run) struct Learned {
-    pub(super) gpus: Vec<(u32, Done)>,
+    pub(super) gpus: Vec<(u32, Computed)>,
     /// The times in which nothing else ran.
     pub(super) before: TimeSpan,
     pub(super) after: TimeSpan,
@@ -67,7 +67,7 @@ impl Learned {
 
 fn gpu(
     index: u32,
-    done: &Done,
+    done: &Computed,
     before: TimeSpan,
     beside: Option<TimeSpan>,
     after: TimeSpan,

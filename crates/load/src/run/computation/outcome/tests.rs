@@ -15,7 +15,7 @@ fn seconds(begin: u64, end: u64) -> TimeSpan {
 
 /// Launches one behind the other: 1 ms each, `beside_us` from second 1 to second 11, and
 /// `after_us` from then on.
-fn done(beside_us: u64, after_us: u64) -> Done {
+fn done(beside_us: u64, after_us: u64) -> Computed {
     let mut marks = Marks::default();
     let mut begin = 0;
     while begin < 12 * SECOND {
@@ -28,7 +28,7 @@ fn done(beside_us: u64, after_us: u64) -> Done {
         marks.push(Mark { begin, end, busy: (end - begin) as f64, launches: 2 });
         begin = end;
     }
-    Done {
+    Computed {
         multiprocessors: 132,
         blocks: 66,
         occupied: 66,
@@ -39,7 +39,7 @@ fn done(beside_us: u64, after_us: u64) -> Done {
     }
 }
 
-fn learned(done: Done) -> Learned {
+fn learned(done: Computed) -> Learned {
     Learned { gpus: vec![(0, done)], before: seconds(0, 1), after: seconds(11, 12) }
 }
 
@@ -69,7 +69,7 @@ fn moved(job: &JobPlan, bytes_per_s: f64) -> JobResult {
     result
 }
 
-fn beside(done: Done, change: impl Fn(&mut JobResult, &mut JobResult)) -> ComputationCost {
+fn beside(done: Computed, change: impl Fn(&mut JobResult, &mut JobResult)) -> ComputationCost {
     let job = on_gpu();
     let (mut is, mut alone) = (moved(&job, 3e9), moved(&job, 4e9));
     change(&mut is, &mut alone);
@@ -135,7 +135,7 @@ fn too_little_is_unknown_with_its_reason() {
 #[test]
 fn a_computation_that_failed_or_hardly_ran_has_no_ratio() {
     let found =
-        beside(Done { failed: Some("launch failed".into()), ..done(1000, 1000) }, |_, _| {});
+        beside(Computed { failed: Some("launch failed".into()), ..done(1000, 1000) }, |_, _| {});
     assert_eq!(found.gpus[0].unknown.as_deref(), Some("the computation failed: launch failed"));
     assert_eq!(found.io_unknown.as_deref(), Some("it is not known how busy GPU 0 was"));
     let found = beside(done(1000, 1000), |is, _| is.measured = None);

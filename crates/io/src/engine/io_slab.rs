@@ -4,14 +4,14 @@ use super::Io;
 
 /// A slab of I/Os of fixed size: no allocation after it is made.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(super) struct IoSlab {
     ios: Vec<Option<Io>>,
     free: Vec<u32>,
 }
 
-impl Slots {
-    pub(super) fn new(depth: u32) -> Slots {
-        Slots { ios: vec![None; depth as usize], free: (0..depth).rev().collect() }
+impl IoSlab {
+    pub(super) fn new(depth: u32) -> IoSlab {
+        IoSlab { ios: vec![None; depth as usize], free: (0..depth).rev().collect() }
     }
 
     /// Keeps `io` and names its slot; nothing when all are taken.
