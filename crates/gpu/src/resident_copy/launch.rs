@@ -27,8 +27,9 @@ const PROBE_PAUSE: Duration = Duration::from_micros(100);
 /// that found room, up to [`Timing::probe_interval`](super::Timing).
 const FIRST_PROBE_AFTER: Duration = Duration::from_micros(500);
 /// A program that keeps the device full leaves gaps between its kernels, and a probe may meet one.
-/// Kernels come back only after one more probe than these pauses has found room, each so long after
-/// the one before: no multiples of each other, so that not all meet the gaps of one period.
+/// A backoff therefore ends only after three probes in a row have found room, with these pauses
+/// between them. The pauses are no multiples of each other, so that not all probes meet the gaps of
+/// one period.
 const PAUSES_BETWEEN_PROBES: [Duration; 2] =
     [Duration::from_micros(170), Duration::from_micros(430)];
 /// The set of active slots is renewed after so many launches.
