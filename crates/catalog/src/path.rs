@@ -117,7 +117,7 @@ impl PathInfo {
 
     /// Whether its time in the GPU leg is known.
     #[must_use]
-    pub fn has_gpu_leg(&self) -> bool {
+    pub fn times_gpu_leg(&self) -> bool {
         self.needs_gpu && (self.uses_engine() || self.uses_mapping())
     }
 

@@ -17,7 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::stats::{CompletedCall, Direction};
 use crate::{fork, library};
 
-/// Counter slots of one thread and track each; further ones share.
+/// Worker slots of one thread and track each; further ones share.
 const WORKER_SLOTS: u32 = 60;
 
 /// How most bytes moved.
@@ -29,7 +29,7 @@ pub(crate) enum MovedBy {
     Nvidia,
 }
 
-/// What a counter slot counts.
+/// What a worker slot counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Track {
     gpu: Option<u32>,
@@ -42,7 +42,7 @@ static PAGE: OnceLock<(u32, Option<Page>)> = OnceLock::new();
 /// Its file, to be removed at exit.
 static FILE: OnceLock<(u32, CString)> = OnceLock::new();
 
-/// A thread's counter slots, and the fork generation of their process.
+/// A thread's worker slots, and the fork generation of their process.
 struct ThreadSlots {
     generation: u32,
     slots: Vec<(Track, Option<WorkerSlot>)>,
@@ -196,7 +196,7 @@ fn make_slot(page: &Page, track: Track) -> Option<WorkerSlot> {
         path: path.to_owned(),
         engine: engine.to_owned(),
         // They are counted in slots of their own ([`count_registrations`]).
-        counts_registrations: true,
+        registrations_unknown: false,
     };
     let mut slot = page.worker_slot(&key)?;
     slot.begin(1, gpuio_page::monotonic_ns());

@@ -53,7 +53,7 @@ impl<'a> Bench<'a> {
     }
 
     fn on_gpu_leg(&self) -> Option<Leg> {
-        Some(if self.setup.path.info.has_gpu_leg() { Leg::Gpu } else { Leg::File })
+        Some(if self.setup.path.info.times_gpu_leg() { Leg::Gpu } else { Leg::File })
             .filter(|_| self.reports_legs())
     }
 
@@ -229,7 +229,7 @@ fn a_copy_to_the_destination_that_goes_wrong_is_the_gpu_legs() {
     // A kernel that stays makes no copy by the driver; a mapping has no second copy to tell legs
     // by (`path_mapped.rs`).
     let copies = |row: &PathEntry| {
-        let ring = row.info.uses_engine() && row.info.has_gpu_leg();
+        let ring = row.info.uses_engine() && row.info.times_gpu_leg();
         ring && !moves_pages(row) && row.info.name != "resident"
     };
     for row in PATHS.iter().filter(|row| copies(row)) {

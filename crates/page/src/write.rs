@@ -34,8 +34,9 @@ pub struct Key {
     pub path: String,
     /// Name of the engine; 16 bytes are kept.
     pub engine: String,
-    /// Whether registrations with cuFile are counted.
-    pub counts_registrations: bool,
+    /// Whether a library registers buffers for this slot and does not report how many: readers see
+    /// "unknown" and not 0.
+    pub registrations_unknown: bool,
 }
 
 /// Reads or writes.
@@ -159,7 +160,7 @@ impl Page {
             pci: pci.to_owned(),
             path: REGISTERED.to_owned(),
             engine: String::new(),
-            counts_registrations: true,
+            registrations_unknown: false,
         };
         self.take(&key, 0)
     }
@@ -271,7 +272,7 @@ fn write_key(cells: &Cells, key: &Key) {
     put(&cells.path, &key.path);
     put(&cells.engine, &key.engine);
     put(&cells.pci, &key.pci);
-    if !key.counts_registrations {
+    if key.registrations_unknown {
         cells.registered.store(NOT_COUNTED, Ordering::Relaxed);
     }
     let state = key.gpu.map_or(NO_GPU, |gpu| u64::from(gpu) + FIRST_GPU);

@@ -338,7 +338,7 @@ pub(super) fn engine(
         return because("psync", "fio's default");
     }
     // A ring of a GPU path has its depth whatever the engine.
-    let deep = job.depth.is_some_and(|depth| depth > 1) && !path.has_gpu_leg();
+    let deep = job.depth.is_some_and(|depth| depth > 1) && !path.times_gpu_leg();
     if deep && direct == DirectMode::Buffered {
         let why = "the depth requested needs an engine that does not wait for each I/O";
         // libaio waits for each on files without O_DIRECT (io_submit(2)).

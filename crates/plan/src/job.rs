@@ -157,7 +157,7 @@ fn slots(
             defaults::gather(spec, order, block_max);
         return Slots { depth, streams, batch: Some(batch), scatter: Some(scatter) };
     }
-    let depth = defaults::depth(spec, asynchronous, path.has_gpu_leg(), block_max);
+    let depth = defaults::depth(spec, asynchronous, path.times_gpu_leg(), block_max);
     let streams = spec.streams.unwrap_or(default_streams(block_max)).min(depth);
     let streams = if path.streams { streams } else { 0 };
     Slots { depth, streams, batch: None, scatter: None }

@@ -97,7 +97,7 @@ pub(crate) struct Model<'a> {
     holds: Vec<Option<Vec<u8>>>,
     out: Vec<Option<Out>>,
     moves_bytes: bool,
-    has_gpu_leg: bool,
+    times_gpu_leg: bool,
     /// The leg that a mismatch which came from the file is laid to.
     file_leg: Option<Leg>,
     /// Slots have no second copy of their bytes.
@@ -126,7 +126,7 @@ impl<'a> Model<'a> {
             holds: slots.clone().map(|_| None).collect(),
             out: slots.map(|_| None).collect(),
             moves_bytes: setup.engine.info.name != "null",
-            has_gpu_leg: setup.path.info.has_gpu_leg(),
+            times_gpu_leg: setup.path.info.times_gpu_leg(),
             file_leg: (setup.path.info.uses_engine() && !moves_pages(setup.path))
                 .then_some(Leg::File),
             moves_pages: moves_pages(setup.path),
@@ -288,7 +288,7 @@ impl<'a> Model<'a> {
     fn times(&self, completed: &Completion) {
         let whole = completed.ended.checked_sub(completed.request.started);
         assert_eq!(Some(completed.file_ns + completed.gpu_ns), whole, "{completed:?}");
-        if !self.has_gpu_leg {
+        if !self.times_gpu_leg {
             assert_eq!(completed.gpu_ns, 0);
             return;
         }

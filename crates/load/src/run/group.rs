@@ -96,7 +96,7 @@ impl Group<'_> {
                         job,
                         plan,
                         page: pages[at].start + nth,
-                        stats: self.page,
+                        live_page: self.page,
                         gate: &gate,
                         all_from_ns: all_from.unwrap_or(0),
                         first_done: &firsts[at],

@@ -37,7 +37,7 @@ pub(super) struct Task<'a> {
     /// Its page in the gate.
     pub(super) page: usize,
     /// The page that other processes read, where the run has one.
-    pub(super) stats: Option<&'a Page>,
+    pub(super) live_page: Option<&'a Page>,
     pub(super) gate: &'a Gate,
     /// From the common start until all jobs of the group count.
     pub(super) all_from_ns: Nanos,

@@ -16,8 +16,8 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Worker
     let row = path::find(&job.path.choice.actual);
     let gpu = task.plan.gpu.and_then(|gpu| job.gpus.get(gpu as usize));
     let gpu =
-        gpu.filter(|_| row.is_some_and(|row| !row.info.uses_engine() || row.info.has_gpu_leg()));
-    let worker_slot = task.stats?.worker_slot(&Key {
+        gpu.filter(|_| row.is_some_and(|row| !row.info.uses_engine() || row.info.times_gpu_leg()));
+    let worker_slot = task.live_page?.worker_slot(&Key {
         gpu: gpu.map(|gpu| gpu.index),
         pci: match gpu {
             None => String::new(),
@@ -29,7 +29,7 @@ pub(super) fn take(task: &Task<'_>, engine: &str, files: usize) -> Option<Worker
         // Without what it was opened with: `io_uring (fixed buffers)`.
         engine: engine.split(" (").next().unwrap_or(engine).to_owned(),
         // What NVIDIA's library registers is between it and the path.
-        counts_registrations: job.register_buffer != Some(true),
+        registrations_unknown: job.register_buffer == Some(true),
     })?;
     worker_slot.opened(files as u64);
     Some(worker_slot)

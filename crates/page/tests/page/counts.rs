@@ -76,7 +76,7 @@ fn text_names_what_moved_the_bytes_and_json_keeps_its_values() {
 fn what_nobody_counts_is_not_zero() {
     let (_dir, pages) = pages();
     let page = page(&pages, 2);
-    let cufile = gpuio_page::Key { counts_registrations: false, ..key(Some(0), "gds") };
+    let cufile = gpuio_page::Key { registrations_unknown: true, ..key(Some(0), "gds") };
     let _lanes =
         (page.worker_slot(&cufile).unwrap(), page.worker_slot(&key(Some(1), "staged")).unwrap());
     let snapshot = own(&pages).page.unwrap();

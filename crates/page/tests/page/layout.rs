@@ -76,7 +76,7 @@ fn gpus_that_are_not_used_have_lines_of_zeros() {
 fn what_cufile_did_is_not_called_posix() {
     let (_dir, pages) = pages();
     let page = page(&pages, 1);
-    let cufile = gpuio_page::Key { counts_registrations: false, ..key(Some(0), "gds") };
+    let cufile = gpuio_page::Key { registrations_unknown: true, ..key(Some(0), "gds") };
     page.worker_slot(&cufile).unwrap().add(Direction::Read, 4096, 1000, false);
     let ours = gds_stats::text(&own(&pages).page.unwrap(), 3, &[]);
     assert!(ours.contains(" n=1 posix=n/a ") && ours.contains("BufRegister: n=n/a"), "{ours}");

@@ -30,7 +30,7 @@ fn key(gpu: Option<u32>, path: &str) -> Key {
         pci: gpu.map_or_else(String::new, |gpu| format!("0000:{gpu:02x}:00.0")),
         path: path.to_owned(),
         engine: "io_uring".to_owned(),
-        counts_registrations: true,
+        registrations_unknown: false,
     }
 }
 

@@ -252,7 +252,7 @@ fn numa(s: &KeyContext<'_>) -> Option<String> {
 fn depth(s: &KeyContext<'_>) -> Option<String> {
     let row = s.catalog.engine(&s.plan.engine.actual);
     let asynchronous = s.path.uses_engine() && row.is_some_and(|row| row.asynchronous);
-    if s.plan.depth == 1 || asynchronous || s.path.has_gpu_leg() || s.path.overlaps() {
+    if s.plan.depth == 1 || asynchronous || s.path.times_gpu_leg() || s.path.overlaps() {
         return None;
     }
     Some(match s.path.uses_engine() {

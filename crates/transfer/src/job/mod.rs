@@ -29,7 +29,7 @@ pub(crate) enum Executors {
     CallerAndWorkers,
     /// Its caller alone: the kernel lets only one thread into the file anyway.
     CallerOnly,
-    /// Workers, one call each. The caller sleeps.
+    /// Workers: each takes whole calls, one after another. The caller sleeps.
     WorkersOnly,
 }
 

@@ -162,7 +162,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         prepares: job.works_between_ios(),
         checks: job.verify != VerifyMode::Off,
         has_file: info.is_none_or(PathInfo::has_file_leg),
-        has_gpu: info.is_some_and(PathInfo::has_gpu_leg),
+        has_gpu: info.is_some_and(PathInfo::times_gpu_leg),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
