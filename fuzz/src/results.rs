@@ -96,7 +96,7 @@ pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
         pci: "0000:01:00.0".to_owned(),
         path: "staged".to_owned(),
         engine: "io_uring".to_owned(),
-        counts_registrations: true,
+        registrations_unknown: false,
     };
     if let Some(lane) = page.worker_slot(&key) {
         lane.add(Direction::Read, 4096, 1000, false);
