@@ -50,6 +50,12 @@ fn bench() -> Bench {
     bench_with(LONG_TIMEOUT)
 }
 
+/// With the timing that programs get.
+fn bench_as_shipped() -> Bench {
+    let driver = Driver::load(&which()).unwrap();
+    bench_with(Timing::of(&Context::new(&driver, 0).unwrap()))
+}
+
 impl Bench {
     /// Copies by the driver, and waits.
     fn copy(&self, dst: DevPtr, src: DevPtr, len: usize) {
@@ -413,9 +419,8 @@ fn the_kernel_stays_away_now_and_then_to_look_and_every_command_ends() {
 
 #[test]
 fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
-    let driver = Driver::load(&which()).unwrap();
-    let context = Context::new(&driver, 0).unwrap();
-    let bench = bench_with(Timing::of(&context));
+    let bench = bench_as_shipped();
+    let context = &bench.context;
     let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
     let mut submitter = bench.queue.submitter();
     // A loaded machine may let the first launches come late.
@@ -436,7 +441,7 @@ fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
     moves(&mut submitter, 1, Outcome::Copied);
     let sms = context.driver().multiprocessors(0).unwrap();
     context.make_current().unwrap();
-    let mut busy = Busy::load(&context, BusyWith::Compute, sms).unwrap();
+    let mut busy = Busy::load(context, BusyWith::Compute, sms).unwrap();
     // A second or more of launches that leave no room.
     for _ in 0..1000 {
         busy.launch(50 * u64::from(sms)).unwrap();
@@ -494,15 +499,16 @@ fn a_probe_that_begins_late_has_found_no_room() {
 #[test]
 #[ignore = "run as a child"]
 fn child_late() {
-    let driver = Driver::load(&which()).unwrap();
-    let context = Context::new(&driver, 0).unwrap();
-    let bench = bench_with(Timing::of(&context));
+    let bench = bench_as_shipped();
     let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));
     let mut submitter = bench.queue.submitter();
     let mut run = || run(&mut submitter, host.ptr(), device.ptr(), 4096).unwrap();
+    let began = Instant::now();
     // Until the first probe.
-    while run() != Outcome::Busy {}
-    let (began, launches) = (Instant::now(), bench.queue.launches());
+    while run() != Outcome::Busy {
+        assert!(began.elapsed() < Duration::from_secs(20), "never Busy");
+    }
+    let launches = bench.queue.launches();
     while bench.queue.launches() < launches + 4 {
         assert_eq!(run(), Outcome::Busy);
         assert!(began.elapsed() < Duration::from_secs(20), "no probe");

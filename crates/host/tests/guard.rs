@@ -329,42 +329,34 @@ fn special_files_are_refused() {
     assert_eq!(dangers(&root, &fifo), not(OtherKind::Fifo));
 }
 
+/// A file that does not exist yet, on a file system of this type.
+fn new_file(path: &str, mount_point: &str, fs_type: &str) -> TargetFacts {
+    TargetFacts {
+        path: path.to_owned(),
+        resolved: Some(path.to_owned()),
+        symlink: false,
+        kind: TargetKind::Absent { parent_exists: true },
+        mount: Some(MountFacts {
+            mount_point: mount_point.to_owned(),
+            fs_type: fs_type.to_owned(),
+            ..MountFacts::default()
+        }),
+        unchecked: Vec::new(),
+    }
+}
+
 #[test]
 fn kernel_files_and_mistyped_devices_are_refused() {
     let root = Root::live();
     let found = dangers(&root, Path::new("/proc/self/comm"));
     assert!(matches!(&found[0], Danger::KernelFile { fs_type } if fs_type == "proc"), "{found:?}");
-    let facts = TargetFacts {
-        path: "/dev/nvme9n9".to_owned(),
-        resolved: Some("/dev/nvme9n9".to_owned()),
-        symlink: false,
-        kind: TargetKind::Absent { parent_exists: true },
-        mount: Some(MountFacts {
-            mount_point: "/dev".to_owned(),
-            fs_type: "tmpfs".to_owned(),
-            ..MountFacts::default()
-        }),
-        unchecked: Vec::new(),
-    };
+    let facts = new_file("/dev/nvme9n9", "/dev", "tmpfs");
     assert_eq!(danger(&facts), [Danger::FileInDev]);
 }
 
 #[test]
 fn files_of_every_file_system_that_shows_the_kernel_are_refused() {
-    let of = |fs_type: &str| {
-        danger(&TargetFacts {
-            path: "/there/file".to_owned(),
-            resolved: Some("/there/file".to_owned()),
-            symlink: false,
-            kind: TargetKind::Absent { parent_exists: true },
-            mount: Some(MountFacts {
-                mount_point: "/there".to_owned(),
-                fs_type: fs_type.to_owned(),
-                ..MountFacts::default()
-            }),
-            unchecked: Vec::new(),
-        })
-    };
+    let of = |fs_type: &str| danger(&new_file("/there/file", "/there", fs_type));
     for fs_type in ["proc", "sysfs", "selinuxfs", "nfsd", "rpc_pipefs", "cgroup2", "efivarfs"] {
         assert_eq!(of(fs_type), [Danger::KernelFile { fs_type: fs_type.to_owned() }]);
     }

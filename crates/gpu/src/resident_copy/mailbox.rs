@@ -1,6 +1,5 @@
 //! The command slots: words in page-locked memory that host and device share.
 
-use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::MAX_SLOTS;
@@ -26,10 +25,9 @@ const LISTED: u64 = 1 << (BITS - 1);
 /// Bits of a value in a command's word. The bits above hold the command's number.
 const BITS: u32 = 48;
 
-/// All slots of a device. Dropping it frees nothing, since a kernel may outlive its launcher: see
-/// [`Mailbox::free`].
+/// All slots of a device. It may be dropped once no launch of the kernel is on the device.
 #[derive(Debug)]
-pub(super) struct Mailbox(ManuallyDrop<Locked>);
+pub(super) struct Mailbox(Locked);
 
 /// One copy, or a list of copies.
 #[derive(Debug, Clone, Copy)]
@@ -74,17 +72,7 @@ impl Mailbox {
     /// Takes zeroed memory at a multiple of [`SLOT_LEN`].
     pub(super) fn new(memory: Locked) -> Self {
         assert!(memory.as_ptr().addr().get().is_multiple_of(SLOT_LEN), "slots are aligned");
-        Self(ManuallyDrop::new(memory))
-    }
-
-    /// Frees the memory.
-    ///
-    /// # Safety
-    ///
-    /// No launch of the kernel is on the device or will be, and this value is not used again.
-    pub(super) unsafe fn free(&mut self) {
-        // SAFETY: the caller's promise.
-        unsafe { ManuallyDrop::drop(&mut self.0) };
+        Self(memory)
     }
 
     /// Its address on the device.
@@ -165,7 +153,7 @@ impl Mailbox {
         assert!(at + size_of::<u64>() <= self.0.len(), "byte {at} of the mailbox");
         // SAFETY: inside the memory by the assertion.
         let ptr = unsafe { self.0.as_ptr().add(at) };
-        // SAFETY: a multiple of 8 in memory that lives until `free`; on this side every
+        // SAFETY: a multiple of 8 in memory that lives as long as `self`; on this side every
         // access is atomic, and the kernel's are single words with acquire and release.
         unsafe { AtomicU64::from_ptr(ptr.as_ptr().cast()) }
     }

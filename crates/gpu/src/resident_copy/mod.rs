@@ -148,7 +148,7 @@ struct QueueState {
     kernel: Kernel,
     /// Two: one for the running launch, one for the launch that takes over.
     streams: [Stream; 2],
-    mailbox: Mailbox,
+    mailbox: ManuallyDrop<Mailbox>,
     /// Memory that the blocks share.
     shared: ManuallyDrop<DeviceBuf>,
     timing: Timing,
@@ -197,7 +197,7 @@ impl CommandQueue {
             context: context.clone(),
             kernel,
             streams,
-            mailbox: Mailbox::new(page),
+            mailbox: ManuallyDrop::new(Mailbox::new(page)),
             shared: ManuallyDrop::new(shared),
             timing,
             multiprocessors,
@@ -317,9 +317,10 @@ impl Drop for QueueState {
         // The blocks use both memories until they exit. If that can't be waited for, these stay.
         let over = self.context.entered(|| self.streams.iter().try_for_each(Stream::sync));
         if matches!(over, Ok(Ok(()))) {
-            // SAFETY: all launches have ended, and only this value makes more.
-            unsafe { self.mailbox.free() };
-            // SAFETY: dropped once, and not used again.
+            // SAFETY: dropped once, and not used again. All launches have ended, and only this
+            // value makes more.
+            unsafe { ManuallyDrop::drop(&mut self.mailbox) };
+            // SAFETY: as above.
             unsafe { ManuallyDrop::drop(&mut self.shared) };
         }
     }

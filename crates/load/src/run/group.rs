@@ -45,7 +45,7 @@ pub(super) struct Group<'a> {
     pub(super) clock: Clock,
     pub(super) interval_ns: u64,
     /// Where workers count for other processes: the run's page for jobs, none for ceilings, whose
-    /// loads nobody requested.
+    /// loads were not requested.
     pub(super) page: Option<&'a Page>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
     pub(super) sampler: Option<&'a DeviceSampler>,

@@ -222,10 +222,9 @@ impl StagingRing {
         self.pending = None;
         match (outcome?, pending.kind) {
             (Outcome::Busy, CopyKind::Bytes { src, dst, len }) => {
-                let by = WaitBy::Polling;
                 // SAFETY: the copy of the command: the promise of `submit` holds until the slot
                 // is free.
-                self.enqueue(pending.slot, by, |stream| unsafe { stream.copy(dst, src, len) })
+                self.enqueue(pending.slot, |stream| unsafe { stream.copy(dst, src, len) })
             }
             // SAFETY: as above, of `gather`.
             (Outcome::Busy, CopyKind::List(list)) => unsafe { self.launch(pending.slot, list) },
@@ -241,10 +240,9 @@ impl StagingRing {
     fn enqueue(
         &mut self,
         slot: usize,
-        by: WaitBy,
         work: impl FnOnce(&Stream) -> Result<(), GpuError>,
     ) -> Result<(), GpuError> {
-        self.in_flight[slot] = Some(by);
+        self.in_flight[slot] = Some(WaitBy::Polling);
         work(&self.stream)?;
         self.copied[slot].record(&self.stream)
     }
@@ -328,7 +326,7 @@ impl StagingRing {
             unsafe { demote(slot.memory.at.wrapping_add(skip), len) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_driver((slot, skip), location, address, len, WaitBy::Polling) }
+        unsafe { self.copy_by_driver(slot, skip, location, address, len) }
     }
 
     /// Like [`StagingRing::copy_to_gpu`], for bytes that a storage device wrote into the slot.
@@ -350,9 +348,12 @@ impl StagingRing {
         len: usize,
         read_took: Nanos,
     ) -> Result<(), GpuError> {
-        let by = if read_took < SLOW_READ { WaitBy::Polling } else { WaitBy::Sleeping };
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_driver((slot, skip), location, address, len, by) }
+        unsafe { self.copy_by_driver(slot, skip, location, address, len) }?;
+        if read_took >= SLOW_READ {
+            self.in_flight[slot.index] = Some(WaitBy::Sleeping);
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -360,14 +361,14 @@ impl StagingRing {
     /// As [`StagingRing::copy_to_gpu`].
     unsafe fn copy_by_driver(
         &mut self,
-        (slot, skip): (Slot, usize),
+        slot: Slot,
+        skip: usize,
         location: MemoryLocation,
         address: u64,
         len: usize,
-        by: WaitBy,
     ) -> Result<(), GpuError> {
         let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        self.enqueue(slot.index, by, |stream| {
+        self.enqueue(slot.index, |stream| {
             if location.is_primary() {
                 // SAFETY: the caller's promise; the slot is not used until it is free again.
                 unsafe { stream.h2d(to, from, len) }
@@ -397,7 +398,7 @@ impl StagingRing {
         if unsafe { self.submit(slot, location, (from, ours), address, len) }? {
             return Ok(());
         }
-        self.enqueue(slot.index, WaitBy::Polling, |stream| {
+        self.enqueue(slot.index, |stream| {
             if location.is_primary() {
                 // SAFETY: the caller's promise; the slot is not used until it is free again.
                 unsafe { stream.d2h(to, from, len) }
@@ -439,8 +440,7 @@ impl StagingRing {
     unsafe fn launch(&mut self, slot: usize, list: List) -> Result<(), GpuError> {
         let List { kernel, at, count, longest } = list;
         let shape = kernel.modest_shape(count, longest);
-        let by = WaitBy::Polling;
         // SAFETY: the caller's promise.
-        self.enqueue(slot, by, |stream| unsafe { kernel.launch(stream, at, count, shape) })
+        self.enqueue(slot, |stream| unsafe { kernel.launch(stream, at, count, shape) })
     }
 }
