@@ -49,6 +49,7 @@ mod permits;
 mod pool;
 mod slots;
 mod stream;
+mod users;
 
 pub use gpu::{
     Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, RawContext, RawStream, UserStream,
@@ -141,6 +142,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("stream", stream::ROWS),
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),
+    ("users", users::ROWS),
 ];
 /// A test that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(300);

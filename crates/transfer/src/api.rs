@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use crate::Op;
 use crate::batch::Batch;
-use crate::device::Devices;
 use crate::device::small::{self, SmallRequest};
+use crate::device::{Device, Devices};
 use crate::fault::{Fault, FileError, LocationError};
 use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
 use crate::job::{Job, JobRequest, LARGE};
+use crate::mapped::MappedFiles;
 use crate::memory::MemoryLocation;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
@@ -55,6 +56,7 @@ pub(crate) struct State {
     pub(crate) devices: Devices,
     pub(crate) pool: WorkerPool,
     pub(crate) streams: Streams,
+    pub(crate) mapped: MappedFiles,
     /// This is a child of the process that made the transfer.
     pub(crate) forked: bool,
 }
@@ -66,6 +68,7 @@ impl State {
             devices: Devices::new(settings),
             pool: WorkerPool::new(settings),
             streams: Streams::new(settings),
+            mapped: MappedFiles::new(settings),
             settings: settings.clone(),
             forked,
         }
@@ -224,7 +227,17 @@ impl Transfer {
                 && !state.is_forked()
             {
                 let request = SmallRequest { op, file: &file.0, location, address, len, offset };
-                if let Some(done) = small::run(state.devices.device(device)?, &request) {
+                let device = state.devices.device(device)?;
+                if let Some(done) = state.read_mapped(device, &request) {
+                    return done;
+                }
+                if let Some(done) = small::run(device, &request) {
+                    if op == Op::Read
+                        && let Ok(done) = &done
+                        && (done.route.direct == 0 || file.0.is_in_memory())
+                    {
+                        state.mapped.observe_small(&file.0, device, offset, done.bytes as u64);
+                    }
                     return done;
                 }
             }
@@ -286,6 +299,19 @@ impl State {
         let Some(request) = self.fitting(request)? else {
             return Ok(Transferred::default());
         };
+        let device = match request.location.device().filter(|_| request.op == Op::Read) {
+            Some(index) => Some(self.devices.device(index)?),
+            None => None,
+        };
+        if let Some(device) = device {
+            let JobRequest { op, ref file, location, address, len, offset } = request;
+            if let Ok(len) = usize::try_from(len) {
+                let request = SmallRequest { op, file: &file.0, location, address, len, offset };
+                if let Some(done) = self.read_mapped(device, &request) {
+                    return done;
+                }
+            }
+        }
         let bottleneck = request.file.0.bottleneck(request.op, request.len >= LARGE);
         let method = match request.location.device() {
             None => CopyMethod::Host,
@@ -298,7 +324,36 @@ impl State {
         let (executors, piece) = self.pool.split(request.len, bottleneck, method, sleeps, most);
         let job = Arc::new(Job::new(request, executors, piece));
         run(&self.pool, &self.devices, &job);
-        job.outcome()
+        let done = job.outcome()?;
+        if let Some(device) = device
+            && (done.route.direct == 0 || job.request().file.0.is_in_memory())
+        {
+            let (file, offset) = (&job.request().file.0, job.request().offset);
+            self.mapped.observe(file, device, offset, (done.bytes as u64, 1));
+        }
+        Ok(done)
+    }
+
+    /// A read whose bytes are all mapped; `None` if they are not.
+    fn read_mapped(
+        &'static self,
+        device: &'static Device,
+        request: &SmallRequest<'_>,
+    ) -> Option<Result<Transferred, Fault>> {
+        let SmallRequest { op, file, offset, len, .. } = *request;
+        if op == Op::Write {
+            return None;
+        }
+        let range = self.mapped.find(file, device, offset, len)?;
+        match small::read_mapped(device, request, &range)? {
+            // With a file of which nothing is mapped it may succeed.
+            Err(error) if !error.is_reset() => {
+                drop(range);
+                self.mapped.give_up(file);
+                None
+            }
+            done => Some(done.map_err(Fault::Gpu)),
+        }
     }
 
     /// Trims a request to what the file allows: `None` if nothing is left, an error if it begins

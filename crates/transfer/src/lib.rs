@@ -74,6 +74,7 @@ mod fault;
 mod file;
 mod fork;
 mod job;
+mod mapped;
 mod memory;
 mod pool;
 mod retry;

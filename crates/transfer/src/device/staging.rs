@@ -356,6 +356,32 @@ impl StagingRing {
         Ok(())
     }
 
+    /// Copies bytes of a mapped file by the driver. Does not wait: the slot, which is not used,
+    /// is free when the copy has ended.
+    ///
+    /// # Safety
+    ///
+    /// As [`StagingRing::copy_to_gpu`], of `len` bytes from `from` on, which stay registered.
+    pub(crate) unsafe fn copy_mapped(
+        &mut self,
+        slot: Slot,
+        from: *const u8,
+        location: MemoryLocation,
+        address: u64,
+        len: usize,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_to_gpu(slot, from, location, address, len) }
+    }
+
+    /// Whether the slot's last copy has ended. The context must be current.
+    pub(crate) fn is_slot_free(&mut self, slot: Slot) -> Result<bool, GpuError> {
+        if self.in_flight[slot.index].is_some() && self.copied[slot.index].query()? {
+            self.in_flight[slot.index] = None;
+        }
+        Ok(self.in_flight[slot.index].is_none())
+    }
+
     /// # Safety
     ///
     /// As [`StagingRing::copy_to_gpu`].
@@ -367,10 +393,26 @@ impl StagingRing {
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
+        let from = slot.memory.at.wrapping_add(skip).cast_const();
+        // SAFETY: the caller's promise; the slot is not used until it is free again.
+        unsafe { self.enqueue_to_gpu(slot, from, location, address, len) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`StagingRing::copy_to_gpu`], of `len` bytes from `from` on.
+    unsafe fn enqueue_to_gpu(
+        &mut self,
+        slot: Slot,
+        from: *const u8,
+        location: MemoryLocation,
+        address: u64,
+        len: usize,
+    ) -> Result<(), GpuError> {
+        let to = DevPtr(address);
         self.enqueue(slot.index, |stream| {
             if location.is_primary() {
-                // SAFETY: the caller's promise; the slot is not used until it is free again.
+                // SAFETY: the caller's promise.
                 unsafe { stream.h2d(to, from, len) }
             } else {
                 // SAFETY: as above. Unified addressing tells the driver whose memory it is.

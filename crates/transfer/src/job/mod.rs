@@ -84,6 +84,10 @@ impl Job {
         self.counters.pieces()
     }
 
+    pub(crate) fn request(&self) -> &JobRequest {
+        &self.request
+    }
+
     pub(crate) fn executors(&self) -> Executors {
         self.executors
     }
