@@ -32,6 +32,8 @@ pub mod fork {
 pub mod spawn;
 
 pub mod clock;
+#[path = "../../crates/transfer/src/idle.rs"]
+mod idle;
 #[path = "../../crates/catalog/src/op.rs"]
 mod op;
 pub use op::Op;

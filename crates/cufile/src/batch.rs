@@ -5,12 +5,14 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::time::Duration;
 
+use gpuio_catalog::Op;
+
 use crate::Calls;
 use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
 use crate::pool::Reservation;
-use crate::transfer::{Direction, Handle, IoError, Piece, moved};
+use crate::transfer::{Handle, IoError, Piece, moved};
 
 /// One I/O of a submit, as the library reads it: 64 bytes.
 #[repr(C)]
@@ -136,7 +138,7 @@ impl Batch {
     /// The batch is full, or was submitted and is not idle.
     pub fn push(
         &mut self,
-        direction: Direction,
+        op: Op,
         handle: &Handle,
         piece: Piece,
         cookie: u64,
@@ -151,7 +153,7 @@ impl Batch {
             base_offset,
             len: piece.len,
             handle: handle.raw(),
-            opcode: if direction == Direction::Read { READ } else { WRITE },
+            opcode: if op == Op::Read { READ } else { WRITE },
             _rest: 0,
             cookie,
         });

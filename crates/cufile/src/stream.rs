@@ -4,11 +4,13 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
 use std::path::Path;
 
+use gpuio_catalog::Op;
+
 use crate::Calls;
 use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
-use crate::transfer::{Direction, Handle, IoError, Piece, moved};
+use crate::transfer::{Handle, IoError, Piece, moved};
 
 /// The value of `done` until the library writes it: neither a count of bytes nor a code.
 const NOT_YET: isize = isize::MIN;
@@ -59,7 +61,7 @@ impl StreamIo {
     /// begins a registered buffer, it lies inside.
     pub unsafe fn enqueue(
         &self,
-        direction: Direction,
+        op: Op,
         handle: &Handle,
         piece: Piece,
         slot: u32,
@@ -71,9 +73,9 @@ impl StreamIo {
         // ours.
         unsafe { at.write(Parameters { len: piece.len, file_offset, base_offset, done: NOT_YET }) };
         let library = self.driver.library();
-        let call = match direction {
-            Direction::Read => library.cuFileReadAsync,
-            Direction::Write => library.cuFileWriteAsync,
+        let call = match op {
+            Op::Read => library.cuFileReadAsync,
+            Op::Write => library.cuFileWriteAsync,
         };
         // `new` checked both.
         let Some(call) = call else { return Err(IoError::Errno(libc::ENOSYS)) };

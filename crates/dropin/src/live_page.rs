@@ -11,10 +11,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
 use gpuio_page::{Direction as PageDirection, Key, Page, PageRoot, WorkerSlot};
-use gpuio_transfer::RouteBytes;
+use gpuio_transfer::{Op, RouteBytes};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::stats::{CompletedCall, Direction};
+use crate::stats::CompletedCall;
 use crate::{fork, library};
 
 /// Worker slots of one thread and track each; further ones share.
@@ -112,9 +112,9 @@ pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
             .map_or(if done.forwarded { MovedBy::Nvidia } else { MovedBy::Host }, moved_by),
         direct: route.is_some_and(|route| route.direct > route.cached),
     };
-    let direction = match done.direction {
-        Direction::Read => PageDirection::Read,
-        Direction::Write => PageDirection::Write,
+    let direction = match done.op {
+        Op::Read => PageDirection::Read,
+        Op::Write => PageDirection::Write,
     };
     // A thread that is exiting counts no more.
     let _ = SLOTS_OF_THREAD.try_with(|mine| {

@@ -157,57 +157,28 @@ impl Transfer {
             && state.devices.current(index).is_some_and(|it| it.serial() == location.serial)
     }
 
-    /// Reads `len` bytes at `offset` of the file into the memory at `address`. `location` is the
-    /// result of [`Transfer::locate`] for this address, or for another one of the same allocation.
-    /// Returns when the bytes are visible to the host and to later work of any stream. Where the
-    /// file ends early, GPU memory beyond the end is left unchanged; host memory may be changed up
-    /// to `len` bytes, as by any read with `O_DIRECT`.
+    /// Moves `len` bytes between `offset` of the file and the memory at `address`. `location` is
+    /// the result of [`Transfer::locate`] for this address, or for another one of the same
+    /// allocation.
+    ///
+    /// A read returns when the bytes are visible to the host and to later work of any stream. Where
+    /// the file ends early, GPU memory beyond the end is left unchanged; host memory may be changed
+    /// up to `len` bytes, as by any read with `O_DIRECT`. Before a write the caller synchronizes
+    /// its own streams: writes to the memory that are still running may be missed.
+    ///
+    /// A call is repeated once if the device turns out to have been reset: there may be new memory
+    /// at the same address.
     ///
     /// # Errors
     ///
-    /// The first failure by offset. The content of the memory is then undefined.
+    /// The first failure by offset. The content of the memory is then undefined, of a write how
+    /// much of the rest was written.
     ///
     /// # Safety
     ///
-    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
-    /// nothing else uses them.
-    pub unsafe fn read(
-        &self,
-        file: &File,
-        location: MemoryLocation,
-        address: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<Transferred, Fault> {
-        self.call(Op::Read, file, location, address, len, offset)
-    }
-
-    /// Writes `len` bytes from the memory at `address` to `offset` of the file. The caller
-    /// synchronizes its own streams first: writes to the memory that are still running may be
-    /// missed.
-    ///
-    /// # Errors
-    ///
-    /// The first failure by offset. How much of the rest was written is undefined.
-    ///
-    /// # Safety
-    ///
-    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
-    /// nothing else writes them.
-    pub unsafe fn write(
-        &self,
-        file: &File,
-        location: MemoryLocation,
-        address: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<Transferred, Fault> {
-        self.call(Op::Write, file, location, address, len, offset)
-    }
-
-    /// Makes a call, and repeats it once if the device turns out to have been reset: there may be
-    /// new memory at the same address.
-    fn call(
+    /// Until the call returns, `len` bytes at `address` are live memory of that location. Nothing
+    /// else uses them during a read, or writes them during a write.
+    pub unsafe fn call(
         &self,
         op: Op,
         file: &File,

@@ -9,7 +9,7 @@
 //! How one `cuFileRead` into GPU memory flows:
 //!
 //! 1. `dropin` finds the [`File`] of the handle and the [`MemoryLocation`] of the address (among
-//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::read`].
+//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::call`].
 //! 2. Up to 64 KiB (`device/small`): the calling thread reads into a page-locked slot of its own. A
 //!    command to the resident copy kernel (`gpuio_gpu::resident_copy`) or a driver copy moves the
 //!    bytes on.
@@ -73,6 +73,7 @@ mod device;
 mod fault;
 mod file;
 mod fork;
+mod idle;
 mod job;
 mod memory;
 mod pool;

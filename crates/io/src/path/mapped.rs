@@ -27,6 +27,7 @@ use std::sync::atomic::AtomicU64;
 
 use gpuio_catalog::MAPPED_COPY_BYTES;
 use gpuio_gpu::{DevPtr, MappedFile, PieceList, Stream, Wait};
+use gpuio_stat::add_single_writer;
 
 use super::destination::Destination;
 use super::launcher::Launcher;
@@ -39,7 +40,7 @@ use super::{
     PathInfo, PatternBlock, Request, Start,
 };
 use crate::clock::Clock;
-use crate::engine::monitor::{self, LegCounters};
+use crate::engine::monitor::LegCounters;
 use crate::engine::{IoFault, Op};
 
 const NAME: &str = "mapped";
@@ -395,12 +396,12 @@ impl Mapped {
             let (ios, legs) = (group.slots.len() as u64, &self.legs.read);
             match &result {
                 Ok(()) => {
-                    monitor::add(&legs.ios, ios);
-                    monitor::add(&legs.bytes, group.bytes);
-                    monitor::add(&self.counters.by_copy, group.copied);
-                    monitor::add(&self.counters.by_kernel, group.bytes - group.copied);
+                    add_single_writer(&legs.ios, ios);
+                    add_single_writer(&legs.bytes, group.bytes);
+                    add_single_writer(&self.counters.by_copy, group.copied);
+                    add_single_writer(&self.counters.by_kernel, group.bytes - group.copied);
                 }
-                Err(_) => monitor::add(&legs.faults, ios),
+                Err(_) => add_single_writer(&legs.faults, ios),
             }
             let result = result.map_err(|error| Fault::Gpu(error.code));
             for &slot in &group.slots {
@@ -460,7 +461,7 @@ impl Path for Mapped {
                 }
             }
             Err(fault) => {
-                monitor::add(&self.legs.of(request.op).faults, 1);
+                add_single_writer(&self.legs.of(request.op).faults, 1);
                 self.requests.complete(request.slot, clock.now(), Err(Fault::File(fault)));
             }
         }

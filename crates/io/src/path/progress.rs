@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use gpuio_stat::add_single_writer;
+
 use super::completions::Completions;
 use super::{Completion, Fault, Request};
 use crate::clock::Nanos;
 use crate::engine::IoFault;
-use crate::engine::monitor::{self, LegCounters};
+use crate::engine::monitor::LegCounters;
 
 #[derive(Clone, Copy)]
 struct PartialRequest {
@@ -56,7 +58,7 @@ impl Progress {
             Ok(count) => match u32::try_from(count) {
                 Ok(count) if count < left => {
                     if held.done == 0 {
-                        monitor::add(&self.counters.short_ios, 1);
+                        add_single_writer(&self.counters.short_ios, 1);
                     }
                     held.done += count;
                     return true;
@@ -78,10 +80,10 @@ impl Progress {
         let request = held.request;
         let counters = self.counters.of(request.op);
         if result.is_ok() {
-            monitor::add(&counters.ios, 1);
-            monitor::add(&counters.bytes, u64::from(request.len));
+            add_single_writer(&counters.ios, 1);
+            add_single_writer(&counters.bytes, u64::from(request.len));
         } else {
-            monitor::add(&counters.faults, 1);
+            add_single_writer(&counters.faults, 1);
         }
         let file_ns = ended.saturating_sub(request.started);
         self.completions.push(Completion { request, result, ended, file_ns, gpu_ns: 0 });

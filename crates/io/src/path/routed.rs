@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
+use gpuio_stat::add_single_writer;
 
 use super::slot_buffers::{self, SlotBuffers, refused};
 use super::staged::CopyStage;
@@ -20,7 +21,6 @@ use super::stream_queues::{Refused, StreamQueues};
 use super::two_legs::{self, Slots};
 use super::verifier::{BlockLocation, Verifier};
 use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
-use crate::engine::monitor::add;
 use crate::engine::{HostRegion, Io, Op};
 
 const NAME: &str = "routed";
@@ -164,7 +164,7 @@ impl RoutedBuffers {
             // SAFETY: as above.
             Op::Write => unsafe { stream.d2h(host, near, len) }?,
         }
-        add(&self.segments(op).host_near, len as u64);
+        add_single_writer(&self.segments(op).host_near, len as u64);
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl RoutedBuffers {
             // SAFETY: as above.
             Op::Write => unsafe { stream.peer_copy(near, far, len) }?,
         }
-        add(&self.segments(op).near_far, len as u64);
+        add_single_writer(&self.segments(op).near_far, len as u64);
         Ok(())
     }
 

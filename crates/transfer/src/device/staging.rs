@@ -5,6 +5,7 @@ use std::time::Duration;
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
+use crate::Op;
 use crate::clock::{Clock, Nanos};
 use crate::memory::MemoryLocation;
 
@@ -184,7 +185,7 @@ impl StagingRing {
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`]; the ranges are those of the slot and of the caller.
+    /// As [`StagingRing::copy`]; the ranges are those of the slot and of the caller.
     unsafe fn submit(
         &mut self,
         slot: Slot,
@@ -301,35 +302,38 @@ impl StagingRing {
         Ok(())
     }
 
-    /// Copies from `skip` bytes into a slot to the caller's memory, by the resident copy kernel or
-    /// the driver. Does not wait.
+    /// Copies `len` bytes between `skip` bytes into a slot and the caller's memory, to the memory
+    /// for a read and from it for a write, by the resident copy kernel or the driver. Does not
+    /// wait: the bytes have arrived once the slot is free.
     ///
     /// # Safety
     ///
-    /// The bytes are in the slot, and `len` bytes at `address` of this location stay valid until
-    /// the slot is free, used by nothing else.
-    pub(crate) unsafe fn copy_to_gpu(
+    /// The bytes are in their source, and `len` bytes at `address` of this location stay valid
+    /// until the slot is free, used by nothing else.
+    pub(crate) unsafe fn copy(
         &mut self,
+        op: Op,
         slot: Slot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let ours = slot.memory.device_ptr.byte_add(skip as u64);
+        let (ours, theirs) = (slot.memory.device_ptr.byte_add(skip as u64), DevPtr(address));
+        let sides = if op == Op::Read { (ours, theirs) } else { (theirs, ours) };
         // SAFETY: the caller's promise.
-        if unsafe { self.submit(slot, location, (ours, DevPtr(address)), address, len) }? {
+        if unsafe { self.submit(slot, location, sides, address, len) }? {
             return Ok(());
         }
-        if len >= DEMOTED {
+        if op == Op::Read && len >= DEMOTED {
             // SAFETY: `len` bytes of the slot.
             unsafe { demote(slot.memory.at.wrapping_add(skip), len) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_driver(slot, skip, location, address, len) }
+        unsafe { self.copy_by_driver(op, slot, skip, location, address, len) }
     }
 
-    /// Like [`StagingRing::copy_to_gpu`], for bytes that a storage device wrote into the slot.
+    /// Like [`StagingRing::copy`] of a read, for bytes that a storage device wrote into the slot.
     /// Always by the driver: the resident copy kernel has exited during so long a wait, most
     /// likely. No processor's cache has these bytes, so there is nothing to demote.
     ///
@@ -338,7 +342,7 @@ impl StagingRing {
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`].
+    /// As [`StagingRing::copy`].
     pub(crate) unsafe fn copy_dma_to_gpu(
         &mut self,
         slot: Slot,
@@ -349,7 +353,7 @@ impl StagingRing {
         read_took: Nanos,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_driver(slot, skip, location, address, len) }?;
+        unsafe { self.copy_by_driver(Op::Read, slot, skip, location, address, len) }?;
         if read_took >= SLOW_READ {
             self.in_flight[slot.index] = Some(WaitBy::Sleeping);
         }
@@ -358,54 +362,28 @@ impl StagingRing {
 
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`].
+    /// As [`StagingRing::copy`].
     unsafe fn copy_by_driver(
         &mut self,
+        op: Op,
         slot: Slot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        self.enqueue(slot.index, |stream| {
-            if location.is_primary() {
-                // SAFETY: the caller's promise; the slot is not used until it is free again.
-                unsafe { stream.h2d(to, from, len) }
-            } else {
-                // SAFETY: as above. Unified addressing tells the driver whose memory it is.
-                unsafe { stream.copy(to, DevPtr(from.addr() as u64), len) }
-            }
-        })
-    }
-
-    /// Like [`StagingRing::copy_to_gpu`], from the caller's memory to `skip` bytes into a slot.
-    ///
-    /// # Safety
-    ///
-    /// As [`StagingRing::copy_to_gpu`]; the bytes are in the slot once it is free.
-    pub(crate) unsafe fn copy_from_gpu(
-        &mut self,
-        slot: Slot,
-        skip: usize,
-        location: MemoryLocation,
-        address: u64,
-        len: usize,
-    ) -> Result<(), GpuError> {
-        let (to, from) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        let ours = slot.memory.device_ptr.byte_add(skip as u64);
-        // SAFETY: the caller's promise.
-        if unsafe { self.submit(slot, location, (from, ours), address, len) }? {
-            return Ok(());
-        }
-        self.enqueue(slot.index, |stream| {
-            if location.is_primary() {
-                // SAFETY: the caller's promise; the slot is not used until it is free again.
-                unsafe { stream.d2h(to, from, len) }
-            } else {
-                // SAFETY: as above. Unified addressing tells the driver whose memory it is.
-                unsafe { stream.copy(DevPtr(to.addr() as u64), from, len) }
-            }
+        let (ours, theirs) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
+        let ours_by_address = DevPtr(ours.addr() as u64);
+        self.enqueue(slot.index, |stream| match (op, location.is_primary()) {
+            // SAFETY: the caller's promise; the slot is not used until it is free again.
+            (Op::Read, true) => unsafe { stream.h2d(theirs, ours, len) },
+            // SAFETY: as above.
+            (Op::Write, true) => unsafe { stream.d2h(ours, theirs, len) },
+            // Unified addressing tells the driver whose memory it is.
+            // SAFETY: as above.
+            (Op::Read, false) => unsafe { stream.copy(theirs, ours_by_address, len) },
+            // SAFETY: as above.
+            (Op::Write, false) => unsafe { stream.copy(ours_by_address, theirs, len) },
         })
     }
 

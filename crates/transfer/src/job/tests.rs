@@ -81,7 +81,7 @@ fn a_panic_in_the_only_thread_of_a_call_ends_the_call() {
         for panics in [true, false] {
             file.0.panics.store(panics, Ordering::Release);
             // SAFETY: memory of this thread's own.
-            ends.send(unsafe { transfer.read(&file, location, at, LEN, 0) }).unwrap();
+            ends.send(unsafe { transfer.call(Op::Read, &file, location, at, LEN, 0) }).unwrap();
         }
     });
     let next = || end.recv_timeout(Duration::from_secs(60)).expect("the call ends");

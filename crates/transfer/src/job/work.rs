@@ -162,7 +162,7 @@ impl Job {
                 unsafe { ring.copy_dma_to_gpu(slot, skip, location, address, len, read_took) }
             } else {
                 // SAFETY: as above.
-                unsafe { ring.copy_to_gpu(slot, skip, location, address, len) }
+                unsafe { ring.copy(Op::Read, slot, skip, location, address, len) }
             };
             copied.map_err(at)?;
             route.file(file_bytes);
@@ -191,7 +191,8 @@ impl Job {
                 // SAFETY: fewer slots are in flight than there are, so this one is free; the caller
                 // of the transfer promises its memory until the job is done.
                 unsafe {
-                    ring.copy_from_gpu(slot, skip, self.request.location, address, piece.len)
+                    let location = self.request.location;
+                    ring.copy(Op::Write, slot, skip, location, address, piece.len)
                 }
                 .map_err(|error| (piece.start, error))?;
                 ahead.push_back((slot, piece));

@@ -2,10 +2,10 @@
 
 use std::os::fd::BorrowedFd;
 
-use gpuio_cufile::{Buffer, Direction, Driver, Handle, IoError, Piece};
+use gpuio_cufile::{Buffer, Driver, Handle, IoError, Piece};
 use gpuio_gpu::DevPtr;
 
-use crate::engine::{EngineFile, IoFault, Op};
+use crate::engine::{EngineFile, IoFault};
 use crate::path::destination::Destination;
 use crate::path::grouped::Buffers;
 use crate::path::{
@@ -41,14 +41,6 @@ pub(in crate::path) fn fault(error: IoError) -> Fault {
     match error {
         IoError::Errno(errno) => Fault::File(IoFault::Errno(errno)),
         IoError::Code(code) => Fault::Cufile(code),
-    }
-}
-
-/// The direction of a request's bytes.
-pub(in crate::path) fn direction(op: Op) -> Direction {
-    match op {
-        Op::Read => Direction::Read,
-        Op::Write => Direction::Write,
     }
 }
 

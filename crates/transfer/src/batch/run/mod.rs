@@ -326,15 +326,9 @@ impl RunExecutor {
                 continue;
             }
             let (to, address) = (entry.location, entry.address);
-            match run.kind.op {
-                // SAFETY: the bytes are in the slot, which is this thread's until it is free; who
-                // submitted the entry promises its memory.
-                Op::Read => unsafe { self.ring.copy_to_gpu(slot, slot_offset, to, address, len) },
-                // SAFETY: as above.
-                Op::Write => unsafe {
-                    self.ring.copy_from_gpu(slot, slot_offset, to, address, len)
-                },
-            }?;
+            // SAFETY: what a read moves is in the slot, which is this thread's until it is free;
+            // who submitted the entry promises its memory.
+            unsafe { self.ring.copy(run.kind.op, slot, slot_offset, to, address, len) }?;
         }
         let Some(kernel) = self.kernel.filter(|_| list.count() > 0) else {
             return Ok(());
