@@ -44,7 +44,7 @@ pub mod thread {
 
 mod gpu;
 mod handles;
-mod job;
+mod call;
 mod litmus;
 mod mailbox;
 mod permits;
@@ -139,7 +139,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("handles", handles::ROWS),
     ("workers", pool::ROWS),
     ("permits", permits::ROWS),
-    ("job", job::ROWS),
+    ("call", call::ROWS),
     ("stream", stream::ROWS),
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),

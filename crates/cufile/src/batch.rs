@@ -12,7 +12,7 @@ use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
 use crate::pool::Reservation;
-use crate::transfer::{Handle, IoError, Piece, moved};
+use crate::transfer::{Handle, IoError, IoRange, moved};
 
 /// One I/O of a submit, as the library reads it: 64 bytes.
 #[repr(C)]
@@ -140,18 +140,18 @@ impl Batch {
         &mut self,
         op: Op,
         handle: &Handle,
-        piece: Piece,
+        range: IoRange,
         cookie: u64,
     ) -> Result<(), IoError> {
         assert!(self.in_flight == 0 && self.entries.len() < self.events.len(), "a batch is full");
-        let (file_offset, base_offset) = piece.offsets()?;
+        let (file_offset, base_offset) = range.offsets()?;
         self.entries.push(Entry {
             mode: BATCH,
             _gap: 0,
-            base: piece.base,
+            base: range.base,
             file_offset,
             base_offset,
-            len: piece.len,
+            len: range.len,
             handle: handle.raw(),
             opcode: if op == Op::Read { READ } else { WRITE },
             _rest: 0,

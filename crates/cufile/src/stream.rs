@@ -10,7 +10,7 @@ use crate::Calls;
 use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
-use crate::transfer::{Handle, IoError, Piece, moved};
+use crate::transfer::{Handle, IoError, IoRange, moved};
 
 /// The value of `done` until the library writes it: neither a count of bytes nor a code.
 const NOT_YET: isize = isize::MIN;
@@ -63,15 +63,15 @@ impl StreamIo {
         &self,
         op: Op,
         handle: &Handle,
-        piece: Piece,
+        range: IoRange,
         slot: u32,
         stream: *mut c_void,
     ) -> Result<(), IoError> {
-        let (file_offset, base_offset) = piece.offsets()?;
+        let (file_offset, base_offset) = range.offsets()?;
         let at = self.slots[slot as usize].get();
         // SAFETY: nothing else uses the slot, by the caller's promise, and it is aligned memory of
         // ours.
-        unsafe { at.write(Parameters { len: piece.len, file_offset, base_offset, done: NOT_YET }) };
+        unsafe { at.write(Parameters { len: range.len, file_offset, base_offset, done: NOT_YET }) };
         let library = self.driver.library();
         let call = match op {
             Op::Read => library.cuFileReadAsync,
@@ -89,7 +89,7 @@ impl StreamIo {
         let done = unsafe { &raw mut (*at).done };
         // SAFETY: the parameters stay in place as long as `self`; the rest is the caller's promise.
         let answer =
-            unsafe { call(handle.raw(), piece.base, len, file_offset, base_offset, done, stream) };
+            unsafe { call(handle.raw(), range.base, len, file_offset, base_offset, done, stream) };
         if answer.code == 0 { Ok(()) } else { Err(IoError::Code(answer.code)) }
     }
 

@@ -22,7 +22,7 @@ pub enum IoError {
 
 /// One transfer: `len` bytes between `base + at` and `offset` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct IoRange {
     /// Address of the memory, as registered.
     pub base: u64,
     /// Offset from the base, in bytes.
@@ -33,7 +33,7 @@ pub struct Piece {
     pub offset: u64,
 }
 
-impl Piece {
+impl IoRange {
     /// The offsets in the file and from the base in the library's type.
     pub(crate) fn offsets(&self) -> Result<(i64, i64), IoError> {
         Ok((signed(self.offset)?, signed(self.at)?))
@@ -89,7 +89,7 @@ impl Handle {
         self.raw
     }
 
-    /// Moves up to `piece.len` bytes between file and memory, and returns how many when they have
+    /// Moves up to `range.len` bytes between file and memory, and returns how many when they have
     /// arrived: 0 for a read at the end of the file. Anything that the GPU starts after a read sees
     /// its bytes.
     ///
@@ -97,20 +97,20 @@ impl Handle {
     /// The kernel's or the library's error. The content of the destination is then undefined.
     ///
     /// # Safety
-    /// The piece's memory is live, of a kind that cuFile supports (of a GPU whose context is
+    /// The range's memory is live, of a kind that cuFile supports (of a GPU whose context is
     /// current, or of the host), and nothing else uses it during the call. If its `base` begins a
     /// registered [`Buffer`], it lies inside. Before a write all writes to the memory have
     /// completed: cuFile is not ordered with any stream.
-    pub unsafe fn transfer(&self, op: Op, piece: Piece) -> Result<usize, IoError> {
+    pub unsafe fn transfer(&self, op: Op, range: IoRange) -> Result<usize, IoError> {
         let library = self.driver.library();
         let call = match op {
             Op::Read => library.cuFileRead,
             Op::Write => library.cuFileWrite,
         };
-        let (offset, at) = piece.offsets()?;
+        let (offset, at) = range.offsets()?;
         clear_errno();
         // SAFETY: the handle is registered while `self` lives; the range is as the caller promised.
-        result(unsafe { call(self.raw, piece.base, piece.len, offset, at) })
+        result(unsafe { call(self.raw, range.base, range.len, offset, at) })
     }
 }
 

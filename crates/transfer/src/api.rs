@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::Op;
 use crate::batch::Batch;
+use crate::call::{Call, CallRequest, LARGE};
 use crate::device::Devices;
 use crate::device::small::{self, SmallRequest};
 use crate::fault::{Fault, FileError, LocationError};
 use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
-use crate::job::{Job, JobRequest, LARGE};
 use crate::memory::MemoryLocation;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
@@ -200,7 +200,7 @@ impl Transfer {
                 }
             }
             let request =
-                JobRequest { op, file: file.clone(), location, address, len: len as u64, offset };
+                CallRequest { op, file: file.clone(), location, address, len: len as u64, offset };
             state.run(request)
         };
         match once(location) {
@@ -236,23 +236,23 @@ impl State {
     }
 
     /// Runs one call to completion.
-    pub(crate) fn run(&'static self, request: JobRequest) -> Result<Transferred, Fault> {
+    pub(crate) fn run(&'static self, request: CallRequest) -> Result<Transferred, Fault> {
         self.run_by(request, true, WorkerPool::run)
     }
 
     /// Like [`State::run`], for a thread that already holds a permit.
     pub(crate) fn run_with_permit(
         &'static self,
-        request: JobRequest,
+        request: CallRequest,
     ) -> Result<Transferred, Fault> {
         self.run_by(request, false, WorkerPool::run_with_permit)
     }
 
     fn run_by(
         &'static self,
-        request: JobRequest,
+        request: CallRequest,
         sleeps: bool,
-        run: impl FnOnce(&'static WorkerPool, &'static Devices, &Arc<Job>),
+        run: impl FnOnce(&'static WorkerPool, &'static Devices, &Arc<Call>),
     ) -> Result<Transferred, Fault> {
         let Some(request) = self.fitting(request)? else {
             return Ok(Transferred::default());
@@ -267,15 +267,15 @@ impl State {
         };
         let most = self.settings.max_piece() as u64;
         let (executors, piece) = self.pool.split(request.len, bottleneck, method, sleeps, most);
-        let job = Arc::new(Job::new(request, executors, piece));
-        run(&self.pool, &self.devices, &job);
-        job.outcome()
+        let call = Arc::new(Call::new(request, executors, piece));
+        run(&self.pool, &self.devices, &call);
+        call.outcome()
     }
 
     /// Trims a request to what the file allows: `None` if nothing is left, an error if it begins
     /// beyond the largest offset, a shorter request if it ends beyond that or far beyond the end of
     /// the file.
-    fn fitting(&self, mut request: JobRequest) -> Result<Option<JobRequest>, Fault> {
+    fn fitting(&self, mut request: CallRequest) -> Result<Option<CallRequest>, Fault> {
         if self.forked && request.location.device().is_some() {
             return Err(Fault::Forked);
         }
@@ -287,7 +287,7 @@ impl State {
             Op::Write => request.len > room,
         };
         if outside {
-            let JobRequest { offset, len, file, .. } = request;
+            let CallRequest { offset, len, file, .. } = request;
             let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
             return Err(file.0.fault(failed));
         }

@@ -48,7 +48,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open,
 };
 
-struct Pages {
+struct ManagedSlots {
     memory: Managed,
     stride: usize,
     /// Its own: waiting for the hint before a kernel waits for no other slot's, and takes no other
@@ -69,11 +69,11 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let verifier = Verifier::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
     let stream = Stream::new(&gpu.context).map_err(broken)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;
-    let pages = Pages { memory, stride, stream };
+    let pages = ManagedSlots { memory, stride, stream };
     two_legs::open(NAME, &config, verifier, pages, CopyStage::over(queues))
 }
 
-impl Pages {
+impl ManagedSlots {
     fn start(&self, slot: u32, len: u32) -> usize {
         let at = slot as usize * self.stride;
         let inside = len as usize <= self.stride && at + self.stride <= self.memory.len();
@@ -91,7 +91,7 @@ impl Pages {
     }
 }
 
-impl Slots for Pages {
+impl Slots for ManagedSlots {
     fn region(&self) -> Option<HostRegion> {
         None
     }

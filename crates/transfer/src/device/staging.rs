@@ -139,7 +139,7 @@ pub(crate) struct List {
 
 /// One of a ring's slots.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
+pub(crate) struct StagingSlot {
     pub(crate) index: usize,
     /// Its first byte, aligned to at least 64 KiB.
     pub(crate) memory: PinnedMemory,
@@ -188,7 +188,7 @@ impl StagingRing {
     /// As [`StagingRing::copy`]; the ranges are those of the slot and of the caller.
     unsafe fn submit(
         &mut self,
-        slot: Slot,
+        slot: StagingSlot,
         location: MemoryLocation,
         (src, dst): (DevPtr, DevPtr),
         address: u64,
@@ -249,20 +249,20 @@ impl StagingRing {
     }
 
     /// The slot with this number, modulo the number of slots.
-    pub(crate) fn slot(&self, number: usize) -> Slot {
+    pub(crate) fn slot(&self, number: usize) -> StagingSlot {
         let index = number % self.in_flight.len();
-        Slot { index, memory: self.memory.after(index * self.slot_len) }
+        StagingSlot { index, memory: self.memory.after(index * self.slot_len) }
     }
 
     /// The least recently used slot.
-    pub(crate) fn next_slot(&mut self) -> Slot {
+    pub(crate) fn next_slot(&mut self) -> StagingSlot {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
         self.slot(number)
     }
 
     /// Waits until the slot's last copy has ended. The context must be current.
-    pub(crate) fn wait_for_slot(&mut self, slot: Slot) -> Result<(), GpuError> {
+    pub(crate) fn wait_for_slot(&mut self, slot: StagingSlot) -> Result<(), GpuError> {
         if self.pending.is_some_and(|pending| pending.slot == slot.index) {
             self.finish_command()?;
         }
@@ -313,7 +313,7 @@ impl StagingRing {
     pub(crate) unsafe fn copy(
         &mut self,
         op: Op,
-        slot: Slot,
+        slot: StagingSlot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
@@ -345,7 +345,7 @@ impl StagingRing {
     /// As [`StagingRing::copy`].
     pub(crate) unsafe fn copy_dma_to_gpu(
         &mut self,
-        slot: Slot,
+        slot: StagingSlot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
@@ -366,7 +366,7 @@ impl StagingRing {
     unsafe fn copy_by_driver(
         &mut self,
         op: Op,
-        slot: Slot,
+        slot: StagingSlot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
@@ -394,7 +394,7 @@ impl StagingRing {
     /// # Safety
     ///
     /// As [`GatherKernel::launch`], until the slot is free.
-    pub(crate) unsafe fn gather(&mut self, slot: Slot, list: List) -> Result<(), GpuError> {
+    pub(crate) unsafe fn gather(&mut self, slot: StagingSlot, list: List) -> Result<(), GpuError> {
         self.finish_command()?;
         if let Some(submitter) = &mut self.submitter {
             // SAFETY: the caller's promise; `finish_command` waits for the end before the slot is

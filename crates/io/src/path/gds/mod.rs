@@ -45,10 +45,10 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
 
 impl BlockingCalls for GdsBuffers {
     fn call(&self, request: &Request, done: u32) -> Result<usize, Fault> {
-        let piece = self.rest(request, done);
-        // SAFETY: the piece lies in this slot's own part of the destination, which lives and which
+        let range = self.rest(request, done);
+        // SAFETY: the range lies in this slot's own part of the destination, which lives and which
         // nothing uses until this returns; what filled the slot for a write was waited for.
-        let moved = unsafe { self.handle(request).transfer(request.op, piece) };
+        let moved = unsafe { self.handle(request).transfer(request.op, range) };
         moved.map_err(buffers::fault)
     }
 }

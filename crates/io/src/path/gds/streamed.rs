@@ -23,11 +23,11 @@ impl StreamCalls for CufileCalls {
         done: u32,
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let (piece, handle) = (buffers.rest(request, done), buffers.handle(request));
+        let (range, handle) = (buffers.rest(request, done), buffers.handle(request));
         let (op, stream) = (request.op, stream.as_raw());
         // SAFETY: the slot's place among the parameters is the request's alone, and its part of the
         // destination too; the rest is the caller's promise.
-        let put = unsafe { self.io.enqueue(op, handle, piece, request.slot, stream) };
+        let put = unsafe { self.io.enqueue(op, handle, range, request.slot, stream) };
         put.map_err(fault)
     }
 

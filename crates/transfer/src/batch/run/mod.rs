@@ -7,11 +7,11 @@ use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, PieceList};
 
 use super::{Entry, Event, uring};
 use crate::Op;
-use crate::device::staging::{List, Slot, StagingRing};
+use crate::call::{CallRequest, catch_panic};
+use crate::device::staging::{List, StagingRing, StagingSlot};
 use crate::device::{Device, Devices};
 use crate::fault::{Failed, Fault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-use crate::job::{JobRequest, catch_panic};
 use crate::transferred::Transferred;
 
 /// Most entries of a run.
@@ -60,7 +60,7 @@ impl Taken {
     }
 }
 
-impl From<Entry> for JobRequest {
+impl From<Entry> for CallRequest {
     fn from(entry: Entry) -> Self {
         let Entry { op, file, location, address, len, offset, .. } = entry;
         Self { op, file, location, address, len: len as u64, offset }
@@ -172,7 +172,7 @@ impl Run {
 
 /// A run whose copies are in flight, and what is known of each entry.
 struct InFlightRun {
-    slot: Slot,
+    slot: StagingSlot,
     run: Run,
     /// For a read the bytes from the file, for a write nothing yet.
     file_bytes: Vec<Result<FileBytes, Fault>>,
@@ -251,7 +251,7 @@ impl RunExecutor {
 
     /// Reads each entry of a run to its offset in the slot: first what the page cache holds, then
     /// the others all at once.
-    fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<FileBytes, Fault>> {
+    fn read_all(&mut self, run: &Run, slot: StagingSlot) -> Vec<Result<FileBytes, Fault>> {
         let buffers = run.entries.iter().zip(&run.slot_offsets).map(|(entry, &slot_offset)| {
             (entry, ReadBuffer { at: slot.memory.at.wrapping_add(slot_offset), slack: true })
         });
