@@ -87,8 +87,8 @@ impl LivePage {
     /// since 1970.
     ///
     /// # Errors
-    /// [`LivePageError`]: no shared memory, no space in it, a directory of another user, or no `/proc`.
-    /// A program then continues without a page.
+    /// [`LivePageError`]: no shared memory, no space in it, a directory of another user, or no
+    /// `/proc`. A program then continues without a page.
     pub fn create(
         pages: &LivePageRoot,
         threads: u32,
@@ -339,7 +339,8 @@ impl WorkerSlot {
         }
     }
 
-    /// Sets how many files and buffers are registered now, on a slot of [`LivePage::registrations`].
+    /// Sets how many files and buffers are registered now, on a slot of
+    /// [`LivePage::registrations`].
     pub fn holds(&self, files: u64, buffers: u64) {
         if let Some(cells) = self.cells() {
             cells.files.store(files, Ordering::Relaxed);

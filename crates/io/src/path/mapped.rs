@@ -26,14 +26,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use gpuio_catalog::MAPPED_COPY_BYTES;
-use gpuio_gpu::{DevPtr, MappedFile, PieceList, Stream, Wait};
+use gpuio_gpu::{DevPtr, GpuError, MappedFile, PieceList, Stream, Wait};
 use gpuio_stat::add_single_writer;
 
 use super::destination::Destination;
 use super::launcher::Launcher;
 use super::library::MEMORY;
 use super::slot_buffers;
-use super::stream_queues::{Ended, Refused, StreamQueues};
+use super::stream_queues::{Ended, StreamQueues};
 use super::two_legs::Requests;
 use super::{
     Backend, Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
@@ -185,14 +185,11 @@ impl Group {
         stream: &Stream,
         launcher: Option<&Launcher>,
         longest: u64,
-    ) -> Result<(), Refused> {
-        let mut begun = false;
+    ) -> Result<(), GpuError> {
         for block in &self.copies {
             // SAFETY: the caller's promise. What others write into the file meanwhile is what a
             // read of it may meet as well.
-            let copied = unsafe { stream.h2d(block.to, block.host, block.len as usize) };
-            copied.map_err(|error| Refused { error, begun })?;
-            begun = true;
+            unsafe { stream.h2d(block.to, block.host, block.len as usize) }?;
         }
         let list = self.list.as_ref().filter(|list| list.count() > 0);
         let (Some(launcher), Some(list)) = (launcher, list) else {
@@ -200,8 +197,7 @@ impl Group {
         };
         // SAFETY: the caller's promise. Mappings are whole pages, so that the rest of a word in
         // which a block begins or ends is live too.
-        let launched = unsafe { launcher.launch_list(stream, list, longest) };
-        launched.map_err(|error| Refused { error, begun })
+        unsafe { launcher.launch_list(stream, list, longest) }
     }
 }
 
@@ -338,7 +334,7 @@ impl Mapped {
         let (bytes, before) = (group.bytes, self.ended.len());
         self.order.push_back((at, bytes));
         self.in_flight += bytes;
-        self.queues.mark(at, number, put, &mut self.ended);
+        self.queues.record(at, number, put, &mut self.ended);
         // What was refused is over, and so is what was before it in the stream.
         for _ in before..self.ended.len() {
             self.left(at);
@@ -368,7 +364,7 @@ impl Mapped {
 
     fn poll(&mut self) {
         for at in 0..self.queues.count() {
-            while let Some(one) = self.queues.poll(at) {
+            while let Some(one) = self.queues.poll_stream(at) {
                 self.ended.push(one);
                 self.left(at);
             }
@@ -434,13 +430,13 @@ impl Mapped {
         loop {
             self.poll();
             self.settle(clock);
-            if self.requests.completions.none_ready() && self.queues.is_idle() && self.has_open() {
+            if self.requests.none_completed() && self.queues.none_in_flight() && self.has_open() {
                 // What waits for company waits for nothing else.
                 self.launch(clock);
                 self.settle(clock);
             }
-            let nothing_left = self.queues.is_idle() && !self.has_open();
-            if !wait || !self.requests.completions.none_ready() || nothing_left {
+            let nothing_left = self.queues.none_in_flight() && !self.has_open();
+            if !wait || !self.requests.none_completed() || nothing_left {
                 return;
             }
             self.wait();
@@ -475,12 +471,12 @@ impl Path for Mapped {
         wait: bool,
     ) -> Result<(), PathError> {
         self.drive(clock, wait);
-        self.requests.completions.deliver(completed);
+        self.requests.deliver(completed);
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.requests.completions.out()
+        self.requests.out()
     }
 
     fn synchronous(&self) -> bool {

@@ -116,10 +116,10 @@ impl SeriesSampler {
         now >= self.next_at
     }
 
-    /// Reads all live counters and adds a point to each job's series: bytes, I/Os and latencies of what
-    /// completed since the last one, and of nothing else, whatever workers do at the same time.
-    /// I/Os are counted by their latencies, so that a point's rate and percentiles are of the same
-    /// I/Os. The last point may be shorter. A job that has converged is stopped.
+    /// Reads all live counters and adds a point to each job's series: bytes, I/Os and latencies of
+    /// what completed since the last one, and of nothing else, whatever workers do at the same
+    /// time. I/Os are counted by their latencies, so that a point's rate and percentiles are of the
+    /// same I/Os. The last point may be shorter. A job that has converged is stopped.
     pub(super) fn sample(
         &mut self,
         live: &[Live],
@@ -182,8 +182,8 @@ impl SeriesSampler {
     }
 }
 
-/// Adds a point. What completed while counters were being read may have been counted in one point and
-/// its bytes in the next: a last point of bytes alone belongs to the one before it.
+/// Adds a point. What completed while counters were being read may have been counted in one point
+/// and its bytes in the next: a last point of bytes alone belongs to the one before it.
 fn add(points: &mut Vec<Point>, point: Point, last: bool) {
     match points.last_mut() {
         Some(before) if last && point.read_ios + point.write_ios == 0 => {

@@ -45,20 +45,20 @@ impl Uring {
         let (ptr, len) = (io.span.as_ptr(), io.span.len());
         /// The same request for a plain and for a registered descriptor, which are two types.
         macro_rules! request {
-            ($request:ident $(, $fixed_buffer:expr)?) => {
+            ($request:ident $(, $buffer:expr)?) => {
                 if self.fixed_files {
                     let file = types::Fixed(io.file);
-                    opcode::$request::new(file, ptr, len $(, $fixed_buffer)?).offset(io.offset).build()
+                    opcode::$request::new(file, ptr, len $(, $buffer)?).offset(io.offset).build()
                 } else {
                     let file = types::Fd(self.fds[io.file as usize]);
-                    opcode::$request::new(file, ptr, len $(, $fixed_buffer)?).offset(io.offset).build()
+                    opcode::$request::new(file, ptr, len $(, $buffer)?).offset(io.offset).build()
                 }
             };
         }
         match (io.op, self.fixed_region.and_then(|region| fixed_buffer(region, &io.span))) {
-            (Op::Read, Some(fixed_buffer)) => request!(ReadFixed, fixed_buffer),
+            (Op::Read, Some(buffer)) => request!(ReadFixed, buffer),
             (Op::Read, None) => request!(Read),
-            (Op::Write, Some(fixed_buffer)) => request!(WriteFixed, fixed_buffer),
+            (Op::Write, Some(buffer)) => request!(WriteFixed, buffer),
             (Op::Write, None) => request!(Write),
         }
     }

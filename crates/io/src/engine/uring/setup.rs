@@ -10,8 +10,8 @@ use std::io;
 /// Most entries of a submission queue (io_uring_setup(2)).
 const MOST_ENTRIES: u32 = 32_768;
 
-/// Most registered buffers of one region: 1 TiB, and as many buffers as a kernel before 5.13 registers.
-const MOST_PIECES: usize = 1024;
+/// Most registered buffers of one region: 1 TiB, and as many as a kernel before 5.13 registers.
+const MOST_BUFFERS: usize = 1024;
 
 /// Ring configurations, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,7 +166,7 @@ fn finish(
 fn register(ring: &IoUring, region: HostRegion) -> io::Result<()> {
     let len = 1_usize << REGISTERED_BITS;
     let count = region.len.div_ceil(len);
-    if count > MOST_PIECES {
+    if count > MOST_BUFFERS {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
     let buffers: Vec<libc::iovec> = (0..count)
