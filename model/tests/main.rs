@@ -32,6 +32,8 @@ pub mod fork {
 pub mod spawn;
 
 pub mod clock;
+#[path = "../../crates/transfer/src/idle.rs"]
+mod idle;
 #[path = "../../crates/catalog/src/op.rs"]
 mod op;
 pub use op::Op;
@@ -42,7 +44,7 @@ pub mod thread {
 
 mod gpu;
 mod handles;
-mod job;
+mod call;
 mod litmus;
 mod mailbox;
 mod permits;
@@ -138,7 +140,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("handles", handles::ROWS),
     ("workers", pool::ROWS),
     ("permits", permits::ROWS),
-    ("job", job::ROWS),
+    ("call", call::ROWS),
     ("stream", stream::ROWS),
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),

@@ -9,11 +9,11 @@
 //! How one `cuFileRead` into GPU memory flows:
 //!
 //! 1. `dropin` finds the [`File`] of the handle and the [`MemoryLocation`] of the address (among
-//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::read`].
+//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::call`].
 //! 2. Up to 64 KiB (`device/small`): the calling thread reads into a page-locked slot of its own. A
 //!    command to the resident copy kernel (`gpuio_gpu::resident_copy`) or a driver copy moves the
 //!    bytes on.
-//! 3. A longer call is a job (`job`), split at multiples of a power of two in the file. The worker
+//! 3. A longer call (`call`) is split at multiples of a power of two in the file. The worker
 //!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread
 //!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
 //!    one is copied to the GPU.
@@ -68,12 +68,13 @@
 mod api;
 mod batch;
 mod bounce;
+mod call;
 pub mod clock;
 mod device;
 mod fault;
 mod file;
 mod fork;
-mod job;
+mod idle;
 mod mapped;
 mod memory;
 mod pool;

@@ -78,8 +78,10 @@ impl Hot {
 
     fn read(&self, offset: u64, len: usize) -> Transferred {
         // SAFETY: memory of the test's own, as long as the file.
-        unsafe { transfer().read(&self.file, self.location, self.memory.address(), len, offset) }
-            .unwrap()
+        unsafe {
+            transfer().call(Op::Read, &self.file, self.location, self.memory.address(), len, offset)
+        }
+        .unwrap()
     }
 
     /// Reads a range and compares it with `pread`.
@@ -265,7 +267,7 @@ fn written_by_the_library() {
         hot.memory.put(0, &bytes(4, 300_000));
         let (location, address) = (hot.location, hot.memory.address());
         // SAFETY: memory of the test's own.
-        let done = unsafe { transfer().write(&file, location, address, 300_000, 77) };
+        let done = unsafe { transfer().call(Op::Write, &file, location, address, 300_000, 77) };
         assert_eq!(done.unwrap().bytes, 300_000);
         hot.check_ranges();
     });
@@ -389,7 +391,8 @@ fn several_descriptors_share_a_mapping() {
     // One read makes the second file known as the first one's.
     let address = hot.memory.address();
     // SAFETY: memory of the test's own.
-    let read = || unsafe { transfer().read(&second, hot.location, address, FILE, 0) }.unwrap();
+    let read =
+        || unsafe { transfer().call(Op::Read, &second, hot.location, address, FILE, 0) }.unwrap();
     assert_eq!(read().route.mapped, 0);
     assert_eq!(read().route.mapped, FILE as u64);
 }
@@ -453,7 +456,8 @@ fn readers_beside_a_writer_never_see_what_was_there_before() {
                     let at = memory.address();
                     // SAFETY: memory of this thread's own.
                     let done =
-                        unsafe { transfer().read(&hot.file, location, at, len, offset) }.unwrap();
+                        unsafe { transfer().call(Op::Read, &hot.file, location, at, len, offset) }
+                            .unwrap();
                     mapped.fetch_add(done.route.mapped, Ordering::Relaxed);
                     let got = memory.take(0, len);
                     let oldest = got.as_chunks::<8>().0.iter().map(|it| u64::from_le_bytes(*it));

@@ -17,11 +17,11 @@ use thiserror::Error;
 
 use crate::Op;
 use crate::api::State;
+use crate::call::DeferredCompletion;
 use crate::clock::Clock;
 use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
-use crate::job::DeferredCompletion;
 use crate::memory::MemoryLocation;
 use crate::pool::{Work, WorkOwner};
 use crate::transferred::Transferred;

@@ -224,13 +224,9 @@ impl SmallState {
         }
         let copied = self.device.context().entered(|| {
             let (location, address) = (request.location, request.address);
-            match request.op {
-                // SAFETY: the slot is this thread's, and the caller of the transfer promises its
-                // memory; both until the wait below.
-                Op::Read => unsafe { ring.copy_to_gpu(slot, skip, location, address, len) },
-                // SAFETY: as above.
-                Op::Write => unsafe { ring.copy_from_gpu(slot, skip, location, address, len) },
-            }?;
+            // SAFETY: the slot is this thread's, and the caller of the transfer promises its
+            // memory; both until the wait below.
+            unsafe { ring.copy(request.op, slot, skip, location, address, len) }?;
             ring.wait_for_slot(slot)
         });
         let copied = copied.flatten();

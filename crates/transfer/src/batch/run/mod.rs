@@ -8,11 +8,11 @@ use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, PieceList};
 use super::{Entry, Event, uring};
 use crate::Op;
 use crate::api::State;
+use crate::call::{CallRequest, catch_panic};
 use crate::device::Device;
-use crate::device::staging::{List, Slot, StagingRing};
+use crate::device::staging::{List, StagingRing, StagingSlot};
 use crate::fault::{Failed, Fault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-use crate::job::{JobRequest, catch_panic};
 use crate::mapped::{MappedFiles, MappedRange};
 use crate::transferred::Transferred;
 
@@ -62,7 +62,7 @@ impl Taken {
     }
 }
 
-impl From<Entry> for JobRequest {
+impl From<Entry> for CallRequest {
     fn from(entry: Entry) -> Self {
         let Entry { op, file, location, address, len, offset, .. } = entry;
         Self { op, file, location, address, len: len as u64, offset }
@@ -174,7 +174,7 @@ impl Run {
 
 /// A run whose copies are in flight, and what is known of each entry.
 struct InFlightRun {
-    slot: Slot,
+    slot: StagingSlot,
     run: Run,
     /// For a read the mapped bytes of each entry that has them. They stay registered until this
     /// is dropped.
@@ -273,7 +273,7 @@ impl RunExecutor {
         &mut self,
         run: &Run,
         mapped: &[Option<MappedRange>],
-        slot: Slot,
+        slot: StagingSlot,
     ) -> Vec<Result<FileBytes, Fault>> {
         let buffers = run.entries.iter().zip(&run.slot_offsets).map(|(entry, &slot_offset)| {
             (entry, ReadBuffer { at: slot.memory.at.wrapping_add(slot_offset), slack: true })
@@ -372,15 +372,9 @@ impl RunExecutor {
                 continue;
             }
             let (to, address) = (entry.location, entry.address);
-            match run.kind.op {
-                // SAFETY: the bytes are in the slot, which is this thread's until it is free; who
-                // submitted the entry promises its memory.
-                Op::Read => unsafe { self.ring.copy_to_gpu(slot, slot_offset, to, address, len) },
-                // SAFETY: as above.
-                Op::Write => unsafe {
-                    self.ring.copy_from_gpu(slot, slot_offset, to, address, len)
-                },
-            }?;
+            // SAFETY: what a read moves is in the slot, which is this thread's until it is free;
+            // who submitted the entry promises its memory.
+            unsafe { self.ring.copy(run.kind.op, slot, slot_offset, to, address, len) }?;
         }
         let Some(kernel) = self.kernel.filter(|_| list.count() > 0) else {
             return Ok(());
