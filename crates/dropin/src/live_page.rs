@@ -2,7 +2,7 @@
 //!
 //! Paths say how bytes reached memory: `kernel` and `copy` between page-locked memory and a GPU,
 //! `host` directly to host memory, `nvidia` by NVIDIA's library; engines say how they reached the
-//! file: `cached` or `direct`. A call with several routes counts for the one of most of its bytes.
+//! file: `cached`, `mapped` (in the page cache, without host memory of ours) or `direct`. A call with several routes counts for the one of most of its bytes.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -34,7 +34,27 @@ pub(crate) enum MovedBy {
 struct Track {
     gpu: Option<u32>,
     moved_by: MovedBy,
-    direct: bool,
+    file_side: FileSide,
+}
+
+/// Where most bytes came from or went to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileSide {
+    Cached,
+    Mapped,
+    Direct,
+}
+
+impl FileSide {
+    fn of(route: &RouteBytes) -> Self {
+        if route.direct > route.cached {
+            Self::Direct
+        } else if route.mapped * 2 > route.cached {
+            Self::Mapped
+        } else {
+            Self::Cached
+        }
+    }
 }
 
 /// The page, and the fork generation of the process that made it.
@@ -110,7 +130,7 @@ pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
         gpu: done.gpu,
         moved_by: route
             .map_or(if done.forwarded { MovedBy::Nvidia } else { MovedBy::Host }, moved_by),
-        direct: route.is_some_and(|route| route.direct > route.cached),
+        file_side: route.map_or(FileSide::Cached, FileSide::of),
     };
     let direction = match done.op {
         Op::Read => PageDirection::Read,
@@ -185,10 +205,11 @@ fn make_slot(page: &LivePage, track: Track) -> Option<WorkerSlot> {
         MovedBy::Host => "host",
         MovedBy::Nvidia => "nvidia",
     };
-    let engine = match (track.moved_by, track.direct) {
+    let engine = match (track.moved_by, track.file_side) {
         (MovedBy::Nvidia, _) => "cufile",
-        (_, true) => "direct",
-        (_, false) => "cached",
+        (_, FileSide::Direct) => "direct",
+        (_, FileSide::Mapped) => "mapped",
+        (_, FileSide::Cached) => "cached",
     };
     let key = Key {
         gpu: track.gpu,

@@ -23,6 +23,9 @@
 //!    A copy of the driver moves the rest, and everything while other kernels fill the GPU.
 //! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
 //!
+//! Reads of files that are read again and again (`mapped`) skip 2 to 5: the GPU reads the page cache
+//! by itself, and the calling thread waits for it.
+//!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
 //! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a
 //! staging buffer: the stream signals that it has reached a chunk, waits for the host, then copies.
@@ -36,9 +39,12 @@
 //! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
 //! | poller, one for each kind above | watches semaphore values of streams | its sleep |
+//! | mapper | maps and registers hot files, gives registrations back | file I/O, the driver |
+//! | watcher of leases | gives back leases that the kernel wants | its signal |
 //!
 //! All are named `gpuio-transfer`. Pool workers start with the first batch, or the first call that
-//! they may help with; pollers and stream workers with the first operation in a stream. All stay
+//! they may help with; pollers and stream workers with the first operation in a stream; mapper and
+//! watcher with the first hot file. All stay
 //! until the process ends. Idle threads sleep on a futex or a condition variable.
 //!
 //! What waits while it holds a lock:

@@ -51,6 +51,8 @@ const LONGEST: u64 = 1 << 42;
 const SAMPLED: u32 = 16;
 /// Seconds between two looks at all leases.
 const LOOK: i64 = 1;
+/// The same without any file: the first lease wakes the watcher.
+const NOTHING: i64 = 3600;
 
 /// All mapped files of a process.
 #[derive(Debug)]
@@ -290,8 +292,9 @@ impl MappedFiles {
             }
             self.enough.store(enough, Ordering::Relaxed);
             self.looked.store(now, Ordering::Release);
+            let wait = if inodes.is_empty() { NOTHING } else { LOOK };
             drop(inodes);
-            lease::wait(LOOK);
+            lease::wait(wait);
         }
     }
 }
