@@ -130,18 +130,13 @@ impl Slots for ManagedSlots {
         None
     }
 
-    fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, GpuError> {
-        self.hint(stream, slot, len, Side::Host)?;
+    fn ready(&self, stream: &Stream, request: &Request) -> Result<bool, GpuError> {
+        self.hint(stream, request.slot, request.len, Side::Host)?;
         Ok(true)
     }
 
-    unsafe fn transfer(
-        &self,
-        stream: &Stream,
-        op: Op,
-        slot: u32,
-        len: u32,
-    ) -> Result<(), GpuError> {
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
+        let Request { op, slot, len, .. } = *request;
         self.hint(stream, slot, len, Side::Device)?;
         match op {
             Op::Read => Ok(()),

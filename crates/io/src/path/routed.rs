@@ -230,13 +230,8 @@ impl Slots for RoutedBuffers {
         self.buffers.held_from_file(slot, len)
     }
 
-    unsafe fn transfer(
-        &self,
-        stream: &Stream,
-        op: Op,
-        slot: u32,
-        len: u32,
-    ) -> Result<(), GpuError> {
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
+        let Request { op, slot, len, .. } = *request;
         let len = self.buffers.location(slot, len).len();
         match op {
             Op::Read => {

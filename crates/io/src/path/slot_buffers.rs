@@ -138,13 +138,8 @@ impl Slots for SlotBuffers {
     }
 
     /// One copy between a pinned slot and its location.
-    unsafe fn transfer(
-        &self,
-        stream: &Stream,
-        op: Op,
-        slot: u32,
-        len: u32,
-    ) -> Result<(), GpuError> {
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
+        let Request { op, slot, len, .. } = *request;
         let len = self.location(slot, len).len();
         // SAFETY: `location` checked the length; the rest is the caller's promise.
         unsafe { self.copy(stream, op, slot, len) }

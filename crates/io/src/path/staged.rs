@@ -45,23 +45,21 @@ pub(super) fn open(name: &'static str, config: &PathConfig) -> Result<OpenedPath
 /// stream, with an event of its own.
 impl<S: Slots> GpuStage<S> for StreamQueues {
     fn ready(&mut self, slots: &S, request: &Request, ended: &mut Vec<Ended>) -> bool {
-        let Request { slot, len, .. } = *request;
-        let at = stream_of(self, slot);
-        let enqueued = slots.ready(self.stream(at), slot, len);
+        let at = stream_of(self, request.slot);
+        let enqueued = slots.ready(self.stream(at), request);
         let any = !matches!(enqueued, Ok(false));
         if any {
-            self.record(at, slot, enqueued.map(|_| ()), ended);
+            self.record(at, request.slot, enqueued.map(|_| ()), ended);
         }
         any
     }
 
     fn enqueue(&mut self, slots: &S, request: &Request, ended: &mut Vec<Ended>) {
-        let Request { op, slot, len, .. } = *request;
-        let at = stream_of(self, slot);
+        let at = stream_of(self, request.slot);
         // SAFETY: the slot is this request's alone until the event behind is done, and its memory
         // is dropped after the streams were waited for.
-        let enqueued = unsafe { slots.transfer(self.stream(at), op, slot, len) };
-        self.record(at, slot, enqueued, ended);
+        let enqueued = unsafe { slots.transfer(self.stream(at), request) };
+        self.record(at, request.slot, enqueued, ended);
     }
 
     fn poll(&mut self, ended: &mut Vec<Ended>) {

@@ -69,24 +69,23 @@ pub(super) trait Slots {
         Ok(())
     }
 
-    /// Puts into the stream what must be over before a file may be read into the slot. Answers
-    /// whether there was anything.
+    /// Puts into the stream what must be over before a file may be read into the request's slot.
+    /// Answers whether there was anything.
     ///
     /// # Errors
     /// The driver's refusal.
-    fn ready(&self, _stream: &Stream, _slot: u32, _len: u32) -> Result<bool, GpuError> {
+    fn ready(&self, _: &Stream, _: &Request) -> Result<bool, GpuError> {
         Ok(false)
     }
 
-    /// Puts the GPU leg of a slot's first `len` bytes into the stream.
+    /// Puts a request's GPU leg into the stream.
     ///
     /// # Errors
     /// The driver's refusal; a part of the leg may be in the stream.
     ///
     /// # Safety
-    /// Nothing else uses the slot, and `self` lives, until the stream has passed it.
-    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32)
-    -> Result<(), GpuError>;
+    /// Nothing else uses the request's slot, and `self` lives, until the stream has passed it.
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError>;
 
     /// What came from the file into a slot whose read has completed, if it still stands there.
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
