@@ -1,7 +1,10 @@
 //! The public entry point: [`Transfer`] and the state that one process keeps for it.
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+
+use gpuio_gpu::MapError;
 
 use crate::Op;
 use crate::batch::Batch;
@@ -11,7 +14,7 @@ use crate::device::{Device, Devices};
 use crate::fault::{Fault, FileError, LocationError};
 use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
-use crate::mapped::MappedFiles;
+use crate::mapped::{FileMapping, MappedFiles, MappingError};
 use crate::memory::MemoryLocation;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
@@ -228,6 +231,30 @@ impl Transfer {
             }
             done => done,
         }
+    }
+
+    /// Maps bytes of a file for the program's own kernels on a device. They are brought into the
+    /// page cache first, and stay in memory until the mapping is dropped. The file must be one that
+    /// nobody can change meanwhile (docs/dropin.md, "Files that are read again").
+    ///
+    /// # Errors
+    ///
+    /// [`MappingError`] says which condition fails.
+    pub fn map(
+        &self,
+        file: &File,
+        range: Range<u64>,
+        device: u32,
+    ) -> Result<FileMapping, MappingError> {
+        let state = self.state();
+        if state.forked {
+            return Err(MappingError::NoWatcher);
+        }
+        if state.devices.driver().is_none() {
+            return Err(MappingError::NoDriver);
+        }
+        let device = state.devices.device(device).map_err(MapError::Gpu)?;
+        state.mapped.map(&file.0, device, range)
     }
 
     /// Creates an empty batch for at most `capacity` entries at a time.

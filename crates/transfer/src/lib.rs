@@ -97,6 +97,7 @@ pub use fault::{Fault, FileError, LocationError};
 pub use file::File;
 pub use gpuio_catalog::Op;
 pub use gpuio_gpu::RawStream;
+pub use mapped::{FileMapping, MappingError, MappingState};
 pub use memory::MemoryLocation;
 pub use settings::{BypassCache, Settings, UncachedReads};
 pub use stream::{OnCompletion, Param, Params, ResolvedParams};

@@ -90,23 +90,28 @@ impl Mapper {
         self.submit(files, Task::Unregister(registered));
     }
 
-    fn submit(&self, files: &'static MappedFiles, task: Task) {
+    /// Starts the mapper and the watcher, unless they run; false if the system refused.
+    pub(super) fn has_started(&self, files: &'static MappedFiles) -> bool {
         let mut tasks = self.lock();
         if tasks.running == Running::No {
             tasks.running = Running::Yes;
             drop(tasks);
-            if !start(files) {
-                self.lock().running = Running::Never;
-            }
+            let started = start(files);
             tasks = self.lock();
+            if !started {
+                tasks.running = Running::Never;
+            }
         }
-        if tasks.running == Running::Never {
-            // Without the thread nothing was registered; a registration that is dropped is given
-            // back at once.
-            return;
+        tasks.running == Running::Yes
+    }
+
+    fn submit(&self, files: &'static MappedFiles, task: Task) {
+        // Without the thread nothing was registered; a registration that is dropped is given back
+        // at once.
+        if self.has_started(files) {
+            self.lock().queue.push_back(task);
+            self.changed.notify_one();
         }
-        tasks.queue.push_back(task);
-        self.changed.notify_one();
     }
 
     /// The next task; `None` after a while without any.

@@ -24,6 +24,7 @@ mod extent;
 mod inode;
 mod lease;
 mod mapper;
+mod mapping;
 mod rule;
 mod users;
 
@@ -42,6 +43,7 @@ use inode::InodeId;
 pub(crate) use inode::MappedInode;
 use lease::Watcher;
 use mapper::Mapper;
+pub use mapping::{FileMapping, MappingError, MappingState};
 
 /// Shorter files are not mapped, bytes.
 const SHORTEST: u64 = 1 << 20;

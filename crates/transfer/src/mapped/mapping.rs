@@ -1,0 +1,156 @@
+//! Parts of files that a program maps for its own kernels ([`FileMapping`]).
+
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use gpuio_gpu::{DevPtr, FilePages, MapError, MappedFile};
+use thiserror::Error;
+
+use super::MappedFiles;
+use super::rule::{NoRule, Rule};
+use crate::device::Device;
+use crate::file::OpenFile;
+
+/// Why a part of a file can't be mapped for a program's kernels.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum MappingError {
+    /// Somebody has the file open for writing: this process or another one.
+    #[error(
+        "the file is open for writing, by this process or another one, so its bytes may change. \
+         Close every writer, or seal the memfd, and map it again"
+    )]
+    Writer,
+    /// Nothing makes sure that the bytes stay what they are.
+    #[error(
+        "nothing makes sure that the file's bytes stay what they are: a lease needs ext4, XFS, \
+         Btrfs, F2FS or tmpfs, and the file's owner or CAP_LEASE"
+    )]
+    NoRule,
+    /// The library has no thread to watch leases, or it is a child of `fork(2)`.
+    #[error("no thread could be started that watches leases, or the process is a child of fork(2)")]
+    NoWatcher,
+    /// There is no CUDA driver, so no GPU.
+    #[error("no CUDA driver could be loaded, so there is no GPU")]
+    NoDriver,
+    /// It could not be mapped or registered.
+    #[error(transparent)]
+    Map(#[from] MapError),
+}
+
+impl From<NoRule> for MappingError {
+    fn from(why: NoRule) -> Self {
+        match why {
+            NoRule::Writer => Self::Writer,
+            NoRule::Never => Self::NoRule,
+        }
+    }
+}
+
+/// Whether the bytes of a mapping are still those of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MappingState {
+    /// They are, and nobody waits to change them.
+    Sure,
+    /// Somebody waits to write the file, until the mapping is dropped or the kernel's
+    /// `lease-break-time` (45 s by default) is over. What kernels read after that may be old.
+    Wanted,
+}
+
+/// A part of a file in the page cache, which kernels of a device read at an address. Nothing
+/// can write the file meanwhile: it is immutable, or this holds a read lease on it, and who opens
+/// it for writing waits. Any thread may use it. Dropping it unregisters the pages, then gives the
+/// lease back: no kernel may read them then.
+#[derive(Debug)]
+pub struct FileMapping {
+    files: &'static MappedFiles,
+    // Both are there until it is dropped.
+    rule: Option<Rule>,
+    registered: Option<MappedFile>,
+    device_ptr: DevPtr,
+    bytes: u64,
+}
+
+impl FileMapping {
+    /// Where kernels of the device read the first byte.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.device_ptr.0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the bytes are still those of the file. Asks the kernel (`F_GETLEASE`), so it is up
+    /// to date.
+    #[must_use]
+    pub fn state(&self) -> MappingState {
+        match &self.rule {
+            Some(Rule::Lease(lease)) if !lease.is_held() => MappingState::Wanted,
+            _ => MappingState::Sure,
+        }
+    }
+}
+
+impl Drop for FileMapping {
+    fn drop(&mut self) {
+        let (registered, rule) = (self.registered.take(), self.rule.take());
+        if self.files.is_here() {
+            drop(registered);
+            drop(rule);
+            return;
+        }
+        // In a child of `fork(2)` both are the parent's.
+        std::mem::forget(registered);
+        if let Some(Rule::Lease(lease)) = rule {
+            lease.forget();
+        }
+    }
+}
+
+impl MappedFiles {
+    /// Maps a part of a file for the program's kernels on a device: its pages are brought into the
+    /// page cache and registered. Waits for the file's storage.
+    pub(crate) fn map(
+        &'static self,
+        file: &OpenFile,
+        device: &'static Device,
+        range: Range<u64>,
+    ) -> Result<FileMapping, MappingError> {
+        let watcher = self.started_watcher().ok_or(MappingError::NoWatcher)?;
+        let fd: OwnedFd = file.reopened_to_read().ok_or(MappingError::NoRule)?;
+        let rule = super::rule::find(&fd, watcher)?;
+        let (first, bytes) = (range.start, range.end.saturating_sub(range.start));
+        let pages = FilePages::map(fd.as_fd(), range)?;
+        pages.read_in(&|| true)?;
+        let registered = pages.register(device.context(), true).map_err(MapError::Gpu)?;
+        let start = registered.seen_by(device.context()).map_err(MapError::Gpu)?;
+        let device_ptr = start.byte_add(first - registered.part().start);
+        Ok(FileMapping {
+            files: self,
+            rule: Some(rule),
+            registered: Some(registered),
+            device_ptr,
+            bytes,
+        })
+    }
+
+    /// The watcher, started if it is not running.
+    fn started_watcher(&'static self) -> Option<super::Watcher> {
+        if !self.is_here() || !self.mapper.has_started(self) {
+            return None;
+        }
+        // It sets its number first of all.
+        for _ in 0..1000 {
+            if let Some(watcher) = self.watcher() {
+                return Some(watcher);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+}
