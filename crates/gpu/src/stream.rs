@@ -82,22 +82,6 @@ impl Stream {
         self.context.check("cuStreamQuery", code).map(|()| true)
     }
 
-    /// Has the stream store `value` in the word at `word`, after all that was put there before and
-    /// visible to the host after it.
-    ///
-    /// # Errors
-    ///
-    /// The driver's refusal; see [`Driver::waits_for_words`](crate::Driver::waits_for_words).
-    ///
-    /// # Safety
-    ///
-    /// The word must be 4 bytes at a multiple of 4 in page-locked memory as the device sees it, used
-    /// atomically by the host, and live until the stream has passed.
-    pub unsafe fn store(&self, word: DevPtr, value: u32) -> Result<(), GpuError> {
-        // SAFETY: the handle lives as long as `self`; the word is the caller's promise.
-        unsafe { crate::user::store_word(self.context.table(), self.handle, word, value) }
-    }
-
     /// Puts a copy of `len` bytes from host memory to device memory into the stream.
     ///
     /// From pinned memory the call returns at once; from pageable memory the driver may copy first

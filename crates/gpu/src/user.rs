@@ -6,7 +6,7 @@ use crate::DevPtr;
 use crate::context::RawContext;
 use crate::driver::Driver;
 use crate::error::GpuError;
-use crate::table::{self, CUcontext, CUstream, Table};
+use crate::table::{self, CUcontext, CUstream};
 
 /// A function of the host's that a stream calls. It must not call the driver, and nothing else may
 /// make it wait for work of the GPU (CUDA driver API manual, `cuLaunchHostFunc`).
@@ -211,8 +211,17 @@ impl UserStream {
     ///
     /// The word must be as for [`UserStream::wait_for`], and used atomically by the host.
     pub unsafe fn store(&self, word: DevPtr, value: u32) -> Result<(), GpuError> {
+        let table = self.driver.table();
+        let (name, call) = match table.cuStreamWriteValue32_v2 {
+            Some(call) => ("cuStreamWriteValue32_v2", call),
+            None => {
+                let name = "cuStreamWriteValue32";
+                (name, table.cuStreamWriteValue32.ok_or_else(|| table.lacking(name))?)
+            }
+        };
         // SAFETY: the stream lives; the word is the caller's promise.
-        unsafe { store_word(self.driver.table(), self.stream.0, word, value) }
+        let code = unsafe { call(self.stream.0, word.0, value, table::STREAM_WRITE_VALUE_DEFAULT) };
+        self.check(name, code).map_err(|e| e.with(format!("the word at {word}")))
     }
 
     /// Puts the hint into the stream that the pages of managed memory which hold `len` bytes from
@@ -248,29 +257,6 @@ impl UserStream {
     fn check(&self, call: &'static str, code: i32) -> Result<(), GpuError> {
         self.driver.table().check(call, code)
     }
-}
-
-/// Has a stream store a word: see [`UserStream::store`].
-///
-/// # Safety
-///
-/// As there; the stream lives, and its context is current.
-pub(crate) unsafe fn store_word(
-    table: &Table,
-    stream: CUstream,
-    word: DevPtr,
-    value: u32,
-) -> Result<(), GpuError> {
-    let (name, call) = match table.cuStreamWriteValue32_v2 {
-        Some(call) => ("cuStreamWriteValue32_v2", call),
-        None => {
-            let name = "cuStreamWriteValue32";
-            (name, table.cuStreamWriteValue32.ok_or_else(|| table.lacking(name))?)
-        }
-    };
-    // SAFETY: the caller's promise.
-    let code = unsafe { call(stream, word.0, value, table::STREAM_WRITE_VALUE_DEFAULT) };
-    table.check(name, code).map_err(|e| e.with(format!("the word at {word}")))
 }
 
 impl Driver {

@@ -57,8 +57,8 @@ pub struct Settings {
     /// Whether calls may use the resident copy kernel, which stays on the GPU while calls
     /// keep coming.
     pub resident: bool,
-    /// Whether streams may wait for semaphore values that our threads store, and store values that
-    /// our threads poll, where the device supports that. Otherwise host functions called by the stream read and write, one
+    /// Whether a program's streams may wait for semaphore values that our threads store, where the
+    /// device supports that. Otherwise host functions called by the stream read and write, one
     /// after the other.
     pub stream_semaphores: bool,
     /// Whether a poller thread watches the semaphore values by which streams announce that they

@@ -23,7 +23,6 @@ pub(crate) struct Devices {
     slot_len: usize,
     max_rings: usize,
     resident: bool,
-    semaphores: bool,
     driver: OnceLock<Option<Loaded>>,
 }
 
@@ -68,7 +67,6 @@ pub(crate) struct Device {
     /// have that attribute itself.
     syncs_memops: AtomicBool,
     copy_pace: CopyPace,
-    words: Mutex<Words>,
 }
 
 /// How long a call waits for the default streams. These may hold a kernel that waits for the
@@ -91,21 +89,6 @@ const SLOTS_LOCKED_AT_ONCE: usize = 16;
 /// Most small rings: 32 MiB.
 const MAX_SMALL_RINGS: usize = 256;
 
-/// Words for the semaphores of rings.
-#[derive(Debug)]
-struct Words {
-    /// Whether streams of the device can store values.
-    stored: bool,
-    memory: Option<PinnedMemory>,
-    /// Words given out, and one once the memory was requested.
-    used: usize,
-}
-
-/// Bytes of a word: a cache line.
-const WORD: usize = 64;
-/// Words of a device: more than its rings have slots.
-const WORDS: usize = 1024;
-
 #[derive(Debug, Default)]
 struct RingPool {
     /// Last in, first out: the memory of the ring that came back last is most likely in a cache.
@@ -124,7 +107,6 @@ impl Devices {
             slot_len,
             max_rings: usize::try_from(rings).unwrap_or(usize::MAX),
             resident: settings.resident,
-            semaphores: settings.stream_semaphores,
             driver: OnceLock::new(),
         }
     }
@@ -191,7 +173,6 @@ impl Devices {
     /// program holds up: better now than at a transfer in such a stream.
     fn leak(&self, context: Context) -> &'static Device {
         static SERIAL: AtomicU32 = AtomicU32::new(1);
-        let stored = self.semaphores && context.driver().waits_for_words(context.device());
         let device: &'static Device = Box::leak(Box::new(Device {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             context,
@@ -205,7 +186,6 @@ impl Devices {
             gather: RetryingCell::new(),
             syncs_memops: AtomicBool::new(false),
             copy_pace: CopyPace::new(),
-            words: Mutex::new(Words { stored, memory: None, used: 0 }),
         }));
         let _ = device.gather();
         let _ = device.command_queue();
@@ -293,34 +273,8 @@ impl Device {
 
     fn make_ring(&self) -> Result<&'static mut StagingRing, GpuError> {
         let memory = PinnedMemory::new(&self.context, self.slot_len * SLOTS)?;
-        let ring = StagingRing::new(&self.context, memory, (self.slot_len, SLOTS), || self.word())?;
+        let ring = StagingRing::new(&self.context, memory, self.slot_len, SLOTS)?;
         Ok(Box::leak(Box::new(ring.with_submitter(self.shared_submitter()))))
-    }
-
-    /// A word in page-locked memory, zeroed, in a cache line of its own; `None` if the device stores
-    /// none or there are no more.
-    fn word(&self) -> Option<PinnedMemory> {
-        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = match words.memory {
-            Some(memory) => memory,
-            None if !words.stored || words.used > 0 => return None,
-            None => {
-                // Not tried again after a refusal.
-                words.used = 1;
-                drop(words);
-                let memory = PinnedMemory::new(&self.context, WORDS * WORD).ok()?;
-                // SAFETY: fresh memory of that length, which nothing else uses yet.
-                unsafe { memory.at.write_bytes(0, WORDS * WORD) };
-                words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-                *words.memory.insert(memory)
-            }
-        };
-        let at = words.used - 1;
-        if at >= WORDS {
-            return None;
-        }
-        words.used += 1;
-        Some(made.after(at * WORD))
     }
 
     /// Makes one more ring, if the memory limit allows it and the driver does.
@@ -387,7 +341,7 @@ impl Device {
             if left > 1 {
                 lock().spare.push((memory.after(SMALL_SLOT), left - 1));
             }
-            StagingRing::new(&self.context, memory, (SMALL_SLOT, 1), || self.word())
+            StagingRing::new(&self.context, memory, SMALL_SLOT, 1)
         };
         match make() {
             Ok(ring) => Some(Box::leak(Box::new(ring))),

@@ -1,6 +1,5 @@
 //! The staging ring: page-locked slots and a CUDA stream, used by one thread at a time.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
@@ -90,8 +89,9 @@ pub(crate) struct StagingRing {
     stream: Stream,
     memory: PinnedMemory,
     slot_len: usize,
-    /// One for each slot, polled.
-    copied: Vec<Completion>,
+    /// One for each slot, polled. Events that wake a sleeper would cost an interrupt each, whether
+    /// or not a thread sleeps.
+    copied: Vec<Event>,
     /// How each slot's last copy is waited for; `None` if it is known to have ended.
     in_flight: Vec<Option<WaitBy>>,
     /// The number of the next slot; wraps around.
@@ -101,43 +101,6 @@ pub(crate) struct StagingRing {
     /// Access to the resident copy kernel, if there is one.
     submitter: Option<Submitter>,
     pending: Option<Pending>,
-}
-
-/// How the end of a slot's last copy is seen. Events that wake a sleeper would cost an interrupt
-/// each, whether or not a thread sleeps.
-#[derive(Debug)]
-enum Completion {
-    /// By a semaphore value in page-locked memory, which the stream stores behind the copy. Polling
-    /// it costs no driver call: each takes a lock that the program's own launches need.
-    Semaphore { word: PinnedMemory, value: u32 },
-    /// By an event, where the device stores no values.
-    Event(Event),
-}
-
-impl Completion {
-    /// Enqueues it behind a copy.
-    fn record(&mut self, stream: &Stream) -> Result<(), GpuError> {
-        match self {
-            Self::Semaphore { word, value } => {
-                *value = value.wrapping_add(1);
-                // SAFETY: a word of this slot's own, which is never freed and only used atomically.
-                unsafe { stream.store(word.device_ptr, *value) }
-            }
-            Self::Event(event) => event.record(stream),
-        }
-    }
-
-    /// Whether the copy has ended. A failure of it shows in an event alone.
-    fn has_ended(&self) -> Result<bool, GpuError> {
-        match self {
-            Self::Semaphore { word, value } => {
-                // SAFETY: as above; aligned to a cache line.
-                let word = unsafe { AtomicU32::from_ptr(word.at.cast()) };
-                Ok(word.load(Ordering::Acquire) == *value)
-            }
-            Self::Event(event) => event.query(),
-        }
-    }
 }
 
 /// How a thread waits for a copy.
@@ -183,21 +146,17 @@ pub(crate) struct StagingSlot {
 }
 
 impl StagingRing {
-    /// Makes a ring of `slots` times `slot_len` bytes of `memory`. `word` gives out words for
-    /// semaphores, zeroed and of a cache line each, if the device can store them.
+    /// Makes a ring of `slots` times `slot_len` bytes of `memory`.
     pub(crate) fn new(
         context: &Context,
         memory: PinnedMemory,
-        (slot_len, slots): (usize, usize),
-        word: impl Fn() -> Option<PinnedMemory>,
+        slot_len: usize,
+        slots: usize,
     ) -> Result<Self, GpuError> {
-        let completion = |_| match word() {
-            Some(word) => Ok(Completion::Semaphore { word, value: 0 }),
-            None => Event::new(context, Wait::Spin).map(Completion::Event),
-        };
+        let events = (0..slots).map(|_| Event::new(context, Wait::Spin));
         Ok(Self {
             stream: Stream::new(context)?,
-            copied: (0..slots).map(completion).collect::<Result<_, _>>()?,
+            copied: events.collect::<Result<_, _>>()?,
             memory,
             slot_len,
             in_flight: vec![None; slots],
@@ -278,7 +237,7 @@ impl StagingRing {
         }
     }
 
-    /// Enqueues work for a slot, and what `wait_for_slot` polls.
+    /// Enqueues work for a slot, and the event that `wait_for_slot` polls.
     fn enqueue(
         &mut self,
         slot: usize,
@@ -311,15 +270,13 @@ impl StagingRing {
             return Ok(());
         };
         let spin = if by == WaitBy::Polling { SPIN } else { 0 };
-        let copied = &self.copied[slot.index];
+        let event = &self.copied[slot.index];
         let clock = Clock::start();
         let mut sleep = SLEEP;
-        while !copied.has_ended()? {
+        while !event.query()? {
             if clock.now() > spin {
                 std::thread::sleep(sleep);
                 sleep = (sleep * 2).min(SLEEP_MOST);
-                // A copy that failed stores no value.
-                self.stream.query()?;
                 continue;
             }
             for _ in 0..PAUSE {
@@ -425,7 +382,7 @@ impl StagingRing {
 
     /// Whether the slot's last copy has ended. The context must be current.
     pub(crate) fn is_slot_free(&mut self, slot: StagingSlot) -> Result<bool, GpuError> {
-        if self.in_flight[slot.index].is_some() && self.copied[slot.index].has_ended()? {
+        if self.in_flight[slot.index].is_some() && self.copied[slot.index].query()? {
             self.in_flight[slot.index] = None;
         }
         Ok(self.in_flight[slot.index].is_none())
