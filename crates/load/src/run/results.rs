@@ -233,7 +233,7 @@ pub(super) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
 }
 
-fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
+pub(super) fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
     DirectionResult {
         ios: tally.ios,
         bytes: tally.bytes,
