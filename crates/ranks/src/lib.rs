@@ -66,9 +66,9 @@ impl Limits {
     }
 }
 
-/// The job was ended: why, in words that name the rank.
+/// The job was ended: why, in words that name the rank, and the exit code for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended(pub String);
+pub struct Ended(pub String, pub u8);
 
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,7 +213,7 @@ impl Ranks {
         &self,
         what: &str,
         payload: Vec<u8>,
-        decide: impl FnOnce(Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String>,
+        decide: impl FnOnce(Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Ended>,
     ) -> Result<Vec<u8>, Ended> {
         let before = self.activity().stage();
         self.activity().enter(Stage::Waiting);
@@ -231,7 +231,7 @@ impl Ranks {
         &self,
         what: &str,
         payload: Vec<u8>,
-        decide: impl FnOnce(Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String>,
+        decide: impl FnOnce(Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Ended>,
     ) -> Result<Vec<u8>, Ended> {
         let mut all: Vec<Option<Vec<u8>>> = vec![None; self.size as usize];
         all[0] = Some(payload);
@@ -239,8 +239,9 @@ impl Ranks {
             let (from, payload) = self.wait(what)?;
             all[from as usize] = Some(payload);
         }
-        let mut answers =
-            decide(all.into_iter().flatten().collect()).map_err(|why| self.fail(&why))?.into_iter();
+        let mut answers = decide(all.into_iter().flatten().collect())
+            .map_err(|Ended(why, code)| self.fail(&why, code))?
+            .into_iter();
         let own = answers.next().unwrap_or_default();
         for (rank, answer) in (1..).zip(answers) {
             self.send(rank, message::data(what, &answer));
@@ -248,13 +249,13 @@ impl Ranks {
         Ok(own)
     }
 
-    /// Ends the job on all ranks, for this reason; the first reason counts. Returns the one that
-    /// counted.
-    pub fn fail(&self, why: &str) -> Ended {
-        self.shared.end(why);
-        let _ = self.commands.send(Command::Fail(why.to_owned()));
+    /// Ends the job on all ranks, for this reason and with this exit code; the first reason counts.
+    /// Returns the one that counted.
+    pub fn fail(&self, why: &str, code: u8) -> Ended {
+        self.shared.end(why, code);
+        let _ = self.commands.send(Command::Fail { why: why.to_owned(), code });
         self.stop.store(true, Ordering::Relaxed);
-        self.ended().unwrap_or_else(|| Ended(why.to_owned()))
+        self.ended().unwrap_or_else(|| Ended(why.to_owned(), code))
     }
 
     /// On rank 0: how far each rank's clock is ahead of rank 0's, by the shortest of some round
@@ -265,7 +266,7 @@ impl Ranks {
     pub fn clock_offsets(&self) -> Result<Vec<ClockOffset>, Ended> {
         let (to, from) = channel();
         let _ = self.commands.send(Command::Clocks(to));
-        from.recv().ok().flatten().ok_or_else(|| self.ended().unwrap_or(Ended(GONE.to_owned())))
+        from.recv().ok().flatten().ok_or_else(|| self.ended().unwrap_or(Ended(GONE.to_owned(), 1)))
     }
 
     /// On rank 0: takes the results of the other ranks, one after another, in any order. Each is
@@ -328,7 +329,7 @@ impl Ranks {
             // Rank 0 has its own time to collect, and some to write.
             let late = ended_at.is_some_and(|at| at.elapsed() > self.save * 2);
             if late {
-                return Err(self.ended().unwrap_or(Ended(GONE.to_owned())));
+                return Err(self.ended().unwrap_or(Ended(GONE.to_owned(), 1)));
             }
             let event = hold(&self.events).recv_timeout(Duration::from_millis(20));
             match event {
@@ -338,7 +339,7 @@ impl Ranks {
                     }
                 }
                 Ok(Event::Leave(left)) => return Ok(left),
-                Err(RecvTimeoutError::Disconnected) => return Err(Ended(GONE.to_owned())),
+                Err(RecvTimeoutError::Disconnected) => return Err(Ended(GONE.to_owned(), 1)),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -382,7 +383,7 @@ impl Ranks {
             if self.stop.load(Ordering::Relaxed)
                 && interrupted.get_or_insert_with(Instant::now).elapsed() > INTERRUPT_TIME
             {
-                return Err(self.fail("the run was interrupted"));
+                return Err(self.fail("the run was interrupted", 1));
             }
             let event = hold(&self.events).recv_timeout(Duration::from_millis(20));
             match event {
@@ -392,9 +393,9 @@ impl Ranks {
                 Ok(Event::Data { from, what: theirs, .. }) => {
                     let name = self.shared.name(from);
                     let why = format!("{name} is at '{theirs}', rank {} at '{what}'", self.rank);
-                    return Err(self.fail(&why));
+                    return Err(self.fail(&why, 1));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(Ended(GONE.to_owned())),
+                Err(RecvTimeoutError::Disconnected) => return Err(Ended(GONE.to_owned(), 1)),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
         }

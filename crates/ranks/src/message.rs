@@ -36,8 +36,8 @@ pub(crate) struct Beat {
 pub(crate) enum Message {
     Data { what: String, bytes: Vec<u8> },
     Beat(Beat),
-    End(String),
-    Failed(String),
+    End { code: u8, why: String },
+    Failed { code: u8, why: String },
     Ping(u64),
     Pong { nonce: u64, at: u64 },
     HaveResult { saved: String },
@@ -65,12 +65,12 @@ pub(crate) fn beat(beat: &Beat) -> Vec<u8> {
     with(BEAT, &serde_json::to_vec(beat).unwrap_or_default())
 }
 
-pub(crate) fn end(why: &str) -> Vec<u8> {
-    with(END, why.as_bytes())
+pub(crate) fn end(code: u8, why: &str) -> Vec<u8> {
+    with(END, &[&[code], why.as_bytes()].concat())
 }
 
-pub(crate) fn failed(why: &str) -> Vec<u8> {
-    with(FAILED, why.as_bytes())
+pub(crate) fn failed(code: u8, why: &str) -> Vec<u8> {
+    with(FAILED, &[&[code], why.as_bytes()].concat())
 }
 
 pub(crate) fn ping(nonce: u64) -> Vec<u8> {
@@ -120,8 +120,11 @@ pub(crate) fn parse(message: &[u8]) -> Option<Message> {
             Message::Data { what, bytes: bytes.to_vec() }
         }
         BEAT => Message::Beat(serde_json::from_slice(content).ok()?),
-        END => Message::End(text()),
-        FAILED => Message::Failed(text()),
+        END | FAILED => {
+            let (&code, why) = content.split_first()?;
+            let why = String::from_utf8_lossy(why).into_owned();
+            if kind == END { Message::End { code, why } } else { Message::Failed { code, why } }
+        }
         PING => Message::Ping(number(0)?),
         PONG => Message::Pong { nonce: number(0)?, at: number(8)? },
         HAVE_RESULT => Message::HaveResult { saved: text() },

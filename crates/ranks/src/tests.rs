@@ -175,10 +175,14 @@ fn a_decision_against_it_or_a_failure_ends_all_with_its_reason() {
             ranks.name((0..3).map(|rank| format!("rank {rank} of a test")).collect());
             let own = ranks.rank();
             let answer = match failing == own && own != 0 {
-                true => Err(ranks.fail("no such file")),
-                false => ranks.exchange("plan", Vec::new(), |_| Err("they differ".to_owned())),
+                true => Err(ranks.fail("no such file", 3)),
+                false => {
+                    ranks.exchange("plan", Vec::new(), |_| Err(Ended("they differ".to_owned(), 2)))
+                }
             };
-            (answer.unwrap_err().0, finish(ranks))
+            let Ended(why, code) = answer.unwrap_err();
+            assert_eq!(code, if failing == 0 { 2 } else { 3 });
+            (why, finish(ranks))
         });
         let expected = match failing {
             0 => ["they differ"; 3],

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::activity::{Activity, Idle, Stage};
@@ -34,7 +35,7 @@ const SEND_TIME: Duration = Duration::from_secs(2);
 /// What the program wants.
 pub(crate) enum Command {
     Send { to: u32, message: Vec<u8> },
-    Fail(String),
+    Fail { why: String, code: u8 },
     Clocks(Sender<Option<Vec<ClockOffset>>>),
     Watch { rank: u32, pid: i32 },
     Leave { code: u8 },
@@ -68,8 +69,8 @@ impl Shared {
     }
 
     /// Ends the job; the first reason counts.
-    pub(crate) fn end(&self, why: &str) {
-        hold(&self.ended).get_or_insert_with(|| Ended(why.to_owned()));
+    pub(crate) fn end(&self, why: &str, code: u8) {
+        hold(&self.ended).get_or_insert_with(|| Ended(why.to_owned(), code));
     }
 
     pub(crate) fn name(&self, rank: u32) -> String {
@@ -196,7 +197,7 @@ impl<L: Link> Worker<L> {
                     self.leaving |= matches!(message::parse(&message), Some(Message::Leave(_)));
                     self.send(to, &message);
                 }
-                Ok(Command::Fail(why)) => self.fail(&why),
+                Ok(Command::Fail { why, code }) => self.fail(&why, code),
                 Ok(Command::Clocks(answer)) => {
                     let _ = answer.send(self.clocks());
                 }
@@ -205,7 +206,7 @@ impl<L: Link> Worker<L> {
                 Err(TryRecvError::Empty) => break,
                 // The program dropped its side without a leave: it panicked.
                 Err(TryRecvError::Disconnected) => {
-                    self.fail("its program ended unexpectedly");
+                    self.fail("its program ended unexpectedly", 1);
                     return Next::Leave(1);
                 }
             }
@@ -229,7 +230,7 @@ impl<L: Link> Worker<L> {
         self.heard.insert(from, Instant::now());
         let Some(message) = message::parse(bytes) else {
             let name = self.shared.name(from);
-            return self.fail(&format!("{name} sent what this gpuio does not know"));
+            return self.fail(&format!("{name} sent what this gpuio does not know"), 1);
         };
         let event = match message {
             Message::Data { what, bytes } => Event::Data { from, what, bytes },
@@ -240,10 +241,10 @@ impl<L: Link> Worker<L> {
                 Event::Leave(left)
             }
             Message::Beat(beat) => return self.beat_of(from, beat),
-            Message::End(why) => return self.end(&why),
-            Message::Failed(why) => {
+            Message::End { code, why } => return self.end(&why, code),
+            Message::Failed { code, why } => {
                 let name = self.shared.name(from);
-                return self.fail(&format!("{name}: {why}"));
+                return self.fail(&format!("{name}: {why}"), code);
             }
             Message::Ping(nonce) => {
                 let at = (self.setup.clock)();
@@ -283,23 +284,20 @@ impl<L: Link> Worker<L> {
     }
 
     /// The job ends, by this process or by one of which rank 0 heard.
-    fn fail(&mut self, why: &str) {
-        if self.is_first() {
-            self.end(why);
-            if !self.end_sent {
-                self.end_sent = true;
-                let why = self.shared.ended().map_or_else(|| why.to_owned(), |ended| ended.0);
-                self.send_all(&message::end(&why));
-            }
-        } else if !self.end_sent {
-            self.end_sent = true;
-            self.send(0, &message::failed(why));
-            self.end(why);
+    fn fail(&mut self, why: &str, code: u8) {
+        let sent = std::mem::replace(&mut self.end_sent, true);
+        self.end(why, code);
+        if self.is_first() && !sent {
+            let Ended(why, code) =
+                self.shared.ended().unwrap_or_else(|| Ended(why.to_owned(), code));
+            self.send_all(&message::end(code, &why));
+        } else if !sent {
+            self.send(0, &message::failed(code, why));
         }
     }
 
-    fn end(&mut self, why: &str) {
-        self.shared.end(why);
+    fn end(&mut self, why: &str, code: u8) {
+        self.shared.end(why, code);
         self.ended_at.get_or_insert_with(Instant::now);
         self.setup.stop.store(true, Ordering::Relaxed);
     }
@@ -308,7 +306,7 @@ impl<L: Link> Worker<L> {
     fn lost(&mut self, why: &str) {
         let own = self.link.rank();
         self.report(&format!("rank {own}: {why}"));
-        self.end(&format!("{GONE}: {why}"));
+        self.end(&format!("{GONE}: {why}"), 1);
         hold(&self.shared.gone).extend(self.heard.keys().copied());
     }
 
@@ -398,7 +396,7 @@ impl<L: Link> Worker<L> {
         }
         hold(&self.shared.gone).insert(rank);
         self.report(why);
-        self.fail(why);
+        self.fail(why, 1);
     }
 
     /// Ranks that sent no heartbeat for too long.
@@ -414,9 +412,12 @@ impl<L: Link> Worker<L> {
     }
 
     fn watch(&mut self, rank: u32, pid: i32) {
-        let fd = Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
-        // Without it the heartbeats show the death, later.
-        self.watched = fd.and_then(Result::ok).map(|fd| Watched { rank, fd, dead_since: None });
+        match Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+            Some(Ok(fd)) => self.watched = Some(Watched { rank, fd, dead_since: None }),
+            Some(Err(Errno::SRCH)) => self.watched_died(rank),
+            // Without it the heartbeats show the death, later.
+            _ => {}
+        }
     }
 
     fn look_at_process(&mut self) {
@@ -430,14 +431,15 @@ impl<L: Link> Worker<L> {
             }
             let rank = watched.rank;
             self.watched = None;
-            if self.is_first() {
-                self.died(rank);
-            } else if rank == 0 {
-                let name = self.shared.name(0);
-                self.give_up(0, &format!("{name} died"));
-            } else {
-                self.send(0, &message::died(rank));
-            }
+            self.watched_died(rank);
+        }
+    }
+
+    fn watched_died(&mut self, rank: u32) {
+        if self.is_first() || rank == 0 {
+            self.died(rank);
+        } else {
+            self.send(0, &message::died(rank));
         }
     }
 

@@ -16,7 +16,7 @@ use gpuio_page::Page;
 use gpuio_record::{
     ComputationCost, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
 };
-use gpuio_stat::LiveTotals;
+use gpuio_stat::{Live, LiveTotals};
 use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};
@@ -252,9 +252,10 @@ impl Group<'_> {
         let usage = usage.until(&Usage::of_process());
         let readings = collector.end();
         if let (Some(peers), Some(agreed_ns)) = (self.means.peers, agreed_ns) {
-            let last_began_ns = gate.last_began() + self.monotonic();
+            let clock_began_ns = self.monotonic();
+            let last_began_ns = gate.last_began() + clock_began_ns;
             // Why the others are not waited for ends the run on their side, or by the stop flag.
-            let _ = peers.stopped(Start { agreed_ns, last_began_ns });
+            let _ = peers.stopped(Start { agreed_ns, last_began_ns, clock_began_ns });
         }
         let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
@@ -366,7 +367,9 @@ impl Group<'_> {
             gate.live[pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
         };
         let bytes: Vec<u64> = pages.iter().map(of).collect();
-        peers.moved(now + self.monotonic(), &bytes);
+        let all = gate.live.iter().map(Live::totals);
+        let ios = all.map(|one| one.read_ios + one.write_ios + one.failed).sum();
+        peers.moved(now + self.monotonic(), &bytes, ios);
     }
 
     fn report_so_far(&self, gate: &Gate, sampler: &Sampler, now: Nanos, ran: &Ran) {

@@ -24,9 +24,10 @@ pub trait Peers: Sync + Debug {
     /// Why there is no start.
     fn start(&self, jobs: &[JobPlan]) -> Result<u64, String>;
 
-    /// Bytes that each job of the group has moved by this time on the same clock, after its ramp;
-    /// at least every [`READING_NS`] as long as the clock runs.
-    fn moved(&self, at_ns: u64, bytes: &[u64]);
+    /// Bytes that each job of the group has moved by this time on the same clock, after its ramp,
+    /// and I/Os of all that have come back, ramp and failures included; at least every
+    /// [`READING_NS`] as long as the clock runs.
+    fn moved(&self, at_ns: u64, bytes: &[u64], ios: u64);
 
     /// Whether results so far are wanted now: about once in a second.
     fn wants_results(&self) -> bool;
@@ -50,6 +51,8 @@ pub struct Start {
     pub agreed_ns: u64,
     /// When the last worker began.
     pub last_began_ns: u64,
+    /// What to add to times of the run's clock.
+    pub clock_began_ns: u64,
 }
 
 /// Between two readings for [`Peers::moved`], at most.

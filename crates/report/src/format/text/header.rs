@@ -22,6 +22,9 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if let Some(name) = &record.plan.name {
         out.push_str(&paragraph("run:     ", name, wide));
     }
+    if let Some(ranks) = super::ranks::headline(record) {
+        out.push_str(&paragraph("ranks:   ", &ranks, wide));
+    }
     if !record.command.is_empty() {
         out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
     }
