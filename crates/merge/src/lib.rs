@@ -156,6 +156,7 @@ impl Merger {
         let jobs: Vec<JobResult> =
             self.jobs.into_iter().map(|sum| sum.finish(&self.facts, &groups)).collect();
         let totals = totals(&self.first.plan.jobs, &jobs);
+        let received = self.rows.iter().filter(|row| row.ended.is_some()).count();
         let failed = error.is_some() || self.ended == EndedHow::Failed;
         Record {
             ended: if failed { EndedHow::Failed } else { self.ended },
@@ -166,7 +167,7 @@ impl Merger {
             ceilings: Vec::new(),
             expected: Vec::new(),
             watched: None,
-            warnings: self.warnings.finish(self.rows.len(), self.hosts.len() > 1),
+            warnings: self.warnings.finish(received, self.facts.len(), self.hosts.len() > 1),
             rank: None,
             ranks: Some(RanksResult {
                 ranks: u32::try_from(self.facts.len()).unwrap_or(u32::MAX),

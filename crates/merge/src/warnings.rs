@@ -1,6 +1,6 @@
 //! Warnings of all ranks, each once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_record::{Warning, WarningKind};
 
@@ -13,6 +13,8 @@ const EXPLAINED_PERCENT: u64 = 5;
 pub(crate) struct Warnings {
     /// Warnings with the ranks that have them, in the order in which they came.
     all: Vec<(Warning, Vec<u32>)>,
+    /// Warnings whose figures are not the same on all of their ranks, by job and text.
+    varied: BTreeSet<(Option<String>, String)>,
     /// Traffic of a device that is not of the rank alone, by host, device, direction and job: the
     /// warning, what all ranks moved, and the ranks.
     traffic: BTreeMap<(String, String, String, Option<String>), (Warning, u64, Vec<u32>)>,
@@ -29,19 +31,32 @@ impl Warnings {
                 entry.2.push(rank);
                 continue;
             }
+            // Of one kind about one job there is one: a thousand ranks differ in its figures.
             let same = |known: &&mut (Warning, Vec<u32>)| {
-                known.0.job == warning.job && known.0.text == warning.text
+                known.0.job == warning.job && is_same(&known.0, warning)
             };
             match self.all.iter_mut().find(same) {
-                Some((_, ranks)) => ranks.push(rank),
+                Some((known, ranks)) => {
+                    if known.text != warning.text {
+                        self.varied.insert((known.job.clone(), known.text.clone()));
+                    }
+                    ranks.push(rank);
+                }
                 None => self.all.push((warning.clone(), vec![rank])),
             }
         }
     }
 
     /// All of them; those that not all ranks have name theirs.
-    pub(crate) fn finish(mut self, ranks: usize, many_hosts: bool) -> Vec<Warning> {
-        for ((host, ..), (warning, ours, of)) in self.traffic {
+    /// Where nothing was received of a rank, traffic of others may be its.
+    pub(crate) fn finish(
+        mut self,
+        received: usize,
+        ranks: usize,
+        many_hosts: bool,
+    ) -> Vec<Warning> {
+        let whole = received == ranks;
+        for ((host, ..), (warning, ours, of)) in self.traffic.into_iter().filter(|_| whole) {
             let WarningKind::OtherTraffic { device_bytes, device, direction, .. } = &warning.kind
             else {
                 continue;
@@ -67,11 +82,23 @@ impl Warnings {
         let named = |(mut warning, mut of): (Warning, Vec<u32>)| {
             of.sort_unstable();
             of.dedup();
-            if of.len() < ranks {
+            let varied = self.varied.contains(&(warning.job.clone(), warning.text.clone()));
+            if let Some(first) = of.first().filter(|_| varied) {
+                let ranks = rank_list(&of);
+                warning.text = format!("{ranks}, here as on rank {first}: {}", warning.text);
+            } else if of.len() < received {
                 warning.text = format!("{}: {}", rank_list(&of), warning.text);
             }
             warning
         };
         self.all.into_iter().map(named).collect()
+    }
+}
+
+/// Whether two warnings about one job say the same, figures aside.
+fn is_same(a: &Warning, b: &Warning) -> bool {
+    match (&a.kind, &b.kind) {
+        (WarningKind::Note { note: a }, WarningKind::Note { note: b }) => a == b,
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
     }
 }

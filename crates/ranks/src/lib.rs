@@ -188,6 +188,12 @@ impl Ranks {
         self.shared.ended()
     }
 
+    /// Whether the reason was reported already, at once.
+    #[must_use]
+    pub fn reported(&self) -> bool {
+        self.shared.reported.load(Ordering::Relaxed)
+    }
+
     /// On rank 0: what all ranks move together, by their last heartbeats.
     #[must_use]
     pub fn overall(&self) -> Overall {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -25,9 +25,9 @@ const AWAKE: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// The same in the measured time.
 const PAUSE_RUNNING: Duration = Duration::from_millis(10);
-/// Between two looks whether a watched process lives.
-const LOOK: Duration = Duration::from_millis(10);
-/// A process that ends as it should has its leave by then.
+/// Once the job may come to its end: a process that ends as it should had its leave before, and
+/// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks within
+/// milliseconds of it.
 const DEATH_GRACE: Duration = Duration::from_millis(100);
 /// What was sent has left by then.
 const SEND_TIME: Duration = Duration::from_secs(2);
@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     /// Ranks that have come to their end, and where their own results lie.
     have: Mutex<BTreeMap<u32, String>>,
     beats: Mutex<BTreeMap<u32, Beat>>,
+    /// Whether the reason for the end was printed, here or by another rank.
+    pub(crate) reported: AtomicBool,
 }
 
 impl Shared {
@@ -121,7 +123,6 @@ pub(crate) struct Worker<L> {
     events: Sender<Event>,
     idle: Idle,
     beat_at: Instant,
-    look_at: Instant,
     awake_until: Instant,
     /// When each peer was last heard: all others on rank 0, rank 0 on the others.
     heard: BTreeMap<u32, Instant>,
@@ -131,7 +132,8 @@ pub(crate) struct Worker<L> {
     nonce: u64,
     end_sent: bool,
     ended_at: Option<Instant>,
-    reported: bool,
+    /// Rank 0 may let the others go: this rank has come to its end.
+    may_end: bool,
     /// The job comes to its end as it should: nothing is watched any more.
     leaving: bool,
 }
@@ -160,7 +162,6 @@ impl<L: Link> Worker<L> {
             events,
             idle: Idle::new(),
             beat_at: now,
-            look_at: now,
             awake_until: now,
             heard: peers.map(|peer| (peer, now)).collect(),
             watched: None,
@@ -168,7 +169,7 @@ impl<L: Link> Worker<L> {
             nonce: 0,
             end_sent: false,
             ended_at: None,
-            reported: false,
+            may_end: false,
             leaving: false,
         }
     }
@@ -181,7 +182,7 @@ impl<L: Link> Worker<L> {
             }
             if Instant::now() >= self.awake_until {
                 let running = self.shared.activity.stage() == Stage::Running;
-                std::thread::sleep(if running { PAUSE_RUNNING } else { PAUSE });
+                self.pause(if running { PAUSE_RUNNING } else { PAUSE });
             } else {
                 std::thread::yield_now();
             }
@@ -194,7 +195,10 @@ impl<L: Link> Worker<L> {
             match self.commands.try_recv() {
                 Ok(Command::Send { to, message }) => {
                     // It is to be there before a heartbeat says what comes after it.
-                    self.leaving |= matches!(message::parse(&message), Some(Message::Leave(_)));
+                    let ends = |kind: &Option<Message>| matches!(kind, Some(Message::Leave(_)));
+                    let kind = message::parse(&message);
+                    self.leaving |= ends(&kind);
+                    self.may_end |= ends(&kind) || matches!(kind, Some(Message::HaveResult { .. }));
                     self.send(to, &message);
                 }
                 Ok(Command::Fail { why, code }) => self.fail(&why, code),
@@ -259,7 +263,10 @@ impl<L: Link> Worker<L> {
                 hold(&self.shared.have).insert(from, saved);
                 return;
             }
-            Message::Died { rank } => return self.died(rank),
+            Message::Died { rank } => {
+                self.shared.reported.store(true, Ordering::Relaxed);
+                return self.died(rank);
+            }
         };
         // A program that is gone needs nothing.
         let _ = self.events.send(event);
@@ -311,8 +318,7 @@ impl<L: Link> Worker<L> {
     }
 
     fn report(&mut self, why: &str) {
-        if !self.reported {
-            self.reported = true;
+        if !self.shared.reported.swap(true, Ordering::Relaxed) {
             (self.setup.report)(why);
         }
     }
@@ -320,10 +326,6 @@ impl<L: Link> Worker<L> {
     /// Heartbeats, at their time; and whether those of others came.
     fn keep_alive(&mut self) {
         let now = Instant::now();
-        if now >= self.look_at {
-            self.look_at = now + LOOK;
-            self.look_at_process();
-        }
         if now < self.beat_at {
             return;
         }
@@ -420,22 +422,31 @@ impl<L: Link> Worker<L> {
         }
     }
 
-    fn look_at_process(&mut self) {
-        let Some(watched) = &mut self.watched else { return };
+    /// Sleeps; the death of a watched process ends it.
+    fn pause(&mut self, time: Duration) {
+        let Some(watched) = &mut self.watched else { return std::thread::sleep(time) };
+        let nanos = i64::try_from(time.as_nanos()).unwrap_or(0);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: nanos };
         let mut fds = [PollFd::new(&watched.fd, PollFlags::IN)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if poll(&mut fds, Some(&at_once)).is_ok_and(|ready| ready > 0) {
-            let since = watched.dead_since.get_or_insert_with(Instant::now);
-            if since.elapsed() < DEATH_GRACE || self.leaving {
-                return;
-            }
-            let rank = watched.rank;
-            self.watched = None;
+        if !poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+        let since = watched.dead_since.get_or_insert_with(Instant::now);
+        if self.may_end && since.elapsed() < DEATH_GRACE {
+            std::thread::sleep(PAUSE);
+            return;
+        }
+        let rank = watched.rank;
+        self.watched = None;
+        if !self.leaving {
             self.watched_died(rank);
         }
     }
 
     fn watched_died(&mut self, rank: u32) {
+        // At once, by whoever sees it: a launcher may leave rank 0 no time to hear of it.
+        let name = self.shared.name(rank);
+        self.report(&format!("{name} died"));
         if self.is_first() || rank == 0 {
             self.died(rank);
         } else {

@@ -16,9 +16,13 @@ use crate::outcome;
 use crate::output::Sink;
 use crate::ui::terminal_width;
 
-/// Leaves after the job was ended before there was anything to collect: rank 0 lets all go.
-pub(super) fn send_home(ranks: Ranks, ended: &Ended) {
+/// Leaves after the job was ended before there was anything to collect: rank 0 says why and lets
+/// all go. It says so first: a launcher ends all ranks as soon as one ends with an exit code.
+pub(super) fn send_home(ranks: Ranks, ended: &Ended) -> ExitCode {
     let code = ended.1;
+    if !ranks.reported() {
+        crate::output::print_message(&format!("error: {}", ended.0));
+    }
     if ranks.rank() == 0 {
         ranks.collect(&mut |_, _| {});
         ranks.release(Left { code, saved: false });
@@ -27,16 +31,14 @@ pub(super) fn send_home(ranks: Ranks, ended: &Ended) {
         let _ = ranks.deliver(Err("it was sent back".to_owned()), "");
     }
     ranks.leave(code);
+    ExitCode::from(code)
 }
 
 impl Joined {
     /// Ends the job on all ranks because this one can't take part.
-    pub(crate) fn give_up(self, failure: &Failure) -> Failure {
+    pub(crate) fn give_up(self, failure: &Failure) -> ExitCode {
         let ended = self.ranks.fail(&failure.to_string(), failure.code());
-        let failure =
-            if self.is_first() { failure_of(&ended) } else { Failure::Ran(String::new()) };
-        send_home(self.ranks, &ended);
-        failure
+        send_home(self.ranks, &ended)
     }
 
     /// Compares the plans of all ranks; the table of what each takes, for rank 0.
@@ -78,6 +80,11 @@ impl Joined {
         sink: Option<Sink>,
     ) -> Result<ExitCode, Failure> {
         match ran {
+            // Sent back before the first start: there is nothing to save.
+            Ok((record, _)) if record.jobs.is_empty() && self.ranks.ended().is_some() => {
+                let ended = self.ranks.ended().unwrap_or(Ended(String::new(), 1));
+                Ok(send_home(self.ranks, &ended))
+            }
             Ok((record, learned)) => {
                 let facts = self.facts(&learned);
                 let saved = journal.save(&record);
@@ -90,9 +97,7 @@ impl Joined {
                 let known = self.ranks.ended();
                 let ended =
                     known.unwrap_or_else(|| self.ranks.fail(&failure.to_string(), failure.code()));
-                let reported = failure_of(&ended);
-                send_home(self.ranks, &ended);
-                Err(reported)
+                Ok(send_home(self.ranks, &ended))
             }
         }
     }
@@ -170,7 +175,7 @@ impl Joined {
             Err(failure) => failure.code(),
         };
         let saved = written.is_ok() && !kept;
-        if let Some(error) = &merged.error {
+        if let Some(error) = merged.error.as_ref().filter(|_| !self.ranks.reported()) {
             crate::output::print_message(&format!("error: {error}"));
         }
         if kept {

@@ -19,6 +19,7 @@ mod placement;
 mod synchronised;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -78,8 +79,11 @@ pub(crate) fn refuse(what: &str) -> Result<(), Failure> {
 }
 
 /// Joins the other ranks where a launcher started this process; `None` where none did.
-pub(crate) fn join(idle: Option<Duration>) -> Result<Option<Joined>, Failure> {
-    let Some(launcher) = launcher() else { return Ok(None) };
+///
+/// # Errors
+/// Without MPI; and the exit code, where the ranks can't run together, which rank 0 has printed.
+pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, ExitCode>, Failure> {
+    let Some(launcher) = launcher() else { return Ok(Ok(None)) };
     if launcher.rank != 0 {
         output::silence();
     }
@@ -101,13 +105,9 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Option<Joined>, Failure> {
     match hello(&ranks) {
         Ok((hellos, place)) => {
             watch_neighbour(&ranks, &hellos);
-            Ok(Some(Joined { ranks, launcher: name, hellos, place }))
+            Ok(Ok(Some(Joined { ranks, launcher: name, hellos, place })))
         }
-        Err(ended) => {
-            let failure = failure_of(&ended);
-            finish::send_home(ranks, &ended);
-            Err(failure)
-        }
+        Err(ended) => Ok(Err(finish::send_home(ranks, &ended))),
     }
 }
 

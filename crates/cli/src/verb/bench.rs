@@ -29,13 +29,13 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         return ab::run(bench);
     }
     // A run of a sweep is one process, whatever started the sweep.
-    let joined = match sweep::is_of_a_sweep() {
-        true => None,
-        false => ranks::join(bench.ranks.timeout()?)?,
-    };
-    match joined {
-        Some(joined) => on_ranks(bench, joined),
-        None => alone(bench),
+    if sweep::is_of_a_sweep() {
+        return alone(bench);
+    }
+    match ranks::join(bench.ranks.timeout()?)? {
+        Ok(Some(joined)) => on_ranks(bench, joined),
+        Ok(None) => alone(bench),
+        Err(code) => Ok(code),
     }
 }
 
@@ -143,7 +143,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     };
     let (session, shown, sink) = match ready() {
         Ok(ready) => ready,
-        Err(failure) => return Err(joined.give_up(&failure)),
+        Err(failure) => return Ok(joined.give_up(&failure)),
     };
     if bench.out.dry_run {
         output::put(&shown)?;

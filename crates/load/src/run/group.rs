@@ -126,7 +126,7 @@ impl Group<'_> {
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
             };
-            match self.measure((&gate, &firsts), opening, &pages, watch, ran) {
+            match self.measure((&gate, &firsts, &readies), opening, &pages, watch, ran) {
                 Ok(measured) => Ok((join(self.jobs, handles)?, readies, measured)),
                 Err(error) => {
                     gate.open(Stage::Abandoned);
@@ -209,7 +209,7 @@ impl Group<'_> {
     /// Starts the clock, samples until the last worker is done, and lets verification go ahead.
     fn measure(
         &self,
-        (gate, firsts): (&Gate, &[FirstDone]),
+        (gate, firsts, readies): (&Gate, &[FirstDone], &[Ready]),
         opening: Nanos,
         pages: &[Range<usize>],
         watch: &dyn Watch,
@@ -243,7 +243,7 @@ impl Group<'_> {
             if done || sampler.due(now) {
                 let tick = sampler.sample(&gate.live, firsts, now, done);
                 watch.tick(&tick);
-                self.report_so_far(gate, &sampler, now, ran);
+                self.report_so_far((gate, readies), &sampler, now, ran);
             }
             if done {
                 break;
@@ -372,11 +372,17 @@ impl Group<'_> {
         peers.moved(now + self.monotonic(), &bytes, ios);
     }
 
-    fn report_so_far(&self, gate: &Gate, sampler: &Sampler, now: Nanos, ran: &Ran) {
+    fn report_so_far(
+        &self,
+        (gate, readies): (&Gate, &[Ready]),
+        sampler: &Sampler,
+        now: Nanos,
+        ran: &Ran,
+    ) {
         if let Some(peers) = self.means.peers
             && peers.wants_results()
         {
-            peers.so_far(ran, so_far::results(self.jobs, &gate.live, sampler, now));
+            peers.so_far(ran, so_far::results(self.jobs, (&gate.live, readies), sampler, now));
         }
     }
 

@@ -250,7 +250,7 @@ pub(super) fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
     }
 }
 
-fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
+pub(super) fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
     let mut all: Vec<ActualEngine> = Vec::new();
     for one in ready {
         let same = |other: &&mut ActualEngine| {
@@ -268,7 +268,7 @@ fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
     all
 }
 
-fn direct(ready: &[Ready]) -> DirectMode {
+pub(super) fn direct(ready: &[Ready]) -> DirectMode {
     let all = !ready.is_empty() && ready.iter().all(|one| one.direct == DirectMode::Direct);
     if all { DirectMode::Direct } else { DirectMode::Buffered }
 }

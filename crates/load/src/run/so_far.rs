@@ -2,26 +2,27 @@
 
 use gpuio_io::clock::Nanos;
 use gpuio_record::{
-    CacheReading, CpuCost, DirectMode, EndedHow, FileLegCounters, JobPlan, JobResult, TimeSpan,
-    WorkerResult,
+    CacheReading, CpuCost, EndedHow, FileLegCounters, JobPlan, JobResult, TimeSpan, WorkerResult,
 };
 use gpuio_stat::{Counted, Live, Tally};
 
-use super::results::direction;
+use super::results::{direct, direction, engines};
 use super::sample::Sampler;
+use super::worker::Ready;
 
 /// One result for each job of the group by now: what completed after the ramp, its latencies and
 /// the series. What is known only at the end is absent; the job counts as interrupted.
 pub(super) fn results(
     jobs: &[JobPlan],
-    live: &[Live],
+    (live, readies): (&[Live], &[Ready]),
     sampler: &Sampler,
     now: Nanos,
 ) -> Vec<JobResult> {
     let each = jobs.iter().zip(sampler.so_far());
     each.map(|(job, (from, pages, points))| {
         let elapsed = now.saturating_sub(from);
-        let pages = &live[pages];
+        // Ready workers are in the order of their pages.
+        let (pages, ready) = (&live[pages.clone()], &readies[pages]);
         let (read, write) = (tally(pages, false), tally(pages, true));
         JobResult {
             name: job.name.clone(),
@@ -35,9 +36,9 @@ pub(super) fn results(
             measured: Some(TimeSpan { begin_ns: from, end_ns: now.max(from) }),
             never_started: None,
             cpu: CpuCost::default(),
-            engine: Vec::new(),
+            engine: engines(ready),
             file_leg: FileLegCounters::default(),
-            direct_actual: DirectMode::Buffered,
+            direct_actual: direct(ready),
             cache: CacheReading {
                 unknown: vec!["the job still ran when this was saved".to_owned()],
                 ..CacheReading::default()
