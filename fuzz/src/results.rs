@@ -5,7 +5,7 @@ use std::path::Path;
 use gpuio_compare::{Options, Side, compare, of_reading, of_record};
 use gpuio_page::format::{Shown, gds_stats, json as page_json, text as page_text};
 use gpuio_page::read::Owner;
-use gpuio_page::{Direction, Key, Page, PageRoot};
+use gpuio_page::{Direction, Key, LivePage, LivePageRoot};
 use gpuio_report::format::{FORMATS, json};
 use gpuio_report::set::{Member, SET_FORMATS, Set};
 
@@ -86,10 +86,10 @@ pub(crate) fn page(data: &[u8]) {
 
 /// A page with something in it.
 pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
-    let other = |error: gpuio_page::PageError| std::io::Error::other(error.to_string());
+    let other = |error: gpuio_page::LivePageError| std::io::Error::other(error.to_string());
     let place = folder.join("place");
     std::fs::create_dir_all(&place)?;
-    let page = Page::create(&PageRoot::at(&place), 1, "fuzz", 1_763_782_123_000_000_000);
+    let page = LivePage::create(&LivePageRoot::at(&place), 1, "fuzz", 1_763_782_123_000_000_000);
     let page = page.map_err(other)?;
     let key = Key {
         gpu: Some(0),

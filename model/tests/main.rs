@@ -32,6 +32,8 @@ pub mod fork {
 pub mod spawn;
 
 pub mod clock;
+#[path = "../../crates/transfer/src/idle.rs"]
+mod idle;
 #[path = "../../crates/catalog/src/op.rs"]
 mod op;
 pub use op::Op;
@@ -42,13 +44,14 @@ pub mod thread {
 
 mod gpu;
 mod handles;
-mod job;
+mod call;
 mod litmus;
 mod mailbox;
 mod permits;
 mod pool;
 mod slots;
 mod stream;
+mod users;
 
 pub use gpu::{
     Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, RawContext, RawStream, UserStream,
@@ -137,10 +140,11 @@ const MODULES: &[(&str, &[Row])] = &[
     ("handles", handles::ROWS),
     ("workers", pool::ROWS),
     ("permits", permits::ROWS),
-    ("job", job::ROWS),
+    ("call", call::ROWS),
     ("stream", stream::ROWS),
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),
+    ("users", users::ROWS),
 ];
 /// A test that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(300);

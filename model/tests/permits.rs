@@ -1,6 +1,6 @@
 //! The pool's permits, and how work goes from callers to workers and back:
 //! `crates/transfer/src/pool/mod.rs`, with its threads (`workers.rs`) and the counters of calls
-//! (`job/counters.rs`).
+//! (`call/counters.rs`).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use loom::thread;
 
 use self::source::{Work, WorkOwner, WorkerPool};
 use crate::device::Devices;
-use crate::job::{DeferredCompletion, Executors, Job};
+use crate::call::{DeferredCompletion, Executors, Call};
 use crate::settings::Settings;
 use crate::{Row, holds, interrupted};
 
@@ -28,7 +28,7 @@ pub const ROWS: &[Row] = &[
 
 static DEVICES: Devices = Devices;
 
-impl Work for Job {
+impl Work for Call {
     fn has_more(&self) -> bool {
         self.has_more()
     }
@@ -68,7 +68,7 @@ impl Work for Job {
 
 /// As `batch::Core`: its submitter returns, and it leaves the queue once nothing is left of it.
 #[derive(Debug)]
-struct Batch(Arc<Job>);
+struct Batch(Arc<Call>);
 
 impl Work for Batch {
     fn has_more(&self) -> bool {
@@ -102,9 +102,9 @@ fn pool(max_active: u32, max_workers: u32) -> &'static WorkerPool {
 
 /// A call of a thread of the program, whose pieces have been moved once each when it returns.
 fn call(pool: &'static WorkerPool, pieces: u64, executors: Executors) {
-    let job = Job::new(pieces, executors);
-    pool.run(&DEVICES, &job);
-    assert!(job.moved().iter().all(|&times| times == 1));
+    let call = Call::new(pieces, executors);
+    pool.run(&DEVICES, &call);
+    assert!(call.moved().iter().all(|&times| times == 1));
 }
 
 /// With one permit a call goes only where it was released: another call ends the test, or hangs.
@@ -158,11 +158,11 @@ fn batch() {
     interrupted(1, || {
         let pool = pool(1, 1);
         let other = thread::spawn(move || call(pool, 1, Executors::CallerAndWorkers));
-        let job = Job::new(1, Executors::WorkersOnly);
-        let work: Arc<dyn Work> = Arc::new(Batch(Arc::clone(&job)));
+        let call = Call::new(1, Executors::WorkersOnly);
+        let work: Arc<dyn Work> = Arc::new(Batch(Arc::clone(&call)));
         pool.submit(&DEVICES, &work, 1);
-        job.sleep();
-        assert_eq!(job.moved(), [1]);
+        call.sleep();
+        assert_eq!(call.moved(), [1]);
         other.join().unwrap();
         crate::spawn::end_all();
     });

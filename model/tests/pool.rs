@@ -1,4 +1,5 @@
-//! The pool's threads, which sleep without work: `crates/transfer/src/pool/workers.rs`.
+//! The pool's threads, which sleep without work: `crates/transfer/src/pool/workers.rs` and
+//! `idle.rs`, which the threads of streams sleep by too.
 
 use std::sync::Arc;
 

@@ -7,16 +7,7 @@ use gpuio_record::facts::{
 
 /// A function whose address a tool shows; everything else is unknown for `why`.
 pub(crate) fn function(address: String, why: &str) -> PciFacts {
-    PciFacts {
-        address,
-        port: Fact::unknown(why),
-        acs: Fact::unknown(why),
-        max_payload_bytes: Fact::unknown(why),
-        max_payload_supported_bytes: Fact::unknown(why),
-        max_read_request_bytes: Fact::unknown(why),
-        relaxed_ordering: Fact::unknown(why),
-        ..PciFacts::default()
-    }
+    PciFacts { address, ..PciFacts::unknown(why) }
 }
 
 /// Adds functions: what they know stands, what they do not stays as it was.

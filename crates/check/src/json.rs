@@ -6,7 +6,7 @@ use crate::prove::Proof;
 use crate::{Finding, Verdict};
 
 #[derive(Serialize)]
-struct Page<'f> {
+struct Output<'f> {
     schema: &'static str,
     findings: &'f [Finding],
     verdict: Option<&'f Verdict>,
@@ -17,9 +17,9 @@ struct Page<'f> {
 /// "proof": …}`, the last two `null` where they were not requested.
 #[must_use]
 pub fn render(findings: &[Finding], verdict: Option<&Verdict>, proof: Option<&Proof>) -> String {
-    let page = Page { schema: "gpuio-check-v2", findings, verdict, proof };
+    let output = Output { schema: "gpuio-check-v2", findings, verdict, proof };
     // Strings and enums only: there is nothing that could fail.
-    let mut text = serde_json::to_string_pretty(&page).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&output).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -33,11 +33,12 @@ mod tests {
     fn every_finding_is_there_with_its_words() {
         let rules: Vec<_> = RULES.iter().collect();
         let findings = check(&sample::gpu_and_drive_below_a_switch(), &rules);
-        let page: serde_json::Value = serde_json::from_str(&render(&findings, None, None)).unwrap();
-        assert_eq!(page["schema"], "gpuio-check-v2");
-        assert!(page["verdict"].is_null() && page["proof"].is_null());
-        assert_eq!(page["findings"].as_array().unwrap().len(), findings.len());
-        assert_eq!(page["findings"][0]["rule"], findings[0].rule);
-        assert_eq!(page["findings"][0]["severity"], findings[0].severity.word());
+        let output: serde_json::Value =
+            serde_json::from_str(&render(&findings, None, None)).unwrap();
+        assert_eq!(output["schema"], "gpuio-check-v2");
+        assert!(output["verdict"].is_null() && output["proof"].is_null());
+        assert_eq!(output["findings"].as_array().unwrap().len(), findings.len());
+        assert_eq!(output["findings"][0]["rule"], findings[0].rule);
+        assert_eq!(output["findings"][0]["severity"], findings[0].severity.word());
     }
 }

@@ -8,8 +8,8 @@ use gpuio_flow::Figures;
 use gpuio_host::Root;
 use gpuio_io::engine;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::run::{self, Means, Peers, Permit, Ran, Tick, Watch};
-use gpuio_page::{Page, PageRoot};
+use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
+use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_plan::Facts;
 use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{
@@ -112,12 +112,13 @@ impl Session {
 
     /// The live page, with a slot for each thread that counts by itself. If it can't be created,
     /// the run goes on without it.
-    fn page(&self, progress: &Progress) -> Option<Page> {
+    fn live_page(&self, progress: &Progress) -> Option<LivePage> {
         let threads = self.plan.jobs.iter().fold(0_u32, |sum, job| sum.saturating_add(job.threads));
         let now = jiff::Timestamp::now().as_nanosecond();
         let began_ns = u64::try_from(now).unwrap_or(0);
-        let made =
-            self.counts.then(|| Page::create(&PageRoot::live(), threads, "gpuio", began_ns))?;
+        let made = self
+            .counts
+            .then(|| LivePage::create(&LivePageRoot::live(), threads, "gpuio", began_ns))?;
         made.map_err(|error| {
             progress.print_line(&format!("note: gpuio stats can't see this run: {error}"))
         })
@@ -154,7 +155,7 @@ impl Session {
             cufile: self.cufile.driver.as_ref().map(cufile::used),
             host: &self.host,
         };
-        let page = self.page(progress);
+        let live_page = self.live_page(progress);
         let snapshots = joined.map(|_| Snapshots::new());
         let plan = self.plan.clone();
         std::thread::scope(|scope| {
@@ -170,7 +171,7 @@ impl Session {
                 stop: interrupt::flag(),
                 cufile: self.cufile.driver.clone(),
                 permit: self.permit.clone(),
-                page,
+                live_page,
                 watched: self.watched,
                 peers: synchronised.as_ref().map(|peers| peers as &dyn Peers),
             };
@@ -274,7 +275,7 @@ impl Kept<'_> {
     }
 }
 
-impl Watch for Kept<'_> {
+impl RunObserver for Kept<'_> {
     fn making(&self, done: u64, of: u64) {
         self.step();
         self.progress.making(done, of);

@@ -5,12 +5,14 @@ use std::mem::offset_of;
 use std::path::Path;
 use std::time::Duration;
 
+use gpuio_catalog::Op;
+
 use crate::Calls;
 use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
 use crate::pool::Reservation;
-use crate::transfer::{Direction, Handle, IoError, Piece, moved};
+use crate::transfer::{Handle, IoError, IoRange, moved};
 
 /// One I/O of a submit, as the library reads it: 64 bytes.
 #[repr(C)]
@@ -136,22 +138,22 @@ impl Batch {
     /// The batch is full, or was submitted and is not idle.
     pub fn push(
         &mut self,
-        direction: Direction,
+        op: Op,
         handle: &Handle,
-        piece: Piece,
+        range: IoRange,
         cookie: u64,
     ) -> Result<(), IoError> {
         assert!(self.in_flight == 0 && self.entries.len() < self.events.len(), "a batch is full");
-        let (file_offset, base_offset) = piece.offsets()?;
+        let (file_offset, base_offset) = range.offsets()?;
         self.entries.push(Entry {
             mode: BATCH,
             _gap: 0,
-            base: piece.base,
+            base: range.base,
             file_offset,
             base_offset,
-            len: piece.len,
+            len: range.len,
             handle: handle.raw(),
-            opcode: if direction == Direction::Read { READ } else { WRITE },
+            opcode: if op == Op::Read { READ } else { WRITE },
             _rest: 0,
             cookie,
         });

@@ -46,5 +46,5 @@ pub use search::{Search, stand_in_candidates};
 pub use stats::{Counting, DirectionStats, PerGpu, Stats, StatsAbsent};
 pub use stream::{StreamIo, StreamRegistration};
 pub use table::Library;
-pub use transfer::{Buffer, Direction, Handle, IoError, Piece};
+pub use transfer::{Buffer, Handle, IoError, IoRange};
 pub use vendor::{Vendor, is_gpuio_library};

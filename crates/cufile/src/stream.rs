@@ -4,11 +4,13 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_uint, c_void};
 use std::path::Path;
 
+use gpuio_catalog::Op;
+
 use crate::Calls;
 use crate::calls::Unavailable;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
-use crate::transfer::{Direction, Handle, IoError, Piece, moved};
+use crate::transfer::{Handle, IoError, IoRange, moved};
 
 /// The value of `done` until the library writes it: neither a count of bytes nor a code.
 const NOT_YET: isize = isize::MIN;
@@ -59,21 +61,21 @@ impl StreamIo {
     /// begins a registered buffer, it lies inside.
     pub unsafe fn enqueue(
         &self,
-        direction: Direction,
+        op: Op,
         handle: &Handle,
-        piece: Piece,
+        range: IoRange,
         slot: u32,
         stream: *mut c_void,
     ) -> Result<(), IoError> {
-        let (file_offset, base_offset) = piece.offsets()?;
+        let (file_offset, base_offset) = range.offsets()?;
         let at = self.slots[slot as usize].get();
         // SAFETY: nothing else uses the slot, by the caller's promise, and it is aligned memory of
         // ours.
-        unsafe { at.write(Parameters { len: piece.len, file_offset, base_offset, done: NOT_YET }) };
+        unsafe { at.write(Parameters { len: range.len, file_offset, base_offset, done: NOT_YET }) };
         let library = self.driver.library();
-        let call = match direction {
-            Direction::Read => library.cuFileReadAsync,
-            Direction::Write => library.cuFileWriteAsync,
+        let call = match op {
+            Op::Read => library.cuFileReadAsync,
+            Op::Write => library.cuFileWriteAsync,
         };
         // `new` checked both.
         let Some(call) = call else { return Err(IoError::Errno(libc::ENOSYS)) };
@@ -87,7 +89,7 @@ impl StreamIo {
         let done = unsafe { &raw mut (*at).done };
         // SAFETY: the parameters stay in place as long as `self`; the rest is the caller's promise.
         let answer =
-            unsafe { call(handle.raw(), piece.base, len, file_offset, base_offset, done, stream) };
+            unsafe { call(handle.raw(), range.base, len, file_offset, base_offset, done, stream) };
         if answer.code == 0 { Ok(()) } else { Err(IoError::Code(answer.code)) }
     }
 

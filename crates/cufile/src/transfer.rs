@@ -4,6 +4,8 @@ use std::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use gpuio_catalog::Op;
+
 use crate::codes::CufileError;
 use crate::diagnosis::Diagnosis;
 use crate::driver::Driver;
@@ -18,18 +20,9 @@ pub enum IoError {
     Code(i32),
 }
 
-/// The direction of a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the file to memory.
-    Read,
-    /// From memory to the file.
-    Write,
-}
-
 /// One transfer: `len` bytes between `base + at` and `offset` of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct IoRange {
     /// Address of the memory, as registered.
     pub base: u64,
     /// Offset from the base, in bytes.
@@ -40,7 +33,7 @@ pub struct Piece {
     pub offset: u64,
 }
 
-impl Piece {
+impl IoRange {
     /// The offsets in the file and from the base in the library's type.
     pub(crate) fn offsets(&self) -> Result<(i64, i64), IoError> {
         Ok((signed(self.offset)?, signed(self.at)?))
@@ -96,51 +89,28 @@ impl Handle {
         self.raw
     }
 
-    /// Reads up to `len` bytes at `offset` of the file to `base + at`, and returns when they have
-    /// arrived: how many, 0 at the end of the file. Anything that the GPU starts afterwards sees
-    /// them.
+    /// Moves up to `range.len` bytes between file and memory, and returns how many when they have
+    /// arrived: 0 for a read at the end of the file. Anything that the GPU starts after a read sees
+    /// its bytes.
     ///
     /// # Errors
-    /// The kernel's or the library's error. The content of the memory is then undefined.
+    /// The kernel's or the library's error. The content of the destination is then undefined.
     ///
     /// # Safety
-    /// `base + at` up to `len` bytes further is live memory of a kind that cuFile supports
-    /// (of a GPU whose context is current, or of the host), and nothing else uses it during the
-    /// call. If `base` begins a registered [`Buffer`], the range lies inside it.
-    pub unsafe fn read(
-        &self,
-        base: u64,
-        at: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<usize, IoError> {
-        let call = self.driver.library().cuFileRead;
-        let (offset, at) = (signed(offset)?, signed(at)?);
+    /// The range's memory is live, of a kind that cuFile supports (of a GPU whose context is
+    /// current, or of the host), and nothing else uses it during the call. If its `base` begins a
+    /// registered [`Buffer`], it lies inside. Before a write all writes to the memory have
+    /// completed: cuFile is not ordered with any stream.
+    pub unsafe fn transfer(&self, op: Op, range: IoRange) -> Result<usize, IoError> {
+        let library = self.driver.library();
+        let call = match op {
+            Op::Read => library.cuFileRead,
+            Op::Write => library.cuFileWrite,
+        };
+        let (offset, at) = range.offsets()?;
         clear_errno();
         // SAFETY: the handle is registered while `self` lives; the range is as the caller promised.
-        result(unsafe { call(self.raw, base, len, offset, at) })
-    }
-
-    /// Writes up to `len` bytes from `base + at` to `offset` of the file; returns how many.
-    ///
-    /// # Errors
-    /// As for [`Handle::read`].
-    ///
-    /// # Safety
-    /// As for [`Handle::read`], and all writes to the memory have completed: cuFile is not ordered
-    /// with any stream.
-    pub unsafe fn write(
-        &self,
-        base: u64,
-        at: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<usize, IoError> {
-        let call = self.driver.library().cuFileWrite;
-        let (offset, at) = (signed(offset)?, signed(at)?);
-        clear_errno();
-        // SAFETY: the handle is registered while `self` lives; the range is as the caller promised.
-        result(unsafe { call(self.raw, base, len, offset, at) })
+        result(unsafe { call(self.raw, range.base, range.len, offset, at) })
     }
 }
 

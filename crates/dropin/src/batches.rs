@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op as TransferOp};
+use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op};
 
 use crate::abi::{
     BatchEntry, BatchEvent, BatchHandle, Handle, MODE_BATCH, OPCODE_READ, OPCODE_WRITE,
@@ -16,7 +16,7 @@ use crate::config::table;
 use crate::handles::HeldHandle;
 use crate::io::{CallRequest, Checked, Registered, failure};
 use crate::library::{self, Library};
-use crate::stats::{Direction, Op};
+use crate::stats::CountedOp;
 
 /// A batch of a program.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ fn finish(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
     let Pending { cookie, request, gpu, began_ns, file } = pending;
     let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
     library.record(&request, began_ns, gpu, &moved, false);
-    library.stats.operations(Op::BatchProcessed, moved.is_ok(), 1);
+    library.stats.operations(CountedOp::BatchProcessed, moved.is_ok(), 1);
     drop(file);
     batch_event(cookie, status, moved.map(|(bytes, _)| bytes))
 }
@@ -146,7 +146,7 @@ impl Library {
             state.living.push(Arc::downgrade(&batch));
             self.batches.open(&mut state.free_batches, batch).ok_or(Failure::from(INVALID_VALUE))
         };
-        self.stats.operations(Op::BatchSetup, result.is_ok(), 1);
+        self.stats.operations(CountedOp::BatchSetup, result.is_ok(), 1);
         result
     }
 
@@ -167,7 +167,7 @@ impl Library {
     ) -> Result<(), Failure> {
         // SAFETY: the caller's promise.
         let result = unsafe { self.submit_all(handle, entries) };
-        self.stats.operations(Op::BatchSubmit, result.is_ok(), 1);
+        self.stats.operations(CountedOp::BatchSubmit, result.is_ok(), 1);
         result
     }
 
@@ -232,7 +232,7 @@ impl Library {
         }
         state.ready.extend(ready);
         drop(state);
-        self.stats.operations(Op::BatchEnqueued, true, count);
+        self.stats.operations(CountedOp::BatchEnqueued, true, count);
         Ok(())
     }
 
@@ -282,14 +282,14 @@ impl Library {
     /// Cancels entries that have not begun; their events follow.
     pub(crate) fn cancel(&self, handle: BatchHandle) -> Result<(), Failure> {
         let result = self.batch(handle).map(|batch| batch.inner.cancel());
-        self.stats.operations(Op::BatchCancel, result.is_ok(), 1);
+        self.stats.operations(CountedOp::BatchCancel, result.is_ok(), 1);
         result
     }
 
     /// Ends a batch: cancels what has not begun and waits for what is in flight.
     pub(crate) fn destroy(&self, handle: BatchHandle) {
         let Some(closing) = self.batches.close(handle) else {
-            self.stats.operations(Op::BatchDestroy, false, 1);
+            self.stats.operations(CountedOp::BatchDestroy, false, 1);
             return;
         };
         closing.wait(|| {});
@@ -304,7 +304,7 @@ impl Library {
                 }
             }
         }
-        self.stats.operations(Op::BatchDestroy, true, 1);
+        self.stats.operations(CountedOp::BatchDestroy, true, 1);
     }
 }
 
@@ -315,12 +315,8 @@ fn accept(
     (held, file): (HeldHandle<'static, Registered>, File),
     began_ns: u64,
 ) -> Accepted {
-    let op = match request.direction {
-        Direction::Read => TransferOp::Read,
-        Direction::Write => TransferOp::Write,
-    };
     let Checked { location, address, offset } = *checked;
-    let (len, gpu) = (request.len, location.device());
+    let (op, len, gpu) = (request.op, request.len, location.device());
     let entry = Entry { op, file, location, address, len, offset, cookie };
     Accepted { entry, pending: Pending { cookie, request, gpu, began_ns, file: held } }
 }
@@ -328,7 +324,7 @@ fn accept(
 impl BatchEntry {
     fn request(&self) -> CallRequest {
         CallRequest {
-            direction: if self.opcode == OPCODE_READ { Direction::Read } else { Direction::Write },
+            op: if self.opcode == OPCODE_READ { Op::Read } else { Op::Write },
             base: self.base,
             len: self.len,
             file_offset: self.file_offset,

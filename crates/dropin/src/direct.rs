@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_host::Root;
-use gpuio_transfer::MemoryLocation;
+use gpuio_transfer::{MemoryLocation, Op};
 use rustix::fs::OFlags;
 
 use crate::abi::{CufileError, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
@@ -34,7 +34,6 @@ use crate::fork;
 use crate::io::CallRequest;
 use crate::log::{self, Level};
 use crate::nvidia::NvidiaLibrary;
-use crate::stats::Direction;
 
 /// The file of nvidia-fs, while it is loaded.
 const NVIDIA_FS: &str = "proc/driver/nvidia-fs/version";
@@ -305,9 +304,9 @@ impl NvidiaFile {
     /// # Safety
     /// As the interface requires of its callers.
     pub(crate) unsafe fn transfer(&self, request: &CallRequest) -> (usize, Option<ShortTransfer>) {
-        let call = match request.direction {
-            Direction::Read => self.direct.read,
-            Direction::Write => self.direct.write,
+        let call = match request.op {
+            Op::Read => self.direct.read,
+            Op::Write => self.direct.write,
         };
         let (base, len) = (request.base, request.len);
         // SAFETY: the caller's promise.

@@ -29,6 +29,9 @@ pub(crate) struct Tuning {
     pub(crate) oversubscription: Option<u32>,
     /// Most page-locked memory per GPU, MiB (`GPUIO_CUFILE_RING_MB`).
     pub(crate) ring_mib: Option<u32>,
+    /// Most bytes of files that the GPU reads in the page cache by itself, MiB
+    /// (`GPUIO_CUFILE_MAPPED_MB`); 0 for none.
+    pub(crate) mapped_mib: Option<u32>,
     /// Longest piece of a large call, KiB (`GPUIO_CUFILE_CHUNK_KB`).
     pub(crate) chunk_kib: Option<u32>,
     /// Whether calls may use the resident copy kernel (`GPUIO_CUFILE_RESIDENT`, 0 or 1).
@@ -111,6 +114,7 @@ impl Environment {
         let busy = number("GPUIO_CUFILE_BUSY");
         let oversubscription = number("GPUIO_CUFILE_CROWD");
         let ring_mib = number("GPUIO_CUFILE_RING_MB");
+        let mapped_mib = number("GPUIO_CUFILE_MAPPED_MB");
         let chunk_kib = number("GPUIO_CUFILE_CHUNK_KB");
         // With it each launch returns only when the kernel has exited (CUDA C++ Programming Guide,
         // "Asynchronous Concurrent Execution"; the driver reads it as a number).
@@ -118,8 +122,16 @@ impl Environment {
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
         let resident = resident.or(blocks.then_some(false));
         let strict = number("GPUIO_CUFILE_STRICT").map(|value| value != 0);
-        let tuning =
-            Tuning { workers, busy, oversubscription, ring_mib, chunk_kib, resident, strict };
+        let tuning = Tuning {
+            workers,
+            busy,
+            oversubscription,
+            ring_mib,
+            mapped_mib,
+            chunk_kib,
+            resident,
+            strict,
+        };
         Environment { backend, version, driver, library, tuning, notes }
     }
 }
@@ -155,6 +167,7 @@ mod tests {
         assert_eq!((odd.backend, odd.version, odd.notes.len()), (Backend::Auto, 1150, 2));
         let tuned = of(&[("GPUIO_CUFILE_WORKERS", "3"), ("GPUIO_CUFILE_RESIDENT", "0")]).tuning;
         assert_eq!((tuned.workers, tuned.resident, tuned.busy), (Some(3), Some(false), None));
+        assert_eq!(of(&[("GPUIO_CUFILE_MAPPED_MB", "0")]).tuning.mapped_mib, Some(0));
         assert_eq!(of(&[("GPUIO_CUFILE_RING_MB", "lots")]).notes.len(), 1);
         let resident = |given: &[(&str, &str)]| of(given).tuning.resident;
         assert_eq!(resident(&[("CUDA_LAUNCH_BLOCKING", "1")]), Some(false));

@@ -28,7 +28,7 @@ const GROUPS: usize = size(8, 2);
 /// Low bits of a handle: the slot. High bits: its generation.
 const SLOT_BITS: u32 = 24;
 
-/// Values of [`Slot::state`] beside the generation.
+/// Values of [`HandleSlot::state`] beside the generation.
 const FREE: u64 = 0;
 const OPEN: u64 = 1;
 const CLOSING: u64 = 2;
@@ -38,7 +38,7 @@ const STATE_BITS: u32 = 2;
 #[repr(align(128))]
 struct Count(AtomicU64);
 
-struct Slot<T> {
+struct HandleSlot<T> {
     /// The generation and the state.
     state: AtomicU64,
     users: [Count; GROUPS],
@@ -47,14 +47,14 @@ struct Slot<T> {
 }
 
 // SAFETY: `entry` is written by one thread only, while no user can read it (see the module's page).
-unsafe impl<T: Send + Sync> Sync for Slot<T> {}
+unsafe impl<T: Send + Sync> Sync for HandleSlot<T> {}
 
-impl<T> Slot<T> {
-    fn new() -> Slot<T> {
+impl<T> HandleSlot<T> {
+    fn new() -> HandleSlot<T> {
         let users = std::array::from_fn(|_| Count(AtomicU64::new(0)));
         // Begins at generation 1: small numbers are never handles.
         let state = AtomicU64::new(1 << STATE_BITS | FREE);
-        Slot { state, users, entry: Guarded::new(None) }
+        HandleSlot { state, users, entry: Guarded::new(None) }
     }
 
     fn in_use(&self) -> bool {
@@ -63,7 +63,7 @@ impl<T> Slot<T> {
 }
 
 /// Slots that are made together when the first of them is needed.
-type Chunk<T> = OnceLock<Box<[Slot<T>]>>;
+type Chunk<T> = OnceLock<Box<[HandleSlot<T>]>>;
 
 /// All slots.
 pub(crate) struct Table<T: 'static> {
@@ -87,7 +87,7 @@ impl<T> std::fmt::Debug for Table<T> {
 
 /// An open entry, which can't be closed while this lives. It may move to another thread.
 pub(crate) struct HeldHandle<'t, T> {
-    slot: &'t Slot<T>,
+    slot: &'t HandleSlot<T>,
     group: usize,
     /// The fork generation of the process that counted it.
     generation: u32,
@@ -125,12 +125,12 @@ impl<T: Send + Sync> Table<T> {
         Table { chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect() }
     }
 
-    fn slot(&self, at: usize) -> Option<&Slot<T>> {
+    fn slot(&self, at: usize) -> Option<&HandleSlot<T>> {
         self.chunks.get(at / CHUNK)?.get()?.get(at % CHUNK)
     }
 
     /// The slot and the state of an open handle.
-    fn parts(&self, handle: Handle) -> Option<(usize, &Slot<T>, u64)> {
+    fn parts(&self, handle: Handle) -> Option<(usize, &HandleSlot<T>, u64)> {
         let number = handle.addr() as u64;
         let at = usize::try_from(number & ((1 << SLOT_BITS) - 1)).ok()?.checked_sub(1)?;
         let generation = number >> SLOT_BITS;
@@ -148,7 +148,7 @@ impl<T: Send + Sync> Table<T> {
             None => return None,
         };
         let chunk = &self.chunks[at / CHUNK];
-        chunk.get_or_init(|| (0..CHUNK).map(|_| Slot::new()).collect());
+        chunk.get_or_init(|| (0..CHUNK).map(|_| HandleSlot::new()).collect());
         let slot = self.slot(at)?;
         let generation = slot.state.load(SeqCst) >> STATE_BITS;
         // SAFETY: the slot is free and taken out of the list of free ones: no thread reads or
@@ -189,7 +189,7 @@ impl<T: Send + Sync> Table<T> {
 
 /// A closed handle that may still have users.
 pub(crate) struct Closing<'t, T> {
-    slot: &'t Slot<T>,
+    slot: &'t HandleSlot<T>,
     at: usize,
 }
 

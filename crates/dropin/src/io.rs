@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
 use gpuio_transfer::{
-    Fault, File, FileError, LocationError, MemoryLocation, RouteBytes, Transfer, Transferred,
+    Fault, File, FileError, LocationError, MemoryLocation, Op, RouteBytes, Transfer, Transferred,
 };
 use rustix::fs::{OFlags, fcntl_getfl};
 
@@ -19,7 +19,7 @@ use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::Library;
 use crate::live_page;
 use crate::log::{self, Level};
-use crate::stats::{CompletedCall, Direction, Op};
+use crate::stats::{CompletedCall, CountedOp};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
 const ALIGNMENT: u64 = 4096;
@@ -39,7 +39,7 @@ pub(crate) struct Registered {
 /// The parameters of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallRequest {
-    pub(crate) direction: Direction,
+    pub(crate) op: Op,
     pub(crate) base: u64,
     pub(crate) len: usize,
     pub(crate) file_offset: i64,
@@ -61,7 +61,7 @@ impl Library {
     pub(crate) fn register(&self, fd: c_int) -> Result<Handle, Failure> {
         let transfer = self.ensure_open()?;
         let result = self.register_with(transfer, fd);
-        self.stats.operations(Op::HandleRegister, result.is_ok(), 1);
+        self.stats.operations(CountedOp::HandleRegister, result.is_ok(), 1);
         result
     }
 
@@ -98,7 +98,7 @@ impl Library {
     /// or not their events were fetched. An invalid handle is ignored.
     pub(crate) fn deregister(&self, handle: Handle) {
         let Some(closing) = self.files.close(handle) else {
-            self.stats.operations(Op::HandleDeregister, false, 1);
+            self.stats.operations(CountedOp::HandleDeregister, false, 1);
             return;
         };
         closing.wait(|| self.collect_completed());
@@ -106,7 +106,7 @@ impl Library {
         // Outside the lock: NVIDIA's library may take long.
         drop(entry);
         live_page::count_registrations(None, -1, 0);
-        self.stats.operations(Op::HandleDeregister, true, 1);
+        self.stats.operations(CountedOp::HandleDeregister, true, 1);
     }
 
     /// Records a buffer. Never fails for lack of resources: transfers don't need it.
@@ -131,7 +131,7 @@ impl Library {
                 direct::register_buffer(base, len, flags);
             }
         }
-        self.stats.operations(Op::BufferRegister, result.is_ok(), 1);
+        self.stats.operations(CountedOp::BufferRegister, result.is_ok(), 1);
         result.map(|_| ())
     }
 
@@ -147,7 +147,7 @@ impl Library {
                 direct::deregister_buffer(base);
             }
         }
-        self.stats.operations(Op::BufferDeregister, result.is_ok(), 1);
+        self.stats.operations(CountedOp::BufferDeregister, result.is_ok(), 1);
         result.map(|_| ())
     }
 
@@ -166,7 +166,7 @@ impl Library {
         if request.base == 0 || isize::try_from(request.len).is_err() {
             return Err(INVALID_VALUE.into());
         }
-        if request.direction == Direction::Read && !file.reads {
+        if request.op == Op::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
         // NVIDIA's library, if it is used too, resets what `Transfer::locate` sets in the driver
@@ -230,7 +230,7 @@ impl Library {
         let location = request.file_offset.unsigned_abs() | request.len as u64;
         let ended_ns = gpuio_page::monotonic_ns();
         let done = CompletedCall {
-            direction: request.direction,
+            op: request.op,
             gpu,
             bytes: result.as_ref().ok().map(|(bytes, _)| *bytes as u64),
             latency_ns: ended_ns.saturating_sub(began_ns),
@@ -255,12 +255,8 @@ unsafe fn run(
     checked: &Checked,
 ) -> Result<Transferred, Failure> {
     let Checked { location, address, offset } = *checked;
-    let moved = match request.direction {
-        // SAFETY: the caller's promise.
-        Direction::Read => unsafe { transfer.read(file, location, address, request.len, offset) },
-        // SAFETY: the caller's promise.
-        Direction::Write => unsafe { transfer.write(file, location, address, request.len, offset) },
-    };
+    // SAFETY: the caller's promise.
+    let moved = unsafe { transfer.call(request.op, file, location, address, request.len, offset) };
     moved.map_err(|fault| failure(&fault))
 }
 

@@ -304,6 +304,9 @@ fn settings(tuning: Tuning) -> Settings {
     if let Some(mib) = tuning.ring_mib {
         settings.max_staging_bytes = u64::from(mib) << 20;
     }
+    if let Some(mib) = tuning.mapped_mib {
+        settings.max_mapped_bytes = Some(u64::from(mib) << 20);
+    }
     if let Some(kib) = tuning.chunk_kib {
         settings.max_piece_bytes = kib.saturating_mul(1024);
     }

@@ -2,7 +2,7 @@
 //!
 //! Paths say how bytes reached memory: `kernel` and `copy` between page-locked memory and a GPU,
 //! `host` directly to host memory, `nvidia` by NVIDIA's library; engines say how they reached the
-//! file: `cached` or `direct`. A call with several routes counts for the one of most of its bytes.
+//! file: `cached`, `mapped` (in the page cache, without host memory of ours) or `direct`. A call with several routes counts for the one of most of its bytes.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -10,11 +10,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gpuio_host::Root;
-use gpuio_page::{Direction as PageDirection, Key, Page, PageRoot, WorkerSlot};
-use gpuio_transfer::RouteBytes;
+use gpuio_page::{Direction as PageDirection, Key, LivePage, LivePageRoot, WorkerSlot};
+use gpuio_transfer::{Op, RouteBytes};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::stats::{CompletedCall, Direction};
+use crate::stats::CompletedCall;
 use crate::{fork, library};
 
 /// Worker slots of one thread and track each; further ones share.
@@ -34,23 +34,43 @@ pub(crate) enum MovedBy {
 struct Track {
     gpu: Option<u32>,
     moved_by: MovedBy,
-    direct: bool,
+    file_side: FileSide,
+}
+
+/// Where most bytes came from or went to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileSide {
+    Cached,
+    Mapped,
+    Direct,
+}
+
+impl FileSide {
+    fn of(route: &RouteBytes) -> Self {
+        if route.direct > route.cached {
+            Self::Direct
+        } else if route.mapped * 2 > route.cached {
+            Self::Mapped
+        } else {
+            Self::Cached
+        }
+    }
 }
 
 /// The page, and the fork generation of the process that made it.
-static PAGE: OnceLock<(u32, Option<Page>)> = OnceLock::new();
+static PAGE: OnceLock<(u32, Option<LivePage>)> = OnceLock::new();
 /// Its file, to be removed at exit.
 static FILE: OnceLock<(u32, CString)> = OnceLock::new();
 
 /// A thread's worker slots, and the fork generation of their process.
-struct ThreadSlots {
+struct ThreadWorkerSlots {
     generation: u32,
     slots: Vec<(Track, Option<WorkerSlot>)>,
 }
 
 thread_local! {
-    static SLOTS_OF_THREAD: RefCell<ThreadSlots> =
-        const { RefCell::new(ThreadSlots { generation: 0, slots: Vec::new() }) };
+    static SLOTS_OF_THREAD: RefCell<ThreadWorkerSlots> =
+        const { RefCell::new(ThreadWorkerSlots { generation: 0, slots: Vec::new() }) };
 }
 
 /// Creates the page. Without one (no shared memory, no space) the program still runs. Children of
@@ -62,7 +82,7 @@ pub(crate) fn begin() {
         let began_ns = seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0);
         let name = Root::live().word("proc/self/comm").ok().flatten().unwrap_or_default();
         let program = format!("cuFile: {name}");
-        let page = Page::create(&PageRoot::live(), WORKER_SLOTS, &program, began_ns).ok();
+        let page = LivePage::create(&LivePageRoot::live(), WORKER_SLOTS, &program, began_ns).ok();
         if let Some(page) = &page {
             tidy_at_exit(page);
         }
@@ -72,7 +92,7 @@ pub(crate) fn begin() {
 
 /// Removes the page's file when the process ends by exit(3). The page itself is never dropped,
 /// because threads may count until the end. After a crash the next reader recognises the file.
-fn tidy_at_exit(page: &Page) {
+fn tidy_at_exit(page: &LivePage) {
     let Ok(path) = CString::new(page.path().as_os_str().as_bytes()) else { return };
     if FILE.set((std::process::id(), path)).is_ok() {
         // SAFETY: the function lives as long as the process: the object is never unloaded.
@@ -110,11 +130,11 @@ pub(crate) fn count(done: &CompletedCall, route: Option<&RouteBytes>) {
         gpu: done.gpu,
         moved_by: route
             .map_or(if done.forwarded { MovedBy::Nvidia } else { MovedBy::Host }, moved_by),
-        direct: route.is_some_and(|route| route.direct > route.cached),
+        file_side: route.map_or(FileSide::Cached, FileSide::of),
     };
-    let direction = match done.direction {
-        Direction::Read => PageDirection::Read,
-        Direction::Write => PageDirection::Write,
+    let direction = match done.op {
+        Op::Read => PageDirection::Read,
+        Op::Write => PageDirection::Write,
     };
     // A thread that is exiting counts no more.
     let _ = SLOTS_OF_THREAD.try_with(|mine| {
@@ -178,17 +198,18 @@ fn pci(gpu: Option<u32>) -> String {
     found.map(|one| one.pci.clone()).unwrap_or_default()
 }
 
-fn make_slot(page: &Page, track: Track) -> Option<WorkerSlot> {
+fn make_slot(page: &LivePage, track: Track) -> Option<WorkerSlot> {
     let path = match track.moved_by {
         MovedBy::Kernel => "kernel",
         MovedBy::Copy => "copy",
         MovedBy::Host => "host",
         MovedBy::Nvidia => "nvidia",
     };
-    let engine = match (track.moved_by, track.direct) {
+    let engine = match (track.moved_by, track.file_side) {
         (MovedBy::Nvidia, _) => "cufile",
-        (_, true) => "direct",
-        (_, false) => "cached",
+        (_, FileSide::Direct) => "direct",
+        (_, FileSide::Mapped) => "mapped",
+        (_, FileSide::Cached) => "cached",
     };
     let key = Key {
         gpu: track.gpu,

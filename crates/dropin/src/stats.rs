@@ -12,6 +12,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use gpuio_gpu::DeviceFacts;
+use gpuio_transfer::Op;
 
 use crate::abi::{OpCounter, STATS_CLASSES, STATS_GPUS, STATS_MORE_1_20, StatsGpu, StatsLevel1};
 use crate::code::{Failure, INVALID_VALUE};
@@ -20,16 +21,9 @@ use crate::environment::VERSION_LARGE;
 /// Groups of threads with counters of their own.
 const GROUPS: usize = 8;
 
-/// Reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read = 0,
-    Write = 1,
-}
-
 /// Operations of registration and batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Op {
+pub(crate) enum CountedOp {
     HandleRegister,
     HandleDeregister,
     BufferRegister,
@@ -42,12 +36,12 @@ pub(crate) enum Op {
     BatchProcessed,
 }
 
-const OPS: usize = Op::BatchProcessed as usize + 1;
+const OPS: usize = CountedOp::BatchProcessed as usize + 1;
 
 /// A completed transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompletedCall {
-    pub(crate) direction: Direction,
+    pub(crate) op: Op,
     /// The GPU of the memory; none for host memory.
     pub(crate) gpu: Option<u32>,
     /// Bytes moved; none if it failed.
@@ -184,25 +178,25 @@ impl Stats {
             return;
         }
         let group = &self.groups[group()];
-        group.sides[done.direction as usize].count(done);
+        group.sides[done.op as usize].count(done);
         if let Some(bytes) = done.bytes {
-            group.sizes[done.direction as usize][class(bytes)].fetch_add(1, Relaxed);
+            group.sizes[done.op as usize][class(bytes)].fetch_add(1, Relaxed);
         }
         let gpu = done.gpu.and_then(|gpu| group.gpus.get(gpu as usize));
         if let Some(sides) = gpu {
-            sides[done.direction as usize].count(done);
+            sides[done.op as usize].count(done);
         }
     }
 
     /// Counts operations of one kind that succeeded or failed.
-    pub(crate) fn operations(&self, op: Op, good: bool, count: u64) {
+    pub(crate) fn operations(&self, op: CountedOp, good: bool, count: u64) {
         if self.counts() {
             let counter = &self.groups[group()].ops[op as usize][usize::from(!good)];
             counter.fetch_add(count, Relaxed);
         }
     }
 
-    fn operation(&self, op: Op) -> OpCounter {
+    fn operation(&self, op: CountedOp) -> OpCounter {
         let sum = |which: usize| {
             self.groups.iter().map(|group| group.ops[op as usize][which].load(Relaxed)).sum()
         };
@@ -232,10 +226,10 @@ impl Stats {
         StatsLevel1 {
             read_ops: OpCounter { ok: read.ok, err: read.failed },
             write_ops: OpCounter { ok: write.ok, err: write.failed },
-            handle_register_ops: self.operation(Op::HandleRegister),
-            handle_deregister_ops: self.operation(Op::HandleDeregister),
-            buffer_register_ops: self.operation(Op::BufferRegister),
-            buffer_deregister_ops: self.operation(Op::BufferDeregister),
+            handle_register_ops: self.operation(CountedOp::HandleRegister),
+            handle_deregister_ops: self.operation(CountedOp::HandleDeregister),
+            buffer_register_ops: self.operation(CountedOp::BufferRegister),
+            buffer_deregister_ops: self.operation(CountedOp::BufferDeregister),
             read_bytes: read.bytes,
             write_bytes: write.bytes,
             read_bytes_per_second: self.per_second(read.bytes),
@@ -246,16 +240,16 @@ impl Stats {
             writes_per_second: self.per_second(write.ok),
             read_latency_sum_us: read.latency_us,
             write_latency_sum_us: write.latency_us,
-            batch_submit_ops: self.operation(Op::BatchSubmit),
-            batch_complete_ops: self.operation(Op::BatchProcessed),
-            batch_setup_ops: self.operation(Op::BatchSetup),
-            batch_cancel_ops: self.operation(Op::BatchCancel),
-            batch_destroy_ops: self.operation(Op::BatchDestroy),
-            batch_enqueued_ops: self.operation(Op::BatchEnqueued),
-            batch_posix_enqueued_ops: self.operation(Op::BatchEnqueued),
-            batch_processed_ops: self.operation(Op::BatchProcessed),
-            batch_posix_processed_ops: self.operation(Op::BatchProcessed),
-            batch_total_submit_ops: self.operation(Op::BatchSubmit),
+            batch_submit_ops: self.operation(CountedOp::BatchSubmit),
+            batch_complete_ops: self.operation(CountedOp::BatchProcessed),
+            batch_setup_ops: self.operation(CountedOp::BatchSetup),
+            batch_cancel_ops: self.operation(CountedOp::BatchCancel),
+            batch_destroy_ops: self.operation(CountedOp::BatchDestroy),
+            batch_enqueued_ops: self.operation(CountedOp::BatchEnqueued),
+            batch_posix_enqueued_ops: self.operation(CountedOp::BatchEnqueued),
+            batch_processed_ops: self.operation(CountedOp::BatchProcessed),
+            batch_posix_processed_ops: self.operation(CountedOp::BatchProcessed),
+            batch_total_submit_ops: self.operation(CountedOp::BatchSubmit),
             ..StatsLevel1::default()
         }
     }
@@ -349,17 +343,9 @@ fn uuid(text: &str) -> [u8; 16] {
 mod tests {
     use super::*;
 
-    fn done(direction: Direction, bytes: Option<u64>) -> CompletedCall {
+    fn done(op: Op, bytes: Option<u64>) -> CompletedCall {
         let (gpu, latency_ns, ended_ns) = (Some(0), 2_000_000, 0);
-        CompletedCall {
-            direction,
-            gpu,
-            bytes,
-            latency_ns,
-            ended_ns,
-            unaligned: false,
-            forwarded: false,
-        }
+        CompletedCall { op, gpu, bytes, latency_ns, ended_ns, unaligned: false, forwarded: false }
     }
 
     fn at(bytes: &[u8], offset: usize) -> u64 {
@@ -369,14 +355,14 @@ mod tests {
     #[test]
     fn each_transfer_counts_once_where_the_release_has_it() {
         let stats = Stats::default();
-        stats.count(&done(Direction::Read, Some(4096)));
+        stats.count(&done(Op::Read, Some(4096)));
         assert!(stats.bytes(1, 1150, &[], |_| 0).is_err(), "nothing is counted at level 0");
         stats.set_level(3).unwrap();
-        stats.count(&done(Direction::Read, Some(4096)));
-        stats.count(&CompletedCall { unaligned: true, ..done(Direction::Read, Some(100)) });
-        stats.count(&CompletedCall { forwarded: true, ..done(Direction::Write, Some(1 << 20)) });
-        stats.count(&done(Direction::Write, None));
-        stats.operations(Op::HandleRegister, true, 1);
+        stats.count(&done(Op::Read, Some(4096)));
+        stats.count(&CompletedCall { unaligned: true, ..done(Op::Read, Some(100)) });
+        stats.count(&CompletedCall { forwarded: true, ..done(Op::Write, Some(1 << 20)) });
+        stats.count(&done(Op::Write, None));
+        stats.operations(CountedOp::HandleRegister, true, 1);
         let small = stats.bytes(3, 1150, &[], |_| 0).unwrap();
         assert_eq!((small.len(), at(&small, 0), at(&small, 96)), (5000, 2, 4196));
         assert_eq!((at(&small, 16), at(&small, 24), at(&small, 104)), (1, 1, 1 << 20));
@@ -388,7 +374,7 @@ mod tests {
         assert_eq!(stats.bytes(1, 1150, &[], |_| 0).unwrap().len(), 512);
         assert_eq!(stats.bytes(2, 1200, &[], |_| 0).unwrap().len(), 1136);
         stats.run(false);
-        stats.count(&done(Direction::Read, Some(4096)));
+        stats.count(&done(Op::Read, Some(4096)));
         assert_eq!(at(&stats.bytes(1, 1150, &[], |_| 0).unwrap(), 0), 2);
         stats.reset();
         assert_eq!(at(&stats.bytes(3, 1150, &[], |_| 0).unwrap(), 0), 0);

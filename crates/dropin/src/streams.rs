@@ -2,13 +2,12 @@
 
 use std::ffi::c_uint;
 
-use gpuio_transfer::{OnCompletion, Param, Params, RawStream, Transferred};
+use gpuio_transfer::{OnCompletion, Op, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
 use crate::io::{CallRequest, Registered, failure, location_failure};
 use crate::library::{self, Library};
-use crate::stats::Direction;
 
 /// Flags of a registered stream: which parameters are read at the call, not when the stream reaches
 /// the transfer.
@@ -119,7 +118,7 @@ impl Library {
     pub(crate) unsafe fn enqueue(
         &'static self,
         handle: Handle,
-        (direction, base): (Direction, u64),
+        (op, base): (Op, u64),
         pointers: Pointers,
         stream: abi::RawStream,
     ) -> Result<(), Failure> {
@@ -131,7 +130,7 @@ impl Library {
         let flags = self.lock().streams.get(&stream.addr()).copied().unwrap_or(0);
         // SAFETY: not null, and the caller's promise.
         let params = unsafe { pointers.parameters(flags) };
-        self.check_fixed(&file, direction, base, &params)?;
+        self.check_fixed(&file, op, base, &params)?;
         let location = transfer.locate(base).map_err(|error| location_failure(&error))?;
         let (began_ns, gpu) = (gpuio_page::monotonic_ns(), location.device());
         let done = ResultPointer(pointers.done);
@@ -139,21 +138,14 @@ impl Library {
             let result = outcome.map_err(|fault| failure(&fault));
             done.store(&result);
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
-            let request =
-                CallRequest { direction, base, len: read.size, file_offset, buffer_offset };
+            let request = CallRequest { op, base, len: read.size, file_offset, buffer_offset };
             let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
             library::get().record(&request, began_ns, gpu, &moved, false);
         });
         let (stream, file) = (RawStream::new(stream), file.file.clone());
-        let enqueued = match direction {
-            // SAFETY: the caller's promise.
-            Direction::Read => unsafe {
-                transfer.read_on(stream, &file, (location, base), params, on_completion)
-            },
-            // SAFETY: the caller's promise.
-            Direction::Write => unsafe {
-                transfer.write_on(stream, &file, (location, base), params, on_completion)
-            },
+        // SAFETY: the caller's promise.
+        let enqueued = unsafe {
+            transfer.enqueue(stream, (op, &file), (location, base), params, on_completion)
         };
         enqueued.map_err(|fault| failure(&fault))
     }
@@ -162,14 +154,14 @@ impl Library {
     fn check_fixed(
         &self,
         file: &Registered,
-        direction: Direction,
+        op: Op,
         base: u64,
         params: &Params,
     ) -> Result<(), Failure> {
         if isize::try_from(params.max_size).is_err() {
             return Err(INVALID_VALUE.into());
         }
-        if direction == Direction::Read && !file.reads {
+        if op == Op::Read && !file.reads {
             return Err(INVALID_FILE_OPEN_FLAG.into());
         }
         let negative = |param| matches!(param, Param::Immediate(value) if value < 0);

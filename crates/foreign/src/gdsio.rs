@@ -22,8 +22,7 @@ pub(crate) const TOOL: Tool = Tool {
 };
 
 /// gpuio's name of a path for gdsio's XferType; `None` if the path is unknown.
-#[must_use]
-pub fn path_of(xfer_type: &str) -> Option<&'static str> {
+fn path_of(xfer_type: &str) -> Option<&'static str> {
     let path = match xfer_type {
         "GPUD" => "gds",
         "CPUONLY" => "host",

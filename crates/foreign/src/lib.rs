@@ -13,7 +13,6 @@ mod gdsio;
 mod reading;
 
 pub use error::ForeignError;
-pub use gdsio::path_of;
 pub use reading::{Direction, Number, Output, Reading, Skipped};
 
 /// A tool whose results can be read.

@@ -290,9 +290,7 @@ fn length(file: BorrowedFd<'_>) -> Result<u64, MapError> {
 }
 
 fn page_size() -> u64 {
-    // SAFETY: integers only.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).unwrap_or(4096).max(1)
+    rustix::param::page_size() as u64
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ mod tree;
 use std::io::Write as _;
 
 use gpuio_host::{Root, build_config, machine, module, nfs, nvidia_gpu, pci, settings};
-use gpuio_record::facts::{Acs, AcsControl, Bar1Facts, Fact, GpuFacts, PciPort};
+use gpuio_record::facts::{Acs, AcsControl, Bar1Facts, Fact, GpuFacts, PciFacts, PciPort};
 use proptest::prelude::*;
 use tree::{Tree, table};
 
@@ -20,7 +20,7 @@ md md0 raid0 chunk=4K size=1G members=nvme0n1
 ";
 
 /// Answers from the first bytes of a configuration space, as the kernel does.
-fn config(space: &[u8]) -> pci::Config {
+fn config(space: &[u8]) -> PciFacts {
     pci::parse_config(|at, buffer| {
         let at = usize::try_from(at).unwrap();
         let Some(bytes) = space.get(at..at + buffer.len()) else { return false };

@@ -11,7 +11,7 @@
 //! - [`path`](mod@path): the trait [`path::Path`] and the table [`path::PATHS`] with one file for
 //!   each path. `two_legs` is the state machine of all paths with a file leg and a GPU stage;
 //!   `slot_buffers` (memory) and `stream_queues` (CUDA streams and events) are its parts, and
-//!   `staged` has the GPU stage that copies each slot by itself. On the paths `gds*`,
+//!   `staged` makes the streams a GPU stage that copies each slot by itself. On the paths `gds*`,
 //!   NVIDIA's cuFile moves the bytes from end to end; on the paths `library*` the core of our own
 //!   libcufile.so.0 does (crate `transfer`); on `mapped` the GPU itself, out of a mapping.
 //!   `destination` (memory) is common to these; `progress` (requests), `blocking`, `grouped` and
@@ -23,19 +23,18 @@
 //! One read on path `staged`:
 //!
 //! 1. The worker (`load`) calls [`path::Path::start`] with a [`path::Request`], which names a free
-//!    slot. `TwoLegs::start_read` gives the I/O to the engine by `FileLeg::push`
-//!    ([`engine::Engine::push`]). A synchronous engine does the I/O in this call, and step 3
-//!    follows in it.
-//! 2. [`path::Path::advance`] runs `TwoLegs::drive`: `FileLeg::reap` ([`engine::Engine::reap`])
-//!    returns completed file I/Os, and `TwoLegs::file_done` passes each to `GpuStage::enqueue`.
-//! 3. `CopyStage` copies the slot to GPU memory in a CUDA stream (`Slots::transfer`) and
-//!    records an event behind the copy (`StreamQueues::mark`).
+//!    slot. `TwoLegs::start_read` gives the I/O to the engine ([`engine::Engine::push`]). A
+//!    synchronous engine does the I/O in this call, and step 3 follows in it.
+//! 2. [`path::Path::advance`] runs `TwoLegs::drive`: [`engine::Engine::reap`] returns completed
+//!    file I/Os, and `TwoLegs::file_done` passes each to `GpuStage::enqueue`.
+//! 3. `StreamQueues`, the GPU stage, copies the slot to GPU memory in a CUDA stream
+//!    (`Slots::transfer`) and records an event behind the copy (`StreamQueues::record`).
 //! 4. `GpuStage::poll`, or `GpuStage::wait` where nothing else is left to do, finds the event
 //!    reached, `TwoLegs::take_gpu_completions` marks the request
 //!    complete, and `advance` returns it as a [`path::Completion`].
 //!
-//! A write runs the same steps in the order 3, 4, 1, 2. Its file I/O waits for space in the engine
-//! by `FileLeg::hold`, and `FileLeg::offer` pushes it.
+//! A write runs the same steps in the order 3, 4, 1, 2. Its file I/O waits in `TwoLegs::held` for
+//! space in the engine, and `TwoLegs::offer` pushes it.
 //!
 //! Which thread does what, and what may block:
 //!

@@ -14,15 +14,15 @@ use std::sync::atomic::AtomicBool;
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::run::{Means, Permit, Ran, Tick, Watch, run};
-use gpuio_page::{Page, PageRoot};
+use gpuio_load::run::{Means, Permit, Ran, RunObserver, Tick, run};
+use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
 use gpuio_spec::{JobSpec, Spec};
 
 struct Silent;
 
-impl Watch for Silent {
+impl RunObserver for Silent {
     fn making(&self, _: u64, _: u64) {}
     fn started(&self, _: &[JobPlan]) {}
     fn tick(&self, _: &Tick) {}
@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<8} {:<9} {:>5} {:>7} {:<4} {:>12} {:>9} {:>8} {:>9}",
         "path", "rw", "depth", "threads", "page", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
     );
-    let shared = Page::create(&PageRoot::live(), 64, "harness_cost", 0)?;
+    let shared = LivePage::create(&LivePageRoot::live(), 64, "harness_cost", 0)?;
     let twice = CASES.iter().flat_map(|case| [(case, None), (case, Some(&shared))]);
     for (&(path, rw, depth, threads), page) in twice {
         let mut job = JobSpec::new("cost");
@@ -102,7 +102,7 @@ fn one(
     host: &gpuio_record::facts::HostFacts,
     driver: &Driver,
     gpus: &Gpus,
-    page: Option<&Page>,
+    page: Option<&LivePage>,
 ) -> Result<JobResult, Box<dyn Error>> {
     let places = LiveTargets::default();
     let facts = Facts {
@@ -118,8 +118,16 @@ fn one(
     let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
     let (driver, page) = (Some(driver), page.cloned());
-    let means =
-        Means { driver, host, stop, cufile: None, permit, page, watched: false, peers: None };
+    let means = Means {
+        driver,
+        host,
+        stop,
+        cufile: None,
+        permit,
+        live_page: page,
+        watched: false,
+        peers: None,
+    };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
 }

@@ -28,7 +28,7 @@
 //! Which thread does what, and what may block:
 //!
 //! - The run's thread (the caller) makes files, starts groups, samples the series and calls
-//!   [`run::Watch`]. It may block on file I/O and on workers.
+//!   [`run::RunObserver`]. It may block on file I/O and on workers.
 //! - A worker, one for each thread of a job, opens its path, then runs steps 1 to 3 and verifies.
 //!   It may block on its own I/O and copies, and at the `Gate` before the start and after the end.
 //! - The device sampler (`gpuio_evidence`) reads counters of devices once per interval. It may

@@ -1,7 +1,7 @@
 //! The live page: counters of a running process in a small file of shared memory, with a fixed
 //! layout, written by the threads of one process and read by anyone whom its owner allows.
 //!
-//! A process makes one page ([`Page::create`]) in `/dev/shm` and gives each of its threads a
+//! A process makes one page ([`LivePage::create`]) in `/dev/shm` and gives each of its threads a
 //! [`WorkerSlot`] (our libcufile.so.0: one for each GPU and way of the bytes). A thread writes its
 //! own with relaxed stores (entries that threads share, with relaxed additions): nanoseconds per
 //! I/O, no system call, no lock, and no reader can delay it. All of the file is allocated before it
@@ -26,6 +26,6 @@ mod write;
 
 pub use bucket::{SIZES, size_class};
 pub use layout::{MAX_WORKER_SLOTS, NOT_COUNTED, REGISTERED, VERSION};
-pub use page_root::{PageError, PageRoot};
+pub use page_root::{LivePageError, LivePageRoot};
 pub use snapshot::{Counts, PathCounters, Snapshot};
-pub use write::{Direction, Key, Page, WorkerSlot, monotonic_ns};
+pub use write::{Direction, Key, LivePage, WorkerSlot, monotonic_ns};

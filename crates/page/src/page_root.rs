@@ -11,13 +11,13 @@ use thiserror::Error;
 
 /// The directory that holds the directories of users.
 #[derive(Debug, Clone)]
-pub struct PageRoot {
+pub struct LivePageRoot {
     base: PathBuf,
 }
 
 /// Why a page can't be made or read.
 #[derive(Debug, Error)]
-pub enum PageError {
+pub enum LivePageError {
     /// A system call failed.
     #[error("{call} {}: {source}", path.display())]
     Call {
@@ -41,27 +41,27 @@ pub enum PageError {
     Unidentified(String),
 }
 
-impl PageError {
-    pub(crate) fn call(call: &'static str, path: &Path, errno: Errno) -> PageError {
-        PageError::Call { call, path: path.to_owned(), source: errno.into() }
+impl LivePageError {
+    pub(crate) fn call(call: &'static str, path: &Path, errno: Errno) -> LivePageError {
+        LivePageError::Call { call, path: path.to_owned(), source: errno.into() }
     }
 
-    pub(crate) fn refused(path: &Path, why: impl Into<String>) -> PageError {
-        PageError::Refused { path: path.to_owned(), why: why.into() }
+    pub(crate) fn refused(path: &Path, why: impl Into<String>) -> LivePageError {
+        LivePageError::Refused { path: path.to_owned(), why: why.into() }
     }
 }
 
-impl PageRoot {
+impl LivePageRoot {
     /// Shared memory of this system (`shm_overview(7)`).
     #[must_use]
-    pub fn live() -> PageRoot {
-        PageRoot::at("/dev/shm")
+    pub fn live() -> LivePageRoot {
+        LivePageRoot::at("/dev/shm")
     }
 
     /// Another directory, for tests.
     #[must_use]
-    pub fn at(base: impl Into<PathBuf>) -> PageRoot {
-        PageRoot { base: base.into() }
+    pub fn at(base: impl Into<PathBuf>) -> LivePageRoot {
+        LivePageRoot { base: base.into() }
     }
 
     /// The directory that holds the directories of users.
@@ -89,38 +89,38 @@ impl PageRoot {
     }
 
     /// Opens the directory of a user, who must own it; `None` when there is none.
-    pub(crate) fn open(&self, uid: u32) -> Result<Option<OwnedFd>, PageError> {
+    pub(crate) fn open(&self, uid: u32) -> Result<Option<OwnedFd>, LivePageError> {
         let path = self.directory(uid);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = match openat(CWD, &path, flags, Mode::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                return Err(PageError::refused(&path, "is not a directory: pages need one"));
+                return Err(LivePageError::refused(&path, "is not a directory: pages need one"));
             }
-            Err(errno) => return Err(PageError::call("openat", &path, errno)),
+            Err(errno) => return Err(LivePageError::call("openat", &path, errno)),
         };
-        let stat = fstat(&fd).map_err(|errno| PageError::call("fstat", &path, errno))?;
+        let stat = fstat(&fd).map_err(|errno| LivePageError::call("fstat", &path, errno))?;
         if stat.st_uid != uid {
             let why = format!("belongs to user {}, not {uid}: nothing in it is used", stat.st_uid);
-            return Err(PageError::refused(&path, why));
+            return Err(LivePageError::refused(&path, why));
         }
         if stat.st_mode & 0o077 != 0 {
             let mode = stat.st_mode & 0o7777;
             let why = format!("has mode {mode:o} and must have 700: chmod 700, or remove it");
-            return Err(PageError::refused(&path, why));
+            return Err(LivePageError::refused(&path, why));
         }
         Ok(Some(fd))
     }
 
     /// As [`Self::open`]; creates it where it is missing.
-    pub(crate) fn make(&self, uid: u32) -> Result<OwnedFd, PageError> {
+    pub(crate) fn make(&self, uid: u32) -> Result<OwnedFd, LivePageError> {
         let path = self.directory(uid);
         match mkdirat(CWD, &path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(PageError::call("mkdirat", &path, errno)),
+            Err(errno) => return Err(LivePageError::call("mkdirat", &path, errno)),
         }
-        let gone = || PageError::refused(&path, "disappeared while it was created");
+        let gone = || LivePageError::refused(&path, "disappeared while it was created");
         self.open(uid)?.ok_or_else(gone)
     }
 }

@@ -15,7 +15,7 @@ use crate::layout::{
     FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, SHARED, SLOT_BYTES,
     UNUSED, VERSION, header, page_bytes,
 };
-use crate::page_root::{PageError, PageRoot, is_regular, number};
+use crate::page_root::{LivePageError, LivePageRoot, is_regular, number};
 use crate::snapshot::{Counts, PathCounters, Snapshot};
 
 /// Whose page it is.
@@ -58,18 +58,18 @@ pub struct Listing {
 /// All pages that the caller may see: its own, for root everybody's. Pages of this user whose
 /// process is gone are returned and removed.
 #[must_use]
-pub fn list(pages: &PageRoot, root: &Root) -> Listing {
+pub fn list(pages: &LivePageRoot, root: &Root) -> Listing {
     look(pages, root, None)
 }
 
 /// The page of one process. There may be several of one number in several containers, or of
 /// several users; what was killed is removed as by [`list`].
 #[must_use]
-pub fn find(pages: &PageRoot, root: &Root, pid: u32) -> Listing {
+pub fn find(pages: &LivePageRoot, root: &Root, pid: u32) -> Listing {
     look(pages, root, Some(pid))
 }
 
-fn look(pages: &PageRoot, root: &Root, only: Option<u32>) -> Listing {
+fn look(pages: &LivePageRoot, root: &Root, only: Option<u32>) -> Listing {
     let own = rustix::process::geteuid();
     let users = if own.is_root() { pages.users() } else { vec![own.as_raw()] };
     let mut listing = Listing::default();
@@ -102,7 +102,7 @@ fn directory_names(path: &Path, only: Option<u32>) -> Vec<u32> {
 }
 
 fn one(
-    pages: &PageRoot,
+    pages: &LivePageRoot,
     root: &Root,
     directory: &OwnedFd,
     (uid, pid): (u32, u32),
@@ -154,10 +154,11 @@ fn owner(root: &Root, pid: u32, page: Option<&Snapshot>) -> Owner {
 fn bytes(directory: &OwnedFd, name: &str, path: &Path, uid: u32) -> Result<Vec<u8>, String> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let text = |error: PageError| error.to_string();
+    let text = |error: LivePageError| error.to_string();
     let file = openat(directory, name, flags, Mode::empty())
-        .map_err(|errno| text(PageError::call("openat", path, errno)))?;
-    let stat = fstat(file.as_fd()).map_err(|errno| text(PageError::call("fstat", path, errno)))?;
+        .map_err(|errno| text(LivePageError::call("openat", path, errno)))?;
+    let stat =
+        fstat(file.as_fd()).map_err(|errno| text(LivePageError::call("fstat", path, errno)))?;
     if !is_regular(stat.st_mode) {
         return Err("is no regular file".to_owned());
     }

@@ -20,7 +20,7 @@ use crate::layout::{
     SHARED, SLOT_BYTES, Side, UNUSED, VERSION, header, page_bytes,
 };
 use crate::mapping::Mapping;
-use crate::page_root::{PageError, PageRoot};
+use crate::page_root::{LivePageError, LivePageRoot};
 use crate::read;
 
 /// The GPU, path and engine of a worker slot's I/Os.
@@ -50,7 +50,7 @@ pub enum Direction {
 
 /// This process's page. It is removed with the last of its clones and worker slots.
 #[derive(Debug, Clone)]
-pub struct Page {
+pub struct LivePage {
     inner: Arc<Inner>,
 }
 
@@ -81,24 +81,24 @@ pub fn monotonic_ns() -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-impl Page {
+impl LivePage {
     /// Creates the page of this process with a slot for each of `threads` threads, and removes
     /// pages that processes of this user left when they were killed. `began_ns` is now, nanoseconds
     /// since 1970.
     ///
     /// # Errors
-    /// [`PageError`]: no shared memory, no space in it, a directory of another user, or no `/proc`.
-    /// A program then continues without a page.
+    /// [`LivePageError`]: no shared memory, no space in it, a directory of another user, or no
+    /// `/proc`. A program then continues without a page.
     pub fn create(
-        pages: &PageRoot,
+        pages: &LivePageRoot,
         threads: u32,
         program: &str,
         began_ns: u64,
-    ) -> Result<Page, PageError> {
+    ) -> Result<LivePage, LivePageError> {
         let root = Root::live();
         let own = process::own(&root)
-            .map_err(|error| PageError::Unidentified(error.to_string()))?
-            .ok_or_else(|| PageError::Unidentified("it is not mounted".to_owned()))?;
+            .map_err(|error| LivePageError::Unidentified(error.to_string()))?
+            .ok_or_else(|| LivePageError::Unidentified("it is not mounted".to_owned()))?;
         let uid = rustix::process::geteuid().as_raw();
         let directory = pages.make(uid)?;
         // Old pages that can't be removed stay for the next process; they do not prevent a page.
@@ -107,13 +107,13 @@ impl Page {
         let name = CString::new(own.pid.to_string()).unwrap_or_default();
         let failed = |call| {
             let path = path.clone();
-            move |errno: Errno| PageError::call(call, &path, errno)
+            move |errno: Errno| LivePageError::call(call, &path, errno)
         };
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = openat(&directory, &name, flags, mode).map_err(|errno| match errno {
-            Errno::EXIST => PageError::refused(
+            Errno::EXIST => LivePageError::refused(
                 &path,
                 "exists already, perhaps from a process with this number in another container",
             ),
@@ -136,7 +136,7 @@ impl Page {
         };
         let given = Mutex::new(vec![Given::default(); worker_slots as usize]);
         let inner = Inner { mapping, file, directory, name, path, alone, given };
-        Ok(Page { inner: Arc::new(inner) })
+        Ok(LivePage { inner: Arc::new(inner) })
     }
 
     /// The file.
@@ -293,7 +293,7 @@ pub struct WorkerSlot {
 }
 
 impl WorkerSlot {
-    /// The slot's counters. `Page::worker_slot` checked that they exist.
+    /// The slot's counters. `LivePage::worker_slot` checked that they exist.
     #[inline]
     fn cells(&self) -> Option<&Cells> {
         self.inner.mapping.worker_slot(self.number)
@@ -339,7 +339,8 @@ impl WorkerSlot {
         }
     }
 
-    /// Sets how many files and buffers are registered now, on a slot of [`Page::registrations`].
+    /// Sets how many files and buffers are registered now, on a slot of
+    /// [`LivePage::registrations`].
     pub fn holds(&self, files: u64, buffers: u64) {
         if let Some(cells) = self.cells() {
             cells.files.store(files, Ordering::Relaxed);

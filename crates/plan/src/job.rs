@@ -35,7 +35,7 @@ pub(super) fn resolve(
     let (engine, asynchronous) = engine(spec, path, direct, facts)?;
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
     let laid = regions::lay(spec, threads, &ground, block_max, alignment, facts)?;
-    let slots = slots(spec, path, asynchronous, &order, block_max);
+    let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
     let plan = JobPlan {
@@ -44,7 +44,7 @@ pub(super) fn resolve(
         path: path_choice(picked),
         engine,
         threads,
-        depth: slots.depth,
+        depth: in_flight.depth,
         defaulted: Some(defaults::unset(spec)),
         read_percent,
         order,
@@ -68,9 +68,9 @@ pub(super) fn resolve(
         fill: spec.fill.unwrap_or(Fill::Pattern),
         refill: spec.refill.unwrap_or(false),
         memory: memory::resolve(spec, path)?,
-        streams: slots.streams,
-        gather_batch: slots.batch,
-        gather_scatter: slots.scatter,
+        streams: in_flight.streams,
+        gather_batch: in_flight.batch,
+        gather_scatter: in_flight.scatter,
         via,
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
         shared_fd: spec.shared_fd.unwrap_or(false),
@@ -129,38 +129,38 @@ fn hinted(spec: &JobSpec, path: &PathInfo, facts: &Facts<'_>) -> Result<Vec<Gpu>
 }
 
 /// How many blocks are in flight, and how they cross to the GPU.
-struct Slots {
+struct InFlight {
     depth: u32,
     streams: u32,
     batch: Option<u32>,
     scatter: Option<bool>,
 }
 
-fn slots(
+fn in_flight(
     spec: &JobSpec,
     path: &PathInfo,
     asynchronous: bool,
     order: &Order,
     block_max: u64,
-) -> Slots {
+) -> InFlight {
     if let Backend::Cufile(calls) | Backend::Library(calls) = path.backend {
         let defaults::LibraryShape { depth, streams, batch } =
             defaults::library(spec, path, calls, block_max);
-        return Slots { depth, streams, batch, scatter: None };
+        return InFlight { depth, streams, batch, scatter: None };
     }
     if path.uses_mapping() {
         let defaults::Groups { depth, batch, streams } = defaults::mapped(spec, block_max);
-        return Slots { depth, streams, batch: Some(batch), scatter: None };
+        return InFlight { depth, streams, batch: Some(batch), scatter: None };
     }
     if path.batches {
         let defaults::Gather { depth, streams, batch, scatter } =
             defaults::gather(spec, order, block_max);
-        return Slots { depth, streams, batch: Some(batch), scatter: Some(scatter) };
+        return InFlight { depth, streams, batch: Some(batch), scatter: Some(scatter) };
     }
     let depth = defaults::depth(spec, asynchronous, path.times_gpu_leg(), block_max);
     let streams = spec.streams.unwrap_or(default_streams(block_max)).min(depth);
     let streams = if path.streams { streams } else { 0 };
-    Slots { depth, streams, batch: None, scatter: None }
+    InFlight { depth, streams, batch: None, scatter: None }
 }
 
 fn path_choice(picked: &Picked) -> PathChoice {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_host::{Root, proc_io};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What a program is doing.
@@ -147,13 +148,11 @@ fn cpu_time() -> Duration {
 /// Bytes that the process read and wrote, through calls and at storage (proc_pid_io(5)); 0 where
 /// the kernel does not count them.
 fn io_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let counted = ["rchar", "wchar", "read_bytes", "write_bytes"];
-    let of = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        counted.contains(&name).then(|| value.trim().parse::<u64>().ok()).flatten()
-    };
-    text.lines().filter_map(of).fold(0, u64::saturating_add)
+    let Ok(Some(sample)) = proc_io::sample(&Root::live()) else { return 0 };
+    let all = sample.total;
+    [all.read_call_bytes, all.write_call_bytes, all.storage_read_bytes, all.storage_write_bytes]
+        .into_iter()
+        .fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

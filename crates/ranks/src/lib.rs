@@ -8,8 +8,8 @@
 //!
 //! What may not live here: loads, plans, records, and what an exchange is about.
 //!
-//! Data flow: the program's thread sends commands to a thread of its own, `gpuio-ranks`, which alone
-//! calls MPI (`gpuio_mpi` wants that) and sends back what arrived. That thread also sends a
+//! Data flow: the program's thread sends commands to a thread of its own, `gpuio-ranks`, which
+//! alone calls MPI (`gpuio_mpi` wants that) and sends back what arrived. That thread also sends a
 //! heartbeat to rank 0, rank 0 one to all, and looks whether its own process still does anything
 //! ([`Activity`]). Nothing here is collective: ranks in their measured time send only heartbeats,
 //! a few hundred bytes every 200 ms.

@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The same in the measured time.
 const PAUSE_RUNNING: Duration = Duration::from_millis(10);
 /// Once the job may come to its end: a process that ends as it should had its leave before, and
-/// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks within
-/// milliseconds of it.
+/// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks
+/// within milliseconds of it.
 const DEATH_GRACE: Duration = Duration::from_millis(100);
 /// What was sent has left by then.
 const SEND_TIME: Duration = Duration::from_secs(2);

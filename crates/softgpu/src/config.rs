@@ -21,6 +21,8 @@ pub(crate) struct Config {
     pub(crate) managed: bool,
     /// Whether memory that may only be read can be registered.
     pub(crate) read_only_register: bool,
+    /// Memory registered to be read only keeps the bytes of its registration.
+    pub(crate) keeps_pages: bool,
     /// Whether streams can wait for words of memory.
     pub(crate) stream_words: bool,
     /// The wait of each copy and kernel before it touches memory.
@@ -85,6 +87,7 @@ impl Config {
             peer: switch("GPUIO_SOFT_PEER")?,
             managed: switch("GPUIO_SOFT_MANAGED")?,
             read_only_register: switch("GPUIO_SOFT_READ_ONLY_REGISTER")?,
+            keeps_pages: get("GPUIO_SOFT_KEEP_PAGES").is_some_and(|value| value == "1"),
             stream_words: switch("GPUIO_SOFT_STREAM_WORDS")?,
             delay: Duration::from_micros(number("GPUIO_SOFT_DELAY_US", 0)?),
             multiprocessors: multiprocessors(number("GPUIO_SOFT_SMS", 1)?)?,

@@ -8,7 +8,7 @@ use crate::code::{Answer, INVALID_VALUE};
 /// process may only read. All pages of a read-only range are touched, as pinning does; of another
 /// the first is. A kernel that can't do that (before Linux 5.14) leaves the question open.
 pub(crate) fn reachable(start: *mut c_void, len: usize, read_only: bool) -> Answer<()> {
-    let page = page_size();
+    let page = rustix::param::page_size();
     let first = start.map_addr(|address| address / page * page);
     let end = start.addr().saturating_add(len).checked_next_multiple_of(page);
     let whole = end.map_or(0, |end| end - first.addr());
@@ -34,10 +34,4 @@ fn populate(start: *mut c_void, len: usize, how: i32) -> Result<(), i32> {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)),
     }
-}
-
-fn page_size() -> usize {
-    // SAFETY: integers only.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096).max(1)
 }

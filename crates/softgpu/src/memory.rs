@@ -209,16 +209,30 @@ impl Memory {
         Some(len.and_then(|len| managed.by_kernel(device, skip, len)))
     }
 
-    /// Takes host memory of the caller's as pinned.
-    pub(crate) fn register(&self, context: usize, at: *mut u8, len: usize) -> Answer<()> {
+    /// Takes host memory of the caller's as pinned. With `keeps`, the device sees the bytes of now
+    /// for as long as it is registered.
+    pub(crate) fn register(
+        &self,
+        context: usize,
+        at: *mut u8,
+        len: usize,
+        keeps: bool,
+    ) -> Answer<()> {
         let start = at as u64;
         let inside = start < END && start.saturating_add(len as u64) > FIRST;
         if at.is_null() || len == 0 || inside {
             return Err(INVALID_VALUE);
         }
+        let (at, pages) = if keeps {
+            let pages = Pages::of_host(len)?;
+            // SAFETY: the caller's memory, which it registers, and fresh pages as long.
+            unsafe { std::ptr::copy_nonoverlapping(at, pages.start(), len) };
+            (pages.start(), Some(Arc::new(pages)))
+        } else {
+            (at, None)
+        };
         let (len, kind) = (len as u64, Kind::Registered);
-        let range =
-            Range { memops: Arc::default(), len, kind, context, at, pages: None, managed: None };
+        let range = Range { memops: Arc::default(), len, kind, context, at, pages, managed: None };
         self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
     }
 

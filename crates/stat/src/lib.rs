@@ -15,7 +15,7 @@ mod summary;
 mod tally;
 
 pub use histogram::{Histogram, enough_for};
-pub use live::{Counted, Live, LiveTotals};
+pub use live::{Counted, Live, LiveTotals, add_single_writer};
 pub use shared::SharedHistogram;
 pub use steady::{SteadyRule, SteadySeen};
 pub use summary::Summary;

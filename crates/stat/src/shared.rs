@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Histogram;
 use crate::histogram::{BUCKETS, bucket};
-use crate::live::add;
+use crate::live::add_single_writer;
 
 /// Counts of durations in nanoseconds, in the buckets of [`Histogram`]. One thread records, with
 /// plain loads and stores: no locked instruction, no hand-over, and a reader never holds it up. Any
@@ -51,12 +51,12 @@ impl SharedHistogram {
         if value_ns > self.max.load(relaxed) {
             self.max.store(value_ns, relaxed);
         }
-        add(&self.sum, value_ns);
+        add_single_writer(&self.sum, value_ns);
         #[expect(clippy::cast_precision_loss, reason = "squares are for the deviation only")]
         let v = value_ns as f64;
         let squares = f64::from_bits(self.squares.load(relaxed)) + v * v;
         self.squares.store(squares.to_bits(), relaxed);
-        add(&self.counts.get_or_init(counters)[bucket(value_ns)], 1);
+        add_single_writer(&self.counts.get_or_init(counters)[bucket(value_ns)], 1);
     }
 
     /// Adds all values so far to `into`.

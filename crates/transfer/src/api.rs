@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use crate::Op;
 use crate::batch::Batch;
-use crate::device::Devices;
+use crate::call::{Call, CallRequest, LARGE};
 use crate::device::small::{self, SmallRequest};
+use crate::device::{Device, Devices};
 use crate::fault::{Fault, FileError, LocationError};
 use crate::file::File;
 use crate::fork::{PerProcess, ProcessMark};
-use crate::job::{Job, JobRequest, LARGE};
+use crate::mapped::MappedFiles;
 use crate::memory::MemoryLocation;
 use crate::pool::{CopyMethod, WorkerPool};
 use crate::settings::Settings;
@@ -55,6 +56,7 @@ pub(crate) struct State {
     pub(crate) devices: Devices,
     pub(crate) pool: WorkerPool,
     pub(crate) streams: Streams,
+    pub(crate) mapped: MappedFiles,
     /// This is a child of the process that made the transfer.
     pub(crate) forked: bool,
 }
@@ -66,6 +68,7 @@ impl State {
             devices: Devices::new(settings),
             pool: WorkerPool::new(settings),
             streams: Streams::new(settings),
+            mapped: MappedFiles::new(settings),
             settings: settings.clone(),
             forked,
         }
@@ -157,57 +160,28 @@ impl Transfer {
             && state.devices.current(index).is_some_and(|it| it.serial() == location.serial)
     }
 
-    /// Reads `len` bytes at `offset` of the file into the memory at `address`. `location` is the
-    /// result of [`Transfer::locate`] for this address, or for another one of the same allocation.
-    /// Returns when the bytes are visible to the host and to later work of any stream. Where the
-    /// file ends early, GPU memory beyond the end is left unchanged; host memory may be changed up
-    /// to `len` bytes, as by any read with `O_DIRECT`.
+    /// Moves `len` bytes between `offset` of the file and the memory at `address`. `location` is
+    /// the result of [`Transfer::locate`] for this address, or for another one of the same
+    /// allocation.
+    ///
+    /// A read returns when the bytes are visible to the host and to later work of any stream. Where
+    /// the file ends early, GPU memory beyond the end is left unchanged; host memory may be changed
+    /// up to `len` bytes, as by any read with `O_DIRECT`. Before a write the caller synchronizes
+    /// its own streams: writes to the memory that are still running may be missed.
+    ///
+    /// A call is repeated once if the device turns out to have been reset: there may be new memory
+    /// at the same address.
     ///
     /// # Errors
     ///
-    /// The first failure by offset. The content of the memory is then undefined.
+    /// The first failure by offset. The content of the memory is then undefined, of a write how
+    /// much of the rest was written.
     ///
     /// # Safety
     ///
-    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
-    /// nothing else uses them.
-    pub unsafe fn read(
-        &self,
-        file: &File,
-        location: MemoryLocation,
-        address: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<Transferred, Fault> {
-        self.call(Op::Read, file, location, address, len, offset)
-    }
-
-    /// Writes `len` bytes from the memory at `address` to `offset` of the file. The caller
-    /// synchronizes its own streams first: writes to the memory that are still running may be
-    /// missed.
-    ///
-    /// # Errors
-    ///
-    /// The first failure by offset. How much of the rest was written is undefined.
-    ///
-    /// # Safety
-    ///
-    /// Until the call returns, `len` bytes at `address` are live memory of that location, and
-    /// nothing else writes them.
-    pub unsafe fn write(
-        &self,
-        file: &File,
-        location: MemoryLocation,
-        address: u64,
-        len: usize,
-        offset: u64,
-    ) -> Result<Transferred, Fault> {
-        self.call(Op::Write, file, location, address, len, offset)
-    }
-
-    /// Makes a call, and repeats it once if the device turns out to have been reset: there may be
-    /// new memory at the same address.
-    fn call(
+    /// Until the call returns, `len` bytes at `address` are live memory of that location. Nothing
+    /// else uses them during a read, or writes them during a write.
+    pub unsafe fn call(
         &self,
         op: Op,
         file: &File,
@@ -224,12 +198,22 @@ impl Transfer {
                 && !state.is_forked()
             {
                 let request = SmallRequest { op, file: &file.0, location, address, len, offset };
-                if let Some(done) = small::run(state.devices.device(device)?, &request) {
+                let device = state.devices.device(device)?;
+                if let Some(done) = state.read_mapped(device, &request) {
+                    return done;
+                }
+                if let Some(done) = small::run(device, &request) {
+                    if op == Op::Read
+                        && let Ok(done) = &done
+                        && (done.route.direct == 0 || file.0.is_in_memory())
+                    {
+                        state.mapped.observe_small(&file.0, device, offset, done.bytes as u64);
+                    }
                     return done;
                 }
             }
             let request =
-                JobRequest { op, file: file.clone(), location, address, len: len as u64, offset };
+                CallRequest { op, file: file.clone(), location, address, len: len as u64, offset };
             state.run(request)
         };
         match once(location) {
@@ -265,27 +249,40 @@ impl State {
     }
 
     /// Runs one call to completion.
-    pub(crate) fn run(&'static self, request: JobRequest) -> Result<Transferred, Fault> {
+    pub(crate) fn run(&'static self, request: CallRequest) -> Result<Transferred, Fault> {
         self.run_by(request, true, WorkerPool::run)
     }
 
     /// Like [`State::run`], for a thread that already holds a permit.
     pub(crate) fn run_with_permit(
         &'static self,
-        request: JobRequest,
+        request: CallRequest,
     ) -> Result<Transferred, Fault> {
         self.run_by(request, false, WorkerPool::run_with_permit)
     }
 
     fn run_by(
         &'static self,
-        request: JobRequest,
+        request: CallRequest,
         sleeps: bool,
-        run: impl FnOnce(&'static WorkerPool, &'static Devices, &Arc<Job>),
+        run: impl FnOnce(&'static WorkerPool, &'static Devices, &Arc<Call>),
     ) -> Result<Transferred, Fault> {
         let Some(request) = self.fitting(request)? else {
             return Ok(Transferred::default());
         };
+        let device = match request.location.device().filter(|_| request.op == Op::Read) {
+            Some(index) => Some(self.devices.device(index)?),
+            None => None,
+        };
+        if let Some(device) = device {
+            let CallRequest { op, ref file, location, address, len, offset } = request;
+            if let Ok(len) = usize::try_from(len) {
+                let request = SmallRequest { op, file: &file.0, location, address, len, offset };
+                if let Some(done) = self.read_mapped(device, &request) {
+                    return done;
+                }
+            }
+        }
         let bottleneck = request.file.0.bottleneck(request.op, request.len >= LARGE);
         let method = match request.location.device() {
             None => CopyMethod::Host,
@@ -296,15 +293,44 @@ impl State {
         };
         let most = self.settings.max_piece() as u64;
         let (executors, piece) = self.pool.split(request.len, bottleneck, method, sleeps, most);
-        let job = Arc::new(Job::new(request, executors, piece));
-        run(&self.pool, &self.devices, &job);
-        job.outcome()
+        let call = Arc::new(Call::new(request, executors, piece));
+        run(&self.pool, &self.devices, &call);
+        let done = call.outcome()?;
+        if let Some(device) = device
+            && (done.route.direct == 0 || call.request().file.0.is_in_memory())
+        {
+            let (file, offset) = (&call.request().file.0, call.request().offset);
+            self.mapped.observe(file, device, offset, (done.bytes as u64, 1));
+        }
+        Ok(done)
+    }
+
+    /// A read whose bytes are all mapped; `None` if they are not.
+    fn read_mapped(
+        &'static self,
+        device: &'static Device,
+        request: &SmallRequest<'_>,
+    ) -> Option<Result<Transferred, Fault>> {
+        let SmallRequest { op, file, offset, len, .. } = *request;
+        if op == Op::Write {
+            return None;
+        }
+        let range = self.mapped.find(file, device, offset, len)?;
+        match small::read_mapped(device, request, &range)? {
+            // With a file of which nothing is mapped it may succeed.
+            Err(error) if !error.is_reset() => {
+                drop(range);
+                self.mapped.give_up(file);
+                None
+            }
+            done => Some(done.map_err(Fault::Gpu)),
+        }
     }
 
     /// Trims a request to what the file allows: `None` if nothing is left, an error if it begins
     /// beyond the largest offset, a shorter request if it ends beyond that or far beyond the end of
     /// the file.
-    fn fitting(&self, mut request: JobRequest) -> Result<Option<JobRequest>, Fault> {
+    fn fitting(&self, mut request: CallRequest) -> Result<Option<CallRequest>, Fault> {
         if self.forked && request.location.device().is_some() {
             return Err(Fault::Forked);
         }
@@ -316,7 +342,7 @@ impl State {
             Op::Write => request.len > room,
         };
         if outside {
-            let JobRequest { offset, len, file, .. } = request;
+            let CallRequest { offset, len, file, .. } = request;
             let failed = crate::fault::Failed { call, errno: libc::EINVAL, offset, len };
             return Err(file.0.fault(failed));
         }

@@ -9,11 +9,11 @@
 //! How one `cuFileRead` into GPU memory flows:
 //!
 //! 1. `dropin` finds the [`File`] of the handle and the [`MemoryLocation`] of the address (among
-//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::read`].
+//!    its registered buffers, else by [`Transfer::locate`]) and calls [`Transfer::call`].
 //! 2. Up to 64 KiB (`device/small`): the calling thread reads into a page-locked slot of its own. A
 //!    command to the resident copy kernel (`gpuio_gpu::resident_copy`) or a driver copy moves the
 //!    bytes on.
-//! 3. A longer call is a job (`job`), split at multiples of a power of two in the file. The worker
+//! 3. A longer call (`call`) is split at multiples of a power of two in the file. The worker
 //!    pool (`pool`) decides who takes the pieces: the caller, its workers or both. Each thread
 //!    holds a permit and a staging ring (`device/staging`), and reads one piece while the previous
 //!    one is copied to the GPU.
@@ -22,6 +22,9 @@
 //! 5. The resident copy kernel copies small calls, and pieces that came whole from the page cache.
 //!    A copy of the driver moves the rest, and everything while other kernels fill the GPU.
 //! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
+//!
+//! Reads of files that are read again and again (`mapped`) skip 2 to 5: the GPU reads the page cache
+//! by itself, and the calling thread waits for it.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
 //! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a
@@ -36,9 +39,12 @@
 //! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
 //! | poller, one for each kind above | watches semaphore values of streams | its sleep |
+//! | mapper | maps and registers hot files, gives registrations back | file I/O, the driver |
+//! | watcher of leases | gives back leases that the kernel wants | its signal |
 //!
 //! All are named `gpuio-transfer`. Pool workers start with the first batch, or the first call that
-//! they may help with; pollers and stream workers with the first operation in a stream. All stay
+//! they may help with; pollers and stream workers with the first operation in a stream; mapper and
+//! watcher with the first hot file. All stay
 //! until the process ends. Idle threads sleep on a futex or a condition variable.
 //!
 //! What waits while it holds a lock:
@@ -68,12 +74,14 @@
 mod api;
 mod batch;
 mod bounce;
+mod call;
 pub mod clock;
 mod device;
 mod fault;
 mod file;
 mod fork;
-mod job;
+mod idle;
+mod mapped;
 mod memory;
 mod pool;
 mod retry;

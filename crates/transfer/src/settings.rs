@@ -44,6 +44,10 @@ pub struct Settings {
     /// Most page-locked memory per GPU, in bytes. One staging ring is always made. The same amount
     /// again is for transfers in streams, which use short pieces beyond it instead of waiting.
     pub max_staging_bytes: u64,
+    /// Most bytes of files that are read again and again, which the GPU reads in the page cache by
+    /// itself: the driver keeps these pages in memory. `None` for an eighth of what the process may
+    /// use, 0 for no such files.
+    pub max_mapped_bytes: Option<u64>,
     /// Longest piece of a large call, in bytes: rounded up to a power of two from 64 KiB to 16 MiB.
     pub max_piece_bytes: u32,
     /// How bytes are read that are not in the page cache.
@@ -81,6 +85,7 @@ impl Default for Settings {
             // lanes of PCIe 5 carries.
             oversubscription: (cores * 5 / 8).max(8),
             max_staging_bytes: 256 << 20,
+            max_mapped_bytes: None,
             max_piece_bytes: 1 << 20,
             uncached: UncachedReads::default(),
             bypass_cache: BypassCache::default(),

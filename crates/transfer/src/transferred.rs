@@ -8,11 +8,15 @@ use crate::file::FileBytes;
 pub struct RouteBytes {
     /// File side: through the page cache.
     pub cached: u64,
+    /// Of these, the bytes that the GPU read in the page cache by itself: no host memory of ours
+    /// held them.
+    pub mapped: u64,
     /// File side: past the page cache, by a descriptor with `O_DIRECT`.
     pub direct: u64,
-    /// Memory side: between page-locked memory and the GPU by a kernel of ours.
+    /// Memory side: between page-locked memory, ours or a file's pages, and the GPU by a kernel of
+    /// ours.
     pub by_kernel: u64,
-    /// Memory side: between page-locked memory and the GPU by copies of the driver.
+    /// Memory side: the same by copies of the driver.
     pub by_copy: u64,
     /// Memory side: directly from or to the caller's host memory.
     pub by_host: u64,
@@ -22,6 +26,7 @@ impl RouteBytes {
     /// Adds another part of the same work.
     pub fn add(&mut self, other: &Self) {
         self.cached += other.cached;
+        self.mapped += other.mapped;
         self.direct += other.direct;
         self.by_kernel += other.by_kernel;
         self.by_copy += other.by_copy;
@@ -54,5 +59,13 @@ impl Transferred {
         route.file(file_bytes);
         *(if by_kernel { &mut route.by_kernel } else { &mut route.by_copy }) = bytes as u64;
         Self { bytes, route }
+    }
+
+    /// Bytes that the GPU read in the page cache.
+    pub(crate) fn mapped(bytes: usize, by_kernel: bool) -> Self {
+        let file_bytes = FileBytes { cached: bytes, direct: 0 };
+        let mut transferred = Self::through(file_bytes, by_kernel);
+        transferred.route.mapped = bytes as u64;
+        transferred
     }
 }

@@ -336,8 +336,9 @@ fn batches_complete_while_callers_take_every_permit() {
                 let location = transfer.locate(memory.address()).unwrap();
                 while !over.load(Ordering::Relaxed) {
                     // SAFETY: memory of this thread's own.
-                    let moved =
-                        unsafe { transfer.read(file, location, memory.address(), 1 << 20, 0) };
+                    let moved = unsafe {
+                        transfer.call(Op::Read, file, location, memory.address(), 1 << 20, 0)
+                    };
                     assert_eq!(moved.unwrap().bytes, 1 << 20);
                 }
             });

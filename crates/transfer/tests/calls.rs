@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_gpu::{MemoryKind, Which};
-use gpuio_transfer::{Fault, FileError, MemoryLocation, Transfer};
+use gpuio_transfer::{Fault, FileError, MemoryLocation, Op, Transfer};
 use support::{Memory, Mode, bytes, dir, file, gpu, settings, transfer, which, written};
 
 const FILE: usize = 3 << 20;
@@ -31,7 +31,8 @@ fn read_at_once(transfer: &Transfer, kind: MemoryKind, sizes: &[usize]) {
                     let file = &files[turn % 2];
                     let at = memory.address();
                     // SAFETY: memory of this thread's own.
-                    let moved = unsafe { transfer.read(file, location, at, len, offset as u64) };
+                    let moved =
+                        unsafe { transfer.call(Op::Read, file, location, at, len, offset as u64) };
                     assert_eq!(moved.unwrap().bytes, len);
                     assert!(memory.take(0, len) == content[offset..offset + len]);
                 }
@@ -87,7 +88,7 @@ fn reads_by_workers_end_at_the_end_of_the_file_and_report_failures() {
                 let read = |file, offset: usize| {
                     let at = memory.address();
                     // SAFETY: memory of this thread's own.
-                    unsafe { transfer.read(file, location, at, 1 << 20, offset as u64) }
+                    unsafe { transfer.call(Op::Read, file, location, at, 1 << 20, offset as u64) }
                 };
                 for turn in 0..20 {
                     let offset = (thread * 131_071 + turn * 40_009) % (1 << 20);
@@ -135,7 +136,8 @@ fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
         ];
         for (offset, len, bytes) in cases {
             // SAFETY: memory of the test's own.
-            let moved = unsafe { transfer.read(&file, location, memory.address(), len, offset) };
+            let moved =
+                unsafe { transfer.call(Op::Read, &file, location, memory.address(), len, offset) };
             assert_eq!(moved.unwrap().bytes, bytes, "{len} bytes at {offset}, {mode:?}");
         }
     }
@@ -155,17 +157,19 @@ fn a_descriptor_of_one_direction_fails_in_the_other() {
         let (location, at) = (transfer.locate(memory.address()).unwrap(), memory.address());
         for len in [100, 100_000, 1 << 20] {
             // SAFETY: memory of the test's own.
-            let read = unsafe { transfer.read(&write_only, location, at, len, 0) }.unwrap_err();
+            let read =
+                unsafe { transfer.call(Op::Read, &write_only, location, at, len, 0) }.unwrap_err();
             // SAFETY: as above.
-            let write = unsafe { transfer.write(&read_only, location, at, len, 0) }.unwrap_err();
+            let write =
+                unsafe { transfer.call(Op::Write, &read_only, location, at, len, 0) }.unwrap_err();
             for fault in [read, write] {
                 assert!(matches!(fault, Fault::File { errno: libc::EBADF, .. }), "{fault}");
                 assert!(fault.to_string().contains("file: Bad file descriptor"), "{fault}");
             }
             // SAFETY: as above.
-            assert!(unsafe { transfer.read(&read_only, location, at, len, 0) }.is_ok());
+            assert!(unsafe { transfer.call(Op::Read, &read_only, location, at, len, 0) }.is_ok());
             // SAFETY: as above.
-            assert!(unsafe { transfer.write(&write_only, location, at, len, 0) }.is_ok());
+            assert!(unsafe { transfer.call(Op::Write, &write_only, location, at, len, 0) }.is_ok());
         }
     }
 }
@@ -187,11 +191,12 @@ fn a_full_device_is_reported_and_loses_no_ring() {
         // Beyond the largest offset of any file system here.
         let offset = i64::MAX.cast_unsigned() - (2 << 20);
         // SAFETY: memory of the test's own.
-        let fault = unsafe { transfer.write(&file, location, at, 1 << 20, offset) }.unwrap_err();
+        let fault =
+            unsafe { transfer.call(Op::Write, &file, location, at, 1 << 20, offset) }.unwrap_err();
         assert!(matches!(fault, Fault::File { errno: libc::EFBIG, .. }), "{fault}");
     }
     // SAFETY: as above.
-    assert!(unsafe { transfer.write(&file, location, at, 1 << 20, 0) }.is_ok());
+    assert!(unsafe { transfer.call(Op::Write, &file, location, at, 1 << 20, 0) }.is_ok());
 }
 
 #[test]
@@ -203,7 +208,7 @@ fn the_callers_context_stays_as_it_was() {
     let call = |len| {
         let location = transfer.locate(memory.address()).unwrap();
         // SAFETY: memory of the test's own.
-        unsafe { transfer.read(&file, location, memory.address(), len, 0) }.unwrap();
+        unsafe { transfer.call(Op::Read, &file, location, memory.address(), len, 0) }.unwrap();
         // Needs a current context, and fails without.
         gpu().stream.query()
     };
@@ -236,8 +241,9 @@ fn files_are_written_while_they_are_read() {
             let mut offset = 13_u64;
             while !over.load(Ordering::Relaxed) {
                 // SAFETY: memory of this thread's own.
-                let moved =
-                    unsafe { transfer.write(&file, location, memory.address(), 300_000, offset) };
+                let moved = unsafe {
+                    transfer.call(Op::Write, &file, location, memory.address(), 300_000, offset)
+                };
                 assert_eq!(moved.unwrap().bytes, 300_000);
                 offset = (offset + 70_001) % (FILE as u64 - 300_000);
             }
@@ -247,8 +253,9 @@ fn files_are_written_while_they_are_read() {
         for turn in 0..50 {
             memory.put(0, &vec![0; 500_000]);
             // SAFETY: memory of this thread's own.
-            let moved =
-                unsafe { transfer.read(&file, location, memory.address(), 500_000, turn * 10_001) };
+            let moved = unsafe {
+                transfer.call(Op::Read, &file, location, memory.address(), 500_000, turn * 10_001)
+            };
             assert_eq!(moved.unwrap().bytes, 500_000);
             assert!(memory.take(0, 500_000).iter().all(|&byte| byte == 1));
         }
@@ -267,7 +274,7 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     let batch = transfer.batch(4);
     for len in [4096, 1 << 20] {
         // SAFETY: memory of the test's own.
-        unsafe { transfer.read(&file, location, memory.address(), len, 0) }.unwrap();
+        unsafe { transfer.call(Op::Read, &file, location, memory.address(), len, 0) }.unwrap();
     }
     let mut host = vec![0_u8; 1 << 20];
     // SAFETY: the child uses nothing that another thread may hold locked: that is what is tested.
@@ -275,11 +282,13 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     if child == 0 {
         let at = host.as_mut_ptr() as u64;
         // SAFETY: the vector's memory.
-        let read = unsafe { transfer.read(&file, MemoryLocation::host(), at, host.len(), 5) };
+        let read =
+            unsafe { transfer.call(Op::Read, &file, MemoryLocation::host(), at, host.len(), 5) };
         let right =
             read.is_ok_and(|moved| moved.bytes == 1 << 20) && host[..] == content[5..(1 << 20) + 5];
         // SAFETY: refused before anything is touched.
-        let refused = unsafe { transfer.read(&file, location, memory.address(), 4096, 0) };
+        let refused =
+            unsafe { transfer.call(Op::Read, &file, location, memory.address(), 4096, 0) };
         let empty = batch.outstanding() == 0;
         drop(batch);
         let code = i32::from(right) | i32::from(refused == Err(Fault::Forked)) << 1;
@@ -292,5 +301,5 @@ fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     assert!(libc::WIFEXITED(status), "{status:#x}");
     assert_eq!(libc::WEXITSTATUS(status), 7);
     // SAFETY: memory of the test's own.
-    unsafe { transfer.read(&file, location, memory.address(), 1 << 20, 0) }.unwrap();
+    unsafe { transfer.call(Op::Read, &file, location, memory.address(), 1 << 20, 0) }.unwrap();
 }

@@ -5,7 +5,7 @@
 mod support;
 
 use gpuio_gpu::MemoryKind;
-use gpuio_transfer::{Fault, Transfer};
+use gpuio_transfer::{Fault, Op, Transfer};
 use support::{Memory, Mode, bytes, dir, file, settings, written};
 
 const FILE: usize = 3 << 20;
@@ -33,11 +33,11 @@ fn freed(transfer: &Transfer) {
         // A location queried before the memory was freed; by copies, which report it.
         let stale = transfer.locate(memory.address()).unwrap();
         // SAFETY: it is not live memory, which is what is tested: the copy is refused.
-        let fault = unsafe { transfer.read(&file, stale, at, 1 << 20, 0) }.unwrap_err();
+        let fault = unsafe { transfer.call(Op::Read, &file, stale, at, 1 << 20, 0) }.unwrap_err();
         assert!(matches!(fault, Fault::Gpu(_)), "{fault}");
     }
     let location = transfer.locate(memory.address()).unwrap();
     // SAFETY: memory of the test's own.
-    let moved = unsafe { transfer.read(&file, location, memory.address(), 1 << 20, 0) };
+    let moved = unsafe { transfer.call(Op::Read, &file, location, memory.address(), 1 << 20, 0) };
     assert_eq!(moved.unwrap().bytes, 1 << 20);
 }

@@ -81,8 +81,9 @@ impl Reference<'_> {
                     let there = &model[from.min(model.len())..end];
                     held[at.start..at.start + there.len()].copy_from_slice(there);
                     // SAFETY: memory of the test's own.
-                    let moved =
-                        unsafe { self.transfer.read(&file, location, address, len, step.offset) };
+                    let moved = unsafe {
+                        self.transfer.call(Op::Read, &file, location, address, len, step.offset)
+                    };
                     let moved = moved.unwrap();
                     assert_eq!(moved.bytes, there.len(), "step {turn}: {step:?}");
                     if self.kind.is_host() {
@@ -102,8 +103,9 @@ impl Reference<'_> {
                         model[from..from + len].copy_from_slice(&fresh);
                     }
                     // SAFETY: memory of the test's own.
-                    let moved =
-                        unsafe { self.transfer.write(&file, location, address, len, step.offset) };
+                    let moved = unsafe {
+                        self.transfer.call(Op::Write, &file, location, address, len, step.offset)
+                    };
                     let moved = moved.unwrap();
                     assert_eq!(moved.bytes, len, "step {turn}: {step:?}");
                     moved

@@ -550,8 +550,9 @@ fn calls_end_where_no_memory_can_be_page_locked() {
             std::thread::scope(|scope| {
                 for _ in 0..8 {
                     // SAFETY: no byte arrives, in memory of the test's own.
-                    let read =
-                        || unsafe { transfer.read(&file, location, memory.address(), LEN, 0) };
+                    let read = || unsafe {
+                        transfer.call(Op::Read, &file, location, memory.address(), LEN, 0)
+                    };
                     scope.spawn(move || assert!(matches!(read(), Err(Fault::Gpu(_)))));
                 }
             });

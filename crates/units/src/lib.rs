@@ -32,7 +32,7 @@ pub use paragraph::paragraph;
 pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
 pub use printable::{
-    MOST_SHOWN, csv_text, is_hidden, label_value, markdown, printable, printable_lines,
+    MOST_SHOWN, csv_text, is_hidden, label_value, markdown, markup, printable, printable_lines,
     printable_short,
 };
 pub use rate::{parse_bytes_per_second, parse_count};

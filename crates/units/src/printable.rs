@@ -56,6 +56,33 @@ pub fn printable_short(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text inside an element of HTML or XML, or inside an attribute in quotes (Extensible Markup
+/// Language 1.0, sections 2.2 and 2.4). Hidden characters, of which XML can't hold some, are
+/// escapes, as in [`printable`].
+///
+/// ```
+/// assert_eq!(gpuio_units::markup("<a b=\"c\">&'\0"), "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\\x00");
+/// ```
+#[must_use]
+pub fn markup(text: &str) -> Cow<'_, str> {
+    let text = printable(text);
+    if !text.contains(['&', '<', '>', '"', '\'']) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// The text inside a paragraph or a cell of a Markdown table: nothing of it is markup, HTML, a
 /// mention or a reference (CommonMark 0.31, sections 2.4 and 6; GitHub's tables and mentions).
 /// Hidden characters are escapes, and long texts are cut, as [`printable_short`] does.

@@ -326,3 +326,12 @@ fn pcie_s_generations_have_one_table() {
     assert_eq!(crate::pcie_generation(1_000), None);
     assert_eq!(crate::pcie_mega_transfers(0), None);
 }
+
+#[test]
+fn nothing_of_a_text_is_markup() {
+    let safe = crate::markup("</script><img src=x onerror='alert(1)'>\"&\0\u{7f}ß");
+    assert!(!safe.contains(['<', '>', '"', '\'', '\0']), "{safe}");
+    assert!(safe.starts_with("&lt;/script&gt;"), "{safe}");
+    assert!(safe.ends_with("&quot;&amp;\\x00\\u007fß"), "{safe}");
+    assert_eq!(crate::markup("GPU0"), "GPU0");
+}

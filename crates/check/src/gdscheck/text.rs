@@ -10,7 +10,7 @@ use super::OfFile;
 /// What `-p` prints.
 #[must_use]
 pub fn text(check: &GdsCheck, version: &str) -> String {
-    let mut page = Page(versions(check, version));
+    let mut page = Lines(versions(check, version));
     page.line(format_args!("Platform: {}", Shown(&check.platform)));
     page.heading("ENVIRONMENT:");
     page.lines(&check.environment, 0);
@@ -41,7 +41,7 @@ pub fn text(check: &GdsCheck, version: &str) -> String {
 /// What `-v` prints: whose output it is, and versions.
 #[must_use]
 pub fn versions(check: &GdsCheck, version: &str) -> String {
-    let mut page = Page(String::new());
+    let mut page = Lines(String::new());
     // At the margin, and the first line of all: so that it can't be mistaken for NVIDIA's.
     let _ = writeln!(
         page.0,
@@ -59,7 +59,7 @@ pub fn versions(check: &GdsCheck, version: &str) -> String {
 /// What `-f` prints.
 #[must_use]
 pub fn file_text(of: &OfFile) -> String {
-    let mut page = Page(String::new());
+    let mut page = Lines(String::new());
     page.line(format_args!("File: {}", of.path));
     page.line(format_args!("Mount: {}", of.mount));
     page.line(format_args!("{} : {}", of.storage, Shown(&of.value)));
@@ -79,9 +79,9 @@ impl<T: Display> Display for Shown<'_, T> {
     }
 }
 
-struct Page(String);
+struct Lines(String);
 
-impl Page {
+impl Lines {
     // Writing to a String can't fail.
     fn line(&mut self, line: impl Display) {
         // Names and values are the machine's, and of a configuration that anybody may have written.

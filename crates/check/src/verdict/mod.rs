@@ -5,8 +5,8 @@ mod layer;
 mod mode;
 mod narrow;
 mod need;
-mod page;
 mod stack;
+mod text;
 
 use gpuio_record::facts::{GpuFacts, Machine, MountedStorage};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use mode::{MODES, Mode};
 pub use narrow::narrow;
 pub use need::{Answer, Need};
-pub use page::render;
+pub use text::render;
 
 /// A mount and a GPU of one machine.
 #[derive(Debug, Clone, Copy)]

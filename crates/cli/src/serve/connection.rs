@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::request::{self, LANDING, MOST_HEAD, Page, Request};
+use super::request::{self, LANDING, MOST_HEAD, Request, Resource};
 
 /// Time limit for a client's request, and again for receiving the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -119,12 +119,12 @@ impl Connection {
     }
 
     fn begin(&mut self, request_read: Request, now: Instant, page: &mut impl FnMut() -> Rc<str>) {
-        let body: Rc<str> = match request_read.page {
-            Page::Metrics => page(),
-            Page::Landing => LANDING.into(),
-            Page::Status(status) => format!("{status}\n").into(),
+        let body: Rc<str> = match request_read.resource {
+            Resource::Metrics => page(),
+            Resource::Landing => LANDING.into(),
+            Resource::Status(status) => format!("{status}\n").into(),
         };
-        let head = request::head(request_read.page, body.len());
+        let head = request::head(request_read.resource, body.len());
         let body = if request_read.body { body } else { "".into() };
         self.state = State::Answering { head, body, sent: 0 };
         self.until = now + TIMEOUT;

@@ -9,7 +9,7 @@ const MOST_FIELDS: usize = 64;
 
 /// What is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Page {
+pub(super) enum Resource {
     /// The counters.
     Metrics,
     /// The HTML page with a link to the counters.
@@ -21,14 +21,14 @@ pub(super) enum Page {
 /// A complete request, or an invalid one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
-    pub(super) page: Page,
+    pub(super) resource: Resource,
     /// Whether the answer has a body: one to HEAD has none.
     pub(super) body: bool,
 }
 
 impl Request {
     pub(super) fn status(status: &'static str) -> Request {
-        Request { page: Page::Status(status), body: true }
+        Request { resource: Resource::Status(status), body: true }
     }
 }
 
@@ -46,24 +46,24 @@ pub(super) fn read(head: &[u8]) -> Option<Request> {
         }
         Err(_) => return Some(Request::status("400 Bad Request")),
     }
-    let page = match request.path.and_then(|target| target.split('?').next()) {
-        Some("/metrics") => Page::Metrics,
-        Some("/") => Page::Landing,
+    let resource = match request.path.and_then(|target| target.split('?').next()) {
+        Some("/metrics") => Resource::Metrics,
+        Some("/") => Resource::Landing,
         _ => return Some(Request::status("404 Not Found")),
     };
     Some(match request.method {
-        Some("GET") => Request { page, body: true },
-        Some("HEAD") => Request { page, body: false },
+        Some("GET") => Request { resource, body: true },
+        Some("HEAD") => Request { resource, body: false },
         _ => Request::status("405 Method Not Allowed"),
     })
 }
 
 /// The head of an answer with a body of this size.
-pub(super) fn head(page: Page, length: usize) -> String {
-    let (status, media) = match page {
-        Page::Metrics => ("200 OK", openmetrics::MEDIA_TYPE),
-        Page::Landing => ("200 OK", "text/html; charset=utf-8"),
-        Page::Status(status) => (status, "text/plain; charset=utf-8"),
+pub(super) fn head(resource: Resource, length: usize) -> String {
+    let (status, media) = match resource {
+        Resource::Metrics => ("200 OK", openmetrics::MEDIA_TYPE),
+        Resource::Landing => ("200 OK", "text/html; charset=utf-8"),
+        Resource::Status(status) => (status, "text/plain; charset=utf-8"),
     };
     let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
     format!(
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn a_head_is_complete_or_invalid_or_continues() {
         let whole = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
-        assert_eq!(read(whole), Some(Request { page: Page::Metrics, body: true }));
+        assert_eq!(read(whole), Some(Request { resource: Resource::Metrics, body: true }));
         (0..whole.len()).for_each(|end| assert_eq!(read(&whole[..end]), None, "{end}"));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_FIELDS + 1));
         assert_eq!(read(many.as_bytes()), read(&[b'A'; MOST_HEAD + 1]));
         assert_eq!(
             read(b"HEAD / HTTP/1.1\n\n"),
-            Some(Request { page: Page::Landing, body: false })
+            Some(Request { resource: Resource::Landing, body: false })
         );
     }
 }

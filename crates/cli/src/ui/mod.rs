@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use gpuio_load::run::{Ran, Tick, Watch};
+use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -84,7 +84,7 @@ impl Progress {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shares and seconds for a progress line")]
-impl Watch for Progress {
+impl RunObserver for Progress {
     fn making(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));

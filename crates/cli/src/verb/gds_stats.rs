@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gpuio_host::Root;
 use gpuio_page::format::gds_stats::{self, Gpu};
-use gpuio_page::{PageRoot, read};
+use gpuio_page::{LivePageRoot, read};
 
 use super::stats::{found, print_notes, unreadable};
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     match parse(words)? {
         Action::Help => output::put(HELP)?,
         Action::Stats { pid, level } => {
-            let listing = read::find(&PageRoot::live(), &Root::live(), pid);
+            let listing = read::find(&LivePageRoot::live(), &Root::live(), pid);
             print_notes(&listing);
             let found = found(&listing, pid)?;
             let page = found.page.as_ref().map_err(|_| unreadable(found))?;

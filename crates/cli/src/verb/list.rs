@@ -83,9 +83,9 @@ impl Needs {
 
 /// The lines, one below the other.
 #[derive(Default)]
-struct Page(String);
+struct Lines(String);
 
-impl Page {
+impl Lines {
     fn line(&mut self, name: &str, summary: &str) {
         // Writing to a String can't fail.
         let _ = writeln!(self.0, "  {name:<9} {summary}");
@@ -101,7 +101,7 @@ impl Page {
 
 pub(crate) fn run() -> Result<ExitCode, Failure> {
     let needs = Needs::look();
-    let mut page = Page::default();
+    let mut page = Lines::default();
     paths(&mut page, &needs);
     page.line("ENGINES", "I/O engines between files and host memory");
     for row in ENGINES {
@@ -129,7 +129,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn paths(page: &mut Page, needs: &Needs) {
+fn paths(page: &mut Lines, needs: &Needs) {
     page.line("PATHS", "data paths between a file and the destination (host or GPU memory)");
     for row in PATHS {
         let number = match row.info.gdsio {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gpuio_host::{Root, process};
 use gpuio_page::format::{Earlier, Shown, json, text};
 use gpuio_page::read::{self, Found, Listing, Owner};
-use gpuio_page::{PageRoot, Snapshot};
+use gpuio_page::{LivePageRoot, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Stats) -> Result<ExitCode, Failure> {
 }
 
 fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
-    let (place, root) = (PageRoot::live(), Root::live());
+    let (place, root) = (LivePageRoot::live(), Root::live());
     let mut before = (read::list(&place, &root), Instant::now());
     print_notes(&before.0);
     loop {
@@ -99,7 +99,7 @@ fn same(one: &Snapshot, two: &Snapshot) -> bool {
 }
 
 fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCode, Failure> {
-    let (place, root) = (PageRoot::live(), Root::live());
+    let (place, root) = (LivePageRoot::live(), Root::live());
     let level = args.level.unwrap_or(LEVEL);
     let mut before: Option<(Snapshot, Instant)> = None;
     loop {

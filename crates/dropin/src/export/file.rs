@@ -2,13 +2,14 @@
 
 use std::ffi::c_uint;
 
+use gpuio_transfer::Op;
+
 use super::export;
 use crate::abi::{CufileError, Descriptor, Handle, IoVec, OPAQUE_FD};
 use crate::call::{as_count, as_error, run_void};
 use crate::code::{Failure, INVALID_VALUE, IO_NOT_SUPPORTED};
 use crate::io::CallRequest;
 use crate::library;
-use crate::stats::Direction;
 
 export! {
     /// Registers a file by a descriptor of this process (kind 1): regular files and block devices
@@ -70,8 +71,8 @@ export! {
         file_offset: i64,
         buffer_offset: i64
     ) -> isize {
-        let direction = Direction::Read;
-        let request = CallRequest { direction, base, len, file_offset, buffer_offset };
+        let op = Op::Read;
+        let request = CallRequest { op, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
@@ -88,8 +89,8 @@ export! {
         file_offset: i64,
         buffer_offset: i64
     ) -> isize {
-        let direction = Direction::Write;
-        let request = CallRequest { direction, base, len, file_offset, buffer_offset };
+        let op = Op::Write;
+        let request = CallRequest { op, base, len, file_offset, buffer_offset };
         // SAFETY: the caller's promise by the interface.
         unsafe { transfer(handle, request) }
     }
@@ -104,7 +105,7 @@ const VECTORS: usize = 1024;
 /// As for `cuFileRead`, of each range, and `vectors` is null or valid for `count` of them.
 unsafe fn vectors(
     handle: Handle,
-    direction: Direction,
+    op: Op,
     vectors: (*const IoVec, usize),
     file_offset: i64,
     flags: c_uint,
@@ -121,7 +122,7 @@ unsafe fn vectors(
             let further = i64::try_from(done).ok().and_then(|done| file_offset.checked_add(done));
             let file_offset = further.ok_or(Failure::from(INVALID_VALUE))?;
             let (base, len) = (*base, *len);
-            let request = CallRequest { direction, base, len, file_offset, buffer_offset: 0 };
+            let request = CallRequest { op, base, len, file_offset, buffer_offset: 0 };
             // SAFETY: the caller's promise.
             let moved = unsafe { library::get().transfer(handle, request) }?;
             done += moved;
@@ -144,7 +145,7 @@ export! {
         flags: c_uint
     ) -> isize {
         // SAFETY: the caller's promise by the interface.
-        unsafe { vectors(handle, Direction::Read, (list, count), file_offset, flags) }
+        unsafe { vectors(handle, Op::Read, (list, count), file_offset, flags) }
     }
 }
 
@@ -158,6 +159,6 @@ export! {
         flags: c_uint
     ) -> isize {
         // SAFETY: the caller's promise by the interface.
-        unsafe { vectors(handle, Direction::Write, (list, count), file_offset, flags) }
+        unsafe { vectors(handle, Op::Write, (list, count), file_offset, flags) }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::ffi::c_uint;
 
+use gpuio_transfer::Op;
+
 use super::export;
 use crate::abi::{CufileError, Handle, RawStream};
 use crate::call::as_error;
 use crate::library;
-use crate::stats::Direction;
 use crate::streams::Pointers;
 
 export! {
@@ -55,7 +56,7 @@ export! {
         stream: RawStream
     ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
-        let side = (Direction::Read, base);
+        let side = (Op::Read, base);
         // SAFETY: the caller's promise by the interface.
         as_error(|| unsafe { library::get().enqueue(handle, side, pointers, stream) })
     }
@@ -74,7 +75,7 @@ export! {
         stream: RawStream
     ) -> CufileError {
         let pointers = Pointers { len, file_offset, buffer_offset, done };
-        let side = (Direction::Write, base);
+        let side = (Op::Write, base);
         // SAFETY: the caller's promise by the interface.
         as_error(|| unsafe { library::get().enqueue(handle, side, pointers, stream) })
     }

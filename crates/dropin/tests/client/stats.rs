@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gpuio_page::{PageRoot, read};
+use gpuio_page::{LivePageRoot, read};
 
 use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, is_child, pattern, system};
 
@@ -92,7 +92,7 @@ fn the_live_page_shows_the_program() {
         let pid = std::process::id();
         println!("the child is {pid}.");
         let root = gpuio_host::Root::live();
-        let pages = read::list(&PageRoot::live(), &root).found;
+        let pages = read::list(&LivePageRoot::live(), &root).found;
         let found = pages.iter().find(|found| found.pid == pid);
         let own = found.expect("a page of this process").page.as_ref().unwrap();
         assert!(own.program.starts_with("cuFile: "), "{}", own.program);
@@ -112,7 +112,7 @@ fn the_live_page_shows_the_program() {
     };
     let pid: u32 = rest.split('.').next().unwrap().parse().unwrap();
     // It ended by exit(3): its page is gone.
-    let left = read::list(&PageRoot::live(), &gpuio_host::Root::live()).found;
+    let left = read::list(&LivePageRoot::live(), &gpuio_host::Root::live()).found;
     assert!(left.iter().all(|found| found.pid != pid));
 }
 
@@ -132,7 +132,7 @@ fn files_and_buffers_that_are_registered_are_counted() {
         }
         let pid = std::process::id();
         let page = || {
-            let pages = read::list(&PageRoot::live(), &gpuio_host::Root::live()).found;
+            let pages = read::list(&LivePageRoot::live(), &gpuio_host::Root::live()).found;
             let found = pages.into_iter().find(|found| found.pid == pid).unwrap();
             found.page.unwrap()
         };

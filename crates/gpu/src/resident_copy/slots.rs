@@ -7,7 +7,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// All slots of a queue, 64 at most.
 #[derive(Debug)]
 pub(super) struct CommandSlots {
-    slots: Box<[Slot]>,
+    slots: Box<[SlotState]>,
     /// A bit for each slot that is dedicated to one submitter.
     dedicated: AtomicU64,
     /// A bit for each slot that had a command recently.
@@ -17,7 +17,7 @@ pub(super) struct CommandSlots {
 /// The host's state of a slot, on a cache line of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Slot {
+struct SlotState {
     /// A submitter uses it now.
     claimed: AtomicBool,
     /// The number of the slot's last command that was submitted and not cancelled.
@@ -26,7 +26,7 @@ struct Slot {
 
 impl CommandSlots {
     pub(super) fn new(count: u32) -> Self {
-        let free = |_| Slot { claimed: AtomicBool::new(false), submitted: AtomicU64::new(0) };
+        let free = |_| SlotState { claimed: AtomicBool::new(false), submitted: AtomicU64::new(0) };
         Self {
             slots: (0..count).map(free).collect(),
             dedicated: AtomicU64::new(0),

@@ -5,24 +5,7 @@
 //! kernel gives the first 64 bytes to every user and the rest to those with `CAP_SYS_ADMIN`. It
 //! asks the device for each word, about a microsecond each, so only words that are needed are read.
 
-use gpuio_record::facts::{Acs, AcsControl, Fact, PciPort};
-
-/// The facts in configuration space.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Config {
-    /// What the function is to PCI Express.
-    pub port: Fact<PciPort>,
-    /// Access Control Services.
-    pub acs: Fact<Acs>,
-    /// Largest payload in use, in bytes.
-    pub max_payload_bytes: Fact<u32>,
-    /// Largest payload that the function could handle, in bytes.
-    pub max_payload_supported_bytes: Fact<u32>,
-    /// Largest read request, in bytes.
-    pub max_read_request_bytes: Fact<u32>,
-    /// Whether relaxed ordering is allowed.
-    pub relaxed_ordering: Fact<bool>,
-}
+use gpuio_record::facts::{Acs, AcsControl, Fact, PciFacts, PciPort};
 
 const NEEDS_ROOT: &str = "the kernel shows this part of configuration space to root only";
 const CONVENTIONAL: &str = "no PCI Express capability";
@@ -37,36 +20,25 @@ const PCI_EXPRESS: u8 = 0x10;
 const EXTENDED: u64 = 0x100;
 const ACS: u32 = 0x000d;
 
-/// Reads what is needed by `read(offset, buffer)`, which fills the buffer or returns an error.
-pub fn parse_config(mut read: impl FnMut(u64, &mut [u8]) -> bool) -> Config {
+/// Reads what is needed by `read(offset, buffer)`, which fills the buffer or returns an error. Only
+/// what stands in configuration space is set in the answer: `port`, `acs`, sizes of payloads and
+/// read requests, `relaxed_ordering`.
+pub fn parse_config(mut read: impl FnMut(u64, &mut [u8]) -> bool) -> PciFacts {
     let mut head = [0u8; 64];
     if !read(0, &mut head) {
-        return Config::all_unknown("the kernel shows no configuration space");
+        return PciFacts::unknown("the kernel shows no configuration space");
     }
     if head[..4] == [0xff; 4] {
-        return Config::all_unknown(GONE);
+        return PciFacts::unknown(GONE);
     }
     match express(&head, &mut read) {
-        Ok(Some(at)) => at_express(at, &mut read).unwrap_or_else(Config::all_unknown),
-        Ok(None) => Config {
+        Ok(Some(at)) => at_express(at, &mut read).unwrap_or_else(PciFacts::unknown),
+        Ok(None) => PciFacts {
             port: Fact::Known(PciPort::Conventional),
             acs: Fact::Known(Acs::default()),
-            ..Config::all_unknown(CONVENTIONAL)
+            ..PciFacts::unknown(CONVENTIONAL)
         },
-        Err(why) => Config::all_unknown(why),
-    }
-}
-
-impl Config {
-    fn all_unknown(why: &str) -> Config {
-        Config {
-            port: Fact::unknown(why),
-            acs: Fact::unknown(why),
-            max_payload_bytes: Fact::unknown(why),
-            max_payload_supported_bytes: Fact::unknown(why),
-            max_read_request_bytes: Fact::unknown(why),
-            relaxed_ordering: Fact::unknown(why),
-        }
+        Err(why) => PciFacts::unknown(why),
     }
 }
 
@@ -96,7 +68,7 @@ fn express(head: &[u8; 64], read: &mut Read<'_>) -> Result<Option<u64>, &'static
     Err("its list of capabilities does not end")
 }
 
-fn at_express(at: u64, read: &mut Read<'_>) -> Result<Config, &'static str> {
+fn at_express(at: u64, read: &mut Read<'_>) -> Result<PciFacts, &'static str> {
     // Flags at 2, device capabilities at 4, device control at 8.
     let mut words = [0u8; 12];
     if !read(at, &mut words) {
@@ -109,13 +81,14 @@ fn at_express(at: u64, read: &mut Read<'_>) -> Result<Config, &'static str> {
         let bytes = (code <= 5).then(|| 128u32 << code);
         Fact::or_unknown(bytes, "a code that PCI Express does not define")
     };
-    Ok(Config {
+    Ok(PciFacts {
         port: port(flags),
         acs: acs(read).map_or_else(Fact::unknown, Fact::Known),
         max_payload_bytes: payload((control >> 5) & 7),
         max_payload_supported_bytes: payload(u16::from(words[4]) & 7),
         max_read_request_bytes: payload((control >> 12) & 7),
         relaxed_ordering: Fact::Known(control & 0x10 != 0),
+        ..PciFacts::default()
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_record::facts::PciFacts;
 
-use super::{Config, parse_config, parse_speed, parse_width};
+use super::{parse_config, parse_speed, parse_width};
 use crate::numa::{normalize_pci, parse_node};
 use crate::parse::{devices_in, keep};
 use crate::{HostError, Malformed, Root};
@@ -69,18 +69,13 @@ fn function(
         node: files.parse("numa_node", parse_node).flatten(),
         secondary_bus: bus(&mut files, "secondary"),
         subordinate_bus: bus(&mut files, "subordinate"),
-        port: config.port,
         link_now: lanes(&mut files, "current"),
         link_most: lanes(&mut files, "max"),
         link_bytes_per_second: None,
-        acs: config.acs,
         iommu_group: group,
         iommu_domain: group.and_then(|group| files.domain(group, domains)),
-        max_payload_bytes: config.max_payload_bytes,
-        max_payload_supported_bytes: config.max_payload_supported_bytes,
-        max_read_request_bytes: config.max_read_request_bytes,
-        relaxed_ordering: config.relaxed_ordering,
         p2p_memory_bytes: files.number("p2pmem/size"),
+        ..config
     }
 }
 
@@ -171,7 +166,7 @@ fn last_of_link(root: &Root, link: &Path) -> Option<String> {
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
-fn config(root: &Root, dir: &Path) -> Config {
+fn config(root: &Root, dir: &Path) -> PciFacts {
     let file = root.window(dir.join("config"));
     parse_config(|at, buffer| file.as_ref().is_some_and(|file| file.read(at, buffer)))
 }

@@ -5,7 +5,7 @@
 mod config_space;
 mod functions;
 
-pub use config_space::{Config, parse_config};
+pub use config_space::parse_config;
 pub use functions::read;
 pub use gpuio_record::facts::Lanes;
 

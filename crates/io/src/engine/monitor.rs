@@ -1,8 +1,9 @@
 //! Counts what comes back, live, for other threads to look at.
 
 use super::{Done, Engine, EngineError, Io, Op, Push};
+use gpuio_stat::add_single_writer;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// One direction's counters. All only grow.
@@ -43,13 +44,6 @@ impl LegCounters {
     }
 }
 
-/// Adds to a counter that only this thread writes: a load and a store, where `fetch_add` would
-/// lock the bus for about 5 ns.
-#[inline]
-pub(crate) fn add(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
-}
-
 /// The counting decorator; the outermost, so it sees each I/O once and whole.
 pub struct Monitor {
     inner: Box<dyn Engine>,
@@ -85,11 +79,11 @@ impl Sum {
     #[inline]
     fn add_to(self, counters: &OpCounters) {
         if self.ios > 0 {
-            add(&counters.ios, self.ios);
-            add(&counters.bytes, self.bytes);
+            add_single_writer(&counters.ios, self.ios);
+            add_single_writer(&counters.bytes, self.bytes);
         }
         if self.faults > 0 {
-            add(&counters.faults, self.faults);
+            add_single_writer(&counters.faults, self.faults);
         }
     }
 }

@@ -10,8 +10,9 @@
 //!   it, and EINVAL would be the answer). A direct read stops there only at the end of the file, so
 //!   that is `EndOfFile`; a write is `EIO`. Drives of 4 KiB blocks stop at multiples of 512 too.
 
-use super::monitor::{LegCounters, add};
+use super::monitor::LegCounters;
 use super::{Done, Engine, EngineError, Io, IoFault, Op, Push};
+use gpuio_stat::add_single_writer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +107,7 @@ impl Whole {
             }));
         }
         if before == 0 {
-            add(&self.counters.short_ios, 1);
+            add_single_writer(&self.counters.short_ios, 1);
         }
         let part = Part { io, moved: so_far };
         let rest = part.rest();

@@ -46,12 +46,12 @@ impl<C: BlockingCalls> Path for Blocking<C> {
         completed: &mut Vec<Completion>,
         _wait: bool,
     ) -> Result<(), PathError> {
-        self.progress.completions.deliver(completed);
+        self.progress.requests.deliver(completed);
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.progress.completions.out()
+        self.progress.requests.out()
     }
 
     fn synchronous(&self) -> bool {

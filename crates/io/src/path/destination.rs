@@ -1,10 +1,12 @@
 //! The memory in which the bytes of a library end: one piece, which the slots share. What the paths
 //! of cuFile and of gpuio's own library core have in common.
 
+use std::ops::Range;
+
 use gpuio_gpu::{Context, DevPtr, DeviceBuf};
 
 use super::slot_buffers::{refused, stride};
-use super::verifier::{self, BlockLocation, Verifier};
+use super::verifier::{self, Verifier};
 use super::{GpuSide, Mismatch, PathConfig, PathError, PatternBlock};
 
 pub(super) struct Destination {
@@ -62,14 +64,14 @@ impl Destination {
     /// # Panics
     /// If they are more than the slot holds.
     pub(super) fn block(&self, slot: u32, len: u32) -> DevPtr {
-        self.memory.ptr().byte_add(self.location(slot, len).offset as u64)
+        self.memory.ptr().byte_add(self.location(slot, len).start as u64)
     }
 
-    fn location(&self, slot: u32, len: u32) -> BlockLocation {
+    fn location(&self, slot: u32, len: u32) -> Range<usize> {
         let at = slot as usize * self.stride;
         let inside = len as usize <= self.stride && at + self.stride <= self.memory.len();
         assert!(inside, "a block of {len} bytes does not fit slot {slot}");
-        BlockLocation { offset: at, len }
+        at..at + len as usize
     }
 
     /// Waits for everything on the GPU, also for copies that a library has in streams of its own.

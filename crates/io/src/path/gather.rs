@@ -25,7 +25,7 @@ use gpuio_gpu::{Context, GpuError, Stream};
 
 use super::launcher::Launcher;
 use super::slot_buffers::{self, SlotBuffers};
-use super::stream_queues::{Ended, Refused, StreamQueues};
+use super::stream_queues::{Ended, StreamQueues};
 use super::two_legs::{self, GpuStage};
 use super::verifier::Verifier;
 use super::{ANY_MEMORY, Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
@@ -115,7 +115,7 @@ impl Batches {
             unsafe { self.batch_copy.enqueue(self.queues.stream(at), buffers, batch, number) };
         // It stays without memory of its own unless something was refused.
         let mut over = Vec::new();
-        self.queues.mark(at, number, enqueued, &mut over);
+        self.queues.record(at, number, enqueued, &mut over);
         for one in over {
             self.done(one, ended);
         }
@@ -147,9 +147,7 @@ impl Batches {
     }
 }
 
-impl GpuStage for Batches {
-    type Slots = SlotBuffers;
-
+impl GpuStage<SlotBuffers> for Batches {
     fn enqueue(&mut self, buffers: &SlotBuffers, request: &Request, ended: &mut Vec<Ended>) {
         assert!(request.len as usize <= buffers.stride(), "a block does not fit its slot");
         let batch = &mut self.all[self.open as usize];
@@ -161,14 +159,14 @@ impl GpuStage for Batches {
 
     fn poll(&mut self, ended: &mut Vec<Ended>) {
         for at in 0..self.queues.count() {
-            while let Some(one) = self.queues.poll(at) {
+            while let Some(one) = self.queues.poll_stream(at) {
                 self.done(one, ended);
             }
         }
     }
 
     fn flush(&mut self, buffers: &SlotBuffers, ended: &mut Vec<Ended>) {
-        if self.queues.is_idle() && self.has_open() {
+        if self.queues.none_in_flight() && self.has_open() {
             self.launch(buffers, ended);
         }
     }
@@ -183,7 +181,7 @@ impl GpuStage for Batches {
     }
 
     fn is_idle(&self) -> bool {
-        self.queues.is_idle() && !self.has_open()
+        self.queues.none_in_flight() && !self.has_open()
     }
 
     fn bytes(&self) -> u64 {
@@ -305,23 +303,19 @@ impl BatchCopy {
         buffers: &SlotBuffers,
         batch: &Batch,
         number: u32,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), GpuError> {
         if self.in_order
             && let Some(run) = batch.run()
         {
             // SAFETY: the caller's promise; the run's slots and positions lie side by side.
-            let copied = unsafe { buffers.copy(stream, run.op, run.first, run.bytes) };
-            return copied.map_err(|error| Refused { error, begun: false });
+            return unsafe { buffers.copy(stream, run.op, run.first, run.bytes) };
         }
         let plain = |part: &&Part| u64::from(part.len) >= GATHER_PLAIN_BYTES;
         let short = batch.parts().iter().filter(|part| !plain(part)).count();
         let launcher = self.launcher.as_ref().filter(|_| short > 1);
-        let mut begun = false;
         for part in batch.parts().iter().filter(|part| launcher.is_none() || plain(part)) {
             // SAFETY: the caller's promise; a part is no longer than its slot.
-            let copied = unsafe { buffers.copy(stream, part.op, part.slot, part.len as usize) };
-            copied.map_err(|error| Refused { error, begun })?;
-            begun = true;
+            unsafe { buffers.copy(stream, part.op, part.slot, part.len as usize) }?;
         }
         let Some(launcher) = launcher else {
             return Ok(());
@@ -336,8 +330,7 @@ impl BatchCopy {
         });
         // SAFETY: the caller's promise. Slots and positions begin at whole pages, so that the rest
         // of a word in which a block ends is live too.
-        let launched = unsafe { launcher.launch(stream, number, blocks) };
-        launched.map_err(|error| Refused { error, begun })
+        unsafe { launcher.launch(stream, number, blocks) }
     }
 }
 

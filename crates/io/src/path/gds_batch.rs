@@ -14,7 +14,7 @@ use gpuio_cufile::{Batch, Completion};
 use gpuio_gpu::MemoryKind;
 
 use super::destination::Destination;
-use super::gds::buffers::{GdsBuffers, direction, fault, setup, sides};
+use super::gds::buffers::{GdsBuffers, fault, setup, sides};
 use super::grouped::{self, Groups, Queue};
 use super::{
     Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, cufile_words,
@@ -167,9 +167,9 @@ impl Groups for Batches {
         let count = open.len().min(batch.capacity());
         for slot in open.drain(..count) {
             let Some((request, done)) = progress.of(slot) else { continue };
-            let (piece, handle) = (buffers.rest(&request, done), buffers.handle(&request));
+            let (range, handle) = (buffers.rest(&request, done), buffers.handle(&request));
             // A cookie of 0 would be a null pointer to the library.
-            match batch.push(direction(request.op), handle, piece, u64::from(slot) + 1) {
+            match batch.push(request.op, handle, range, u64::from(slot) + 1) {
                 Ok(()) => slots.push(slot),
                 Err(error) => progress.complete(slot, clock.now(), Err(fault(error))),
             }

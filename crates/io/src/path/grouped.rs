@@ -100,7 +100,7 @@ impl<B> Queue<B> {
     /// # Errors
     /// That for too long.
     fn goes_on(&mut self, clock: &Clock) -> Result<(), PathError> {
-        let goes_on = self.stall.goes_on(clock, self.path, self.progress.completions.out());
+        let goes_on = self.stall.goes_on(clock, self.path, self.progress.requests.out());
         self.stuck |= goes_on.is_err();
         goes_on
     }
@@ -131,13 +131,13 @@ impl<G: Groups> Parts<G> {
                 return Err(error);
             }
             let done =
-                !queue.progress.completions.none_ready() || queue.progress.completions.out() == 0;
+                !queue.progress.requests.none_completed() || queue.progress.requests.out() == 0;
             if done || (!wait && !first) {
                 return Ok(());
             }
             groups.look(queue, clock, wait);
             first = false;
-            if queue.progress.completions.none_ready() && !groups.is_idle() {
+            if queue.progress.requests.none_completed() && !groups.is_idle() {
                 queue.goes_on(clock)?;
             }
         }
@@ -174,12 +174,12 @@ impl<G: Groups> Path for Grouped<G> {
     ) -> Result<(), PathError> {
         let outcome = self.0.drive(clock, wait);
         // Also after an error: these have completed.
-        self.0.queue.progress.completions.deliver(completed);
+        self.0.queue.progress.requests.deliver(completed);
         outcome
     }
 
     fn in_flight(&self) -> usize {
-        self.0.queue.progress.completions.out()
+        self.0.queue.progress.requests.out()
     }
 
     fn synchronous(&self) -> bool {

@@ -18,7 +18,7 @@ use super::streamed::{self, StreamCalls};
 use super::{
     Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request,
 };
-use crate::engine::{IoFault, Op};
+use crate::engine::IoFault;
 
 const NAME: &str = "library-stream";
 
@@ -121,17 +121,11 @@ impl StreamCalls for LibraryCalls {
         });
         let (stream, file) = (RawStream::new(stream.as_raw()), buffers.file(request));
         let to = (buffers.location, address);
-        let put = match op {
-            // SAFETY: the stream lives until it has passed, by the caller's promise, and the
-            // slot's part of the destination is the request's alone until then.
-            Op::Read => unsafe {
-                buffers.transfer.read_on(stream, file, to, params, on_completion)
-            },
-            // SAFETY: as above; what filled the slot was waited for.
-            Op::Write => unsafe {
-                buffers.transfer.write_on(stream, file, to, params, on_completion)
-            },
-        };
+        // SAFETY: the stream lives until it has passed, by the caller's promise, and the slot's
+        // part of the destination is the request's alone until then; what filled it for a write
+        // was waited for.
+        let put =
+            unsafe { buffers.transfer.enqueue(stream, (op, file), to, params, on_completion) };
         put.map_err(|refusal| fault(&refusal))
     }
 

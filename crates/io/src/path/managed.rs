@@ -14,15 +14,15 @@
 //! at that moment, and these move. With O_DIRECT the kernel pins them for one I/O, in which no hint
 //! is in flight for the slot; a driver whose pages the kernel can't pin makes it answer EFAULT.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use gpuio_gpu::{GpuError, Managed, MemoryKind, Side, Stream};
 
 use super::slot_buffers::{self, refused, stride};
-use super::staged::CopyStage;
-use super::stream_queues::{Refused, StreamQueues};
+use super::stream_queues::StreamQueues;
 use super::two_legs::{self, Slots};
-use super::verifier::{BlockLocation, Verifier};
+use super::verifier::Verifier;
 use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
 use crate::engine::{HostRegion, Io, Op, Span};
 
@@ -48,7 +48,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open,
 };
 
-struct Pages {
+struct ManagedSlots {
     memory: Managed,
     stride: usize,
     /// Its own: waiting for the hint before a kernel waits for no other slot's, and takes no other
@@ -69,11 +69,11 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
     let verifier = Verifier::on_gpu(&gpu.context, memory.ptr()).map_err(broken)?;
     let stream = Stream::new(&gpu.context).map_err(broken)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(broken)?;
-    let pages = Pages { memory, stride, stream };
-    two_legs::open(NAME, &config, verifier, pages, CopyStage::over(queues))
+    let pages = ManagedSlots { memory, stride, stream };
+    two_legs::open(NAME, &config, verifier, pages, queues)
 }
 
-impl Pages {
+impl ManagedSlots {
     fn start(&self, slot: u32, len: u32) -> usize {
         let at = slot as usize * self.stride;
         let inside = len as usize <= self.stride && at + self.stride <= self.memory.len();
@@ -91,7 +91,7 @@ impl Pages {
     }
 }
 
-impl Slots for Pages {
+impl Slots for ManagedSlots {
     fn region(&self) -> Option<HostRegion> {
         None
     }
@@ -115,8 +115,9 @@ impl Slots for Pages {
         }
     }
 
-    fn location(&self, slot: u32, len: u32) -> BlockLocation {
-        BlockLocation { offset: self.start(slot, len), len }
+    fn location(&self, slot: u32, len: u32) -> Range<usize> {
+        let start = self.start(slot, len);
+        start..start + len as usize
     }
 
     fn fillable(&self, slot: u32, len: u32) -> Result<(), GpuError> {
@@ -129,18 +130,17 @@ impl Slots for Pages {
         None
     }
 
-    fn ready(&self, stream: &Stream, slot: u32, len: u32) -> Result<bool, Refused> {
-        let prefetched = self.hint(stream, slot, len, Side::Host);
-        prefetched.map(|()| true).map_err(|error| Refused { error, begun: false })
+    fn ready(&self, stream: &Stream, request: &Request) -> Result<bool, GpuError> {
+        self.hint(stream, request.slot, request.len, Side::Host)?;
+        Ok(true)
     }
 
-    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
-        let there = self.hint(stream, slot, len, Side::Device);
-        there.map_err(|error| Refused { error, begun: false })?;
-        if op == Op::Read {
-            return Ok(());
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
+        let Request { op, slot, len, .. } = *request;
+        self.hint(stream, slot, len, Side::Device)?;
+        match op {
+            Op::Read => Ok(()),
+            Op::Write => self.hint(stream, slot, len, Side::Host),
         }
-        let back = self.hint(stream, slot, len, Side::Host);
-        back.map_err(|error| Refused { error, begun: true })
     }
 }

@@ -26,20 +26,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use gpuio_catalog::MAPPED_COPY_BYTES;
-use gpuio_gpu::{DevPtr, MappedFile, PieceList, Stream, Wait};
+use gpuio_gpu::{DevPtr, GpuError, MappedFile, PieceList, Stream, Wait};
+use gpuio_stat::add_single_writer;
 
 use super::destination::Destination;
 use super::launcher::Launcher;
 use super::library::MEMORY;
 use super::slot_buffers;
-use super::stream_queues::{Ended, Refused, StreamQueues};
+use super::stream_queues::{Ended, StreamQueues};
 use super::two_legs::Requests;
 use super::{
     Backend, Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
     PathInfo, PatternBlock, Request, Start,
 };
 use crate::clock::Clock;
-use crate::engine::monitor::{self, LegCounters};
+use crate::engine::monitor::LegCounters;
 use crate::engine::{IoFault, Op};
 
 const NAME: &str = "mapped";
@@ -184,14 +185,11 @@ impl Group {
         stream: &Stream,
         launcher: Option<&Launcher>,
         longest: u64,
-    ) -> Result<(), Refused> {
-        let mut begun = false;
+    ) -> Result<(), GpuError> {
         for block in &self.copies {
             // SAFETY: the caller's promise. What others write into the file meanwhile is what a
             // read of it may meet as well.
-            let copied = unsafe { stream.h2d(block.to, block.host, block.len as usize) };
-            copied.map_err(|error| Refused { error, begun })?;
-            begun = true;
+            unsafe { stream.h2d(block.to, block.host, block.len as usize) }?;
         }
         let list = self.list.as_ref().filter(|list| list.count() > 0);
         let (Some(launcher), Some(list)) = (launcher, list) else {
@@ -199,8 +197,7 @@ impl Group {
         };
         // SAFETY: the caller's promise. Mappings are whole pages, so that the rest of a word in
         // which a block begins or ends is live too.
-        let launched = unsafe { launcher.launch_list(stream, list, longest) };
-        launched.map_err(|error| Refused { error, begun })
+        unsafe { launcher.launch_list(stream, list, longest) }
     }
 }
 
@@ -337,7 +334,7 @@ impl Mapped {
         let (bytes, before) = (group.bytes, self.ended.len());
         self.order.push_back((at, bytes));
         self.in_flight += bytes;
-        self.queues.mark(at, number, put, &mut self.ended);
+        self.queues.record(at, number, put, &mut self.ended);
         // What was refused is over, and so is what was before it in the stream.
         for _ in before..self.ended.len() {
             self.left(at);
@@ -367,7 +364,7 @@ impl Mapped {
 
     fn poll(&mut self) {
         for at in 0..self.queues.count() {
-            while let Some(one) = self.queues.poll(at) {
+            while let Some(one) = self.queues.poll_stream(at) {
                 self.ended.push(one);
                 self.left(at);
             }
@@ -395,12 +392,12 @@ impl Mapped {
             let (ios, legs) = (group.slots.len() as u64, &self.legs.read);
             match &result {
                 Ok(()) => {
-                    monitor::add(&legs.ios, ios);
-                    monitor::add(&legs.bytes, group.bytes);
-                    monitor::add(&self.counters.by_copy, group.copied);
-                    monitor::add(&self.counters.by_kernel, group.bytes - group.copied);
+                    add_single_writer(&legs.ios, ios);
+                    add_single_writer(&legs.bytes, group.bytes);
+                    add_single_writer(&self.counters.by_copy, group.copied);
+                    add_single_writer(&self.counters.by_kernel, group.bytes - group.copied);
                 }
-                Err(_) => monitor::add(&legs.faults, ios),
+                Err(_) => add_single_writer(&legs.faults, ios),
             }
             let result = result.map_err(|error| Fault::Gpu(error.code));
             for &slot in &group.slots {
@@ -433,13 +430,13 @@ impl Mapped {
         loop {
             self.poll();
             self.settle(clock);
-            if self.requests.completions.none_ready() && self.queues.is_idle() && self.has_open() {
+            if self.requests.none_completed() && self.queues.none_in_flight() && self.has_open() {
                 // What waits for company waits for nothing else.
                 self.launch(clock);
                 self.settle(clock);
             }
-            let nothing_left = self.queues.is_idle() && !self.has_open();
-            if !wait || !self.requests.completions.none_ready() || nothing_left {
+            let nothing_left = self.queues.none_in_flight() && !self.has_open();
+            if !wait || !self.requests.none_completed() || nothing_left {
                 return;
             }
             self.wait();
@@ -460,7 +457,7 @@ impl Path for Mapped {
                 }
             }
             Err(fault) => {
-                monitor::add(&self.legs.of(request.op).faults, 1);
+                add_single_writer(&self.legs.of(request.op).faults, 1);
                 self.requests.complete(request.slot, clock.now(), Err(Fault::File(fault)));
             }
         }
@@ -474,12 +471,12 @@ impl Path for Mapped {
         wait: bool,
     ) -> Result<(), PathError> {
         self.drive(clock, wait);
-        self.requests.completions.deliver(completed);
+        self.requests.deliver(completed);
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.requests.completions.out()
+        self.requests.out()
     }
 
     fn synchronous(&self) -> bool {

@@ -8,7 +8,6 @@
 
 mod blocking;
 mod cached;
-mod completions;
 mod destination;
 mod gather;
 mod gds;

@@ -94,12 +94,12 @@ impl Commands {
     }
 }
 
-impl GpuStage for Commands {
-    type Slots = SlotBuffers;
-
+impl GpuStage<SlotBuffers> for Commands {
     fn enqueue(&mut self, buffers: &SlotBuffers, request: &Request, ended: &mut Vec<Ended>) {
-        let (slot, len) = (request.slot, buffers.location(request.slot, request.len).len);
-        if len == 0 {
+        // It checks that the block fits its slot.
+        let location = buffers.location(request.slot, request.len);
+        let (slot, len) = (request.slot, request.len);
+        if location.is_empty() {
             return ended.push((slot, Ok(())));
         }
         let direction = match request.op {

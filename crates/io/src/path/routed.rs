@@ -9,18 +9,18 @@
 //! memory, a route that was not requested. So a path that can't enable peer access does not open,
 //! unless [`Via::any`] lets it, and then [`OpenedPath::steps_down`] names the route.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
+use gpuio_stat::add_single_writer;
 
 use super::slot_buffers::{self, SlotBuffers, refused};
-use super::staged::CopyStage;
-use super::stream_queues::{Refused, StreamQueues};
+use super::stream_queues::StreamQueues;
 use super::two_legs::{self, Slots};
-use super::verifier::{BlockLocation, Verifier};
+use super::verifier::Verifier;
 use super::{Backend, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request};
-use crate::engine::monitor::add;
 use crate::engine::{HostRegion, Io, Op};
 
 const NAME: &str = "routed";
@@ -119,7 +119,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         far: far.clone(),
         counters: via.counters,
     };
-    let mut opened = two_legs::open(NAME, &config, verifier, buffers, CopyStage::over(queues))?;
+    let mut opened = two_legs::open(NAME, &config, verifier, buffers, queues)?;
     opened.steps_down.extend(step_down);
     Ok(opened)
 }
@@ -164,7 +164,7 @@ impl RoutedBuffers {
             // SAFETY: as above.
             Op::Write => unsafe { stream.d2h(host, near, len) }?,
         }
-        add(&self.segments(op).host_near, len as u64);
+        add_single_writer(&self.segments(op).host_near, len as u64);
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl RoutedBuffers {
             // SAFETY: as above.
             Op::Write => unsafe { stream.peer_copy(near, far, len) }?,
         }
-        add(&self.segments(op).near_far, len as u64);
+        add_single_writer(&self.segments(op).near_far, len as u64);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl Slots for RoutedBuffers {
         self.buffers.io(request)
     }
 
-    fn location(&self, slot: u32, len: u32) -> BlockLocation {
+    fn location(&self, slot: u32, len: u32) -> Range<usize> {
         self.buffers.location(slot, len)
     }
 
@@ -230,21 +230,21 @@ impl Slots for RoutedBuffers {
         self.buffers.held_from_file(slot, len)
     }
 
-    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
-        let len = self.buffers.location(slot, len).len as usize;
-        let refused = |begun| move |error| Refused { error, begun };
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
+        let Request { op, slot, len, .. } = *request;
+        let len = self.buffers.location(slot, len).len();
         match op {
             Op::Read => {
                 // SAFETY: the caller's promise.
-                unsafe { self.first(stream, op, slot, len) }.map_err(refused(false))?;
+                unsafe { self.first(stream, op, slot, len) }?;
                 // SAFETY: as above; the stream keeps the order.
-                unsafe { self.second(stream, op, slot, len) }.map_err(refused(true))
+                unsafe { self.second(stream, op, slot, len) }
             }
             Op::Write => {
                 // SAFETY: the caller's promise.
-                unsafe { self.second(stream, op, slot, len) }.map_err(refused(false))?;
+                unsafe { self.second(stream, op, slot, len) }?;
                 // SAFETY: as above; the stream keeps the order.
-                unsafe { self.first(stream, op, slot, len) }.map_err(refused(true))
+                unsafe { self.first(stream, op, slot, len) }
             }
         }
     }

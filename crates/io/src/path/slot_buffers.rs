@@ -1,13 +1,12 @@
 //! The memory on both sides of a GPU leg: the pinned slots and their locations in the destination.
 
 use std::alloc::Layout;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use gpuio_gpu::{DevPtr, DeviceBuf, GpuError, MemoryKind, Pinned, Stream};
 
-use super::stream_queues::Refused;
 use super::two_legs::Slots;
-use super::verifier::BlockLocation;
 use super::{GpuSide, PathConfig, PathError, Request};
 use crate::buf::aligned::Aligned;
 use crate::engine::{HostRegion, Io, Op, Span};
@@ -59,7 +58,7 @@ impl SlotBuffers {
 
     /// Address of a slot's location in the destination.
     pub(super) fn device(&self, slot: u32) -> DevPtr {
-        self.destination.ptr().byte_add(self.location(slot, 0).offset as u64)
+        self.destination.ptr().byte_add(self.location(slot, 0).start as u64)
     }
 
     /// Where the slot itself begins, as the GPU sees it: an address of page-locked memory is the
@@ -127,10 +126,11 @@ impl Slots for SlotBuffers {
         }
     }
 
-    fn location(&self, slot: u32, len: u32) -> BlockLocation {
+    fn location(&self, slot: u32, len: u32) -> Range<usize> {
         assert!(len as usize <= self.stride(), "a block of {len} bytes does not fit its slot");
         let position = self.positions.as_ref().map_or(slot, |positions| positions[slot as usize]);
-        BlockLocation { offset: position as usize * self.stride(), len }
+        let start = position as usize * self.stride();
+        start..start + len as usize
     }
 
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]> {
@@ -138,11 +138,11 @@ impl Slots for SlotBuffers {
     }
 
     /// One copy between a pinned slot and its location.
-    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused> {
-        let len = self.location(slot, len).len as usize;
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
+        let Request { op, slot, len, .. } = *request;
+        let len = self.location(slot, len).len();
         // SAFETY: `location` checked the length; the rest is the caller's promise.
-        let copied = unsafe { self.copy(stream, op, slot, len) };
-        copied.map_err(|error| Refused { error, begun: false })
+        unsafe { self.copy(stream, op, slot, len) }
     }
 }
 

@@ -3,8 +3,6 @@
 //! Its GPU stage is that of `cached`, `managed` and `routed` as well: each slot crosses by itself,
 //! in stream `n mod streams`, with an event of its own.
 
-use std::marker::PhantomData;
-
 use super::slot_buffers::{self, SlotBuffers};
 use super::stream_queues::{Ended, StreamQueues};
 use super::two_legs::{self, GpuStage, Slots};
@@ -31,12 +29,6 @@ pub(super) const ENTRY: PathEntry = PathEntry {
     open: |config| open(NAME, &config),
 };
 
-/// Puts each slot's GPU leg ([`Slots::transfer`]) into a stream.
-pub(super) struct CopyStage<C> {
-    queues: StreamQueues,
-    slots: PhantomData<C>,
-}
-
 /// Opens a ring with one copy per block. Called on the worker's thread, which from then on has the
 /// GPU's context current.
 pub(super) fn open(name: &'static str, config: &PathConfig) -> Result<OpenedPath, PathError> {
@@ -46,59 +38,50 @@ pub(super) fn open(name: &'static str, config: &PathConfig) -> Result<OpenedPath
     let buffers = SlotBuffers::new(name, config, gpu, None)?;
     let verifier = Verifier::new(gpu, buffers.destination()).map_err(driver)?;
     let queues = StreamQueues::new(&gpu.context, gpu.streams, config.slots).map_err(driver)?;
-    two_legs::open(name, config, verifier, buffers, CopyStage::over(queues))
+    two_legs::open(name, config, verifier, buffers, queues)
 }
 
-impl<C: Slots> CopyStage<C> {
-    /// Over streams that have an event for each slot.
-    pub(super) fn over(queues: StreamQueues) -> CopyStage<C> {
-        CopyStage { queues, slots: PhantomData }
-    }
-
-    fn stream(&self, slot: u32) -> usize {
-        slot as usize % self.queues.count()
-    }
-}
-
-impl<C: Slots> GpuStage for CopyStage<C> {
-    type Slots = C;
-
-    fn ready(&mut self, slots: &C, request: &Request, ended: &mut Vec<Ended>) -> bool {
-        let Request { slot, len, .. } = *request;
-        let at = self.stream(slot);
-        let enqueued = slots.ready(self.queues.stream(at), slot, len);
+/// The GPU stage of streams alone: each slot's GPU leg ([`Slots::transfer`]) goes into the slot's
+/// stream, with an event of its own.
+impl<S: Slots> GpuStage<S> for StreamQueues {
+    fn ready(&mut self, slots: &S, request: &Request, ended: &mut Vec<Ended>) -> bool {
+        let at = stream_of(self, request.slot);
+        let enqueued = slots.ready(self.stream(at), request);
         let any = !matches!(enqueued, Ok(false));
         if any {
-            self.queues.mark(at, slot, enqueued.map(|_| ()), ended);
+            self.record(at, request.slot, enqueued.map(|_| ()), ended);
         }
         any
     }
 
-    fn enqueue(&mut self, slots: &C, request: &Request, ended: &mut Vec<Ended>) {
-        let Request { op, slot, len, .. } = *request;
-        let at = self.stream(slot);
+    fn enqueue(&mut self, slots: &S, request: &Request, ended: &mut Vec<Ended>) {
+        let at = stream_of(self, request.slot);
         // SAFETY: the slot is this request's alone until the event behind is done, and its memory
         // is dropped after the streams were waited for.
-        let enqueued = unsafe { slots.transfer(self.queues.stream(at), op, slot, len) };
-        self.queues.mark(at, slot, enqueued, ended);
+        let enqueued = unsafe { slots.transfer(self.stream(at), request) };
+        self.record(at, request.slot, enqueued, ended);
     }
 
     fn poll(&mut self, ended: &mut Vec<Ended>) {
-        for at in 0..self.queues.count() {
-            while let Some(one) = self.queues.poll(at) {
+        for at in 0..self.count() {
+            while let Some(one) = self.poll_stream(at) {
                 ended.push(one);
             }
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.queues.is_idle()
+        self.none_in_flight()
     }
 
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool {
-        let one = self.queues.any();
+        let one = self.any();
         let some = one.is_some();
         ended.extend(one);
         some
     }
+}
+
+fn stream_of(queues: &StreamQueues, slot: u32) -> usize {
+    slot as usize % queues.count()
 }

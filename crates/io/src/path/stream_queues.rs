@@ -8,13 +8,6 @@ use gpuio_gpu::{Context, Event, GpuError, Stream, Wait};
 /// Work that is over: its number and whether it was done.
 pub(super) type Ended = (u32, Result<(), GpuError>);
 
-/// Work that the driver did not take.
-pub(super) struct Refused {
-    pub(super) error: GpuError,
-    /// Whether a part of it is in flight all the same.
-    pub(super) begun: bool,
-}
-
 pub(super) struct StreamQueues {
     events: Vec<Event>,
     streams: Vec<Stream>,
@@ -56,44 +49,39 @@ impl StreamQueues {
         &self.streams[at]
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn none_in_flight(&self) -> bool {
         self.in_flight == 0
     }
 
     /// Records an event behind work `number`. `put` is the driver's answer when the work was put
     /// into stream `at`. The work is in flight until one of the calls below returns it. If the
-    /// driver refused the work or the event, the work is over when this returns: `over` gets it,
-    /// after all earlier work of the stream.
-    pub(super) fn mark(
+    /// driver refused the work, a part of it or the event, the work is over when this returns:
+    /// `over` gets it, after all earlier work of the stream.
+    pub(super) fn record(
         &mut self,
         at: usize,
         number: u32,
-        put: Result<(), Refused>,
+        put: Result<(), GpuError>,
         over: &mut Vec<Ended>,
     ) {
-        let marked = put.and_then(|()| {
-            let marked = self.events[number as usize].record(&self.streams[at]);
-            marked.map_err(|error| Refused { error, begun: true })
-        });
-        let Err(Refused { error, begun }) = marked else {
+        let recorded = put.and_then(|()| self.events[number as usize].record(&self.streams[at]));
+        let Err(error) = recorded else {
             self.queues[at].push_back(number);
             self.in_flight += 1;
             return;
         };
-        if begun {
-            // Something is in flight without a mark. What was before it is taken by its own marks
-            // first, so that the stream's answer, which is not requested, is about this work,
-            // which failed anyway.
-            while let Some(ended) = self.oldest(at) {
-                over.push(ended);
-            }
-            let _ = self.streams[at].sync();
+        // A part of it may be in flight without an event. What was before it is taken by its own
+        // events first, so that the stream's answer, which is not requested, is about this work,
+        // which failed anyway.
+        while let Some(ended) = self.oldest(at) {
+            over.push(ended);
         }
+        let _ = self.streams[at].sync();
         over.push((number, Err(error)));
     }
 
     /// The oldest work of a stream, if it is over.
-    pub(super) fn poll(&mut self, at: usize) -> Option<Ended> {
+    pub(super) fn poll_stream(&mut self, at: usize) -> Option<Ended> {
         let number = *self.queues[at].front()?;
         let result = match self.events[number as usize].query() {
             Ok(false) => return None,

@@ -118,7 +118,7 @@ impl<C: StreamCalls> Streamed<C> {
     fn poll(&mut self, queue: &mut Queue<C::Buffers>, clock: &Clock) -> bool {
         let before = self.idle.len();
         for at in 0..self.queues.count() {
-            while let Some(ended) = self.queues.poll(at) {
+            while let Some(ended) = self.queues.poll_stream(at) {
                 self.group_done(queue, clock, ended);
             }
         }
@@ -158,7 +158,7 @@ impl<C: StreamCalls> Groups for Streamed<C> {
         }
         // It stays without memory of its own unless the mark was refused.
         let mut over = Vec::new();
-        self.queues.mark(at, number, Ok(()), &mut over);
+        self.queues.record(at, number, Ok(()), &mut over);
         for ended in over {
             self.group_done(queue, clock, ended);
         }
@@ -166,7 +166,7 @@ impl<C: StreamCalls> Groups for Streamed<C> {
     }
 
     fn is_idle(&self) -> bool {
-        self.queues.is_idle()
+        self.queues.none_in_flight()
     }
 
     fn look(&mut self, queue: &mut Queue<C::Buffers>, clock: &Clock, wait: bool) {

@@ -13,19 +13,19 @@
 //! of pieces, and the kernel that copies them.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use gpuio_gpu::{GpuError, Stream};
 
-use super::completions::Completions;
-use super::stream_queues::{Ended, Refused};
-use super::verifier::{self, BlockLocation, Verifier};
+use super::stream_queues::Ended;
+use super::verifier::{self, Verifier};
 use super::{
     Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, PatternBlock, Request,
     Start,
 };
 use crate::clock::{Clock, Nanos};
-use crate::engine::{Done, Engine, EngineError, HostRegion, Io, Op, Push};
+use crate::engine::{Done, Engine, HostRegion, Io, Op, Push};
 
 /// The memory of a path's slots on both sides.
 pub(super) trait Slots {
@@ -38,11 +38,11 @@ pub(super) trait Slots {
     /// The file I/O of a request.
     fn io(&self, request: &Request) -> Io;
 
-    /// The first `len` bytes of a slot where they were requested.
+    /// The range of the destination's bytes in which the first `len` bytes of a slot end.
     ///
     /// # Panics
     /// If they are more than the slot holds.
-    fn location(&self, slot: u32, len: u32) -> BlockLocation;
+    fn location(&self, slot: u32, len: u32) -> Range<usize>;
 
     /// Makes the verifier's kernels run on this thread, until [`Slots::end_verify`].
     ///
@@ -69,23 +69,23 @@ pub(super) trait Slots {
         Ok(())
     }
 
-    /// Puts into the stream what must be over before a file may be read into the slot. Answers
-    /// whether there was anything.
+    /// Puts into the stream what must be over before a file may be read into the request's slot.
+    /// Answers whether there was anything.
     ///
     /// # Errors
     /// The driver's refusal.
-    fn ready(&self, _stream: &Stream, _slot: u32, _len: u32) -> Result<bool, Refused> {
+    fn ready(&self, _: &Stream, _: &Request) -> Result<bool, GpuError> {
         Ok(false)
     }
 
-    /// Puts the GPU leg of a slot's first `len` bytes into the stream.
+    /// Puts a request's GPU leg into the stream.
     ///
     /// # Errors
-    /// The driver's refusal.
+    /// The driver's refusal; a part of the leg may be in the stream.
     ///
     /// # Safety
-    /// Nothing else uses the slot, and `self` lives, until the stream has passed it.
-    unsafe fn transfer(&self, stream: &Stream, op: Op, slot: u32, len: u32) -> Result<(), Refused>;
+    /// Nothing else uses the request's slot, and `self` lives, until the stream has passed it.
+    unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError>;
 
     /// What came from the file into a slot whose read has completed, if it still stands there.
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
@@ -96,26 +96,23 @@ pub(super) trait Slots {
 /// [`TwoLegs`] drops it before the slots that it was given, and gives it a slot again only after
 /// the slot came back: what a GPU stage has in flight may use both sides until it has waited in its
 /// own `drop`.
-pub(super) trait GpuStage {
-    /// The slots that it can move.
-    type Slots: Slots;
-
+pub(super) trait GpuStage<S: Slots> {
     /// Begins what must be over before a file may be read into the request's slot. True if there is
     /// anything: it comes back as from [`GpuStage::enqueue`].
-    fn ready(&mut self, _: &Self::Slots, _: &Request, _ended: &mut Vec<Ended>) -> bool {
+    fn ready(&mut self, _: &S, _: &Request, _ended: &mut Vec<Ended>) -> bool {
         false
     }
 
     /// Takes a request whose GPU leg is next. It comes back through `ended`, here or in a later
     /// call, once and with its outcome.
-    fn enqueue(&mut self, slots: &Self::Slots, request: &Request, ended: &mut Vec<Ended>);
+    fn enqueue(&mut self, slots: &S, request: &Request, ended: &mut Vec<Ended>);
 
     /// Gives back what is over, without waiting.
     fn poll(&mut self, ended: &mut Vec<Ended>);
 
     /// Called when nothing completed and the engine has been reaped: a batch that is not full need
     /// not wait for more blocks if the GPU is idle.
-    fn flush(&mut self, _slots: &Self::Slots, _ended: &mut Vec<Ended>) {}
+    fn flush(&mut self, _slots: &S, _ended: &mut Vec<Ended>) {}
 
     /// Waits until something is over and gives it back; false if nothing is in flight.
     fn wait(&mut self, ended: &mut Vec<Ended>) -> bool;
@@ -126,83 +123,6 @@ pub(super) trait GpuStage {
     /// Bytes of host memory in addition to the slots.
     fn bytes(&self) -> u64 {
         0
-    }
-}
-
-/// The file leg: an engine, and the I/Os that wait for space in it.
-struct FileLeg {
-    engine: Box<dyn Engine>,
-    /// I/Os whose slot is ready and that the engine has not taken yet, oldest first.
-    held: VecDeque<Io>,
-    /// The engine had no space for a read, and was not reaped since.
-    refused: bool,
-}
-
-impl FileLeg {
-    fn new(engine: Box<dyn Engine>, slots: u32) -> FileLeg {
-        FileLeg { engine, held: VecDeque::with_capacity(slots as usize), refused: false }
-    }
-
-    /// Offers a read, for which the worker waits if there is no space.
-    fn push(&mut self, io: Io) -> Push {
-        let push = self.engine.push(io);
-        self.refused |= matches!(push, Push::Full(_));
-        push
-    }
-
-    /// Puts an I/O whose GPU leg is over behind those that wait for the engine;
-    /// [`FileLeg::offer`] pushes it.
-    fn hold(&mut self, io: Io) {
-        self.held.push_back(io);
-    }
-
-    /// Pushes the I/Os that are held, in their order, as far as the engine has space, up to one
-    /// that is done at once: the caller takes it and offers again.
-    fn offer(&mut self) -> Option<Done> {
-        while let Some(io) = self.held.pop_front() {
-            match self.engine.push(io) {
-                Push::Taken => {}
-                Push::Full(io) => {
-                    self.held.push_front(io);
-                    return None;
-                }
-                Push::Done(done) => return Some(done),
-            }
-        }
-        None
-    }
-
-    /// Whether the engine has nothing to give back, nothing is held and nothing was refused.
-    fn is_idle(&self) -> bool {
-        self.engine.in_flight() == 0 && self.held.is_empty() && !self.refused
-    }
-
-    /// Whether the engine refused a read and was not reaped since.
-    fn has_refused(&self) -> bool {
-        self.refused
-    }
-
-    /// Takes the I/Os that the engine has completed. Waits for `at_least` of them; if none is in
-    /// flight and some were refused, for space in the engine.
-    ///
-    /// # Errors
-    /// The engine broke; what it had done stands in `dones` all the same.
-    fn reap(&mut self, dones: &mut Vec<Done>, at_least: usize) -> Result<(), EngineError> {
-        let reaped = self.engine.reap(dones, at_least);
-        self.refused = false;
-        reaped
-    }
-
-    /// Sleeps until the engine may have something to give back, at most `timeout`.
-    ///
-    /// # Errors
-    /// The engine broke.
-    fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
-        self.engine.wait_timeout(timeout)
-    }
-
-    fn synchronous(&self) -> bool {
-        self.engine.synchronous()
     }
 }
 
@@ -219,35 +139,37 @@ struct InFlightRequest {
 /// Requests in flight, by slot, and those that have completed.
 pub(super) struct Requests {
     slots: Vec<Option<InFlightRequest>>,
-    pub(super) completions: Completions,
+    completed: Vec<Completion>,
+    /// Requests taken and not yet delivered.
+    out: usize,
 }
 
 impl Requests {
     pub(super) fn new(slots: u32) -> Requests {
         let slots = slots as usize;
-        Requests { slots: vec![None; slots], completions: Completions::new(slots) }
+        Requests { slots: vec![None; slots], completed: Vec::with_capacity(slots), out: 0 }
     }
 
     /// Notes a request that starts.
     pub(super) fn take(&mut self, request: Request) {
         self.slots[request.slot as usize] =
             Some(InFlightRequest { request, handed: request.started, prepared: None });
-        self.completions.take();
+        self.out += 1;
     }
 
     /// Forgets a request that was taken and found no space.
-    pub(super) fn give_back(&mut self, slot: u32) {
+    fn give_back(&mut self, slot: u32) {
         self.slots[slot as usize] = None;
-        self.completions.give_back();
+        self.out -= 1;
     }
 
     /// The request of a slot, if it is in use.
     pub(super) fn of(&self, slot: u32) -> Option<Request> {
-        self.slots[slot as usize].map(|held| held.request)
+        self.slots.get(slot as usize)?.map(|held| held.request)
     }
 
     /// Notes that a slot's first leg ended; its request, if the slot is in use.
-    pub(super) fn hand(&mut self, slot: u32, now: Nanos) -> Option<Request> {
+    fn hand(&mut self, slot: u32, now: Nanos) -> Option<Request> {
         let held = self.slots[slot as usize].as_mut()?;
         held.handed = now;
         Some(held.request)
@@ -255,7 +177,7 @@ impl Requests {
 
     /// Notes that the file leg of a slot's read begins only now: what was until then belongs to the
     /// GPU leg.
-    pub(super) fn prepared(&mut self, slot: u32, now: Nanos) {
+    fn prepared(&mut self, slot: u32, now: Nanos) {
         if let Some(held) = self.slots[slot as usize].as_mut() {
             (held.handed, held.prepared) = (now, Some(now));
         }
@@ -274,19 +196,49 @@ impl Requests {
             Op::Read => (first, before + second),
             Op::Write => (second, first),
         };
-        self.completions.push(Completion { request, result, ended: now, file_ns, gpu_ns });
+        self.completed.push(Completion { request, result, ended: now, file_ns, gpu_ns });
+    }
+
+    /// The same for a request whose legs can't be distinguished: all of its time is the file's.
+    pub(super) fn complete_one_leg(&mut self, slot: u32, ended: Nanos, result: Result<(), Fault>) {
+        let Some(held) = self.slots[slot as usize].take() else {
+            return;
+        };
+        let request = held.request;
+        let file_ns = ended.saturating_sub(request.started);
+        self.completed.push(Completion { request, result, ended, file_ns, gpu_ns: 0 });
+    }
+
+    /// Whether none has completed since the last [`Requests::deliver`].
+    pub(super) fn none_completed(&self) -> bool {
+        self.completed.is_empty()
+    }
+
+    /// Gives those that have completed to the worker.
+    pub(super) fn deliver(&mut self, completed: &mut Vec<Completion>) {
+        self.out -= self.completed.len();
+        completed.append(&mut self.completed);
+    }
+
+    /// Requests taken and not yet delivered.
+    pub(super) fn out(&self) -> usize {
+        self.out
     }
 }
 
-struct TwoLegs<M: GpuStage> {
+struct TwoLegs<S: Slots, M: GpuStage<S>> {
     name: &'static str,
     // Drop order: the GPU stage waits for what it has in flight, then the engine for its I/Os, and
     // only then does the memory go.
     gpu_stage: M,
-    files: FileLeg,
+    engine: Box<dyn Engine>,
     verifier: Verifier,
-    slots: M::Slots,
+    slots: S,
     requests: Requests,
+    /// I/Os whose slot is ready and that the engine has not taken yet, oldest first.
+    held: VecDeque<Io>,
+    /// The engine had no space for a read, and was not reaped since.
+    refused: bool,
     /// By slot: whether what the GPU stage has of it comes before the file leg of its read.
     preparing: Vec<bool>,
     dones: Vec<Done>,
@@ -295,11 +247,11 @@ struct TwoLegs<M: GpuStage> {
 
 /// Opens a path over these slots. Called on the worker's thread, which has the GPU stage's context
 /// current.
-pub(super) fn open<M: GpuStage<Slots: 'static> + 'static>(
+pub(super) fn open<S: Slots + 'static, M: GpuStage<S> + 'static>(
     name: &'static str,
     config: &PathConfig,
     verifier: Verifier,
-    slots: M::Slots,
+    slots: S,
     gpu_stage: M,
 ) -> Result<OpenedPath, PathError> {
     let engine = super::open_engine(config, slots.region())?;
@@ -309,10 +261,12 @@ pub(super) fn open<M: GpuStage<Slots: 'static> + 'static>(
     let path = TwoLegs {
         name,
         gpu_stage,
-        files: FileLeg::new(engine.engine, config.slots),
+        engine: engine.engine,
         verifier,
         slots,
         requests: Requests::new(config.slots),
+        held: VecDeque::with_capacity(count),
+        refused: false,
         preparing: vec![false; count],
         dones: Vec::with_capacity(count),
         ended: Vec::with_capacity(count),
@@ -327,7 +281,7 @@ pub(super) fn open<M: GpuStage<Slots: 'static> + 'static>(
     })
 }
 
-impl<M: GpuStage> TwoLegs<M> {
+impl<S: Slots, M: GpuStage<S>> TwoLegs<S, M> {
     /// Takes what the GPU stage gave back: a read has completed, a write goes on to its file, and
     /// so does a read whose slot is ready for it.
     fn take_gpu_completions(&mut self, clock: &Clock) {
@@ -351,7 +305,7 @@ impl<M: GpuStage> TwoLegs<M> {
                     if op == Op::Read {
                         self.requests.prepared(slot, now);
                     }
-                    self.files.hold(self.slots.io(&request));
+                    self.held.push_back(self.slots.io(&request));
                 }
             }
         }
@@ -375,20 +329,27 @@ impl<M: GpuStage> TwoLegs<M> {
         }
     }
 
-    /// Pushes the I/Os that are held, as far as the engine has space.
+    /// Pushes the I/Os that are held, in their order, as far as the engine has space.
     fn offer(&mut self, clock: &Clock) {
-        while let Some(done) = self.files.offer() {
-            self.file_done(clock.now(), done);
+        while let Some(io) = self.held.pop_front() {
+            match self.engine.push(io) {
+                Push::Taken => {}
+                Push::Full(io) => return self.held.push_front(io),
+                Push::Done(done) => self.file_done(clock.now(), done),
+            }
         }
     }
 
-    /// Takes what the engine has done, waiting as [`FileLeg::reap`] does.
+    /// Takes what the engine has done. Waits for `at_least` I/Os; if none is in flight and some
+    /// were refused, for space in the engine.
     fn reap_files(&mut self, clock: &Clock, at_least: usize) -> Result<(), PathError> {
-        if self.files.is_idle() {
+        if self.engine.in_flight() == 0 && self.held.is_empty() && !self.refused {
             return Ok(());
         }
         let mut dones = std::mem::take(&mut self.dones);
-        let reaped = self.files.reap(&mut dones, at_least);
+        // After an error too, what the engine had done is there.
+        let reaped = self.engine.reap(&mut dones, at_least);
+        self.refused = false;
         if !dones.is_empty() {
             // One stamp for all that came back: queueing the copy of one is no file time of the
             // next.
@@ -409,9 +370,10 @@ impl<M: GpuStage> TwoLegs<M> {
             self.preparing[request.slot as usize] = true;
             return Start::Taken;
         }
-        match self.files.push(self.slots.io(request)) {
+        match self.engine.push(self.slots.io(request)) {
             Push::Taken => {}
             Push::Full(_) => {
+                self.refused = true;
                 self.requests.give_back(request.slot);
                 return Start::Full;
             }
@@ -423,7 +385,7 @@ impl<M: GpuStage> TwoLegs<M> {
     /// Runs the verifier where its kernels can run.
     fn verify_with<T>(
         &mut self,
-        work: impl FnOnce(&M::Slots, &mut Verifier) -> Result<T, GpuError>,
+        work: impl FnOnce(&S, &mut Verifier) -> Result<T, GpuError>,
     ) -> Result<T, PathError> {
         let TwoLegs { slots, verifier, name: path, .. } = self;
         let found = slots.begin_verify().and_then(|()| work(slots, verifier));
@@ -435,17 +397,17 @@ impl<M: GpuStage> TwoLegs<M> {
     /// Moves requests on until one has completed; without `wait`, as far as they are.
     fn drive(&mut self, clock: &Clock, wait: bool) -> Result<(), PathError> {
         self.take_gpu_completions(clock);
-        while self.requests.completions.none_ready() {
+        while self.requests.none_completed() {
             self.reap_files(clock, 0)?;
-            if !wait || self.requests.completions.none_ready() {
+            if !wait || self.requests.none_completed() {
                 self.gpu_stage.poll(&mut self.ended);
                 self.take_gpu_completions(clock);
             }
-            if self.requests.completions.none_ready() {
+            if self.requests.none_completed() {
                 self.gpu_stage.flush(&self.slots, &mut self.ended);
                 self.take_gpu_completions(clock);
             }
-            if !self.requests.completions.none_ready() || !wait {
+            if !self.requests.none_completed() || !wait {
                 return Ok(());
             }
             // What the GPU stage has takes microseconds and file I/Os go on at the same time, so it
@@ -460,7 +422,7 @@ impl<M: GpuStage> TwoLegs<M> {
     }
 }
 
-impl<M: GpuStage> Path for TwoLegs<M> {
+impl<S: Slots, M: GpuStage<S>> Path for TwoLegs<S, M> {
     fn start(&mut self, clock: &Clock, request: Request) -> Start {
         self.requests.take(request);
         match request.op {
@@ -478,36 +440,33 @@ impl<M: GpuStage> Path for TwoLegs<M> {
         completed: &mut Vec<Completion>,
         wait: bool,
     ) -> Result<(), PathError> {
-        let outcome = if self.requests.completions.out() > 0 {
+        let outcome = if self.requests.out() > 0 {
             self.drive(clock, wait)
-        } else if wait && self.files.has_refused() {
+        } else if wait && self.refused {
             self.reap_files(clock, 1)
         } else {
             Ok(())
         };
         // Also after an error: these have completed.
-        self.requests.completions.deliver(completed);
+        self.requests.deliver(completed);
         outcome
     }
 
     /// What the GPU stage has takes microseconds and can't be waited for with an end: only without
     /// does the thread sleep, in the engine.
     fn wait_timeout(&mut self, timeout: Duration) -> Result<(), PathError> {
-        if self.gpu_stage.is_idle()
-            && self.ended.is_empty()
-            && self.requests.completions.none_ready()
-        {
-            self.files.wait_timeout(timeout)?;
+        if self.gpu_stage.is_idle() && self.ended.is_empty() && self.requests.none_completed() {
+            self.engine.wait_timeout(timeout)?;
         }
         Ok(())
     }
 
     fn in_flight(&self) -> usize {
-        self.requests.completions.out()
+        self.requests.out()
     }
 
     fn synchronous(&self) -> bool {
-        self.files.synchronous()
+        self.engine.synchronous()
     }
 
     fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {

@@ -1,18 +1,12 @@
 //! Fills and checks the destination memory of a GPU path, by kernels or by the CPU.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use gpuio_gpu::pattern;
 use gpuio_gpu::{Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
 
 use super::{GpuSide, Leg, Mismatch};
-
-/// A part of the destination: the first `len` bytes of a slot, which starts `offset` bytes in.
-#[derive(Clone, Copy)]
-pub(super) struct BlockLocation {
-    pub(super) offset: usize,
-    pub(super) len: u32,
-}
 
 /// The destination as kernels see it, or as the CPU does where it is host memory.
 pub(super) enum Verifier {
@@ -45,59 +39,58 @@ impl Verifier {
         Ok(Verifier::Gpu { base, kernels, checker, stream })
     }
 
-    /// Writes the pattern and waits until it is there.
+    /// Writes the pattern into a part of the destination, a range of its bytes, and waits until it
+    /// is there.
     ///
     /// # Safety
     /// The location is inside the destination, which lives, and nothing else uses it meanwhile.
     pub(super) unsafe fn fill(
         &self,
-        location: BlockLocation,
+        location: Range<usize>,
         key: u64,
         offset: u64,
     ) -> Result<(), GpuError> {
         match self {
             Verifier::Gpu { base, kernels, stream, .. } => {
-                let device = base.byte_add(location.offset as u64);
+                let device = base.byte_add(location.start as u64);
                 // SAFETY: the caller's promise; the stream is waited for.
-                unsafe { kernels.fill(stream, device, u64::from(location.len), key, offset) }?;
+                unsafe { kernels.fill(stream, device, location.len() as u64, key, offset) }?;
                 stream.sync()
             }
             Verifier::Cpu { base } => {
                 // SAFETY: the location is inside the allocation, by the caller's promise.
-                let start = unsafe { base.add(location.offset) };
+                let start = unsafe { base.add(location.start) };
                 // SAFETY: `len` bytes there are nothing else's now, by the caller's promise.
-                let bytes = unsafe {
-                    std::slice::from_raw_parts_mut(start.as_ptr(), location.len as usize)
-                };
+                let bytes =
+                    unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), location.len()) };
                 pattern::fill(bytes, key, offset);
                 Ok(())
             }
         }
     }
 
-    /// Compares with the pattern.
+    /// Compares a part of the destination with the pattern.
     ///
     /// # Safety
     /// As for [`Verifier::fill`], and the bytes were written since they were allocated.
     pub(super) unsafe fn check(
         &mut self,
-        location: BlockLocation,
+        location: Range<usize>,
         key: u64,
         offset: u64,
     ) -> Result<Option<pattern::Mismatch>, GpuError> {
         match self {
             Verifier::Gpu { base, checker, stream, .. } => {
-                let device = base.byte_add(location.offset as u64);
+                let device = base.byte_add(location.start as u64);
                 // SAFETY: the caller's promise; the checker waits for the stream.
-                unsafe { checker.check(stream, device, u64::from(location.len), key, offset) }
+                unsafe { checker.check(stream, device, location.len() as u64, key, offset) }
             }
             Verifier::Cpu { base } => {
                 // SAFETY: the location is inside the allocation, by the caller's promise.
-                let start = unsafe { base.add(location.offset) };
+                let start = unsafe { base.add(location.start) };
                 // SAFETY: `len` bytes there are written and nothing else's now, by the caller's
                 // promise.
-                let bytes =
-                    unsafe { std::slice::from_raw_parts(start.as_ptr(), location.len as usize) };
+                let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), location.len()) };
                 Ok(pattern::check(bytes, key, offset))
             }
         }

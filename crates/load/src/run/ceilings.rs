@@ -13,7 +13,7 @@ use gpuio_record::{DirectMode, EndedHow, JobPlan, JobResult, Plan, VerifyOutcome
 
 use super::data::DataSet;
 use super::group::Group;
-use super::{Means, Ran, RunError, Tick, Watch};
+use super::{Means, Ran, RunError, RunObserver, Tick};
 use crate::ceiling::{self, Bench};
 use gpuio_dataset::held::Targets;
 
@@ -26,7 +26,7 @@ pub(super) fn find(
     clock: Clock,
     contexts: &BTreeMap<u32, Context>,
     data: &mut DataSet<'_>,
-    watch: &dyn Watch,
+    observer: &dyn RunObserver,
     ran: &mut Ran,
 ) {
     if plan.ceilings.is_empty() {
@@ -48,13 +48,13 @@ pub(super) fn find(
         clock,
         contexts,
         data,
-        watch,
+        observer,
         interval_ns,
         root: Root::live(),
         last: None,
         restored: None,
     };
-    let announce = |name: &str| watch.ceiling(name);
+    let announce = |name: &str| observer.ceiling(name);
     ran.ceilings =
         ceiling::find_all(&plan.ceilings, &plan.jobs, &ran.jobs, &mut loads, &stopped, &announce);
     ceiling::assign_lowest(&mut ran.jobs, &ran.ceilings);
@@ -66,7 +66,7 @@ struct Loads<'a, 'd> {
     clock: Clock,
     contexts: &'a BTreeMap<u32, Context>,
     data: &'a mut DataSet<'d>,
-    watch: &'a dyn Watch,
+    observer: &'a dyn RunObserver,
     interval_ns: u64,
     root: Root,
     /// The load that ran last: reads and writes of a mixed one are two ceilings of one run.
@@ -78,7 +78,7 @@ impl Loads<'_, '_> {
     fn run(&mut self, job: &JobPlan, files: bool) -> Result<JobResult, RunError> {
         let jobs = from_ref(job);
         if files {
-            let making = |done, of| self.watch.making(done, of);
+            let making = |done, of| self.observer.making(done, of);
             self.data.prepare(jobs, &self.means.stop, &making)?;
             clean_pages(job, &self.data.targets());
         }
@@ -91,11 +91,11 @@ impl Loads<'_, '_> {
             contexts: self.contexts,
             clock: self.clock,
             interval_ns: self.interval_ns,
-            page: None,
+            live_page: None,
             sampler: None,
             computation: None,
         };
-        let outcome = group.run(&Ticks(self.watch), &mut alone);
+        let outcome = group.run(&Ticks(self.observer), &mut alone);
         if files {
             self.data.finalize(jobs, &alone.jobs)?;
         }
@@ -154,9 +154,9 @@ impl Bench for Loads<'_, '_> {
 
 /// Passes on how fast it goes; jobs and results of ceilings, and of what runs alone first, are not
 /// the watcher's.
-pub(super) struct Ticks<'a>(pub(super) &'a dyn Watch);
+pub(super) struct Ticks<'a>(pub(super) &'a dyn RunObserver);
 
-impl Watch for Ticks<'_> {
+impl RunObserver for Ticks<'_> {
     fn making(&self, _: u64, _: u64) {}
     fn started(&self, _: &[JobPlan]) {}
     fn tick(&self, tick: &Tick) {

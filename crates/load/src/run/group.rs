@@ -12,7 +12,7 @@ use gpuio_evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_page::Page;
+use gpuio_page::LivePage;
 use gpuio_record::{
     ComputationCost, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
 };
@@ -26,10 +26,10 @@ use super::mapped::Mappings;
 use super::peers::{READING_NS, Start};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
-use super::sample::Sampler;
+use super::sample::SeriesSampler;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
-use super::{Means, Ran, RunError, Watch, marks, so_far, warn};
+use super::{Means, Ran, RunError, RunObserver, reached, so_far, warn};
 use gpuio_dataset::held::Targets;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
@@ -48,7 +48,7 @@ pub(super) struct Group<'a> {
     pub(super) interval_ns: u64,
     /// Where workers count for other processes: the run's page for jobs, none for ceilings, whose
     /// loads were not requested.
-    pub(super) page: Option<&'a Page>,
+    pub(super) live_page: Option<&'a LivePage>,
     /// Samples the devices behind the jobs; none where that is off, and for ceilings.
     pub(super) sampler: Option<&'a DeviceSampler>,
     /// Keeps the GPUs of the jobs busy; none where the plan has none, and for what runs alone.
@@ -77,14 +77,14 @@ type JoinedWorker = Option<Result<Outcome, RunError>>;
 
 impl Group<'_> {
     /// Runs the group and adds its results to `ran`.
-    pub(super) fn run(&self, watch: &dyn Watch, ran: &mut Ran) -> Result<(), RunError> {
+    pub(super) fn run(&self, observer: &dyn RunObserver, ran: &mut Ran) -> Result<(), RunError> {
         let workers: u32 = self.jobs.iter().map(|job| job.threads).sum();
         let gate = Gate::new(self.clock, workers, Arc::clone(&self.means.stop));
         let firsts: Vec<FirstDone> =
             self.jobs.iter().map(|job| FirstDone::new(job.threads)).collect();
         let all_from = self.jobs.iter().map(|job| job.start_delay_ns + job.ramp_ns).max();
-        let pages = self.pages();
-        let marks = marks::of(self.jobs);
+        let live_ranges = self.live_ranges();
+        let reached_maps = reached::of(self.jobs);
         let shared = self.shared_files()?;
         let opening = self.clock.now();
         let mapped = self.map_files()?;
@@ -97,17 +97,17 @@ impl Group<'_> {
                     let task = Task {
                         job,
                         plan,
-                        page: pages[at].start + nth,
-                        live_page: self.page,
+                        live_index: live_ranges[at].start + nth,
+                        live_page: self.live_page,
                         gate: &gate,
                         all_from_ns: all_from.unwrap_or(0),
                         first_done: &firsts[at],
                         held: self.held,
-                        job_pages: pages[at].clone(),
+                        job_live: live_ranges[at].clone(),
                         context: gpu.and_then(|gpu| self.context(gpu)),
                         near: job.via.as_ref().and_then(|via| self.context(&via.gpu)),
                         cufile: self.means.cufile.clone(),
-                        marks: &marks[at],
+                        reached_maps: &reached_maps[at],
                         shared_files: shared[at].clone(),
                         mappings: mapped[at].as_ref(),
                     };
@@ -126,7 +126,7 @@ impl Group<'_> {
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
             };
-            match self.measure((&gate, &firsts, &readies), opening, &pages, watch, ran) {
+            match self.measure((&gate, &firsts, &readies), opening, &live_ranges, observer, ran) {
                 Ok(measured) => Ok((join(self.jobs, handles)?, readies, measured)),
                 Err(error) => {
                     gate.open(Stage::Abandoned);
@@ -138,22 +138,22 @@ impl Group<'_> {
         // No worker reads them any more.
         measured.mapped =
             mapped.into_iter().map(|job| job.map(|job| job.close(&self.clock))).collect();
-        self.conclude(worker_results, readies, measured, (&gate, &firsts), watch, ran)
+        self.conclude(worker_results, readies, measured, (&gate, &firsts), observer, ran)
     }
 
     fn context(&self, gpu: &Gpu) -> Option<Context> {
         self.contexts.get(&gpu.index).cloned()
     }
 
-    /// The pages of each job's workers.
-    fn pages(&self) -> Vec<Range<usize>> {
+    /// Which of the gate's live counters are those of each job's workers.
+    fn live_ranges(&self) -> Vec<Range<usize>> {
         let mut next = 0;
-        let job_pages = |job: &JobPlan| {
+        let of = |job: &JobPlan| {
             let from = next;
             next += job.workers.len();
             from..next
         };
-        self.jobs.iter().map(job_pages).collect()
+        self.jobs.iter().map(of).collect()
     }
 
     fn shared_files(&self) -> Result<Vec<Option<Files>>, RunError> {
@@ -196,7 +196,7 @@ impl Group<'_> {
         match failed {
             None => {
                 // Workers answer in any order; their jobs' results take them in plan order.
-                readies.sort_unstable_by_key(|ready| ready.page);
+                readies.sort_unstable_by_key(|ready| ready.live_index);
                 Ok(readies)
             }
             Some(error) => {
@@ -211,8 +211,8 @@ impl Group<'_> {
         &self,
         (gate, firsts, readies): (&Gate, &[FirstDone], &[Ready]),
         opening: Nanos,
-        pages: &[Range<usize>],
-        watch: &dyn Watch,
+        live_ranges: &[Range<usize>],
+        observer: &dyn RunObserver,
         ran: &Ran,
     ) -> Result<Measured, RunError> {
         let no_start = |what: String| RunError::NoStart { what };
@@ -232,17 +232,17 @@ impl Group<'_> {
         let usage = Usage::of_process();
         let (start, agreed_ns) = self.start().map_err(no_start)?;
         collector.started(start);
-        watch.started(self.jobs);
+        observer.started(self.jobs);
         gate.open(Stage::Running(start));
-        let mut sampler = Sampler::new(self.jobs, pages, start, self.interval_ns);
+        let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
         loop {
             let timeout = sampler.timeout(self.clock.now(), self.interval_ns);
             let done = gate.await_done(self.means.peers.map_or(timeout, |_| timeout.min(READING)));
             let now = self.clock.now();
-            self.report_moved(gate, pages, now);
+            self.report_moved(gate, live_ranges, now);
             if done || sampler.due(now) {
                 let tick = sampler.sample(&gate.live, firsts, now, done);
-                watch.tick(&tick);
+                observer.tick(&tick);
                 self.report_so_far((gate, readies), &sampler, now, ran);
             }
             if done {
@@ -262,7 +262,7 @@ impl Group<'_> {
         let verifying = self.clock.now();
         let after = [VerifyMode::Pass, VerifyMode::Rewrite];
         if self.jobs.iter().any(|job| after.contains(&job.verify)) {
-            watch.verifying(self.jobs);
+            observer.verifying(self.jobs);
         }
         gate.open(Stage::After);
         Ok(Measured {
@@ -284,7 +284,7 @@ impl Group<'_> {
         readies: Vec<Ready>,
         measured: Measured,
         (gate, firsts): (&Gate, &[FirstDone]),
-        watch: &dyn Watch,
+        observer: &dyn RunObserver,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
         ran.setup.open_ns += measured.open_ns;
@@ -322,7 +322,7 @@ impl Group<'_> {
             };
             let mut result = results::job(parts);
             result.beside = self.beside_of(job, &result, measured.learned.as_ref());
-            watch.job_done(job, &result);
+            observer.job_done(job, &result);
             ran.jobs.push(result);
         }
         readings.prove(self.jobs, &mut ran.jobs[begun..]);
@@ -375,7 +375,7 @@ impl Group<'_> {
     fn report_so_far(
         &self,
         (gate, readies): (&Gate, &[Ready]),
-        sampler: &Sampler,
+        sampler: &SeriesSampler,
         now: Nanos,
         ran: &Ran,
     ) {

@@ -10,9 +10,9 @@ mod files;
 pub(crate) mod gate;
 mod group;
 mod mapped;
-mod marks;
 mod page_cache;
 mod peers;
+mod reached;
 mod results;
 mod rusage;
 mod sample;
@@ -54,7 +54,7 @@ pub use peers::{Peers, READING_NS, Start};
 pub use sample::Tick;
 
 /// Receives the progress of a run. Called from the run's own thread, never from a worker.
-pub trait Watch: Sync {
+pub trait RunObserver: Sync {
     /// Files are being made: bytes written so far and bytes to write.
     fn making(&self, done: u64, of: u64);
     /// A file that a run did not finish is being looked at, to see whose it is: bytes so far and
@@ -95,7 +95,7 @@ pub struct Means<'a> {
     /// What may be overwritten.
     pub permit: Permit,
     /// Where workers count for `gpuio stats`; none where that is off or can't be.
-    pub page: Option<gpuio_page::Page>,
+    pub live_page: Option<gpuio_page::LivePage>,
     /// Whether the devices behind the jobs are sampled while they run.
     pub watched: bool,
     /// Other processes that run the same plan at the same time; none where this one runs alone.
@@ -145,13 +145,17 @@ impl Ran {
 /// # Errors
 /// Nothing at all ran: the data set could not be made or was not allowed to be touched, or the
 /// first group failed before its clock started.
-pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran, RunError> {
+pub fn run(
+    plan: &mut Plan,
+    means: &Means<'_>,
+    observer: &dyn RunObserver,
+) -> Result<Ran, RunError> {
     let clock = Clock::start();
     let root = Root::live();
-    let report = |done, of| watch.looking(done, of);
+    let report = |done, of| observer.looking(done, of);
     let looks = Looks::new(&report, &means.stop, &SystemTime::now);
     for line in scratch::clear(&plan.jobs, &root, &looks) {
-        watch.note(&line);
+        observer.note(&line);
     }
     let mut data = DataSet::guard(plan, &means.permit, &root, &looks)?;
     let mut ran = Ran::nothing();
@@ -169,13 +173,13 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
         }
         let known = ran.totals.len();
         let began = clock.now();
-        let made = prepare(&mut data, jobs, means, watch, &mut ran);
+        let made = prepare(&mut data, jobs, means, observer, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
         let run = Run { means, contexts: &contexts, clock, interval_ns, sampler: sampler.as_ref() };
-        let outcome = made.and_then(|()| run.group(jobs, &mut data, watch, &mut ran));
+        let outcome = made.and_then(|()| run.group(jobs, &mut data, observer, &mut ran));
         let wrote = data.finalize(jobs, &ran.jobs);
         if ran.totals.len() > known {
-            watch.group_done(plan, &ran);
+            observer.group_done(plan, &ran);
         }
         match outcome.and(wrote.map_err(RunError::from)) {
             Ok(()) => {}
@@ -207,7 +211,7 @@ pub fn run(plan: &mut Plan, means: &Means<'_>, watch: &dyn Watch) -> Result<Ran,
     }
     mapped::break_even(&plan.jobs, &mut ran.jobs);
     let began = clock.now();
-    ceilings::find(plan, means, clock, &contexts, &mut data, watch, &mut ran);
+    ceilings::find(plan, means, clock, &contexts, &mut data, observer, &mut ran);
     ran.setup.ceilings_ns = clock.now() - began;
     close(data, clock, &mut ran);
     ran.ended = overall(&ran, means.stop.load(Ordering::Relaxed));
@@ -241,22 +245,31 @@ impl Run<'_> {
         &self,
         jobs: &[JobPlan],
         data: &mut DataSet<'_>,
-        watch: &dyn Watch,
+        observer: &dyn RunObserver,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
         let Run { means, contexts, clock, interval_ns, sampler } = *self;
-        let (page, held, computation) = (means.page.as_ref(), &data.targets(), None);
-        let group =
-            Group { jobs, held, means, contexts, clock, interval_ns, page, sampler, computation };
+        let (live_page, held, computation) = (means.live_page.as_ref(), &data.targets(), None);
+        let group = Group {
+            jobs,
+            held,
+            means,
+            contexts,
+            clock,
+            interval_ns,
+            live_page,
+            sampler,
+            computation,
+        };
         if !computation::is_wanted(jobs) {
-            return group.run(watch, ran);
+            return group.run(observer, ran);
         }
-        match computation::alone(&group, data, watch, ran)? {
+        match computation::alone(&group, data, observer, ran)? {
             // Interrupted: what ran is not what the record is of.
             None => Ok(()),
             Some(alone) => {
                 let (held, computation) = (&data.targets(), Some(Computation { alone: &alone }));
-                Group { held, computation, ..group }.run(watch, ran)
+                Group { held, computation, ..group }.run(observer, ran)
             }
         }
     }
@@ -267,12 +280,12 @@ fn prepare(
     data: &mut DataSet<'_>,
     jobs: &[JobPlan],
     means: &Means<'_>,
-    watch: &dyn Watch,
+    observer: &dyn RunObserver,
     ran: &mut Ran,
 ) -> Result<(), RunError> {
-    let laid_out = data.prepare(jobs, &means.stop, &|done, of| watch.making(done, of))?;
+    let laid_out = data.prepare(jobs, &means.stop, &|done, of| observer.making(done, of))?;
     ran.setup.laid_out_bytes += laid_out;
-    page_cache::prepare(jobs, &data.targets(), &means.stop, watch)
+    page_cache::prepare(jobs, &data.targets(), &means.stop, observer)
 }
 
 fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {

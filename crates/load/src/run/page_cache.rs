@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gpuio_host::residency;
 use gpuio_record::JobPlan;
 
-use super::Watch;
+use super::RunObserver;
 use super::error::RunError;
 use gpuio_dataset::held::Targets;
 
@@ -24,10 +24,10 @@ pub(super) fn prepare(
     jobs: &[JobPlan],
     held: &Targets,
     stop: &AtomicBool,
-    watch: &dyn Watch,
+    observer: &dyn RunObserver,
 ) -> Result<(), RunError> {
     drop_files(jobs, held)?;
-    read_in(jobs, held, stop, &|done, of| watch.reading(done, of))
+    read_in(jobs, held, stop, &|done, of| observer.reading(done, of))
 }
 
 /// Drops each file of the jobs that ask for it from the page cache, written back before. Advice, as

@@ -31,7 +31,7 @@ pub struct Tick {
 }
 
 struct JobSeries {
-    pages: Range<usize>,
+    live: Range<usize>,
     /// The end of the ramp on the run's clock.
     from: Nanos,
     last: LiveTotals,
@@ -46,11 +46,11 @@ impl JobSeries {
     fn read(&mut self, live: &[Live]) -> (LiveTotals, Histogram) {
         let mut totals = LiveTotals::default();
         let mut seen = <[Histogram; 2]>::default();
-        for page in &live[self.pages.clone()] {
-            totals += page.totals();
+        for counters in &live[self.live.clone()] {
+            totals += counters.totals();
             for (write, all) in [false, true].into_iter().zip(&mut seen) {
-                page.latencies(Counted { write, ramp: true }, all);
-                page.latencies(Counted { write, ramp: false }, all);
+                counters.latencies(Counted { write, ramp: true }, all);
+                counters.latencies(Counted { write, ramp: false }, all);
             }
         }
         (totals.read_ios, totals.write_ios) = (seen[0].count(), seen[1].count());
@@ -62,7 +62,7 @@ impl JobSeries {
 }
 
 /// Takes the samples of one group.
-pub(super) struct Sampler {
+pub(super) struct SeriesSampler {
     start: Nanos,
     interval_ns: u64,
     last_at: Nanos,
@@ -72,20 +72,20 @@ pub(super) struct Sampler {
     jobs: Vec<JobSeries>,
 }
 
-impl Sampler {
+impl SeriesSampler {
     pub(super) fn new(
         jobs: &[JobPlan],
-        pages: &[Range<usize>],
+        live_ranges: &[Range<usize>],
         start: Nanos,
         interval_ns: u64,
-    ) -> Sampler {
+    ) -> SeriesSampler {
         let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
         let bytes =
             |job: &JobPlan| Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads)));
-        let series = |(job, pages): (&JobPlan, &Range<usize>)| {
+        let series = |(job, range): (&JobPlan, &Range<usize>)| {
             let from = start + job.start_delay_ns + job.ramp_ns;
             JobSeries {
-                pages: pages.clone(),
+                live: range.clone(),
                 from,
                 last: LiveTotals::default(),
                 seen: Default::default(),
@@ -93,7 +93,7 @@ impl Sampler {
                 convergence: job.steady.as_ref().map(|plan| Convergence::new(plan, from)),
             }
         };
-        Sampler {
+        SeriesSampler {
             start,
             interval_ns,
             last_at: start,
@@ -102,7 +102,7 @@ impl Sampler {
             expected_bytes: jobs
                 .iter()
                 .try_fold(0_u64, |sum, job| Some(sum.saturating_add(bytes(job)?))),
-            jobs: jobs.iter().zip(pages).map(series).collect(),
+            jobs: jobs.iter().zip(live_ranges).map(series).collect(),
         }
     }
 
@@ -116,10 +116,10 @@ impl Sampler {
         now >= self.next_at
     }
 
-    /// Reads all pages and adds a point to each job's series: bytes, I/Os and latencies of what
-    /// completed since the last one, and of nothing else, whatever workers do at the same time.
-    /// I/Os are counted by their latencies, so that a point's rate and percentiles are of the same
-    /// I/Os. The last point may be shorter. A job that has converged is stopped.
+    /// Reads all live counters and adds a point to each job's series: bytes, I/Os and latencies of
+    /// what completed since the last one, and of nothing else, whatever workers do at the same
+    /// time. I/Os are counted by their latencies, so that a point's rate and percentiles are of the
+    /// same I/Os. The last point may be shorter. A job that has converged is stopped.
     pub(super) fn sample(
         &mut self,
         live: &[Live],
@@ -176,7 +176,7 @@ impl Sampler {
 
     /// The end of the ramp of each job, its pages and its points so far.
     pub(super) fn so_far(&self) -> impl Iterator<Item = (Nanos, Range<usize>, &[Point])> {
-        self.jobs.iter().map(|job| (job.from, job.pages.clone(), job.points.as_slice()))
+        self.jobs.iter().map(|job| (job.from, job.live.clone(), job.points.as_slice()))
     }
 
     /// The points of each job, and whether it converged where it was to.
@@ -187,8 +187,8 @@ impl Sampler {
     }
 }
 
-/// Adds a point. What completed while pages were being read may have been counted in one point and
-/// its bytes in the next: a last point of bytes alone belongs to the one before it.
+/// Adds a point. What completed while counters were being read may have been counted in one point
+/// and its bytes in the next: a last point of bytes alone belongs to the one before it.
 fn add(points: &mut Vec<Point>, point: Point, last: bool) {
     match points.last_mut() {
         Some(before) if last && point.read_ios + point.write_ios == 0 => {
@@ -257,15 +257,15 @@ mod tests {
     #[test]
     fn a_point_has_rate_and_latencies_of_the_same_interval_whatever_workers_do() {
         let job = fixture::job("filename=/dev/null\nthreads=2\nruntime=10");
-        let pages = [Live::default(), Live::default()];
+        let live = [Live::default(), Live::default()];
         let firsts = [FirstDone::new(2)];
         let both = 0..2;
-        let mut sampler = Sampler::new(&[job], &[both], 0, SECOND);
+        let mut sampler = SeriesSampler::new(&[job], &[both], 0, SECOND);
         let mut second = |nth: u64, fast: u32, slow_ns: Option<u64>| {
             // The second worker hangs all the time.
-            (0..fast).for_each(|_| pages[0].complete(READS, 4096, 1_000_000));
-            slow_ns.into_iter().for_each(|ns| pages[0].complete(READS, 4096, ns));
-            sampler.sample(&pages, &firsts, nth * SECOND, nth == 5)
+            (0..fast).for_each(|_| live[0].complete(READS, 4096, 1_000_000));
+            slow_ns.into_iter().for_each(|ns| live[0].complete(READS, 4096, ns));
+            sampler.sample(&live, &firsts, nth * SECOND, nth == 5)
         };
         let ticks = [
             second(1, 2000, None),
@@ -293,13 +293,13 @@ mod tests {
     #[test]
     fn the_ramp_has_points_with_latencies_of_its_own() {
         let job = fixture::job("filename=/dev/null\nruntime=10\nramp=1");
-        let (pages, firsts) = ([Live::default()], [FirstDone::new(1)]);
+        let (live, firsts) = ([Live::default()], [FirstDone::new(1)]);
         let one = 0..1;
-        let mut sampler = Sampler::new(&[job], &[one], 0, SECOND);
-        pages[0].complete(Counted { ramp: true, ..READS }, 4096, 7000);
-        sampler.sample(&pages, &firsts, SECOND / 2, false);
-        pages[0].complete(READS, 8192, 9000);
-        sampler.sample(&pages, &firsts, 2 * SECOND, true);
+        let mut sampler = SeriesSampler::new(&[job], &[one], 0, SECOND);
+        live[0].complete(Counted { ramp: true, ..READS }, 4096, 7000);
+        sampler.sample(&live, &firsts, SECOND / 2, false);
+        live[0].complete(READS, 8192, 9000);
+        sampler.sample(&live, &firsts, 2 * SECOND, true);
         let series = sampler.series().remove(0).0;
         let seen = series.iter().map(|p| (p.at_ns < 0, p.read_ios, p.read_bytes, p.max_ns));
         let near = |max: Option<u64>, ns: u64| max.is_some_and(|max| max.abs_diff(ns) < 80);

@@ -7,7 +7,7 @@ use gpuio_record::{
 use gpuio_stat::{Counted, Live, Tally};
 
 use super::results::{direct, direction, engines};
-use super::sample::Sampler;
+use super::sample::SeriesSampler;
 use super::worker::Ready;
 
 /// One result for each job of the group by now: what completed after the ramp, its latencies and
@@ -15,7 +15,7 @@ use super::worker::Ready;
 pub(super) fn results(
     jobs: &[JobPlan],
     (live, readies): (&[Live], &[Ready]),
-    sampler: &Sampler,
+    sampler: &SeriesSampler,
     now: Nanos,
 ) -> Vec<JobResult> {
     let each = jobs.iter().zip(sampler.so_far());

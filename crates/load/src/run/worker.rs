@@ -13,7 +13,7 @@ use gpuio_io::path::{
     self, CufileDriver, CufileSide, GpuSide, LibraryCounters, MappedCounters, PatternBlock,
     RouteCounters, Via,
 };
-use gpuio_page::{Page, WorkerSlot};
+use gpuio_page::{LivePage, WorkerSlot};
 use gpuio_record::{
     DirectMode, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes, VerifyMode,
     ViaResult, WorkerPlan,
@@ -24,7 +24,7 @@ use super::affinity;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
-use super::marks::Marks;
+use super::reached::ReachedMap;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
 use super::worker_slot;
@@ -34,18 +34,18 @@ use gpuio_dataset::held::Targets;
 pub(super) struct Task<'a> {
     pub(super) job: &'a JobPlan,
     pub(super) plan: &'a WorkerPlan,
-    /// Its page in the gate.
-    pub(super) page: usize,
+    /// Which of the gate's live counters are its own.
+    pub(super) live_index: usize,
     /// The page that other processes read, where the run has one.
-    pub(super) live_page: Option<&'a Page>,
+    pub(super) live_page: Option<&'a LivePage>,
     pub(super) gate: &'a Gate,
     /// From the common start until all jobs of the group count.
     pub(super) all_from_ns: Nanos,
     pub(super) first_done: &'a FirstDone,
     /// The group's targets, as they were checked.
     pub(super) held: &'a Targets,
-    /// Pages of all workers of the job.
-    pub(super) job_pages: std::ops::Range<usize>,
+    /// Those of all workers of the job.
+    pub(super) job_live: std::ops::Range<usize>,
     /// The GPU's context, for workers of GPU paths.
     pub(super) context: Option<Context>,
     /// The context of the GPU on the route, for workers of paths that have one.
@@ -53,7 +53,7 @@ pub(super) struct Task<'a> {
     /// cuFile, for workers of paths that need it.
     pub(super) cufile: Option<CufileDriver>,
     /// What timed writes have reached of each target, where it is read back.
-    pub(super) marks: &'a [Arc<Marks>],
+    pub(super) reached_maps: &'a [Arc<ReachedMap>],
     /// Descriptors shared by all threads of the job, where requested.
     pub(super) shared_files: Option<Files>,
     /// What the job maps for the GPU to read, on paths that do.
@@ -63,8 +63,8 @@ pub(super) struct Task<'a> {
 /// What a worker says once it is ready to start.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
-    /// The worker's page in the gate, by which answers find their job.
-    pub(super) page: usize,
+    /// Which of the gate's live counters are the worker's, by which answers find their job.
+    pub(super) live_index: usize,
     pub(super) actual_engine: String,
     pub(super) steps_down: Vec<String>,
     pub(super) direct: DirectMode,
@@ -234,7 +234,7 @@ fn open(task: &Task<'_>) -> Result<Tools, RunError> {
     }
     let worker_slot = worker_slot::take(task, &opened.actual_engine, files.targets.len());
     let ready = Ready {
-        page: task.page,
+        live_index: task.live_index,
         actual_engine: opened.actual_engine,
         steps_down: opened.steps_down,
         direct: files.mode(),
@@ -343,7 +343,7 @@ fn prefill(
 
 /// Sum of counted bytes of a job's workers until now.
 pub(super) fn counted(task: &Task<'_>) -> u64 {
-    task.gate.live[task.job_pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
+    task.gate.live[task.job_live.clone()].iter().map(|live| live.totals().counted_bytes).sum()
 }
 
 /// Index of a direction in pairs of things.

@@ -9,7 +9,7 @@ use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::run::{Means, Permit, Ran, RunError, Tick, Watch, run};
+use gpuio_load::run::{Means, Permit, Ran, RunError, RunObserver, Tick, run};
 use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
@@ -59,7 +59,7 @@ impl Diary {
     }
 }
 
-impl Watch for Diary {
+impl RunObserver for Diary {
     fn making(&self, done: u64, of: u64) {
         assert!(done <= of, "{done} of {of}");
     }
@@ -113,7 +113,7 @@ pub(crate) struct Lab {
     gpus: Gpus,
     pub(crate) diary: Diary,
     /// Where workers count for other processes.
-    pub(crate) page: Option<gpuio_page::Page>,
+    pub(crate) page: Option<gpuio_page::LivePage>,
 }
 
 impl Lab {
@@ -204,14 +204,23 @@ impl Lab {
     pub(crate) fn carry_out_reported(
         &self,
         plan: &mut Plan,
-        watch: &dyn Watch,
+        watch: &dyn RunObserver,
     ) -> Result<Ran, RunError> {
         let permit = Permit { make_missing: true, ..Permit::default() };
         let stop = Arc::clone(&self.diary.flag);
         let cufile = self.cufile.clone();
         let (driver, host) = (self.driver.as_ref(), &self.host);
         let page = self.page.clone();
-        let means = Means { driver, host, stop, cufile, permit, page, watched: true, peers: None };
+        let means = Means {
+            driver,
+            host,
+            stop,
+            cufile,
+            permit,
+            live_page: page,
+            watched: true,
+            peers: None,
+        };
         run(plan, &means, watch)
     }
 

@@ -139,7 +139,7 @@ fn child_kept() {
 /// Raises the flag when the files have been read in, before they are mapped.
 struct StopsBefore(std::sync::Arc<std::sync::atomic::AtomicBool>);
 
-impl gpuio_load::run::Watch for StopsBefore {
+impl gpuio_load::run::RunObserver for StopsBefore {
     fn making(&self, _: u64, _: u64) {}
     fn reading(&self, done: u64, of: u64) {
         if done == of {

@@ -1,15 +1,15 @@
 //! What other processes see of a run is what its record says.
 
 use gpuio_host::Root;
-use gpuio_page::{Page, PageRoot, read};
+use gpuio_page::{LivePage, LivePageRoot, read};
 
 use crate::lab::Lab;
 
 #[test]
 fn the_page_counts_what_the_record_counts() {
     let mut lab = Lab::with_gpu();
-    let place = PageRoot::at(lab.file(""));
-    lab.page = Some(Page::create(&place, 4, "test", 0).unwrap());
+    let place = LivePageRoot::at(lab.file(""));
+    lab.page = Some(LivePage::create(&place, 4, "test", 0).unwrap());
     let lines = "path=staged\nrw=randrw\nbs=4k\nsize=1m\nthreads=2\nloops=3\ninject=eio=1%,seed=3";
     let result = lab.job(lines);
     let listing = read::find(&place, &Root::live(), std::process::id());

@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gpuio_host::Root;
-use gpuio_page::{Page, PageRoot, read};
+use gpuio_page::{LivePage, LivePageRoot, read};
 
 use crate::lab::Lab;
 
 #[test]
 fn arrivals_of_threads_with_a_rate_are_no_bursts() {
     let mut lab = Lab::new();
-    let place = PageRoot::at(lab.file(""));
-    lab.page = Some(Page::create(&place, 8, "test", 0).unwrap());
+    let place = LivePageRoot::at(lab.file(""));
+    lab.page = Some(LivePage::create(&place, 8, "test", 0).unwrap());
     let done = AtomicBool::new(false);
     let (job, steps) = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {

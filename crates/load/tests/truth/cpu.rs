@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gpuio_io::engine::ENGINES;
-use gpuio_load::run::{Ran, Tick, Watch};
+use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_record::{CpuScope, JobPlan, JobResult, Plan};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,7 +26,7 @@ struct Meter {
     used: Mutex<f64>,
 }
 
-impl Watch for Meter {
+impl RunObserver for Meter {
     fn making(&self, _: u64, _: u64) {}
     fn started(&self, _: &[JobPlan]) {
         *self.from.lock().unwrap() = used(ClockId::ProcessCPUTime);

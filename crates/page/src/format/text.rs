@@ -160,6 +160,7 @@ fn engine_shown(engine: &str) -> &str {
     match engine {
         "" => NONE,
         "cached" => "page cache",
+        "mapped" => "page cache, mapped",
         "direct" => "storage",
         other => other,
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gpuio_page::format::{Shown, json, text};
 use gpuio_page::read::Owner;
-use gpuio_page::{Direction, NOT_COUNTED, PageRoot, size_class};
+use gpuio_page::{Direction, LivePageRoot, NOT_COUNTED, size_class};
 use proptest::prelude::*;
 
 use super::{directory, key, own, page, pages};
@@ -107,7 +107,7 @@ fn lanes_are_used_again_and_shared_when_they_run_out() {
 }
 
 /// Writers write while a reader reads: no count goes back, and none is more than was counted.
-fn writers_and_a_reader(pages: &PageRoot, sizes: &[u64], rounds: u64) {
+fn writers_and_a_reader(pages: &LivePageRoot, sizes: &[u64], rounds: u64) {
     let page = page(pages, 4);
     let (begun, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let each: u64 = sizes.iter().sum();

@@ -10,18 +10,18 @@ use std::path::PathBuf;
 
 use gpuio_host::Root;
 use gpuio_page::read::{self, Found};
-use gpuio_page::{Key, Page, PageRoot};
+use gpuio_page::{Key, LivePage, LivePageRoot};
 use tempfile::TempDir;
 
 /// A directory of the test's own, which is removed with it.
-fn pages() -> (TempDir, PageRoot) {
+fn pages() -> (TempDir, LivePageRoot) {
     let dir = tempfile::tempdir().unwrap();
-    let pages = PageRoot::at(dir.path());
+    let pages = LivePageRoot::at(dir.path());
     (dir, pages)
 }
 
-fn page(pages: &PageRoot, threads: u32) -> Page {
-    Page::create(pages, threads, "test", 1_763_782_123_000_000_000).unwrap()
+fn page(pages: &LivePageRoot, threads: u32) -> LivePage {
+    LivePage::create(pages, threads, "test", 1_763_782_123_000_000_000).unwrap()
 }
 
 fn key(gpu: Option<u32>, path: &str) -> Key {
@@ -36,13 +36,13 @@ fn key(gpu: Option<u32>, path: &str) -> Key {
 
 /// This process's page, as a reader finds it.
 #[track_caller]
-fn own(pages: &PageRoot) -> Found {
+fn own(pages: &LivePageRoot) -> Found {
     let listing = read::find(pages, &Root::live(), std::process::id());
     assert_eq!(listing.found.len(), 1, "{listing:#?}");
     listing.found.into_iter().next().unwrap()
 }
 
 /// Where the pages of this user lie.
-fn directory(pages: &PageRoot) -> PathBuf {
+fn directory(pages: &LivePageRoot) -> PathBuf {
     pages.directory(rustix::process::geteuid().as_raw())
 }

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
 use gpuio_host::Root;
-use gpuio_page::{Page, PageError, read};
+use gpuio_page::{LivePage, LivePageError, read};
 
 use super::{directory, own, page, pages};
 
@@ -20,8 +20,8 @@ fn only_the_owner_may_open_it() {
 fn a_directory_that_others_may_enter_or_a_link_is_not_used() {
     let (dir, pages) = pages();
     let refused = |word: &str| {
-        let error = Page::create(&pages, 1, "test", 0).unwrap_err();
-        assert!(matches!(&error, PageError::Refused { .. }), "{error}");
+        let error = LivePage::create(&pages, 1, "test", 0).unwrap_err();
+        assert!(matches!(&error, LivePageError::Refused { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
         let listing = read::list(&pages, &Root::live());
         assert!(listing.found.is_empty() && listing.notes.len() == 1, "{listing:?}");
@@ -50,7 +50,7 @@ fn what_belongs_to_somebody_else_is_not_used() {
     let why = own(&pages).page.unwrap_err();
     assert!(why.contains("12345"), "{why}");
     chown(directory(&pages), Some(12_345), None).unwrap();
-    let error = Page::create(&pages, 1, "test", 0).unwrap_err();
+    let error = LivePage::create(&pages, 1, "test", 0).unwrap_err();
     assert!(error.to_string().contains("12345"), "{error}");
     chown(directory(&pages), Some(0), None).unwrap();
 }
@@ -67,7 +67,7 @@ fn a_page_that_others_may_write_is_not_believed() {
 fn the_page_of_a_process_is_made_once() {
     let (_dir, pages) = pages();
     let first = page(&pages, 1);
-    let error = Page::create(&pages, 1, "test", 0).unwrap_err();
+    let error = LivePage::create(&pages, 1, "test", 0).unwrap_err();
     assert!(error.to_string().contains("exists already"), "{error}");
     assert!(own(&pages).page.is_ok() && first.path().exists());
 }
@@ -75,8 +75,8 @@ fn the_page_of_a_process_is_made_once() {
 #[test]
 fn without_shared_memory_it_says_so() {
     let (dir, _) = pages();
-    let pages = gpuio_page::PageRoot::at(dir.path().join("missing"));
-    let error = Page::create(&pages, 1, "test", 0).unwrap_err();
+    let pages = gpuio_page::LivePageRoot::at(dir.path().join("missing"));
+    let error = LivePage::create(&pages, 1, "test", 0).unwrap_err();
     assert!(error.to_string().starts_with("mkdirat "), "{error}");
     assert_eq!(read::list(&pages, &Root::live()), read::Listing::default());
 }

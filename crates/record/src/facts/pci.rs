@@ -74,6 +74,22 @@ pub struct PciFacts {
     pub p2p_memory_bytes: Option<u64>,
 }
 
+impl PciFacts {
+    /// A function of which nothing is known, for the reason `why`.
+    #[must_use]
+    pub fn unknown(why: &str) -> PciFacts {
+        PciFacts {
+            port: Fact::unknown(why),
+            acs: Fact::unknown(why),
+            max_payload_bytes: Fact::unknown(why),
+            max_payload_supported_bytes: Fact::unknown(why),
+            max_read_request_bytes: Fact::unknown(why),
+            relaxed_ordering: Fact::unknown(why),
+            ..PciFacts::default()
+        }
+    }
+}
+
 /// What a function is to PCI Express (Device/Port Type of the PCI Express capability).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -88,7 +88,8 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
             return Err(NOT_SUPPORTED);
         }
         locked::reachable(start, len, read_only)?;
-        machine.memory.register(context, start.cast(), len)
+        let keeps = read_only && machine.config.keeps_pages;
+        machine.memory.register(context, start.cast(), len, keeps)
     })
 }
 

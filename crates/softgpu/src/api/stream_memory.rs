@@ -3,13 +3,14 @@
 //! Words are also taken in managed memory of the host, which hardware refuses.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use crate::backing::MemoryRange;
 use crate::call::{call, later, put};
 use crate::capture;
 use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED, STREAM_CAPTURE_INVALIDATED};
 use crate::machine::Machine;
-use crate::stream::{Capture, Compare, HostCall, Work};
+use crate::stream::{Capture, Compare, HostCall, Stream, Work};
 
 /// `CU_STREAM_WAIT_VALUE_FLUSH`: without effect here, where nothing is left to flush.
 const FLUSH: c_uint = 1 << 30;
@@ -112,6 +113,13 @@ fn word(machine: &Machine, address: u64) -> Answer<MemoryRange> {
     machine.memory.on_device(address, 4)
 }
 
+/// The stream, if the machine has work on words in streams.
+fn stream_with_words(machine: &'static Machine, stream: *mut c_void) -> Answer<Arc<Stream>> {
+    machine.current()?;
+    let stream = machine.stream(stream)?;
+    if machine.config.stream_words { Ok(stream) } else { Err(NOT_SUPPORTED) }
+}
+
 fn wait(
     machine: &'static Machine,
     fault: Option<Code>,
@@ -119,11 +127,7 @@ fn wait(
     (address, value): (u64, u32),
     flags: c_uint,
 ) -> Answer<()> {
-    machine.current()?;
-    let stream = machine.stream(stream)?;
-    if !machine.config.stream_words {
-        return Err(NOT_SUPPORTED);
-    }
+    let stream = stream_with_words(machine, stream)?;
     let compare = match flags & !FLUSH {
         0 => Compare::AtLeast(value),
         1 => Compare::Equal(value),
@@ -142,11 +146,7 @@ fn write(
     (address, value): (u64, u32),
     flags: c_uint,
 ) -> Answer<()> {
-    machine.current()?;
-    let stream = machine.stream(stream)?;
-    if !machine.config.stream_words {
-        return Err(NOT_SUPPORTED);
-    }
+    let stream = stream_with_words(machine, stream)?;
     // 1 leaves the barrier before the write out, which this one never does.
     if flags > 1 {
         return Err(INVALID_VALUE);

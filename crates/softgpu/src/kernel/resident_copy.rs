@@ -42,7 +42,7 @@ const COPY_DELAY: Duration = Duration::from_micros(5);
 
 /// A slot, the address of the word with the launch that has left it, and the number of the next
 /// command.
-struct Slot {
+struct CommandSlot {
     at: u64,
     left: u64,
     number: u64,
@@ -133,7 +133,7 @@ fn take_over(
     (page, shared, count): (u64, u64, u64),
     previous: u64,
     launch: u64,
-) -> Answer<Vec<Slot>> {
+) -> Answer<Vec<CommandSlot>> {
     for slot in 0..count {
         let entered = page.wrapping_add(slot * SLOT_LEN + ENTERED);
         word(memory, entered, |word| word.store(launch, Ordering::SeqCst))?;
@@ -148,7 +148,7 @@ fn take_over(
             std::thread::sleep(Duration::from_micros(1));
         }
         let completed = word(memory, left + NUMBER, |word| word.load(Ordering::Relaxed))?;
-        slots.push(Slot { at, left, number: completed + 1 });
+        slots.push(CommandSlot { at, left, number: completed + 1 });
     }
     Ok(slots)
 }
@@ -169,7 +169,7 @@ fn copy_list(memory: &Reach<'_>, list: u64, count: u64) -> Answer<()> {
 }
 
 /// The next command of the slot, if it is there.
-fn read(memory: &Reach<'_>, slot: &Slot) -> Answer<Option<[u64; 3]>> {
+fn read(memory: &Reach<'_>, slot: &CommandSlot) -> Answer<Option<[u64; 3]>> {
     let mut command = [0; 3];
     for (at, value) in (0..).zip(&mut command) {
         let found =

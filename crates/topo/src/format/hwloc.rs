@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_record::facts::{BlockKind, Machine, NumaNode, PciFacts};
 
-use super::xml::escape;
 use crate::Link;
+use gpuio_units::markup;
 
 const NVIDIA: u16 = 0x10de;
 /// Linux counts to 8192 (`NR_CPUS`); each costs a set of all before it.
@@ -162,7 +162,7 @@ impl<'m> Writer<'m> {
                     self.info("PCIDevice", name);
                 }
                 for (name, kind) in self.names.remove(address).unwrap_or_default() {
-                    let name = escape(name);
+                    let name = markup(name);
                     self.leaf(&format!("type=\"OSDev\" name=\"{name}\" osdev_type=\"{kind}\""));
                 }
                 self.close();
@@ -217,7 +217,7 @@ impl<'m> Writer<'m> {
     }
 
     fn info(&mut self, name: &str, value: &str) {
-        self.line(&format!("<info name=\"{}\" value=\"{}\"/>", escape(name), escape(value)));
+        self.line(&format!("<info name=\"{}\" value=\"{}\"/>", markup(name), markup(value)));
     }
 
     fn line(&mut self, text: &str) {

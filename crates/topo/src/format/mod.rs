@@ -6,7 +6,6 @@ mod matrix;
 mod pair;
 mod svg;
 mod tree;
-mod xml;
 
 pub use affinity::affinity;
 pub use hwloc::hwloc_xml;

@@ -69,15 +69,11 @@ pub(crate) fn call(work: &Work) -> Done {
     let memory = DeviceBuf::alloc(work.context, work.args.kind, work.block).unwrap();
     let (transfer, at) = (work.transfer, memory.ptr().0);
     let file = work.file();
+    let op = if work.args.write { Op::Write } else { Op::Read };
     timed(work, |offset| {
         let location = transfer.locate(at).unwrap();
-        let moved = if work.args.write {
-            // SAFETY: memory of this thread's own.
-            unsafe { transfer.write(&file, location, at, work.block, offset) }
-        } else {
-            // SAFETY: as above.
-            unsafe { transfer.read(&file, location, at, work.block, offset) }
-        };
+        // SAFETY: memory of this thread's own.
+        let moved = unsafe { transfer.call(op, &file, location, at, work.block, offset) };
         assert_eq!(moved.unwrap().bytes, work.block);
     })
 }
@@ -138,14 +134,9 @@ pub(crate) fn stream(work: &Work) -> Done {
                 moved.fetch_add(outcome.unwrap().bytes as u64, Ordering::Relaxed);
             });
             let location = (transfer.locate(at).unwrap(), at);
-            let put = if work.args.write {
-                // SAFETY: memory of this thread's own; the wait follows.
-                unsafe { transfer.write_on(raw, &file, location, params, ended) }
-            } else {
-                // SAFETY: as above.
-                unsafe { transfer.read_on(raw, &file, location, params, ended) }
-            };
-            put.unwrap();
+            let op = if work.args.write { Op::Write } else { Op::Read };
+            // SAFETY: memory of this thread's own; the wait follows.
+            unsafe { transfer.enqueue(raw, (op, &file), location, params, ended) }.unwrap();
         }
         stream.sync().unwrap();
         assert_eq!(moved.load(Ordering::Relaxed) - before, len as u64);

@@ -17,11 +17,11 @@ use thiserror::Error;
 
 use crate::Op;
 use crate::api::State;
+use crate::call::DeferredCompletion;
 use crate::clock::Clock;
 use crate::device::Devices;
 use crate::fault::Fault;
 use crate::file::File;
-use crate::job::DeferredCompletion;
 use crate::memory::MemoryLocation;
 use crate::pool::{Work, WorkOwner};
 use crate::transferred::Transferred;
@@ -300,7 +300,7 @@ impl Core {
                 let state = self.state;
                 let _helping = Helping::new(self);
                 state.pool.with_extra_permit(|| {
-                    run::execute(&state.devices, run, more, |ends| self.completed(ends))
+                    run::execute(state, run, more, |ends| self.completed(ends))
                 });
             }
         }
@@ -366,7 +366,7 @@ impl Work for Core {
         !queue.waiting.is_empty() && queue.helping == 0 && is_late
     }
 
-    fn work(self: Arc<Self>, devices: &'static Devices, deferred: &mut DeferredCompletion) {
+    fn work(self: Arc<Self>, _: &'static Devices, deferred: &mut DeferredCompletion) {
         deferred.complete();
         while let Some(taken) = self.take() {
             match taken {
@@ -378,7 +378,7 @@ impl Work for Core {
                 }
                 Taken::Run(run) => {
                     run::execute(
-                        devices,
+                        self.state,
                         run,
                         |kind| self.take_run(kind),
                         |ends| self.completed(ends),

@@ -1,5 +1,6 @@
 //! The driver, and the state that is kept per device. None of it is ever freed.
 
+mod pace;
 pub(crate) mod small;
 pub(crate) mod staging;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use gpuio_gpu::resident_copy::{self, CommandQueue, Timing};
 use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Which};
 
+use crate::device::pace::CopyPace;
 use crate::device::staging::{PinnedMemory, SLOTS, StagingRing};
 use crate::retry::RetryingCell;
 use crate::settings::Settings;
@@ -64,6 +66,7 @@ pub(crate) struct Device {
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
     /// have that attribute itself.
     syncs_memops: AtomicBool,
+    copy_pace: CopyPace,
 }
 
 /// How long a call waits for the default streams. These may hold a kernel that waits for the
@@ -182,6 +185,7 @@ impl Devices {
             command_queue: RetryingCell::new(),
             gather: RetryingCell::new(),
             syncs_memops: AtomicBool::new(false),
+            copy_pace: CopyPace::new(),
         }));
         let _ = device.gather();
         let _ = device.command_queue();
@@ -192,6 +196,11 @@ impl Devices {
 impl Device {
     pub(crate) fn context(&self) -> &Context {
         &self.context
+    }
+
+    /// How fast copies of mapped files go.
+    pub(crate) fn copy_pace(&self) -> &CopyPace {
+        &self.copy_pace
     }
 
     /// Identifies this state of the device.

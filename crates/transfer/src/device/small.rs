@@ -14,13 +14,14 @@ use crate::device::staging::StagingRing;
 use crate::device::{Device, SMALL_SLOT};
 use crate::fault::Fault;
 use crate::file::{OpenFile, ReadBuffer};
+use crate::mapped::MappedRange;
 use crate::memory::MemoryLocation;
 use crate::transferred::Transferred;
 
 /// The longest small call, bytes: longer ones are faster in pieces.
 pub(crate) const SMALL: u64 = 64 << 10;
 
-/// A small call's parameters. The file is borrowed: a reference count would be a write by all
+/// A call's parameters: a small one, or a read of mapped bytes of any length. The file is borrowed: a reference count would be a write by all
 /// threads of a file to one cache line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SmallRequest<'a> {
@@ -28,7 +29,7 @@ pub(crate) struct SmallRequest<'a> {
     pub(crate) file: &'a OpenFile,
     pub(crate) location: MemoryLocation,
     pub(crate) address: u64,
-    /// At most [`SMALL`].
+    /// At most [`SMALL`], unless the bytes are mapped.
     pub(crate) len: usize,
     /// The range ends below 2^63.
     pub(crate) offset: u64,
@@ -65,6 +66,16 @@ pub(crate) fn run(
     request: &SmallRequest<'_>,
 ) -> Option<Result<Transferred, Fault>> {
     with_state(device, |state| state.run(request)).flatten()
+}
+
+/// Copies a mapped range of a file to memory of the device; `None` if this thread can't have a
+/// stream.
+pub(crate) fn read_mapped(
+    device: &'static Device,
+    request: &SmallRequest<'_>,
+    range: &MappedRange,
+) -> Option<Result<Transferred, GpuError>> {
+    with_state(device, |state| state.read_mapped(request, range))
 }
 
 /// Makes this thread's slot.
@@ -131,6 +142,61 @@ impl SmallState {
         Some(Ok(Transferred::through(file_bytes, by_kernel)))
     }
 
+    /// Copies a mapped range, and waits: short ones by the resident copy kernel, others by the
+    /// driver.
+    fn read_mapped(
+        &mut self,
+        request: &SmallRequest<'_>,
+        range: &MappedRange,
+    ) -> Result<Transferred, GpuError> {
+        let (location, len) = (request.location, range.len);
+        let mut copied = 0;
+        if len as u64 <= SMALL
+            && location.is_reached_by_kernels(request.address, len)
+            && let Some(submitter) = &mut self.submitter
+        {
+            for part in range.parts() {
+                let dst = DevPtr(request.address + part.before as u64);
+                // SAFETY: the range stays registered until it is dropped, and the caller of the
+                // transfer promises its memory, which the kernel reaches.
+                if unsafe { submitter.copy(part.device_ptr, dst, part.len) }? != Outcome::Copied {
+                    break;
+                }
+                copied += part.len;
+            }
+        }
+        if copied == len {
+            return Ok(Transferred::mapped(len, true));
+        }
+        let Some(ring) = self.ring.as_mut() else { unreachable!("a running call has a ring") };
+        let slot = ring.slot(0);
+        let pace = self.device.copy_pace();
+        let in_flight = pace.begin(len - copied);
+        let waited = self.device.context().entered(|| {
+            for part in range.parts().filter(|part| part.before >= copied) {
+                let address = request.address + part.before as u64;
+                // SAFETY: as above, until the wait below.
+                unsafe { ring.copy_mapped(slot, part.at, location, address, part.len) }?;
+            }
+            if pace.sleep(in_flight) && ring.is_slot_free(slot)? {
+                pace.overslept();
+                return Ok(());
+            }
+            ring.wait_for_slot(slot)?;
+            pace.seen(in_flight);
+            Ok(())
+        });
+        let waited = waited.flatten();
+        pace.end(in_flight);
+        if waited.is_err() {
+            let synchronized = self.device.context().entered(|| ring.synchronize());
+            if synchronized.flatten().is_err() {
+                self.ring = None;
+            }
+        }
+        waited.map(|()| Transferred::mapped(len, false))
+    }
+
     /// Copies `len` bytes between the slot and the caller's memory, and waits; true if the resident
     /// copy kernel did it.
     fn copy_slot(
@@ -158,13 +224,9 @@ impl SmallState {
         }
         let copied = self.device.context().entered(|| {
             let (location, address) = (request.location, request.address);
-            match request.op {
-                // SAFETY: the slot is this thread's, and the caller of the transfer promises its
-                // memory; both until the wait below.
-                Op::Read => unsafe { ring.copy_to_gpu(slot, skip, location, address, len) },
-                // SAFETY: as above.
-                Op::Write => unsafe { ring.copy_from_gpu(slot, skip, location, address, len) },
-            }?;
+            // SAFETY: the slot is this thread's, and the caller of the transfer promises its
+            // memory; both until the wait below.
+            unsafe { ring.copy(request.op, slot, skip, location, address, len) }?;
             ring.wait_for_slot(slot)
         });
         let copied = copied.flatten();

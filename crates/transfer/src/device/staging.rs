@@ -5,6 +5,7 @@ use std::time::Duration;
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
 use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize, Stream, Wait};
 
+use crate::Op;
 use crate::clock::{Clock, Nanos};
 use crate::memory::MemoryLocation;
 
@@ -138,7 +139,7 @@ pub(crate) struct List {
 
 /// One of a ring's slots.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
+pub(crate) struct StagingSlot {
     pub(crate) index: usize,
     /// Its first byte, aligned to at least 64 KiB.
     pub(crate) memory: PinnedMemory,
@@ -184,10 +185,10 @@ impl StagingRing {
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`]; the ranges are those of the slot and of the caller.
+    /// As [`StagingRing::copy`]; the ranges are those of the slot and of the caller.
     unsafe fn submit(
         &mut self,
-        slot: Slot,
+        slot: StagingSlot,
         location: MemoryLocation,
         (src, dst): (DevPtr, DevPtr),
         address: u64,
@@ -248,20 +249,20 @@ impl StagingRing {
     }
 
     /// The slot with this number, modulo the number of slots.
-    pub(crate) fn slot(&self, number: usize) -> Slot {
+    pub(crate) fn slot(&self, number: usize) -> StagingSlot {
         let index = number % self.in_flight.len();
-        Slot { index, memory: self.memory.after(index * self.slot_len) }
+        StagingSlot { index, memory: self.memory.after(index * self.slot_len) }
     }
 
     /// The least recently used slot.
-    pub(crate) fn next_slot(&mut self) -> Slot {
+    pub(crate) fn next_slot(&mut self) -> StagingSlot {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
         self.slot(number)
     }
 
     /// Waits until the slot's last copy has ended. The context must be current.
-    pub(crate) fn wait_for_slot(&mut self, slot: Slot) -> Result<(), GpuError> {
+    pub(crate) fn wait_for_slot(&mut self, slot: StagingSlot) -> Result<(), GpuError> {
         if self.pending.is_some_and(|pending| pending.slot == slot.index) {
             self.finish_command()?;
         }
@@ -301,35 +302,39 @@ impl StagingRing {
         Ok(())
     }
 
-    /// Copies from `skip` bytes into a slot to the caller's memory, by the resident copy kernel or
-    /// the driver. Does not wait.
+    /// Copies `len` bytes between `skip` bytes into a slot and the caller's memory, to the memory
+    /// for a read and from it for a write, by the resident copy kernel or the driver. Does not
+    /// wait: the bytes have arrived once the slot is free.
     ///
     /// # Safety
     ///
-    /// The bytes are in the slot, and `len` bytes at `address` of this location stay valid until
-    /// the slot is free, used by nothing else.
-    pub(crate) unsafe fn copy_to_gpu(
+    /// The bytes are in their source, and `len` bytes at `address` of this location stay valid
+    /// until the slot is free, used by nothing else.
+    pub(crate) unsafe fn copy(
         &mut self,
-        slot: Slot,
+        op: Op,
+        slot: StagingSlot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let ours = slot.memory.device_ptr.byte_add(skip as u64);
+        let (ours, theirs) = (slot.memory.device_ptr.byte_add(skip as u64), DevPtr(address));
+        let sides = if op == Op::Read { (ours, theirs) } else { (theirs, ours) };
         // SAFETY: the caller's promise.
-        if unsafe { self.submit(slot, location, (ours, DevPtr(address)), address, len) }? {
+        if unsafe { self.submit(slot, location, sides, address, len) }? {
             return Ok(());
         }
-        if len >= DEMOTED {
+        let ours = slot.memory.at.wrapping_add(skip);
+        if op == Op::Read && len >= DEMOTED {
             // SAFETY: `len` bytes of the slot.
-            unsafe { demote(slot.memory.at.wrapping_add(skip), len) };
+            unsafe { demote(ours, len) };
         }
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_driver(slot, skip, location, address, len) }
+        unsafe { self.copy_by_driver(op, slot, ours, location, address, len) }
     }
 
-    /// Like [`StagingRing::copy_to_gpu`], for bytes that a storage device wrote into the slot.
+    /// Like [`StagingRing::copy`] of a read, for bytes that a storage device wrote into the slot.
     /// Always by the driver: the resident copy kernel has exited during so long a wait, most
     /// likely. No processor's cache has these bytes, so there is nothing to demote.
     ///
@@ -338,74 +343,75 @@ impl StagingRing {
     ///
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`].
+    /// As [`StagingRing::copy`].
     pub(crate) unsafe fn copy_dma_to_gpu(
         &mut self,
-        slot: Slot,
+        slot: StagingSlot,
         skip: usize,
         location: MemoryLocation,
         address: u64,
         len: usize,
         read_took: Nanos,
     ) -> Result<(), GpuError> {
+        let ours = slot.memory.at.wrapping_add(skip);
         // SAFETY: the caller's promise.
-        unsafe { self.copy_by_driver(slot, skip, location, address, len) }?;
+        unsafe { self.copy_by_driver(Op::Read, slot, ours, location, address, len) }?;
         if read_took >= SLOW_READ {
             self.in_flight[slot.index] = Some(WaitBy::Sleeping);
         }
         Ok(())
     }
 
+    /// Copies bytes of a mapped file by the driver. Does not wait: the slot, which is not used,
+    /// is free when the copy has ended.
+    ///
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`].
-    unsafe fn copy_by_driver(
+    /// As [`StagingRing::copy`], of `len` bytes from `from` on, which stay registered.
+    pub(crate) unsafe fn copy_mapped(
         &mut self,
-        slot: Slot,
-        skip: usize,
+        slot: StagingSlot,
+        from: *const u8,
         location: MemoryLocation,
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (from, to) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        self.enqueue(slot.index, |stream| {
-            if location.is_primary() {
-                // SAFETY: the caller's promise; the slot is not used until it is free again.
-                unsafe { stream.h2d(to, from, len) }
-            } else {
-                // SAFETY: as above. Unified addressing tells the driver whose memory it is.
-                unsafe { stream.copy(to, DevPtr(from.addr() as u64), len) }
-            }
-        })
+        // SAFETY: the caller's promise; a copy to the GPU does not write its source.
+        unsafe { self.copy_by_driver(Op::Read, slot, from.cast_mut(), location, address, len) }
     }
 
-    /// Like [`StagingRing::copy_to_gpu`], from the caller's memory to `skip` bytes into a slot.
-    ///
+    /// Whether the slot's last copy has ended. The context must be current.
+    pub(crate) fn is_slot_free(&mut self, slot: StagingSlot) -> Result<bool, GpuError> {
+        if self.in_flight[slot.index].is_some() && self.copied[slot.index].query()? {
+            self.in_flight[slot.index] = None;
+        }
+        Ok(self.in_flight[slot.index].is_none())
+    }
+
     /// # Safety
     ///
-    /// As [`StagingRing::copy_to_gpu`]; the bytes are in the slot once it is free.
-    pub(crate) unsafe fn copy_from_gpu(
+    /// As [`StagingRing::copy`].
+    unsafe fn copy_by_driver(
         &mut self,
-        slot: Slot,
-        skip: usize,
+        op: Op,
+        slot: StagingSlot,
+        ours: *mut u8,
         location: MemoryLocation,
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (to, from) = (slot.memory.at.wrapping_add(skip), DevPtr(address));
-        let ours = slot.memory.device_ptr.byte_add(skip as u64);
-        // SAFETY: the caller's promise.
-        if unsafe { self.submit(slot, location, (from, ours), address, len) }? {
-            return Ok(());
-        }
-        self.enqueue(slot.index, |stream| {
-            if location.is_primary() {
-                // SAFETY: the caller's promise; the slot is not used until it is free again.
-                unsafe { stream.d2h(to, from, len) }
-            } else {
-                // SAFETY: as above. Unified addressing tells the driver whose memory it is.
-                unsafe { stream.copy(DevPtr(to.addr() as u64), from, len) }
-            }
+        let theirs = DevPtr(address);
+        let ours_by_address = DevPtr(ours.addr() as u64);
+        self.enqueue(slot.index, |stream| match (op, location.is_primary()) {
+            // SAFETY: the caller's promise; the slot is not used until it is free again.
+            (Op::Read, true) => unsafe { stream.h2d(theirs, ours, len) },
+            // SAFETY: as above.
+            (Op::Write, true) => unsafe { stream.d2h(ours, theirs, len) },
+            // Unified addressing tells the driver whose memory it is.
+            // SAFETY: as above.
+            (Op::Read, false) => unsafe { stream.copy(theirs, ours_by_address, len) },
+            // SAFETY: as above.
+            (Op::Write, false) => unsafe { stream.copy(ours_by_address, theirs, len) },
         })
     }
 
@@ -416,7 +422,7 @@ impl StagingRing {
     /// # Safety
     ///
     /// As [`GatherKernel::launch`], until the slot is free.
-    pub(crate) unsafe fn gather(&mut self, slot: Slot, list: List) -> Result<(), GpuError> {
+    pub(crate) unsafe fn gather(&mut self, slot: StagingSlot, list: List) -> Result<(), GpuError> {
         self.finish_command()?;
         if let Some(submitter) = &mut self.submitter {
             // SAFETY: the caller's promise; `finish_command` waits for the end before the slot is

@@ -8,16 +8,18 @@ mod shards;
 mod sys;
 mod write;
 
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::Op;
 use crate::fault::{Failed, Fault, FileError};
+use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use reopen::ReopenedFd;
+pub(crate) use reopen::reopen_to_read;
 use residency::CacheResidency;
 use shards::DescriptorShards;
 
@@ -68,6 +70,10 @@ pub(crate) struct OpenFile {
     /// More descriptors without `O_DIRECT`.
     shards: DescriptorShards,
     residency: CacheResidency,
+    /// The same file among those that may be mapped, once that was tried; `None` if it can't be.
+    mapped: OnceLock<Option<Arc<MappedInode>>>,
+    /// Whether it is on a file system in memory, once that was needed.
+    in_memory: OnceLock<bool>,
     /// Whether the next read or write panics.
     #[cfg(test)]
     pub(crate) panics: AtomicBool,
@@ -148,6 +154,8 @@ impl File {
             direct_refused: AtomicBool::new(false),
             shards: DescriptorShards::new(),
             residency: CacheResidency::new(),
+            mapped: OnceLock::new(),
+            in_memory: OnceLock::new(),
             #[cfg(test)]
             panics: AtomicBool::new(false),
         }))))
@@ -241,6 +249,39 @@ impl OpenFile {
         }
         let stat = rustix::fs::fstat(&self.own).ok()?;
         u64::try_from(stat.st_size).ok()
+    }
+
+    /// The file among those that may be mapped, if it is known to be one.
+    pub(crate) fn mapped(&self) -> Option<&Arc<MappedInode>> {
+        self.mapped.get()?.as_ref()
+    }
+
+    /// The same, found by `find` at first. A file that is never read from the page cache is none.
+    pub(crate) fn mapped_or_else(
+        &self,
+        find: impl FnOnce() -> Option<Arc<MappedInode>>,
+    ) -> Option<&Arc<MappedInode>> {
+        let may = self.regular && !self.bypass_cache;
+        self.mapped.get_or_init(|| may.then(find).flatten()).as_ref()
+    }
+
+    /// Whether the file system has no storage behind the page cache, also for `O_DIRECT`.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        /// `TMPFS_MAGIC` (statfs(2)).
+        const TMPFS: i64 = 0x0102_1994;
+        let kind = || rustix::fs::fstatfs(&self.own).is_ok_and(|facts| facts.f_type == TMPFS);
+        *self.in_memory.get_or_init(kind)
+    }
+
+    /// File system, inode number and size.
+    pub(crate) fn identity_and_size(&self) -> Option<((u64, u64), u64)> {
+        let stat = rustix::fs::fstat(&self.own).ok()?;
+        Some(((stat.st_dev, stat.st_ino), u64::try_from(stat.st_size).ok()?))
+    }
+
+    /// A descriptor of its own for reading.
+    pub(crate) fn reopened_to_read(&self) -> Option<OwnedFd> {
+        reopen_to_read(self.own.as_fd())
     }
 
     /// The error of a call, with the file's name.

@@ -1,7 +1,7 @@
 //! Opens a file again in another mode.
 
 use std::ffi::CString;
-use std::os::fd::{IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Not opened yet.
@@ -55,6 +55,14 @@ impl Drop for ReopenedFd {
     fn drop(&mut self) {
         close(*self.0.get_mut());
     }
+}
+
+/// Opens the file of a descriptor again, for reading; `None` if the kernel refuses.
+pub(crate) fn reopen_to_read(file: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let fd = open(file.as_raw_fd(), libc::O_RDONLY | libc::O_NOATIME, false);
+    let fd = if fd < 0 { open(file.as_raw_fd(), libc::O_RDONLY, false) } else { fd };
+    // SAFETY: just opened, and not owned elsewhere.
+    (fd >= 0).then(|| unsafe { super::owned(fd) })
 }
 
 fn close(fd: RawFd) {

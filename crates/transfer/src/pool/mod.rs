@@ -24,9 +24,9 @@ mod workers;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
+use crate::call::{Call, DeferredCompletion, Executors, catch_panic};
 use crate::device::Devices;
 use crate::file::Bottleneck;
-use crate::job::{DeferredCompletion, Executors, Job, catch_panic};
 use crate::settings::Settings;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Mutex, MutexGuard};
@@ -208,18 +208,23 @@ impl WorkerPool {
         self.oversubscription > 0 && self.calls.load(Ordering::Relaxed) >= self.oversubscription
     }
 
-    /// Moves the job's pieces, by this thread or others, and returns when all have completed.
-    pub(crate) fn run(&'static self, devices: &'static Devices, job: &Arc<Job>) {
-        let work: Arc<dyn Work> = Arc::<Job>::clone(job);
+    /// Moves the call's pieces, by this thread or others, and returns when all have completed.
+    pub(crate) fn run(&'static self, devices: &'static Devices, call: &Arc<Call>) {
+        let work: Arc<dyn Work> = Arc::<Call>::clone(call);
         self.calls.fetch_add(1, Ordering::Relaxed);
-        if job.executors() != Executors::WorkersOnly || !self.delegate(devices, job, &work) {
-            self.run_in_caller(devices, job, &work);
+        if call.executors() != Executors::WorkersOnly || !self.delegate(devices, call, &work) {
+            self.run_in_caller(devices, call, &work);
         }
         self.calls.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Lets workers do the job while this thread sleeps; false if there are no workers.
-    fn delegate(&'static self, devices: &'static Devices, job: &Job, work: &Arc<dyn Work>) -> bool {
+    /// Lets workers do the call while this thread sleeps; false if there are no workers.
+    fn delegate(
+        &'static self,
+        devices: &'static Devices,
+        call: &Call,
+        work: &Arc<dyn Work>,
+    ) -> bool {
         if self.held.load(Ordering::Relaxed) < self.oversubscription {
             self.workers.start(1, || move || self.work_loop(devices));
         }
@@ -231,7 +236,7 @@ impl WorkerPool {
         if self.held.load(Ordering::SeqCst) < self.oversubscription {
             self.workers.notify(1);
         }
-        job.sleep();
+        call.sleep();
         self.remove(work);
         true
     }
@@ -239,31 +244,31 @@ impl WorkerPool {
     fn run_in_caller(
         &'static self,
         devices: &'static Devices,
-        job: &Arc<Job>,
+        call: &Arc<Call>,
         work: &Arc<dyn Work>,
     ) {
         if let Some(mut permit) = self.try_acquire() {
-            self.work_with_help(devices, job, work, &mut permit);
+            self.work_with_help(devices, call, work, &mut permit);
         } else {
-            job.set_waiting();
+            call.set_waiting();
             self.enqueue(work);
             if let Some(mut permit) = self.try_acquire() {
-                Self::work(devices, job, &mut permit);
+                Self::work(devices, call, &mut permit);
             } else {
-                job.sleep_until_permit();
+                call.sleep_until_permit();
             }
             self.remove(work);
-            if job.has_permit() {
-                Self::work(devices, job, &mut Permit { pool: Some(self), notifies: true });
+            if call.has_permit() {
+                Self::work(devices, call, &mut Permit { pool: Some(self), notifies: true });
             }
         }
-        job.wait();
+        call.wait();
     }
 
     /// Moves the pieces that no other thread takes.
-    fn work(devices: &'static Devices, job: &Arc<Job>, permit: &mut Permit<'_>) {
+    fn work(devices: &'static Devices, call: &Arc<Call>, permit: &mut Permit<'_>) {
         let mut deferred = DeferredCompletion::default();
-        Arc::clone(job).work(devices, &mut deferred);
+        Arc::clone(call).work(devices, &mut deferred);
         // What is left is waiting for the GPU, which needs little memory bandwidth, so the next
         // thread may already wake up.
         permit.release();
@@ -271,26 +276,26 @@ impl WorkerPool {
     }
 
     /// Like [`WorkerPool::run`], for a thread that holds a permit and keeps it.
-    pub(crate) fn run_with_permit(&'static self, devices: &'static Devices, job: &Arc<Job>) {
-        let work: Arc<dyn Work> = Arc::<Job>::clone(job);
-        self.work_with_help(devices, job, &work, &mut Permit { pool: None, notifies: false });
-        job.wait();
+    pub(crate) fn run_with_permit(&'static self, devices: &'static Devices, call: &Arc<Call>) {
+        let work: Arc<dyn Work> = Arc::<Call>::clone(call);
+        self.work_with_help(devices, call, &work, &mut Permit { pool: None, notifies: false });
+        call.wait();
     }
 
-    /// Works on a job, with helpers if it has more than one piece.
+    /// Works on a call, with helpers if it has more than one piece.
     fn work_with_help(
         &'static self,
         devices: &'static Devices,
-        job: &Arc<Job>,
+        call: &Arc<Call>,
         work: &Arc<dyn Work>,
         permit: &mut Permit<'_>,
     ) {
-        let helped = job.pieces() > 1 && job.executors() != Executors::CallerOnly;
+        let helped = call.pieces() > 1 && call.executors() != Executors::CallerOnly;
         if helped {
             self.enqueue(work);
-            self.wake_workers(devices, job.pieces() - 1);
+            self.wake_workers(devices, call.pieces() - 1);
         }
-        Self::work(devices, job, permit);
+        Self::work(devices, call, permit);
         if helped {
             self.remove(work);
         }

@@ -1,8 +1,7 @@
 //! The pool's threads: started on demand, asleep without work, never ended.
 
-use rustix::thread::futex;
-
 use crate::clock::{Clock, Nanos};
+use crate::idle::IdleThreads;
 use crate::spawn::spawn;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,17 +11,15 @@ const SPIN: Nanos = 80_000;
 const WOKEN_PER_CALL: u32 = 3;
 /// Threads that one call starts at most, at some 30 microseconds each.
 const STARTED_PER_CALL: u32 = 3;
-/// The threads' counters and their futex.
+
+/// The threads' counters.
 #[derive(Debug)]
 pub(super) struct Workers {
     most: u32,
     started: AtomicU32,
     /// Threads that have been started.
     available: AtomicU32,
-    /// Changes when there may be work. Idle threads wait on it (futex).
-    wake_seq: AtomicU32,
-    spinning: AtomicU32,
-    asleep: AtomicU32,
+    idle: IdleThreads,
 }
 
 /// What a thread remembers of its last idle time.
@@ -53,22 +50,14 @@ impl IdleState {
 impl Workers {
     pub(super) fn new(most: u32) -> Self {
         let zero = || AtomicU32::new(0);
-        Self {
-            most,
-            started: zero(),
-            available: zero(),
-            wake_seq: zero(),
-            spinning: zero(),
-            asleep: zero(),
-        }
+        Self { most, started: zero(), available: zero(), idle: IdleThreads::new() }
     }
 
     /// Starts threads until `wanted` are idle, a few per call.
     pub(super) fn start<F: FnOnce() + Send + 'static>(&self, wanted: u32, make: impl Fn() -> F) {
         for _ in 0..STARTED_PER_CALL {
-            let idle = self.asleep.load(Ordering::Relaxed) + self.spinning.load(Ordering::Relaxed);
             let more = |started| (started < self.most).then_some(started + 1);
-            if idle >= wanted
+            if self.idle.count() >= wanted
                 || self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err()
             {
                 return;
@@ -90,40 +79,26 @@ impl Workers {
 
     /// The wake sequence: read it before looking for work, and pass it to [`Workers::wait`].
     pub(super) fn seen(&self) -> u32 {
-        self.wake_seq.load(Ordering::SeqCst)
+        self.idle.sequence()
     }
 
     /// Announces work for `wanted` threads.
     pub(super) fn notify(&self, wanted: u32) {
-        self.wake_seq.fetch_add(1, Ordering::SeqCst);
-        let awake = self.spinning.load(Ordering::SeqCst);
-        let asleep = self.asleep.load(Ordering::SeqCst);
-        self.wake(wanted.saturating_sub(awake).min(WOKEN_PER_CALL).min(asleep));
+        self.idle.announce();
+        self.idle.wake(wanted.saturating_sub(self.idle.spinning()).min(WOKEN_PER_CALL));
     }
 
     /// Wakes two more sleeping threads.
     pub(super) fn wake_more(&self) {
-        self.wake(self.asleep.load(Ordering::SeqCst).min(2));
-    }
-
-    fn wake(&self, count: u32) {
-        if count > 0 {
-            let _ = futex::wake(&self.wake_seq, futex::Flags::PRIVATE, count);
-        }
+        self.idle.wake(2);
     }
 
     /// Returns when `notify` was called since `seen` was read, or a little earlier.
-    ///
-    /// A sleeper is counted before the kernel compares the sequence, and `notify` reads that count
-    /// after it has changed the sequence. So either the kernel sees the change or `notify` sees the
-    /// sleeper.
     pub(super) fn wait(&self, idle: &mut IdleState, seen: u32) {
         if !idle.slept && !self.spin_quietly(idle, seen) {
             return;
         }
-        self.asleep.fetch_add(1, Ordering::SeqCst);
-        let _ = futex::wait(&self.wake_seq, futex::Flags::PRIVATE, seen, None);
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        self.idle.sleep(seen, None);
         idle.slept = true;
     }
 
@@ -134,15 +109,15 @@ impl Workers {
         if !idle.frequent {
             return true;
         }
-        self.spinning.fetch_add(1, Ordering::SeqCst);
+        self.idle.start_spinning();
         let mut quiet = true;
         while quiet && idle.since.now() < SPIN {
             for _ in 0..16 {
                 std::hint::spin_loop();
             }
-            quiet = self.wake_seq.load(Ordering::SeqCst) == seen;
+            quiet = self.seen() == seen;
         }
-        self.spinning.fetch_sub(1, Ordering::SeqCst);
+        self.idle.stop_spinning();
         quiet
     }
 }

@@ -3,9 +3,9 @@
 use super::chunks::PieceRange;
 use super::op::{Method, StreamOp};
 use crate::Op;
+use crate::call::CallRequest;
 use crate::fault::Failed;
 use crate::file::{FileBytes, ReadBuffer};
-use crate::job::JobRequest;
 use crate::transferred::RouteBytes;
 
 impl StreamOp {
@@ -38,7 +38,7 @@ impl StreamOp {
             Method::BlockingCall(location) => {
                 let (op, file) = (self.op, self.file.clone());
                 let PieceRange { address, len, offset, .. } = piece;
-                let request = JobRequest { op, file, location, address, len: len as u64, offset };
+                let request = CallRequest { op, file, location, address, len: len as u64, offset };
                 match self.state.run(request) {
                     Ok(moved) => {
                         self.progress.ends(moved.bytes as u64);

@@ -84,7 +84,7 @@ pub struct Params {
 }
 
 // SAFETY: the addresses are only read from, once, by the thread that resolves the parameters; the
-// caller of `Transfer::read_on` keeps them valid for any thread.
+// caller of `Transfer::enqueue` keeps them valid for any thread.
 unsafe impl Send for Params {}
 // SAFETY: as for Send.
 unsafe impl Sync for Params {}
@@ -189,7 +189,7 @@ impl StreamDevice {
 }
 
 impl Transfer {
-    /// Enqueues a read into a stream: from the file into the memory at `base`, whose location
+    /// Enqueues a transfer into a stream, between the file and the memory at `base`, whose location
     /// `location` is. It runs after all earlier and before all later work of the stream, and
     /// `on_completion` is called with its result. Does not wait for the stream, unless the driver
     /// does because the stream is full.
@@ -206,47 +206,7 @@ impl Transfer {
     /// The stream is live. Until it has passed the transfer, the addresses of parameters are valid
     /// for reads, and the memory from `base` on, as far as the resolved parameters reach, is live
     /// and used only by earlier and later work of the stream.
-    pub unsafe fn read_on(
-        &self,
-        stream: RawStream,
-        file: &File,
-        (location, base): (MemoryLocation, u64),
-        params: Params,
-        on_completion: OnCompletion,
-    ) -> Result<(), Fault> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.enqueue_on(stream, (Op::Read, file), (location, base), params, on_completion)
-        }
-    }
-
-    /// Like [`Transfer::read_on`], from memory to the file.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Safety
-    ///
-    /// As there.
-    pub unsafe fn write_on(
-        &self,
-        stream: RawStream,
-        file: &File,
-        (location, base): (MemoryLocation, u64),
-        params: Params,
-        on_completion: OnCompletion,
-    ) -> Result<(), Fault> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.enqueue_on(stream, (Op::Write, file), (location, base), params, on_completion)
-        }
-    }
-
-    /// # Safety
-    ///
-    /// As [`Transfer::read_on`].
-    unsafe fn enqueue_on(
+    pub unsafe fn enqueue(
         &self,
         stream: RawStream,
         (op, file): (Op, &File),

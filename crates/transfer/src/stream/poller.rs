@@ -17,8 +17,9 @@ use rustix::thread::futex;
 
 use super::pending::{PROMPT, PendingOps};
 use crate::clock::{Clock, Nanos};
+use crate::idle::IdleThreads;
 use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How long it spins, where other processors do the work, and where there are few: nanoseconds.
 const SPIN: Nanos = PROMPT;
@@ -34,9 +35,7 @@ pub(super) struct Poller {
     spin_for: Nanos,
     started: AtomicBool,
     starting: Mutex<()>,
-    /// Changes when a thread notifies. The poller sleeps on it.
-    wake_seq: AtomicU32,
-    asleep: AtomicBool,
+    idle: IdleThreads,
 }
 
 impl Poller {
@@ -46,8 +45,7 @@ impl Poller {
             spin_for: if cores < FEW { SPIN_AMONG_FEW } else { SPIN },
             started: AtomicBool::new(false),
             starting: Mutex::new(()),
-            wake_seq: AtomicU32::new(0),
-            asleep: AtomicBool::new(false),
+            idle: IdleThreads::new(),
         }
     }
 
@@ -62,18 +60,15 @@ impl Poller {
         started
     }
 
-    /// Announces something to watch. The sequence changes before `asleep` is read, and the poller
-    /// sets `asleep` before the kernel compares the sequence: one of the two sees the other.
+    /// Announces something to watch.
     pub(super) fn notify(&self) {
-        self.wake_seq.fetch_add(1, Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) {
-            let _ = futex::wake(&self.wake_seq, futex::Flags::PRIVATE, 1);
-        }
+        self.idle.announce();
+        self.idle.wake(1);
     }
 
     /// The wake sequence: read it before polling, and pass it to [`Poller::wait`].
     pub(super) fn sequence(&self) -> u32 {
-        self.wake_seq.load(Ordering::SeqCst)
+        self.idle.sequence()
     }
 
     /// Waits until the next poll is due, `since` being the last success; true if notified.
@@ -86,12 +81,10 @@ impl Poller {
         let pause = (waited / 8).clamp(PAUSE.0, PAUSE.1);
         // Below a second, so it fits any type.
         let pause = futex::Timespec { tv_sec: 0, tv_nsec: pause.cast_signed() };
-        self.asleep.store(true, Ordering::SeqCst);
         // Whoever adds an operation notifies afterwards, so with none there is no reason to poll
         // again.
         let most = if pending.is_empty() { None } else { Some(&pause) };
-        let _ = futex::wait(&self.wake_seq, futex::Flags::PRIVATE, seen, most);
-        self.asleep.store(false, Ordering::SeqCst);
+        self.idle.sleep(seen, most);
         self.sequence() != seen
     }
 }

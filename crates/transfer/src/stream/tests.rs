@@ -187,7 +187,13 @@ fn semaphore_values_wrap_around() {
             let (raw, params) = (program.user().raw(), program.params());
             // SAFETY: memory of the test's, which lives until the stream was passed.
             let put = unsafe {
-                program.transfer.read_on(raw, &program.file, (location, at), params, on_completion)
+                program.transfer.enqueue(
+                    raw,
+                    (Op::Read, &program.file),
+                    (location, at),
+                    params,
+                    on_completion,
+                )
             };
             put.unwrap();
             program.stream.sync().unwrap();
@@ -228,7 +234,7 @@ fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
     for address in [at, host_at] {
         let location = transfer.locate(address).unwrap();
         // SAFETY: memory of the test's own, here and below.
-        let read = || unsafe { transfer.read(file, location, address, LEN, 0) };
+        let read = || unsafe { transfer.call(Op::Read, file, location, address, LEN, 0) };
         panicking();
         assert_eq!(read(), Err(Fault::Panicked));
         assert_eq!(read().unwrap().bytes, LEN);
@@ -266,7 +272,9 @@ fn a_panic_is_a_fault_of_its_call_and_the_next_ones_work() {
         });
         let (raw, params) = (program.user().raw(), program.params());
         // SAFETY: memory of the test's, which lives until the stream was passed.
-        let put = unsafe { transfer.read_on(raw, file, (location, at), params, on_completion) };
+        let put = unsafe {
+            transfer.enqueue(raw, (Op::Read, file), (location, at), params, on_completion)
+        };
         put.unwrap();
         program.stream.sync().unwrap();
         let outcome = completion.try_recv().unwrap();

@@ -138,12 +138,8 @@ impl Made {
         });
         let location = transfer.locate(address).unwrap();
         let at = (location, address);
-        match op {
-            // SAFETY: memory and parameters of the test's, which live until the stream was passed.
-            Op::Read => unsafe { transfer.read_on(self.raw(), file, at, params, on_completion) },
-            // SAFETY: as above.
-            Op::Write => unsafe { transfer.write_on(self.raw(), file, at, params, on_completion) },
-        }?;
+        // SAFETY: memory and parameters of the test's, which live until the stream was passed.
+        unsafe { transfer.enqueue(self.raw(), (op, file), at, params, on_completion) }?;
         Ok(completion)
     }
 }

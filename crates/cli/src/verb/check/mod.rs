@@ -38,7 +38,9 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
     }
     let page = match &check.mount {
-        None => Page { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None },
+        None => {
+            Output { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None }
+        }
         Some(path) => {
             let path = pair::resolve(path, check.from.is_empty())?;
             if check.from.is_empty() {
@@ -48,7 +50,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
             of_pair(&pair, &path, check.prove, &rules)?
         }
     };
-    let Page { findings, verdict, proof } = &page;
+    let Output { findings, verdict, proof } = &page;
     output::put(&if json {
         json::render(findings, verdict.as_ref(), proof.as_ref())
     } else {
@@ -68,13 +70,13 @@ fn variables() -> BTreeMap<String, String> {
 }
 
 /// The output.
-struct Page {
+struct Output {
     findings: Vec<Finding>,
     verdict: Option<Verdict>,
     proof: Option<Proof>,
 }
 
-impl Page {
+impl Output {
     /// Findings first, so that the verdict is at the end of the screen.
     fn text(&self, width: usize, all: bool) -> String {
         let mut out = text::render(&self.findings, width, all);
@@ -90,7 +92,7 @@ impl Page {
     }
 }
 
-fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<Page, Failure> {
+fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<Output, Failure> {
     let verdict = gpuio_check::verdict(pair, path);
     let narrow: Machine = gpuio_check::narrow(pair);
     let mut findings = gpuio_check::check(&narrow, rules);
@@ -98,7 +100,7 @@ fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<
     if let Some(proof) = &proof {
         findings.extend(gpuio_check::prove::compare(&verdict, proof));
     }
-    Ok(Page { findings, verdict: Some(verdict), proof })
+    Ok(Output { findings, verdict: Some(verdict), proof })
 }
 
 /// The requested rules, in the order in which they run.

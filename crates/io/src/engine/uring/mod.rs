@@ -21,9 +21,9 @@ use std::time::Duration;
 
 const NAME: &str = "io_uring";
 
-/// One buffer can be registered up to this size (io_uring_register(2)); larger areas are
-/// registered in pieces of it.
-const PIECE_BITS: u32 = 30;
+/// One buffer can be registered up to this size (io_uring_register(2)); larger regions are
+/// registered as several.
+const REGISTERED_BITS: u32 = 30;
 
 /// How long a kernel without memory for requests is retried, every 100 µs: 2 s.
 const MOST_RETRIES: u32 = 20_000;
@@ -45,20 +45,20 @@ impl Uring {
         let (ptr, len) = (io.span.as_ptr(), io.span.len());
         /// The same request for a plain and for a registered descriptor, which are two types.
         macro_rules! request {
-            ($request:ident $(, $piece:expr)?) => {
+            ($request:ident $(, $buffer:expr)?) => {
                 if self.fixed_files {
                     let file = types::Fixed(io.file);
-                    opcode::$request::new(file, ptr, len $(, $piece)?).offset(io.offset).build()
+                    opcode::$request::new(file, ptr, len $(, $buffer)?).offset(io.offset).build()
                 } else {
                     let file = types::Fd(self.fds[io.file as usize]);
-                    opcode::$request::new(file, ptr, len $(, $piece)?).offset(io.offset).build()
+                    opcode::$request::new(file, ptr, len $(, $buffer)?).offset(io.offset).build()
                 }
             };
         }
-        match (io.op, self.fixed_region.and_then(|region| piece(region, &io.span))) {
-            (Op::Read, Some(piece)) => request!(ReadFixed, piece),
+        match (io.op, self.fixed_region.and_then(|region| fixed_buffer(region, &io.span))) {
+            (Op::Read, Some(buffer)) => request!(ReadFixed, buffer),
             (Op::Read, None) => request!(Read),
-            (Op::Write, Some(piece)) => request!(WriteFixed, piece),
+            (Op::Write, Some(buffer)) => request!(WriteFixed, buffer),
             (Op::Write, None) => request!(Write),
         }
     }
@@ -131,14 +131,14 @@ impl Uring {
     }
 }
 
-/// The number of the registered piece in which the whole span lies.
+/// The number of the registered buffer in which the whole span lies.
 #[inline]
-fn piece(region: HostRegion, span: &Span) -> Option<u16> {
+fn fixed_buffer(region: HostRegion, span: &Span) -> Option<u16> {
     let from = (span.as_ptr() as usize).checked_sub(region.ptr.as_ptr() as usize)?;
     let end = from + span.len() as usize;
-    let piece = from >> PIECE_BITS;
-    let inside = end <= region.len && end <= (piece + 1) << PIECE_BITS;
-    if inside { u16::try_from(piece).ok() } else { None }
+    let number = from >> REGISTERED_BITS;
+    let inside = end <= region.len && end <= (number + 1) << REGISTERED_BITS;
+    if inside { u16::try_from(number).ok() } else { None }
 }
 
 impl Engine for Uring {

@@ -1,6 +1,6 @@
 //! Makes the ring, with as much as this kernel gives.
 
-use super::{PIECE_BITS, Uring};
+use super::{REGISTERED_BITS, Uring};
 use crate::engine::io_slab::IoSlab;
 use crate::engine::psync::fds;
 use crate::engine::{EngineConfig, EngineError, HostRegion, OpenedEngine, pool};
@@ -10,8 +10,8 @@ use std::io;
 /// Most entries of a submission queue (io_uring_setup(2)).
 const MOST_ENTRIES: u32 = 32_768;
 
-/// Most pieces of one region: 1 TiB, and as many buffers as a kernel before 5.13 registers.
-const MOST_PIECES: usize = 1024;
+/// Most registered buffers of one region: 1 TiB, and as many as a kernel before 5.13 registers.
+const MOST_BUFFERS: usize = 1024;
 
 /// Ring configurations, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,22 +162,22 @@ fn finish(
     }
 }
 
-/// Registers the region in pieces of 1 GiB.
+/// Registers the region as buffers of 1 GiB.
 fn register(ring: &IoUring, region: HostRegion) -> io::Result<()> {
-    let piece = 1_usize << PIECE_BITS;
-    let count = region.len.div_ceil(piece);
-    if count > MOST_PIECES {
+    let len = 1_usize << REGISTERED_BITS;
+    let count = region.len.div_ceil(len);
+    if count > MOST_BUFFERS {
         return Err(io::Error::from_raw_os_error(libc::E2BIG));
     }
-    let pieces: Vec<libc::iovec> = (0..count)
+    let buffers: Vec<libc::iovec> = (0..count)
         .map(|number| {
-            let from = number * piece;
+            let from = number * len;
             let base = region.ptr.as_ptr().wrapping_add(from).cast();
-            libc::iovec { iov_base: base, iov_len: (region.len - from).min(piece) }
+            libc::iovec { iov_base: base, iov_len: (region.len - from).min(len) }
         })
         .collect();
     // SAFETY: the region stays mapped as long as the engine lives (`HostRegion`), and the kernel
     // holds the pages themselves.
-    unsafe { ring.submitter().register_buffers(&pieces) }
+    unsafe { ring.submitter().register_buffers(&buffers) }
         .map_err(|err| io::Error::from_raw_os_error(err.raw_os_error().unwrap_or(libc::EINVAL)))
 }

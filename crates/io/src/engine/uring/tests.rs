@@ -102,23 +102,23 @@ fn a_depth_above_the_ring_is_cut() {
 }
 
 #[test]
-fn a_span_is_fixed_only_inside_one_piece() {
-    const PIECE: usize = 1 << super::PIECE_BITS;
+fn a_span_is_fixed_only_inside_one_buffer() {
+    const BUFFER: usize = 1 << super::REGISTERED_BITS;
     // Addresses only: nothing is mapped there and nothing is touched.
     let start = 1_usize << 40;
     let at = |address: usize| NonNull::new(address as *mut u8).unwrap();
-    let region = crate::engine::HostRegion { ptr: at(start), len: 2 * PIECE + 4096 };
-    let piece = |offset: usize, len| {
+    let region = crate::engine::HostRegion { ptr: at(start), len: 2 * BUFFER + 4096 };
+    let fixed_buffer = |offset: usize, len| {
         // SAFETY: never pushed.
-        super::piece(region, &unsafe { Span::new(at(start + offset), len) })
+        super::fixed_buffer(region, &unsafe { Span::new(at(start + offset), len) })
     };
-    assert_eq!(piece(0, 4096), Some(0));
-    assert_eq!(piece(PIECE - 4096, 4096), Some(0));
-    assert_eq!(piece(PIECE - 4096, 4097), None, "it crosses into the next piece");
-    assert_eq!(piece(PIECE, 4096), Some(1));
-    assert_eq!(piece(2 * PIECE, 4096), Some(2));
-    assert_eq!(piece(2 * PIECE, 4097), None, "it ends past the region");
+    assert_eq!(fixed_buffer(0, 4096), Some(0));
+    assert_eq!(fixed_buffer(BUFFER - 4096, 4096), Some(0));
+    assert_eq!(fixed_buffer(BUFFER - 4096, 4097), None, "it crosses into the next fixed_buffer");
+    assert_eq!(fixed_buffer(BUFFER, 4096), Some(1));
+    assert_eq!(fixed_buffer(2 * BUFFER, 4096), Some(2));
+    assert_eq!(fixed_buffer(2 * BUFFER, 4097), None, "it ends past the region");
     // SAFETY: never pushed.
     let before = unsafe { Span::new(at(start - 4096), 4096) };
-    assert_eq!(super::piece(region, &before), None);
+    assert_eq!(super::fixed_buffer(region, &before), None);
 }

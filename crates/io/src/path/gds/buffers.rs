@@ -2,10 +2,10 @@
 
 use std::os::fd::BorrowedFd;
 
-use gpuio_cufile::{Buffer, Direction, Driver, Handle, IoError, Piece};
+use gpuio_cufile::{Buffer, Driver, Handle, IoError, IoRange};
 use gpuio_gpu::DevPtr;
 
-use crate::engine::{EngineFile, IoFault, Op};
+use crate::engine::{EngineFile, IoFault};
 use crate::path::destination::Destination;
 use crate::path::grouped::Buffers;
 use crate::path::{
@@ -41,14 +41,6 @@ pub(in crate::path) fn fault(error: IoError) -> Fault {
     match error {
         IoError::Errno(errno) => Fault::File(IoFault::Errno(errno)),
         IoError::Code(code) => Fault::Cufile(code),
-    }
-}
-
-/// The direction of a request's bytes.
-pub(in crate::path) fn direction(op: Op) -> Direction {
-    match op {
-        Op::Read => Direction::Read,
-        Op::Write => Direction::Write,
     }
 }
 
@@ -138,13 +130,13 @@ impl GdsBuffers {
 
     /// What is left of a request of which `done` bytes have moved: all of it in the slot's own part
     /// of the destination.
-    pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> Piece {
+    pub(in crate::path) fn rest(&self, request: &Request, done: u32) -> IoRange {
         let base = self.destination.block(request.slot, request.len);
         let left = (request.len - done) as usize;
         let done = u64::from(done);
         let (base, at): (DevPtr, u64) =
             if self.registered.is_empty() { (base.byte_add(done), 0) } else { (base, done) };
-        Piece { base: base.0, at, len: left, offset: request.offset + done }
+        IoRange { base: base.0, at, len: left, offset: request.offset + done }
     }
 
     pub(in crate::path) fn handle(&self, request: &Request) -> &Handle {

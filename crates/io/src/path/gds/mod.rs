@@ -8,14 +8,11 @@
 pub(super) mod buffers;
 pub(super) mod streamed;
 
-use gpuio_cufile::Piece;
-
 use super::blocking::{self, BlockingCalls};
 use super::{
     ANY_MEMORY, Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo,
     Request,
 };
-use crate::engine::Op;
 use buffers::GdsBuffers;
 
 const NAME: &str = "gds";
@@ -48,15 +45,10 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
 
 impl BlockingCalls for GdsBuffers {
     fn call(&self, request: &Request, done: u32) -> Result<usize, Fault> {
-        let Piece { base, at, len, offset } = self.rest(request, done);
-        let handle = self.handle(request);
-        let moved = match request.op {
-            // SAFETY: the range lies in this slot's own part of the destination, which lives and
-            // which nothing uses until this returns.
-            Op::Read => unsafe { handle.read(base, at, len, offset) },
-            // SAFETY: as above; what filled the slot was waited for.
-            Op::Write => unsafe { handle.write(base, at, len, offset) },
-        };
+        let range = self.rest(request, done);
+        // SAFETY: the range lies in this slot's own part of the destination, which lives and which
+        // nothing uses until this returns; what filled the slot for a write was waited for.
+        let moved = unsafe { self.handle(request).transfer(request.op, range) };
         moved.map_err(buffers::fault)
     }
 }

@@ -3,7 +3,7 @@
 use gpuio_cufile::{StreamIo, StreamRegistration};
 use gpuio_gpu::Stream;
 
-use super::buffers::{GdsBuffers, direction, fault, setup, sides};
+use super::buffers::{GdsBuffers, fault, setup, sides};
 use crate::path::streamed::{self, StreamCalls};
 use crate::path::{Fault, OpenedPath, PathConfig, PathError, Request};
 
@@ -23,11 +23,11 @@ impl StreamCalls for CufileCalls {
         done: u32,
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let (piece, handle) = (buffers.rest(request, done), buffers.handle(request));
-        let (direction, stream) = (direction(request.op), stream.as_raw());
+        let (range, handle) = (buffers.rest(request, done), buffers.handle(request));
+        let (op, stream) = (request.op, stream.as_raw());
         // SAFETY: the slot's place among the parameters is the request's alone, and its part of the
         // destination too; the rest is the caller's promise.
-        let put = unsafe { self.io.enqueue(direction, handle, piece, request.slot, stream) };
+        let put = unsafe { self.io.enqueue(op, handle, range, request.slot, stream) };
         put.map_err(fault)
     }
 

@@ -1,5 +1,6 @@
 //! gpuio's library core (crate `transfer`) as the paths `library*` use it: as our `libcufile.so.0`
-//! does, with its settings where no configuration changes them.
+//! does, with its settings where no configuration changes them. It maps no files: that is path
+//! `mapped`.
 //!
 //! A process has one core for each CUDA driver. Its threads, page-locked memory and kernels stay
 //! until the process ends and wait for the next path, as in a program that uses the library. What a
@@ -127,6 +128,8 @@ fn transfer(driver: &Driver) -> Transfer {
     }
     let mut settings = Settings::default();
     settings.driver = Which::Library(file.to_owned());
+    // Reads that need no host memory are path `mapped`.
+    settings.max_mapped_bytes = Some(0);
     let transfer = Transfer::new(settings);
     cores.push((file.to_owned(), transfer.clone()));
     transfer

@@ -15,7 +15,6 @@ use super::blocking::{self, BlockingCalls};
 use super::{
     Backend, Calls, Fault, OpenedPath, PathConfig, PathEntry, PathError, PathInfo, Request,
 };
-use crate::engine::Op;
 
 const NAME: &str = "library";
 
@@ -51,13 +50,10 @@ impl BlockingCalls for LibraryBuffers {
     fn call(&self, request: &Request, done: u32) -> Result<usize, Fault> {
         let Rest { address, len, offset } = self.rest(request, done);
         let (transfer, file) = (&self.transfer, self.file(request));
-        let outcome = match request.op {
-            // SAFETY: the range lies in this slot's own part of the destination, which lives and
-            // which nothing uses until this returns.
-            Op::Read => unsafe { transfer.read(file, self.location, address, len, offset) },
-            // SAFETY: as above; what filled the slot was waited for.
-            Op::Write => unsafe { transfer.write(file, self.location, address, len, offset) },
-        };
+        // SAFETY: the range lies in this slot's own part of the destination, which lives and which
+        // nothing uses until this returns; what filled the slot for a write was waited for.
+        let outcome =
+            unsafe { transfer.call(request.op, file, self.location, address, len, offset) };
         self.counters.outcome(request.op, outcome)
     }
 }

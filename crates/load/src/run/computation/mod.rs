@@ -4,7 +4,7 @@
 //! stands in the record is the second time. The computation is measured alone too, on the same
 //! launches: from when the workers are ready until the clock starts, and after it has stopped.
 
-mod marks;
+mod launch_spans;
 mod outcome;
 mod thread;
 
@@ -20,7 +20,7 @@ pub(super) use outcome::Learned;
 
 use super::data::DataSet;
 use super::group::Group;
-use super::{Ran, RunError, Watch, ceilings, prepare};
+use super::{Ran, RunError, RunObserver, ceilings, prepare};
 use thread::Computing;
 
 /// How long the computation runs before it is measured, so that clock rates have finalized.
@@ -59,21 +59,21 @@ pub(super) fn try_out(jobs: &[JobPlan], contexts: &BTreeMap<u32, Context>) -> Re
 pub(super) fn alone(
     group: &Group<'_>,
     data: &mut DataSet<'_>,
-    watch: &dyn Watch,
+    observer: &dyn RunObserver,
     ran: &mut Ran,
 ) -> Result<Option<Vec<JobResult>>, RunError> {
     let (began, means) = (group.clock.now(), group.means);
     let mut first = Ran::nothing();
-    watch.alone(group.jobs);
-    let bare = Group { page: None, sampler: None, computation: None, ..*group };
-    let outcome = bare.run(&ceilings::Ticks(watch), &mut first);
+    observer.alone(group.jobs);
+    let bare = Group { live_page: None, sampler: None, computation: None, ..*group };
+    let outcome = bare.run(&ceilings::Ticks(observer), &mut first);
     let wrote = data.finalize(group.jobs, &first.jobs);
     outcome?;
     wrote?;
     let whole = first.jobs.len() == group.jobs.len();
     let go_on = whole && !means.stop.load(Ordering::Relaxed);
     if go_on {
-        prepare(data, group.jobs, means, watch, ran)?;
+        prepare(data, group.jobs, means, observer, ran)?;
     }
     ran.setup.alone_ns += group.clock.now() - began;
     Ok(go_on.then_some(first.jobs))

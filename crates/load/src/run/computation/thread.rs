@@ -14,7 +14,7 @@ use gpuio_gpu::{Busy, BusyWith, Context, Event, GpuError, Wait};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_record::{ComputationKind, ComputationPlan};
 
-use super::marks::{Mark, Marks};
+use super::launch_spans::{LaunchSpan, LaunchSpans};
 use crate::run::rusage::Usage;
 
 /// How long a launch should take.
@@ -36,7 +36,7 @@ pub(super) struct Computed {
     pub(super) occupied: u32,
     /// Operations or bytes of a launch.
     pub(super) launch_work: u64,
-    pub(super) marks: Marks,
+    pub(super) spans: LaunchSpans,
     pub(super) cpu_ns: u64,
     /// The failure that ended it.
     pub(super) failed: Option<String>,
@@ -142,11 +142,11 @@ fn work(
         batches.put(&mut busy, pieces)?;
     }
     loop {
-        let mark = batches.take()?;
-        if done.marks.is_empty() {
+        let span = batches.take()?;
+        if done.spans.is_empty() {
             let _ = sender.send(());
         }
-        done.marks.push(mark);
+        done.spans.push(span);
         if stop.load(Ordering::Relaxed) {
             return busy.stream().sync();
         }
@@ -228,7 +228,7 @@ impl Batches {
     }
 
     /// Waits for the oldest batch.
-    fn take(&mut self) -> Result<Mark, GpuError> {
+    fn take(&mut self) -> Result<LaunchSpan, GpuError> {
         let count = self.events.len();
         let [from, to] = &self.events[self.taken % count];
         let last = &self.events[(self.taken + count - 1) % count][1];
@@ -238,7 +238,7 @@ impl Batches {
         let begin = self.end;
         self.end += whole;
         let (begin, end) = (at(begin), at(self.end));
-        Ok(Mark { begin, end, busy: busy.min(whole), launches: BATCH })
+        Ok(LaunchSpan { begin, end, busy: busy.min(whole), launches: BATCH })
     }
 }
 

@@ -18,7 +18,7 @@ use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
-use super::marks::Marks;
+use super::reached::ReachedMap;
 use super::rusage::Usage;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
@@ -213,7 +213,7 @@ impl Loop<'_> {
         loop {
             let now = self.task.gate.clock.now();
             if now >= self.next_mark {
-                self.mark(now);
+                self.note_begin(now);
             }
             self.look_around(now);
             let waiting_until = if self.stopping { None } else { self.fill(now)? };
@@ -251,7 +251,7 @@ impl Loop<'_> {
 
     /// Takes down what was used and moved before the clock of the job, and of all jobs.
     #[cold]
-    fn mark(&mut self, now: Nanos) {
+    fn note_begin(&mut self, now: Nanos) {
         if self.used_before.is_none() && now >= self.bounds.from {
             let helpers = Usage::of_threads(&self.tools.helpers);
             self.used_before = Some((Usage::of_thread(), helpers));
@@ -260,17 +260,17 @@ impl Loop<'_> {
         if self.before_all.is_none() && now >= self.bounds.all_from {
             self.before_all = Some(self.live().totals());
         }
-        let marks = [
+        let boundaries = [
             (self.used_before.is_none(), self.bounds.from),
             (self.before_all.is_none(), self.bounds.all_from),
         ];
-        let ahead = marks.iter().filter(|(ahead, _)| *ahead).map(|(_, at)| *at);
+        let ahead = boundaries.iter().filter(|(ahead, _)| *ahead).map(|(_, at)| *at);
         self.next_mark = ahead.min().unwrap_or(Nanos::MAX);
     }
 
     #[inline]
     fn live(&self) -> &Live {
-        &self.task.gate.live[self.task.page]
+        &self.task.gate.live[self.task.live_index]
     }
 
     #[inline]
@@ -414,7 +414,7 @@ impl Loop<'_> {
             let target = self.tools.files.targets[request.file as usize];
             self.out.failures.add(target, request, fault);
             self.out.left[request.slot as usize] = None;
-            self.note_write(request, target, Marks::failed);
+            self.note_write(request, target, ReachedMap::failed);
             self.live().fail(counted);
             if self.out.failures.total >= FAILURES_MOST {
                 self.stopping = true;
@@ -467,7 +467,7 @@ impl Loop<'_> {
             Block { op: request.op, file: request.file, offset: request.offset, len: request.len };
         self.out.left[request.slot as usize] = (request.op == Op::Read).then_some(block);
         let target = self.tools.files.targets[request.file as usize];
-        self.note_write(request, target, Marks::completed);
+        self.note_write(request, target, ReachedMap::completed);
         if self.task.job.verify != VerifyMode::Inline || request.op == Op::Write {
             return Ok(());
         }
@@ -478,11 +478,11 @@ impl Loop<'_> {
     }
 
     /// Notes where a write came to its end, for the read-back.
-    fn note_write(&self, request: &Request, target: u32, note: fn(&Marks, u64, u64)) {
-        if let Some(marks) = self.task.marks.get(target as usize)
+    fn note_write(&self, request: &Request, target: u32, note: fn(&ReachedMap, u64, u64)) {
+        if let Some(map) = self.task.reached_maps.get(target as usize)
             && request.op == Op::Write
         {
-            note(marks, request.offset, u64::from(request.len));
+            note(map, request.offset, u64::from(request.len));
         }
     }
 

@@ -11,7 +11,7 @@ use gpuio_record::{
 };
 
 use super::RunError;
-use super::marks::{Reached, Runs};
+use super::reached::{Reached, Runs};
 use super::worker::{Task, Tools};
 use gpuio_pattern::other_salt;
 use gpuio_pattern::unmix;
@@ -200,12 +200,12 @@ fn read_back(task: &Task<'_>, tools: &mut Tools, findings: &mut Findings) -> Res
 
 /// The worker's share of what is in one state, as blocks that the path can take.
 fn runs<'a>(task: &Task<'a>, tools: &Tools, kind: Reached) -> Runs<'a> {
-    let (job, marks) = (task.job, task.marks);
+    let (job, reached_maps) = (task.job, task.reached_maps);
     let spans = share(task, tools).into_iter().filter_map(|span| {
         let target = *tools.files.targets.get(span.file as usize)?;
         // What is left of a region below one unit is never written.
         let end = span.offset + span.length - span.length % unit(job);
-        Some((&**marks.get(target as usize)?, span.file, span.offset..end))
+        Some((&**reached_maps.get(target as usize)?, span.file, span.offset..end))
     });
     let most = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     Runs { kind, most, spans: spans.collect() }

@@ -2,18 +2,18 @@
 //!
 //! This module writes what is readable without a script: summary, findings, evidence, environment,
 //! commands and the first rows of the table. The scripts under `assets/` draw the plots and apply
-//! filters, from the blocks of `data`. Everything from a record passes `text::escape` or `data` on
+//! filters, from the blocks of `data`. Everything from a record passes `markup` or `data` on
 //! its way into the page; the scripts set text, never markup.
 
+mod base64;
 mod data;
 mod pack;
 mod sections;
-mod text;
 
 use super::Set;
 use super::rows::rows;
 pub(super) use data::four_digits;
-use text::escape;
+use gpuio_units::markup;
 
 const STYLE: &[&str] = &[
     include_str!("../../../assets/uplot.min.css"),
@@ -43,7 +43,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 pub(super) fn render(set: &Set) -> String {
     let rows = rows(set);
-    let title = escape(&set.title);
+    let title = markup(&set.title);
     let version = env!("CARGO_PKG_VERSION");
     let mut out = String::with_capacity(1 << 20);
     out.push_str(&format!(

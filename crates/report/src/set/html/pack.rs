@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::super::Set;
-use super::text::base64;
+use super::base64::base64;
 
 /// All records as JSON (`[{name, at, record}]`), gzip, base64; empty if larger than the set's
 /// limit. A browser unpacks it only to save it.

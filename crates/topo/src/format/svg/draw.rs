@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::format::xml::escape;
+use gpuio_units::markup;
 
 /// Width of a character at a size, in tenths of it.
 const CHAR_TENTHS: u32 = 6;
@@ -16,7 +16,7 @@ pub(super) struct Draw {
 impl Draw {
     /// Begins a group with a title, which viewers show next to the pointer.
     pub(super) fn open(&mut self, title: &str) {
-        self.put(format_args!("<g><title>{}</title>", escape(title)));
+        self.put(format_args!("<g><title>{}</title>", markup(title)));
     }
 
     pub(super) fn close(&mut self) {
@@ -34,7 +34,7 @@ impl Draw {
     /// Text whose line stands at `at`.
     pub(super) fn text(&mut self, style: &str, at: (u32, u32), text: &str) {
         let (x, y) = at;
-        let text = escape(text);
+        let text = markup(text);
         self.put(format_args!("<text class=\"{style}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
     }
 

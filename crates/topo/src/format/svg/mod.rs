@@ -44,7 +44,7 @@ pub fn svg(topology: &Topology) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"gt\" role=\"img\" width=\"{width}\" \
          height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n<title>{}</title>\n<style>\n{}\
          </style>\n<rect class=\"gt-back\" width=\"{width}\" height=\"{height}\"/>\n{}</svg>\n",
-        super::xml::escape(&summary(topology)),
+        gpuio_units::markup(&summary(topology)),
         style::SHEET,
         draw.out
     )

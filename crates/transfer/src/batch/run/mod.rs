@@ -7,11 +7,13 @@ use gpuio_gpu::{DevPtr, GatherKernel, GpuError, Piece, PieceList};
 
 use super::{Entry, Event, uring};
 use crate::Op;
-use crate::device::staging::{List, Slot, StagingRing};
-use crate::device::{Device, Devices};
+use crate::api::State;
+use crate::call::{CallRequest, catch_panic};
+use crate::device::Device;
+use crate::device::staging::{List, StagingRing, StagingSlot};
 use crate::fault::{Failed, Fault};
 use crate::file::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
-use crate::job::{JobRequest, catch_panic};
+use crate::mapped::{MappedFiles, MappedRange};
 use crate::transferred::Transferred;
 
 /// Most entries of a run.
@@ -60,7 +62,7 @@ impl Taken {
     }
 }
 
-impl From<Entry> for JobRequest {
+impl From<Entry> for CallRequest {
     fn from(entry: Entry) -> Self {
         let Entry { op, file, location, address, len, offset, .. } = entry;
         Self { op, file, location, address, len: len as u64, offset }
@@ -130,16 +132,16 @@ pub(super) fn take_run(
 /// Moves a run and those that `next` returns. One is read or written while another is copied.
 /// Reports the entries of each as they complete.
 pub(super) fn execute(
-    devices: &Devices,
+    state: &'static State,
     first: Run,
     next: impl Fn(RunKind) -> Option<Run>,
     completed: impl Fn(Vec<Event>),
 ) {
     let kind = first.kind;
     let mut first = Some(first);
-    let executed = devices.device(kind.device).and_then(|device| {
+    let executed = state.devices.device(kind.device).and_then(|device| {
         device.context().entered(|| {
-            let mut executor = RunExecutor::new(device)?;
+            let mut executor = RunExecutor::new(device, &state.mapped)?;
             let mut in_flight: Option<InFlightRun> = None;
             let mut number = 0;
             loop {
@@ -172,8 +174,11 @@ impl Run {
 
 /// A run whose copies are in flight, and what is known of each entry.
 struct InFlightRun {
-    slot: Slot,
+    slot: StagingSlot,
     run: Run,
+    /// For a read the mapped bytes of each entry that has them. They stay registered until this
+    /// is dropped.
+    mapped: Vec<Option<MappedRange>>,
     /// For a read the bytes from the file, for a write nothing yet.
     file_bytes: Vec<Result<FileBytes, Fault>>,
     by_kernel: Vec<bool>,
@@ -185,17 +190,19 @@ struct RunExecutor {
     device: &'static Device,
     ring: &'static mut StagingRing,
     kernel: Option<&'static GatherKernel>,
+    files: &'static MappedFiles,
     failed: bool,
     /// Reads may stay in flight into the ring's memory forever.
     lost: bool,
 }
 
 impl RunExecutor {
-    fn new(device: &'static Device) -> Result<Self, GpuError> {
+    fn new(device: &'static Device, files: &'static MappedFiles) -> Result<Self, GpuError> {
         Ok(Self {
             device,
             ring: device.take_ring()?,
             kernel: device.gather().ok(),
+            files,
             failed: false,
             lost: false,
         })
@@ -234,11 +241,15 @@ impl RunExecutor {
     fn start(&mut self, run: Run, number: usize) -> InFlightRun {
         let slot = self.ring.slot(number);
         let enqueued = self.ring.wait_for_slot(slot);
-        let mut in_flight =
-            InFlightRun { slot, file_bytes: Vec::new(), by_kernel: Vec::new(), enqueued, run };
+        let mapped = match run.kind.op {
+            Op::Read => self.find_mapped(&run),
+            Op::Write => run.entries.iter().map(|_| None).collect(),
+        };
+        let (file_bytes, by_kernel) = (Vec::new(), Vec::new());
+        let mut in_flight = InFlightRun { slot, mapped, file_bytes, by_kernel, enqueued, run };
         if in_flight.enqueued.is_ok() {
             in_flight.file_bytes = match in_flight.run.kind.op {
-                Op::Read => self.read_all(&in_flight.run, slot),
+                Op::Read => self.read_all(&in_flight.run, &in_flight.mapped, slot),
                 Op::Write => {
                     let all = |entry: &Entry| Ok(FileBytes { cached: entry.len, direct: 0 });
                     in_flight.run.entries.iter().map(all).collect()
@@ -249,17 +260,38 @@ impl RunExecutor {
         in_flight
     }
 
-    /// Reads each entry of a run to its offset in the slot: first what the page cache holds, then
-    /// the others all at once.
-    fn read_all(&mut self, run: &Run, slot: Slot) -> Vec<Result<FileBytes, Fault>> {
+    /// The mapped bytes of each entry that has them.
+    fn find_mapped(&self, run: &Run) -> Vec<Option<MappedRange>> {
+        let find =
+            |entry: &Entry| self.files.find(&entry.file.0, self.device, entry.offset, entry.len);
+        run.entries.iter().map(find).collect()
+    }
+
+    /// Reads each entry of a run that is not mapped to its offset in the slot: first what the page
+    /// cache holds, then the others all at once.
+    fn read_all(
+        &mut self,
+        run: &Run,
+        mapped: &[Option<MappedRange>],
+        slot: StagingSlot,
+    ) -> Vec<Result<FileBytes, Fault>> {
         let buffers = run.entries.iter().zip(&run.slot_offsets).map(|(entry, &slot_offset)| {
             (entry, ReadBuffer { at: slot.memory.at.wrapping_add(slot_offset), slack: true })
         });
         let mut uncached: Vec<UncachedRead> = Vec::new();
-        let first = buffers.clone().map(|(entry, buffer)| {
+        let first = buffers.clone().zip(mapped).map(|((entry, buffer), mapped)| {
+            if let Some(range) = mapped {
+                return CacheLookup::Done(Ok(FileBytes { cached: range.len, direct: 0 }));
+            }
             let file = &entry.file.0;
             // SAFETY: the slot is this thread's, and has space for the entry and its slack there.
-            unsafe { file.read_cached_or_defer(buffer, entry.len, entry.offset, &mut uncached) }
+            let found = unsafe {
+                file.read_cached_or_defer(buffer, entry.len, entry.offset, &mut uncached)
+            };
+            if let CacheLookup::Done(Ok(bytes)) = found {
+                self.files.observe_small(file, self.device, entry.offset, bytes.cached as u64);
+            }
+            found
         });
         let first: Vec<_> = first.collect();
         // SAFETY: ranges of the slot, which is dropped if reads are left in flight.
@@ -311,11 +343,25 @@ impl RunExecutor {
         let mut list = unsafe {
             PieceList::new(slot.memory.at.cast(), slot.memory.device_ptr, LIST / size_of::<Piece>())
         };
-        for ((entry, &slot_offset), &len) in run.entries.iter().zip(&run.slot_offsets).zip(&lens) {
+        let entries = run.entries.iter().zip(&run.slot_offsets).zip(&lens).zip(&in_flight.mapped);
+        for (((entry, &slot_offset), &len), mapped) in entries {
             let by_kernel =
                 self.kernel.is_some() && entry.location.is_reached_by_kernels(entry.address, len);
             in_flight.by_kernel.push(by_kernel);
             if len == 0 {
+                continue;
+            }
+            if let Some(range) = mapped {
+                for part in range.parts() {
+                    let to = entry.address + part.before as u64;
+                    if by_kernel {
+                        list.push(part.device_ptr, DevPtr(to), part.len as u64, longest);
+                        continue;
+                    }
+                    // SAFETY: the range stays registered until the run is complete; who submitted
+                    // the entry promises its memory.
+                    unsafe { self.ring.copy_mapped(slot, part.at, entry.location, to, part.len) }?;
+                }
                 continue;
             }
             let ours = slot.memory.device_ptr.byte_add(slot_offset as u64);
@@ -326,15 +372,9 @@ impl RunExecutor {
                 continue;
             }
             let (to, address) = (entry.location, entry.address);
-            match run.kind.op {
-                // SAFETY: the bytes are in the slot, which is this thread's until it is free; who
-                // submitted the entry promises its memory.
-                Op::Read => unsafe { self.ring.copy_to_gpu(slot, slot_offset, to, address, len) },
-                // SAFETY: as above.
-                Op::Write => unsafe {
-                    self.ring.copy_from_gpu(slot, slot_offset, to, address, len)
-                },
-            }?;
+            // SAFETY: what a read moves is in the slot, which is this thread's until it is free;
+            // who submitted the entry promises its memory.
+            unsafe { self.ring.copy(run.kind.op, slot, slot_offset, to, address, len) }?;
         }
         let Some(kernel) = self.kernel.filter(|_| list.count() > 0) else {
             return Ok(());
@@ -347,26 +387,31 @@ impl RunExecutor {
 
     /// Waits for a run's copies, for a write writes its files, and returns the events.
     fn complete(&mut self, in_flight: InFlightRun) -> Vec<Event> {
-        let InFlightRun { slot, run, file_bytes, by_kernel, enqueued } = in_flight;
+        let InFlightRun { slot, run, mapped, file_bytes, by_kernel, enqueued } = in_flight;
         if let Err(error) = enqueued.and_then(|()| self.ring.wait_for_slot(slot)) {
             self.failed = true;
             // Copies in flight must not meet the next user of the memory.
             let _ = self.ring.synchronize();
+            let mapped = run.entries.iter().zip(mapped).filter(|(_, range)| range.is_some());
+            mapped.for_each(|(entry, _)| self.files.give_up(&entry.file.0));
             return run.fail(&Fault::Gpu(error));
         }
         let ends = run.entries.iter().zip(&run.slot_offsets).zip(file_bytes).zip(by_kernel);
-        let end =
-            |(((entry, &slot_offset), file_bytes), by_kernel): (((&Entry, &usize), _), bool)| {
-                let file_bytes = match run.kind.op {
-                    Op::Read => file_bytes,
-                    Op::Write => write(entry, slot.memory.at.wrapping_add(slot_offset)),
-                };
-                Event {
-                    cookie: entry.cookie,
-                    outcome: file_bytes
-                        .map(|file_bytes| Transferred::through(file_bytes, by_kernel)),
-                }
+        let ends = ends.zip(mapped);
+        let end = |((((entry, &slot_offset), file_bytes), by_kernel), mapped): (
+            (((&Entry, &usize), _), bool),
+            Option<MappedRange>,
+        )| {
+            let file_bytes = match run.kind.op {
+                Op::Read => file_bytes,
+                Op::Write => write(entry, slot.memory.at.wrapping_add(slot_offset)),
             };
+            let outcome = file_bytes.map(|file_bytes| match mapped {
+                Some(range) => Transferred::mapped(range.len, by_kernel),
+                None => Transferred::through(file_bytes, by_kernel),
+            });
+            Event { cookie: entry.cookie, outcome }
+        };
         ends.map(end).collect()
     }
 }

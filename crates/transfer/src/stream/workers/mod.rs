@@ -1,20 +1,14 @@
 //! The threads that serve streams: started on demand, asleep without work, never ended.
-//!
-//! No wake-up is lost. Who has work (1) queues it, (2) changes the wake sequence and (3) reads who
-//! sleeps. An idle thread (4) reads the sequence, (5) looks into the queue and (6) sleeps unless
-//! the sequence has changed. A sleeper is counted before the kernel compares the sequence, so
-//! either (3) sees the sleeper or (6) the change.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
-use rustix::thread::futex;
-
 use super::op::StreamOp;
 use super::pending::PendingOps;
 use super::poller::Poller;
+use crate::call::catch_panic;
 use crate::clock::{Clock, Nanos};
-use crate::job::catch_panic;
+use crate::idle::IdleThreads;
 use crate::spawn::spawn;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
@@ -37,10 +31,7 @@ pub(super) struct StreamWorkers {
     queue: Mutex<VecDeque<Arc<StreamOp>>>,
     /// Length of the queue, readable without the lock.
     queue_len: AtomicUsize,
-    /// Changes when an operation is queued. Idle threads sleep on it.
-    wake_seq: AtomicU32,
-    spinning: AtomicU32,
-    asleep: AtomicU32,
+    idle: IdleThreads,
     started: AtomicU32,
     starting: Mutex<()>,
     /// Operations that streams have yet to reach, and the thread that watches them.
@@ -50,7 +41,6 @@ pub(super) struct StreamWorkers {
 
 impl StreamWorkers {
     pub(super) fn new(most: u32, poller: bool) -> Self {
-        let zero = || AtomicU32::new(0);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let max_spinning = (cores / 2).clamp(SPINNING.0, SPINNING.1);
         Self {
@@ -58,10 +48,8 @@ impl StreamWorkers {
             max_spinning: u32::try_from(max_spinning).unwrap_or(2),
             queue: Mutex::default(),
             queue_len: AtomicUsize::new(0),
-            wake_seq: zero(),
-            spinning: zero(),
-            asleep: zero(),
-            started: zero(),
+            idle: IdleThreads::new(),
+            started: AtomicU32::new(0),
             starting: Mutex::default(),
             pending: PendingOps::default(),
             poller: Poller::new(cores, poller),
@@ -88,20 +76,13 @@ impl StreamWorkers {
         queue.push_back(Arc::clone(stream_op));
         self.queue_len.store(queue.len(), Ordering::SeqCst);
         drop(queue);
-        self.wake_seq.fetch_add(1, Ordering::SeqCst);
-        self.wake(count.saturating_sub(self.spinning.load(Ordering::SeqCst)));
-    }
-
-    fn wake(&self, count: u32) {
-        let count = count.min(self.asleep.load(Ordering::SeqCst));
-        if count > 0 {
-            let _ = futex::wake(&self.wake_seq, futex::Flags::PRIVATE, count);
-        }
+        self.idle.announce();
+        self.idle.wake(count.saturating_sub(self.idle.spinning()));
     }
 
     /// Starts threads, some at a time, until `count` are idle or the limit is reached.
     fn start(&'static self, count: u32) {
-        let idle = self.spinning.load(Ordering::Relaxed) + self.asleep.load(Ordering::Relaxed);
+        let idle = self.idle.count();
         if idle >= count || self.started.load(Ordering::Relaxed) >= self.most {
             return;
         }
@@ -129,9 +110,9 @@ impl StreamWorkers {
 
     /// The next operation with pieces to take. Spins a while from `since` on, then sleeps.
     fn next(&'static self, since: Clock) -> Arc<StreamOp> {
-        let may_look = self.spinning.fetch_add(1, Ordering::SeqCst) < self.max_spinning;
+        let may_look = self.idle.start_spinning() < self.max_spinning;
         loop {
-            let seen = self.wake_seq.load(Ordering::SeqCst);
+            let seen = self.idle.sequence();
             if let Some(stream_op) = self.first() {
                 self.wake_others(&stream_op);
                 return stream_op;
@@ -140,11 +121,7 @@ impl StreamWorkers {
                 (0..4).for_each(|_| std::hint::spin_loop());
                 continue;
             }
-            self.asleep.fetch_add(1, Ordering::SeqCst);
-            self.spinning.fetch_sub(1, Ordering::SeqCst);
-            let _ = futex::wait(&self.wake_seq, futex::Flags::PRIVATE, seen, None);
-            self.spinning.fetch_add(1, Ordering::SeqCst);
-            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            self.idle.sleep_between_spins(seen);
         }
     }
 
@@ -204,7 +181,7 @@ impl StreamWorkers {
     /// Ends a search that found an operation. Threads that queued others relied on this one if it
     /// was the only one spinning: others are woken for them.
     fn wake_others(&self, stream_op: &Arc<StreamOp>) {
-        let was_last = self.spinning.fetch_sub(1, Ordering::SeqCst) == 1;
+        let was_last = self.idle.stop_spinning() == 0;
         if !was_last || self.queue_len.load(Ordering::SeqCst) < 2 {
             return;
         }
@@ -216,7 +193,7 @@ impl StreamWorkers {
                 .sum()
         };
         let wanted = others(&self.lock());
-        self.wake(u32::try_from(wanted).unwrap_or(u32::MAX));
+        self.idle.wake(u32::try_from(wanted).unwrap_or(u32::MAX));
     }
 }
 

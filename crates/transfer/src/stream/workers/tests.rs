@@ -13,7 +13,7 @@ fn without_workers_the_poller_does_the_work_itself() {
     assert!(!workers.start_reached(), "the stream has not reached it");
     stream_op.buffer.reached().store(stream_op.buffer.value(1), Ordering::Release);
     // A thread that is about to be counted: no other is started, and none is running.
-    workers.spinning.fetch_add(1, Ordering::SeqCst);
+    workers.idle.start_spinning();
     assert!(workers.start_reached());
     assert_eq!(workers.started.load(Ordering::Acquire), 0);
     assert_eq!(completion.try_recv().unwrap().1.unwrap().bytes, 10_000);

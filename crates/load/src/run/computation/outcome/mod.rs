@@ -5,7 +5,7 @@ use gpuio_record::{
 };
 use gpuio_units::human_ns;
 
-use super::marks::Rate;
+use super::launch_spans::Rate;
 use super::thread::Computed;
 
 /// Shares of files in the page cache that differ by more than this make two loads of one.
@@ -77,7 +77,7 @@ fn gpu(
     let rate = |when: &str, span: Option<TimeSpan>| match (&done.failed, span) {
         (Some(why), _) => Err(format!("the computation failed: {why}")),
         (None, None) => Err("the job ended without a result of every thread".to_owned()),
-        (None, Some(span)) => done.marks.rate(span).map_err(|why| format!("{when}: {why}")),
+        (None, Some(span)) => done.spans.rate(span).map_err(|why| format!("{when}: {why}")),
     };
     let rates = [
         rate("before the job", Some(before)),

@@ -2,7 +2,7 @@
 
 use gpuio_record::{CacheReading, DirectMode};
 
-use super::super::marks::{Mark, Marks};
+use super::super::launch_spans::{LaunchSpan, LaunchSpans};
 use super::*;
 use crate::fixture::{job, result};
 
@@ -16,7 +16,7 @@ fn seconds(begin: u64, end: u64) -> TimeSpan {
 /// Launches one behind the other: 1 ms each, `beside_us` from second 1 to second 11, and
 /// `after_us` from then on.
 fn done(beside_us: u64, after_us: u64) -> Computed {
-    let mut marks = Marks::default();
+    let mut spans = LaunchSpans::default();
     let mut begin = 0;
     while begin < 12 * SECOND {
         let us = match begin / SECOND {
@@ -25,7 +25,7 @@ fn done(beside_us: u64, after_us: u64) -> Computed {
             _ => after_us,
         };
         let end = begin + 2 * us * 1000;
-        marks.push(Mark { begin, end, busy: (end - begin) as f64, launches: 2 });
+        spans.push(LaunchSpan { begin, end, busy: (end - begin) as f64, launches: 2 });
         begin = end;
     }
     Computed {
@@ -33,7 +33,7 @@ fn done(beside_us: u64, after_us: u64) -> Computed {
         blocks: 66,
         occupied: 66,
         launch_work: 1_000_000,
-        marks,
+        spans,
         cpu_ns: 5,
         failed: None,
     }
@@ -141,7 +141,7 @@ fn a_computation_that_failed_or_hardly_ran_has_no_ratio() {
     let found = beside(done(1000, 1000), |is, _| is.measured = None);
     let unknown = found.gpus[0].unknown.as_deref();
     assert_eq!(unknown, Some("the job ended without a result of every thread"));
-    // Launches of half a second: 20 of them, two in a mark, begin and end while the job counts.
+    // Launches of half a second: 20 of them, two in a span, begin and end while the job counts.
     let found = beside(done(600_000, 1000), |_, _| {});
     let unknown = found.gpus[0].unknown.as_deref().unwrap();
     assert!(unknown.starts_with("beside the job: only"), "{unknown}");

@@ -7,8 +7,9 @@ use gpuio_record::Evidence;
 use super::super::super::rows::Row;
 use super::super::super::{Picture, Set};
 use super::super::super::{devices, findings_text};
-use super::super::text::{base64, escape};
+use super::super::base64::base64;
 use crate::number;
+use gpuio_units::markup;
 
 /// Limits of the jobs whose evidence is listed, and of the records whose command is.
 pub(super) const MOST: usize = 100;
@@ -36,7 +37,7 @@ pub(super) fn topology(out: &mut String, set: &Set) {
     section(out, "topology", "Topology");
     match &set.topology {
         Picture::Absent(why) => {
-            let _ = writeln!(out, "<p>No picture: {}.</p>", escape(why));
+            let _ = writeln!(out, "<p>No picture: {}.</p>", markup(why));
         }
         Picture::Svg { svg, about } => {
             let _ = writeln!(
@@ -44,7 +45,7 @@ pub(super) fn topology(out: &mut String, set: &Set) {
                 "<figure><img alt=\"PCIe tree of the machine\" \
                  src=\"data:image/svg+xml;base64,{}\"></figure>\n<p class=\"quiet\">{}</p>",
                 base64(svg.as_bytes()),
-                escape(about)
+                markup(about)
             );
         }
     }
@@ -62,15 +63,15 @@ pub(super) fn findings(out: &mut String, set: &Set) {
     for finding in &findings {
         let word = finding.weight.word();
         let _ =
-            write!(out, "<li class=\"{word}\"><strong>{word}</strong> {}", escape(&finding.text));
+            write!(out, "<li class=\"{word}\"><strong>{word}</strong> {}", markup(&finding.text));
         match finding.about.as_slice() {
             [] => {}
             [one] => {
-                let _ = write!(out, " <span class=\"quiet\">{}</span>", escape(one));
+                let _ = write!(out, " <span class=\"quiet\">{}</span>", markup(one));
             }
             many => {
-                let shown = many.iter().take(MOST).map(|name| escape(name));
-                let names = shown.collect::<Vec<String>>().join(", ");
+                let shown = many.iter().take(MOST).map(|name| markup(name));
+                let names = shown.collect::<Vec<_>>().join(", ");
                 let rest = many.len().saturating_sub(MOST);
                 let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
                 let _ = write!(
@@ -101,11 +102,11 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
             "<details{}><summary>{}: <span class=\"badge {class}\">{}</span></summary>\n<p>{}</p>\n\
              <dl><dt>requested</dt><dd>{}</dd><dt>actual</dt><dd>{}</dd></dl>",
             if proof.as_requested { "" } else { " open" },
-            escape(&findings_text::name(row, several)),
-            escape(&proof.verdict.words),
-            escape(&proof.sentence),
-            escape(&proof.requested),
-            escape(&proof.actual)
+            markup(&findings_text::name(row, several)),
+            markup(&proof.verdict.words),
+            markup(&proof.sentence),
+            markup(&proof.requested),
+            markup(&proof.actual)
         );
         evidence_table(out, &proof.evidence);
         out.push_str("</details>\n");
@@ -130,13 +131,13 @@ fn evidence_table(out: &mut String, evidence_table: &[Evidence]) {
             out,
             "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td><td class=\"n\">{}</td>\
              <td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
-            escape(&item.source),
-            escape(&item.name),
-            escape(&item.direction),
+            markup(&item.source),
+            markup(&item.name),
+            markup(&item.direction),
             bytes(item.observed_bytes),
             bytes(item.expected_bytes),
             findings_text::assessment_text(item),
-            escape(&item.why)
+            markup(&item.why)
         );
     }
     out.push_str("</tbody></table></div>\n");
@@ -152,11 +153,11 @@ pub(super) fn environment(out: &mut String, set: &Set) {
             let first = names.first().map_or("", String::as_str);
             let more = names.len().saturating_sub(1);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let _ = writeln!(out, "<h3>{}{more}</h3>", escape(first));
+            let _ = writeln!(out, "<h3>{}{more}</h3>", markup(first));
         }
         out.push_str("<dl>\n");
         for (what, text) in facts {
-            let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", escape(text));
+            let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", markup(text));
         }
         out.push_str("</dl>\n");
     }
@@ -169,9 +170,9 @@ pub(super) fn commands(out: &mut String, set: &Set) {
         let _ = writeln!(
             out,
             "<p>Sweep {}, begun {}:</p><pre>{}</pre>",
-            escape(&sweep.name),
-            escape(&sweep.started_at),
-            escape(&findings_text::command(&sweep.command))
+            markup(&sweep.name),
+            markup(&sweep.started_at),
+            markup(&findings_text::command(&sweep.command))
         );
     }
     cut(out, set.members.len());
@@ -183,10 +184,10 @@ pub(super) fn commands(out: &mut String, set: &Set) {
              <p class=\"quiet\">The resolved plan, as a job file that repeats the run:</p>\n\
              <pre>{}</pre></details>",
             if set.members.len() == 1 { " open" } else { "" },
-            escape(&member.name),
-            escape(&record.started_at),
-            escape(&findings_text::command(&record.command)),
-            escape(record.plan_text.trim_end())
+            markup(&member.name),
+            markup(&record.started_at),
+            markup(&findings_text::command(&record.command)),
+            markup(record.plan_text.trim_end())
         );
     }
     out.push_str("</section>\n");
@@ -220,7 +221,7 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     section(out, "absent", "Not in this report");
     out.push_str("<ul>\n");
     for line in lines {
-        let _ = writeln!(out, "<li>{}</li>", escape(&line));
+        let _ = writeln!(out, "<li>{}</li>", markup(&line));
     }
     out.push_str(
         "<li id=\"no-records\" hidden>The records themselves: compressed, they exceed the limit \

@@ -10,8 +10,8 @@ use super::super::Set;
 use super::super::figures::{self, FIGURES};
 use super::super::findings_text;
 use super::super::rows::{Row, software};
-use super::text::escape;
 use crate::number;
+use gpuio_units::markup;
 
 /// Rows of the table that are shown without a script.
 const WITHOUT_SCRIPT: usize = 100;
@@ -44,7 +44,7 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 }
 
 fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
-    let _ = write!(out, "<header>\n<h1>{}</h1>\n", escape(&set.title));
+    let _ = write!(out, "<header>\n<h1>{}</h1>\n", markup(&set.title));
     let records = match set.members.len() {
         1 => "1 record".to_owned(),
         number => format!("{} records", number::count(number as u64)),
@@ -55,10 +55,10 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         Some((first, last)) => format!(", begun {first} to {last}"),
         None => String::new(),
     };
-    let _ = writeln!(out, "<p class=\"sub\">{records}, {points}{}</p>", escape(&when));
+    let _ = writeln!(out, "<p class=\"sub\">{records}, {points}{}</p>", markup(&when));
     out.push_str("<dl class=\"where\">\n");
     for (what, text) in findings_text::where_and_how(set) {
-        let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", escape(&text));
+        let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", markup(&text));
     }
     out.push_str("</dl>\n");
     out.push_str(
@@ -144,7 +144,7 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         let _ = write!(
             out,
             "<th scope=\"col\" class=\"n\" data-key=\"{key}\" title=\"{}\">{label}</th>",
-            escape(long)
+            markup(long)
         );
     }
     out.push_str("</tr></thead>\n<tbody>\n");
@@ -158,10 +158,10 @@ fn line(out: &mut String, row: &Row<'_>, several: bool) {
     let taken = proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone());
     let words =
         [findings_text::name(row, several), row.plan.path.choice.actual.clone(), taken, row.load()];
-    let _ = write!(out, "<tr data-path=\"{}\">", escape(&words[1]));
-    let _ = write!(out, "<th scope=\"row\">{}</th>", escape(&words[0]));
+    let _ = write!(out, "<tr data-path=\"{}\">", markup(&words[1]));
+    let _ = write!(out, "<th scope=\"row\">{}</th>", markup(&words[0]));
     words[1..].iter().for_each(|word| {
-        let _ = write!(out, "<td>{}</td>", escape(word));
+        let _ = write!(out, "<td>{}</td>", markup(word));
     });
     for (key, _) in COLUMNS {
         let value = figures::find(key).and_then(|figure| {
@@ -170,7 +170,7 @@ fn line(out: &mut String, row: &Row<'_>, several: bool) {
         });
         let _ = match value {
             Some((text, exact)) => {
-                write!(out, "<td class=\"n\" title=\"{exact}\">{}</td>", escape(&text))
+                write!(out, "<td class=\"n\" title=\"{exact}\">{}</td>", markup(&text))
             }
             None => write!(out, "<td class=\"n\">-</td>"),
         };

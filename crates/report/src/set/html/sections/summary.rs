@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::super::super::summary::{self, Line, Summary, Taken};
 use super::super::super::{Set, findings_text};
-use super::super::text::escape;
 use crate::number::NONE;
+use gpuio_units::markup;
 
 pub(super) fn section(out: &mut String, set: &Set) {
     super::detail::section(out, "summary", "Summary");
@@ -14,7 +14,7 @@ pub(super) fn section(out: &mut String, set: &Set) {
         table(out, &summary);
     }
     for text in &summary.below {
-        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", escape(text));
+        let _ = writeln!(out, "<p class=\"quiet\">{}</p>", markup(text));
     }
     let findings = findings_text::findings(set);
     let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
@@ -51,29 +51,29 @@ fn table(out: &mut String, summary: &Summary) {
 fn line(out: &mut String, line: &Line, of_points: bool) {
     let notes = match line.notes.as_str() {
         "" => String::new(),
-        notes => format!("<p class=\"quiet\">{}</p>", escape(notes)),
+        notes => format!("<p class=\"quiet\">{}</p>", markup(notes)),
     };
     // The label of a path's line begins with the path.
-    let path = if of_points { format!("{} ", escape(&line.path)) } else { String::new() };
+    let path = if of_points { format!("{} ", markup(&line.path)) } else { String::new() };
     let _ = write!(
         out,
         "<tr data-path=\"{}\"><th scope=\"row\"><span class=\"dot\"></span>{path}\
          <span class=\"quiet\">{}</span>{notes}</th><td class=\"n\">{}</td>",
-        escape(&line.path),
-        escape(&line.about),
+        markup(&line.path),
+        markup(&line.about),
         line.runs
     );
     for cell in &line.medians {
-        let _ = write!(out, "<td class=\"n\">{}</td>", escape(cell));
+        let _ = write!(out, "<td class=\"n\">{}</td>", markup(cell));
     }
     if of_points {
         let interval = line.interval.as_deref().unwrap_or(NONE);
-        let _ = write!(out, "<td class=\"n\">{}</td>", escape(interval));
+        let _ = write!(out, "<td class=\"n\">{}</td>", markup(interval));
     }
     let _ = writeln!(
         out,
         "<td title=\"{}\">{}</td></tr>",
-        escape(&line.evidence),
+        markup(&line.evidence),
         badge(line.taken.as_ref())
     );
 }
@@ -81,10 +81,10 @@ fn line(out: &mut String, line: &Line, of_points: bool) {
 fn badge(taken: Option<&Taken>) -> String {
     match taken {
         Some((words, true)) => {
-            format!("<span class=\"badge good\" title=\"as requested\">✓ {}</span>", escape(words))
+            format!("<span class=\"badge good\" title=\"as requested\">✓ {}</span>", markup(words))
         }
         Some((words, false)) => {
-            format!("<span class=\"badge bad\">✗ {}, not as requested</span>", escape(words))
+            format!("<span class=\"badge bad\">✗ {}, not as requested</span>", markup(words))
         }
         None => "<span class=\"badge\">path unknown</span>".to_owned(),
     }

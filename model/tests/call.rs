@@ -1,4 +1,4 @@
-//! The pieces of a call: `crates/transfer/src/job/counters.rs`.
+//! The pieces of a call: `crates/transfer/src/call/counters.rs`.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::sync::Guarded;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Row, holds};
 
-#[path = "../../crates/transfer/src/job/counters.rs"]
+#[path = "../../crates/transfer/src/call/counters.rs"]
 #[allow(dead_code, clippy::all, reason = "the crate's own, which has its own lints")]
 mod source;
 
-/// As in `crate::job`, for the sources of streams.
+/// As in `crate::call`, for the sources of streams.
 pub const LARGE: u64 = 256 << 10;
 
 /// loom's own panics must end the test.
@@ -30,7 +30,7 @@ pub const ROWS: &[Row] = &[
     holds("a permit that comes while the caller goes to sleep is taken", only_permit),
 ];
 
-/// Who moves the pieces of a call, as in `crate::job`.
+/// Who moves the pieces of a call, as in `crate::call`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Executors {
     CallerAndWorkers,
@@ -52,14 +52,14 @@ impl DeferredCompletion {
 
 /// A call with the crate's counters, whose pieces are a number each.
 #[derive(Debug)]
-pub struct Job {
+pub struct Call {
     counters: Counters,
     executors: Executors,
     /// The memory of each piece.
     memory: Vec<Guarded<u32>>,
 }
 
-impl Job {
+impl Call {
     pub fn new(pieces: u64, executors: Executors) -> Arc<Self> {
         let memory = (0..pieces).map(|_| Guarded::new(0)).collect();
         Arc::new(Self { counters: Counters::new(pieces), executors, memory })
@@ -109,7 +109,7 @@ impl Job {
         self.counters.sleep_until_permit();
     }
 
-    /// Moves pieces of ten bytes until there are none, as `Job::work_in_host` does.
+    /// Moves pieces of ten bytes until there are none, as `Call::work_in_host` does.
     pub fn move_pieces(&self, moves: impl Fn(u64) -> bool) {
         let mut counted = 0;
         while let Some(index) = self.counters.take(&mut counted, |index| index * 10) {
@@ -132,8 +132,8 @@ impl Job {
     }
 }
 
-fn call(pieces: u64) -> Arc<Job> {
-    Job::new(pieces, Executors::CallerAndWorkers)
+fn call(pieces: u64) -> Arc<Call> {
+    Call::new(pieces, Executors::CallerAndWorkers)
 }
 
 fn helped() {
@@ -166,7 +166,7 @@ fn failed() {
     crate::often(|| {
         let call = call(3);
         // The second piece fails; a thread that has seen this moves nothing after it.
-        let work = |call: &Job| {
+        let work = |call: &Call| {
             let knows = Cell::new(false);
             call.move_pieces(|index| {
                 assert!(!knows.get(), "a piece behind the failure");

@@ -3,15 +3,15 @@
 use gpuio_io::clock::Nanos;
 use gpuio_record::TimeSpan;
 
-/// Marks that are kept; beyond it two become one, so that a run of days fits into memory. With a
-/// mark every 2 ms, two minutes.
+/// Spans that are kept; beyond it two become one, so that a run of days fits into memory. With a
+/// span every 2 ms, two minutes.
 const MOST: usize = 1 << 16;
 /// Fewer make no rate: each may be off by what happened at its ends.
 const LEAST: usize = 10;
 
 /// Launches that followed one another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct LaunchSpan {
     /// When the first of them could begin and the last had ended, on the run's clock.
     pub(super) begin: Nanos,
     pub(super) end: Nanos,
@@ -20,11 +20,11 @@ pub(super) struct Mark {
     pub(super) launches: u64,
 }
 
-/// All marks in order.
+/// All spans in order.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
-    kept: Vec<Mark>,
-    /// Of so many marks each is made, a power of two, and how many the last one has.
+pub(super) struct LaunchSpans {
+    kept: Vec<LaunchSpan>,
+    /// Of so many spans each is made, a power of two, and how many the last one has.
     each: u64,
     in_last: u64,
 }
@@ -39,20 +39,20 @@ pub(super) struct Rate {
     pub(super) busy_percent: f64,
 }
 
-impl Marks {
+impl LaunchSpans {
     pub(super) fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    pub(super) fn push(&mut self, mark: Mark) {
+    pub(super) fn push(&mut self, one: LaunchSpan) {
         self.each = self.each.max(1);
         match self.kept.last_mut() {
             Some(last) if self.in_last < self.each => {
-                *last = last.with(&mark);
+                *last = last.with(&one);
                 self.in_last += 1;
             }
             _ => {
-                self.kept.push(mark);
+                self.kept.push(one);
                 self.in_last = 1;
             }
         }
@@ -65,17 +65,17 @@ impl Marks {
 
     /// The rate of what began and ended in the span; why there is none.
     pub(super) fn rate(&self, span: TimeSpan) -> Result<Rate, String> {
-        let inside = |mark: &&Mark| mark.begin >= span.begin_ns && mark.end <= span.end_ns;
-        let inside: Vec<&Mark> = self.kept.iter().filter(inside).collect();
+        let inside = |one: &&LaunchSpan| one.begin >= span.begin_ns && one.end <= span.end_ns;
+        let inside: Vec<&LaunchSpan> = self.kept.iter().filter(inside).collect();
         let (busy, launches) = inside
             .iter()
-            .fold((0.0, 0), |(busy, count), mark| (busy + mark.busy, count + mark.launches));
+            .fold((0.0, 0), |(busy, count), one| (busy + one.busy, count + one.launches));
         let (Some(first), Some(last)) = (inside.first(), inside.last()) else {
             return Err("no launch began and ended in the time".to_owned());
         };
         if inside.len() < LEAST || busy <= 0.0 {
-            let marks = inside.len();
-            return Err(format!("only {launches} launches, in {marks} groups, ended in the time"));
+            let spans = inside.len();
+            return Err(format!("only {launches} launches, in {spans} groups, ended in the time"));
         }
         Ok(Rate {
             per_s: number(launches) * 1e9 / busy,
@@ -85,9 +85,9 @@ impl Marks {
     }
 }
 
-impl Mark {
-    fn with(&self, later: &Mark) -> Mark {
-        Mark {
+impl LaunchSpan {
+    fn with(&self, later: &LaunchSpan) -> LaunchSpan {
+        LaunchSpan {
             begin: self.begin,
             end: later.end,
             busy: self.busy + later.busy,
@@ -96,7 +96,7 @@ impl Mark {
     }
 }
 
-fn joined(pair: &[Mark]) -> Mark {
+fn joined(pair: &[LaunchSpan]) -> LaunchSpan {
     match pair {
         [one, two] => one.with(two),
         // `chunks` gives no empty ones.
@@ -115,14 +115,14 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A mark of two launches every 2 ms, of which `busy` ns are work.
-    fn steady(count: u64, busy: f64) -> Marks {
-        let mut marks = Marks::default();
+    /// A span of two launches every 2 ms, of which `busy` ns are work.
+    fn steady(count: u64, busy: f64) -> LaunchSpans {
+        let mut spans = LaunchSpans::default();
         for nth in 0..count {
             let (begin, end) = (nth * 2 * MS, (nth + 1) * 2 * MS);
-            marks.push(Mark { begin, end, busy, launches: 2 });
+            spans.push(LaunchSpan { begin, end, busy, launches: 2 });
         }
-        marks
+        spans
     }
 
     fn span(begin_ms: u64, end_ms: u64) -> TimeSpan {
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_what_lies_in_the_span() {
-        let marks = steady(1000, 2e6);
-        let rate = marks.rate(span(101, 301)).unwrap();
+        let spans = steady(1000, 2e6);
+        let rate = spans.rate(span(101, 301)).unwrap();
         // From 102 to 300 ms.
         assert_eq!((rate.launches, rate.per_s, rate.busy_percent), (198, 1000.0, 100.0));
     }
@@ -146,21 +146,21 @@ mod tests {
 
     #[test]
     fn too_little_is_unknown() {
-        let marks = steady(1000, 2e6);
-        assert!(marks.rate(span(3000, 4000)).unwrap_err().contains("no launch"));
-        let few = marks.rate(span(100, 118)).unwrap_err();
+        let spans = steady(1000, 2e6);
+        assert!(spans.rate(span(3000, 4000)).unwrap_err().contains("no launch"));
+        let few = spans.rate(span(100, 118)).unwrap_err();
         assert_eq!(few, "only 18 launches, in 9 groups, ended in the time");
-        assert!(marks.rate(span(100, 120)).is_ok());
+        assert!(spans.rate(span(100, 120)).is_ok());
     }
 
     #[test]
     fn long_runs_are_kept_in_bounds_and_nothing_is_lost() {
         for count in [MOST as u64 + 1, 3 * MOST as u64, 5 * MOST as u64 + 7] {
-            let marks = steady(count, 2e6);
-            assert!(marks.kept.len() <= MOST, "{}", marks.kept.len());
-            let rate = marks.rate(span(0, count * 2)).unwrap();
+            let spans = steady(count, 2e6);
+            assert!(spans.kept.len() <= MOST, "{}", spans.kept.len());
+            let rate = spans.rate(span(0, count * 2)).unwrap();
             assert_eq!((rate.launches, rate.per_s), (count * 2, 1000.0));
-            let pairs = marks.kept.windows(2);
+            let pairs = spans.kept.windows(2);
             assert!(pairs.into_iter().all(|pair| pair[0].end == pair[1].begin));
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use gpuio_gpu::GpuError;
 
-use super::Job;
+use super::Call;
 use crate::device::Device;
 use crate::device::staging::StagingRing;
 use crate::fault::Fault;
@@ -22,7 +22,7 @@ pub(crate) struct DeferredCompletion(Option<(InFlight, &'static Device, &'static
 /// Pieces of a call that are in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    pub(super) job: Arc<Job>,
+    pub(super) call: Arc<Call>,
     /// How many, including skipped ones.
     pub(super) counted: u64,
     pub(super) route: RouteBytes,
@@ -44,8 +44,8 @@ impl DeferredCompletion {
             Err(error) => {
                 // A lost context could not be entered, and a caller waits for the pieces.
                 if let Some(in_flight) = in_flight {
-                    in_flight.job.fail(0, Fault::Gpu(error));
-                    in_flight.job.finish(in_flight.counted, &in_flight.route);
+                    in_flight.call.fail(0, Fault::Gpu(error));
+                    in_flight.call.finish(in_flight.counted, &in_flight.route);
                 }
                 device.abandon(ring);
             }
@@ -55,7 +55,7 @@ impl DeferredCompletion {
     /// Completes unless the next call reads the same file: its first read may wait as long as its
     /// file has no data, and that must not delay a call of another file.
     pub(super) fn complete_unless_same_file(&mut self, file: &OpenFile) {
-        if self.0.as_ref().is_some_and(|(in_flight, ..)| !in_flight.job.file().is_same(file)) {
+        if self.0.as_ref().is_some_and(|(in_flight, ..)| !in_flight.call.file().is_same(file)) {
             self.complete();
         }
     }
@@ -100,9 +100,9 @@ impl InFlight {
         self.route.by_kernel += by_resident_kernel;
         self.route.by_copy = self.route.by_copy.saturating_sub(by_resident_kernel);
         if let Err(error) = &waited {
-            self.job.fail(0, Fault::Gpu(error.clone()));
+            self.call.fail(0, Fault::Gpu(error.clone()));
         }
-        self.job.finish(self.counted, &self.route);
+        self.call.finish(self.counted, &self.route);
         waited
     }
 }

@@ -1,4 +1,4 @@
-//! What a thread does for a job: it takes and moves pieces until none is left.
+//! What a thread does for a call: it takes and moves pieces until none is left.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use gpuio_gpu::GpuError;
 
 use super::deferred::{DeferredCompletion, InFlight};
-use super::{Job, Piece};
+use super::{Call, Piece};
 use crate::Op;
 use crate::clock::Clock;
-use crate::device::staging::{Slot, StagingRing};
+use crate::device::staging::{StagingRing, StagingSlot};
 use crate::device::{Device, Devices};
 use crate::fault::Fault;
 use crate::file::{FileBytes, OpenFile, ReadBuffer};
@@ -28,7 +28,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| Fault::Panicked)
 }
 
-impl Job {
+impl Call {
     /// Moves pieces until none is left. Copies to the GPU that are then in flight go to `deferred`;
     /// their pieces count when it completes.
     pub(super) fn move_pieces(
@@ -105,7 +105,7 @@ impl Job {
         // If there was no first piece.
         let completed = before.take().map_or(Ok(()), |before| before.complete(ring));
         let worked = worked.and(completed.map_err(|error| in_gpu((0, error))));
-        let in_flight = InFlight { job: Arc::clone(self), counted, route };
+        let in_flight = InFlight { call: Arc::clone(self), counted, route };
         match worked {
             Ok(()) => deferred.defer(in_flight, device, ring),
             Err((start, fault)) => {
@@ -158,11 +158,11 @@ impl Job {
             let len = file_bytes.total();
             let copied = if file_bytes.direct > 0 {
                 // SAFETY: the bytes are there; the caller of the transfer promises its memory until
-                // the job is done, which is after the ring was waited for.
+                // the call is done, which is after the ring was waited for.
                 unsafe { ring.copy_dma_to_gpu(slot, skip, location, address, len, read_took) }
             } else {
                 // SAFETY: as above.
-                unsafe { ring.copy_to_gpu(slot, skip, location, address, len) }
+                unsafe { ring.copy(Op::Read, slot, skip, location, address, len) }
             };
             copied.map_err(at)?;
             route.file(file_bytes);
@@ -181,7 +181,7 @@ impl Job {
         if let Some(before) = before.take() {
             before.complete(ring).map_err(|error| (0, error))?;
         }
-        let mut ahead: VecDeque<(Slot, Piece)> = VecDeque::with_capacity(AHEAD);
+        let mut ahead: VecDeque<(StagingSlot, Piece)> = VecDeque::with_capacity(AHEAD);
         loop {
             while ahead.len() < AHEAD
                 && let Some(piece) = self.take(counted)
@@ -189,9 +189,10 @@ impl Job {
                 let slot = ring.next_slot();
                 let (skip, address) = (self.skip(piece), self.request.address + piece.start);
                 // SAFETY: fewer slots are in flight than there are, so this one is free; the caller
-                // of the transfer promises its memory until the job is done.
+                // of the transfer promises its memory until the call is done.
                 unsafe {
-                    ring.copy_from_gpu(slot, skip, self.request.location, address, piece.len)
+                    let location = self.request.location;
+                    ring.copy(Op::Write, slot, skip, location, address, piece.len)
                 }
                 .map_err(|error| (piece.start, error))?;
                 ahead.push_back((slot, piece));

@@ -35,7 +35,7 @@ pub(crate) enum Executors {
 
 /// The parameters of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct JobRequest {
+pub(crate) struct CallRequest {
     pub(crate) op: Op,
     pub(crate) file: File,
     pub(crate) location: MemoryLocation,
@@ -47,8 +47,8 @@ pub(crate) struct JobRequest {
 /// A call in progress. Threads that arrive late keep it alive by their `Arc`; [`Counters`] explains
 /// why they do no harm.
 #[derive(Debug)]
-pub(crate) struct Job {
-    request: JobRequest,
+pub(crate) struct Call {
+    request: CallRequest,
     executors: Executors,
     began: Clock,
     /// Bytes of a piece: a power of two. In the file, pieces begin and end at its multiples.
@@ -65,9 +65,9 @@ pub(crate) struct Piece {
     pub(crate) len: usize,
 }
 
-impl Job {
+impl Call {
     /// Splits a call into pieces of `piece_len` bytes. The call is not empty and ends below 2^63.
-    pub(crate) fn new(request: JobRequest, executors: Executors, piece_len: u64) -> Self {
+    pub(crate) fn new(request: CallRequest, executors: Executors, piece_len: u64) -> Self {
         let pieces = (request.offset % piece_len + request.len).div_ceil(piece_len);
         Self {
             request,
@@ -82,6 +82,10 @@ impl Job {
 
     pub(crate) fn pieces(&self) -> u64 {
         self.counters.pieces()
+    }
+
+    pub(crate) fn request(&self) -> &CallRequest {
+        &self.request
     }
 
     pub(crate) fn executors(&self) -> Executors {
@@ -177,7 +181,7 @@ impl Job {
     }
 }
 
-impl Work for Job {
+impl Work for Call {
     fn has_more(&self) -> bool {
         self.counters.has_more()
     }

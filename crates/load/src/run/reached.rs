@@ -26,7 +26,7 @@ pub(super) enum Reached {
 /// The map of one file. Bits are only ever set. They are set with relaxed stores while the clock
 /// runs and read by workers behind the gate, whose lock orders the two.
 #[derive(Debug)]
-pub(super) struct Marks {
+pub(super) struct ReachedMap {
     /// Bytes for each bit, a power of two.
     alignment: u64,
     completed: Box<[AtomicU64]>,
@@ -34,9 +34,13 @@ pub(super) struct Marks {
     failed: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl Marks {
-    fn new(length: u64, alignment: u64) -> Marks {
-        Marks { alignment, completed: words(length.div_ceil(alignment)), failed: OnceLock::new() }
+impl ReachedMap {
+    fn new(length: u64, alignment: u64) -> ReachedMap {
+        ReachedMap {
+            alignment,
+            completed: words(length.div_ceil(alignment)),
+            failed: OnceLock::new(),
+        }
     }
 
     /// A write of these bytes has completed.
@@ -95,7 +99,7 @@ fn word(map: &[AtomicU64], bit: u64) -> Option<&AtomicU64> {
 }
 
 /// The maps of each job's targets; none for jobs whose writes are not read back.
-pub(super) fn of(jobs: &[JobPlan]) -> Vec<Vec<Arc<Marks>>> {
+pub(super) fn of(jobs: &[JobPlan]) -> Vec<Vec<Arc<ReachedMap>>> {
     let real = |path: &str| Path::new(path).canonicalize().unwrap_or_else(|_| PathBuf::from(path));
     let mut files: BTreeMap<PathBuf, (u64, u64)> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job.reads_writes_back()) {
@@ -105,9 +109,9 @@ pub(super) fn of(jobs: &[JobPlan]) -> Vec<Vec<Arc<Marks>>> {
             *file = (file.0.max(target.length_bytes), file.1.min(alignment));
         }
     }
-    let maps: BTreeMap<PathBuf, Arc<Marks>> = files
+    let maps: BTreeMap<PathBuf, Arc<ReachedMap>> = files
         .into_iter()
-        .map(|(path, (length, alignment))| (path, Arc::new(Marks::new(length, alignment))))
+        .map(|(path, (length, alignment))| (path, Arc::new(ReachedMap::new(length, alignment))))
         .collect();
     let of_job = |job: &JobPlan| {
         let back = job.reads_writes_back();
@@ -122,7 +126,7 @@ pub(super) struct Runs<'a> {
     pub(super) kind: Reached,
     pub(super) most: u64,
     /// The map of each span's file, the file's number with the worker, and the span.
-    pub(super) spans: Vec<(&'a Marks, u32, Range<u64>)>,
+    pub(super) spans: Vec<(&'a ReachedMap, u32, Range<u64>)>,
 }
 
 impl Iterator for Runs<'_> {
@@ -131,12 +135,12 @@ impl Iterator for Runs<'_> {
     /// File, offset and length of the next block.
     fn next(&mut self) -> Option<(u32, u64, u32)> {
         loop {
-            let (marks, file, span) = self.spans.first_mut()?;
+            let (map, file, span) = self.spans.first_mut()?;
             if span.is_empty() {
                 self.spans.remove(0);
                 continue;
             }
-            let (kind, end) = marks.run(span.start, span.end.min(span.start + self.most));
+            let (kind, end) = map.run(span.start, span.end.min(span.start + self.most));
             let (offset, length) = (span.start, end - span.start);
             span.start = end;
             if kind == self.kind {
@@ -152,38 +156,38 @@ mod tests {
 
     const KIB: u64 = 1024;
 
-    fn all(marks: &Marks, kind: Reached, span: Range<u64>, most: u64) -> Vec<(u32, u64, u32)> {
-        Runs { kind, most, spans: vec![(marks, 0, span)] }.collect()
+    fn all(map: &ReachedMap, kind: Reached, span: Range<u64>, most: u64) -> Vec<(u32, u64, u32)> {
+        Runs { kind, most, spans: vec![(map, 0, span)] }.collect()
     }
 
     #[test]
     fn what_completed_is_known_and_the_rest_is_not() {
-        let marks = Marks::new(1000 * KIB + 3, 4 * KIB);
-        assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 1000 * KIB));
-        marks.completed(8 * KIB, 4 * KIB);
-        marks.completed(12 * KIB, 16 * KIB);
+        let map = ReachedMap::new(1000 * KIB + 3, 4 * KIB);
+        assert_eq!(map.run(0, 1000 * KIB), (Reached::Unknown, 1000 * KIB));
+        map.completed(8 * KIB, 4 * KIB);
+        map.completed(12 * KIB, 16 * KIB);
         // Across many words, and over a tail that is no whole alignment.
-        marks.completed(300 * KIB, 700 * KIB + 3);
-        assert_eq!(marks.run(0, 1000 * KIB), (Reached::Unknown, 8 * KIB));
-        assert_eq!(marks.run(8 * KIB, 1000 * KIB), (Reached::Written, 28 * KIB));
-        assert_eq!(marks.run(300 * KIB, 1000 * KIB + 3), (Reached::Written, 1000 * KIB + 3));
-        let written = all(&marks, Reached::Written, 0..1000 * KIB + 3, 512 * KIB);
+        map.completed(300 * KIB, 700 * KIB + 3);
+        assert_eq!(map.run(0, 1000 * KIB), (Reached::Unknown, 8 * KIB));
+        assert_eq!(map.run(8 * KIB, 1000 * KIB), (Reached::Written, 28 * KIB));
+        assert_eq!(map.run(300 * KIB, 1000 * KIB + 3), (Reached::Written, 1000 * KIB + 3));
+        let written = all(&map, Reached::Written, 0..1000 * KIB + 3, 512 * KIB);
         let kib = 1024_u32;
         assert_eq!(
             written,
             [(0, 8 * KIB, 20 * kib), (0, 300 * KIB, 512 * kib), (0, 812 * KIB, 188 * kib + 3),]
         );
-        let rest = all(&marks, Reached::Unknown, 0..1000 * KIB + 3, 1 << 20);
+        let rest = all(&map, Reached::Unknown, 0..1000 * KIB + 3, 1 << 20);
         assert_eq!(rest, [(0, 0, 8 * kib), (0, 28 * KIB, 272 * kib)]);
     }
 
     #[test]
     fn where_a_write_failed_nothing_is_known() {
-        let marks = Marks::new(64 * KIB, 4 * KIB);
-        marks.completed(0, 64 * KIB);
-        marks.failed(8 * KIB, 8 * KIB);
-        marks.completed(8 * KIB, 4 * KIB);
-        let rest = all(&marks, Reached::Unknown, 0..64 * KIB, 1 << 20);
+        let map = ReachedMap::new(64 * KIB, 4 * KIB);
+        map.completed(0, 64 * KIB);
+        map.failed(8 * KIB, 8 * KIB);
+        map.completed(8 * KIB, 4 * KIB);
+        let rest = all(&map, Reached::Unknown, 0..64 * KIB, 1 << 20);
         assert_eq!(rest, [(0, 8 * KIB, 8192)], "whichever of the two was last");
     }
 }

@@ -1,0 +1,176 @@
+//! A file that may be mapped: one for all descriptors of it that the library holds.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::MappedFiles;
+use super::extent::{EXTENT, ExtentCell, Registered};
+use super::rule::{NoRule, Rule};
+use crate::clock::Nanos;
+
+/// A file by its file system and inode number.
+pub(super) type InodeId = (u64, u64);
+
+/// First and longest pause after somebody had the file open for writing, nanoseconds.
+const PAUSE: Nanos = 1_000_000_000;
+const PAUSE_MOST: Nanos = 60_000_000_000;
+
+/// What makes sure of the bytes, for readers: a copy of what [`RuleState`] has.
+const UNSURE: u8 = 0;
+const IMMUTABLE: u8 = 1;
+const LEASED: u8 = 2;
+
+/// A file that may be mapped. The library's files hold it, and with the last of them it ends.
+#[derive(Debug)]
+pub(crate) struct MappedInode {
+    pub(super) files: &'static MappedFiles,
+    pub(super) id: InodeId,
+    /// Open for reading.
+    fd: OwnedFd,
+    pub(super) cells: Box<[ExtentCell]>,
+    sure: AtomicU8,
+    rule: Mutex<RuleState>,
+    /// The driver can't register it, or no rule will ever hold.
+    pub(super) refused: AtomicBool,
+}
+
+#[derive(Debug)]
+pub(super) struct RuleState {
+    held: Option<Rule>,
+    /// Counts the ends of rules.
+    pub(super) ended: u64,
+    /// Until when no rule is looked for, on the clock of the mapped files.
+    until: Nanos,
+    pause: Nanos,
+}
+
+impl MappedInode {
+    pub(super) fn new(files: &'static MappedFiles, id: InodeId, fd: OwnedFd, size: u64) -> Self {
+        let cells = (0..size.div_ceil(EXTENT)).map(|_| ExtentCell::default()).collect();
+        let rule = RuleState { held: None, ended: 0, until: 0, pause: PAUSE };
+        Self {
+            files,
+            id,
+            fd,
+            cells,
+            sure: AtomicU8::new(UNSURE),
+            rule: Mutex::new(rule),
+            refused: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RuleState> {
+        self.rule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether what is mapped may be read at `now`.
+    pub(super) fn is_sure(&self, now: Nanos) -> bool {
+        match self.sure.load(Ordering::Acquire) {
+            IMMUTABLE => true,
+            LEASED => self.files.leases_are_fresh(now),
+            _ => false,
+        }
+    }
+
+    /// Finds a rule if there is none. Returns how many rules ended before it, for
+    /// [`MappedInode::publish`].
+    pub(super) fn find_rule(&self, now: Nanos) -> Option<u64> {
+        let watcher = self.files.watcher()?;
+        let mut rule = self.lock();
+        if rule.held.is_some() {
+            return Some(rule.ended);
+        }
+        if now < rule.until {
+            return None;
+        }
+        match super::rule::find(&self.fd.as_fd(), watcher) {
+            Ok(found) => {
+                let leased = matches!(found, Rule::Lease(_));
+                rule.held = Some(found);
+                self.sure.store(if leased { LEASED } else { IMMUTABLE }, Ordering::Release);
+                if leased {
+                    // It looks at all leases, with this one, before any is used.
+                    watcher.wake();
+                }
+                Some(rule.ended)
+            }
+            Err(NoRule::Writer) => {
+                rule.until = now + rule.pause;
+                rule.pause = (rule.pause * 2).min(PAUSE_MOST);
+                None
+            }
+            Err(NoRule::Never) => {
+                self.refused.store(true, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    /// Opens an extent, if the rule under which it was registered still holds; else returns it.
+    ///
+    /// # Safety
+    ///
+    /// Only the mapper calls it.
+    pub(super) unsafe fn publish(
+        &self,
+        index: usize,
+        registered: Registered,
+        ended: u64,
+        tick: u32,
+    ) -> Result<(), Registered> {
+        let rule = self.lock();
+        if rule.held.is_none() || rule.ended != ended {
+            return Err(registered);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.cells[index].put(registered, tick) }?;
+        self.cells[index].open();
+        Ok(())
+    }
+
+    /// Whether somebody wants the lease back, or has it.
+    pub(super) fn lost_its_lease(&self) -> bool {
+        matches!(&self.lock().held, Some(Rule::Lease(lease)) if !lease.is_held())
+    }
+
+    /// Ends the rule: no read begins any more that uses what is mapped, then the lease is given
+    /// back. Reads that have begun go on: they run at the same time as what the writer then does,
+    /// as a `pread(2)` would that began before it.
+    pub(super) fn revoke(&self, now: Nanos) {
+        let mut rule = self.lock();
+        self.sure.store(UNSURE, Ordering::Release);
+        for cell in &self.cells {
+            cell.close();
+            cell.cool();
+        }
+        rule.ended += 1;
+        rule.until = now + rule.pause;
+        rule.pause = (rule.pause * 2).min(PAUSE_MOST);
+        drop(rule.held.take());
+    }
+}
+
+impl Drop for MappedInode {
+    fn drop(&mut self) {
+        let held = self.rule.get_mut().unwrap_or_else(PoisonError::into_inner).held.take();
+        if !self.files.is_here() {
+            // In a child of `fork(2)` the parent's lease and registrations are not ours.
+            if let Some(Rule::Lease(lease)) = held {
+                lease.forget();
+            }
+            for cell in &mut self.cells {
+                std::mem::forget(cell.end());
+            }
+            return;
+        }
+        drop(held);
+        self.files.remove(self.id);
+        let registered = self.cells.iter_mut().filter_map(ExtentCell::end);
+        self.files.unregister_soon(registered);
+    }
+}

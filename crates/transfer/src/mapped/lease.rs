@@ -1,0 +1,140 @@
+//! Read leases (`F_SETLEASE`, fcntl(2)): while one is held nobody has the file open for writing.
+//! Who wants to, or to truncate the file, waits until the lease is given back, for
+//! `/proc/sys/fs/lease-break-time` at most, and the holder gets a signal.
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::rule::NoRule;
+
+/// Most leases of the process.
+const MOST: usize = 256;
+/// No descriptor.
+const NONE: RawFd = -1;
+
+/// `struct f_owner_ex` (fcntl(2)).
+#[repr(C)]
+struct OwnerEx {
+    kind: libc::c_int,
+    pid: libc::pid_t,
+}
+const F_SETOWN_EX: libc::c_int = 15;
+const F_OWNER_TID: libc::c_int = 0;
+
+/// The descriptors of all leases, for the child of a fork.
+static DESCRIPTORS: [AtomicI32; MOST] = [const { AtomicI32::new(NONE) }; MOST];
+
+/// A thread that blocks all signals and waits for those of leases, by its number (gettid(2)).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watcher(libc::pid_t);
+
+/// A lease on a file. Dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Lease {
+    fd: OwnedFd,
+    entry: usize,
+}
+
+impl Lease {
+    /// Takes a lease on the file of a descriptor. The lease has an open file description of its
+    /// own. Its signal, SIGIO, goes to the watching thread, and to no handler of the program.
+    pub(super) fn take(file: BorrowedFd<'_>, watcher: Watcher) -> Result<Self, NoRule> {
+        if !closes_in_children() {
+            return Err(NoRule::Never);
+        }
+        let entry = DESCRIPTORS.iter().position(|one| {
+            // A value that is no descriptor and not free.
+            one.compare_exchange(NONE, NONE - 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        });
+        let entry = entry.ok_or(NoRule::Writer)?;
+        let free = |why| {
+            DESCRIPTORS[entry].store(NONE, Ordering::Release);
+            why
+        };
+        let fd = crate::file::reopen_to_read(file).ok_or_else(|| free(NoRule::Never))?;
+        DESCRIPTORS[entry].store(fd.as_raw_fd(), Ordering::Release);
+        // From here on dropping it frees the entry.
+        let lease = Self { fd, entry };
+        let owner = OwnerEx { kind: F_OWNER_TID, pid: watcher.0 };
+        // SAFETY: `owner` is the structure that the call reads.
+        if unsafe { libc::fcntl(lease.fd.as_raw_fd(), F_SETOWN_EX, &raw const owner) } != 0 {
+            return Err(NoRule::Never);
+        }
+        // SAFETY: numbers only.
+        if unsafe { libc::fcntl(lease.fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
+            return Ok(lease);
+        }
+        let error = std::io::Error::last_os_error().raw_os_error();
+        Err(if error == Some(libc::EAGAIN) { NoRule::Writer } else { NoRule::Never })
+    }
+
+    /// Whether it is held and nobody wants it back.
+    pub(super) fn is_held(&self) -> bool {
+        // SAFETY: numbers only.
+        unsafe { libc::fcntl(self.fd.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+    }
+
+    /// Forgets it in a child of `fork(2)`, where its descriptor was closed.
+    pub(super) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Given back by name: a child that did not close the descriptor yet shares the lease.
+        // SAFETY: numbers only.
+        unsafe { libc::fcntl(self.fd.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+        DESCRIPTORS[self.entry].store(NONE, Ordering::Release);
+    }
+}
+
+/// Makes children of `fork(2)` close the leases' descriptors: a child that outlives this process
+/// would keep the leases, and nobody would give them back. False if that can't be had.
+fn closes_in_children() -> bool {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    extern "C" fn in_child() {
+        for one in &DESCRIPTORS {
+            let fd = one.swap(NONE, Ordering::AcqRel);
+            if fd >= 0 {
+                // SAFETY: a lease's descriptor, which this process never uses.
+                unsafe { libc::close(fd) };
+            }
+        }
+    }
+    // SAFETY: the function is safe in a child: it closes descriptors and changes atomics.
+    *REGISTERED.get_or_init(|| unsafe { libc::pthread_atfork(None, None, Some(in_child)) } == 0)
+}
+
+impl Watcher {
+    /// The calling thread, which blocks all signals.
+    pub(super) fn here() -> Self {
+        // SAFETY: no arguments.
+        Self(unsafe { libc::gettid() })
+    }
+
+    /// Wakes it. It lives as long as the process.
+    pub(super) fn wake(self) {
+        // SAFETY: numbers; the thread is of this process and blocks the signal.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0, libc::SIGIO) };
+    }
+}
+
+/// Waits in the watching thread until a lease is wanted back, or for `seconds`.
+pub(super) fn wait(seconds: i64) {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `set` is valid for the write of one set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: made above.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), libc::SIGIO) };
+    let most = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
+    // SAFETY: the set and the time are valid; nothing is written.
+    unsafe { libc::sigtimedwait(set.as_ptr(), std::ptr::null_mut(), &raw const most) };
+}
+
+/// How long the kernel waits for a lease that it wants back, seconds; 0 if unknown.
+pub(super) fn break_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/fs/lease-break-time");
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,307 @@
+//! The mapper: the thread that registers hot extents and gives registrations back.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use gpuio_gpu::{FilePages, MapError};
+
+use super::extent::{EXTENT, Registered};
+use super::inode::MappedInode;
+use super::lease::Watcher;
+use super::{MappedFiles, tick};
+use crate::device::Device;
+
+/// Without a budget of its own the library registers one part in so many of the machine's memory.
+const SHARE: u64 = 8;
+/// An extent that was used within so many ticks is not given up for another one.
+const RECENT: u32 = 2;
+/// After so many refusals of the driver and no success, no file is mapped any more.
+const REFUSALS: i32 = 3;
+/// How long the mapper waits before it looks again at an extent that is still in use.
+const STILL_USED: Duration = Duration::from_millis(5);
+
+#[derive(Debug)]
+pub(super) struct Mapper {
+    tasks: Mutex<Tasks>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Tasks {
+    /// What to do, oldest first.
+    queue: VecDeque<Task>,
+    running: Running,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Running {
+    #[default]
+    No,
+    Yes,
+    /// The system starts no threads.
+    Never,
+}
+
+#[derive(Debug)]
+enum Task {
+    /// Map a hot extent for a device.
+    Map { inode: Weak<MappedInode>, index: usize, device: &'static Device },
+    /// Give up what closed extents of a file hold.
+    Sweep(Arc<MappedInode>),
+    /// Give registrations back.
+    Unregister(Vec<Registered>),
+}
+
+/// What only the mapper's thread has.
+#[derive(Default)]
+struct Work {
+    /// Extents that hold something.
+    mapped: Vec<(Weak<MappedInode>, usize)>,
+    registered_bytes: u64,
+    budget: u64,
+}
+
+impl Mapper {
+    pub(super) fn new() -> Self {
+        Self { tasks: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn map_soon(
+        &self,
+        files: &'static MappedFiles,
+        inode: &Arc<MappedInode>,
+        index: usize,
+        device: &'static Device,
+    ) {
+        self.submit(files, Task::Map { inode: Arc::downgrade(inode), index, device });
+    }
+
+    pub(super) fn sweep_soon(&self, files: &'static MappedFiles, inode: &Arc<MappedInode>) {
+        self.submit(files, Task::Sweep(Arc::clone(inode)));
+    }
+
+    pub(super) fn unregister_soon(&self, files: &'static MappedFiles, registered: Vec<Registered>) {
+        self.submit(files, Task::Unregister(registered));
+    }
+
+    fn submit(&self, files: &'static MappedFiles, task: Task) {
+        let mut tasks = self.lock();
+        if tasks.running == Running::No {
+            tasks.running = Running::Yes;
+            drop(tasks);
+            if !start(files) {
+                self.lock().running = Running::Never;
+            }
+            tasks = self.lock();
+        }
+        if tasks.running == Running::Never {
+            // Without the thread nothing was registered; a registration that is dropped is given
+            // back at once.
+            return;
+        }
+        tasks.queue.push_back(task);
+        self.changed.notify_one();
+    }
+
+    /// The next task; `None` after a while without any.
+    fn next(&self, wait: Option<Duration>) -> Option<Task> {
+        let mut tasks = self.lock();
+        loop {
+            if let Some(task) = tasks.queue.pop_front() {
+                return Some(task);
+            }
+            tasks = match wait {
+                None => self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner),
+                Some(most) => {
+                    let waited = self.changed.wait_timeout(tasks, most);
+                    let (tasks, ended) = waited.unwrap_or_else(PoisonError::into_inner);
+                    if ended.timed_out() {
+                        return None;
+                    }
+                    tasks
+                }
+            };
+        }
+    }
+}
+
+/// Starts the two threads; false if the system refuses.
+fn start(files: &'static MappedFiles) -> bool {
+    let watched = crate::spawn::spawn(move || {
+        let _ = files.watcher.set(Watcher::here());
+        files.watch();
+    });
+    watched && crate::spawn::spawn(move || files.mapper.run(files))
+}
+
+impl Mapper {
+    fn run(&self, files: &'static MappedFiles) {
+        let mut work =
+            Work { budget: files.budget.unwrap_or_else(default_budget), ..Work::default() };
+        // Files with closed extents that were in use.
+        let mut unswept: Vec<Arc<MappedInode>> = Vec::new();
+        loop {
+            let wait = (!unswept.is_empty()).then_some(STILL_USED);
+            match self.next(wait) {
+                Some(Task::Map { inode, index, device }) => {
+                    if let Some(inode) = inode.upgrade() {
+                        self.map(files, &mut work, &inode, index, device);
+                    }
+                }
+                Some(Task::Sweep(inode)) => unswept.push(inode),
+                Some(Task::Unregister(registered)) => {
+                    registered.into_iter().for_each(|one| work.unregister(one));
+                }
+                None => {}
+            }
+            unswept.retain(|inode| !work.sweep(inode));
+        }
+    }
+
+    /// Maps an extent, if all that it needs is there.
+    fn map(
+        &self,
+        files: &'static MappedFiles,
+        work: &mut Work,
+        inode: &Arc<MappedInode>,
+        index: usize,
+        device: &'static Device,
+    ) {
+        // Counted anew, whatever comes of it: a later crossing tries again.
+        inode.cells[index].cool();
+        work.sweep(inode);
+        // SAFETY: this is the mapper.
+        if unsafe { inode.cells[index].holds() } {
+            // For another state of the device, or another device: that use ends first.
+            if inode.cells[index].last_used() + RECENT < tick(files.clock.now()) {
+                inode.cells[index].close();
+                work.sweep(inode);
+            }
+            return;
+        }
+        let Some(ended) = inode.find_rule(files.clock.now()) else { return };
+        let Some(registered) = self.register(files, work, inode, index, device) else { return };
+        let len = registered.file.pinned_bytes();
+        work.registered_bytes += len;
+        // SAFETY: this is the mapper.
+        match unsafe { inode.publish(index, registered, ended, tick(files.clock.now())) } {
+            Ok(()) => work.mapped.push((Arc::downgrade(inode), index)),
+            Err(registered) => work.unregister(registered),
+        }
+    }
+
+    /// Registers an extent, within the budget.
+    fn register(
+        &self,
+        files: &'static MappedFiles,
+        work: &mut Work,
+        inode: &Arc<MappedInode>,
+        index: usize,
+        device: &'static Device,
+    ) -> Option<Registered> {
+        let size = rustix::fs::fstat(inode.fd()).ok()?;
+        let size = u64::try_from(size.st_size).ok()?;
+        let start = index as u64 * EXTENT;
+        let end = (start + EXTENT).min(size);
+        if end <= start || !work.make_room(end - start, tick(files.clock.now())) {
+            return None;
+        }
+        let pages = FilePages::map(std::os::fd::AsFd::as_fd(inode.fd()), start..end);
+        let made = pages.and_then(|pages| {
+            pages.read_in(&|| true)?;
+            let file = pages.register(device.context(), true)?;
+            let device_ptr = file.seen_by(device.context())?;
+            Ok((file, device_ptr))
+        });
+        match made {
+            Ok((file, device_ptr)) => {
+                files.refusals.store(i32::MIN / 2, Ordering::Relaxed);
+                Some(Registered {
+                    file,
+                    device_ptr,
+                    serial: device.serial(),
+                    ends_file: end == size,
+                })
+            }
+            // The next read finds the device as it is then.
+            Err(MapError::Gpu(error)) if error.is_reset() => None,
+            Err(error) => {
+                inode.refused.store(true, Ordering::Relaxed);
+                if matches!(error, MapError::Gpu(_))
+                    && files.refusals.fetch_add(1, Ordering::Relaxed) + 1 >= REFUSALS
+                {
+                    files.off.store(true, Ordering::Relaxed);
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Work {
+    /// Gives up what closed extents of a file hold; false if one is still in use.
+    fn sweep(&mut self, inode: &Arc<MappedInode>) -> bool {
+        let mut all = true;
+        let mut mapped = std::mem::take(&mut self.mapped);
+        mapped.retain(|(one, index)| {
+            let cell = &inode.cells;
+            if !std::ptr::eq(one.as_ptr(), Arc::as_ptr(inode)) || cell[*index].is_open() {
+                return one.strong_count() > 0;
+            }
+            // SAFETY: this is the mapper's thread, which alone has a `Work`.
+            match unsafe { cell[*index].take() } {
+                Some(registered) => {
+                    self.unregister(registered);
+                    false
+                }
+                None => {
+                    all = false;
+                    true
+                }
+            }
+        });
+        self.mapped = mapped;
+        all
+    }
+
+    /// Whether `len` bytes more fit, after extents that were not used lately gave way.
+    fn make_room(&mut self, len: u64, now: u32) -> bool {
+        while self.registered_bytes + len > self.budget {
+            let alive = self.mapped.iter().filter_map(|(inode, index)| {
+                let inode = inode.upgrade()?;
+                let used = inode.cells[*index].last_used();
+                Some((used, inode, *index))
+            });
+            let Some((used, inode, index)) = alive.min_by_key(|(used, _, _)| *used) else {
+                return false;
+            };
+            if used + RECENT >= now {
+                return false;
+            }
+            inode.cells[index].close();
+            inode.cells[index].cool();
+            if !self.sweep(&inode) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn unregister(&mut self, registered: Registered) {
+        self.registered_bytes -= registered.file.pinned_bytes().min(self.registered_bytes);
+        // What the driver refuses to give back stays mapped. Nothing reads it any more.
+        let _ = registered.file.close();
+    }
+}
+
+/// A part of what this process may use.
+fn default_budget() -> u64 {
+    let facts = gpuio_host::memory::read(&gpuio_host::Root::live(), &mut Vec::new());
+    facts.usable_bytes.unwrap_or(0) / SHARE
+}

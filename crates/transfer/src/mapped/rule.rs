@@ -1,0 +1,101 @@
+//! What makes sure that a file's bytes do not change.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+use super::lease::{Lease, Watcher};
+
+/// Why the bytes of a file stay what they are.
+#[derive(Debug)]
+pub(super) enum Rule {
+    /// For as long as the file exists: nothing can write it.
+    Immutable,
+    /// Until the kernel wants the lease back.
+    Lease(Lease),
+}
+
+/// Why there is no rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoRule {
+    /// Somebody has the file open for writing. That may end.
+    Writer,
+    /// There will be none.
+    Never,
+}
+
+/// Magic numbers of file systems (statfs(2); linux/magic.h).
+mod magic {
+    pub(super) const EXT: u64 = 0xEF53;
+    pub(super) const XFS: u64 = 0x5846_5342;
+    pub(super) const BTRFS: u64 = 0x9123_683E;
+    pub(super) const F2FS: u64 = 0xF2F5_2010;
+    pub(super) const TMPFS: u64 = 0x0102_1994;
+    pub(super) const SQUASHFS: u64 = 0x7371_7368;
+    pub(super) const EROFS: u64 = 0xE0F5_E1E2;
+    pub(super) const ISO9660: u64 = 0x9660;
+    pub(super) const CRAMFS: u64 = 0x28CD_3D45;
+}
+
+/// `STATX_ATTR_VERITY` (statx(2), Linux 5.5).
+const VERITY: u64 = 0x0010_0000;
+
+/// Finds the rule for a file that is open for reading.
+///
+/// - File systems that Linux can't write. A mount that is merely read-only is not enough: it may be
+///   written through another mount, or be mounted for writing later, which is not announced. There
+///   a lease does.
+/// - fs-verity (Documentation/filesystems/fsverity.rst): the file can't be opened for writing any
+///   more, nor truncated.
+/// - A memfd or file of tmpfs that is sealed against writing, shrinking and growing
+///   (`F_ADD_SEALS`, fcntl(2)), which the kernel only does while there is no writable mapping.
+/// - A read lease on file systems whose bytes only this kernel changes. Not on those of networks,
+///   of user space or of layers, which have other ways to a file. Not on a memfd: its first
+///   descriptor writes, and does not count as a writer (Linux 6.18 grants the lease).
+///
+/// The kernel keeps pages that the driver pinned in the page cache, unless somebody writes past it
+/// or removes them, which needs a writer too.
+pub(super) fn find(file: &impl AsFd, watcher: Watcher) -> Result<Rule, NoRule> {
+    let file = file.as_fd();
+    let kind = rustix::fs::fstatfs(file).map_err(|_| NoRule::Never)?;
+    #[expect(clippy::cast_sign_loss, reason = "a number of 32 bits in a signed type")]
+    let kind = kind.f_type as u64 & 0xFFFF_FFFF;
+    match kind {
+        magic::SQUASHFS | magic::EROFS | magic::ISO9660 | magic::CRAMFS => Ok(Rule::Immutable),
+        magic::TMPFS if is_sealed(file) => Ok(Rule::Immutable),
+        magic::EXT | magic::BTRFS | magic::F2FS | magic::XFS if has_verity(file) => {
+            Ok(Rule::Immutable)
+        }
+        // It may be sealed later.
+        magic::TMPFS if is_memfd(file) => Err(NoRule::Writer),
+        magic::EXT | magic::XFS | magic::BTRFS | magic::F2FS | magic::TMPFS => {
+            Lease::take(file, watcher).map(Rule::Lease)
+        }
+        _ => Err(NoRule::Never),
+    }
+}
+
+fn is_sealed(file: BorrowedFd<'_>) -> bool {
+    use rustix::fs::SealFlags;
+    let wanted = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
+    rustix::fs::fcntl_get_seals(file).is_ok_and(|seals| seals.contains(wanted))
+}
+
+/// Whether it is a file of `memfd_create(2)`: these have a file system instance of their own. Yes if
+/// that can't be found out.
+fn is_memfd(file: BorrowedFd<'_>) -> bool {
+    static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| {
+        let made = rustix::fs::memfd_create(c"gpuio", rustix::fs::MemfdFlags::CLOEXEC).ok()?;
+        Some(rustix::fs::fstat(made).ok()?.st_dev)
+    });
+    let own = rustix::fs::fstat(file).ok().map(|facts| facts.st_dev);
+    device.is_none() || own.is_none() || *device == own
+}
+
+fn has_verity(file: BorrowedFd<'_>) -> bool {
+    use rustix::fs::{AtFlags, StatxFlags};
+    let facts = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::TYPE);
+    facts.is_ok_and(|facts| {
+        facts.stx_attributes.bits() & facts.stx_attributes_mask.bits() & VERITY != 0
+    })
+}
