@@ -191,6 +191,21 @@ fn a_file_that_two_ranks_would_write_is_refused() {
 }
 
 #[test]
+fn one_file_is_read_by_all_ranks_only_if_that_is_meant() {
+    for mpi in installed() {
+        let dir = scratch();
+        std::fs::write(dir.path().join("one"), vec![7; 1 << 20]).unwrap();
+        let words = small(&["--filename", "one", "-o", "r.json"]);
+        let ran = run(mpi, dir.path(), &words).exits(2);
+        assert!(ran.err.contains("would read the same bytes of one"), "{}", ran.err);
+        run(mpi, dir.path(), &[&words[..], &["--share", "file"]].concat()).exits(0);
+        assert_eq!(record(dir.path(), "r.json")["jobs"][0]["read"]["bytes"], 4 * (8 << 20));
+        let ran = run(mpi, dir.path(), &small(&["--share", "all"])).exits(2);
+        assert!(ran.err.contains("--share all: ranks may share gpu or file"), "{}", ran.err);
+    }
+}
+
+#[test]
 fn a_rank_that_can_not_open_sends_all_back_with_its_reason() {
     for mpi in installed() {
         let dir = scratch();
@@ -259,10 +274,10 @@ fn flags_of_ranks_need_ranks() {
 }
 
 /// A run of minutes, once all its ranks have saved their first results: it is meant to end early.
-fn begun(mpi: &Mpi, dir: &Path) -> std::process::Child {
+fn begun(mpi: &Mpi, dir: &Path, more: &[&str]) -> std::process::Child {
     let mut ranks = mpi.ranks(dir, 4);
     ranks.arg(GPUIO).args(["bench", "--rw", "read", "--bs", "64k", "--size", "1M"]);
-    ranks.args(["--runtime", "600", "--directory", "d", "--rank-timeout", "3", "-o", "r.json"]);
+    ranks.args(["--runtime", "600", "--directory", "d", "-o", "r.json"]).args(more);
     let child = ranks.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     while journals(dir).len() < 4 {
@@ -290,9 +305,9 @@ fn runs(pid: &str) -> bool {
 
 /// Sends a signal to rank 2 and waits for the end of the run; the journals of the others can be
 /// shown, and nothing runs any more.
-fn end_by(mpi: &Mpi, signal: &str) -> (Ran, tempfile::TempDir) {
+fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, tempfile::TempDir) {
     let dir = scratch();
-    let child = begun(mpi, dir.path());
+    let child = begun(mpi, dir.path(), more);
     let pids: Vec<String> = (0..4).map(|rank| process_of(dir.path(), rank)).collect();
     let sent = Command::new("kill").args([signal, &pids[2]]).status().unwrap();
     assert!(sent.success());
@@ -319,7 +334,7 @@ fn end_by(mpi: &Mpi, signal: &str) -> (Ran, tempfile::TempDir) {
 #[test]
 fn a_rank_that_is_killed_ends_the_run() {
     for mpi in installed() {
-        end_by(mpi, "-KILL");
+        end_by(mpi, "-KILL", &[]);
     }
 }
 
@@ -329,7 +344,7 @@ const KEPT_MPICH: Mpi = Mpi { mpirun: "mpirun.mpich", flags: &["-disable-auto-cl
 fn a_rank_that_is_killed_is_named() {
     for mpi in installed() {
         let mpi = if mpi.mpirun == KEPT_MPICH.mpirun { &KEPT_MPICH } else { mpi };
-        let (ran, _dir) = end_by(mpi, "-KILL");
+        let (ran, _dir) = end_by(mpi, "-KILL", &[]);
         assert!(ran.err.contains("error: rank 2 (host "), "{}", ran.err);
         assert!(ran.err.contains(") died"), "{}", ran.err);
     }
@@ -338,9 +353,9 @@ fn a_rank_that_is_killed_is_named() {
 #[test]
 fn a_rank_that_hangs_ends_the_run_and_is_named() {
     for mpi in installed() {
-        let (ran, dir) = end_by(mpi, "-STOP");
+        let (ran, dir) = end_by(mpi, "-STOP", &["--rank-timeout", "3"]);
         assert!(ran.err.contains("error: rank 2 (host "), "{}", ran.err);
-        assert!(ran.err.contains("hangs: nothing was heard of it"), "{}", ran.err);
+        assert!(ran.err.contains("hangs: nothing was heard of it for 3 s"), "{}", ran.err);
         // Rank 0 had the time to merge what the others have.
         let record = record(dir.path(), "r.json");
         assert_eq!(record["ended"], "failed");
