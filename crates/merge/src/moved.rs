@@ -22,7 +22,7 @@ impl Moved {
     pub fn read(&mut self, at_ns: u64, bytes: u64) {
         let every = self.every.max(1);
         self.seen += 1;
-        if self.seen % every != 0 {
+        if !self.seen.is_multiple_of(every) {
             return;
         }
         self.readings.push((at_ns, bytes));

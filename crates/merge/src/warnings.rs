@@ -9,6 +9,9 @@ use crate::rank_list;
 /// Differences of counters that several ranks of one host explain, at most.
 const EXPLAINED_PERCENT: u64 = 5;
 
+/// Host, device, direction, job.
+type Device = (String, String, String, Option<String>);
+
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     /// Warnings with the ranks that have them, in the order in which they came.
@@ -17,7 +20,7 @@ pub(crate) struct Warnings {
     varied: BTreeSet<(Option<String>, String)>,
     /// Traffic of a device that is not of the rank alone, by host, device, direction and job: the
     /// warning, what all ranks moved, and the ranks.
-    traffic: BTreeMap<(String, String, String, Option<String>), (Warning, u64, Vec<u32>)>,
+    traffic: BTreeMap<Device, (Warning, u64, Vec<u32>)>,
 }
 
 impl Warnings {

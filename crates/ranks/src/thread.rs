@@ -29,6 +29,8 @@ const PAUSE_RUNNING: Duration = Duration::from_millis(10);
 /// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks
 /// within milliseconds of it.
 const DEATH_GRACE: Duration = Duration::from_millis(100);
+/// Heartbeats that were sent before the leave arrived have come by then.
+const LAST_BEATS: Duration = Duration::from_millis(20);
 /// What was sent has left by then.
 const SEND_TIME: Duration = Duration::from_secs(2);
 
@@ -329,15 +331,16 @@ impl<L: Link> Worker<L> {
         if now < self.beat_at {
             return;
         }
+        // After a leave no rank waits for one, and none must be under way when MPI ends.
+        if self.leaving {
+            return;
+        }
         self.beat_at = now + self.setup.limits.beat;
         let beat = self.own_beat();
         let idle = Duration::from_millis(beat.idle_ms);
         self.send_all(&message::beat(&beat));
         if self.is_first() {
             self.beat_of(0, beat.clone());
-        }
-        if self.leaving {
-            return;
         }
         self.silent(now);
         let limits = self.setup.limits;
@@ -501,7 +504,8 @@ impl<L: Link> Worker<L> {
     fn leave(mut self, code: u8) {
         self.leaving = true;
         let began = Instant::now();
-        while !self.link.has_sent() && began.elapsed() < SEND_TIME {
+        let last = if self.is_first() { LAST_BEATS } else { Duration::ZERO };
+        while began.elapsed() < last || !self.link.has_sent() && began.elapsed() < SEND_TIME {
             self.messages();
             std::thread::sleep(PAUSE);
         }

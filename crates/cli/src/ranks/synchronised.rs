@@ -228,11 +228,12 @@ impl<'a> Synchronised<'a> {
     /// What this rank moved until the bounds, which are on rank 0's clock as the readings are.
     fn parts(&self, bounds: &Bounds, spans: &[Option<JobTimes>]) -> Parts {
         let state = hold(&self.state);
-        let part = |((bound, span), moved): ((&Option<(u64, u64)>, &Option<JobTimes>), &Moved)| {
+        let each = bounds.iter().zip(spans).zip(&state.moved);
+        each.map(|((bound, span), moved)| {
             let (Some((begin, end)), Some(job)) = (bound, span) else { return [(0, 0); 2] };
             [*begin, *end].map(|at| moved.until(at, job.span, job.bytes))
-        };
-        bounds.iter().zip(spans).zip(&state.moved).map(part).collect()
+        })
+        .collect()
     }
 
     fn decide_start(&self, ranks: usize) -> Result<Vec<Vec<u8>>, Ended> {
