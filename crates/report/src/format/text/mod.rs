@@ -34,7 +34,8 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// direction, a total per group of several jobs and a row per path that can't run here (latencies
 /// in a table of their own if one does not fit), and its legend; several ranks; failures and
 /// verification; ceilings, if requested; steady state, if requested; what a job and a GPU
-/// computation cost each other; expected performance, if known; evidence of jobs whose actual path differs from the
+/// computation cost each other; expected performance, if known; evidence of jobs whose actual
+/// path differs from the
 /// requested one; the legs of paths that have more than one, the bytes of each GPU and through an
 /// intermediate GPU, what was mapped for a GPU to read by itself, when workers finished; page cache
 /// and storage; device activity during the run; times that are not measured; warnings, the most
