@@ -105,6 +105,18 @@ const PACKAGES: &[Package] = &[
         tests: "gpuio, mounts, and gpuio-host, live: loop devices",
     },
     Package {
+        what: "Open MPI",
+        from: Source::Debian("openmpi-bin"),
+        sign: Sign::Program(&["mpirun.openmpi"]),
+        tests: "several ranks under Open MPI",
+    },
+    Package {
+        what: "MPICH",
+        from: Source::Debian("mpich"),
+        sign: Sign::Program(&["mpirun.mpich"]),
+        tests: "several ranks under MPICH",
+    },
+    Package {
         what: "Python with virtual environments",
         from: Source::Debian("python3-venv"),
         sign: Sign::Module("ensurepip"),
