@@ -116,8 +116,10 @@ impl Watcher {
 
     /// Wakes it. It lives as long as the process.
     pub(super) fn wake(self) {
+        // SAFETY: no arguments.
+        let process = unsafe { libc::getpid() };
         // SAFETY: numbers; the thread is of this process and blocks the signal.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0, libc::SIGIO) };
+        unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, libc::SIGIO) };
     }
 }
 
