@@ -174,3 +174,59 @@ impl Drop for MappedInode {
         self.files.unregister_soon(registered);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gpuio_gpu::{Context, Driver, FilePages, Which};
+    use rustix::fs::{MemfdFlags, SealFlags};
+
+    use super::super::lease::Watcher;
+    use super::*;
+    use crate::settings::Settings;
+
+    const LEN: u64 = 1 << 20;
+
+    /// Registers the file, as the mapper does.
+    fn registered(inode: &MappedInode) -> Registered {
+        let context = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
+        let pages = FilePages::map(inode.fd().as_fd(), 0..LEN).unwrap();
+        let file = pages.register(&context, true).unwrap();
+        let device_ptr = file.seen_by(&context).unwrap();
+        Registered { file, device_ptr, serial: 1, ends_file: true }
+    }
+
+    #[test]
+    fn what_was_registered_under_a_rule_that_ended_is_not_published_under_the_next() {
+        let settings = Settings { driver: Which::Software, ..Settings::default() };
+        let files: &'static MappedFiles = Box::leak(Box::new(MappedFiles::new(&settings)));
+        files.watcher.set(Watcher::here()).unwrap();
+        // A rule that needs no lease.
+        let fd = rustix::fs::memfd_create(c"inode", MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&fd, LEN).unwrap();
+        let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
+        rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
+        let inode = MappedInode::new(files, (0, 0), fd, LEN);
+
+        let first = inode.find_rule(0).unwrap();
+        let pages = registered(&inode);
+        inode.revoke(0);
+        // SAFETY: no other thread has the inode.
+        let pages = unsafe { inode.publish(0, pages, first, 0) }.expect_err("no rule holds");
+        assert_eq!(inode.find_rule(PAUSE - 1), None, "a pause");
+        let second = inode.find_rule(PAUSE).unwrap();
+        assert!(inode.is_sure(PAUSE));
+        // SAFETY: as above.
+        let pages = unsafe { inode.publish(0, pages, first, 0) }.expect_err("the rule ended");
+        pages.file.close().unwrap();
+        // SAFETY: as above.
+        unsafe { inode.publish(0, registered(&inode), second, 0) }.expect("this one holds");
+        assert!(inode.cells[0].enter(1, 0).is_some());
+
+        inode.revoke(PAUSE);
+        assert!(!inode.is_sure(PAUSE) && inode.cells[0].enter(1, 0).is_none());
+        // The pause doubles.
+        assert_eq!(inode.find_rule(3 * PAUSE - 1), None);
+        assert!(inode.find_rule(3 * PAUSE).is_some());
+        assert!(inode.cells[0].enter(1, 0).is_none(), "what is closed stays closed");
+    }
+}

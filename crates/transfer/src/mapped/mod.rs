@@ -312,8 +312,7 @@ mod tests {
 
     #[test]
     fn leases_that_were_not_looked_at_lately_are_not_used() {
-        let mut settings = Settings::default();
-        settings.driver = gpuio_gpu::Which::Software;
+        let settings = Settings { driver: gpuio_gpu::Which::Software, ..Settings::default() };
         let files = MappedFiles::new(&settings);
         let second = 1_000_000_000;
         assert!(!files.leases_are_fresh(0), "before the watcher's first look");

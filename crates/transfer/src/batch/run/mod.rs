@@ -397,8 +397,8 @@ impl RunExecutor {
             return run.fail(&Fault::Gpu(error));
         }
         let ends = run.entries.iter().zip(&run.slot_offsets).zip(file_bytes).zip(by_kernel);
-        let mut events = Vec::with_capacity(run.entries.len());
-        for ((((entry, &slot_offset), file_bytes), by_kernel), mapped) in ends.zip(mapped) {
+        let ends = ends.zip(mapped);
+        let events = ends.map(|((((entry, &slot_offset), file_bytes), by_kernel), mapped)| {
             let file_bytes = match run.kind.op {
                 Op::Read => file_bytes,
                 Op::Write => write(entry, slot.memory.at.wrapping_add(slot_offset)),
@@ -407,9 +407,9 @@ impl RunExecutor {
                 Some(range) => Transferred::mapped(range.len, by_kernel),
                 None => Transferred::through(file_bytes, by_kernel),
             });
-            events.push(Event { cookie: entry.cookie, outcome });
-        }
-        events
+            Event { cookie: entry.cookie, outcome }
+        });
+        events.collect()
     }
 }
 
