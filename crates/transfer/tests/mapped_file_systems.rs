@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::hot::{EXTENT, Hot, content};
+use support::hot::{EXTENT, FILE, Hot, content};
 use support::{bytes, dir, memory_dir};
 use tempfile::TempDir;
 
@@ -325,6 +325,41 @@ fn overlayfs() {
         let path = place.join("new");
         std::fs::write(&path, content()).unwrap();
         is_never_mapped(&path);
+    });
+}
+
+/// A file of a layer, read by its own name, and shortened through the overlay: no lease ends.
+#[test]
+fn a_layer_that_overlayfs_changes() {
+    let mount = |room: &mut Room| {
+        let disk = room.made("mkfs.ext4", &["-q", "-F"])?;
+        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| {
+            let path = disk.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        });
+        written(&upper);
+        let (lower, upper, work) = (text(&lower), text(&upper), text(&work));
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        room.mount("overlay", &["-t", "overlay", "overlay", "-o", &options])
+    };
+    on("a_layer_that_overlayfs_changes", mount, |overlay| {
+        let hot = Hot::at(&overlay.with_file_name("place/upper/hot"));
+        hot.heat();
+        let name = std::ffi::CString::new(text(&overlay.join("hot"))).unwrap();
+        // SAFETY: a NUL-terminated path.
+        let cut = |len: i64| assert_eq!(unsafe { libc::truncate(name.as_ptr(), len) }, 0);
+        cut(1_000_000);
+        assert_eq!(hot.check_ranges(), 0);
+        // As long as before, with zeros, and nothing is read in between.
+        let long = i64::try_from(FILE).unwrap();
+        cut(long);
+        hot.heat();
+        std::fs::write(overlay.join("hot"), content()).unwrap();
+        hot.heat();
+        cut(1_000_000);
+        cut(long);
+        assert_eq!(hot.check_ranges(), 0);
     });
 }
 
