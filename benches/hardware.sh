@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libcufile.so.0 on a real GPU: every test that needs one, a result line for each.
+# libcufile.so.0 and libgpuio.so.0 on a real GPU: every test that needs one, a result line for each.
 #
 #   benches/hardware.sh PACK DIRECTORY
 #
@@ -164,6 +164,13 @@ sanitized() { # tool, then the program; the library by its path, since exec woul
   [ "$code" != 0 ] || grep -a 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out"
   return "$code"
 }
+mapped_file() { # offset, length
+  local code=0
+  LD_LIBRARY_PATH=$pack/lib/gpuio${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+    timeout -k 5 "$limit" "$pack/bin/map_file" "$file" "$@" || code=$?
+  [ "$code" != 3 ] || return 77 # No rule for files of this file system; the program's last line says so.
+  return "$code"
+}
 module() { # what it needs, then the script
   has "$1" || { echo "no $1 in $python"; return 77; }
   ours "$python" "$here/clients/$2" "$dir"
@@ -220,6 +227,7 @@ fi
 
 row "a C program writes and reads" 60 ours "$pack/bin/write_read" "$dir/wr" 1000003
 row "tests of the library" 240 tests "$pack/tests/client"
+row "gpuio.h: a mapped file" 60 mapped_file 4097 1000000007
 row "order with earlier work" 90 cuda_row ordering ordering "$dir/ordered" 10 200
 row "attribute of registered memory" 30 cuda_row sync_memops memops "$dir/memops"
 row "fio verifies" 120 verified fio

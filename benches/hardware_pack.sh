@@ -16,14 +16,15 @@ out=$(realpath -m "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 to=$work/hardware
-mkdir -p "$to"/{bin,lib/gpuio,tests,repo/benches,repo/examples,repo/crates/dropin}
+mkdir -p "$to"/{bin,lib/gpuio,tests,repo/benches,repo/examples,repo/crates/{dropin,clib}}
 
 cd "$here"
-cargo build --profile "${PROFILE:-release}" -p gpuio -p gpuio-dropin -p gpuio-softgpu -p gpuio-softcufile \
+cargo build --profile "${PROFILE:-release}" -p gpuio -p gpuio-dropin -p gpuio-clib -p gpuio-softgpu \
+  -p gpuio-softcufile \
   --message-format json-render-diagnostics >"$work/built.json"
 # Tests that run on the system's driver as well, and need no file of the repository.
 cargo test --no-run --profile "${TEST_PROFILE:-dev}" --message-format json-render-diagnostics \
-  -p gpuio-dropin -p gpuio-gpu -p gpuio-transfer -p gpuio-io --test client \
+  -p gpuio-dropin -p gpuio-clib -p gpuio-gpu -p gpuio-transfer -p gpuio-io --test client --test map --test process \
   --test resident_copy --test resident_copy_list --test gather --test pointer --test resident --test soft --test user \
   --test batch --test calls --test mapped --test stream --test path_reference --test mapped_file --test path_mapped >"$work/tests.json"
 python3 - "$work/built.json" "$work/tests.json" >"$work/list" <<'PY'
@@ -52,8 +53,10 @@ while read -r kind name file; do
 done <"$work/list"
 mv "$to/lib/gpuio/libcufile.so" "$to/lib/gpuio/libcufile.so.0"
 ln -s libcufile.so.0 "$to/lib/gpuio/libcufile.so"
+mv "$to/lib/gpuio/libgpuio.so" "$to/lib/gpuio/libgpuio.so.0"
+ln -s libgpuio.so.0 "$to/lib/gpuio/libgpuio.so"
 # Test programs look for these beside themselves.
-for name in libcufile.so libgpuio_softgpu.so libgpuio_softcufile.so; do
+for name in libcufile.so libgpuio.so libgpuio_softgpu.so libgpuio_softcufile.so; do
   [ -e "$to/lib/gpuio/$name" ] || { echo "cargo built no $name" >&2; exit 1; }
   ln -s "../lib/gpuio/$name" "$to/tests/$name"
 done
@@ -61,11 +64,14 @@ done
 echo "${CARGO_TARGET_DIR:-$here/target}/tmp" >"$to/tests/tmpdir"
 gcc -O2 -I "$here/crates/dropin/include" -I "$here/examples/c" "$here/examples/c/write_read.c" \
   -o "$to/bin/write_read" -L "$to/lib/gpuio" -lcufile -ldl
+gcc -O2 -I "$here/crates/clib/include" -I "$here/examples/c" "$here/examples/c/map_file.c" \
+  -o "$to/bin/map_file" -L "$to/lib/gpuio" -lgpuio -ldl
 g++ -O2 -std=c++17 -I "$here/crates/dropin/include" -I "$here/examples/c" "$here/benches/dropin.cpp" \
   -o "$to/bin/dropin" -ldl -pthread
 cp -r benches/{*.cu,gpu_memory.py,hardware.sh,hardware_report.py,clients} "$to/repo/benches/"
 cp -r examples/c "$to/repo/examples/"
 cp -r crates/dropin/include "$to/repo/crates/dropin/"
+cp -r crates/clib/include "$to/repo/crates/clib/"
 [ -z "${FIO:-}" ] || strip -o "$to/bin/fio" "$FIO"
 [ -z "${ELBENCHO:-}" ] || strip -o "$to/bin/elbencho" "$ELBENCHO"
 [ -z "${LIBRARIES:-}" ] || cp -rL "$LIBRARIES" "$to/lib/programs"

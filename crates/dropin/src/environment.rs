@@ -95,12 +95,7 @@ impl Environment {
                 VERSION
             }
         };
-        let driver = match filled("GPUIO_CUFILE_DRIVER") {
-            None => Which::System,
-            Some(value) if value == "system" => Which::System,
-            Some(value) if value == "software" => Which::Software,
-            Some(value) => Which::Library(PathBuf::from(value)),
-        };
+        let driver = Which::from_variable(filled("GPUIO_CUFILE_DRIVER"));
         let library = filled("GPUIO_CUFILE_LIB").map(PathBuf::from);
         let mut number = |name: &str| {
             let value = filled(name)?;

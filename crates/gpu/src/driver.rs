@@ -1,6 +1,6 @@
 //! Loading a driver and reading what devices it has.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, OsString, c_char, c_int};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +41,18 @@ pub fn software_candidates() -> Vec<PathBuf> {
 }
 
 impl Which {
+    /// The driver that a variable of the environment names: `system`, which is also the answer
+    /// where it is not set or empty, `software`, or the library's path.
+    #[must_use]
+    pub fn from_variable(value: Option<OsString>) -> Self {
+        match value {
+            None => Self::System,
+            Some(value) if value.is_empty() || value == "system" => Self::System,
+            Some(value) if value == "software" => Self::Software,
+            Some(value) => Self::Library(PathBuf::from(value)),
+        }
+    }
+
     fn candidates(&self) -> Vec<PathBuf> {
         match self {
             // The second place is where WSL 2 keeps the library, outside the loader's path.

@@ -237,6 +237,8 @@ impl Transfer {
     /// page cache first, and stay in memory until the mapping is dropped. The file must be one that
     /// nobody can change meanwhile (docs/dropin.md, "Files that are read again").
     ///
+    /// Like a call, this is repeated once if the device turns out to have been reset.
+    ///
     /// # Errors
     ///
     /// [`MappingError`] says which condition fails.
@@ -253,8 +255,18 @@ impl Transfer {
         if state.devices.driver().is_none() {
             return Err(MappingError::NoDriver);
         }
-        let device = state.devices.device(device).map_err(MapError::Gpu)?;
-        state.mapped.map(&file.0, device, range)
+        let once = || {
+            let device = state.devices.device(device).map_err(MapError::Gpu)?;
+            state.mapped.map(&file.0, device, range.clone())
+        };
+        match once() {
+            Err(MappingError::Map(MapError::Gpu(error)))
+                if error.is_reset() && state.devices.renew(device) =>
+            {
+                once()
+            }
+            result => result,
+        }
     }
 
     /// Creates an empty batch for at most `capacity` entries at a time.

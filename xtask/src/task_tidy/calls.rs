@@ -33,14 +33,16 @@ pub(super) const BANS: [Ban; 3] = [
     Ban {
         rule: "environment",
         needles: &["env::var", "env::vars", "env::set_var", "env::remove_var"],
-        // The software drivers and the drop-in are libraries in other programs: only the
-        // environment can configure them. NVIDIA's library takes its configuration from a variable.
+        // The software drivers, the drop-in and the C library are libraries in other programs: only
+        // the environment can configure them. NVIDIA's library takes its configuration from a
+        // variable.
         allowed: &[
             "crates/cli/",
             "crates/softgpu/",
             "crates/softcufile/",
             "crates/cufile/",
             "crates/dropin/",
+            "crates/clib/",
         ],
         instead: "read it in `cli` and pass the value on in `Spec`",
     },
@@ -65,6 +67,8 @@ pub(super) const BANS: [Ban; 3] = [
             "crates/page/",
             // It reads cuFile's configuration, and writes the log.
             "crates/dropin/",
+            // It reads which file a descriptor is of, for its errors.
+            "crates/clib/",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

@@ -305,8 +305,8 @@ impl OpenFile {
         Some(((stat.st_dev, stat.st_ino), u64::try_from(stat.st_size).ok()?))
     }
 
-    /// A descriptor of its own for reading.
-    pub(crate) fn reopened_to_read(&self) -> Option<OwnedFd> {
+    /// A descriptor of its own for reading, or the errno if the kernel refuses.
+    pub(crate) fn reopened_to_read(&self) -> Result<OwnedFd, i32> {
         reopen_to_read(self.own.as_fd())
     }
 

@@ -24,7 +24,8 @@ impl ReopenedFd {
     /// The descriptor: the file of `own`, reopened with `flags`. `advised`: it serves cached bytes,
     /// and the kernel is not to read ahead.
     pub(super) fn get(&self, own: RawFd, flags: libc::c_int, advised: bool) -> Option<RawFd> {
-        let fd = self.known().unwrap_or_else(|| self.set(open(own, flags, advised)));
+        let fd =
+            self.known().unwrap_or_else(|| self.set(open(own, flags, advised).unwrap_or(NONE)));
         (fd >= 0).then_some(fd)
     }
 
@@ -57,12 +58,12 @@ impl Drop for ReopenedFd {
     }
 }
 
-/// Opens the file of a descriptor again, for reading; `None` if the kernel refuses.
-pub(crate) fn reopen_to_read(file: BorrowedFd<'_>) -> Option<OwnedFd> {
-    let fd = open(file.as_raw_fd(), libc::O_RDONLY | libc::O_NOATIME, false);
-    let fd = if fd < 0 { open(file.as_raw_fd(), libc::O_RDONLY, false) } else { fd };
+/// Opens the file of a descriptor again, for reading; the errno if the kernel refuses.
+pub(crate) fn reopen_to_read(file: BorrowedFd<'_>) -> Result<OwnedFd, i32> {
+    let fd = open(file.as_raw_fd(), libc::O_RDONLY | libc::O_NOATIME, false)
+        .or_else(|_| open(file.as_raw_fd(), libc::O_RDONLY, false))?;
     // SAFETY: just opened, and not owned elsewhere.
-    (fd >= 0).then(|| unsafe { super::owned(fd) })
+    Ok(unsafe { super::owned(fd) })
 }
 
 fn close(fd: RawFd) {
@@ -73,27 +74,26 @@ fn close(fd: RawFd) {
 }
 
 /// Opens the file of a descriptor again through its link in `/proc` (proc(5)), which also works for
-/// files whose name was removed.
-fn open(own: RawFd, flags: libc::c_int, advised: bool) -> RawFd {
-    let Ok(link) = CString::new(format!("/proc/self/fd/{own}")) else {
-        return NONE;
-    };
+/// files whose name was removed. The error is the errno.
+fn open(own: RawFd, flags: libc::c_int, advised: bool) -> Result<RawFd, i32> {
+    let link = CString::new(format!("/proc/self/fd/{own}")).map_err(|_| libc::EINVAL)?;
     // O_NONBLOCK and O_NOCTTY: this must not wait, nor take a terminal.
     let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
     // SAFETY: the path is NUL-terminated; no flag asks for a mode.
     let fd = unsafe { libc::open(link.as_ptr(), flags) };
-    if fd >= 0 && advised {
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
+    }
+    if advised {
         // With read-ahead, one cached piece would make the kernel read what follows into the cache
         // (mm/filemap.c, `filemap_readahead`), so that this is found cached too, and so on: most of
         // a cold file would be read twice. The advice holds for this descriptor alone, and a
         // refusal does no harm. SAFETY: a descriptor of ours, and no memory is passed.
         unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_RANDOM) };
     }
-    if fd < 0 {
-        return NONE;
-    }
     // SAFETY: just opened, and not owned elsewhere.
     let fd = unsafe { super::owned(fd) };
     // Above the standard streams, see `duplicate`.
-    rustix::io::fcntl_dupfd_cloexec(&fd, 3).map_or(NONE, IntoRawFd::into_raw_fd)
+    let above = rustix::io::fcntl_dupfd_cloexec(&fd, 3).map_err(|errno| errno.raw_os_error())?;
+    Ok(above.into_raw_fd())
 }

@@ -119,12 +119,12 @@ impl MappedInode {
                 }
                 Some(rule.ended)
             }
-            Err(NoRule::Writer) => {
+            Err(NoRule::Writer | NoRule::Full) => {
                 rule.until = now + rule.pause;
                 rule.pause = (rule.pause * 2).min(PAUSE_MOST);
                 None
             }
-            Err(NoRule::Never) => {
+            Err(NoRule::Never | NoRule::Reopen(_)) => {
                 self.refused.store(true, Ordering::Relaxed);
                 None
             }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use super::rule::NoRule;
 
 /// Most leases of the process.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 /// No descriptor.
 const NONE: RawFd = -1;
 
@@ -47,12 +47,12 @@ impl Lease {
             // A value that is no descriptor and not free.
             one.compare_exchange(NONE, NONE - 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         });
-        let entry = entry.ok_or(NoRule::Writer)?;
+        let entry = entry.ok_or(NoRule::Full)?;
         let free = |why| {
             DESCRIPTORS[entry].store(NONE, Ordering::Release);
             why
         };
-        let fd = crate::file::reopen_to_read(file).ok_or_else(|| free(NoRule::Never))?;
+        let fd = crate::file::reopen_to_read(file).map_err(|errno| free(NoRule::Reopen(errno)))?;
         DESCRIPTORS[entry].store(fd.as_raw_fd(), Ordering::Release);
         // From here on dropping it frees the entry.
         let lease = Self { fd, entry };

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use gpuio_gpu::{DevPtr, FilePages, MapError, MappedFile};
+use gpuio_gpu::{DevPtr, FilePages, GpuError, MapError, MappedFile};
 use thiserror::Error;
 
 use super::MappedFiles;
@@ -28,6 +28,22 @@ pub enum MappingError {
          Btrfs, F2FS or tmpfs, and the file's owner or CAP_LEASE"
     )]
     NoRule,
+    /// The process holds as many leases as this library gives it.
+    #[error(
+        "the process holds {} leases, and this library takes no more. Give back a mapping first",
+        super::lease::MOST
+    )]
+    TooMany,
+    /// The file can't be opened a second time, by the descriptor's link in `/proc`.
+    #[error(
+        "the file can't be opened again for reading by /proc/self/fd: {}. /proc must be mounted, \
+         this process must be allowed to read the file, and the limit of open files (ulimit -n) \
+         must allow three more", std::io::Error::from_raw_os_error(*errno)
+    )]
+    Reopen {
+        /// errno(3) of open(2).
+        errno: i32,
+    },
     /// The library has no thread to watch leases, or it is a child of `fork(2)`.
     #[error("no thread could be started that watches leases, or the process is a child of fork(2)")]
     NoWatcher,
@@ -43,6 +59,8 @@ impl From<NoRule> for MappingError {
     fn from(why: NoRule) -> Self {
         match why {
             NoRule::Writer => Self::Writer,
+            NoRule::Full => Self::TooMany,
+            NoRule::Reopen(errno) => Self::Reopen { errno },
             NoRule::Never => Self::NoRule,
         }
     }
@@ -102,6 +120,23 @@ impl FileMapping {
             _ => MappingState::Sure,
         }
     }
+
+    /// Gives it back, as dropping it does.
+    ///
+    /// # Errors
+    ///
+    /// The driver's refusal to unregister the pages: they then stay in memory until the process
+    /// ends. The lease is given back all the same.
+    pub fn close(mut self) -> Result<(), GpuError> {
+        match self.registered.take() {
+            Some(registered) if self.files.is_here() => registered.close(),
+            registered => {
+                // The parent's, see below.
+                std::mem::forget(registered);
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Drop for FileMapping {
@@ -130,7 +165,8 @@ impl MappedFiles {
         range: Range<u64>,
     ) -> Result<FileMapping, MappingError> {
         let watcher = self.started_watcher().ok_or(MappingError::NoWatcher)?;
-        let fd: OwnedFd = file.reopened_to_read().ok_or(MappingError::NoRule)?;
+        let fd: OwnedFd =
+            file.reopened_to_read().map_err(|errno| MappingError::Reopen { errno })?;
         let rule = super::rule::find(&fd, watcher)?;
         let stamp = Stamp::of(&fd);
         let (first, bytes) = (range.start, range.end.saturating_sub(range.start));

@@ -247,7 +247,7 @@ impl MappedFiles {
         if let Some(known) = self.lock().get(&id).and_then(Weak::upgrade) {
             return Some(known);
         }
-        let fd = file.reopened_to_read()?;
+        let fd = file.reopened_to_read().ok()?;
         let made = Arc::new(MappedInode::new(self, id, fd, size));
         let mut inodes = self.lock();
         if let Some(known) = inodes.get(&id).and_then(Weak::upgrade) {

@@ -19,6 +19,10 @@ pub(super) enum Rule {
 pub(super) enum NoRule {
     /// Somebody has the file open for writing. That may end.
     Writer,
+    /// The process has as many leases as it may have. That may end.
+    Full,
+    /// The file can't be opened again; the errno.
+    Reopen(i32),
     /// There will be none.
     Never,
 }

@@ -1,0 +1,159 @@
+//! The functions of `include/gpuio.h`, which is the contract of each.
+
+use std::ffi::{c_char, c_int};
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+use gpuio_gpu::Which;
+use gpuio_transfer::{FileMapping, MappingState, Settings, Transfer};
+
+use crate::failure::{self, Failure, run};
+
+/// `GPUIO_MAP_SURE` and `GPUIO_MAP_WANTED`.
+const SURE: c_int = 0;
+const WANTED: c_int = 1;
+
+/// What threads share, and hand to each other.
+const _: fn() = || {
+    fn needs<T: Send + Sync>() {}
+    needs::<FileMapping>();
+};
+
+/// The driver, read from the environment once.
+fn driver() -> &'static Which {
+    static DRIVER: OnceLock<Which> = OnceLock::new();
+    DRIVER.get_or_init(|| Which::from_variable(std::env::var_os("GPUIO_CUFILE_DRIVER")))
+}
+
+/// The transfer of this process.
+fn transfer() -> &'static Transfer {
+    static TRANSFER: OnceLock<Transfer> = OnceLock::new();
+    TRANSFER.get_or_init(|| {
+        let mut settings = Settings::default();
+        settings.driver = driver().clone();
+        Transfer::new(settings)
+    })
+}
+
+/// The file of a descriptor, for messages.
+fn path(fd: c_int) -> String {
+    let link = format!("/proc/self/fd/{fd}");
+    match rustix::fs::readlink(&link, Vec::new()) {
+        Ok(name) => name.to_string_lossy().into_owned(),
+        Err(_) => format!("descriptor {fd}"),
+    }
+}
+
+fn open(fd: c_int, offset: u64, length: u64, device: c_int) -> Result<FileMapping, Failure> {
+    if length == 0 {
+        return Err(Failure::new(libc::EINVAL, "length is 0. Map one byte or more"));
+    }
+    let end = offset.checked_add(length).ok_or_else(|| {
+        Failure::new(libc::EINVAL, "offset + length is above 2^64. Map a range inside the file")
+    })?;
+    if fd < 0 {
+        return Err(Failure::new(libc::EBADF, "no descriptor has a negative number: see open(2)"));
+    }
+    let device = u32::try_from(device).map_err(|_| {
+        Failure::new(libc::ENODEV, "no GPU has a negative number. The first one is 0")
+    })?;
+    // SAFETY: the caller's descriptor, open during the call by the interface; a closed one is
+    // refused by the kernel.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let file = transfer().file(fd)?;
+    transfer()
+        .map(&file, offset..end, device)
+        .map_err(|error| Failure::of_mapping(&error, driver()))
+}
+
+/// Maps a range of a file.
+///
+/// # Safety
+/// `map` is null or valid for the write of a pointer.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_map_open(
+    fd: c_int,
+    offset: u64,
+    length: u64,
+    device: c_int,
+    map: *mut *mut FileMapping,
+) -> c_int {
+    run(|| {
+        if map.is_null() {
+            return Err(Failure::null("gpuio_map_open", "map"));
+        }
+        // SAFETY: not null, and the caller's promise.
+        unsafe { map.write(std::ptr::null_mut()) };
+        let opened = open(fd, offset, length, device).map_err(|failure| {
+            let file = path(fd);
+            failure.of(&format!(
+                "gpuio_map_open of {length} bytes at {offset} of {file} for GPU {device}"
+            ))
+        })?;
+        // SAFETY: as above.
+        unsafe { map.write(Box::into_raw(Box::new(opened))) };
+        Ok(())
+    })
+}
+
+/// Where kernels read its first byte; 0 for null.
+///
+/// # Safety
+/// `map` is null or an open mapping.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_map_address(map: *const FileMapping) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { map.as_ref() }.map_or(0, FileMapping::address)
+}
+
+/// Its bytes; 0 for null.
+///
+/// # Safety
+/// As [`gpuio_map_address`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_map_length(map: *const FileMapping) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { map.as_ref() }.map_or(0, FileMapping::bytes)
+}
+
+/// Whether its bytes are still those of the file.
+///
+/// # Safety
+/// As [`gpuio_map_address`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_map_state(map: *const FileMapping) -> c_int {
+    // SAFETY: the caller's promise.
+    match unsafe { map.as_ref() }.map(FileMapping::state) {
+        Some(MappingState::Sure) => SURE,
+        Some(MappingState::Wanted) => WANTED,
+        None => run(|| Err(Failure::null("gpuio_map_state", "map"))),
+    }
+}
+
+/// Gives it back.
+///
+/// # Safety
+/// `map` is null or an open mapping, which nothing uses any more.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_map_close(map: *mut FileMapping) -> c_int {
+    run(|| {
+        if map.is_null() {
+            return Err(Failure::null("gpuio_map_close", "map"));
+        }
+        // SAFETY: from `Box::into_raw` in `gpuio_map_open`, and closed once.
+        let map = unsafe { Box::from_raw(map) };
+        map.close().map_err(|error| {
+            let text = format!(
+                "gpuio_map_close: {error}. It is closed, but its pages may stay in memory until \
+                 the process ends"
+            );
+            Failure::new(libc::EIO, text)
+        })
+    })
+}
+
+/// The last error of this thread.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn gpuio_error() -> *const c_char {
+    failure::last()
+}
