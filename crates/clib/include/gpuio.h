@@ -25,9 +25,10 @@ typedef struct gpuio_map gpuio_map;
 enum {
   /* The bytes are those of the file, and were since the mapping was opened. No writer waits. */
   GPUIO_MAP_SURE = 0,
-  /* A program waits to write or truncate the file. Close the mapping soon: the kernel lets
-   * the writer go on after /proc/sys/fs/lease-break-time (45 s by default), and what kernels read
-   * then may be old. This state does not end. */
+  /* A program waits to write or truncate the file, or has changed it without waiting (truncated
+   * through overlayfs or by a client of this machine's NFS server). Close the mapping soon: the
+   * kernel lets the writer go on after /proc/sys/fs/lease-break-time (45 s by default), and what
+   * kernels read then may be old. This state does not end. */
   GPUIO_MAP_WANTED = 1
 };
 
@@ -36,9 +37,8 @@ enum {
  * inside the file will do. Waits until the page cache has the bytes and the driver has pinned them.
  *
  * `fd` is open for reading; it may be closed afterwards: a mapping has a descriptor of its own.
- * `device` is the CUDA driver's number of
- * the GPU, as in cuDeviceGet; the first call for it loads the driver and retains its primary
- * context. `*map` becomes the mapping, or NULL where it fails.
+ * `device` is the CUDA driver's number of the GPU, as in cuDeviceGet; the first call for it loads
+ * the driver and retains its primary context. `*map` becomes the mapping, or NULL where it fails.
  *
  * Returns 0 or a negative errno; gpuio_error() has the words:
  *
@@ -69,7 +69,7 @@ uint64_t gpuio_map_length(const gpuio_map *map);
 
 /*
  * GPUIO_MAP_SURE, GPUIO_MAP_WANTED, or -EINVAL for NULL. Call it after a kernel has ended: where it
- * is GPUIO_MAP_SURE, all that the kernel read were bytes of the file. Costs one system call.
+ * is GPUIO_MAP_SURE, all that the kernel read were bytes of the file. Costs two system calls.
  */
 int gpuio_map_state(const gpuio_map *map);
 
