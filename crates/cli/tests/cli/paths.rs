@@ -264,7 +264,8 @@ fn a_named_path_without_a_gpu() {
 #[test]
 fn auto_says_why() {
     let dir = scratch();
-    let load = "--path auto --size 4m --runtime 100ms --directory d";
+    // Time for a block of 4 MiB on a busy machine.
+    let load = "--path auto --size 4m --runtime 1s --directory d";
     for (bs, want, reason) in [
         ("4k", "gather", "4K blocks, one launch carries 128"),
         ("1m", "gather", "1M blocks, one launch carries 4"),

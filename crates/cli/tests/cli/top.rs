@@ -31,7 +31,7 @@ fn without_a_terminal_tables_follow_one_another() {
     let dir = scratch();
     let line = "top --interval 100ms --count 2";
     let ran = finish(command(dir.path()).args(words(line))).exits(0);
-    assert_eq!(ran.out.matches("LivePage cache ").count(), 2, "{}", ran.out);
+    assert_eq!(ran.out.matches("Page cache ").count(), 2, "{}", ran.out);
     assert!(ran.out.contains("%iowait"), "{}", ran.out);
 }
 
