@@ -30,8 +30,8 @@ CUresult cuCtxCreate_v2(CUcontext *, unsigned int, CUdevice);
 H
 includes=(-I "$here/crates/dropin/include" -I "$cuda/include" -I "$cuda/include/cccl" -I "$cuda/cccl"
   -include "$work/ctx.h")
-static=$(find "$cuda/lib64" "$cuda/lib" -name libcudart_static.a 2>/dev/null | head -n 1)
-crypto=$(find /usr/lib -name libcrypto.a | head -n 1)
+static=$(find -L "$cuda/lib64" "$cuda/lib" -name libcudart_static.a 2>/dev/null | head -n 1)
+crypto=$(find -L /usr/lib -name libcrypto.a | head -n 1)
 bad=()
 nvcc=$cuda/bin/nvcc
 "$nvcc" -arch="${ARCH:-sm_90}" -c "$samples/vectorAdd.cu" -o "$work/vectorAdd.o" 2>"$work/err" ||

@@ -37,11 +37,15 @@ impl Failure {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.code())
+    }
+
+    pub(crate) fn code(&self) -> u8 {
+        match self {
             Failure::Ran(_) => 1,
             Failure::Usage(_) => 2,
             Failure::Unavailable(_) => 3,
-        })
+        }
     }
 }
 

@@ -33,6 +33,13 @@ pub(crate) struct Journal {
     state: Mutex<State>,
 }
 
+/// Whether storage has the bytes before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sync {
+    Yes,
+    No,
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Holds the lock.
@@ -63,6 +70,19 @@ impl Journal {
         Journal { path: Some(path), began: Instant::now(), state: Mutex::default() }
     }
 
+    /// For one of several ranks, which save theirs side by side, maybe in one directory.
+    pub(crate) fn of_rank(output: Option<&Path>, rank: u32, host: &str) -> Journal {
+        let mut journal = Journal::new(output);
+        if let Some(Ok(path)) = &mut journal.path {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let own = name.strip_suffix(ENDING).unwrap_or(&name);
+            // A host name has letters, digits, '-' and '.' only (hostname(7)); others may not.
+            let host = host.replace('/', "_");
+            path.set_file_name(format!("{own}-rank{rank}-{host}{ENDING}"));
+        }
+        journal
+    }
+
     /// For a run that is repeated if it crashes.
     pub(crate) fn none() -> Journal {
         Journal { path: None, began: Instant::now(), state: Mutex::default() }
@@ -71,17 +91,11 @@ impl Journal {
     /// Replaces the previous content by `record`. Returns a line for the user, once, if results are
     /// at risk: a cuFile path runs next or later, or the run has taken a while.
     pub(crate) fn keep(&self, record: &Record) -> Option<String> {
-        let path = self.path.clone()?;
+        self.path.as_ref()?;
+        let written = self.put(record, Sync::Yes);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = path.and_then(|path| {
-            let text = gpuio_report::format::json::render(record);
-            let file = put(&path, state.file.as_ref(), &text)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-            Ok((path, file))
-        });
         let line = match written {
-            Ok((path, file)) => {
-                state.file = Some(file);
+            Ok(path) => {
                 let path = path.display();
                 format!("note: results so far are saved in {path} until this run ends")
             }
@@ -97,6 +111,27 @@ impl Journal {
         }
         state.reported = true;
         Some(line)
+    }
+
+    /// Replaces the previous content by `record`; where it lies now.
+    pub(crate) fn save(&self, record: &Record) -> Result<PathBuf, String> {
+        self.put(record, Sync::Yes)
+    }
+
+    /// The same without waiting for storage, while a load runs: what is saved outlives the process,
+    /// not the machine.
+    pub(crate) fn save_running(&self, record: &Record) -> Result<PathBuf, String> {
+        self.put(record, Sync::No)
+    }
+
+    fn put(&self, record: &Record, sync: Sync) -> Result<PathBuf, String> {
+        let path = self.path.clone().unwrap_or_else(|| Err("no journal is kept".to_owned()))?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = gpuio_report::format::json::render(record);
+        let file = put(&path, state.file.as_ref(), &text, sync)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        state.file = Some(file);
+        Ok(path)
     }
 
     /// Where results are, if any are kept.
@@ -118,11 +153,14 @@ impl Journal {
 
 /// Writes this text to a file, completely, to disk and locked, replacing `old`, which this process
 /// wrote, or under a new name.
-fn put(path: &Path, old: Option<&File>, text: &str) -> std::io::Result<File> {
+fn put(path: &Path, old: Option<&File>, text: &str, sync: Sync) -> std::io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory_of(path))?;
     let (directory, name) = Directory::of(path)?;
     let draft = Draft::begin(directory, &name)?;
-    draft.fill(text.as_bytes())?;
+    match sync {
+        Sync::Yes => draft.fill(text.as_bytes())?,
+        Sync::No => draft.fill_unsynced(text.as_bytes())?,
+    }
     draft.replace(old).map_err(|unnamed| unnamed.error)
 }
 
@@ -201,9 +239,9 @@ mod tests {
     fn a_journal_without_a_lock_is_of_a_crashed_run() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(format!("a{ENDING}"));
-        let first = put(&path, None, "first").unwrap();
+        let first = put(&path, None, "first", Sync::Yes).unwrap();
         assert_eq!(crashed_runs_in(directory.path()), []);
-        let second = put(&path, Some(&first), "second").unwrap();
+        let second = put(&path, Some(&first), "second", Sync::Yes).unwrap();
         drop(first);
         assert_eq!(crashed_runs_in(directory.path()), [], "the one that replaced it is held");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
@@ -218,8 +256,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert!(put(&file.join("gpuio").join("a"), None, "text").is_err());
-        assert!(put(directory.path(), None, "a directory stands there").is_err());
+        assert!(put(&file.join("gpuio").join("a"), None, "text", Sync::Yes).is_err());
+        assert!(put(directory.path(), None, "a directory stands there", Sync::Yes).is_err());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 

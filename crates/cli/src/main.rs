@@ -13,6 +13,7 @@ mod figures;
 mod interrupt;
 mod journal;
 mod outcome;
+mod ranks;
 mod records;
 mod serve;
 mod session;

@@ -8,9 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::Record;
+use gpuio_report::format::text::Show;
 use gpuio_report::format::{self, Row};
 use gpuio_units::printable_lines;
 
@@ -30,6 +32,8 @@ pub(crate) struct Sink {
     stdout: Option<&'static Row>,
     /// Whether text shows the evidence of all jobs.
     evidence: bool,
+    /// Whether text has a row for each rank.
+    per_rank: bool,
     file: Option<(Output, &'static Row)>,
 }
 
@@ -43,7 +47,7 @@ impl Sink {
             let row = named.unwrap_or(text);
             unused::evidence(out.evidence, row.name == "text")?;
             let stdout = Some(row);
-            return Ok(Sink { stdout, evidence: out.evidence, file: None });
+            return Ok(Sink { stdout, evidence: out.evidence, per_rank: false, file: None });
         };
         let row = match named {
             Some(row) => row,
@@ -57,7 +61,7 @@ impl Sink {
         let stdout = if out.quiet { None } else { Some(find("text")?) };
         unused::evidence(out.evidence, stdout.is_some() || row.name == "text")?;
         let file = Some((Output::begin("-o", path)?, row));
-        Ok(Sink { stdout, evidence: out.evidence, file })
+        Ok(Sink { stdout, evidence: out.evidence, per_rank: false, file })
     }
 
     /// A JSON file in the working directory, named by the time of day, in addition to the text. If
@@ -73,16 +77,26 @@ impl Sink {
                 None
             }
         };
-        Ok(Sink { stdout: Some(find("text")?), evidence, file })
+        Ok(Sink { stdout: Some(find("text")?), evidence, per_rank: false, file })
+    }
+
+    /// Whether the text has a row for each rank.
+    pub(crate) fn with_ranks(self, per_rank: bool) -> Sink {
+        Sink { per_rank, ..self }
+    }
+
+    fn show(&self) -> Show {
+        Show { evidence: self.evidence, per_rank: self.per_rank }
     }
 
     /// Prints and saves.
     pub(crate) fn write(self, record: &Record, width: u16) -> Result<(), Failure> {
+        let show = self.show();
         if let Some(row) = self.stdout {
-            put(&rendered(row, record, width, self.evidence))?;
+            put(&rendered(row, record, width, show))?;
         }
         if let Some((output, row)) = self.file {
-            let text = rendered(row, record, format::TEXT_WIDTH, self.evidence);
+            let text = rendered(row, record, format::TEXT_WIDTH, show);
             let path = output.save_text("the record", &text)?;
             if self.stdout.is_some() {
                 put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
@@ -92,11 +106,10 @@ impl Sink {
     }
 }
 
-/// The record in this format; `evidence` and `width` concern text alone.
-pub(crate) fn rendered(row: &Row, record: &Record, width: u16, evidence: bool) -> String {
-    match (row.name, evidence) {
-        ("text", false) => format::text::render_text(record, width),
-        ("text", true) => format::text::render_text_with_evidence(record, width),
+/// The record in this format; `show` and `width` concern text alone.
+pub(crate) fn rendered(row: &Row, record: &Record, width: u16, show: Show) -> String {
+    match row.name {
+        "text" => format::text::render_text_with(record, width, show),
         _ => (row.render)(record),
     }
 }
@@ -107,8 +120,24 @@ pub(crate) fn fit(text: &str) -> Cow<'_, str> {
     printable_lines(text)
 }
 
+/// Whether this process prints nothing: it is a rank other than 0.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is printed but by [`print_always`].
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Undoes [`silence`].
+pub(crate) fn speak() {
+    SILENT.store(false, Ordering::Relaxed);
+}
+
 /// Prints to standard output, after [`fit`]. A closed pipe is no error.
 pub(crate) fn put(text: &str) -> Result<(), Failure> {
+    if SILENT.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     let text = fit(text);
@@ -123,6 +152,13 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
 /// Prints a message to standard error, after [`fit`]. Lines after the first are indented, so that a
 /// name with a line feed in it can't pass for a message of its own. A failure to print is ignored.
 pub(crate) fn print_message(text: &str) {
+    if !SILENT.load(Ordering::Relaxed) {
+        print_always(text);
+    }
+}
+
+/// [`print_message`] by any rank.
+pub(crate) fn print_always(text: &str) {
     let _ = std::io::stderr().lock().write_all(message_lines(text).as_bytes());
 }
 

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_flow::Figures;
 use gpuio_host::Root;
 use gpuio_io::engine;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_load::run::{self, Means, Permit, Ran, RunObserver, Tick};
+use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_plan::Facts;
 use gpuio_record::facts::{HostFacts, TargetStorage};
 use gpuio_record::{
-    CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, Record, SCHEMA_VERSION,
+    CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, RankOf, Record, SCHEMA_VERSION,
     TargetKind, Tool,
 };
 use gpuio_spec::Spec;
@@ -23,6 +24,7 @@ use crate::driver::{self, Loaded};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::journal::{self, Journal};
+use crate::ranks::{Joined, Learned, Synchronised};
 use crate::ui::Progress;
 
 /// A plan with what is needed to run it.
@@ -103,6 +105,11 @@ impl Session {
         Ok(gpuio_report::format::plan::plan_text(&self.plan))
     }
 
+    /// Processors that this process may run on.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        self.host.cpu.allowed.clone().unwrap_or_default()
+    }
+
     /// The live page, with a slot for each thread that counts by itself. If it can't be created,
     /// the run goes on without it.
     fn live_page(&self, progress: &Progress) -> Option<LivePage> {
@@ -119,34 +126,87 @@ impl Session {
     }
 
     /// Runs the plan, and saves the results in the journal after each group of jobs.
-    pub(crate) fn run(mut self, progress: &Progress, journal: &Journal) -> Result<Record, Failure> {
+    pub(crate) fn run(self, progress: &Progress, journal: &Journal) -> Result<Record, Failure> {
+        self.carry_out(progress, journal, None).map(|(record, _)| record)
+    }
+
+    /// The same as one of several ranks, with what rank 0 learned of them. The journal also has
+    /// results of the running group.
+    pub(crate) fn run_on_ranks(
+        self,
+        progress: &Progress,
+        journal: &Journal,
+        joined: &Joined,
+    ) -> Result<(Record, Learned), Failure> {
+        self.carry_out(progress, journal, Some(joined))
+    }
+
+    fn carry_out(
+        mut self,
+        progress: &Progress,
+        journal: &Journal,
+        joined: Option<&Joined>,
+    ) -> Result<(Record, Learned), Failure> {
         let head = Head {
+            rank: joined.map(Joined::rank_of),
             command: std::env::args_os().map(|word| word.display().to_string()).collect(),
             started_at: jiff::Timestamp::now().to_string(),
             driver_version: self.loaded.driver.as_ref().map(gpuio_gpu::Driver::version),
             cufile: self.cufile.driver.as_ref().map(cufile::used),
             host: &self.host,
         };
-        let means = Means {
-            driver: self.loaded.driver.as_ref(),
-            host: &self.host,
-            stop: interrupt::flag(),
-            cufile: self.cufile.driver.clone(),
-            permit: self.permit.clone(),
-            live_page: self.live_page(progress),
-            watched: self.watched,
-        };
-        let kept = Kept { progress, journal, head: &head };
-        let ran = run::run(&mut self.plan, &means, &kept)?;
-        drop(means);
-        let mut record = head.record(&self.plan, &ran);
-        record.expected = expected(&record, &self.figures);
-        Ok(record)
+        let live_page = self.live_page(progress);
+        let snapshots = joined.map(|_| Snapshots::new());
+        let plan = self.plan.clone();
+        std::thread::scope(|scope| {
+            let synchronised = joined.zip(snapshots).map(|(joined, snapshots)| {
+                let Snapshots { to, from } = snapshots;
+                // Every rank's results lie on disk before a launcher can end the process.
+                scope.spawn(move || from.iter().for_each(|one| save_running(journal, &one)));
+                Synchronised::new(&joined.ranks, &head, plan, to)
+            });
+            let means = Means {
+                driver: self.loaded.driver.as_ref(),
+                host: &self.host,
+                stop: interrupt::flag(),
+                cufile: self.cufile.driver.clone(),
+                permit: self.permit.clone(),
+                live_page,
+                watched: self.watched,
+                peers: synchronised.as_ref().map(|peers| peers as &dyn Peers),
+            };
+            let kept = Kept { progress, journal, head: &head, synchronised: synchronised.as_ref() };
+            let ran = run::run(&mut self.plan, &means, &kept)?;
+            drop(means);
+            let mut record = head.record(&self.plan, &ran);
+            record.expected = expected(&record, &self.figures);
+            Ok((record, synchronised.map(Synchronised::learned).unwrap_or_default()))
+        })
     }
 }
 
+/// Records of a running group, on their way to the thread that saves them.
+struct Snapshots {
+    to: SyncSender<Record>,
+    from: Receiver<Record>,
+}
+
+impl Snapshots {
+    fn new() -> Snapshots {
+        let (to, from) = sync_channel(1);
+        Snapshots { to, from }
+    }
+}
+
+/// What can't be saved now may be later: the last save reports it.
+fn save_running(journal: &Journal, record: &Record) {
+    let _ = journal.save_running(record);
+}
+
 /// The facts of a record besides plan and results.
-struct Head<'a> {
+#[derive(Debug)]
+pub(crate) struct Head<'a> {
+    rank: Option<RankOf>,
     command: Vec<String>,
     started_at: String,
     driver_version: Option<(u32, u32)>,
@@ -155,7 +215,7 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    fn record(&self, plan: &Plan, ran: &Ran) -> Record {
+    pub(crate) fn record(&self, plan: &Plan, ran: &Ran) -> Record {
         Record {
             schema_version: SCHEMA_VERSION,
             tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
@@ -177,6 +237,8 @@ impl Head<'_> {
             expected: Vec::new(),
             watched: ran.watched.clone(),
             warnings: ran.warnings.clone(),
+            rank: self.rank.clone(),
+            ranks: None,
         }
     }
 }
@@ -201,18 +263,31 @@ struct Kept<'a> {
     progress: &'a Progress,
     journal: &'a Journal,
     head: &'a Head<'a>,
+    /// The other ranks, where there are any.
+    synchronised: Option<&'a Synchronised<'a>>,
+}
+
+impl Kept<'_> {
+    fn step(&self) {
+        if let Some(synchronised) = self.synchronised {
+            synchronised.step();
+        }
+    }
 }
 
 impl RunObserver for Kept<'_> {
     fn making(&self, done: u64, of: u64) {
+        self.step();
         self.progress.making(done, of);
     }
 
     fn looking(&self, done: u64, of: u64) {
+        self.step();
         self.progress.looking(done, of);
     }
 
     fn reading(&self, done: u64, of: u64) {
+        self.step();
         self.progress.reading(done, of);
     }
 
@@ -221,7 +296,8 @@ impl RunObserver for Kept<'_> {
     }
 
     fn tick(&self, tick: &Tick) {
-        self.progress.tick(tick);
+        let all = self.synchronised.map(|synchronised| synchronised.tick(tick));
+        self.progress.tick(all.as_ref().unwrap_or(tick));
     }
 
     fn verifying(&self, jobs: &[JobPlan]) {
@@ -246,6 +322,10 @@ impl RunObserver for Kept<'_> {
 
     fn group_done(&self, plan: &Plan, ran: &Ran) {
         self.progress.group_done(plan, ran);
+        if let Some(synchronised) = self.synchronised {
+            synchronised.group_done(plan, ran);
+            return;
+        }
         if !journal::is_due(plan) {
             return;
         }

@@ -6,7 +6,7 @@
 //! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
 //! `--despite`, `--force` for a new file) are accepted.
 
-use crate::args::{Bench, Check, Exec, FigureFlags, Report, Show, Stats, Vary};
+use crate::args::{Bench, Check, Exec, FigureFlags, RankFlags, Report, Show, Stats, Vary};
 use crate::failure::Failure;
 
 /// A flag, whether it was given without effect, and why with what to do.
@@ -35,6 +35,16 @@ pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
     ])
 }
 
+/// Flags of several ranks, without a launcher.
+pub(crate) fn ranks(flags: &RankFlags) -> Result<(), Failure> {
+    let why = "one process runs; start gpuio by mpirun or srun, or leave it out";
+    refuse(&[
+        ("--share", !flags.share.is_empty(), why),
+        ("--rank-timeout", flags.rank_timeout.is_some(), why),
+        ("--per-rank", flags.per_rank, why),
+    ])
+}
+
 /// Evidence of a job's data path; `text` says whether text is printed.
 pub(crate) fn evidence(requested: bool, text: bool) -> Result<(), Failure> {
     let why = "it applies to text only; other formats always include the evidence; leave it \
@@ -43,7 +53,10 @@ pub(crate) fn evidence(requested: bool, text: bool) -> Result<(), Failure> {
 }
 
 pub(crate) fn show(show: &Show) -> Result<(), Failure> {
-    evidence(show.evidence, show.format.as_deref().unwrap_or("text") == "text")
+    let text = show.format.as_deref().unwrap_or("text") == "text";
+    let why = "it applies to text only; JSON always has a row for each rank; leave it out";
+    refuse(&[("--per-rank", show.per_rank && !text, why)])?;
+    evidence(show.evidence, text)
 }
 
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {

@@ -2,7 +2,8 @@
 //!
 //! Paths say how bytes reached memory: `kernel` and `copy` between page-locked memory and a GPU,
 //! `host` directly to host memory, `nvidia` by NVIDIA's library; engines say how they reached the
-//! file: `cached`, `mapped` (in the page cache, without host memory of ours) or `direct`. A call with several routes counts for the one of most of its bytes.
+//! file: `cached`, `mapped` (in the page cache, without host memory of ours) or `direct`. A call
+//! with several routes counts for the one of most of its bytes.
 
 use std::cell::RefCell;
 use std::ffi::CString;

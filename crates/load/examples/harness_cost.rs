@@ -118,7 +118,16 @@ fn one(
     let permit = Permit { make_missing: true, ..Permit::default() };
     let stop = Arc::new(AtomicBool::new(false));
     let (driver, page) = (Some(driver), page.cloned());
-    let means = Means { driver, host, stop, cufile: None, permit, live_page: page, watched: false };
+    let means = Means {
+        driver,
+        host,
+        stop,
+        cufile: None,
+        permit,
+        live_page: page,
+        watched: false,
+        peers: None,
+    };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
 }

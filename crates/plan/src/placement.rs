@@ -4,14 +4,14 @@ use gpuio_record::{Gpu, Region, Via, WorkerPlan};
 use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
 
-use super::PlanError;
 use super::facts::{Facts, Gpus};
+use super::{PlanError, regions};
 
 pub(super) fn workers(
     requested: &JobSpec,
     (threads, seed): (u32, u64),
     (gpus, via): (&[Gpu], Option<&Via>),
-    regions: Vec<Vec<Region>>,
+    laid: Vec<Vec<Region>>,
     facts: &Facts<'_>,
 ) -> Result<Vec<WorkerPlan>, PlanError> {
     // What the bytes meet first is to be near: the thread's own GPU, or the one on the route there.
@@ -20,8 +20,9 @@ pub(super) fn workers(
         None => (gpus, "its GPU is on this node"),
     };
     let near = near_gpus(requested, near, facts);
-    let mut workers = Vec::with_capacity(regions.len());
-    for (thread, regions) in (0..threads).zip(regions) {
+    let first = regions::first_thread(requested, threads);
+    let mut workers = Vec::with_capacity(laid.len());
+    for (thread, regions) in (0..threads).zip(laid) {
         let turn = |n: usize| (n > 0).then(|| thread as usize % n);
         let node = turn(near.len()).and_then(|at| near[at].numa_node);
         let (cpus, numa_node, placed_by) = assign_cpus(requested, (node, why), facts)?;
@@ -33,7 +34,7 @@ pub(super) fn workers(
             placed_by,
             gpu,
             regions,
-            seed: worker_seed(seed, thread),
+            seed: worker_seed(seed, first.saturating_add(thread)),
         });
     }
     Ok(workers)

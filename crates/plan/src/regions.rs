@@ -56,12 +56,24 @@ pub(super) fn ground(
         return Ok(Ground { directory: None, prefix, paths, infos, shared, scratch: false });
     }
     let scratch = requested.directory.is_none();
-    let directory = requested.directory.clone().unwrap_or_else(|| SCRATCH.to_owned());
+    let directory = requested.directory.clone().unwrap_or_else(|| scratch_of(requested.rank));
     let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
-    let paths: Vec<String> = (0..threads).map(|n| format!("{trimmed}/{prefix}.{n}")).collect();
+    let first = first_thread(requested, threads);
+    let numbers = first..first.saturating_add(threads);
+    let paths: Vec<String> = numbers.map(|n| format!("{trimmed}/{prefix}.{n}")).collect();
     // Every file of a directory has the same neighbours: one look answers for those not there.
     let places = paths.iter().map(|path| facts.targets.look(path)).collect();
     Ok(Ground { directory: Some(directory), prefix, paths, infos: places, shared: false, scratch })
+}
+
+/// The scratch directory; of each rank its own, since ranks end at different times.
+fn scratch_of(rank: Option<u32>) -> String {
+    rank.map_or_else(|| SCRATCH.to_owned(), |rank| format!("{SCRATCH}-{rank}"))
+}
+
+/// The number of a job's first thread among those of all ranks: each rank has as many.
+pub(super) fn first_thread(requested: &JobSpec, threads: u32) -> u32 {
+    requested.rank.unwrap_or(0).saturating_mul(threads)
 }
 
 pub(super) fn lay(

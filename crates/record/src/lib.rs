@@ -13,6 +13,7 @@ mod holes;
 mod mapped;
 mod plan;
 mod proof;
+mod ranks;
 mod result;
 mod steady;
 mod sweep;
@@ -36,6 +37,9 @@ pub use plan::{
     WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
+pub use ranks::{
+    RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksResult, RateOver, Straggler,
+};
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FileLegCounters, GpuResult, IoFailure,
     JobResult, Latency, LibraryBytes, LibraryResult, NeverStarted, Point, Record, SegmentBytes,

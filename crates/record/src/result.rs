@@ -14,6 +14,7 @@ use crate::holes::HolesReading;
 use crate::mapped::MappedResult;
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
+use crate::ranks::{RankOf, RanksResult};
 use crate::steady::Steady;
 use crate::totals::RunTotals;
 use crate::warning::Warning;
@@ -69,6 +70,13 @@ pub struct Record {
     pub watched: Option<Watched>,
     /// Warnings about the results.
     pub warnings: Vec<Warning>,
+    /// Which of several ranks this record is of; absent where there was one process, and in the
+    /// merged record of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<RankOf>,
+    /// What the ranks did together and each by itself; absent where there was one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RanksResult>,
 }
 
 /// The program that made a record.

@@ -172,6 +172,9 @@ pub struct JobSpec {
     /// Whether this is one of many runs whose keys were checked together: a key without effect on
     /// this run is noted, not refused.
     pub one_of_many: bool,
+    /// This process's rank, where the same job runs on several: files of a directory, scratch and
+    /// random choices are then this rank's own.
+    pub rank: Option<u32>,
     /// Accepted settings that have no effect here, with the reason.
     pub notes: Vec<String>,
     /// The key that set each field, by the field's name.

@@ -1,9 +1,10 @@
 //! Files that are read again and again are read in the page cache by the GPU itself, and never
 //! show bytes that `pread(2)` would not.
-//!
-//! The software GPU keeps the bytes of a registration (`GPUIO_SOFT_KEEP_PAGES`), as pages do that
-//! were replaced since: a read through a registration that no longer holds returns old bytes.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(
+    clippy::print_stdout,
+    reason = "what is skipped is to be seen, and a child is to be heard"
+)]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 
 mod support;
@@ -13,141 +14,13 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemoryKind;
-use gpuio_transfer::{Batch, Entry, MemoryLocation, Op, Transfer, Transferred};
-use support::{Memory, bytes, dir, settings};
-use tempfile::TempDir;
-
-/// An extent of the library.
-const EXTENT: usize = 16 << 20;
-/// Two extents and some bytes, which end inside a page.
-const FILE: usize = 2 * EXTENT + 1_234_567;
-/// Only a hang takes so long.
-const HANG: Duration = Duration::from_secs(120);
-
-/// The transfer of this process, on a driver that keeps the bytes of registrations.
-fn transfer() -> &'static Transfer {
-    static TRANSFER: OnceLock<Transfer> = OnceLock::new();
-    TRANSFER.get_or_init(|| {
-        // SAFETY: each test comes here first, so no other thread of the process uses the
-        // environment, and the driver is not loaded yet.
-        unsafe { std::env::set_var("GPUIO_SOFT_KEEP_PAGES", "1") };
-        let mut settings = settings();
-        settings.max_mapped_bytes = Some(1 << 30);
-        Transfer::new(settings)
-    })
-}
-
-/// A file, its reader and memory of the GPU.
-struct Hot {
-    dir: TempDir,
-    path: PathBuf,
-    /// The library's, and the descriptor that `pread` compares with.
-    file: gpuio_transfer::File,
-    own: File,
-    memory: Memory,
-    location: MemoryLocation,
-}
-
-impl Hot {
-    /// A file with fresh bytes, read only; nothing of it is mapped.
-    fn new() -> Self {
-        Self::of(FILE)
-    }
-
-    fn of(len: usize) -> Self {
-        let transfer = transfer();
-        let dir = dir();
-        let path = dir.path().join("hot");
-        // Written and closed: a writer would keep the lease away.
-        std::fs::write(&path, bytes(1, len)).unwrap();
-        let own = File::open(&path).unwrap();
-        Self::with(transfer, dir, path, own)
-    }
-
-    fn with(transfer: &Transfer, dir: TempDir, path: PathBuf, own: File) -> Self {
-        let memory = Memory::new(MemoryKind::Device, FILE);
-        let location = transfer.locate(memory.address()).unwrap();
-        let file = transfer.file(own.as_fd()).unwrap();
-        Self { dir, path, file, own, memory, location }
-    }
-
-    fn read(&self, offset: u64, len: usize) -> Transferred {
-        // SAFETY: memory of the test's own, as long as the file.
-        unsafe {
-            transfer().call(Op::Read, &self.file, self.location, self.memory.address(), len, offset)
-        }
-        .unwrap()
-    }
-
-    /// Reads a range and compares it with `pread`.
-    fn checked(&self, offset: u64, len: usize) -> Transferred {
-        let done = self.read(offset, len);
-        let mut expected = vec![0_u8; len];
-        let mut filled = 0;
-        while filled < len {
-            let more = self.own.read_at(&mut expected[filled..], offset + filled as u64).unwrap();
-            if more == 0 {
-                break;
-            }
-            filled += more;
-        }
-        assert_eq!(done.bytes, filled, "{len} bytes at {offset}");
-        assert!(
-            self.memory.take(0, filled) == expected[..filled],
-            "{len} bytes at {offset}, {} of them mapped",
-            done.route.mapped
-        );
-        done
-    }
-
-    /// Reads the file until all of it is mapped.
-    fn heat(&self) {
-        let clock = Instant::now();
-        while self.checked(0, FILE).route.mapped == 0 {
-            assert!(clock.elapsed() < HANG, "the file is read again and again, and not mapped");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Reads the file for longer than it takes to be mapped.
-    fn heat_in_vain(&self) {
-        // Another file, begun at the same time, is mapped by then.
-        let other = Self::new();
-        for _ in 0..6 {
-            self.checked(0, FILE);
-        }
-        other.heat();
-        (0..6).for_each(|_| assert_eq!(self.checked(0, FILE).route.mapped, 0));
-    }
-
-    /// All kinds of ranges: short, long, across extents, unaligned, over the end of the file.
-    fn check_ranges(&self) -> u64 {
-        let ranges = [
-            (0, 1),
-            (4096, 4096),
-            (4097, 3000),
-            (EXTENT as u64 - 2000, 5000),
-            (EXTENT as u64 - (40 << 10), 64 << 10),
-            (1, 200_000),
-            (EXTENT as u64 - 100_001, 1 << 20),
-            (2 * EXTENT as u64 + 1_000_000, 1 << 20),
-            (FILE as u64 - 1, 4096),
-            (FILE as u64, 4096),
-            (FILE as u64 + 5, 1 << 20),
-            (0, FILE),
-        ];
-        ranges.map(|(offset, len)| self.checked(offset, len).route.mapped).iter().sum()
-    }
-
-    fn writer(&self, flags: i32) -> File {
-        OpenOptions::new().write(true).custom_flags(flags).open(&self.path).unwrap()
-    }
-}
+use gpuio_transfer::{Batch, Entry, Op};
+use support::hot::{EXTENT, FILE, HANG, Hot, content, leased_dir, transfer};
+use support::{Memory, bytes, dir};
 
 #[test]
 fn a_hot_file_is_mapped_and_its_bytes_are_the_files() {
@@ -157,12 +30,20 @@ fn a_hot_file_is_mapped_and_its_bytes_are_the_files() {
     let mapped = hot.check_ranges();
     // All but the ranges behind the end.
     let all = 1 + 4096 + 3000 + 5000 + (64 << 10) + 200_000 + (1 << 20);
-    let tail = FILE - (2 * EXTENT + 1_000_000);
+    let tail = FILE - (EXTENT + 1_000_000);
     assert_eq!(mapped, (all + tail + 1 + FILE) as u64);
     let done = hot.read(0, FILE);
     assert_eq!((done.route.cached, done.route.by_copy), (FILE as u64, FILE as u64));
-    let done = hot.read(0, 4096);
-    assert_eq!((done.route.mapped, done.route.by_kernel), (4096, 4096));
+    // Other tests may have the resident kernel stop for a while; a copy then does it.
+    let clock = Instant::now();
+    loop {
+        let done = hot.read(0, 4096);
+        assert_eq!(done.route.mapped, 4096);
+        if done.route.by_kernel == 4096 {
+            break;
+        }
+        assert!(clock.elapsed() < HANG, "not by the kernel");
+    }
 }
 
 #[test]
@@ -245,8 +126,15 @@ fn written_past_the_page_cache() {
         // At a multiple of a page, as O_DIRECT wants memory, offset and length.
         let page = bytes(3, 2 << 20);
         let start = page.as_ptr().align_offset(4096);
-        let writer = hot.writer(libc::O_DIRECT);
-        writer.write_all_at(&page[start..start + (1 << 20)], EXTENT as u64 - 8192).unwrap();
+        let mut writer = OpenOptions::new();
+        match writer.write(true).custom_flags(libc::O_DIRECT).open(&hot.path) {
+            Ok(writer) => {
+                let part = &page[start..start + (1 << 20)];
+                writer.write_all_at(part, EXTENT as u64 - 8192).unwrap();
+            }
+            // As on tmpfs before Linux 6.6. The kernel wanted the lease back all the same.
+            Err(why) => println!("SKIPPED: written_past_the_page_cache: O_DIRECT: {why}"),
+        }
     });
 }
 
@@ -365,7 +253,7 @@ fn a_file_that_is_open_for_writing_is_not_mapped() {
 fn a_descriptor_for_reading_and_writing_is_not_mapped() {
     let dir = dir();
     let path = dir.path().join("hot");
-    std::fs::write(&path, bytes(1, FILE)).unwrap();
+    std::fs::write(&path, content()).unwrap();
     let own = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     Hot::with(transfer(), dir, path, own).heat_in_vain();
 }
@@ -410,16 +298,33 @@ fn a_lease_ends_with_the_last_file() {
     drop(dir);
 }
 
-#[test]
-fn a_sealed_file_in_memory_is_mapped_though_it_is_open_for_writing() {
-    let transfer = transfer();
+/// A file of `memfd_create(2)`, with its first descriptor.
+fn memfd() -> (File, PathBuf) {
     // SAFETY: a NUL-terminated name.
     let fd = unsafe { libc::memfd_create(c"hot".as_ptr(), libc::MFD_ALLOW_SEALING) };
     assert!(fd >= 0);
     // SAFETY: just opened, and not owned elsewhere.
     let mut own = unsafe { File::from_raw_fd(fd) };
-    own.write_all(&bytes(1, FILE)).unwrap();
-    let hot = Hot::with(transfer, dir(), PathBuf::from(format!("/proc/self/fd/{fd}")), own);
+    own.write_all(content()).unwrap();
+    (own, PathBuf::from(format!("/proc/self/fd/{fd}")))
+}
+
+#[test]
+fn a_file_in_memory_is_not_mapped_for_a_reader_while_its_maker_can_write() {
+    let (maker, path) = memfd();
+    // The kernel would grant a lease: the descriptor that writes does not count.
+    let hot = Hot::at(&path);
+    hot.heat_in_vain();
+    maker.write_all_at(&bytes(2, 1 << 20), 4096).unwrap();
+    maker.set_len(EXTENT as u64).unwrap();
+    hot.check_ranges();
+}
+
+#[test]
+fn a_sealed_file_in_memory_is_mapped_though_it_is_open_for_writing() {
+    let (own, path) = memfd();
+    let fd = own.as_raw_fd();
+    let hot = Hot::with(transfer(), dir(), path, own);
     hot.heat_in_vain();
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
     // SAFETY: numbers only.
@@ -488,9 +393,9 @@ fn a_child_that_outlives_its_parent_keeps_no_lease() {
     if let Some(path) = std::env::var_os("GPUIO_TEST_HOT") {
         return parent_of_a_survivor(Path::new(&path));
     }
-    let dir = dir();
+    let dir = leased_dir();
     let path = dir.path().join("hot");
-    std::fs::write(&path, bytes(1, FILE)).unwrap();
+    std::fs::write(&path, content()).unwrap();
     let mut parent = std::process::Command::new(std::env::current_exe().unwrap());
     parent.args(["--exact", NAME, "--nocapture"]).env("GPUIO_TEST_HOT", &path);
     let parent = parent.output().unwrap();
@@ -514,13 +419,15 @@ fn parent_of_a_survivor(path: &Path) {
     // SAFETY: the child sleeps until it is killed, or for a while.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: in a child of a program with threads: closes the pipe to the test and sleeps.
-        unsafe {
-            libc::close(1);
-            libc::close(2);
-            libc::sleep(600);
-            libc::_exit(0);
-        }
+        // A child of a program with threads: closes the pipe to the test and sleeps.
+        // SAFETY: numbers only; nothing here uses the descriptor.
+        unsafe { libc::close(1) };
+        // SAFETY: as above.
+        unsafe { libc::close(2) };
+        // SAFETY: numbers only.
+        unsafe { libc::sleep(600) };
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(0) };
     }
     println!("survivor {child}");
     std::io::stdout().flush().unwrap();

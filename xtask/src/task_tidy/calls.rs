@@ -22,6 +22,9 @@ pub(super) const BANS: [Ban; 3] = [
             "crates/cli/",
             "crates/load/src/run",
             "crates/softgpu/",
+            // Heartbeats, and how long a message or a process is waited for.
+            "crates/ranks/",
+            "crates/mpi/src/world.rs",
             // How long it waits for a kernel that can not start.
             "crates/gpu/src/resident_copy/",
         ],

@@ -5,6 +5,7 @@
 
 mod exec;
 mod machine;
+mod ranks;
 mod rebuild;
 mod results;
 mod stats;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use exec::Exec;
 pub(crate) use machine::{Check, Plan, Topo};
+pub(crate) use ranks::RankFlags;
 pub(crate) use results::{Compare, Report, Show};
 pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
@@ -139,6 +141,8 @@ pub(crate) struct Bench {
     pub(crate) out: Out,
     #[command(flatten)]
     pub(crate) ab: Ab,
+    #[command(flatten)]
+    pub(crate) ranks: RankFlags,
 }
 
 /// What to run, and where: flags shared by `bench` and `sweep`.

@@ -16,6 +16,9 @@ pub(crate) struct Show {
     /// Show the evidence for every job's data path (docs/proof.md; text format only)
     #[arg(long)]
     pub(crate) evidence: bool,
+    /// Add a table with a row for each rank (text format only)
+    #[arg(long)]
+    pub(crate) per_rank: bool,
 }
 
 /// What to compare.

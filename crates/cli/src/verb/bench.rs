@@ -15,6 +15,7 @@ use crate::figures;
 use crate::journal::{self, Journal};
 use crate::outcome;
 use crate::output::{self, Sink};
+use crate::ranks::{self, Joined, Place};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
 use crate::unused;
@@ -24,24 +25,38 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     sweep::die_with_parent()?;
     unused::bench(bench)?;
     if !bench.ab.ab.is_empty() {
+        ranks::refuse("--ab")?;
         return ab::run(bench);
     }
+    // A run of a sweep is one process, whatever started the sweep.
+    if sweep::is_of_a_sweep() {
+        return alone(bench);
+    }
+    match ranks::join(bench.ranks.timeout()?)? {
+        Ok(Some(joined)) => on_ranks(bench, joined),
+        Ok(None) => alone(bench),
+        Err(code) => Ok(code),
+    }
+}
+
+/// The plan of this process.
+fn prepare(bench: &Bench, place: &Place) -> Result<Session, Failure> {
     let permit = Permit {
         overwrite: bench.work.data.overwrite,
         devices: bench.work.data.destroy_data_on.clone(),
         make_missing: true,
     };
-    let quick = bench.is_quick();
-    let mut spec = if quick {
+    let mut spec = if bench.is_quick() {
         quick_run(bench)
     } else if let Some(path) = &bench.job_file {
-        read_jobs(path)?
+        read_jobs_at(path, place)?
     } else {
         Spec { name: None, jobs: vec![JobSpec::new("job")] }
     };
     for job in &mut spec.jobs {
-        override_with(job, bench)?;
+        override_at(job, bench, place)?;
         job.one_of_many = sweep::is_of_a_sweep();
+        job.rank = place.rank;
         if sweep::is_of_ab() {
             // The seed also decides which side starts.
             job.requested.remove("seed");
@@ -52,6 +67,13 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     session.figures = figures;
     session.counts = !bench.out.no_stats_page;
     session.watched = !bench.out.no_watch;
+    Ok(session)
+}
+
+fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
+    unused::ranks(&bench.ranks)?;
+    let quick = bench.is_quick();
+    let mut session = prepare(bench, &Place::alone())?;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);
@@ -89,6 +111,60 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     Ok(outcome::exit_code(&record))
 }
 
+/// What several ranks can't do together, since each would do it at its own time.
+fn refuse_on_ranks(bench: &Bench, plan: &Plan) -> Result<(), Failure> {
+    let refuse = |what: &str| Err(Failure::Usage(format!("{what} does not run on several ranks")));
+    if bench.is_quick() {
+        return refuse("the quick run (no load was requested)");
+    }
+    for job in &plan.jobs {
+        let all = job.path.choice.requested == "all";
+        match (all, job.ceilings_ns, &job.beside, &job.steady) {
+            (true, ..) => return refuse("--path all"),
+            (_, Some(_), ..) => return refuse("--ceilings"),
+            (.., Some(_), _) => return refuse("--beside"),
+            (.., Some(_)) => return refuse("--steady"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
+    let first = joined.is_first();
+    let ready = || -> Result<(Session, String, Option<Sink>), Failure> {
+        let share = bench.ranks.share()?;
+        let mut session = prepare(bench, joined.place())?;
+        refuse_on_ranks(bench, &session.plan)?;
+        let checked = if bench.out.dry_run { session.dry_run()? } else { String::new() };
+        let sink = (first && !bench.out.dry_run).then(|| Sink::open(&bench.out)).transpose()?;
+        let table = joined.agree(&session.plan, session.cpus(), share)?;
+        Ok((session, format!("{table}\n{checked}"), sink))
+    };
+    let (session, shown, sink) = match ready() {
+        Ok(ready) => ready,
+        Err(failure) => return Ok(joined.give_up(&failure)),
+    };
+    if bench.out.dry_run {
+        output::put(&shown)?;
+        joined.leave(0);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sink = sink.map(|sink| sink.with_ranks(bench.ranks.per_rank));
+    let output = bench.out.output.as_deref();
+    let progress = Progress::new(bench.out.quiet || !first);
+    if !bench.out.quiet {
+        report_unused(&session.plan);
+    }
+    if let Some(line) = journal::report_crashed_runs(output).filter(|_| first) {
+        progress.print_line(&line);
+    }
+    let journal = joined.journal(output);
+    let ran = session.run_on_ranks(&progress, &journal, &joined);
+    progress.clear();
+    joined.finish(ran, journal, sink)
+}
+
 /// Reports keys of a job file that have no effect, each once.
 pub(crate) fn report_unused(plan: &Plan) {
     let notes = plan.jobs.iter().flat_map(|job| &job.notes);
@@ -112,12 +188,23 @@ fn report_left_out(plan: &Plan) {
 
 /// Sets every flag on a job, as the key of the same name in a job file would.
 pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Failure> {
+    override_at(job, bench, &Place::alone())
+}
+
+/// The same with `{rank}`, `{local_rank}` and `{host}` in values; `--gpu local` is the GPU of the
+/// local rank.
+fn override_at(job: &mut JobSpec, bench: &Bench, place: &Place) -> Result<(), Failure> {
     for (key, value, flag) in bench.work.keys() {
-        set(job, key, &value, flag)?;
+        let value = match (key, value.as_str()) {
+            ("gpu", "local") => "{local_rank}",
+            ("gpu", "software:local") => "software:{local_rank}",
+            (_, value) => value,
+        };
+        set(job, key, &place.fill(value), flag)?;
     }
     for pair in &bench.work.data.set {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        set(job, key.trim(), value.trim(), "--set")?;
+        set(job, key.trim(), &place.fill(value.trim()), "--set")?;
     }
     Ok(())
 }
@@ -134,11 +221,16 @@ pub(crate) fn set(
 
 /// Reads a job file; `${NAME}` comes from the environment.
 pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
+    read_jobs_at(path, &Place::alone())
+}
+
+/// The same with `{rank}`, `{local_rank}` and `{host}`.
+fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
     let name = path.display().to_string();
     let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
     let env = |name: &str| std::env::var(name).ok();
-    gpuio_spec::parse_job_file(&name, text, &env).map_err(|errors| {
+    gpuio_spec::parse_job_file(&name, place.fill_bytes(text), &env).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
     })

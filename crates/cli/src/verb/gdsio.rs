@@ -39,6 +39,7 @@ fn option(name: &str) -> Option<&'static str> {
 }
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
+    crate::ranks::refuse("gpuio gdsio")?;
     // An unknown option takes a value too, so that the error names the option and not its value.
     let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
     let command = gpuio_spec::parse_gdsio(words, &takes_value)

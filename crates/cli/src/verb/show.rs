@@ -11,6 +11,12 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     unused::show(show)?;
     let row = output::find(show.format.as_deref().unwrap_or("text"))?;
     let record = records::record(&show.record)?;
-    output::put(&output::rendered(row, &record, terminal_width(), show.evidence))?;
+    if show.per_rank && record.ranks.is_none() {
+        let what = "--per-rank: it has no effect here: the record is of one process; leave it out";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let parts =
+        gpuio_report::format::text::Show { evidence: show.evidence, per_rank: show.per_rank };
+    output::put(&output::rendered(row, &record, terminal_width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -41,6 +41,7 @@ mod other_tools;
 mod paths;
 mod plan;
 mod quick;
+mod ranks;
 mod rates;
 mod record;
 mod report;

@@ -85,6 +85,12 @@ pub enum RunError {
         /// The panic's message.
         what: String,
     },
+    /// The other processes of the run do not start, or this one may not.
+    #[error("{what}")]
+    NoStart {
+        /// Why, in words that name the process.
+        what: String,
+    },
     /// The stop flag was raised before the clock started.
     #[error("{path}: stopped while it was being read into the page cache for the GPU")]
     Stopped {

@@ -37,6 +37,8 @@ pub(crate) struct Gate {
     finished: Condvar,
     /// When the first job of the group was done, and what all workers had moved by then.
     first_end: OnceLock<(Nanos, LiveTotals)>,
+    /// When the last worker began.
+    last_began: AtomicU64,
 }
 
 fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -55,6 +57,7 @@ impl Gate {
             running: Mutex::new(workers),
             finished: Condvar::new(),
             first_end: OnceLock::new(),
+            last_began: AtomicU64::new(0),
         }
     }
 
@@ -78,6 +81,16 @@ impl Gate {
         while !matches!(*stage, Stage::After | Stage::Abandoned) {
             stage = self.changed.wait(stage).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Called by each worker before its first I/O.
+    pub(super) fn begins(&self, at: Nanos) {
+        self.last_began.fetch_max(at, Ordering::Relaxed);
+    }
+
+    /// When the last worker began.
+    pub(super) fn last_began(&self) -> Nanos {
+        self.last_began.load(Ordering::Relaxed)
     }
 
     /// Called by the last worker of a job: the first call of a group counts.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
 use gpuio_evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_gpu::Context;
@@ -15,19 +16,20 @@ use gpuio_page::LivePage;
 use gpuio_record::{
     ComputationCost, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
 };
-use gpuio_stat::LiveTotals;
+use gpuio_stat::{Live, LiveTotals};
 use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
+use super::peers::{READING_NS, Start};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::SeriesSampler;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
-use super::{Means, Ran, RunError, RunObserver, reached, warn};
+use super::{Means, Ran, RunError, RunObserver, reached, so_far, warn};
 use gpuio_dataset::held::Targets;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
@@ -124,8 +126,14 @@ impl Group<'_> {
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
             };
-            let measured = self.measure(&gate, &firsts, opening, &live_ranges, observer);
-            Ok((join(self.jobs, handles)?, readies, measured))
+            match self.measure((&gate, &firsts, &readies), opening, &live_ranges, observer, ran) {
+                Ok(measured) => Ok((join(self.jobs, handles)?, readies, measured)),
+                Err(error) => {
+                    gate.open(Stage::Abandoned);
+                    join(self.jobs, handles)?;
+                    Err(error)
+                }
+            }
         })?;
         // No worker reads them any more.
         measured.mapped =
@@ -201,12 +209,14 @@ impl Group<'_> {
     /// Starts the clock, samples until the last worker is done, and lets verification go ahead.
     fn measure(
         &self,
-        gate: &Gate,
-        firsts: &[FirstDone],
+        (gate, firsts, readies): (&Gate, &[FirstDone], &[Ready]),
         opening: Nanos,
         live_ranges: &[Range<usize>],
         observer: &dyn RunObserver,
-    ) -> Measured {
+        ran: &Ran,
+    ) -> Result<Measured, RunError> {
+        let no_start = |what: String| RunError::NoStart { what };
+        self.means.peers.map_or(Ok(()), |peers| peers.opened(self.jobs)).map_err(no_start)?;
         let (under_way, mut alone_ns) = self.compute();
         let open =
             |name: &str| self.held.open(name, OFlags::RDONLY).map_err(|error| error.to_string());
@@ -220,17 +230,20 @@ impl Group<'_> {
         });
         let open_ns = self.clock.now() - opening - alone_ns;
         let usage = Usage::of_process();
-        let start = self.clock.now() + LEAD_NS;
+        let (start, agreed_ns) = self.start().map_err(no_start)?;
         collector.started(start);
         observer.started(self.jobs);
         gate.open(Stage::Running(start));
         let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
         loop {
-            let done = gate.await_done(sampler.timeout(self.clock.now(), self.interval_ns));
+            let timeout = sampler.timeout(self.clock.now(), self.interval_ns);
+            let done = gate.await_done(self.means.peers.map_or(timeout, |_| timeout.min(READING)));
             let now = self.clock.now();
+            self.report_moved(gate, live_ranges, now);
             if done || sampler.due(now) {
                 let tick = sampler.sample(&gate.live, firsts, now, done);
                 observer.tick(&tick);
+                self.report_so_far((gate, readies), &sampler, now, ran);
             }
             if done {
                 break;
@@ -238,6 +251,12 @@ impl Group<'_> {
         }
         let usage = usage.until(&Usage::of_process());
         let readings = collector.end();
+        if let (Some(peers), Some(agreed_ns)) = (self.means.peers, agreed_ns) {
+            let clock_began_ns = self.monotonic();
+            let last_began_ns = gate.last_began() + clock_began_ns;
+            // Why the others are not waited for ends the run on their side, or by the stop flag.
+            let _ = peers.stopped(Start { agreed_ns, last_began_ns, clock_began_ns });
+        }
         let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
@@ -246,7 +265,7 @@ impl Group<'_> {
             observer.verifying(self.jobs);
         }
         gate.open(Stage::After);
-        Measured {
+        Ok(Measured {
             start,
             usage,
             series: sampler.series(),
@@ -256,7 +275,7 @@ impl Group<'_> {
             open_ns,
             verify_began: verifying,
             mapped: Vec::new(),
-        }
+        })
     }
 
     fn conclude(
@@ -324,7 +343,49 @@ impl Group<'_> {
     }
 }
 
+/// With other processes: what was moved while all of them ran is known this well.
+const READING: Duration = Duration::from_nanos(READING_NS);
+
 impl Group<'_> {
+    /// The common start on the run's clock, and the agreed one where there are other processes.
+    fn start(&self) -> Result<(Nanos, Option<u64>), String> {
+        let Some(peers) = self.means.peers else { return Ok((self.clock.now() + LEAD_NS, None)) };
+        let agreed = peers.start(self.jobs)?;
+        // Too late for it, all workers of this process begin as soon as they can.
+        let soon = self.clock.now() + LEAD_NS;
+        Ok((agreed.saturating_sub(self.monotonic()).max(soon), Some(agreed)))
+    }
+
+    /// What to add to a time of the run's clock for `CLOCK_MONOTONIC`.
+    fn monotonic(&self) -> Nanos {
+        gpuio_page::monotonic_ns().saturating_sub(self.clock.now())
+    }
+
+    fn report_moved(&self, gate: &Gate, pages: &[Range<usize>], now: Nanos) {
+        let Some(peers) = self.means.peers else { return };
+        let of = |pages: &Range<usize>| {
+            gate.live[pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
+        };
+        let bytes: Vec<u64> = pages.iter().map(of).collect();
+        let all = gate.live.iter().map(Live::totals);
+        let ios = all.map(|one| one.read_ios + one.write_ios + one.failed).sum();
+        peers.moved(now + self.monotonic(), &bytes, ios);
+    }
+
+    fn report_so_far(
+        &self,
+        (gate, readies): (&Gate, &[Ready]),
+        sampler: &SeriesSampler,
+        now: Nanos,
+        ran: &Ran,
+    ) {
+        if let Some(peers) = self.means.peers
+            && peers.wants_results()
+        {
+            peers.so_far(ran, so_far::results(self.jobs, (&gate.live, readies), sampler, now));
+        }
+    }
+
     /// Starts the computation that is to be concurrent, where there is one; and how long it
     /// took to start and ran alone.
     fn compute(&self) -> (Option<UnderWay>, u64) {

@@ -11,10 +11,12 @@ pub(crate) mod gate;
 mod group;
 mod mapped;
 mod page_cache;
+mod peers;
 mod reached;
 mod results;
 mod rusage;
 mod sample;
+mod so_far;
 mod steady;
 mod timed;
 mod total;
@@ -48,6 +50,7 @@ pub use gpuio_dataset::Looks;
 pub use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{MakeError, scratch};
 use group::Group;
+pub use peers::{Peers, READING_NS, Start};
 pub use sample::Tick;
 
 /// Receives the progress of a run. Called from the run's own thread, never from a worker.
@@ -95,6 +98,8 @@ pub struct Means<'a> {
     pub live_page: Option<gpuio_page::LivePage>,
     /// Whether the devices behind the jobs are sampled while they run.
     pub watched: bool,
+    /// Other processes that run the same plan at the same time; none where this one runs alone.
+    pub peers: Option<&'a dyn Peers>,
 }
 
 /// What a run leaves.

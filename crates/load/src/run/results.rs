@@ -233,7 +233,7 @@ pub(super) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
     if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
 }
 
-fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
+pub(super) fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
     DirectionResult {
         ios: tally.ios,
         bytes: tally.bytes,
@@ -250,7 +250,7 @@ fn direction(tally: &Tally, elapsed_ns: u64) -> DirectionResult {
     }
 }
 
-fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
+pub(super) fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
     let mut all: Vec<ActualEngine> = Vec::new();
     for one in ready {
         let same = |other: &&mut ActualEngine| {
@@ -268,7 +268,7 @@ fn engines(ready: &[Ready]) -> Vec<ActualEngine> {
     all
 }
 
-fn direct(ready: &[Ready]) -> DirectMode {
+pub(super) fn direct(ready: &[Ready]) -> DirectMode {
     let all = !ready.is_empty() && ready.iter().all(|one| one.direct == DirectMode::Direct);
     if all { DirectMode::Direct } else { DirectMode::Buffered }
 }

@@ -174,6 +174,11 @@ impl SeriesSampler {
         }
     }
 
+    /// The end of the ramp of each job, its pages and its points so far.
+    pub(super) fn so_far(&self) -> impl Iterator<Item = (Nanos, Range<usize>, &[Point])> {
+        self.jobs.iter().map(|job| (job.from, job.live.clone(), job.points.as_slice()))
+    }
+
     /// The points of each job, and whether it converged where it was to.
     pub(super) fn series(self) -> Vec<(Vec<Point>, Option<Steady>)> {
         let of =

@@ -211,7 +211,16 @@ impl Lab {
         let cufile = self.cufile.clone();
         let (driver, host) = (self.driver.as_ref(), &self.host);
         let page = self.page.clone();
-        let means = Means { driver, host, stop, cufile, permit, live_page: page, watched: true };
+        let means = Means {
+            driver,
+            host,
+            stop,
+            cufile,
+            permit,
+            live_page: page,
+            watched: true,
+            peers: None,
+        };
         run(plan, &means, watch)
     }
 

@@ -135,11 +135,19 @@ impl Draft {
     /// # Errors
     /// write(2), ftruncate(2), fsync(2).
     pub fn fill(&self, bytes: &[u8]) -> io::Result<()> {
+        self.fill_unsynced(bytes)?;
+        self.file.sync_all()
+    }
+
+    /// The same without waiting for storage: it outlives this process, not the machine.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn fill_unsynced(&self, bytes: &[u8]) -> io::Result<()> {
         use std::os::unix::fs::FileExt as _;
         self.file.write_all_at(bytes, 0)?;
         // Gives back what was reserved behind them as well.
-        self.file.set_len(bytes.len() as u64)?;
-        self.file.sync_all()
+        self.file.set_len(bytes.len() as u64)
     }
 
     /// Gives it the name that it is to have, if nothing has that. Its lock is held until the file

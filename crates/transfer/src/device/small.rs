@@ -21,8 +21,8 @@ use crate::transferred::Transferred;
 /// The longest small call, bytes: longer ones are faster in pieces.
 pub(crate) const SMALL: u64 = 64 << 10;
 
-/// A call's parameters: a small one, or a read of mapped bytes of any length. The file is borrowed: a reference count would be a write by all
-/// threads of a file to one cache line.
+/// A call's parameters: a small one, or a read of mapped bytes of any length. The file is
+/// borrowed: a reference count would be a write by all threads of a file to one cache line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SmallRequest<'a> {
     pub(crate) op: Op,

@@ -162,6 +162,25 @@ impl File {
     }
 }
 
+/// What changes when a file's bytes do, by whatever way (`fstat(2)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Bytes.
+    pub(crate) size: u64,
+    /// The last change (`st_mtim`), nanoseconds of real time.
+    pub(crate) modified_ns: i64,
+}
+
+impl Stamp {
+    /// The stamp of a descriptor's file; `None` if the kernel refuses.
+    pub(crate) fn of(file: impl AsFd) -> Option<Self> {
+        let facts = rustix::fs::fstat(file).ok()?;
+        let fraction = i64::try_from(facts.st_mtime_nsec).ok()?;
+        let modified_ns = facts.st_mtime.wrapping_mul(1_000_000_000).wrapping_add(fraction);
+        Some(Self { size: u64::try_from(facts.st_size).ok()?, modified_ns })
+    }
+}
+
 impl OpenFile {
     /// The likely bottleneck of a call. `large`: the call is large.
     pub(crate) fn bottleneck(&self, op: Op, large: bool) -> Bottleneck {
@@ -271,6 +290,13 @@ impl OpenFile {
         const TMPFS: i64 = 0x0102_1994;
         let kind = || rustix::fs::fstatfs(&self.own).is_ok_and(|facts| facts.f_type == TMPFS);
         *self.in_memory.get_or_init(kind)
+    }
+
+    /// The file's stamp, by the calling thread's own descriptor; `None` if the kernel refuses.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        let fd = self.reading()?;
+        // SAFETY: one of this file's descriptors, which are open for as long as it.
+        Stamp::of(unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) })
     }
 
     /// File system, inode number and size.

@@ -3,8 +3,8 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
-use super::OpenFile;
 use super::sys::{self, Cached};
+use super::{OpenFile, residency};
 use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
 
@@ -172,10 +172,15 @@ impl OpenFile {
             Cached::Bytes(bytes) => bytes,
             Cached::Nothing => 0,
             // A file system without this query keeps all its files in memory (tmpfs before Linux
-            // 6.8), or can't tell: the caller's own mode decides.
+            // 6.8), or can't tell: the caller's own mode decides. Where that is the page cache, and
+            // it holds the bytes, a plain read does not wait either (EROFS, Linux 6.18).
             Cached::Unsupported => {
                 self.residency.assume_warm();
-                return Ok(0);
+                if self.mode.direct || residency::holds(fd, offset, len) != Some(true) {
+                    return Ok(0);
+                }
+                // SAFETY: the caller's promise.
+                return unsafe { sys::pread(fd, at, len, offset) };
             }
         };
         self.residency.record(found == len);

@@ -42,8 +42,7 @@ impl CacheResidency {
         if hits_left == 0 {
             return true;
         }
-        let page = rustix::param::page_size() as u64;
-        let Some(pages) = sys::cached_pages(fd, offset, len as u64) else {
+        let Some(found) = holds(fd, offset, len) else {
             if hits_left & NO_MISS != 0 {
                 self.assume_warm();
                 return true;
@@ -51,8 +50,6 @@ impl CacheResidency {
             let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
             return attempt.is_multiple_of(COLD_PIECES_PER_TRY);
         };
-        // The last page may lie beyond the end of the file.
-        let found = pages > 0 && pages + 1 >= (len as u64).div_ceil(page);
         if !found {
             self.record(false);
         }
@@ -78,4 +75,12 @@ impl CacheResidency {
             self.hits_left.store(0, Ordering::Relaxed);
         }
     }
+}
+
+/// Whether the page cache holds the range, but for one page at most: the last one may lie beyond
+/// the end of the file. `None` if that is unknown.
+pub(super) fn holds(fd: RawFd, offset: u64, len: usize) -> Option<bool> {
+    let page = rustix::param::page_size() as u64;
+    let pages = sys::cached_pages(fd, offset, len as u64)?;
+    Some(pages > 0 && pages + 1 >= (len as u64).div_ceil(page))
 }

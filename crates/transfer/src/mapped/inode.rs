@@ -1,13 +1,14 @@
 //! A file that may be mapped: one for all descriptors of it that the library holds.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::MappedFiles;
 use super::extent::{EXTENT, ExtentCell, Registered};
 use super::rule::{NoRule, Rule};
 use crate::clock::Nanos;
+use crate::file::Stamp;
 
 /// A file by its file system and inode number.
 pub(super) type InodeId = (u64, u64);
@@ -30,6 +31,9 @@ pub(crate) struct MappedInode {
     fd: OwnedFd,
     pub(super) cells: Box<[ExtentCell]>,
     sure: AtomicU8,
+    /// The file's stamp when the lease was taken: size, and time of the last change.
+    size: AtomicU64,
+    modified: AtomicI64,
     rule: Mutex<RuleState>,
     /// The driver can't register it, or no rule will ever hold.
     pub(super) refused: AtomicBool,
@@ -55,6 +59,8 @@ impl MappedInode {
             fd,
             cells,
             sure: AtomicU8::new(UNSURE),
+            size: AtomicU64::new(0),
+            modified: AtomicI64::new(0),
             rule: Mutex::new(rule),
             refused: AtomicBool::new(false),
         }
@@ -77,6 +83,16 @@ impl MappedInode {
         }
     }
 
+    /// Whether the file is the one that it was when the rule was found. There are changes that end
+    /// no lease, since nobody opens the file for them: truncate(2) of a file of overlayfs, whose
+    /// layer this is (ovl_setattr), or by a client of this machine's NFS server (nfsd_setattr).
+    pub(super) fn is_unchanged(&self, stamp: impl FnOnce() -> Option<Stamp>) -> bool {
+        let size = self.size.load(Ordering::Relaxed);
+        let modified_ns = self.modified.load(Ordering::Relaxed);
+        self.sure.load(Ordering::Relaxed) == IMMUTABLE
+            || stamp() == Some(Stamp { size, modified_ns })
+    }
+
     /// Finds a rule if there is none. Returns how many rules ended before it, for
     /// [`MappedInode::publish`].
     pub(super) fn find_rule(&self, now: Nanos) -> Option<u64> {
@@ -91,6 +107,10 @@ impl MappedInode {
         match super::rule::find(&self.fd.as_fd(), watcher) {
             Ok(found) => {
                 let leased = matches!(found, Rule::Lease(_));
+                // Nothing is registered under the rule yet.
+                let stamp = Stamp::of(&self.fd)?;
+                self.size.store(stamp.size, Ordering::Relaxed);
+                self.modified.store(stamp.modified_ns, Ordering::Relaxed);
                 rule.held = Some(found);
                 self.sure.store(if leased { LEASED } else { IMMUTABLE }, Ordering::Release);
                 if leased {
@@ -143,6 +163,9 @@ impl MappedInode {
     /// as a `pread(2)` would that began before it.
     pub(super) fn revoke(&self, now: Nanos) {
         let mut rule = self.lock();
+        if rule.held.is_none() {
+            return;
+        }
         self.sure.store(UNSURE, Ordering::Release);
         for cell in &self.cells {
             cell.close();
@@ -172,5 +195,61 @@ impl Drop for MappedInode {
         self.files.remove(self.id);
         let registered = self.cells.iter_mut().filter_map(ExtentCell::end);
         self.files.unregister_soon(registered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_gpu::{Context, Driver, FilePages, Which};
+    use rustix::fs::{MemfdFlags, SealFlags};
+
+    use super::super::lease::Watcher;
+    use super::*;
+    use crate::settings::Settings;
+
+    const LEN: u64 = 1 << 20;
+
+    /// Registers the file, as the mapper does.
+    fn registered(inode: &MappedInode) -> Registered {
+        let context = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
+        let pages = FilePages::map(inode.fd().as_fd(), 0..LEN).unwrap();
+        let file = pages.register(&context, true).unwrap();
+        let device_ptr = file.seen_by(&context).unwrap();
+        Registered { file, device_ptr, serial: 1, ends_file: true }
+    }
+
+    #[test]
+    fn what_was_registered_under_a_rule_that_ended_is_not_published_under_the_next() {
+        let settings = Settings { driver: Which::Software, ..Settings::default() };
+        let files: &'static MappedFiles = Box::leak(Box::new(MappedFiles::new(&settings)));
+        files.watcher.set(Watcher::here()).unwrap();
+        // A rule that needs no lease.
+        let fd = rustix::fs::memfd_create(c"inode", MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&fd, LEN).unwrap();
+        let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
+        rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
+        let inode = MappedInode::new(files, (0, 0), fd, LEN);
+
+        let first = inode.find_rule(0).unwrap();
+        let pages = registered(&inode);
+        inode.revoke(0);
+        // SAFETY: no other thread has the inode.
+        let pages = unsafe { inode.publish(0, pages, first, 0) }.expect_err("no rule holds");
+        assert_eq!(inode.find_rule(PAUSE - 1), None, "a pause");
+        let second = inode.find_rule(PAUSE).unwrap();
+        assert!(inode.is_sure(PAUSE));
+        // SAFETY: as above.
+        let pages = unsafe { inode.publish(0, pages, first, 0) }.expect_err("the rule ended");
+        pages.file.close().unwrap();
+        // SAFETY: as above.
+        unsafe { inode.publish(0, registered(&inode), second, 0) }.expect("this one holds");
+        assert!(inode.cells[0].enter(1, 0).is_some());
+
+        inode.revoke(PAUSE);
+        assert!(!inode.is_sure(PAUSE) && inode.cells[0].enter(1, 0).is_none());
+        // The pause doubles.
+        assert_eq!(inode.find_rule(3 * PAUSE - 1), None);
+        assert!(inode.find_rule(3 * PAUSE).is_some());
+        assert!(inode.cells[0].enter(1, 0).is_none(), "what is closed stays closed");
     }
 }

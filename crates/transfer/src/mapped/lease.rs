@@ -116,8 +116,9 @@ impl Watcher {
 
     /// Wakes it. It lives as long as the process.
     pub(super) fn wake(self) {
+        let process = std::process::id();
         // SAFETY: numbers; the thread is of this process and blocks the signal.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.0, libc::SIGIO) };
+        unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, libc::SIGIO) };
     }
 }
 

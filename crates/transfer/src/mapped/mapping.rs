@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::MappedFiles;
 use super::rule::{NoRule, Rule};
 use crate::device::Device;
-use crate::file::OpenFile;
+use crate::file::{OpenFile, Stamp};
 
 /// Why a part of a file can't be mapped for a program's kernels.
 #[derive(Debug, Error)]
@@ -72,7 +72,8 @@ pub enum MappingState {
     /// They are, and nobody waits to change them.
     Sure,
     /// Somebody waits to write the file, until the mapping is dropped or the kernel's
-    /// `lease-break-time` (45 s by default) is over. What kernels read after that may be old.
+    /// `lease-break-time` (45 s by default) is over, or the file has changed without that: through
+    /// overlayfs, or by a client of this machine's NFS server. What kernels read may be old.
     Wanted,
 }
 
@@ -86,6 +87,9 @@ pub struct FileMapping {
     // Both are there until it is dropped.
     rule: Option<Rule>,
     registered: Option<MappedFile>,
+    fd: OwnedFd,
+    /// Of before it was registered.
+    stamp: Option<Stamp>,
     device_ptr: DevPtr,
     bytes: u64,
 }
@@ -103,12 +107,18 @@ impl FileMapping {
         self.bytes
     }
 
-    /// Whether the bytes are still those of the file. Asks the kernel (`F_GETLEASE`), so it is up
-    /// to date.
+    /// Whether the bytes are still those of the file. Asks the kernel (`F_GETLEASE`, `fstat`), so
+    /// it is up to date.
     #[must_use]
     pub fn state(&self) -> MappingState {
         match &self.rule {
-            Some(Rule::Lease(lease)) if !lease.is_held() => MappingState::Wanted,
+            Some(Rule::Lease(lease))
+                if !lease.is_held()
+                    || self.stamp.is_none()
+                    || Stamp::of(&self.fd) != self.stamp =>
+            {
+                MappingState::Wanted
+            }
             _ => MappingState::Sure,
         }
     }
@@ -160,6 +170,7 @@ impl MappedFiles {
         let fd: OwnedFd =
             file.reopened_to_read().map_err(|errno| MappingError::Reopen { errno })?;
         let rule = super::rule::find(&fd, watcher)?;
+        let stamp = Stamp::of(&fd);
         let (first, bytes) = (range.start, range.end.saturating_sub(range.start));
         let pages = FilePages::map(fd.as_fd(), range)?;
         pages.read_in(&|| true)?;
@@ -170,6 +181,8 @@ impl MappedFiles {
             files: self,
             rule: Some(rule),
             registered: Some(registered),
+            fd,
+            stamp,
             device_ptr,
             bytes,
         })

@@ -12,7 +12,8 @@
 //! closes the file's extents and returns the lease, without waiting for anything else; the one who
 //! opens the file for writing waits that long. The watcher also looks at all leases each second,
 //! and says when it did. A reader that finds this too long ago uses no lease: after a process was
-//! stopped, the kernel may have taken its leases away.
+//! stopped, the kernel may have taken its leases away. Each read under a lease also looks at the
+//! file's size and time of change: truncation through overlayfs ends no lease.
 //!
 //! Nothing here is on the way of the first read of a file but one addition to a counter, for each
 //! large read and for one of sixteen small ones.
@@ -143,7 +144,7 @@ impl MappedFiles {
     /// The file's bytes from `offset` on, `len` of them or up to its end, if all are mapped for
     /// this device and sure not to change.
     pub(crate) fn find(
-        &self,
+        &'static self,
         file: &OpenFile,
         device: &Device,
         offset: u64,
@@ -152,6 +153,11 @@ impl MappedFiles {
         let inode = file.mapped()?;
         let now = self.clock.now();
         if len == 0 || !inode.is_sure(now) {
+            return None;
+        }
+        if !inode.is_unchanged(|| file.stamp()) {
+            inode.revoke(now);
+            self.mapper.sweep_soon(self, inode);
             return None;
         }
         let tick = tick(now);
@@ -312,8 +318,7 @@ mod tests {
 
     #[test]
     fn leases_that_were_not_looked_at_lately_are_not_used() {
-        let mut settings = Settings::default();
-        settings.driver = gpuio_gpu::Which::Software;
+        let settings = Settings { driver: gpuio_gpu::Which::Software, ..Settings::default() };
         let files = MappedFiles::new(&settings);
         let second = 1_000_000_000;
         assert!(!files.leases_are_fresh(0), "before the watcher's first look");

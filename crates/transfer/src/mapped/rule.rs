@@ -84,8 +84,8 @@ fn is_sealed(file: BorrowedFd<'_>) -> bool {
     rustix::fs::fcntl_get_seals(file).is_ok_and(|seals| seals.contains(wanted))
 }
 
-/// Whether it is a file of `memfd_create(2)`: these have a file system instance of their own. Yes if
-/// that can't be found out.
+/// Whether it is a file of `memfd_create(2)`: these have a file system instance of their own. Yes
+/// if that can't be found out.
 fn is_memfd(file: BorrowedFd<'_>) -> bool {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     let device = DEVICE.get_or_init(|| {

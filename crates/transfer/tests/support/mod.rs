@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 #![allow(unsafe_code, reason = "the interface under test is unsafe")]
 
+pub(crate) mod hot;
+
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -124,17 +126,22 @@ impl Memory {
     }
 
     pub(crate) fn take(&self, at: usize, len: usize) -> Vec<u8> {
-        let gpu = gpu();
         let mut bytes = vec![0_u8; len];
+        self.take_into(at, &mut bytes);
+        bytes
+    }
+
+    /// Fills `bytes` with those from `at` on.
+    pub(crate) fn take_into(&self, at: usize, bytes: &mut [u8]) {
+        let gpu = gpu();
         let from = self.buffer.ptr().byte_add(at as u64);
         let to = DevPtr(bytes.as_mut_ptr() as u64);
         let done = gpu.context.entered(|| {
             // SAFETY: a range of the test's own; the wait follows.
-            unsafe { gpu.stream.copy(to, from, len).unwrap() };
+            unsafe { gpu.stream.copy(to, from, bytes.len()).unwrap() };
             gpu.stream.sync()
         });
         done.unwrap().unwrap();
-        bytes
     }
 }
 

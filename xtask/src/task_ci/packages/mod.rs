@@ -84,25 +84,59 @@ const PACKAGES: &[Package] = &[
         what: "mkfs.ext4",
         from: Source::Debian("e2fsprogs"),
         sign: Sign::Program(&["mkfs.ext4"]),
-        tests: "gpuio, mounts: a file system on a loop device",
+        tests: "gpuio, mounts, and gpuio-transfer, mapped_file_systems: a file system on a loop \
+                device",
     },
     Package {
         what: "mkfs.xfs",
         from: Source::Debian("xfsprogs"),
         sign: Sign::Program(&["mkfs.xfs"]),
-        tests: "gpuio-dropin, filesystem: XFS on a loop device",
+        tests: "gpuio-dropin, filesystem, gpuio-transfer, mapped_file_systems, and gpuio-io, \
+                path_mapped: XFS on a loop device",
+    },
+    Package {
+        what: "mkfs.btrfs",
+        from: Source::Debian("btrfs-progs"),
+        sign: Sign::Program(&["mkfs.btrfs"]),
+        tests: "gpuio-transfer, mapped_file_systems, and gpuio-io, path_mapped: Btrfs on a loop \
+                device",
+    },
+    Package {
+        what: "mksquashfs",
+        from: Source::Debian("squashfs-tools"),
+        sign: Sign::Program(&["mksquashfs"]),
+        tests: "gpuio-transfer, mapped_file_systems: squashfs",
+    },
+    Package {
+        what: "mkfs.erofs",
+        from: Source::Debian("erofs-utils"),
+        sign: Sign::Program(&["mkfs.erofs"]),
+        tests: "gpuio-transfer, mapped_file_systems: EROFS",
     },
     Package {
         what: "fuse2fs",
         from: Source::Debian("fuse2fs"),
         sign: Sign::Program(&["fuse2fs"]),
-        tests: "gpuio-dropin, filesystem: a file system in user space",
+        tests: "gpuio-dropin, filesystem, gpuio-transfer, mapped_file_systems, and gpuio-io, \
+                path_mapped: a file system in user space",
     },
     Package {
         what: "losetup",
         from: Source::Debian("mount"),
         sign: Sign::Program(&["losetup"]),
         tests: "gpuio, mounts, and gpuio-host, live: loop devices",
+    },
+    Package {
+        what: "Open MPI",
+        from: Source::Debian("openmpi-bin"),
+        sign: Sign::Program(&["mpirun.openmpi"]),
+        tests: "several ranks under Open MPI",
+    },
+    Package {
+        what: "MPICH",
+        from: Source::Debian("mpich"),
+        sign: Sign::Program(&["mpirun.mpich"]),
+        tests: "several ranks under MPICH",
     },
     Package {
         what: "Python with virtual environments",

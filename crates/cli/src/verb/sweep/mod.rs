@@ -34,6 +34,7 @@ pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep, is
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
+    crate::ranks::refuse("gpuio sweep")?;
     let quiet = sweep.vary.quiet;
     let dry_run = sweep.vary.dry_run;
     let keep = sweep.work.data.keep;

@@ -246,7 +246,11 @@ impl<'a> DataSet<'a> {
 
 /// Whether it is the directory that data sets go to when none is named, and holds nothing.
 fn is_empty_scratch(directory: &Path) -> bool {
-    let named = directory.file_name().is_some_and(|name| name == SCRATCH);
+    let is_scratch = |name: &str| {
+        let rank = name.strip_prefix(SCRATCH).map(|rest| rest.strip_prefix('-').unwrap_or(rest));
+        rank.is_some_and(|rank| rank.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let named = directory.file_name().and_then(OsStr::to_str).is_some_and(is_scratch);
     named && std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 

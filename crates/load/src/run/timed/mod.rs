@@ -166,6 +166,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
+    task.gate.begins(task.gate.clock.now().saturating_sub(job.start_delay_ns));
     looped.go()?;
     Ok(looped.leave())
 }

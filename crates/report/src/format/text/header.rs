@@ -22,6 +22,9 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if let Some(name) = &record.plan.name {
         out.push_str(&paragraph("run:     ", name, wide));
     }
+    if let Some(ranks) = super::ranks::headline(record) {
+        out.push_str(&paragraph("ranks:   ", &ranks, wide));
+    }
     if !record.command.is_empty() {
         out.push_str(&paragraph("command: ", &record.command.join(" "), wide));
     }
@@ -161,15 +164,21 @@ pub(crate) fn gpus(record: &Record) -> Vec<String> {
 /// The known part of an unfinished run: the jobs before its end, and the next one.
 fn unfinished(record: &Record, width: u16) -> String {
     let next = record.plan.jobs.get(record.jobs.len());
+    let partial = record.jobs.iter().any(|job| job.ended != EndedHow::Complete);
     let next = match next {
+        _ if partial => "during the jobs that are marked partial".to_owned(),
         Some(job) => {
             format!("during {} (path {}) or just before it", job.name, job.path.choice.actual)
         }
         None => "after its last job".to_owned(),
     };
+    let figures = match partial {
+        true => "their figures are those until then; those of other jobs are complete.",
+        false => "the figures of the jobs below are complete.",
+    };
     let text = format!(
         "the run was not finished when this was saved. If its process has ended, it ended {next}; \
-         the figures of the jobs below are complete."
+         {figures}"
     );
     paragraph("UNFINISHED: ", &text, width)
 }

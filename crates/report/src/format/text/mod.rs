@@ -9,6 +9,7 @@ mod gpus;
 pub(crate) mod header;
 mod mapped;
 mod proof;
+mod ranks;
 mod steady;
 mod table;
 mod trouble;
@@ -31,9 +32,10 @@ const PARAGRAPH_WIDTH: u16 = 100;
 ///
 /// Order: what ran, when and where; whether the run is complete; one table with a row per job and
 /// direction, a total per group of several jobs and a row per path that can't run here (latencies
-/// in a table of their own if one does not fit), and its legend; failures and verification;
-/// ceilings, if requested; steady state, if requested; what a job and a GPU computation cost each
-/// other; expected performance, if known; evidence of jobs whose actual path differs from the
+/// in a table of their own if one does not fit), and its legend; several ranks; failures and
+/// verification; ceilings, if requested; steady state, if requested; what a job and a GPU
+/// computation cost each other; expected performance, if known; evidence of jobs whose actual
+/// path differs from the
 /// requested one; the legs of paths that have more than one, the bytes of each GPU and through an
 /// intermediate GPU, what was mapped for a GPU to read by itself, when workers finished; page cache
 /// and storage; device activity during the run; times that are not measured; warnings, the most
@@ -41,16 +43,32 @@ const PARAGRAPH_WIDTH: u16 = 100;
 /// but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
-    render(record, width, false)
+    render(record, width, Show::default())
+}
+
+/// What text shows on demand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Show {
+    /// The evidence for every job and its readings.
+    pub evidence: bool,
+    /// A row for each rank, in the record of several.
+    pub per_rank: bool,
+}
+
+/// As [`render_text`], with more on demand.
+#[must_use]
+pub fn render_text_with(record: &Record, width: u16, show: Show) -> String {
+    render(record, width, show)
 }
 
 /// As [`render_text`], with the evidence for every job and its readings.
 #[must_use]
 pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
-    render(record, width, true)
+    render(record, width, Show { evidence: true, per_rank: false })
 }
 
-fn render(record: &Record, width: u16, evidence: bool) -> String {
+fn render(record: &Record, width: u16, show: Show) -> String {
+    let Show { evidence, per_rank } = show;
     // Names come from users, devices and other people's files.
     let record = &printable::record(record);
     let mut out = header::render(record, width);
@@ -58,6 +76,7 @@ fn render(record: &Record, width: u16, evidence: bool) -> String {
     out.push_str(&table::render(record, width));
     for part in [
         table::legend(record, width),
+        ranks::render(record, width, per_rank),
         trouble::failures(record, width),
         verification::render(record, width),
         ceilings::render(record, width),

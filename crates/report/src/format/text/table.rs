@@ -35,6 +35,7 @@ static COLUMNS: [Column; COUNT] = [
     words("verified"),
 ];
 const TAKEN: usize = 2;
+const THREADS: usize = 6;
 const OF: usize = 9;
 const FAILED: usize = 16;
 const VERIFIED: usize = 17;
@@ -232,7 +233,12 @@ fn rows(record: &Record, words: Words) -> Vec<Cells> {
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
         for (nth, direction) in directions(plan).iter().enumerate() {
-            rows.push(job_row(plan, job, *direction, nth == 0, (words, mark)));
+            let mut row = job_row(plan, job, *direction, nth == 0, (words, mark));
+            if let Some(all) = &record.ranks {
+                // Ranks × threads of each × depth.
+                row[THREADS] = format!("{}×{}", all.ranks, row[THREADS]);
+            }
+            rows.push(row);
         }
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;

@@ -358,5 +358,7 @@ pub(crate) fn record(jobs: Vec<JobPlan>) -> Record {
         expected: Vec::new(),
         watched: None,
         warnings: Vec::new(),
+        rank: None,
+        ranks: None,
     }
 }

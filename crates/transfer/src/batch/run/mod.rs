@@ -398,10 +398,7 @@ impl RunExecutor {
         }
         let ends = run.entries.iter().zip(&run.slot_offsets).zip(file_bytes).zip(by_kernel);
         let ends = ends.zip(mapped);
-        let end = |((((entry, &slot_offset), file_bytes), by_kernel), mapped): (
-            (((&Entry, &usize), _), bool),
-            Option<MappedRange>,
-        )| {
+        let events = ends.map(|((((entry, &slot_offset), file_bytes), by_kernel), mapped)| {
             let file_bytes = match run.kind.op {
                 Op::Read => file_bytes,
                 Op::Write => write(entry, slot.memory.at.wrapping_add(slot_offset)),
@@ -411,8 +408,8 @@ impl RunExecutor {
                 None => Transferred::through(file_bytes, by_kernel),
             });
             Event { cookie: entry.cookie, outcome }
-        };
-        ends.map(end).collect()
+        });
+        events.collect()
     }
 }
 

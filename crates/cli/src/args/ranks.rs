@@ -1,0 +1,42 @@
+//! Flags of a run on several ranks.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::ranks::Share;
+
+/// Flags for runs that mpirun or srun starts (docs/mpi.md).
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Several ranks (mpirun, srun)")]
+pub(crate) struct RankFlags {
+    /// Let ranks share these on purpose: gpu, file (to read); comma-separated list [refused]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) share: Vec<String>,
+    /// End the run if a rank does nothing, or completes no I/O, for this long [30 s; a rank of
+    /// which nothing at all is heard: 10 s at most]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) rank_timeout: Option<String>,
+    /// Add a table with a row for each rank to the text
+    #[arg(long)]
+    pub(crate) per_rank: bool,
+}
+
+impl RankFlags {
+    /// The value of `--rank-timeout`.
+    pub(crate) fn timeout(&self) -> Result<Option<Duration>, Failure> {
+        let Some(text) = &self.rank_timeout else { return Ok(None) };
+        let wrong = |why: String| Failure::Usage(format!("--rank-timeout {text}: {why}"));
+        let ns = gpuio_units::parse_duration_ns(text).map_err(|error| wrong(error.to_string()))?;
+        match Duration::from_nanos(ns) {
+            time if time < Duration::from_secs(1) => Err(wrong("at least 1 s".to_owned())),
+            time => Ok(Some(time)),
+        }
+    }
+
+    /// The values of `--share`.
+    pub(crate) fn share(&self) -> Result<Share, Failure> {
+        Share::parse(&self.share).map_err(Failure::Usage)
+    }
+}

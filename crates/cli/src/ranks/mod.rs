@@ -1,0 +1,230 @@
+//! `gpuio bench` as one of the ranks of an MPI job.
+//!
+//! What the ranks do, in this order, each step an exchange in which rank 0 decides (`gpuio_ranks`):
+//!
+//! 1. `hello`: version, host and process of each; back comes the number on the host, for
+//!    `{local_rank}`.
+//! 2. Each makes its own plan. `plan`: all plans must be of the same load, and no two ranks may
+//!    take the same GPU or write the same file (`placement`). A rank without a plan sends all
+//!    back with its reason.
+//! 3. For each group of jobs: `opened`, `start` (with the offset of each clock and the time of the
+//!    start), the measured time without any exchange, `stopped`, verification, `times` and `moved`
+//!    (`synchronised`).
+//! 4. Each saves its own record as a journal; rank 0 collects and merges them (`finish`).
+//!
+//! Only rank 0 prints.
+
+mod finish;
+mod placement;
+mod synchronised;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use gpuio_mpi::{Launcher, World};
+use gpuio_ranks::{Ended, Limits, Ranks, Setup};
+use gpuio_record::RankOf;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::journal::Journal;
+use crate::output;
+
+pub(crate) use placement::{Place, Share};
+pub(crate) use synchronised::{Learned, Synchronised};
+
+/// Names the MPI library to load, or `off`: each process then runs for itself.
+const LIBRARY_VARIABLE: &str = "GPUIO_MPI";
+/// A rank that does nothing for this long hangs, unless `--rank-timeout` says otherwise.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// What a rank says of itself first. The version comes first: what follows is compared after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Hello {
+    version: String,
+    host: String,
+    pid: u32,
+    /// The kernel's boot and the PID namespace: processes in the same can watch each other.
+    kernel: String,
+}
+
+/// This process among the ranks.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) ranks: Ranks,
+    launcher: &'static str,
+    hellos: Vec<Hello>,
+    place: Place,
+}
+
+/// The launcher of this process, unless it was told to stand alone.
+pub(crate) fn launcher() -> Option<Launcher> {
+    let off = std::env::var(LIBRARY_VARIABLE).is_ok_and(|value| value == "off");
+    Launcher::found(&|name| std::env::var(name).ok()).filter(|_| !off)
+}
+
+/// Refuses a verb that several ranks can't run together.
+pub(crate) fn refuse(what: &str) -> Result<(), Failure> {
+    match launcher() {
+        None => Ok(()),
+        Some(launcher) => Err(Failure::Usage(format!(
+            "{what} does not run on several ranks ({} started {}); run it without the launcher, \
+             or set {LIBRARY_VARIABLE}=off to run each process for itself",
+            launcher.name, launcher.size
+        ))),
+    }
+}
+
+/// Joins the other ranks where a launcher started this process; `None` where none did.
+///
+/// # Errors
+/// Without MPI; and the exit code, where the ranks can't run together, which rank 0 has printed.
+pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, ExitCode>, Failure> {
+    let Some(launcher) = launcher() else { return Ok(Ok(None)) };
+    if launcher.rank != 0 {
+        output::silence();
+    }
+    let limits = Limits::of(idle.unwrap_or(IDLE), launcher.size);
+    let setup = Setup {
+        clock: gpuio_page::monotonic_ns,
+        limits,
+        stop: interrupt::flag(),
+        report: Box::new(|why| output::print_always(&format!("error: {why}"))),
+    };
+    let name = launcher.name;
+    let named = std::env::var(LIBRARY_VARIABLE).ok();
+    let link = move || World::join(&launcher, named.as_deref()).map_err(|e| e.to_string());
+    let ranks = Ranks::join(link, setup).map_err(|why| {
+        // Every rank has this error for itself: MPI is not there to send it to rank 0.
+        output::speak();
+        Failure::Unavailable(why)
+    })?;
+    match hello(&ranks) {
+        Ok((hellos, place)) => {
+            watch_neighbour(&ranks, &hellos);
+            Ok(Ok(Some(Joined { ranks, launcher: name, hellos, place })))
+        }
+        Err(ended) => Ok(Err(finish::send_home(ranks, &ended))),
+    }
+}
+
+/// The failure that ends this process; the exit code is that of the rank that failed.
+fn failure_of(ended: &Ended) -> Failure {
+    match ended.1 {
+        2 => Failure::Usage(ended.0.clone()),
+        3 => Failure::Unavailable(ended.0.clone()),
+        _ => Failure::Ran(ended.0.clone()),
+    }
+}
+
+fn own_hello() -> Hello {
+    let root = gpuio_host::Root::live();
+    let boot = gpuio_host::process::boot(&root).unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    Hello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        kernel: format!("{boot} {}", namespace.display()),
+    }
+}
+
+fn hello(ranks: &Ranks) -> Result<(Vec<Hello>, Place), Ended> {
+    let own = to_bytes(&own_hello());
+    let all = ranks.exchange("hello", own, |all| {
+        let hellos: Vec<Option<Hello>> = all.iter().map(|one| parse(one)).collect();
+        same_version(&hellos).map_err(|why| Ended(why, 2))?;
+        let answer = to_bytes(&hellos);
+        Ok(vec![answer; all.len()])
+    })?;
+    let hellos: Vec<Hello> = parse(&all).ok_or_else(|| ranks.fail(UNREADABLE, 1))?;
+    ranks.name((0_u32..).zip(&hellos).map(|(rank, one)| rank_name(rank, one)).collect());
+    let rank = ranks.rank();
+    let own = &hellos[rank as usize];
+    let before = hellos.iter().take(rank as usize).filter(|one| one.host == own.host).count();
+    let local_rank = u32::try_from(before).unwrap_or(u32::MAX);
+    let place = Place { rank: Some(rank), local_rank, host: own.host.clone() };
+    Ok((hellos, place))
+}
+
+const UNREADABLE: &str = "a message of another rank can't be read";
+
+fn rank_name(rank: u32, hello: &Hello) -> String {
+    format!("rank {rank} (host {}, process {})", hello.host, hello.pid)
+}
+
+fn same_version(hellos: &[Option<Hello>]) -> Result<(), String> {
+    let own = env!("CARGO_PKG_VERSION");
+    for (rank, hello) in hellos.iter().enumerate() {
+        let Some(hello) = hello else {
+            return Err(format!(
+                "rank {rank} runs another version of gpuio than rank 0 ({own}); install the same \
+                 on all hosts"
+            ));
+        };
+        if hello.version != own {
+            return Err(format!(
+                "rank {rank} (host {}) runs gpuio {}, rank 0 runs {own}; install the same version \
+                 on all hosts",
+                hello.host, hello.version
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Each rank watches the next of its host, so that a death is seen before the launcher ends all.
+fn watch_neighbour(ranks: &Ranks, hellos: &[Hello]) {
+    let own = ranks.rank() as usize;
+    let beside = |at: &usize| hellos[*at].kernel == hellos[own].kernel;
+    let after = (own + 1..hellos.len()).find(beside);
+    let next = after.or_else(|| (0..own).find(beside));
+    if let Some(next) = next
+        && let (Ok(rank), Ok(pid)) = (u32::try_from(next), i32::try_from(hellos[next].pid))
+    {
+        ranks.watch(rank, pid);
+    }
+}
+
+impl Joined {
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(crate) fn is_first(&self) -> bool {
+        self.ranks.rank() == 0
+    }
+
+    /// Which rank this process's own record is of.
+    pub(crate) fn rank_of(&self) -> RankOf {
+        let own = self.own();
+        let (rank, ranks) = (self.ranks.rank(), self.ranks.size());
+        RankOf { rank, ranks, host: own.host.clone(), pid: own.pid }
+    }
+
+    /// The journal of this rank.
+    pub(crate) fn journal(&self, output: Option<&Path>) -> Journal {
+        Journal::of_rank(output, self.ranks.rank(), &self.own().host)
+    }
+
+    /// What this process said of itself.
+    fn own(&self) -> &Hello {
+        &self.hellos[self.ranks.rank() as usize]
+    }
+}
+
+fn to_bytes<T: Serialize>(value: &T) -> Vec<u8> {
+    // Plain values: nothing that they hold fails.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,334 @@
+//! A run that starts with those of other ranks: what is exchanged around each measured time.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::{Duration, Instant};
+
+use gpuio_load::run::{Peers, Ran, Start, Tick};
+use gpuio_merge::{JobTimes, Moved, Windows, rates, skew, windows};
+use gpuio_ranks::{ClockOffset, Ended, Ranks, Stage};
+use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, TimeSpan};
+use serde::{Deserialize, Serialize};
+
+use super::{hold, parse, to_bytes};
+use crate::session::Head;
+
+/// From the decision on a start to the start: the message has to reach every rank.
+const LEAD: Duration = Duration::from_millis(50);
+/// More for each rank: rank 0 sends one message after another.
+const LEAD_PER_RANK: Duration = Duration::from_micros(200);
+/// Between two journals of a running group.
+const SNAPSHOT: Duration = Duration::from_secs(1);
+
+/// The answer of exchange `start`, in this rank's own time.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Go {
+    start_ns: u64,
+    offset_ns: i64,
+    bound_ns: u64,
+}
+
+/// What a rank says in exchange `times`: a job's time on rank 0's clock and its bytes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Times {
+    begin_ns: u64,
+    end_ns: u64,
+    bytes: u64,
+}
+
+/// The answer: bounds on rank 0's clock, by job.
+type Bounds = Vec<Option<(u64, u64)>>;
+/// What a rank says in exchange `moved`: bytes until the two bounds, each with its error.
+type Parts = Vec<[(u64, u64); 2]>;
+
+/// What is kept of the running group, and of finished ones.
+#[derive(Debug, Default)]
+struct State {
+    go: Go,
+    agreed_ns: u64,
+    clock_began_ns: u64,
+    /// When I/Os are due: from here on, and (of loads with a rate) from there on that are in
+    /// flight. Nanoseconds of this rank's clock.
+    due_from_ns: u64,
+    ended_by_ns: Option<u64>,
+    moved: Vec<Moved>,
+    ios: u64,
+    saved_at: Option<Instant>,
+    group: u32,
+    /// On rank 0.
+    offsets: Vec<ClockOffset>,
+    skew: (u64, u64),
+    groups: Vec<RankGroup>,
+    times: Vec<BTreeMap<String, TimeSpan>>,
+}
+
+/// What rank 0 learned of all.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    pub(super) offsets: Vec<ClockOffset>,
+    pub(super) groups: Vec<RankGroup>,
+    pub(super) times: Vec<BTreeMap<String, TimeSpan>>,
+}
+
+/// The other ranks, as a run sees them.
+#[derive(Debug)]
+pub(crate) struct Synchronised<'a> {
+    ranks: &'a Ranks,
+    head: &'a Head<'a>,
+    plan: Plan,
+    snapshots: SyncSender<Record>,
+    state: Mutex<State>,
+}
+
+fn shift(at: u64, by: i64) -> u64 {
+    at.checked_add_signed(by).unwrap_or(0)
+}
+
+impl<'a> Synchronised<'a> {
+    pub(crate) fn new(
+        ranks: &'a Ranks,
+        head: &'a Head<'a>,
+        plan: Plan,
+        snapshots: SyncSender<Record>,
+    ) -> Synchronised<'a> {
+        ranks.activity().enter(Stage::Working);
+        Synchronised { ranks, head, plan, snapshots, state: Mutex::default() }
+    }
+
+    /// What rank 0 learned; empty on others.
+    pub(crate) fn learned(self) -> Learned {
+        let State { offsets, groups, times, .. } =
+            self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Learned { offsets, groups, times }
+    }
+
+    /// What all ranks move together, for rank 0's progress.
+    pub(crate) fn tick(&self, tick: &Tick) -> Tick {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates")]
+        self.ranks.activity().moves(tick.bytes_per_s as u64, tick.iops as u64, tick.failed);
+        let all = self.ranks.overall();
+        if all.running < 2 {
+            return *tick;
+        }
+        let (bytes_per_s, iops) = (all.bytes_per_s, all.iops);
+        Tick { bytes_per_s, iops, failed: all.failed, p99_ns: None, ..*tick }
+    }
+
+    /// Something was done outside the measured time.
+    pub(crate) fn step(&self) {
+        self.ranks.activity().step();
+    }
+
+    /// Why no start: the words of whoever ended the run.
+    fn exchange(&self, what: &str, payload: Vec<u8>) -> Result<(), Ended> {
+        let what = format!("{what} of group {}", hold(&self.state).group);
+        self.ranks.exchange(&what, payload, |all| Ok(vec![Vec::new(); all.len()])).map(drop)
+    }
+
+    /// The results of a group: whether a job failed, and the rates of all ranks together.
+    pub(crate) fn group_done(&self, plan: &Plan, ran: &Ran) {
+        let group = ran.totals.last().map_or(0, |total| total.group);
+        let jobs: Vec<&JobResult> = ran.jobs.iter().filter(|job| job.group == group).collect();
+        if let Some(failed) = jobs.iter().find(|job| job.ended == EndedHow::Failed) {
+            let first = failed.failures.first();
+            let what = first.map_or_else(
+                || "a thread ended without a result".to_owned(),
+                |first| format!("{}, offset {}: {}", first.path, first.offset, first.what),
+            );
+            self.ranks.fail(&format!("job '{}' failed: {what}", failed.name), 1);
+            return;
+        }
+        // Ended meanwhile: each has its own results, and there are no common ones.
+        let _ = self.rates(plan, group, &jobs);
+    }
+
+    fn rates(&self, plan: &Plan, group: u32, jobs: &[&JobResult]) -> Result<(), Ended> {
+        let (go, clock_began) = {
+            let state = hold(&self.state);
+            (state.go, state.clock_began_ns)
+        };
+        let spans: Vec<Option<JobTimes>> = jobs
+            .iter()
+            .map(|job| {
+                let on_first = |at: u64| shift(at + clock_began, -go.offset_ns);
+                let span = job.measured?;
+                let (begin_ns, end_ns) = (on_first(span.begin_ns), on_first(span.end_ns));
+                let bytes = job.read.bytes + job.write.bytes;
+                Some(JobTimes { span: TimeSpan { begin_ns, end_ns }, bytes })
+            })
+            .collect();
+        let wire = |one: &Option<JobTimes>| {
+            one.map(|one| Times {
+                begin_ns: one.span.begin_ns,
+                end_ns: one.span.end_ns,
+                bytes: one.bytes,
+            })
+        };
+        let own: Vec<Option<Times>> = spans.iter().map(wire).collect();
+        let names: Vec<String> =
+            plan.jobs.iter().filter(|job| job.group == group).map(|job| job.name.clone()).collect();
+        let mut common: Vec<Option<(Windows, u64)>> = Vec::new();
+        let bounds = self.ranks.exchange("times", to_bytes(&own), |all| {
+            let all: Vec<Vec<Option<Times>>> =
+                all.iter().map(|one| parse(one).unwrap_or_default()).collect();
+            common = (0..names.len()).map(|job| self.common(&all, job)).collect();
+            self.note_times(&all, &names);
+            let bounds: Bounds = common
+                .iter()
+                .map(|one| one.map(|(w, _)| (w.last_begin_ns, w.first_end_ns)))
+                .collect();
+            Ok(vec![to_bytes(&bounds); all.len()])
+        })?;
+        let bounds: Bounds = parse(&bounds).unwrap_or_default();
+        let parts = to_bytes(&self.parts(&bounds, &spans));
+        self.ranks.exchange("moved", parts, |all| {
+            let all: Vec<Parts> = all.iter().map(|one| parse(one).unwrap_or_default()).collect();
+            let mut state = hold(&self.state);
+            let jobs = names.iter().zip(&common).enumerate();
+            let jobs = jobs.filter_map(|(job, (name, common))| {
+                let (windows, bytes) = (*common)?;
+                let parts: Vec<[(u64, u64); 2]> =
+                    all.iter().filter_map(|of| of.get(job).copied()).collect();
+                Some(rates(name, windows, &parts, bytes))
+            });
+            let jobs = jobs.collect();
+            let (start_skew_ns, skew_bound_ns) = state.skew;
+            state.groups.push(RankGroup { group, start_skew_ns, skew_bound_ns, jobs });
+            Ok(vec![Vec::new(); all.len()])
+        })?;
+        Ok(())
+    }
+
+    /// The windows of one job, where every rank has its time, and what all moved.
+    fn common(&self, all: &[Vec<Option<Times>>], job: usize) -> Option<(Windows, u64)> {
+        let times: Option<Vec<JobTimes>> = all
+            .iter()
+            .map(|of| {
+                let Times { begin_ns, end_ns, bytes } = (*of.get(job)?)?;
+                Some(JobTimes { span: TimeSpan { begin_ns, end_ns }, bytes })
+            })
+            .collect();
+        let times = times?;
+        Some((windows(&times)?, times.iter().map(|one| one.bytes).sum()))
+    }
+
+    fn note_times(&self, all: &[Vec<Option<Times>>], names: &[String]) {
+        let mut state = hold(&self.state);
+        state.times.resize(all.len(), BTreeMap::new());
+        for (of_rank, times) in state.times.iter_mut().zip(all) {
+            for (name, time) in names.iter().zip(times) {
+                if let Some(Times { begin_ns, end_ns, .. }) = *time {
+                    of_rank.insert(name.clone(), TimeSpan { begin_ns, end_ns });
+                }
+            }
+        }
+    }
+
+    /// What this rank moved until the bounds, which are on rank 0's clock as the readings are.
+    fn parts(&self, bounds: &Bounds, spans: &[Option<JobTimes>]) -> Parts {
+        let state = hold(&self.state);
+        let each = bounds.iter().zip(spans).zip(&state.moved);
+        each.map(|((bound, span), moved)| {
+            let (Some((begin, end)), Some(job)) = (bound, span) else { return [(0, 0); 2] };
+            [*begin, *end].map(|at| moved.until(at, job.span, job.bytes))
+        })
+        .collect()
+    }
+
+    fn decide_start(&self, ranks: usize) -> Result<Vec<Vec<u8>>, Ended> {
+        let offsets = self.ranks.clock_offsets()?;
+        let lead = LEAD + LEAD_PER_RANK * u32::try_from(ranks).unwrap_or(u32::MAX);
+        let start = self.ranks.now() + u64::try_from(lead.as_nanos()).unwrap_or(0);
+        let go = |offset: &ClockOffset| Go {
+            start_ns: shift(start, offset.offset_ns),
+            offset_ns: offset.offset_ns,
+            bound_ns: offset.bound_ns,
+        };
+        let all = offsets.iter().map(|offset| to_bytes(&go(offset))).collect();
+        hold(&self.state).offsets = offsets;
+        Ok(all)
+    }
+}
+
+/// When the jobs' own I/Os are due, from their start: the last start delay; and, where one has a
+/// rate, the planned end of all, after which only I/Os in flight are awaited.
+fn due(jobs: &[JobPlan]) -> (u64, Option<u64>) {
+    let delay = jobs.iter().map(|job| job.start_delay_ns).max().unwrap_or(0);
+    let paced = jobs.iter().any(|job| job.pacing.is_some());
+    let end = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
+    (delay, jobs.iter().map(end).max().flatten().filter(|_| paced))
+}
+
+impl Peers for Synchronised<'_> {
+    fn opened(&self, jobs: &[JobPlan]) -> Result<(), String> {
+        hold(&self.state).group = jobs.first().map_or(0, |job| job.group);
+        self.exchange("opened", Vec::new()).map_err(|ended| ended.0)
+    }
+
+    fn start(&self, jobs: &[JobPlan]) -> Result<u64, String> {
+        let what = format!("start of group {}", hold(&self.state).group);
+        let go = self.ranks.exchange(&what, Vec::new(), |all| self.decide_start(all.len()));
+        let go: Go = parse(&go.map_err(|ended| ended.0)?).ok_or("the start can't be read")?;
+        let (delay, length) = due(jobs);
+        let paced = jobs.iter().any(|job| job.pacing.is_some());
+        let mut state = hold(&self.state);
+        state.go = go;
+        state.agreed_ns = go.start_ns;
+        state.due_from_ns = if paced { u64::MAX } else { go.start_ns + delay };
+        state.ended_by_ns = length.map(|length| go.start_ns + length);
+        state.moved = vec![Moved::default(); jobs.len()];
+        state.ios = 0;
+        state.saved_at = Some(Instant::now());
+        self.ranks.activity().expect_ios(false);
+        self.ranks.activity().enter(Stage::Running);
+        Ok(go.start_ns)
+    }
+
+    fn moved(&self, at_ns: u64, bytes: &[u64], ios: u64) {
+        let mut state = hold(&self.state);
+        let at = shift(at_ns, -state.go.offset_ns);
+        for (moved, bytes) in state.moved.iter_mut().zip(bytes) {
+            moved.read(at, *bytes);
+        }
+        let late = state.ended_by_ns.is_some_and(|end| at_ns > end);
+        let activity = self.ranks.activity();
+        activity.expect_ios(at_ns > state.due_from_ns || late);
+        if ios != state.ios {
+            state.ios = ios;
+            activity.step();
+        }
+    }
+
+    fn wants_results(&self) -> bool {
+        hold(&self.state).saved_at.is_none_or(|at| at.elapsed() >= SNAPSHOT)
+    }
+
+    fn so_far(&self, ran: &Ran, jobs: Vec<JobResult>) {
+        hold(&self.state).saved_at = Some(Instant::now());
+        let mut ran = ran.clone();
+        ran.jobs.extend(jobs);
+        let record = Record { ended: EndedHow::Unfinished, ..self.head.record(&self.plan, &ran) };
+        // One that is still being written is enough.
+        if let Err(TrySendError::Disconnected(_)) = self.snapshots.try_send(record) {
+            self.ranks.activity().step();
+        }
+    }
+
+    fn stopped(&self, start: Start) -> Result<(), String> {
+        self.ranks.activity().enter(Stage::Working);
+        let go = {
+            let mut state = hold(&self.state);
+            state.clock_began_ns = start.clock_began_ns;
+            state.go
+        };
+        let began = (shift(start.last_began_ns, -go.offset_ns), go.bound_ns);
+        let what = format!("stopped of group {}", hold(&self.state).group);
+        let done = self.ranks.exchange(&what, to_bytes(&began), |all| {
+            let all: Vec<(u64, u64)> = all.iter().filter_map(|one| parse(one)).collect();
+            hold(&self.state).skew = skew(&all);
+            Ok(vec![Vec::new(); all.len()])
+        });
+        done.map(drop).map_err(|ended| ended.0)
+    }
+}

@@ -1,0 +1,59 @@
+//! Other processes that run the same plan at the same time: when they start together, and what they
+//! learn of each other.
+
+use std::fmt::Debug;
+
+use gpuio_record::{JobPlan, JobResult};
+
+use super::Ran;
+
+/// The other processes of a run. Called from the run's own thread. What is called while the clock
+/// runs ([`Peers::moved`], [`Peers::so_far`]) waits for no other process.
+pub trait Peers: Sync + Debug {
+    /// All workers of these jobs, a group, have opened their paths. Waits until those of all
+    /// processes have.
+    ///
+    /// # Errors
+    /// Why there is no start.
+    fn opened(&self, jobs: &[JobPlan]) -> Result<(), String>;
+
+    /// Everything is ready but the start. Waits for all processes; when to start, in nanoseconds of
+    /// `CLOCK_MONOTONIC` of this machine.
+    ///
+    /// # Errors
+    /// Why there is no start.
+    fn start(&self, jobs: &[JobPlan]) -> Result<u64, String>;
+
+    /// Bytes that each job of the group has moved by this time on the same clock, after its ramp,
+    /// and I/Os of all that have come back, ramp and failures included; at least every
+    /// [`READING_NS`] as long as the clock runs.
+    fn moved(&self, at_ns: u64, bytes: &[u64], ios: u64);
+
+    /// Whether results so far are wanted now: about once in a second.
+    fn wants_results(&self) -> bool;
+
+    /// Results so far: of finished groups in `ran`, of the running one in `jobs`, without evidence
+    /// and percentiles of parts.
+    fn so_far(&self, ran: &Ran, jobs: Vec<JobResult>);
+
+    /// This process's clock has stopped. Waits until those of all have, because verification would
+    /// disturb them. `start` says how well the start was met.
+    ///
+    /// # Errors
+    /// Why the others are not waited for.
+    fn stopped(&self, start: Start) -> Result<(), String>;
+}
+
+/// How a group started in one process; times in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// The start that was agreed.
+    pub agreed_ns: u64,
+    /// When the last worker began.
+    pub last_began_ns: u64,
+    /// What to add to times of the run's clock.
+    pub clock_began_ns: u64,
+}
+
+/// Between two readings for [`Peers::moved`], at most.
+pub const READING_NS: u64 = 20_000_000;

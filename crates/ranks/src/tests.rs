@@ -1,0 +1,295 @@
+//! Ranks as threads of one process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+
+/// A link by channels.
+struct Channels {
+    rank: u32,
+    size: u32,
+    to: Vec<Sender<(u32, Vec<u8>)>>,
+    from: Receiver<(u32, Vec<u8>)>,
+    /// Sends nothing any more, as a process that was stopped.
+    frozen: Arc<AtomicBool>,
+    aborted: Arc<AtomicBool>,
+}
+
+impl Link for Channels {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn library(&self) -> &str {
+        "channels"
+    }
+
+    fn send(&mut self, to: u32, message: &[u8]) -> Result<(), String> {
+        if !self.frozen.load(Ordering::Relaxed) {
+            // A rank that left hears nothing.
+            let _ = self.to[to as usize].send((self.rank, message.to_vec()));
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
+        Ok(self.from.try_recv().ok())
+    }
+
+    fn has_sent(&mut self) -> bool {
+        true
+    }
+
+    fn abort(&self, _code: u8) {
+        self.aborted.store(true, Ordering::Relaxed);
+    }
+
+    fn finalize(self) {}
+}
+
+/// What a test sees of a rank from outside.
+struct Outside {
+    frozen: Arc<AtomicBool>,
+    aborted: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+    reports: Arc<Mutex<Vec<String>>>,
+}
+
+fn clock() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
+}
+
+/// A clock that began a thousand seconds earlier.
+fn other_clock() -> u64 {
+    clock() + 1_000_000_000_000
+}
+
+fn limits(idle: Duration) -> Limits {
+    let beat = Duration::from_millis(10);
+    Limits { beat, silence: idle, idle, save: Duration::from_millis(500) }
+}
+
+/// Minutes: no test waits for it.
+const NEVER: Duration = Duration::from_secs(600);
+
+fn world(size: u32, limits: Limits) -> (Vec<Ranks>, Vec<Outside>) {
+    let ends: Vec<_> = (0..size).map(|_| channel()).collect();
+    let senders: Vec<_> = ends.iter().map(|(to, _)| to.clone()).collect();
+    let each = ends.into_iter().zip(0..).map(|((_, from), rank): (_, u32)| {
+        let outside = Outside {
+            frozen: Arc::default(),
+            aborted: Arc::default(),
+            stop: Arc::default(),
+            reports: Arc::default(),
+        };
+        let to = senders.clone();
+        let (frozen, aborted) = (Arc::clone(&outside.frozen), Arc::clone(&outside.aborted));
+        let link = Channels { rank, size, to, from, frozen, aborted };
+        let reports = Arc::clone(&outside.reports);
+        let setup = Setup {
+            clock: if rank == 2 { other_clock } else { clock },
+            limits,
+            stop: Arc::clone(&outside.stop),
+            report: Box::new(move |why| reports.lock().unwrap().push(why.to_owned())),
+        };
+        (Ranks::join(|| Ok(link), setup).unwrap(), outside)
+    });
+    each.unzip()
+}
+
+/// Runs the same program on all ranks; what each returned, by rank.
+fn on_all<T: Send>(ranks: Vec<Ranks>, program: impl Fn(Ranks) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let program = &program;
+        let started: Vec<_> =
+            ranks.into_iter().map(|rank| scope.spawn(move || program(rank))).collect();
+        started.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The end of a run that went well: rank 0 returns what it collected.
+fn finish(ranks: Ranks) -> Vec<String> {
+    let mut all = Vec::new();
+    if ranks.rank() == 0 {
+        ranks.collect(&mut |rank, collected| {
+            all.push(match collected {
+                Collected::Result(bytes) => format!("{rank}: {}", text(&bytes)),
+                Collected::None(why) => format!("{rank} has none: {why}"),
+                Collected::Lost(why) => format!("{rank} is lost: {why}"),
+            });
+        });
+        all.sort();
+        ranks.release(Left { code: 7, saved: true });
+        ranks.leave(7);
+    } else {
+        let own = format!("result of {}", ranks.rank()).into_bytes();
+        let left = ranks.deliver(Ok(own), "/journal").map(|left| left.code);
+        all.push(format!("left: {left:?}"));
+        ranks.leave(left.unwrap_or(1));
+    }
+    all
+}
+
+#[test]
+fn ranks_exchange_in_order_and_rank_0_decides() {
+    let (ranks, outside) = world(4, limits(NEVER));
+    let all = on_all(ranks, |ranks| {
+        let mut heard = Vec::new();
+        for round in 0..3 {
+            let what = format!("round {round}");
+            let payload = format!("{round}.{}", ranks.rank()).into_bytes();
+            let answer = ranks.exchange(&what, payload, |all| {
+                let joined = all.iter().map(|one| text(one)).collect::<Vec<_>>().join(" ");
+                Ok((0..4).map(|rank| format!("{rank}: {joined}").into_bytes()).collect())
+            });
+            heard.push(text(&answer.unwrap()));
+        }
+        (heard, finish(ranks))
+    });
+    for (rank, (heard, _)) in all.iter().enumerate() {
+        let expected = |round| format!("{rank}: {round}.0 {round}.1 {round}.2 {round}.3");
+        assert_eq!(heard, &[expected(0), expected(1), expected(2)]);
+    }
+    assert_eq!(all[0].1, ["1: result of 1", "2: result of 2", "3: result of 3"]);
+    assert_eq!(all[3].1, ["left: Ok(7)"]);
+    assert!(outside.iter().all(|one| !one.aborted.load(Ordering::Relaxed)));
+}
+
+#[test]
+fn a_decision_against_it_or_a_failure_ends_all_with_its_reason() {
+    for failing in [0, 2] {
+        let (ranks, outside) = world(3, limits(NEVER));
+        let all = on_all(ranks, |ranks| {
+            ranks.name((0..3).map(|rank| format!("rank {rank} of a test")).collect());
+            let own = ranks.rank();
+            let answer = match failing == own && own != 0 {
+                true => Err(ranks.fail("no such file", 3)),
+                false => {
+                    ranks.exchange("plan", Vec::new(), |_| Err(Ended("they differ".to_owned(), 2)))
+                }
+            };
+            let Ended(why, code) = answer.unwrap_err();
+            assert_eq!(code, if failing == 0 { 2 } else { 3 });
+            (why, finish(ranks))
+        });
+        let expected = match failing {
+            0 => ["they differ"; 3],
+            _ => {
+                ["rank 2 of a test: no such file", "rank 2 of a test: no such file", "no such file"]
+            }
+        };
+        let whys: Vec<&str> = all.iter().map(|(why, _)| why.as_str()).collect();
+        assert_eq!(whys, expected);
+        assert!(outside.iter().all(|one| one.stop.load(Ordering::Relaxed)));
+        // Nothing hangs: what there is is still collected, and the job is left as it should be.
+        assert_eq!(all[0].1, ["1: result of 1", "2: result of 2"]);
+        assert!(outside.iter().all(|one| !one.aborted.load(Ordering::Relaxed)));
+    }
+}
+
+#[test]
+fn clock_offsets_are_found_within_their_bound() {
+    let (ranks, _) = world(3, limits(NEVER));
+    let all = on_all(ranks, |ranks| {
+        let offsets = (ranks.rank() == 0).then(|| ranks.clock_offsets().unwrap());
+        finish(ranks);
+        offsets
+    });
+    let offsets = all[0].clone().unwrap();
+    assert_eq!(offsets[0], ClockOffset::default());
+    for (offset, expected) in offsets.iter().zip([0_i64, 0, 1_000_000_000_000]) {
+        let off = (offset.offset_ns - expected).unsigned_abs();
+        assert!(off <= offset.bound_ns, "{offset:?}");
+    }
+}
+
+#[test]
+fn a_rank_that_is_silent_ends_the_job_and_the_others_are_collected() {
+    let (ranks, outside) = world(3, limits(Duration::from_millis(300)));
+    let all = on_all(ranks, |ranks| {
+        let own = ranks.rank();
+        if own == 1 {
+            outside[1].frozen.store(true, Ordering::Relaxed);
+        }
+        let ended = ranks.exchange("start", Vec::new(), |_| Ok(vec![Vec::new(); 3])).unwrap_err();
+        (ended.0, finish(ranks))
+    });
+    assert!(all[0].0.starts_with("rank 1 hangs: nothing was heard of it"), "{:?}", all[0]);
+    assert!(all[2].0.starts_with("rank 1 hangs"), "{:?}", all[2]);
+    let lost = format!("1 is lost: {}", all[0].0);
+    assert_eq!(all[0].1, [lost, "2: result of 2".to_owned()]);
+    assert!(outside[0].aborted.load(Ordering::Relaxed), "the job is ended by MPI_Abort");
+    let reports = outside[0].reports.lock().unwrap();
+    assert_eq!(*reports, std::slice::from_ref(&all[0].0), "it is reported at once, and once");
+}
+
+#[test]
+fn a_rank_in_which_no_io_completes_hangs() {
+    let (ranks, _) = world(3, limits(Duration::from_millis(400)));
+    let all = on_all(ranks, |ranks| {
+        if ranks.rank() == 2 {
+            ranks.activity().enter(Stage::Running);
+            ranks.activity().expect_ios(true);
+            // Its thread is somewhere in a read.
+            while ranks.ended().is_none() {
+                std::thread::yield_now();
+            }
+        }
+        let answer = ranks.exchange("stopped", Vec::new(), |_| Ok(vec![Vec::new(); 3]));
+        (answer.unwrap_err().0, finish(ranks))
+    });
+    let why = &all[0].0;
+    assert!(why.starts_with("rank 2 hangs: in the measured time, and no I/O completed"), "{why}");
+    assert!(all[0].1.contains(&"1: result of 1".to_owned()), "{:?}", all[0].1);
+}
+
+#[test]
+fn ranks_at_different_exchanges_are_named() {
+    let (ranks, _) = world(2, limits(NEVER));
+    let all = on_all(ranks, |ranks| {
+        let what = if ranks.rank() == 0 { "plan" } else { "start" };
+        let answer = ranks.exchange(what, Vec::new(), |_| Ok(vec![Vec::new(); 2])).unwrap_err();
+        (answer.0, finish(ranks))
+    });
+    assert_eq!(all[0].0, "rank 1 is at 'start', rank 0 at 'plan'");
+    assert_eq!(all[1].0, all[0].0);
+}
+
+#[test]
+fn a_process_that_dies_is_named() {
+    let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    let (ranks, outside) = world(3, limits(NEVER));
+    let victim = Mutex::new(&mut child);
+    let all = on_all(ranks, |ranks| {
+        if ranks.rank() == 1 {
+            ranks.watch(2, pid);
+            let mut victim = victim.lock().unwrap();
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+        }
+        if ranks.rank() == 2 {
+            // Nothing is heard of a dead process.
+            std::mem::forget(ranks);
+            return String::new();
+        }
+        let answer = ranks.exchange("stopped", Vec::new(), |_| Ok(vec![Vec::new(); 3]));
+        let why = answer.unwrap_err().0;
+        ranks.leave(1);
+        why
+    });
+    assert_eq!((all[0].as_str(), all[1].as_str()), ("rank 2 died", "rank 2 died"));
+    assert!(outside[0].aborted.load(Ordering::Relaxed));
+}

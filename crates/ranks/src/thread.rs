@@ -1,0 +1,519 @@
+//! The thread `gpuio-ranks`: messages, heartbeats, and who died or hangs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::activity::{Activity, Idle, Stage};
+use crate::link::Link;
+use crate::message::{self, Beat, Message};
+use crate::progress::Overall;
+use crate::{ClockOffset, Ended, GONE, Left, Setup, hold};
+
+/// Round trips to each rank for the offset of its clock.
+const ROUND_TRIPS: u64 = 24;
+/// A rank that was asked for its clock answers the next questions without sleeping in between.
+const AWAKE: Duration = Duration::from_millis(5);
+/// Between two looks for messages.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The same in the measured time.
+const PAUSE_RUNNING: Duration = Duration::from_millis(10);
+/// Once the job may come to its end: a process that ends as it should had its leave before, and
+/// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks
+/// within milliseconds of it.
+const DEATH_GRACE: Duration = Duration::from_millis(100);
+/// Heartbeats that were sent before the leave arrived have come by then.
+const LAST_BEATS: Duration = Duration::from_millis(20);
+/// What was sent has left by then.
+const SEND_TIME: Duration = Duration::from_secs(2);
+
+/// What the program wants.
+pub(crate) enum Command {
+    Send { to: u32, message: Vec<u8> },
+    Fail { why: String, code: u8 },
+    Clocks(Sender<Option<Vec<ClockOffset>>>),
+    Watch { rank: u32, pid: i32 },
+    Leave { code: u8 },
+}
+
+/// What arrived for the program.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Data { from: u32, what: String, bytes: Vec<u8> },
+    Give,
+    Result { from: u32, bytes: Result<Vec<u8>, String> },
+    Leave(Left),
+}
+
+/// What both threads look at.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) activity: Activity,
+    pub(crate) names: Mutex<Vec<String>>,
+    ended: Mutex<Option<Ended>>,
+    /// Ranks that died or hang.
+    gone: Mutex<BTreeSet<u32>>,
+    /// Ranks that have come to their end, and where their own results lie.
+    have: Mutex<BTreeMap<u32, String>>,
+    beats: Mutex<BTreeMap<u32, Beat>>,
+    /// Whether the reason for the end was printed, here or by another rank.
+    pub(crate) reported: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        hold(&self.ended).clone()
+    }
+
+    /// Ends the job; the first reason counts.
+    pub(crate) fn end(&self, why: &str, code: u8) {
+        hold(&self.ended).get_or_insert_with(|| Ended(why.to_owned(), code));
+    }
+
+    pub(crate) fn name(&self, rank: u32) -> String {
+        hold(&self.names).get(rank as usize).cloned().unwrap_or_else(|| format!("rank {rank}"))
+    }
+
+    pub(crate) fn gone(&self) -> BTreeSet<u32> {
+        hold(&self.gone).clone()
+    }
+
+    pub(crate) fn give_up(&self, rank: u32) {
+        hold(&self.gone).insert(rank);
+    }
+
+    pub(crate) fn have_results(&self) -> Vec<u32> {
+        hold(&self.have).keys().copied().collect()
+    }
+
+    pub(crate) fn saved(&self) -> Vec<(u32, String)> {
+        hold(&self.have).iter().map(|(rank, saved)| (*rank, saved.clone())).collect()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "rates for a progress line")]
+    pub(crate) fn overall(&self) -> Overall {
+        let mut all = Overall::default();
+        for beat in hold(&self.beats).values().filter(|beat| beat.running) {
+            all.running += 1;
+            all.bytes_per_s += beat.bytes_per_s as f64;
+            all.iops += beat.iops as f64;
+            all.failed += beat.failed;
+        }
+        all
+    }
+}
+
+/// A process of this host that is watched.
+struct Watched {
+    rank: u32,
+    fd: OwnedFd,
+    dead_since: Option<Instant>,
+}
+
+pub(crate) struct Worker<L> {
+    link: L,
+    setup: Setup,
+    shared: std::sync::Arc<Shared>,
+    commands: Receiver<Command>,
+    events: Sender<Event>,
+    idle: Idle,
+    beat_at: Instant,
+    awake_until: Instant,
+    /// When each peer was last heard: all others on rank 0, rank 0 on the others.
+    heard: BTreeMap<u32, Instant>,
+    watched: Option<Watched>,
+    /// The answer to the last question for a clock.
+    pong: Option<(u32, u64, u64)>,
+    nonce: u64,
+    end_sent: bool,
+    ended_at: Option<Instant>,
+    /// Rank 0 may let the others go: this rank has come to its end.
+    may_end: bool,
+    /// The job comes to its end as it should: nothing is watched any more.
+    leaving: bool,
+}
+
+/// Whether the thread goes on.
+enum Next {
+    GoOn,
+    Leave(u8),
+}
+
+impl<L: Link> Worker<L> {
+    pub(crate) fn new(
+        link: L,
+        setup: Setup,
+        shared: std::sync::Arc<Shared>,
+        commands: Receiver<Command>,
+        events: Sender<Event>,
+    ) -> Worker<L> {
+        let now = Instant::now();
+        let peers = if link.rank() == 0 { 1..link.size() } else { 0..1 };
+        Worker {
+            link,
+            setup,
+            shared,
+            commands,
+            events,
+            idle: Idle::new(),
+            beat_at: now,
+            awake_until: now,
+            heard: peers.map(|peer| (peer, now)).collect(),
+            watched: None,
+            pong: None,
+            nonce: 0,
+            end_sent: false,
+            ended_at: None,
+            may_end: false,
+            leaving: false,
+        }
+    }
+
+    pub(crate) fn run(mut self) {
+        loop {
+            match self.turn() {
+                Next::GoOn => {}
+                Next::Leave(code) => return self.leave(code),
+            }
+            if Instant::now() >= self.awake_until {
+                let running = self.shared.activity.stage() == Stage::Running;
+                self.pause(if running { PAUSE_RUNNING } else { PAUSE });
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Commands, messages, heartbeats: once each.
+    fn turn(&mut self) -> Next {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Send { to, message }) => {
+                    // It is to be there before a heartbeat says what comes after it.
+                    let ends = |kind: &Option<Message>| matches!(kind, Some(Message::Leave(_)));
+                    let kind = message::parse(&message);
+                    self.leaving |= ends(&kind);
+                    self.may_end |= ends(&kind) || matches!(kind, Some(Message::HaveResult { .. }));
+                    self.send(to, &message);
+                }
+                Ok(Command::Fail { why, code }) => self.fail(&why, code),
+                Ok(Command::Clocks(answer)) => {
+                    let _ = answer.send(self.clocks());
+                }
+                Ok(Command::Watch { rank, pid }) => self.watch(rank, pid),
+                Ok(Command::Leave { code }) => return Next::Leave(code),
+                Err(TryRecvError::Empty) => break,
+                // The program dropped its side without a leave: it panicked.
+                Err(TryRecvError::Disconnected) => {
+                    self.fail("its program ended unexpectedly", 1);
+                    return Next::Leave(1);
+                }
+            }
+        }
+        self.messages();
+        self.keep_alive();
+        Next::GoOn
+    }
+
+    fn messages(&mut self) {
+        loop {
+            match self.link.receive() {
+                Ok(Some((from, bytes))) => self.handle(from, &bytes),
+                Ok(None) => return,
+                Err(why) => return self.lost(&why),
+            }
+        }
+    }
+
+    fn handle(&mut self, from: u32, bytes: &[u8]) {
+        self.heard.insert(from, Instant::now());
+        let Some(message) = message::parse(bytes) else {
+            let name = self.shared.name(from);
+            return self.fail(&format!("{name} sent what this gpuio does not know"), 1);
+        };
+        let event = match message {
+            Message::Data { what, bytes } => Event::Data { from, what, bytes },
+            Message::Give => Event::Give,
+            Message::Result(bytes) => Event::Result { from, bytes },
+            Message::Leave(left) => {
+                self.leaving = true;
+                Event::Leave(left)
+            }
+            Message::Beat(beat) => return self.beat_of(from, beat),
+            Message::End { code, why } => return self.end(&why, code),
+            Message::Failed { code, why } => {
+                let name = self.shared.name(from);
+                return self.fail(&format!("{name}: {why}"), code);
+            }
+            Message::Ping(nonce) => {
+                let at = (self.setup.clock)();
+                self.awake_until = Instant::now() + AWAKE;
+                return self.send(from, &message::pong(nonce, at));
+            }
+            Message::Pong { nonce, at } => {
+                self.pong = Some((from, nonce, at));
+                return;
+            }
+            Message::HaveResult { saved } => {
+                hold(&self.shared.have).insert(from, saved);
+                return;
+            }
+            Message::Died { rank } => {
+                self.shared.reported.store(true, Ordering::Relaxed);
+                return self.died(rank);
+            }
+        };
+        // A program that is gone needs nothing.
+        let _ = self.events.send(event);
+    }
+
+    fn send(&mut self, to: u32, message: &[u8]) {
+        if hold(&self.shared.gone).contains(&to) {
+            return;
+        }
+        if let Err(why) = self.link.send(to, message) {
+            self.lost(&why);
+        }
+    }
+
+    fn send_all(&mut self, message: &[u8]) {
+        let peers: Vec<u32> = self.heard.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.send(peer, message));
+    }
+
+    fn is_first(&self) -> bool {
+        self.link.rank() == 0
+    }
+
+    /// The job ends, by this process or by one of which rank 0 heard.
+    fn fail(&mut self, why: &str, code: u8) {
+        let sent = std::mem::replace(&mut self.end_sent, true);
+        self.end(why, code);
+        if self.is_first() && !sent {
+            let Ended(why, code) =
+                self.shared.ended().unwrap_or_else(|| Ended(why.to_owned(), code));
+            self.send_all(&message::end(code, &why));
+        } else if !sent {
+            self.send(0, &message::failed(code, why));
+        }
+    }
+
+    fn end(&mut self, why: &str, code: u8) {
+        self.shared.end(why, code);
+        self.ended_at.get_or_insert_with(Instant::now);
+        self.setup.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// MPI itself failed.
+    fn lost(&mut self, why: &str) {
+        let own = self.link.rank();
+        self.report(&format!("rank {own}: {why}"));
+        self.end(&format!("{GONE}: {why}"), 1);
+        hold(&self.shared.gone).extend(self.heard.keys().copied());
+    }
+
+    fn report(&mut self, why: &str) {
+        if !self.shared.reported.swap(true, Ordering::Relaxed) {
+            (self.setup.report)(why);
+        }
+    }
+
+    /// Heartbeats, at their time; and whether those of others came.
+    fn keep_alive(&mut self) {
+        let now = Instant::now();
+        if now < self.beat_at {
+            return;
+        }
+        // After a leave no rank waits for one, and none must be under way when MPI ends.
+        if self.leaving {
+            return;
+        }
+        self.beat_at = now + self.setup.limits.beat;
+        let beat = self.own_beat();
+        let idle = Duration::from_millis(beat.idle_ms);
+        self.send_all(&message::beat(&beat));
+        if self.is_first() {
+            self.beat_of(0, beat.clone());
+        }
+        self.silent(now);
+        let limits = self.setup.limits;
+        if self.is_first() && idle > limits.idle && self.shared.ended().is_none() {
+            self.hangs(0, &beat);
+        }
+        // The program itself does not come to its end: the others must not wait for it.
+        let most = limits.save * if self.is_first() { 3 } else { 4 };
+        if self.ended_at.is_some_and(|at| at.elapsed() > most) {
+            let why = self.shared.ended().map(|ended| ended.0).unwrap_or_default();
+            self.report(&why);
+            self.link.abort(1);
+            std::process::exit(1);
+        }
+    }
+
+    fn own_beat(&mut self) -> Beat {
+        let activity = &self.shared.activity;
+        let stage = activity.stage();
+        let (bytes_per_s, iops, failed) = activity.rates();
+        let idle = self.idle.look(activity);
+        let words = match stage {
+            Stage::Working => "preparing or finishing",
+            Stage::Running => "in the measured time",
+            Stage::Waiting => "waiting for other ranks",
+        };
+        Beat {
+            idle_ms: u64::try_from(idle.as_millis()).unwrap_or(u64::MAX),
+            stage: words.to_owned(),
+            running: stage == Stage::Running,
+            bytes_per_s,
+            iops,
+            failed,
+        }
+    }
+
+    fn beat_of(&mut self, rank: u32, beat: Beat) {
+        let idle = Duration::from_millis(beat.idle_ms);
+        if rank != 0 && self.is_first() && idle > self.setup.limits.idle && !self.leaving {
+            self.hangs(rank, &beat);
+        }
+        hold(&self.shared.beats).insert(rank, beat);
+    }
+
+    fn hangs(&mut self, rank: u32, beat: &Beat) {
+        let (name, seconds) = (self.shared.name(rank), beat.idle_ms / 1000);
+        let why = match beat.running {
+            true => format!("{name} hangs: {}, and no I/O completed for {seconds} s", beat.stage),
+            false => format!("{name} hangs: {}, and it did nothing for {seconds} s", beat.stage),
+        };
+        self.give_up(rank, &why);
+    }
+
+    /// Gives a rank up: the job ends without it.
+    fn give_up(&mut self, rank: u32, why: &str) {
+        if hold(&self.shared.gone).contains(&rank) {
+            return;
+        }
+        hold(&self.shared.gone).insert(rank);
+        self.report(why);
+        self.fail(why, 1);
+    }
+
+    /// Ranks that sent no heartbeat for too long.
+    fn silent(&mut self, now: Instant) {
+        // Rank 0 is to find a silent rank before that rank's neighbours miss rank 0.
+        let limit = self.setup.limits.silence * if self.is_first() { 1 } else { 2 };
+        let silent: Vec<(u32, Duration)> =
+            self.heard.iter().map(|(peer, at)| (*peer, now - *at)).collect();
+        for (peer, since) in silent.into_iter().filter(|(_, since)| *since > limit) {
+            let (name, seconds) = (self.shared.name(peer), since.as_secs());
+            self.give_up(peer, &format!("{name} hangs: nothing was heard of it for {seconds} s"));
+        }
+    }
+
+    fn watch(&mut self, rank: u32, pid: i32) {
+        match Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+            Some(Ok(fd)) => self.watched = Some(Watched { rank, fd, dead_since: None }),
+            Some(Err(Errno::SRCH)) => self.watched_died(rank),
+            // Without it the heartbeats show the death, later.
+            _ => {}
+        }
+    }
+
+    /// Sleeps; the death of a watched process ends it.
+    fn pause(&mut self, time: Duration) {
+        let Some(watched) = &mut self.watched else { return std::thread::sleep(time) };
+        let nanos = i64::try_from(time.as_nanos()).unwrap_or(0);
+        let timeout = Timespec { tv_sec: 0, tv_nsec: nanos };
+        let mut fds = [PollFd::new(&watched.fd, PollFlags::IN)];
+        if !poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0) {
+            return;
+        }
+        let since = watched.dead_since.get_or_insert_with(Instant::now);
+        if self.may_end && since.elapsed() < DEATH_GRACE {
+            std::thread::sleep(PAUSE);
+            return;
+        }
+        let rank = watched.rank;
+        self.watched = None;
+        if !self.leaving {
+            self.watched_died(rank);
+        }
+    }
+
+    fn watched_died(&mut self, rank: u32) {
+        // At once, by whoever sees it: a launcher may leave rank 0 no time to hear of it.
+        let name = self.shared.name(rank);
+        self.report(&format!("{name} died"));
+        if self.is_first() || rank == 0 {
+            self.died(rank);
+        } else {
+            self.send(0, &message::died(rank));
+        }
+    }
+
+    fn died(&mut self, rank: u32) {
+        if !self.leaving {
+            let name = self.shared.name(rank);
+            self.give_up(rank, &format!("{name} died"));
+        }
+    }
+
+    /// The offset of each rank's clock, by the shortest of some round trips.
+    fn clocks(&mut self) -> Option<Vec<ClockOffset>> {
+        let mut offsets = vec![ClockOffset::default()];
+        for rank in 1..self.link.size() {
+            let mut best: Option<ClockOffset> = None;
+            for _ in 0..ROUND_TRIPS {
+                let one = self.clock_of(rank)?;
+                best = Some(best.filter(|best| best.bound_ns <= one.bound_ns).unwrap_or(one));
+            }
+            offsets.push(best?);
+        }
+        Some(offsets)
+    }
+
+    /// One round trip.
+    fn clock_of(&mut self, rank: u32) -> Option<ClockOffset> {
+        self.nonce += 1;
+        let nonce = self.nonce;
+        let sent = (self.setup.clock)();
+        self.send(rank, &message::ping(nonce));
+        loop {
+            self.messages();
+            let came = (self.setup.clock)();
+            if let Some((_, _, at)) = self.pong.take().filter(|p| (p.0, p.1) == (rank, nonce)) {
+                let middle = i128::from(sent) + i128::from(came - sent) / 2;
+                let offset = i64::try_from(i128::from(at) - middle).ok()?;
+                // Rounded up.
+                return Some(ClockOffset { offset_ns: offset, bound_ns: (came - sent) / 2 + 1 });
+            }
+            self.keep_alive();
+            if self.shared.ended().is_some() {
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn leave(mut self, code: u8) {
+        self.leaving = true;
+        let began = Instant::now();
+        let last = if self.is_first() { LAST_BEATS } else { Duration::ZERO };
+        while began.elapsed() < last || !self.link.has_sent() && began.elapsed() < SEND_TIME {
+            self.messages();
+            std::thread::sleep(PAUSE);
+        }
+        let gone = !hold(&self.shared.gone).is_empty();
+        if gone {
+            // It ends this process too; should it return, the caller does.
+            return self.link.abort(code);
+        }
+        self.link.finalize();
+    }
+}
