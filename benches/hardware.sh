@@ -168,7 +168,7 @@ mapped_file() { # offset, length
   local code=0
   LD_LIBRARY_PATH=$pack/lib/gpuio${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
     timeout -k 5 "$limit" "$pack/bin/map_file" "$file" "$@" || code=$?
-  [ "$code" != 3 ] || return 77 # No rule for files of this file system; the program's last line says so.
+  [ "$code" != 3 ] || return 77 # The GPU or the file system can't do it; the program's last line says which.
   return "$code"
 }
 module() { # what it needs, then the script

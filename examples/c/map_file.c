@@ -7,8 +7,8 @@
  *      -L target/release -lgpuio -ldl
  *   LD_LIBRARY_PATH=target/release ./map_file FILE [OFFSET [LENGTH]]
  *
- * FILE is only read. Exit codes: 0 all bytes are right, 1 an error or a wrong byte, 2 wrong arguments,
- * 3 there is no driver or GPU here, or the file system has no rule (docs/gpuio-h.md).
+ * FILE is only read. Exit codes: 0 all bytes are right, 1 an error or a wrong byte, 2 wrong
+ * arguments, 3 there is no GPU here that can do it, or no rule for the file (docs/gpuio-h.md).
  * Without a GPU: GPUIO_CUFILE_DRIVER=target/release/libgpuio_softgpu.so in the environment.
  */
 #define _GNU_SOURCE

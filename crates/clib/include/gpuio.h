@@ -6,8 +6,11 @@
  * docs/gpuio-h.md, which also says what is not here.
  *
  * Link with -lgpuio. C11 and C++11; needs no CUDA header. Every function may be called from any
- * thread, and from many at once, and leaves the thread's current CUDA context as it was. Results are
- * return values: errno means nothing after a call.
+ * thread, and from many at once, and leaves the thread's current CUDA context as it was. Results
+ * are return values: errno means nothing after a call.
+ *
+ * GPUIO_CUFILE_DRIVER in the environment names the CUDA driver: system (the default), software, or
+ * a path.
  */
 #ifndef GPUIO_H
 #define GPUIO_H
@@ -25,10 +28,10 @@ typedef struct gpuio_map gpuio_map;
 enum {
   /* The bytes are those of the file, and were since the mapping was opened. No writer waits. */
   GPUIO_MAP_SURE = 0,
-  /* A program waits to write or truncate the file, or has changed it without waiting (truncated
-   * through overlayfs or by a client of this machine's NFS server). Close the mapping soon: the
-   * kernel lets the writer go on after /proc/sys/fs/lease-break-time (45 s by default), and what
-   * kernels read then may be old. This state does not end. */
+  /* A program waits to write or truncate the file, or the file's size or time of modification has
+   * changed. What kernels read since the last GPUIO_MAP_SURE may be old. Close the mapping soon:
+   * Linux lets the writer go on after /proc/sys/fs/lease-break-time (45 s by default). This
+   * state does not end. */
   GPUIO_MAP_WANTED = 1
 };
 
@@ -37,8 +40,9 @@ enum {
  * inside the file will do. Waits until the page cache has the bytes and the driver has pinned them.
  *
  * `fd` is open for reading; it may be closed afterwards: a mapping has a descriptor of its own.
- * `device` is the CUDA driver's number of the GPU, as in cuDeviceGet; the first call for it loads
- * the driver and retains its primary context. `*map` becomes the mapping, or NULL where it fails.
+ * `device` is the CUDA driver's number of
+ * the GPU, as in cuDeviceGet; the first call for it loads the driver and retains its primary
+ * context. `*map` becomes the mapping, or NULL where it fails.
  *
  * Returns 0 or a negative errno; gpuio_error() has the words:
  *
@@ -48,7 +52,8 @@ enum {
  *   -EAGAIN      the file is open for writing, by this process or another one; or a memfd is not
  *                sealed
  *   -EOPNOTSUPP  nothing makes sure that the bytes stay what they are (docs/gpuio-h.md, "Rules")
- *   -ENODEV      there is no CUDA driver, or it has no such GPU
+ *   -ENODEV      there is no CUDA driver, it has no such GPU, or the GPU can't register memory that
+ *                may only be read
  *   -EACCES      the file can't be opened again by /proc/self/fd, which a mapping needs
  *   -EMFILE      too many open files, or 256 mappings under leases in the process
  *   -ENOMEM      the kernel has no memory for the mapping
@@ -69,7 +74,7 @@ uint64_t gpuio_map_length(const gpuio_map *map);
 
 /*
  * GPUIO_MAP_SURE, GPUIO_MAP_WANTED, or -EINVAL for NULL. Call it after a kernel has ended: where it
- * is GPUIO_MAP_SURE, all that the kernel read were bytes of the file. Costs two system calls.
+ * is GPUIO_MAP_SURE, all that the kernel read were bytes of the file. Costs one system call.
  */
 int gpuio_map_state(const gpuio_map *map);
 

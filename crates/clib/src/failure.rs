@@ -10,6 +10,8 @@ use gpuio_transfer::{FileError, MappingError};
 /// The driver's code for a GPU that it does not have (`CUDA_ERROR_INVALID_DEVICE`, CUDA driver API
 /// manual).
 const INVALID_DEVICE: i32 = 101;
+/// Its code where a GPU can't register memory that may only be read (`CUDA_ERROR_NOT_SUPPORTED`).
+const NOT_SUPPORTED: i32 = 801;
 
 /// Why a call failed. The header says what each errno means.
 #[derive(Debug)]
@@ -70,6 +72,13 @@ impl Failure {
             MappingError::Map(MapError::Short { .. } | MapError::Range(_)) => libc::EINVAL,
             MappingError::Map(MapError::Call { errno: libc::ENOMEM, .. }) => libc::ENOMEM,
             MappingError::Map(MapError::Gpu(error)) if error.code == INVALID_DEVICE => libc::ENODEV,
+            MappingError::Map(MapError::Gpu(why)) if why.code == NOT_SUPPORTED => {
+                let text = format!(
+                    "{error}. This GPU can't read the page cache by itself. Read the file into \
+                     its memory"
+                );
+                return Self::new(libc::ENODEV, text);
+            }
             _ => libc::EIO,
         };
         Self::new(errno, error.to_string())

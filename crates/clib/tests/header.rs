@@ -1,6 +1,6 @@
 //! The header and the shared object: what a C compiler makes of them.
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
-#![allow(clippy::print_stdout, reason = "says what was left out")]
+#![allow(clippy::print_stdout, reason = "a test says what it leaves out")]
 
 mod support;
 

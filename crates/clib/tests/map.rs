@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use support::{DRIVER, HANG, Mapped, SURE, WANTED, bytes, cuda, dir, file, gpuio, writer};
+use support::{DRIVER, HANG, Mapped, SURE, WANTED, bytes, cuda, dir, file, gpuio, system, writer};
 
 /// A file that ends inside a page.
 const FILE: usize = (3 << 20) + 1234;
@@ -145,6 +145,22 @@ fn who_waits_to_write_is_seen_and_let_in() {
     }
 }
 
+/// As a change that ends no lease.
+#[test]
+fn another_time_of_modification_is_seen() {
+    let (dir, gpuio) = (dir(), gpuio());
+    let own = file(&dir.path().join("file"), &bytes(5000));
+    let map = gpuio.map(&own, 0, 5000);
+    // That of access is none.
+    own.set_times(std::fs::FileTimes::new().set_accessed(std::time::UNIX_EPOCH)).unwrap();
+    assert_eq!(gpuio.state(map), SURE);
+    own.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!((gpuio.state(map), gpuio.state(map)), (WANTED, WANTED));
+    assert_eq!(gpuio.close(map), 0);
+    let map = gpuio.map(&own, 0, 5000);
+    assert_eq!((gpuio.state(map), gpuio.close(map)), (SURE, 0));
+}
+
 #[test]
 fn a_file_that_is_open_for_writing_is_refused() {
     let (dir, gpuio) = (dir(), gpuio());
@@ -234,20 +250,41 @@ fn null_is_refused() {
     assert_eq!(other, "");
 }
 
-/// In a process of its own: a library reads the variable once.
+/// Runs a test again in a process of its own, since a library reads its environment once. False in
+/// that process.
+fn in_own_process(test: &str, variable: &str, value: &str) -> bool {
+    if std::env::var_os(variable).is_some_and(|now| now == value) {
+        return false;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args([test, "--exact", "--nocapture"]).env(variable, value);
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    true
+}
+
 #[test]
 fn without_a_driver_the_reason_is_given() {
-    const TEST: &str = "without_a_driver_the_reason_is_given";
     const NONE: &str = "/nonexistent/libcuda.so";
-    if std::env::var_os(DRIVER).is_none_or(|driver| driver != NONE) {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args([TEST, "--exact", "--nocapture"]).env(DRIVER, NONE);
-        let output = child.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+    if in_own_process("without_a_driver_the_reason_is_given", DRIVER, NONE) {
         return;
     }
     let (dir, gpuio) = (dir(), gpuio());
     let own = file(&dir.path().join("file"), &bytes(5000));
     assert_eq!(gpuio.refusal(own.as_raw_fd(), 0, 1, 0), -libc::ENODEV);
     assert!(gpuio.error().contains(NONE), "{}", gpuio.error());
+}
+
+#[test]
+fn a_gpu_that_can_not_register_such_memory_is_refused() {
+    const TEST: &str = "a_gpu_that_can_not_register_such_memory_is_refused";
+    // Only the software GPU can be made so.
+    if system() || in_own_process(TEST, "GPUIO_SOFT_READ_ONLY_REGISTER", "0") {
+        return;
+    }
+    let (dir, gpuio) = (dir(), gpuio());
+    let own = file(&dir.path().join("file"), &bytes(5000));
+    assert_eq!(gpuio.refusal(own.as_raw_fd(), 0, 1, 0), -libc::ENODEV);
+    assert!(gpuio.error().contains("can't read the page cache"), "{}", gpuio.error());
+    assert!(writer(&dir.path().join("file")).is_ok(), "no lease is left");
 }

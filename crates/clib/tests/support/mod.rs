@@ -81,7 +81,7 @@ table! {
 }
 
 /// Whether the tests run on the system's GPU.
-fn system() -> bool {
+pub(crate) fn system() -> bool {
     std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
 }
 

@@ -113,7 +113,9 @@ impl FileMapping {
     pub fn state(&self) -> MappingState {
         match &self.rule {
             Some(Rule::Lease(lease))
-                if !lease.is_held() || self.stamp.is_none() || Stamp::of(&self.fd) != self.stamp =>
+                if !lease.is_held()
+                    || self.stamp.is_none()
+                    || Stamp::of(&self.fd) != self.stamp =>
             {
                 MappingState::Wanted
             }
