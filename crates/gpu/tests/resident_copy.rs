@@ -508,10 +508,14 @@ fn child_late() {
     while run() != Outcome::Busy {
         assert!(began.elapsed() < Duration::from_secs(20), "never Busy");
     }
-    let launches = bench.queue.launches();
+    let mut launches = bench.queue.launches();
     while bench.queue.launches() < launches + 4 {
-        assert_eq!(run(), Outcome::Busy);
-        assert!(began.elapsed() < Duration::from_secs(20), "no probe");
+        if run() != Outcome::Busy {
+            // A thread that loses its processor before it notes the time of a launch takes the
+            // kernel for punctual. Four probes in a row show that late ones are not.
+            launches = bench.queue.launches();
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "no four late probes in a row");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
