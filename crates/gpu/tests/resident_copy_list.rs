@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the report")]
 
 use std::cell::RefCell;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Timing};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemoryKind, PageSize, Piece, Which};
@@ -109,4 +110,71 @@ fn a_list_that_is_not_aligned_is_refused() {
     let mut submitter = queue.submitter();
     // SAFETY: nothing is read of it.
     let _ = unsafe { submitter.submit_list(DevPtr(4104), 1) };
+}
+
+#[test]
+fn a_list_may_be_overwritten_once_its_end_was_seen() {
+    /// Pieces of a list, and bytes of each.
+    const PIECES: usize = 24;
+    const LEN: usize = 64;
+    let context = context();
+    // Launches follow each other quickly, and some commands find none in time.
+    let timing = Timing {
+        idle: Duration::from_micros(50),
+        start_timeout: Duration::from_millis(5),
+        backoff: Duration::from_micros(500),
+        ..Timing::default()
+    };
+    let queue = CommandQueue::new(&context, timing).unwrap();
+    let copied = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4_u8 {
+            let (context, queue, copied) = (&context, &queue, &copied);
+            scope.spawn(move || {
+                let locked = |len| Locked::new(context, len, PageSize::Plain).unwrap();
+                let (from, to, trap) =
+                    (locked(PIECES * LEN), locked(PIECES * LEN), locked(PIECES * LEN));
+                let list = locked(PIECES * size_of::<Piece>());
+                let name = |dst: &Locked| {
+                    for number in 0..PIECES {
+                        let at = (number * LEN) as u64;
+                        let (src, dst) = (from.ptr().byte_add(at), dst.ptr().byte_add(at));
+                        let entry = Piece::new(src, dst, LEN as u64);
+                        let to = list.as_ptr().as_ptr().cast::<Piece>().wrapping_add(number);
+                        // SAFETY: the list has room for so many; the kernel is done with it.
+                        unsafe { to.write(entry) };
+                    }
+                };
+                written(&trap, |bytes| bytes.fill(0xa5));
+                let mut submitter = queue.submitter();
+                let began = Instant::now();
+                // On a busy machine the kernel may begin too late for many rounds.
+                let enough = |round| {
+                    let late = began.elapsed() > Duration::from_secs(60);
+                    round >= 400 && (late || copied.load(Ordering::Relaxed) > 0)
+                };
+                for round in (0_u32..).take_while(|round| !enough(*round)) {
+                    let byte = round.to_le_bytes()[0] ^ thread;
+                    written(&from, |bytes| bytes.fill(byte));
+                    written(&to, |bytes| bytes.fill(!byte));
+                    name(&to);
+                    let count = u32::try_from(PIECES).unwrap();
+                    // SAFETY: this thread's ranges, side by side, until the end is seen.
+                    let submitted = unsafe { submitter.submit_list(list.ptr(), count) }.unwrap();
+                    let mut outcome = submitted;
+                    if submitted == Outcome::Pending {
+                        outcome = submitter.wait().unwrap();
+                    }
+                    // Whoever still read the list would write there.
+                    name(&trap);
+                    if outcome == Outcome::Copied {
+                        copied.fetch_add(1, Ordering::Relaxed);
+                        assert!(bytes(&to).iter().all(|found| *found == byte), "round {round}");
+                    }
+                }
+                assert!(bytes(&trap).iter().all(|found| *found == 0xa5), "thread {thread}");
+            });
+        }
+    });
+    assert!(copied.into_inner() > 0, "the kernel never ran");
 }
