@@ -19,7 +19,7 @@ use crate::{ClockOffset, Ended, GONE, Left, Setup, hold};
 
 /// Round trips to each rank for the offset of its clock.
 const ROUND_TRIPS: u64 = 24;
-/// A rank that was asked for its clock answers the next questions without sleeping in between.
+/// A rank whose clock is being compared answers the next messages without sleeping in between.
 const AWAKE: Duration = Duration::from_millis(5);
 /// Between two looks for messages.
 const PAUSE: Duration = Duration::from_millis(1);

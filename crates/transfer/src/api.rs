@@ -235,7 +235,7 @@ impl Transfer {
 
     /// Maps bytes of a file for the program's own kernels on a device. They are brought into the
     /// page cache first, and stay in memory until the mapping is dropped. The file must be one that
-    /// nobody can change meanwhile (docs/dropin.md, "Files that are read again").
+    /// no process can change meanwhile (docs/dropin.md, "Files that are read again").
     ///
     /// Like a call, this is repeated once if the device turns out to have been reset.
     ///

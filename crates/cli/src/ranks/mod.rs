@@ -60,7 +60,7 @@ pub(crate) struct Joined {
     place: Place,
 }
 
-/// The launcher of this process, unless it was told to stand alone.
+/// The launcher of this process, unless `GPUIO_MPI=off`.
 pub(crate) fn launcher() -> Option<Launcher> {
     let off = std::env::var(LIBRARY_VARIABLE).is_ok_and(|value| value == "off");
     Launcher::found(&|name| std::env::var(name).ok()).filter(|_| !off)

@@ -329,7 +329,7 @@ fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, tempfile::TempDir) {
     (ran, dir)
 }
 
-/// MPICH's launcher ends all ranks within milliseconds, before one can print, unless it is told
+/// MPICH's launcher ends all ranks within milliseconds, before one can print, unless it is set
 /// not to.
 #[test]
 fn a_rank_that_is_killed_ends_the_run() {

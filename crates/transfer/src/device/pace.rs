@@ -21,7 +21,7 @@ const MIB: u64 = 1 << 20;
 ///
 /// The estimate follows what threads measure that saw a copy end. A thread that slept too long
 /// knows only that it did: the estimate then shrinks a little. It must not follow such threads
-/// alone, which may be late for other reasons: it would shrink until nobody sleeps.
+/// alone, which may be late for other reasons: it would shrink until none sleeps.
 /// These are hints, so no memory order is needed.
 #[derive(Debug)]
 pub(crate) struct CopyPace {
@@ -120,7 +120,7 @@ mod tests {
         assert!(estimate() < first);
         (0..1000).for_each(|_| pace.overslept());
         assert_eq!(estimate(), FASTEST);
-        // From the bottom, where nobody sleeps, it comes back; a few late sleepers change little.
+        // From the bottom, where none sleeps, it comes back; a few late sleepers change little.
         for turn in 0..1000 {
             pace.learn(16 * MIB, 16 * 21_000);
             if turn % 4 == 0 {

@@ -111,7 +111,7 @@ impl ExtentCell {
         self.users.get().is_some_and(|users| users.is_open())
     }
 
-    /// From now on nobody enters.
+    /// From now on no thread enters.
     pub(super) fn close(&self) {
         if let Some(users) = self.users.get() {
             users.close();

@@ -84,7 +84,7 @@ impl MappedInode {
     }
 
     /// Whether the file is the one that it was when the rule was found. There are changes that end
-    /// no lease, since nobody opens the file for them: truncate(2) of a file of overlayfs, whose
+    /// no lease, since no process opens the file: truncate(2) of a file of overlayfs, whose
     /// layer this is (ovl_setattr), or by a client of this machine's NFS server (nfsd_setattr).
     pub(super) fn is_unchanged(&self, stamp: impl FnOnce() -> Option<Stamp>) -> bool {
         let size = self.size.load(Ordering::Relaxed);

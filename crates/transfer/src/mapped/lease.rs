@@ -1,4 +1,4 @@
-//! Read leases (`F_SETLEASE`, fcntl(2)): while one is held nobody has the file open for writing.
+//! Read leases (`F_SETLEASE`, fcntl(2)): while one is held no process writes the file.
 //! Who wants to, or to truncate the file, waits until the lease is given back, for
 //! `/proc/sys/fs/lease-break-time` at most, and the holder gets a signal.
 
@@ -69,7 +69,7 @@ impl Lease {
         Err(if error == Some(libc::EAGAIN) { NoRule::Writer } else { NoRule::Never })
     }
 
-    /// Whether it is held and nobody wants it back.
+    /// Whether it is held and not wanted back.
     pub(super) fn is_held(&self) -> bool {
         // SAFETY: numbers only.
         unsafe { libc::fcntl(self.fd.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
@@ -91,7 +91,7 @@ impl Drop for Lease {
 }
 
 /// Makes children of `fork(2)` close the leases' descriptors: a child that outlives this process
-/// would keep the leases, and nobody would give them back. False if that can't be had.
+/// would keep the leases, and none would give them back. False if that can't be had.
 fn closes_in_children() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     extern "C" fn in_child() {

@@ -178,7 +178,7 @@ impl Mapper {
         index: usize,
         device: &'static Device,
     ) {
-        // Counted anew, whatever comes of it: a later crossing tries again.
+        // Counted anew, whatever comes of it: it is tried again when it is hot again.
         inode.cells[index].cool();
         work.sweep(inode);
         // SAFETY: this is the mapper.

@@ -69,7 +69,7 @@ impl From<NoRule> for MappingError {
 /// Whether the bytes of a mapping are still those of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MappingState {
-    /// They are, and nobody waits to change them.
+    /// They are, and no process waits to change them.
     Sure,
     /// Somebody waits to write the file, until the mapping is dropped or the kernel's
     /// `lease-break-time` (45 s by default) is over, or the file has changed without that: through

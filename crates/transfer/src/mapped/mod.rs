@@ -7,7 +7,7 @@
 //! a copy of the driver reads the page cache ([`find`]). All other reads go as they always do.
 //!
 //! A registration keeps pages, not the bytes of a file, so it is used only while a rule makes sure
-//! that nobody changes these (`rule`): the file is immutable, or this process holds a read lease on
+//! that these do not change (`rule`): the file is immutable, or this process holds a read lease on
 //! it (`lease`). A second thread, the watcher, gets a signal when the kernel wants a lease back. It
 //! closes the file's extents and returns the lease, without waiting for anything else; the one who
 //! opens the file for writing waits that long. The watcher also looks at all leases each second,

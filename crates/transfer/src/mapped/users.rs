@@ -54,7 +54,7 @@ impl Users {
         self.open.store(true, Ordering::SeqCst);
     }
 
-    /// From now on nobody enters. Those inside stay until they leave.
+    /// From now on no thread enters. Those inside stay until they leave.
     pub(crate) fn close(&self) {
         self.open.store(false, Ordering::SeqCst);
     }
