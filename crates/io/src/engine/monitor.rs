@@ -20,7 +20,7 @@ pub struct OpCounters {
 /// What one worker's engine has done so far.
 ///
 /// One thread writes: the one that drives the engine. Any thread reads, with
-/// [`Ordering::Relaxed`]; counters read together may be a batch of I/Os apart. Aligned to two
+/// `Ordering::Relaxed`; counters read together may be a batch of I/Os apart. Aligned to two
 /// cache lines, since x86 prefetches lines in pairs, so that workers do not slow each other.
 #[derive(Debug, Default)]
 #[repr(align(128))]
