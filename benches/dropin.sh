@@ -9,6 +9,7 @@
 #
 #   CXX, DROPIN    the compiler (g++), or the program if it is built already
 #   NVIDIA_CUFILE  directory of NVIDIA's libcufile.so.0; without it its rows are left out
+#   EARLIER        another build of our libcufile.so.0, to compare this one with
 #   KVIKIO         a Python that has the kvikio wheel and NumPy; without it its rows are left out
 #   UDEV=1         as root: write the disk's entry into /run/udev/data where there is none, which
 #                  NVIDIA's library needs (5027 otherwise)
@@ -74,7 +75,11 @@ theirs() {
   run "$1" NVIDIA env CUFILE_ENV_PATH_JSON="$work/cufile.json" LD_PRELOAD="$nvidia/libcufile.so.0" \
     LD_LIBRARY_PATH="$nvidia${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "${@:2}"
 }
-both() { ours "$@" && theirs "$@"; }
+earlier() {
+  [ -n "${EARLIER:-}" ] || return 0
+  run "$1" earlier env CUFILE_ENV_PATH_JSON="$work/cufile.json" LD_PRELOAD="$EARLIER" "${@:2}"
+}
+both() { ours "$@" && earlier "$@" && theirs "$@"; }
 kvikio() {
   [ -n "${KVIKIO:-}" ] || return 0
   local row=$1

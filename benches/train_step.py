@@ -1,11 +1,14 @@
 """A training step of a small transformer beside reads into GPU memory, in one process.
 
-    python3 train_step.py FILE THREADS BLOCK SECONDS                      (the libcufile.so.0 that the loader finds)
-    gpuio exec --cufile gpuio -- python3 train_step.py FILE 8 1048576 3   (gpuio's)
+    gcc -O2 -shared -fPIC -I crates/dropin/include -I examples/c benches/train_reads.c -o libtrain_reads.so -ldl -pthread
+    python3 train_step.py ./libtrain_reads.so FILE THREADS BLOCK SECONDS    (the libcufile.so.0 that the loader finds)
+    gpuio exec --cufile gpuio -- python3 train_step.py ./libtrain_reads.so FILE 8 1048576 3   (gpuio's)
+    python3 train_step.py python FILE THREADS BLOCK SECONDS
 
 Needs PyTorch with CUDA. Steps and reads take turns: steps alone, steps during reads, reads alone, twice each.
-Each thread has one cuFileRead in flight. Reads and launches share Python's lock, with either library. After the
-clock each thread's last block is compared with the file. One line of JSON.
+Each thread has one cuFileRead in flight. The threads that read are C threads, as in KvikIO; with "python" they are
+Python's, which share Python's lock with the thread that launches the step's kernels. After the clock each thread's
+last block is compared with the file. One line of JSON.
 """
 import ctypes
 import json
@@ -16,24 +19,10 @@ import time
 
 import torch
 
-path, threads, block, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+reader, path = sys.argv[1:3]
+threads, block, seconds = int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
 size = os.stat(path).st_size
 
-
-class Error(ctypes.Structure):
-    _fields_ = [("err", ctypes.c_int), ("cuda", ctypes.c_int)]
-
-
-class Descriptor(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("fd", ctypes.c_longlong), ("operations", ctypes.c_void_p)]
-
-
-cufile = ctypes.CDLL("libcufile.so.0")
-for name in ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileBufRegister"):
-    getattr(cufile, name).restype = Error
-cufile.cuFileRead.restype = ctypes.c_ssize_t
-cufile.cuFileRead.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong, ctypes.c_longlong]
-cufile.cuFileBufRegister.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 torch.manual_seed(1)
 layer = torch.nn.TransformerEncoderLayer(1024, 16, 4096, batch_first=True, dropout=0.0)
@@ -57,62 +46,121 @@ def steps(duration):
     return count / (time.perf_counter() - begin)
 
 
-assert cufile.cuFileDriverOpen().err == 0
-running, stop = threading.Event(), threading.Event()
-moved, wrong = [0] * threads, [0] * threads
+class Error(ctypes.Structure):
+    _fields_ = [("err", ctypes.c_int), ("cuda", ctypes.c_int)]
 
 
-def read(number):
-    torch.cuda.set_device(0)
-    memory = torch.empty(block, dtype=torch.uint8, device="cuda")
-    torch.cuda.synchronize()
-    fd, handle = os.open(path, os.O_RDONLY), ctypes.c_void_p()
-    error = cufile.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(Descriptor(1, fd, None)))
-    assert error.err == 0, error.err
-    cufile.cuFileBufRegister(memory.data_ptr(), block, 0)
-    first = number * (size // threads) // block * block
-    last = first + size // threads // block * block
-    at = first
-    while not stop.is_set():
-        if not running.wait(0.05):
-            continue
-        got = cufile.cuFileRead(handle, memory.data_ptr(), block, at, 0)
-        assert got == block, got
-        moved[number] += got
-        at = first if at + block >= last else at + block
-    at = first
-    assert cufile.cuFileRead(handle, memory.data_ptr(), block, at, 0) == block
-    wrong[number] = int(bytes(memory.cpu().numpy()) != os.pread(fd, block, at))
+class Descriptor(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("fd", ctypes.c_longlong), ("operations", ctypes.c_void_p)]
 
 
-pool = [threading.Thread(target=read, args=(number,)) for number in range(threads)]
-for thread in pool:
-    thread.start()
+class PythonReads:
+    """The reads by threads of Python."""
+
+    def __init__(self, memory):
+        cufile = self.cufile = ctypes.CDLL("libcufile.so.0")
+        for name in ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileBufRegister"):
+            getattr(cufile, name).restype = Error
+        cufile.cuFileRead.restype = ctypes.c_ssize_t
+        cufile.cuFileRead.argtypes = [
+            ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong, ctypes.c_longlong]
+        cufile.cuFileBufRegister.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        assert cufile.cuFileDriverOpen().err == 0
+        self.running, self.ends = threading.Event(), threading.Event()
+        self.bytes, self.at = [0] * threads, [0] * threads
+        self.pool = [threading.Thread(target=self.read, args=(n, memory.data_ptr() + n * block)) for n in range(threads)]
+        for thread in self.pool:
+            thread.start()
+
+    def read(self, number, memory):
+        torch.cuda.set_device(0)
+        fd, handle = os.open(path, os.O_RDONLY), ctypes.c_void_p()
+        error = self.cufile.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(Descriptor(1, fd, None)))
+        assert error.err == 0, error.err
+        self.cufile.cuFileBufRegister(memory, block, 0)
+        first = size // threads * number // block * block
+        last = first + size // threads // block * block
+        at = first
+        while not self.ends.is_set():
+            if not self.running.wait(0.05):
+                continue
+            got = self.cufile.cuFileRead(handle, memory, block, at, 0)
+            assert got == block, got
+            self.at[number] = at
+            self.bytes[number] += got
+            at = first if at + 2 * block > last else at + block
+
+    def run(self, running):
+        self.running.set() if running else self.running.clear()
+
+    def moved(self):
+        return sum(self.bytes)
+
+    def stop(self):
+        self.ends.set()
+        for thread in self.pool:
+            thread.join()
+        return self.at
+
+
+class ThreadReads:
+    """The reads by threads of train_reads.c."""
+
+    def __init__(self, memory):
+        self.reads = ctypes.CDLL(reader)
+        self.reads.reads_moved.restype = ctypes.c_ulonglong
+        self.reads.reads_stop.restype = ctypes.c_long
+        context = ctypes.c_void_p()
+        assert ctypes.CDLL("libcuda.so.1").cuCtxGetCurrent(ctypes.byref(context)) == 0
+        error = self.reads.reads_start(
+            path.encode(), ctypes.c_ulonglong(size), threads, ctypes.c_size_t(block),
+            ctypes.c_void_p(memory.data_ptr()), context)
+        assert error == 0, error
+
+    def run(self, running):
+        self.reads.reads_run(int(running))
+
+    def moved(self):
+        return self.reads.reads_moved()
+
+    def stop(self):
+        at = (ctypes.c_ulonglong * threads)()
+        error = self.reads.reads_stop(at)
+        assert error == 0, error
+        return list(at)
+
+
+memory = torch.empty(threads * block, dtype=torch.uint8, device="cuda")
+torch.cuda.synchronize()
+reads = (PythonReads if reader == "python" else ThreadReads)(memory)
 steps(1)
-running.set()
+reads.run(True)
 time.sleep(1.5)
 rows = []
 for _ in range(2):
-    running.clear()
+    reads.run(False)
     time.sleep(0.2)
     alone = steps(seconds)
-    running.set()
+    reads.run(True)
     time.sleep(0.1)
-    before, begin = sum(moved), time.perf_counter()
+    before, begin = reads.moved(), time.perf_counter()
     beside = steps(seconds)
-    reads = (sum(moved) - before) / (time.perf_counter() - begin) / 2**30
-    before, begin = sum(moved), time.perf_counter()
+    rate = (reads.moved() - before) / (time.perf_counter() - begin) / 2**30
+    before, begin = reads.moved(), time.perf_counter()
     time.sleep(seconds / 2)
-    rows.append((alone, beside, reads, (sum(moved) - before) / (time.perf_counter() - begin) / 2**30))
-stop.set()
-for thread in pool:
-    thread.join()
-alone, beside, reads, reads_alone = (sum(column) / len(rows) for column in zip(*rows))
+    rows.append((alone, beside, rate, (reads.moved() - before) / (time.perf_counter() - begin) / 2**30))
+last = reads.stop()
+wrong = 0
+with open(path, "rb") as file:
+    for number, at in enumerate(last):
+        file.seek(at)
+        wrong += bytes(memory[number * block:(number + 1) * block].cpu().numpy()) != file.read(block)
+alone, beside, rate, rate_alone = (sum(column) / len(rows) for column in zip(*rows))
 # PyTorch loads NVIDIA's as well; the calls go to the one that was loaded first.
 maps = {word for word in open("/proc/self/maps").read().split() if "libcufile.so" in word}
 print(json.dumps({
-    "threads": threads, "block": block, "libraries": sorted(maps),
+    "reader": os.path.basename(reader), "threads": threads, "block": block, "libraries": sorted(maps),
     "steps_per_s_alone": round(alone, 2), "steps_per_s_beside": round(beside, 2), "keeps": round(beside / alone, 3),
     "keeps_each": [round(row[1] / row[0], 3) for row in rows],
-    "gib_per_s_beside": round(reads, 2), "gib_per_s_alone": round(reads_alone, 2), "wrong": sum(wrong)}), flush=True)
-os._exit(1 if sum(wrong) else 0)
+    "gib_per_s_beside": round(rate, 2), "gib_per_s_alone": round(rate_alone, 2), "wrong": wrong}), flush=True)
+os._exit(1 if wrong else 0)

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gpuio_gpu::{FilePages, MapError};
 
@@ -21,6 +21,10 @@ const RECENT: u32 = 2;
 const REFUSALS: i32 = 3;
 /// How long the mapper waits before it looks again at an extent that is still in use.
 const STILL_USED: Duration = Duration::from_millis(5);
+/// After a registration the mapper maps nothing for so many times as long as it took. The driver
+/// and the kernel hold locks meanwhile for which reads wait: while one registration followed the
+/// other, reads of sixteen threads moved 0.77 to 0.86 of their bytes (H100).
+const PAUSE: u32 = 7;
 
 #[derive(Debug)]
 pub(super) struct Mapper {
@@ -30,8 +34,10 @@ pub(super) struct Mapper {
 
 #[derive(Debug, Default)]
 struct Tasks {
-    /// What to do, oldest first.
-    queue: VecDeque<Task>,
+    /// Extents to map, oldest first.
+    maps: VecDeque<MapTask>,
+    /// What does not wait for the pause between two registrations, oldest first.
+    returns: VecDeque<ReturnTask>,
     running: Running,
 }
 
@@ -44,14 +50,28 @@ enum Running {
     Never,
 }
 
+/// Map a hot extent for a device.
 #[derive(Debug)]
-enum Task {
-    /// Map a hot extent for a device.
-    Map { inode: Weak<MappedInode>, index: usize, device: &'static Device },
+struct MapTask {
+    inode: Weak<MappedInode>,
+    index: usize,
+    device: &'static Device,
+}
+
+#[derive(Debug)]
+enum ReturnTask {
     /// Give up what closed extents of a file hold.
     Sweep(Arc<MappedInode>),
     /// Give registrations back.
     Unregister(Vec<Registered>),
+}
+
+#[derive(Debug)]
+enum NextTask {
+    Map(MapTask),
+    Return(ReturnTask),
+    /// There was none for a while.
+    None,
 }
 
 /// What only the mapper's thread has.
@@ -79,15 +99,18 @@ impl Mapper {
         index: usize,
         device: &'static Device,
     ) {
-        self.submit(files, Task::Map { inode: Arc::downgrade(inode), index, device });
+        let task = MapTask { inode: Arc::downgrade(inode), index, device };
+        self.submit(files, |tasks| tasks.maps.push_back(task));
     }
 
     pub(super) fn sweep_soon(&self, files: &'static MappedFiles, inode: &Arc<MappedInode>) {
-        self.submit(files, Task::Sweep(Arc::clone(inode)));
+        let task = ReturnTask::Sweep(Arc::clone(inode));
+        self.submit(files, |tasks| tasks.returns.push_back(task));
     }
 
     pub(super) fn unregister_soon(&self, files: &'static MappedFiles, registered: Vec<Registered>) {
-        self.submit(files, Task::Unregister(registered));
+        let task = ReturnTask::Unregister(registered);
+        self.submit(files, |tasks| tasks.returns.push_back(task));
     }
 
     /// Starts the mapper and the watcher, unless they run; false if the system refused.
@@ -105,29 +128,36 @@ impl Mapper {
         tasks.running == Running::Yes
     }
 
-    fn submit(&self, files: &'static MappedFiles, task: Task) {
+    fn submit(&self, files: &'static MappedFiles, push: impl FnOnce(&mut Tasks)) {
         // Without the thread nothing was registered; a registration that is dropped is given back
         // at once.
         if self.has_started(files) {
-            self.lock().queue.push_back(task);
+            push(&mut self.lock());
             self.changed.notify_one();
         }
     }
 
-    /// The next task; `None` after a while without any.
-    fn next(&self, wait: Option<Duration>) -> Option<Task> {
+    /// Waits for the next task, at most for `wait`: an extent to map only from `map_from` on.
+    fn next(&self, wait: Option<Duration>, map_from: Instant) -> NextTask {
         let mut tasks = self.lock();
         loop {
-            if let Some(task) = tasks.queue.pop_front() {
-                return Some(task);
+            if let Some(task) = tasks.returns.pop_front() {
+                return NextTask::Return(task);
             }
-            tasks = match wait {
+            let pause = map_from.saturating_duration_since(Instant::now());
+            if pause.is_zero()
+                && let Some(task) = tasks.maps.pop_front()
+            {
+                return NextTask::Map(task);
+            }
+            let until_map = (!tasks.maps.is_empty()).then_some(pause);
+            tasks = match wait.into_iter().chain(until_map).min() {
                 None => self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner),
                 Some(most) => {
                     let waited = self.changed.wait_timeout(tasks, most);
                     let (tasks, ended) = waited.unwrap_or_else(PoisonError::into_inner);
-                    if ended.timed_out() {
-                        return None;
+                    if ended.timed_out() && wait.is_some() {
+                        return NextTask::None;
                     }
                     tasks
                 }
@@ -151,19 +181,22 @@ impl Mapper {
             Work { budget: files.budget.unwrap_or_else(default_budget), ..Work::default() };
         // Files with closed extents that were in use.
         let mut unswept: Vec<Arc<MappedInode>> = Vec::new();
+        let mut map_from = Instant::now();
         loop {
             let wait = (!unswept.is_empty()).then_some(STILL_USED);
-            match self.next(wait) {
-                Some(Task::Map { inode, index, device }) => {
+            match self.next(wait, map_from) {
+                NextTask::Map(MapTask { inode, index, device }) => {
+                    let began = Instant::now();
                     if let Some(inode) = inode.upgrade() {
                         self.map(files, &mut work, &inode, index, device);
                     }
+                    map_from = Instant::now() + began.elapsed() * PAUSE;
                 }
-                Some(Task::Sweep(inode)) => unswept.push(inode),
-                Some(Task::Unregister(registered)) => {
+                NextTask::Return(ReturnTask::Sweep(inode)) => unswept.push(inode),
+                NextTask::Return(ReturnTask::Unregister(registered)) => {
                     registered.into_iter().for_each(|one| work.unregister(one));
                 }
-                None => {}
+                NextTask::None => {}
             }
             unswept.retain(|inode| !work.sweep(inode));
         }
