@@ -5,7 +5,7 @@ pub(crate) mod small;
 pub(crate) mod staging;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{self, CommandQueue, Timing};
@@ -66,7 +66,8 @@ pub(crate) struct Device {
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
     /// have that attribute itself.
     syncs_memops: AtomicBool,
-    copy_pace: CopyPace,
+    /// Of the rings' copies by the driver.
+    copy_pace: Arc<CopyPace>,
 }
 
 /// How long a call waits for the default streams. These may hold a kernel that waits for the
@@ -185,7 +186,7 @@ impl Devices {
             command_queue: RetryingCell::new(),
             gather: RetryingCell::new(),
             syncs_memops: AtomicBool::new(false),
-            copy_pace: CopyPace::new(),
+            copy_pace: Arc::new(CopyPace::new()),
         }));
         let _ = device.gather();
         let _ = device.command_queue();
@@ -196,11 +197,6 @@ impl Devices {
 impl Device {
     pub(crate) fn context(&self) -> &Context {
         &self.context
-    }
-
-    /// How fast copies of mapped files go.
-    pub(crate) fn copy_pace(&self) -> &CopyPace {
-        &self.copy_pace
     }
 
     /// Identifies this state of the device.
@@ -273,7 +269,7 @@ impl Device {
 
     fn make_ring(&self) -> Result<&'static mut StagingRing, GpuError> {
         let memory = PinnedMemory::new(&self.context, self.slot_len * SLOTS)?;
-        let ring = StagingRing::new(&self.context, memory, self.slot_len, SLOTS)?;
+        let ring = StagingRing::new(&self.context, memory, self.slot_len, SLOTS, &self.copy_pace)?;
         Ok(Box::leak(Box::new(ring.with_submitter(self.shared_submitter()))))
     }
 
@@ -341,7 +337,7 @@ impl Device {
             if left > 1 {
                 lock().spare.push((memory.after(SMALL_SLOT), left - 1));
             }
-            StagingRing::new(&self.context, memory, SMALL_SLOT, 1)
+            StagingRing::new(&self.context, memory, SMALL_SLOT, 1, &self.copy_pace)
         };
         match make() {
             Ok(ring) => Some(Box::leak(Box::new(ring))),

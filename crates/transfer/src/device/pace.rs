@@ -1,4 +1,5 @@
-//! How long to sleep for a copy by the driver: until shortly before it ends.
+//! How long to wait for a copy by the driver before the driver is asked whether it has ended. Each
+//! such query takes a lock of the driver, for which the program's launches wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,9 +20,9 @@ const MIB: u64 = 1 << 20;
 /// What is known of the copies of one device. All copies share its link, so one that begins waits
 /// for the bytes of those before it.
 ///
-/// The estimate follows what threads measure that saw a copy end. A thread that slept too long
+/// The estimate follows what threads measure that saw a copy end. A thread that waited too long
 /// knows only that it did: the estimate then shrinks a little. It must not follow such threads
-/// alone, which may be late for other reasons: it would shrink until none sleeps.
+/// alone, which may be late for other reasons: it would shrink until none waits.
 /// These are hints, so no memory order is needed.
 #[derive(Debug)]
 pub(crate) struct CopyPace {
@@ -29,7 +30,7 @@ pub(crate) struct CopyPace {
     nanos_per_mib: AtomicU64,
 }
 
-/// A copy that begins.
+/// A copy in flight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PacedCopy {
     began: Clock,
@@ -38,12 +39,19 @@ pub(crate) struct PacedCopy {
     ahead: u64,
 }
 
+impl PacedCopy {
+    /// This one and a later one behind it, as one copy.
+    pub(crate) fn and(self, later: PacedCopy) -> PacedCopy {
+        PacedCopy { began: self.began, len: self.len + later.len, ahead: later.ahead }
+    }
+}
+
 impl CopyPace {
     pub(crate) fn new() -> Self {
         Self { in_flight: AtomicU64::new(0), nanos_per_mib: AtomicU64::new(START) }
     }
 
-    /// Counts a copy that is about to be enqueued.
+    /// Counts a copy that is about to be enqueued. [`Self::end`] is called for each.
     pub(crate) fn begin(&self, len: usize) -> PacedCopy {
         let len = len as u64;
         PacedCopy {
@@ -53,26 +61,34 @@ impl CopyPace {
         }
     }
 
-    /// Its end.
+    /// Its end, or that it is no longer waited for.
     pub(crate) fn end(&self, copy: PacedCopy) {
         self.in_flight.fetch_sub(copy.len, Ordering::Relaxed);
     }
 
-    /// Sleeps until shortly before it ends; false if it ends too soon for that.
-    pub(crate) fn sleep(&self, copy: PacedCopy) -> bool {
+    /// Waits without the driver until about when it ends: sleeps until shortly before it, if that is
+    /// long, else spins. False if it should have ended by now.
+    pub(crate) fn wait(&self, copy: PacedCopy) -> bool {
         let pace = self.nanos_per_mib.load(Ordering::Relaxed);
         let takes = u128::from(copy.ahead) * u128::from(pace) / u128::from(MIB);
         let takes = u64::try_from(takes).unwrap_or(u64::MAX);
-        let sleep = takes.saturating_sub(OVERSLEPT);
-        if sleep < SHORTEST {
+        let left = takes.saturating_sub(copy.began.now());
+        if left == 0 {
             return false;
         }
-        std::thread::sleep(Duration::from_nanos(sleep));
+        let sleep = left.saturating_sub(OVERSLEPT);
+        if sleep >= SHORTEST {
+            std::thread::sleep(Duration::from_nanos(sleep));
+        } else {
+            while copy.began.now() < takes {
+                std::hint::spin_loop();
+            }
+        }
         true
     }
 
-    /// Learns that a copy had ended when its thread woke up.
-    pub(crate) fn overslept(&self) {
+    /// Learns that a copy had ended after the wait for it.
+    pub(crate) fn late(&self) {
         let pace = self.nanos_per_mib.load(Ordering::Relaxed);
         self.set(pace - pace / 64);
     }
@@ -105,26 +121,28 @@ mod tests {
     fn a_copy_waits_for_those_before_it_and_the_estimate_follows() {
         let pace = CopyPace::new();
         let short = pace.begin(1 << 20);
-        assert!(!pace.sleep(short), "15 µs are no sleep");
+        assert!(pace.wait(short));
+        assert!(short.began.now() >= START);
+        assert!(!pace.wait(short), "it should have ended by now");
         let long = pace.begin(9 << 20);
         assert_eq!(long.ahead, 10 << 20);
-        let clock = crate::clock::Clock::start();
-        assert!(pace.sleep(long), "150 µs are");
-        assert!(clock.now() >= 150_000 - OVERSLEPT);
-        pace.end(short);
-        pace.end(long);
+        assert!(pace.wait(long));
+        assert!(long.began.now() >= 10 * START - OVERSLEPT);
+        let both = short.and(long);
+        assert_eq!((both.len, both.ahead), (10 << 20, 10 << 20));
+        pace.end(both);
         assert_eq!(pace.begin(0).ahead, 0);
         let estimate = || pace.nanos_per_mib.load(Ordering::Relaxed);
         let first = estimate();
-        pace.overslept();
+        pace.late();
         assert!(estimate() < first);
-        (0..1000).for_each(|_| pace.overslept());
+        (0..1000).for_each(|_| pace.late());
         assert_eq!(estimate(), FASTEST);
-        // From the bottom, where none sleeps, it comes back; a few late sleepers change little.
+        // From the bottom, where none waits, it comes back; a few late ones change little.
         for turn in 0..1000 {
             pace.learn(16 * MIB, 16 * 21_000);
             if turn % 4 == 0 {
-                pace.overslept();
+                pace.late();
             }
         }
         assert!((19_000..=21_000).contains(&estimate()), "{}", estimate());

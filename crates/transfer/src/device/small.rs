@@ -170,31 +170,15 @@ impl SmallState {
         }
         let Some(ring) = self.ring.as_mut() else { unreachable!("a running call has a ring") };
         let slot = ring.slot(0);
-        let pace = self.device.copy_pace();
-        let in_flight = pace.begin(len - copied);
         let waited = self.device.context().entered(|| {
             for part in range.parts().filter(|part| part.before >= copied) {
                 let address = request.address + part.before as u64;
                 // SAFETY: as above, until the wait below.
                 unsafe { ring.copy_mapped(slot, part.at, location, address, part.len) }?;
             }
-            if pace.sleep(in_flight) && ring.is_slot_free(slot)? {
-                pace.overslept();
-                return Ok(());
-            }
-            ring.wait_for_slot(slot)?;
-            pace.seen(in_flight);
-            Ok(())
+            ring.wait_for_slot(slot)
         });
-        let waited = waited.flatten();
-        pace.end(in_flight);
-        if waited.is_err() {
-            let synchronized = self.device.context().entered(|| ring.synchronize());
-            if synchronized.flatten().is_err() {
-                self.ring = None;
-            }
-        }
-        waited.map(|()| Transferred::mapped(len, false))
+        self.after(waited.flatten()).map(|()| Transferred::mapped(len, false))
     }
 
     /// Copies `len` bytes between the slot and the caller's memory, and waits; true if the resident
@@ -229,13 +213,20 @@ impl SmallState {
             unsafe { ring.copy(request.op, slot, skip, location, address, len) }?;
             ring.wait_for_slot(slot)
         });
-        let copied = copied.flatten();
-        if copied.is_err() {
+        self.after(copied.flatten()).map(|()| false)
+    }
+
+    /// What a copy of the ring returned. After a failure it may still be in flight, so this waits
+    /// for it; the ring is given up if that fails too.
+    fn after(&mut self, copied: Result<(), GpuError>) -> Result<(), GpuError> {
+        if copied.is_err()
+            && let Some(ring) = self.ring.as_mut()
+        {
             let synchronized = self.device.context().entered(|| ring.synchronize());
             if synchronized.flatten().is_err() {
                 self.ring = None;
             }
         }
-        copied.map(|()| false)
+        copied
     }
 }

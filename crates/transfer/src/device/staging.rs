@@ -1,5 +1,6 @@
 //! The staging ring: page-locked slots and a CUDA stream, used by one thread at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{Outcome, Submitter};
@@ -7,6 +8,7 @@ use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize
 
 use crate::Op;
 use crate::clock::{Clock, Nanos};
+use crate::device::pace::{CopyPace, PacedCopy};
 use crate::memory::MemoryLocation;
 
 /// Slots of a ring for large calls: one is filled while others are copied.
@@ -25,6 +27,10 @@ const SLOW_READ: Nanos = 2_000_000;
 /// Spin steps, some nanoseconds each, between two driver queries. Each query takes about a
 /// microsecond and a lock that other threads need for their copies.
 const PAUSE: u32 = 64;
+
+/// For a copy of so many bytes or more a thread waits about as long as it takes before it asks the
+/// driver.
+const PACED: usize = 64 << 10;
 
 /// From so many bytes on, a copy's source is first demoted from the processor's own cache.
 const DEMOTED: usize = 64 << 10;
@@ -92,8 +98,9 @@ pub(crate) struct StagingRing {
     /// One for each slot, polled. Events that wake a sleeper would cost an interrupt each, whether
     /// or not a thread sleeps.
     copied: Vec<Event>,
-    /// How each slot's last copy is waited for; `None` if it is known to have ended.
-    in_flight: Vec<Option<WaitBy>>,
+    /// Each slot's last copy; `None` if it is known to have ended.
+    in_flight: Vec<Option<SlotCopy>>,
+    pace: Arc<CopyPace>,
     /// The number of the next slot; wraps around.
     next_number: usize,
     /// Bytes that the resident copy kernel moved since the last query.
@@ -101,6 +108,14 @@ pub(crate) struct StagingRing {
     /// Access to the resident copy kernel, if there is one.
     submitter: Option<Submitter>,
     pending: Option<Pending>,
+}
+
+/// Copies by the driver that are in flight.
+#[derive(Debug, Clone, Copy)]
+struct SlotCopy {
+    by: WaitBy,
+    /// Not of a list, nor of less than [`PACED`] bytes.
+    paced: Option<PacedCopy>,
 }
 
 /// How a thread waits for a copy.
@@ -152,6 +167,7 @@ impl StagingRing {
         memory: PinnedMemory,
         slot_len: usize,
         slots: usize,
+        pace: &Arc<CopyPace>,
     ) -> Result<Self, GpuError> {
         let events = (0..slots).map(|_| Event::new(context, Wait::Spin));
         Ok(Self {
@@ -160,6 +176,7 @@ impl StagingRing {
             memory,
             slot_len,
             in_flight: vec![None; slots],
+            pace: Arc::clone(pace),
             next_number: 0,
             by_resident_kernel: 0,
             submitter: None,
@@ -225,7 +242,7 @@ impl StagingRing {
             (Outcome::Busy, CopyKind::Bytes { src, dst, len }) => {
                 // SAFETY: the copy of the command: the promise of `submit` holds until the slot
                 // is free.
-                self.enqueue(pending.slot, |stream| unsafe { stream.copy(dst, src, len) })
+                self.enqueue(pending.slot, len, |stream| unsafe { stream.copy(dst, src, len) })
             }
             // SAFETY: as above, of `gather`.
             (Outcome::Busy, CopyKind::List(list)) => unsafe { self.launch(pending.slot, list) },
@@ -237,15 +254,30 @@ impl StagingRing {
         }
     }
 
-    /// Enqueues work for a slot, and the event that `wait_for_slot` polls.
+    /// Enqueues work for a slot, and the event that `wait_for_slot` polls. `len` are its bytes; 0 if
+    /// nothing is known of its time.
     fn enqueue(
         &mut self,
         slot: usize,
+        len: usize,
         work: impl FnOnce(&Stream) -> Result<(), GpuError>,
     ) -> Result<(), GpuError> {
-        self.in_flight[slot] = Some(WaitBy::Polling);
+        let paced = (len >= PACED).then(|| self.pace.begin(len));
+        let before = self.in_flight[slot].and_then(|copy| copy.paced);
+        let paced = match (before, paced) {
+            (Some(before), Some(later)) => Some(before.and(later)),
+            (before, later) => before.or(later),
+        };
+        self.in_flight[slot] = Some(SlotCopy { by: WaitBy::Polling, paced });
         work(&self.stream)?;
         self.copied[slot].record(&self.stream)
+    }
+
+    /// Notes that the copies of a slot have ended, or are no longer waited for.
+    fn free(&mut self, slot: usize) {
+        if let Some(paced) = self.in_flight[slot].take().and_then(|copy| copy.paced) {
+            self.pace.end(paced);
+        }
     }
 
     /// The slot with this number, modulo the number of slots.
@@ -266,14 +298,18 @@ impl StagingRing {
         if self.pending.is_some_and(|pending| pending.slot == slot.index) {
             self.finish_command()?;
         }
-        let Some(by) = self.in_flight[slot.index] else {
+        let Some(SlotCopy { by, paced }) = self.in_flight[slot.index] else {
             return Ok(());
         };
+        let paced = paced.filter(|_| by == WaitBy::Polling);
+        let has_waited = paced.is_some_and(|copy| self.pace.wait(copy));
         let spin = if by == WaitBy::Polling { SPIN } else { 0 };
         let event = &self.copied[slot.index];
         let clock = Clock::start();
         let mut sleep = SLEEP;
+        let mut polls = 0u32;
         while !event.query()? {
+            polls += 1;
             if clock.now() > spin {
                 std::thread::sleep(sleep);
                 sleep = (sleep * 2).min(SLEEP_MOST);
@@ -283,7 +319,12 @@ impl StagingRing {
                 std::hint::spin_loop();
             }
         }
-        self.in_flight[slot.index] = None;
+        match paced {
+            Some(copy) if polls > 0 => self.pace.seen(copy),
+            Some(_) if has_waited => self.pace.late(),
+            _ => {}
+        }
+        self.free(slot.index);
         Ok(())
     }
 
@@ -296,10 +337,10 @@ impl StagingRing {
     /// event. The context must be current.
     pub(crate) fn synchronize(&mut self) -> Result<(), GpuError> {
         let finished = self.finish_command();
-        self.stream.sync()?;
-        finished?;
-        self.in_flight.fill(None);
-        Ok(())
+        let synchronized = self.stream.sync();
+        // Also after a failure: no thread will wait for them.
+        (0..self.in_flight.len()).for_each(|slot| self.free(slot));
+        synchronized.and(finished)
     }
 
     /// Copies `len` bytes between `skip` bytes into a slot and the caller's memory, to the memory
@@ -356,8 +397,10 @@ impl StagingRing {
         let ours = slot.memory.at.wrapping_add(skip);
         // SAFETY: the caller's promise.
         unsafe { self.copy_by_driver(Op::Read, slot, ours, location, address, len) }?;
-        if read_took >= SLOW_READ {
-            self.in_flight[slot.index] = Some(WaitBy::Sleeping);
+        if read_took >= SLOW_READ
+            && let Some(copy) = &mut self.in_flight[slot.index]
+        {
+            copy.by = WaitBy::Sleeping;
         }
         Ok(())
     }
@@ -380,14 +423,6 @@ impl StagingRing {
         unsafe { self.copy_by_driver(Op::Read, slot, from.cast_mut(), location, address, len) }
     }
 
-    /// Whether the slot's last copy has ended. The context must be current.
-    pub(crate) fn is_slot_free(&mut self, slot: StagingSlot) -> Result<bool, GpuError> {
-        if self.in_flight[slot.index].is_some() && self.copied[slot.index].query()? {
-            self.in_flight[slot.index] = None;
-        }
-        Ok(self.in_flight[slot.index].is_none())
-    }
-
     /// # Safety
     ///
     /// As [`StagingRing::copy`].
@@ -402,7 +437,7 @@ impl StagingRing {
     ) -> Result<(), GpuError> {
         let theirs = DevPtr(address);
         let ours_by_address = DevPtr(ours.addr() as u64);
-        self.enqueue(slot.index, |stream| match (op, location.is_primary()) {
+        self.enqueue(slot.index, len, |stream| match (op, location.is_primary()) {
             // SAFETY: the caller's promise; the slot is not used until it is free again.
             (Op::Read, true) => unsafe { stream.h2d(theirs, ours, len) },
             // SAFETY: as above.
@@ -447,6 +482,6 @@ impl StagingRing {
         let List { kernel, at, count, longest } = list;
         let shape = kernel.modest_shape(count, longest);
         // SAFETY: the caller's promise.
-        self.enqueue(slot, |stream| unsafe { kernel.launch(stream, at, count, shape) })
+        self.enqueue(slot, 0, |stream| unsafe { kernel.launch(stream, at, count, shape) })
     }
 }

@@ -155,11 +155,6 @@ impl MappedFiles {
         if len == 0 || !inode.is_sure(now) {
             return None;
         }
-        if !inode.is_unchanged(|| file.stamp()) {
-            inode.revoke(now);
-            self.mapper.sweep_soon(self, inode);
-            return None;
-        }
         let tick = tick(now);
         let enter = |at: u64| {
             let index = usize::try_from(at / EXTENT).ok()?;
@@ -167,6 +162,14 @@ impl MappedFiles {
         };
         let end = offset.checked_add(len as u64)?;
         let first = enter(offset)?;
+        // After the extent, so that a read of others does not pay for the system call. Its use
+        // keeps the pages; the bytes are read later than the look.
+        if !inode.is_unchanged(|| file.stamp()) {
+            drop(first);
+            inode.revoke(now);
+            self.mapper.sweep_soon(self, inode);
+            return None;
+        }
         let mut reached = first.part.end;
         let mut ends_file = first.ends_file;
         let mut rest = Vec::new();
