@@ -13,10 +13,11 @@ use super::users::Users;
 /// other users of the driver for longer while it is registered (50 µs for each MiB, H100).
 pub(crate) const EXTENT: u64 = 16 << 20;
 
-/// Page cache reads of so many bytes make an extent hot. A registration holds up all reads for as
-/// long as about three passes over the extent take (1.3 ms and 0.4 ms, H100, 16 threads), so it
-/// must have been read more often than that to expect that it pays.
-pub(crate) const HOT: u64 = 4 * EXTENT;
+/// Page cache reads of so many bytes make an extent hot: sixteen passes over it. A registration
+/// takes 0.8 ms, and 2 to 4 where sixteen threads read, which it holds up meanwhile; a pass over the
+/// extent takes 0.4 to 1 ms. What a pass then saves is between a hundredth (sixteen threads, 1 MiB)
+/// and half of it (one thread): so a file that is read a few times is better left alone.
+pub(crate) const HOT: u64 = 16 * EXTENT;
 
 /// What is registered.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ fn with_many_calls_reads_to_a_gpu_are_left_to_workers() {
 }
 
 #[test]
-fn copy_engines_get_long_pieces_with_several_calls() {
+fn with_several_calls_copy_engines_get_long_pieces_from_the_callers() {
     let pool = pool(10);
     let most = 1 << 20;
     let split = |bottleneck| pool.split(1 << 20, bottleneck, CopyMethod::CopyEngines, true, most);
@@ -50,7 +50,7 @@ fn copy_engines_get_long_pieces_with_several_calls() {
     assert_eq!(split(Bottleneck::Cpu), (Executors::CallerAndWorkers, 128 << 10));
     for calls in [3, 15] {
         pool.calls.store(calls, Ordering::Relaxed);
-        assert_eq!(split(Bottleneck::Cpu), (Executors::CallerAndWorkers, 512 << 10));
+        assert_eq!(split(Bottleneck::Cpu), (Executors::CallerOnly, 512 << 10));
         assert_eq!(split(Bottleneck::Device).0, Executors::CallerAndWorkers);
     }
 }
