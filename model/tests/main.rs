@@ -64,6 +64,12 @@ pub mod device {
     pub struct Devices;
 }
 
+pub mod mapped {
+    /// A range of a mapped file: here it holds nothing.
+    #[derive(Debug)]
+    pub struct MappedRange;
+}
+
 pub mod file {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Bottleneck {

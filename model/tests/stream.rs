@@ -45,6 +45,7 @@ type OnCompletion = Box<dyn FnOnce(ResolvedParams, Result<Transferred, Fault>) +
 pub const ROWS: &[Row] = &[
     holds("a read of three chunks, by a thread that polls the semaphores", polled),
     holds("a read of three chunks, by host calls of the stream", called),
+    holds("a read of three chunks, of which one is mapped", mapped),
     holds("two workers share a chunk", shared),
     holds("a write's bytes are read after the stream has reached them", written),
     holds("an abandoned transfer touches nothing afterwards", abandoned),
@@ -132,6 +133,20 @@ fn polled() {
         poller.join().unwrap();
         assert_eq!(stream_op.ended(), 1);
     });
+}
+
+fn mapped() {
+    for chunk in 0..3 {
+        often(move || {
+            let mut stream_op = stream_op(buffers(), 3, 1, crate::Op::Read);
+            Arc::get_mut(&mut stream_op).unwrap().mapped = Some(chunk);
+            let theirs = Arc::clone(&stream_op);
+            let poller = thread::spawn(move || polls(&theirs));
+            reads(&stream_op, false);
+            poller.join().unwrap();
+            assert_eq!(stream_op.ended(), 1);
+        });
+    }
 }
 
 fn called() {

@@ -24,7 +24,7 @@
 //! 6. The thread that completes the last piece wakes the caller, which waits on a futex.
 //!
 //! Reads of files that are read again and again (`mapped`) skip 2 to 5: the GPU reads the page
-//! cache by itself, and the calling thread waits for it.
+//! cache by itself, and the calling thread waits for it. In a program's stream, the stream does.
 //!
 //! A [`Batch`] (`batch`) joins neighbouring small entries into runs of one staging slot and one
 //! kernel launch or command. A transfer in a CUDA stream (`stream`) is split into chunks of a

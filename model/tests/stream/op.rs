@@ -9,6 +9,7 @@ use super::staging::{StagingBuffer, StagingBuffers};
 use super::workers::StreamWorkers;
 use crate::Op;
 use crate::fault::Fault;
+use crate::mapped::MappedRange;
 use crate::sync::Guarded;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{RawStream, UserStream};
@@ -69,6 +70,8 @@ pub struct StreamOp {
     pub piece_len: u64,
     pub progress: Progress,
     pub memory: Memory,
+    /// The chunk whose bytes are mapped, if any.
+    pub mapped: Option<u64>,
     workers: &'static StreamWorkers,
     resolved: Resolved,
     ended: Arc<AtomicU32>,
@@ -109,6 +112,7 @@ impl StreamOp {
                 count.fetch_add(1, Ordering::Relaxed);
             })),
             memory: Memory([cells(), cells()], pieces),
+            mapped: None,
             workers,
             resolved: Resolved {
                 read: ResolvedParams,
@@ -160,6 +164,15 @@ impl StreamOp {
     }
 
     pub fn list(&self, _: u64, _: u64) {}
+
+    pub fn find_mapped(&self, chunk: u64) -> Option<MappedRange> {
+        (self.mapped == Some(chunk)).then_some(MappedRange)
+    }
+
+    /// The list that the stream's kernel reads: here the bytes.
+    pub fn copy_mapped(&self, chunk: u64, _: MappedRange) {
+        self.memory.put(self.half(chunk), chunk + 1);
+    }
 
     /// The file side of a piece.
     pub fn move_piece(&self, range: PieceRange) {

@@ -63,6 +63,9 @@ pub(crate) struct ExtentUse {
     pub(crate) ends_file: bool,
 }
 
+// SAFETY: the pointer is an address for the driver; the count may be left by any thread.
+unsafe impl Send for ExtentUse {}
+
 impl Drop for ExtentUse {
     fn drop(&mut self) {
         self.users.leave(self.shard);
@@ -172,15 +175,36 @@ impl ExtentCell {
         unsafe { &*self.registered.get() }.is_some()
     }
 
-    /// Takes out what it holds. The caller alone has the cell, so there are no users.
-    pub(super) fn end(&mut self) -> Option<Registered> {
-        if let Some(users) = self.users.take() {
-            users.close();
-            if users.is_idle() {
-                unused().push(users);
-            }
+    /// Takes out what it holds. The caller alone has the cell, so no user enters; copies in
+    /// streams may still be users.
+    pub(super) fn end(&mut self) -> Option<Ended> {
+        let users = self.users.take()?;
+        users.close();
+        let registered = self.registered.get_mut().take();
+        if registered.is_none() && users.is_idle() {
+            unused().push(users);
         }
-        self.registered.get_mut().take()
+        registered.map(|registered| Ended { registered, users })
+    }
+}
+
+/// What an extent held when its file ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    registered: Registered,
+    users: &'static Users,
+}
+
+impl Ended {
+    /// Whether it has no users left.
+    pub(super) fn is_idle(&self) -> bool {
+        self.users.is_idle()
+    }
+
+    /// What can be unregistered. It has no users left.
+    pub(super) fn into_registered(self) -> Registered {
+        unused().push(self.users);
+        self.registered
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::{FilePages, MapError};
 
-use super::extent::{EXTENT, Registered};
+use super::extent::{EXTENT, Ended, Registered};
 use super::inode::MappedInode;
 use super::lease::Watcher;
 use super::{MappedFiles, tick};
@@ -19,8 +19,9 @@ const SHARE: u64 = 8;
 const RECENT: u32 = 2;
 /// After so many refusals of the driver and no success, no file is mapped any more.
 const REFUSALS: i32 = 3;
-/// How long the mapper waits before it looks again at an extent that is still in use.
-const STILL_USED: Duration = Duration::from_millis(5);
+/// How long the mapper waits before it looks again at an extent that is still in use: at first, and
+/// at most. A copy in a program's stream may be held up for long.
+const STILL_USED: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
 /// After a registration the mapper maps nothing for so many times as long as it took. The driver
 /// and the kernel hold locks meanwhile for which reads wait, so this bounds what they lose: 3 in a
 /// hundred.
@@ -63,7 +64,7 @@ enum ReturnTask {
     /// Give up what closed extents of a file hold.
     Sweep(Arc<MappedInode>),
     /// Give registrations back.
-    Unregister(Vec<Registered>),
+    Unregister(Vec<Ended>),
 }
 
 #[derive(Debug)]
@@ -108,8 +109,8 @@ impl Mapper {
         self.submit(files, |tasks| tasks.returns.push_back(task));
     }
 
-    pub(super) fn unregister_soon(&self, files: &'static MappedFiles, registered: Vec<Registered>) {
-        let task = ReturnTask::Unregister(registered);
+    pub(super) fn unregister_soon(&self, files: &'static MappedFiles, ended: Vec<Ended>) {
+        let task = ReturnTask::Unregister(ended);
         self.submit(files, |tasks| tasks.returns.push_back(task));
     }
 
@@ -181,10 +182,19 @@ impl Mapper {
             Work { budget: files.budget.unwrap_or_else(default_budget), ..Work::default() };
         // Files with closed extents that were in use.
         let mut unswept: Vec<Arc<MappedInode>> = Vec::new();
+        // Extents of files that ended, which were in use.
+        let mut ended: Vec<Ended> = Vec::new();
         let mut map_from = Instant::now();
+        let mut look = STILL_USED.0;
         loop {
-            let wait = (!unswept.is_empty()).then_some(STILL_USED);
-            match self.next(wait, map_from) {
+            let waits = !unswept.is_empty() || !ended.is_empty();
+            let task = self.next(waits.then_some(look), map_from);
+            look = match task {
+                NextTask::None => (look * 2).min(STILL_USED.1),
+                NextTask::Map(_) | NextTask::Return(_) => STILL_USED.0,
+            };
+            files.queued.sweep();
+            match task {
                 NextTask::Map(MapTask { inode, index, device }) => {
                     let began = Instant::now();
                     if let Some(inode) = inode.upgrade() {
@@ -193,11 +203,11 @@ impl Mapper {
                     map_from = Instant::now() + began.elapsed() * PAUSE;
                 }
                 NextTask::Return(ReturnTask::Sweep(inode)) => unswept.push(inode),
-                NextTask::Return(ReturnTask::Unregister(registered)) => {
-                    registered.into_iter().for_each(|one| work.unregister(one));
-                }
+                NextTask::Return(ReturnTask::Unregister(more)) => ended.extend(more),
                 NextTask::None => {}
             }
+            let idle = ended.extract_if(.., |one| one.is_idle());
+            idle.for_each(|one| work.unregister(one.into_registered()));
             unswept.retain(|inode| !work.sweep(inode));
         }
     }

@@ -15,6 +15,10 @@
 //! stopped, the kernel may have taken its leases away. Each read under a lease also looks at the
 //! file's size and time of change: truncation through overlayfs ends no lease.
 //!
+//! Who uses an extent counts as its user, and it is not unregistered meanwhile: the thread that
+//! waits for a copy, or for a copy in a program's stream, which no thread waits for, an entry in a
+//! list (`queued`). Neither keeps a lease.
+//!
 //! Nothing here is on the way of the first read of a file but one addition to a counter, for each
 //! large read and for one of sixteen small ones.
 //!
@@ -26,12 +30,13 @@ mod inode;
 mod lease;
 mod mapper;
 mod mapping;
+mod queued;
 mod rule;
 mod users;
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::clock::{Clock, Nanos};
@@ -39,12 +44,13 @@ use crate::device::Device;
 use crate::file::OpenFile;
 use crate::fork::ProcessMark;
 use crate::settings::Settings;
-use extent::{EXTENT, ExtentUse};
+use extent::{EXTENT, Ended, ExtentUse};
 use inode::InodeId;
 pub(crate) use inode::MappedInode;
 use lease::Watcher;
 use mapper::Mapper;
 pub use mapping::{FileMapping, MappingError, MappingState};
+use queued::QueuedCopies;
 
 /// Shorter files are not mapped, bytes.
 const SHORTEST: u64 = 1 << 20;
@@ -66,6 +72,7 @@ pub(crate) struct MappedFiles {
     budget: Option<u64>,
     inodes: Mutex<HashMap<InodeId, Weak<MappedInode>>>,
     mapper: Mapper,
+    queued: QueuedCopies,
     /// The watcher's thread; 0 before it runs.
     watcher: OnceLock<Watcher>,
     /// When all leases were last known to be held.
@@ -125,6 +132,7 @@ impl MappedFiles {
             budget: settings.max_mapped_bytes,
             inodes: Mutex::default(),
             mapper: Mapper::new(),
+            queued: QueuedCopies::default(),
             watcher: OnceLock::new(),
             looked: AtomicU64::new(0),
             enough: AtomicU64::new(0),
@@ -180,6 +188,17 @@ impl MappedFiles {
         }
         let len = reached.min(end).checked_sub(offset).filter(|len| *len > 0)?;
         Some(MappedRange { first, rest, offset, len: usize::try_from(len).ok()? })
+    }
+
+    /// Keeps a range registered until a stream of the device has stored the value, or a later one
+    /// (modulo 2^32), to the semaphore: a copy by that stream reads it. Calls no driver.
+    pub(crate) fn keep_until(
+        &self,
+        range: MappedRange,
+        device: &'static Device,
+        stored: (&'static AtomicU32, u32),
+    ) {
+        self.queued.add(range, device, stored);
     }
 
     /// Counts a read of `len` bytes from the page cache to a device; a sampled one counts
@@ -281,10 +300,10 @@ impl MappedFiles {
     }
 
     /// Gives registrations back, in the mapper's thread.
-    fn unregister_soon(&'static self, registered: impl Iterator<Item = extent::Registered>) {
-        let registered: Vec<_> = registered.collect();
-        if !registered.is_empty() {
-            self.mapper.unregister_soon(self, registered);
+    fn unregister_soon(&'static self, ended: impl Iterator<Item = Ended>) {
+        let ended: Vec<_> = ended.collect();
+        if !ended.is_empty() {
+            self.mapper.unregister_soon(self, ended);
         }
     }
 

@@ -17,6 +17,7 @@ use super::op::{Method, StreamOp};
 use crate::Op;
 use crate::call::{LARGE, catch_panic};
 use crate::fault::Fault;
+use crate::mapped::MappedRange;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::transferred::{RouteBytes, Transferred};
@@ -214,14 +215,16 @@ impl StreamOp {
                 return None;
             }
             let pieces = self.pieces(chunk);
-            if pieces > 0 {
+            // Only now that the stream is there: the file may have changed until then.
+            let mapped = if pieces > 0 { self.find_mapped(chunk) } else { None };
+            if pieces > 0 && mapped.is_none() {
                 chunk_state.open = true;
                 progress.left.store(u64::from(pieces), Ordering::Relaxed);
                 // Release: who takes a piece sees the chunk's number and what is left.
                 progress.ticket.store(u64::from(pieces) << PIECES_SHIFT, Ordering::Release);
                 return Some(pieces);
             }
-            chunk_state = self.end_chunk(chunk_state);
+            chunk_state = self.end_chunk(chunk_state, mapped);
         }
     }
 
@@ -331,19 +334,22 @@ impl StreamOp {
             self.progress.notify(&chunk_state);
             return None;
         }
-        let chunk_state = self.end_chunk(chunk_state);
+        let chunk_state = self.end_chunk(chunk_state, None);
         self.open_next(chunk_state)
     }
 
-    /// Ends a chunk whose pieces are all done, and signals the stream.
+    /// Ends a chunk whose pieces are all done, or whose bytes are mapped, and signals the stream.
     fn end_chunk<'a>(
         &'a self,
         mut chunk_state: MutexGuard<'a, ChunkState>,
+        mapped: Option<MappedRange>,
     ) -> MutexGuard<'a, ChunkState> {
         let chunk = self.progress.chunk.load(Ordering::Relaxed);
         let is_last = chunk + 1 == self.chunks;
-        if self.uses_kernel() && self.op == Op::Read {
-            self.list(chunk, self.bytes());
+        match mapped {
+            Some(range) => self.copy_mapped(chunk, range),
+            None if self.uses_kernel() && self.op == Op::Read => self.list(chunk, self.bytes()),
+            None => {}
         }
         if self.uses_kernel() && self.op == Op::Write && chunk + 2 < self.chunks {
             self.list(chunk + 2, self.bytes());

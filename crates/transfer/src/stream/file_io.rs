@@ -4,6 +4,7 @@ use super::chunks::PieceRange;
 use super::op::{Method, StreamOp};
 use crate::Op;
 use crate::call::CallRequest;
+use crate::device::small::SMALL;
 use crate::fault::Failed;
 use crate::file::{FileBytes, ReadBuffer};
 use crate::transferred::RouteBytes;
@@ -23,6 +24,7 @@ impl StreamOp {
                 // after; whoever has the piece is the only one to use its bytes, and the stream
                 // does not until the chunk completes.
                 let moved = unsafe { self.move_file_bytes(at, skip.is_some(), piece) };
+                self.observe(piece, &moved);
                 self.note(piece, moved, |route, bytes| route.by_kernel = bytes);
             }
             Method::Host => {
@@ -46,6 +48,21 @@ impl StreamOp {
                     }
                     Err(fault) => self.progress.fail(0, fault),
                 }
+            }
+        }
+    }
+
+    /// Counts a read from the page cache, so that a file that is read again becomes mapped.
+    fn observe(&self, piece: PieceRange, moved: &Result<FileBytes, Failed>) {
+        let (mapped, file, device) = (&self.state.mapped, &self.file.0, self.stream_device.device);
+        if let (Op::Read, Ok(file_bytes)) = (self.op, moved)
+            && (file_bytes.direct == 0 || file.is_in_memory())
+        {
+            let len = file_bytes.total() as u64;
+            if piece.len as u64 <= SMALL {
+                mapped.observe_small(file, device, piece.offset, len);
+            } else {
+                mapped.observe(file, device, piece.offset, (len, 1));
             }
         }
     }

@@ -19,6 +19,18 @@
 //! others of its queue. Sources: CUDA driver API manual, "Stream Memory Operations" and
 //! `cuLaunchHostFunc`; CUDA C++ Programming Guide, "Environment Variables".
 //!
+//! Mapped files (`crate::mapped`): a kernel that copies a chunk gets its list of pieces only when
+//! the stream has reached the chunk. If the file's bytes are mapped at that time, the list names
+//! the page cache instead of the staging buffer; the thread that sees the signal writes it and
+//! stores the semaphore value itself, so no other thread is woken and nothing is read. That is the
+//! earliest time: the parameters may be set, and the file changed, by earlier work of the stream or
+//! by threads that it waits for. So nothing is looked up when a transfer is enqueued, not even with
+//! fixed parameters, and a lease never has to be kept for a stream that the one who wants it may
+//! hold up. Every other chunk takes the staging buffer, which each transfer has. From the lookup on
+//! the extents count one user more, until the stream stores "released". A lease that is wanted
+//! back meanwhile is given back at once: the copy then runs beside the writer, as a `pread(2)`
+//! would that began when the stream arrived, and its pages stay registered until it has ended.
+//!
 //! The poller thread ([`mod@poller`]) watches the signals. If it has too many streams to watch, or
 //! the stream was held up the last time, the stream also calls a host function
 //! (`cuLaunchHostFunc`), on a driver thread that an interrupt wakes. The stream continues when the
@@ -37,6 +49,7 @@
 mod chunks;
 mod enqueue;
 mod file_io;
+mod mapped;
 mod op;
 mod pending;
 mod poller;

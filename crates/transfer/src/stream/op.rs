@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use gpuio_gpu::{Shape, most_pieces, pieces};
+use gpuio_gpu::{Piece, Shape, most_pieces, pieces};
 
 use super::chunks::Progress;
 use super::pending::{StreamKey, StreamLatency};
@@ -59,7 +59,7 @@ pub(super) struct StreamOp {
     /// Bytes of a chunk.
     pub(super) chunk_len: u64,
     /// Bytes of a kernel's piece.
-    kernel_piece_len: u64,
+    pub(super) kernel_piece_len: u64,
     /// Bytes that one thread reads or writes at once.
     pub(super) piece_len: u64,
     /// Whether any part of it is in the stream.
@@ -230,26 +230,31 @@ impl StreamOp {
         Ok((size.min(room), offset, address))
     }
 
-    /// Writes the list of a chunk, of its bytes up to `end`. Not by a `PieceList`: the launch was
-    /// enqueued before, for the most entries that there can be, so the others must copy nothing.
+    /// Writes the list of a chunk, of its bytes up to `end`, between the staging buffer and memory.
     pub(super) fn list(&self, chunk: u64, end: u64) {
         let resolved = self.resolve();
         let start = chunk * self.chunk_len;
         let bytes = end.saturating_sub(start).min(self.chunk_len);
         let half = self.half(chunk);
-        let (first, _) = self.buffer.list(half, self.chunk_len);
         let (_, seen) = self.buffer.half(half, self.chunk_len);
         let seen = seen.byte_add(self.skip(resolved.offset).unwrap_or(0));
         let memory = gpuio_gpu::DevPtr(resolved.address + start);
         let (from, to) = if self.op == Op::Read { (seen, memory) } else { (memory, seen) };
+        self.write_list(chunk, pieces(from, to, bytes, self.kernel_piece_len));
+    }
+
+    /// Writes the list of a chunk. Not by a `PieceList`: the launch was enqueued before, for the
+    /// most entries that there can be, so the others must copy nothing.
+    pub(super) fn write_list(&self, chunk: u64, mut entries: impl Iterator<Item = Piece>) {
+        let (first, _) = self.buffer.list(self.half(chunk), self.chunk_len);
         let (count, _) = self.launch(chunk);
-        let mut cut = pieces(from, to, bytes, self.kernel_piece_len);
         for at in 0..count as usize {
-            let piece = cut.next().unwrap_or_default();
+            let piece = entries.next().unwrap_or_default();
             // SAFETY: the list has space for the most pieces of a half, and the stream reads it
             // only after the semaphore value that is stored later, or the function that runs now.
             unsafe { first.wrapping_add(at).write_volatile(piece) };
         }
+        debug_assert!(entries.next().is_none(), "a launch is for the most entries");
     }
 
     pub(super) fn is_enqueued(&self) -> bool {

@@ -75,7 +75,7 @@ impl StagingBuffer {
     }
 
     /// The semaphore that the stream stores when it no longer needs the buffer.
-    fn released(&self) -> &'static AtomicU32 {
+    pub(super) fn released(&self) -> &'static AtomicU32 {
         self.semaphore(RELEASED_AT)
     }
 
