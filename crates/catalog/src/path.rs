@@ -55,6 +55,8 @@ pub struct PathInfo {
     pub needs_gpu: bool,
     /// Whether its bytes go through a second GPU.
     pub via_gpu: bool,
+    /// Whether each block ends in the memory of all GPUs of the job.
+    pub fans_out: bool,
     /// Whether it must not open its files with O_DIRECT.
     pub buffered_only: bool,
     /// Why it opens them without O_DIRECT unless that is requested; absent where O_DIRECT is what
@@ -102,6 +104,12 @@ impl PathInfo {
     #[must_use]
     pub fn uses_mapping(&self) -> bool {
         self.backend == Backend::Mapping
+    }
+
+    /// Whether it needs several GPUs, and so runs only where it is named.
+    #[must_use]
+    pub fn needs_gpus(&self) -> bool {
+        self.via_gpu || self.fans_out
     }
 
     /// Whether several blocks may be in flight whatever the engine: a library or the GPU itself

@@ -480,7 +480,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
     let copying = state == State::Copy && setup.path.info.needs_gpu && (op == Op::Write || at_once);
     if state != State::Copy && op == Op::Write && setup.path.info.needs_gpu {
         // Past the copies.
-        let twice = moves_pages(setup.path) || setup.path.info.via_gpu;
+        let twice = moves_pages(setup.path) || setup.path.info.needs_gpus();
         std::thread::sleep(Duration::from_millis(if twice { 260 } else { 130 }));
     }
     if state != State::Completion {

@@ -79,6 +79,7 @@ fn config(shape: Shape, context: &Context, held: &Held, mapped: &[Arc<MappedFile
         batch: shape.batch,
         scatter: false,
         via: None,
+        fan_out: None,
     };
     PathConfig {
         slots: shape.depth,

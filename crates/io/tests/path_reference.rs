@@ -140,6 +140,11 @@ fn path_routed() {
 }
 
 #[test]
+fn path_fan_out() {
+    every_engine("fan-out");
+}
+
+#[test]
 fn path_gather() {
     every_engine("gather");
 }

@@ -102,6 +102,7 @@ fn a_corrupted_byte_in_the_file_is_found() {
             found: expected ^ (0x40 << (8 * (bad - at))),
             bad_words: 1,
             leg: bench.on_file_leg(),
+            gpu: None,
         };
         assert_eq!(bench.read(offset, BLOCK), Some(mismatch));
         // The blocks that end before the byte and begin behind it are good.
@@ -131,6 +132,7 @@ fn blocks_that_were_swapped_are_found() {
                 found: word(&rig, there),
                 bad_words: u64::from(BLOCK / 8),
                 leg: bench.on_file_leg(),
+                gpu: None,
             };
             assert_eq!(bench.read(here, BLOCK), Some(mismatch));
         }
@@ -156,6 +158,7 @@ fn a_block_written_to_a_wrong_offset_is_found() {
             found: word(&rig, meant),
             bad_words: u64::from(BLOCK / 8),
             leg: bench.on_file_leg(),
+            gpu: None,
         };
         assert_eq!(bench.read(completed, BLOCK), Some(mismatch));
         assert_eq!(bench.read(meant, BLOCK), None);
@@ -179,6 +182,7 @@ fn bytes_that_are_wrong_in_the_destination_alone_are_the_gpu_legs() {
             found: word(&rig, 0),
             bad_words: 2,
             leg: bench.on_gpu_leg(),
+            gpu: None,
         };
         assert_eq!(bench.check(2, offset, BLOCK), Some(mismatch));
     });
@@ -212,6 +216,7 @@ fn child_bad_copy() {
             found: expected ^ (1 << (8 * (bad - at))),
             bad_words: 1,
             leg: Some(Leg::Gpu),
+            gpu: None,
         };
         assert_eq!(found, Some(mismatch));
     }

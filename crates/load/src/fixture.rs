@@ -115,6 +115,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         workers: Vec::new(),
         gpus: Vec::new(),
         via: None,
+        fan_out: None,
         library: None,
         mapped: None,
         beside: None,

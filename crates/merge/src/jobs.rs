@@ -125,6 +125,7 @@ impl JobSum {
         (result.failed, result.between_ios_ns) = (0, 0);
         (result.never_started, result.verify, result.via) = (None, None, None);
         (result.library, result.mapped, result.measured) = (None, None, None);
+        result.fan_out = None;
         (result.proof, result.steady, result.beside) = (None, None, None);
         result.file_leg = gpuio_record::FileLegCounters::default();
         result.cache = CacheReading::default();
@@ -216,6 +217,9 @@ impl JobSum {
         result.measured = measured;
         result.read = self.read.finish(time_ns);
         result.write = self.write.finish(time_ns);
+        if let Some(fan_out) = &mut result.fan_out {
+            fan_out.placed_bytes_per_s = per_second(fan_out.placed_bytes, time_ns);
+        }
         #[expect(clippy::cast_precision_loss, reason = "a cost needs no 64 bits")]
         let mib = bytes as f64 / f64::from(1 << 20);
         result.cpu.us_per_mib = self.cpu_us.filter(|_| bytes > 0).map(|us| us / mib);
@@ -287,6 +291,14 @@ fn add_routes(sum: &mut JobResult, job: &JobResult) {
         };
         add(&mut all.read, &one.read);
         add(&mut all.write, &one.write);
+    }
+    if let Some(one) = &job.fan_out {
+        let all = sum.fan_out.get_or_insert_default();
+        all.gpus = all.gpus.max(one.gpus);
+        all.placed_bytes += one.placed_bytes;
+        all.from_host_bytes += one.from_host_bytes;
+        all.between_gpus_bytes += one.between_gpus_bytes;
+        all.through_host |= one.through_host;
     }
     if let Some(one) = &job.mapped {
         add_mapped(sum.mapped.get_or_insert_default(), one);

@@ -11,7 +11,7 @@ use gpuio_units::format_cpu_list;
 use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
-use super::{Picked, PlanError, mapped, memory, regions, steady, vet, via};
+use super::{Picked, PlanError, fan_out, mapped, memory, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -26,8 +26,10 @@ pub(super) fn resolve(
     (many, group): (bool, u32),
     facts: &Facts<'_>,
 ) -> Result<JobPlan, PlanError> {
-    let (path, threads, seed) = (picked.row, spec.threads.unwrap_or(1), spec.seed.unwrap_or(1));
+    let (path, seed) = (picked.row, spec.seed.unwrap_or(1));
     let gpus = hinted(spec, path, facts)?;
+    let fan_out = fan_out::resolve(spec, path, &gpus)?;
+    let threads = spec.threads.unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
     let (read_percent, order) = defaults::mix_and_order(spec);
     let (blocks, block_max) = blocks(spec, &order);
     let ground = regions::ground(spec, threads, facts)?;
@@ -72,6 +74,7 @@ pub(super) fn resolve(
         gather_batch: in_flight.batch,
         gather_scatter: in_flight.scatter,
         via,
+        fan_out,
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
         shared_fd: spec.shared_fd.unwrap_or(false),
         keep: spec.keep.unwrap_or(!ground.scratch),
@@ -158,7 +161,8 @@ fn in_flight(
         return InFlight { depth, streams, batch: Some(batch), scatter: Some(scatter) };
     }
     let depth = defaults::depth(spec, asynchronous, path.times_gpu_leg(), block_max);
-    let streams = spec.streams.unwrap_or(default_streams(block_max)).min(depth);
+    let default = fan_out::streams(path).unwrap_or(default_streams(block_max));
+    let streams = spec.streams.unwrap_or(default).min(depth);
     let streams = if path.streams { streams } else { 0 };
     InFlight { depth, streams, batch: None, scatter: None }
 }
@@ -254,6 +258,7 @@ pub(super) fn gpus(
     match which {
         GpuWhich::All => Ok(present.clone()),
         GpuWhich::List(list) => list.iter().map(|index| find(spec, *index, present)).collect(),
+        GpuWhich::Unset if path.fans_out => Ok(present.clone()),
         GpuWhich::Unset | GpuWhich::None => Ok(present.iter().take(1).cloned().collect()),
     }
 }

@@ -22,6 +22,7 @@ pub mod ceiling;
 mod cufile;
 mod defaults;
 mod facts;
+mod fan_out;
 mod job;
 mod mapped;
 mod memory;
@@ -302,6 +303,9 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     }
     if row.via_gpu {
         return Some("it goes through a second GPU and runs only where it is named".to_owned());
+    }
+    if row.fans_out {
+        return Some("it ends in several GPUs and runs only where it is named".to_owned());
     }
     if let Some(why) = memory::lacks(job, row) {
         return Some(why);

@@ -74,10 +74,11 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
         let what = "a batch holds no more I/Os than the depth has; raise depth, or lower batch";
         return Err(PlanError::usage(requested, "batch", what));
     }
-    if requested.nvlinks == Some(true) && !path.via_gpu {
+    if requested.nvlinks == Some(true) && !path.needs_gpus() {
         let what = format!(
-            "enable_nvlinks (-p) has no effect on path {}: of gpuio's paths only routed copies \
-             from GPU to GPU (--set path=routed; it takes NVLink where the GPUs have it), and \
+            "enable_nvlinks (-p) has no effect on path {}: of gpuio's paths only routed and \
+             fan-out copy from GPU to GPU (--set path=routed; they take NVLink where the GPUs have \
+             it), and \
              what cuFile does between GPUs follows its configuration \
              (properties.rdma_dynamic_routing); leave it out",
             path.name
@@ -116,6 +117,14 @@ fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
              randread, or --path cached",
             path.name,
             no_engine(path)
+        );
+        return Err(PlanError::usage(requested, "rw", what));
+    }
+    if path.fans_out && mix_and_order(requested).0 < 100 {
+        let what = format!(
+            "path {} only reads: it places each block in all GPUs; use rw=read or randread, or \
+             --path staged",
+            path.name
         );
         return Err(PlanError::usage(requested, "rw", what));
     }

@@ -32,19 +32,19 @@ pub use expected::{Expected, JobExpected};
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
-    Arrivals, BlockShare, Choice, DirectMode, Distribution, Fill, Gpu, GuardNote, JobPlan, LeftOut,
-    Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode, Via,
-    WorkerPlan,
+    Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, Gpu, GuardNote, JobPlan,
+    LeftOut, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
+    Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{
     RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksResult, RateOver, Straggler,
 };
 pub use result::{
-    ActualEngine, CacheReading, DirectionResult, EndedHow, FileLegCounters, GpuResult, IoFailure,
-    JobResult, Latency, LibraryBytes, LibraryResult, NeverStarted, Point, Record, SegmentBytes,
-    SetupTimes, StorageReading, TimeSpan, Tool, VerifyMismatch, VerifyOutcome, VerifySubject,
-    ViaResult, WorkerResult,
+    ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,
+    GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult, NeverStarted, Point,
+    Record, SegmentBytes, SetupTimes, StorageReading, TimeSpan, Tool, VerifyMismatch,
+    VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

@@ -60,7 +60,7 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {
     /// Path name: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`, `routed`,
-    /// `library`, `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`,
+    /// `fan-out`, `library`, `library-stream`, `library-batch`, `gds`, `gds-stream`, `gds-batch`,
     /// `gds-batch-stream`.
     pub choice: Choice,
     /// gdsio's `-x` number; absent for paths that gdsio does not have.
@@ -150,6 +150,9 @@ pub struct JobPlan {
     pub gather_scatter: Option<bool>,
     /// The GPU through which the bytes go on path `routed`; absent on the others.
     pub via: Option<Via>,
+    /// How each block gets into the memory of all GPUs on path `fan-out`; absent on the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<FanOut>,
     /// Whether GPU memory is registered with cuFile; absent on paths without it.
     pub register_buffer: Option<bool>,
     /// Whether all threads use one descriptor per file.
@@ -360,6 +363,14 @@ pub struct Via {
     pub gpu: Gpu,
     /// Why this one; absent when it was named.
     pub why: Option<String>,
+    /// Whether copies between the GPUs may go through host memory where these can't reach one
+    /// another.
+    pub any: bool,
+}
+
+/// Copies to all GPUs of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FanOut {
     /// Whether copies between the GPUs may go through host memory where these can't reach one
     /// another.
     pub any: bool,

@@ -193,6 +193,9 @@ pub struct JobResult {
     /// The segments through another GPU; absent on paths without.
     #[serde(default)]
     pub via: Option<ViaResult>,
+    /// What was placed in several GPUs after it was read once; absent on paths without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fan_out: Option<FanOutResult>,
     /// What gpuio's library core moved, by route; absent on paths without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryResult>,
@@ -440,6 +443,10 @@ pub struct VerifyMismatch {
     pub bad_words: u64,
     /// `file` or `gpu`, or `unknown`.
     pub leg: String,
+    /// The GPU, by the driver's index, if the block is wrong in its memory alone, which the bytes
+    /// reached by way of another GPU (path `fan-out`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<u32>,
     /// Where in the file (of the same job) the found word belongs, when it belongs anywhere.
     pub found_belongs_at: Option<String>,
 }
@@ -504,6 +511,26 @@ pub struct ViaResult {
     pub read: SegmentBytes,
     /// Bytes to files.
     pub write: SegmentBytes,
+}
+
+/// What a job read once and placed in the memory of several GPUs. Bytes read and their rate are the
+/// job's `read`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FanOutResult {
+    /// In how many GPUs each block was placed.
+    pub gpus: u32,
+    /// Bytes placed in all of them together: `gpus` times the bytes read.
+    pub placed_bytes: u64,
+    /// The same per second, over `last_done_ns`.
+    pub placed_bytes_per_s: f64,
+    /// Bytes of copies from host memory to a first GPU, by gpuio's own counter: ramp included, and
+    /// what the driver took of I/Os that failed later.
+    pub from_host_bytes: u64,
+    /// Bytes of copies from there to other GPUs, by the same counter.
+    pub between_gpus_bytes: u64,
+    /// Whether the driver copied between GPUs through host memory, because they can't reach one
+    /// another.
+    pub through_host: bool,
 }
 
 /// What gpuio's library core moved, by its own counters. They begin with the first I/O of the job,

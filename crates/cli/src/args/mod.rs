@@ -193,12 +193,16 @@ pub(crate) struct FigureFlags {
 #[command(next_help_heading = "Load", allow_negative_numbers = true)]
 pub(crate) struct Load {
     /// Data path: host, staged, cached, managed, gather, mapped (reads of files that are pinned in
-    /// the page cache first: rates of memory, not of storage), resident, routed, library,
+    /// the page cache first: rates of memory, not of storage), resident, routed, fan-out, library,
     /// library-stream, library-batch, gds, gds-stream, gds-batch, gds-batch-stream, a list of them,
     /// all, or auto (chosen by block size and by what works here; the reason is printed) [staged if
     /// a GPU is named, else host]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
+    /// Read each block once and place it in the memory of all GPUs, from GPU to GPU: the same as
+    /// --path fan-out. All GPUs of the machine unless --gpu names some, and a thread on each
+    #[arg(long, conflicts_with = "path")]
+    pub(crate) fan_out: bool,
     /// I/O engine between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<String>,
@@ -483,6 +487,7 @@ impl Work {
             value.as_ref().map(|value| (key, value.clone(), flag))
         });
         let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
+        let fan_out = load.fan_out.then(|| ("path", "fan-out".to_owned(), "--fan-out"));
         // A colon separates names in the key. In a flag it is part of the name.
         let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
         let names = data.filename.iter().map(name);
@@ -490,7 +495,14 @@ impl Work {
         let cold = data.no_pre_read.then(|| ("pre_read", "0".to_owned(), "--no-pre-read"));
         let switches = switches.into_iter().filter(|(_, on, _)| *on);
         let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
-        valued.chain(off).chain(cold).chain(paths).chain(names).chain(switches).collect()
+        valued
+            .chain(off)
+            .chain(cold)
+            .chain(paths)
+            .chain(fan_out)
+            .chain(names)
+            .chain(switches)
+            .collect()
     }
 }
 

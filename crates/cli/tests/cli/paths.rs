@@ -109,6 +109,36 @@ fn routed_through_a_gpu() {
     }
 }
 
+/// Each block is read once and placed in all GPUs.
+#[test]
+fn read_once_placed_in_all_gpus() {
+    let dir = scratch();
+    let run = |peer: &str, more: &str| {
+        let line = format!(
+            "bench --fan-out --gpu software --bs 64k --size 1m --runtime 100ms --verify \
+             --directory d {more}"
+        );
+        let mut gpuio = command(dir.path());
+        gpuio.env("GPUIO_SOFT_GPUS", "3").env("GPUIO_SOFT_PEER", peer);
+        finish(gpuio.args(crate::tool::words(&line)))
+    };
+    let record = run("1", "--format json").exits(0).json();
+    check_clean(&record);
+    let (plan, job) = jobs(&record)[0];
+    assert_eq!(plan["path"]["choice"]["actual"], "fan-out");
+    assert_eq!((n(&plan["threads"]), plan["gpus"].as_array().unwrap().len()), (3, 3));
+    let placed = n(&job["fan_out"]["placed_bytes"]);
+    assert_eq!((n(&job["fan_out"]["gpus"]), placed), (3, 3 * n(&job["read"]["bytes"])));
+    let text = run("1", "").exits(0).out;
+    assert!(text.contains("read once, placed in several GPUs:"), "{text}");
+    let refused = run("0", "").exits(1).err;
+    assert!(refused.contains("can't reach the memory of GPU"), "{refused}");
+    let text = run("0", "--set via_peer=any").exits(0).out;
+    assert!(text.contains("copies between the GPUs went through host memory"), "{text}");
+    run("1", "--path staged").exits(2).prints(&["--fan-out", "--path"]);
+    run("1", "--rw write").exits(2).prints(&["path fan-out only reads"]);
+}
+
 /// Every kind of memory that bytes can end in.
 #[test]
 fn memories() {
@@ -222,12 +252,12 @@ fn all_paths_without_a_gpu() {
     let out = record["plan"]["left_out"].as_array().unwrap();
     let names: Vec<&str> = out.iter().map(|out| out["path"].as_str().unwrap()).collect();
     let cufile = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed"];
+    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed", "fan-out"];
     let core = ["library", "library-stream", "library-batch"];
     assert_eq!(names, [ours.as_slice(), &core, &cufile].concat());
     assert!(out.iter().all(|out| out["why"].as_str().unwrap().len() > 10), "{out:?}");
     no_driver(dir.path(), load).exits(0).prints(&[
-        "staged, cached, managed, gather, mapped, resident, routed, library, ",
+        "staged, cached, managed, gather, mapped, resident, routed, fan-out, ",
         "libcuda",
     ]);
 }
@@ -244,6 +274,7 @@ fn a_named_path_without_a_gpu() {
         "mapped",
         "resident",
         "routed",
+        "fan-out",
         "library",
         "library-stream",
         "library-batch",
@@ -312,6 +343,7 @@ fn list_names_all() {
         "managed",
         "gather",
         "routed",
+        "fan-out",
         "gds",
         "gds-stream",
         "gds-batch",

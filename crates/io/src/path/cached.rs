@@ -15,6 +15,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "file through the page cache to a pinned ring, then copies to GPU memory",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: true,
         buffered_because: None,
         backend: Backend::Engine,

@@ -42,6 +42,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
                   overlap",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Engine,

@@ -31,6 +31,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "cuFile's batches: many blocks in one submit, each with an event of its own",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Cufile(Calls::Batch),

@@ -17,6 +17,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "cuFile's asynchronous calls in CUDA streams, one event for each block",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Cufile(Calls::Streams),

@@ -22,6 +22,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "file to host memory and back; no GPU",
         needs_gpu: false,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Engine,
@@ -164,6 +165,7 @@ impl Path for Host {
             found: m.found,
             bad_words: m.bad_words,
             leg: Some(Leg::File),
+            gpu: None,
         }))
     }
 }

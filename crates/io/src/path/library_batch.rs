@@ -27,6 +27,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "gpuio's library core: batches, many blocks in one submit, an event for each",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Library(Calls::Batch),

@@ -30,6 +30,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "gpuio's library core: operations in CUDA streams, one event for each block",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Library(Calls::Streams),

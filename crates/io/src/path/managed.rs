@@ -36,6 +36,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "file to managed memory, whose pages the driver then moves to the GPU by a hint",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: Some(
             "the kernel may refuse O_DIRECT into managed memory (EFAULT); direct tries it",

@@ -62,6 +62,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
                   only",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: true,
         buffered_because: None,
         backend: Backend::Mapping,

@@ -9,6 +9,7 @@
 mod blocking;
 mod cached;
 mod destination;
+mod fan_out;
 mod gather;
 mod gds;
 mod gds_batch;
@@ -36,6 +37,7 @@ mod verifier;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use fan_out::{FanOut, FanOutCounters};
 pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_cufile::Driver as CufileDriver;
 use gpuio_gpu::{Context, GpuError, MappedFile};
@@ -206,6 +208,9 @@ pub struct Mismatch {
     pub bad_words: u64,
     /// The leg in which they went wrong, where the path could tell.
     pub leg: Option<Leg>,
+    /// Another GPU than the worker's own, by the driver's index, where the block is wrong only in
+    /// its memory (path `fan-out`).
+    pub gpu: Option<u32>,
 }
 
 /// Moves requests between a file and the requested memory. One worker thread owns it.
@@ -279,6 +284,9 @@ pub struct GpuSide {
     pub scatter: bool,
     /// The route of the path `routed`, whose far GPU is this one. Other paths do not read it.
     pub via: Option<Via>,
+    /// The other GPUs of the path `fan-out`, whose first GPU is this one. Other paths do not read
+    /// it.
+    pub fan_out: Option<FanOut>,
 }
 
 /// The cuFile side of a path, resolved by the plan.
@@ -414,6 +422,7 @@ pub const PATHS: &[PathEntry] = &[
     mapped::ENTRY,
     resident::ENTRY,
     routed::ENTRY,
+    fan_out::ENTRY,
     library::ENTRY,
     library_stream::ENTRY,
     library_batch::ENTRY,

@@ -28,6 +28,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "file to a pinned ring, then a kernel that stays on the GPU; shortest latency",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Engine,

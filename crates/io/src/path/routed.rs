@@ -33,6 +33,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "file to a pinned ring, to a GPU near the drive, then from GPU to GPU",
         needs_gpu: true,
         via_gpu: true,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Engine,

@@ -19,6 +19,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "file to a pinned ring, then asynchronous copies to GPU memory; both overlap",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Engine,

@@ -112,5 +112,6 @@ pub(super) fn locate_mismatch(
         found: m.found,
         bad_words: m.bad_words,
         leg: in_file.map(|in_file| if in_file { Leg::File } else { Leg::Gpu }),
+        gpu: None,
     }
 }

@@ -17,8 +17,8 @@ use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MappedFile, MemoryKind, Which, pattern};
 use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
 use gpuio_io::path::{
-    CufileSide, GpuSide, LibraryCounters, MappedCounters, OpenedPath, PathConfig, PathEntry,
-    PathError, RouteCounters, Via,
+    CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters, OpenedPath,
+    PathConfig, PathEntry, PathError, RouteCounters, Via,
 };
 use tempfile::TempDir;
 
@@ -37,7 +37,7 @@ pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(8);
 /// Every memory kind in which bytes may end on this path; none, and said so, where the machine
 /// has too few GPUs for it.
 pub(crate) fn kinds(row: &PathEntry) -> Vec<MemoryKind> {
-    if row.info.via_gpu && driver().device_count() < 2 {
+    if row.info.needs_gpus() && driver().device_count() < 2 {
         eprintln!("skipped: {}: it needs two GPUs", row.info.name);
         return Vec::new();
     }
@@ -230,6 +230,11 @@ impl Setup {
                     near: Context::new(context.driver(), 1).unwrap(),
                     any: self.any_peer,
                     counters: Arc::new(RouteCounters::default()),
+                }),
+                fan_out: self.path.info.fans_out.then(|| FanOut {
+                    others: vec![Context::new(context.driver(), 1).unwrap()],
+                    any: self.any_peer,
+                    counters: Arc::new(FanOutCounters::default()),
                 }),
             }),
             cufile: self.path.info.uses_cufile().then(|| self.cufile()),

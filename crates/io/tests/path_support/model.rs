@@ -316,6 +316,7 @@ impl<'a> Model<'a> {
             found: m.found,
             bad_words: m.bad_words,
             leg: self.file_leg,
+            gpu: None,
         });
         assert_eq!(found, expected, "{step:?}");
     }

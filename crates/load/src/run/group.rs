@@ -106,6 +106,7 @@ impl Group<'_> {
                         job_live: live_ranges[at].clone(),
                         context: gpu.and_then(|gpu| self.context(gpu)),
                         near: job.via.as_ref().and_then(|via| self.context(&via.gpu)),
+                        others: self.others(job, gpu),
                         cufile: self.means.cufile.clone(),
                         reached_maps: &reached_maps[at],
                         shared_files: shared[at].clone(),
@@ -143,6 +144,15 @@ impl Group<'_> {
 
     fn context(&self, gpu: &Gpu) -> Option<Context> {
         self.contexts.get(&gpu.index).cloned()
+    }
+
+    /// The job's other GPUs, each once, on the path that places blocks in all of them.
+    fn others(&self, job: &JobPlan, own: Option<&Gpu>) -> Vec<Context> {
+        let mut indices: Vec<u32> = job.gpus.iter().map(|gpu| gpu.index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices.retain(|index| job.fan_out.is_some() && own.is_some_and(|own| own.index != *index));
+        indices.iter().filter_map(|index| self.contexts.get(index).cloned()).collect()
     }
 
     /// Which of the gate's live counters are those of each job's workers.

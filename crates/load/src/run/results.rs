@@ -2,9 +2,9 @@
 
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
-    ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FileLegCounters,
-    GpuResult, JobPlan, JobResult, Latency, LibraryResult, MappedResult, NeverStarted, Point,
-    Steady, TimeSpan, ViaResult, WorkerResult,
+    ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FanOutResult,
+    FileLegCounters, GpuResult, JobPlan, JobResult, Latency, LibraryResult, MappedResult,
+    NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
 };
 use gpuio_stat::Tally;
 
@@ -74,6 +74,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         gpus: gpus(job, &sums.workers),
         workers: sums.workers,
         via: sums.via,
+        fan_out: sums.fan_out.map(|sum| fan_out(sum, &sums.reads, last_done_ns)),
         library: sums.library,
         mapped: mapped.map(|mapped| MappedResult {
             by_kernel_bytes: sums.mapped.0,
@@ -96,6 +97,7 @@ struct Sums {
     between_ios_ns: u64,
     workers: Vec<WorkerResult>,
     via: Option<ViaResult>,
+    fan_out: Option<FanOutResult>,
     library: Option<LibraryResult>,
     /// Bytes that the GPU read out of mappings: by kernel, by copy.
     mapped: (u64, u64),
@@ -110,6 +112,7 @@ impl Sums {
             done_ns: done_ns(&outcome),
         });
         add_via(&mut self.via, outcome.legs.via.as_ref());
+        add_fan_out(&mut self.fan_out, outcome.legs.fan_out);
         add_library(&mut self.library, outcome.legs.library);
         self.mapped.0 += outcome.legs.mapped.0;
         self.mapped.1 += outcome.legs.mapped.1;
@@ -206,6 +209,22 @@ fn add_via(sum: &mut Option<ViaResult>, from: Option<&ViaResult>) {
         sum.host_near_bytes += from.host_near_bytes;
         sum.near_far_bytes += from.near_far_bytes;
     }
+}
+
+fn add_fan_out(sum: &mut Option<FanOutResult>, from: Option<FanOutResult>) {
+    let Some(from) = from else { return };
+    let sum = sum.get_or_insert_default();
+    sum.gpus = from.gpus;
+    sum.through_host |= from.through_host;
+    sum.from_host_bytes += from.from_host_bytes;
+    sum.between_gpus_bytes += from.between_gpus_bytes;
+}
+
+/// With what was placed: each block that was read, in each of the GPUs.
+fn fan_out(sum: FanOutResult, reads: &Tally, elapsed_ns: u64) -> FanOutResult {
+    let placed_bytes = reads.bytes * u64::from(sum.gpus);
+    let placed_bytes_per_s = per_second(placed_bytes, elapsed_ns);
+    FanOutResult { placed_bytes, placed_bytes_per_s, ..sum }
 }
 
 fn add_library(sum: &mut Option<LibraryResult>, from: Option<LibraryResult>) {

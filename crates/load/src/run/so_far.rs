@@ -53,6 +53,7 @@ pub(super) fn results(
             workers: (0..).zip(pages).map(|(thread, page)| worker(thread, page, elapsed)).collect(),
             gpus: Vec::new(),
             via: None,
+            fan_out: None,
             library: None,
             mapped: None,
             beside: None,

@@ -10,13 +10,13 @@ use gpuio_io::engine::fault::Inject;
 use gpuio_io::engine::monitor::LegCounters;
 use gpuio_io::engine::{self, Op};
 use gpuio_io::path::{
-    self, CufileDriver, CufileSide, GpuSide, LibraryCounters, MappedCounters, PatternBlock,
-    RouteCounters, Via,
+    self, CufileDriver, CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters,
+    MappedCounters, PatternBlock, RouteCounters, Via,
 };
 use gpuio_page::{LivePage, WorkerSlot};
 use gpuio_record::{
-    DirectMode, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes, VerifyMode,
-    ViaResult, WorkerPlan,
+    DirectMode, FanOutResult, FileLegCounters, JobPlan, LibraryBytes, LibraryResult, SegmentBytes,
+    VerifyMode, ViaResult, WorkerPlan,
 };
 
 use super::RunError;
@@ -50,6 +50,8 @@ pub(super) struct Task<'a> {
     pub(super) context: Option<Context>,
     /// The context of the GPU on the route, for workers of paths that have one.
     pub(super) near: Option<Context>,
+    /// The contexts of the job's other GPUs, for workers of paths that place blocks in all.
+    pub(super) others: Vec<Context>,
     /// cuFile, for workers of paths that need it.
     pub(super) cufile: Option<CufileDriver>,
     /// What timed writes have reached of each target, where it is read back.
@@ -101,6 +103,8 @@ pub(super) struct Tools {
 struct Routes {
     /// Path `routed`.
     segments: Arc<RouteCounters>,
+    /// Path `fan-out`.
+    fan_out: Arc<FanOutCounters>,
     /// Paths of gpuio's library core.
     library: Arc<LibraryCounters>,
     /// Path `mapped`.
@@ -114,6 +118,8 @@ pub(super) struct WorkerLegs {
     pub(super) file: FileLegCounters,
     /// The legs through another GPU.
     pub(super) via: Option<ViaResult>,
+    /// The copies to several GPUs.
+    pub(super) fan_out: Option<FanOutResult>,
     /// What gpuio's library core had counted.
     pub(super) library: Option<LibraryResult>,
     /// Bytes that the GPU read out of mappings: by kernel, by copy.
@@ -143,6 +149,7 @@ pub(super) fn work(
     let legs = WorkerLegs {
         file: file_leg(&tools.counters),
         via: via(task.job, &tools.routes.segments),
+        fan_out: fan_out(task, &tools.routes.fan_out),
         library: library(task.job, &tools.routes.library),
         mapped: mapped(&tools.routes.mapped),
     };
@@ -176,6 +183,19 @@ fn via(job: &JobPlan, segments: &RouteCounters) -> Option<ViaResult> {
         through_host: segments.through_host.load(Ordering::Relaxed),
         read: bytes(&segments.read),
         write: bytes(&segments.write),
+    })
+}
+
+/// A reading of the counters of copies to several GPUs. What was placed follows from the job's
+/// bytes.
+fn fan_out(task: &Task<'_>, counters: &FanOutCounters) -> Option<FanOutResult> {
+    task.job.fan_out?;
+    Some(FanOutResult {
+        gpus: u32::try_from(1 + task.others.len()).unwrap_or(u32::MAX),
+        from_host_bytes: counters.from_host.load(Ordering::Relaxed),
+        between_gpus_bytes: counters.between.load(Ordering::Relaxed),
+        through_host: counters.through_host.load(Ordering::Relaxed),
+        ..FanOutResult::default()
     })
 }
 
@@ -297,6 +317,11 @@ fn path_config(
                 near,
                 any: job.via.as_ref().is_some_and(|via| via.any),
                 counters: Arc::clone(&routes.segments),
+            }),
+            fan_out: job.fan_out.map(|fan_out| FanOut {
+                others: task.others.clone(),
+                any: fan_out.any,
+                counters: Arc::clone(&routes.fan_out),
             }),
         }),
         cufile: task.cufile.clone().map(|driver| CufileSide {

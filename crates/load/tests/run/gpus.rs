@@ -81,3 +81,70 @@ fn child_no_peer() {
     assert!(job.via.unwrap().through_host);
     assert!(job.engine[0].steps_down[0].contains("through host memory"), "{:?}", job.engine);
 }
+
+#[test]
+fn a_block_is_read_once_and_placed_in_all_gpus() {
+    child_passes("gpus::child_fan_out", &[THREE, LATE]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_fan_out() {
+    for (threads, verify) in [(3, "pass"), (2, "inline"), (5, "pass")] {
+        let lines = format!(
+            "path=fan-out\ngpu=software\nthreads={threads}\nbs=64k\nsize=1m\nio_size=1m\n\
+             verify={verify}"
+        );
+        let job = Lab::with_gpu().job(&lines);
+        let read = u64::from(threads) << 20;
+        let found = job.verify.unwrap();
+        assert_eq!((found.timed_bytes + found.pass_bytes > 0, found.bad_blocks), (true, 0));
+        assert_eq!(job.read.bytes, read, "once");
+        let fan_out = job.fan_out.unwrap();
+        assert_eq!(
+            (fan_out.gpus, fan_out.placed_bytes, fan_out.through_host),
+            (3, 3 * read, false)
+        );
+        assert_eq!((fan_out.from_host_bytes, fan_out.between_gpus_bytes), (read, 2 * read));
+        assert!((fan_out.placed_bytes_per_s / job.read.bytes_per_s - 3.0).abs() < 1e-6);
+        // The shares that GPUs took from storage.
+        let shares: Vec<u64> = job.gpus.iter().map(|one| one.bytes >> 20).collect();
+        assert_eq!(shares.iter().sum::<u64>(), threads);
+        assert_eq!(shares.iter().filter(|share| **share > 0).count() as u64, threads.min(3));
+    }
+}
+
+#[test]
+fn gpus_that_cannot_reach_one_another_end_it_before_the_clock() {
+    child_passes("gpus::child_fan_out_no_peer", &[TWO, ("GPUIO_SOFT_PEER", "0")]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_fan_out_no_peer() {
+    let lab = Lab::with_gpu();
+    let lines = "path=fan-out\ngpu=software\nbs=64k\nsize=1m\nio_size=1m";
+    let mut plan = lab.plan(&format!("[a]\ndirectory=${{DIR}}\n{lines}\n"));
+    let error = lab.carry_out(&mut plan).unwrap_err().to_string();
+    assert!(error.contains("can't reach the memory of GPU"), "{error}");
+    let job = Lab::with_gpu().job(&format!("{lines}\nvia_peer=any\nverify=pass"));
+    assert!(job.fan_out.unwrap().through_host);
+    assert_eq!(job.verify.unwrap().bad_blocks, 0);
+}
+
+#[test]
+fn a_wrong_block_in_one_of_the_gpus_is_found_and_the_gpu_named() {
+    let bad = ("GPUIO_SOFT_CORRUPT", "cuMemcpyPeerAsync:3");
+    child_passes("gpus::child_fan_out_wrong", &[TWO, bad]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_fan_out_wrong() {
+    let lines = "path=fan-out\ngpu=software\nthreads=1\nbs=64k\nsize=1m\nio_size=1m\nverify=inline";
+    let job = Lab::with_gpu().job(lines);
+    let found = job.verify.unwrap();
+    assert_eq!(found.bad_blocks, 1);
+    let bad = &found.mismatches[0];
+    assert_eq!((bad.gpu, bad.leg.as_str()), (Some(1), "gpu"));
+}

@@ -121,6 +121,6 @@ fn all_runs_the_paths_of_cufile_last() {
     let plan = Bench::default().plan(&parsed("[a]\npath=all\n")).unwrap();
     let engines: Vec<bool> = plan.jobs.iter().map(|job| job.register_buffer.is_none()).collect();
     assert!(engines.is_sorted_by(|a, b| a >= b), "{engines:?}");
-    let by_name_only = CATALOG.paths.iter().filter(|row| row.via_gpu).count();
+    let by_name_only = CATALOG.paths.iter().filter(|row| row.needs_gpus()).count();
     assert_eq!(engines.len(), CATALOG.paths.len() - by_name_only);
 }

@@ -128,6 +128,7 @@ const LOADS: &[&str] = &[
     "path=mapped\nbs=2m\ndepth=4",
     "path=resident",
     "path=routed\ngpu=0\nvia_gpu=1\nsize=1g\ndepth=4",
+    "path=fan-out\nsize=1g\ndepth=4",
     "path=gds",
     "path=gds-stream",
     "path=gds-batch\nsize=1g",

@@ -46,7 +46,7 @@ fn all_paths_are_those_that_this_machine_has() {
     let all = [engine.as_slice(), &library, &cufile].concat();
     assert_eq!(paths, [all.clone(), all.clone()].concat());
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
-    assert_eq!(left, ["routed"], "it runs where it is named");
+    assert_eq!(left, ["routed", "fan-out"], "they run where they are named");
     for job in &plan.jobs {
         assert_eq!(job.path.choice.requested, "all");
         assert_eq!(job.path.choice.why.as_deref(), Some("all paths were requested"));
@@ -58,7 +58,7 @@ fn all_paths_are_those_that_this_machine_has() {
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
     let why = "libcuda.so.1: not found";
-    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed"];
+    let ours = ["staged", "cached", "managed", "gather", "mapped", "resident", "routed", "fan-out"];
     let gpu_paths: Vec<(&str, &str)> =
         ours.iter().chain(&library).chain(&cufile).map(|path| (*path, why)).collect();
     assert_eq!(left, gpu_paths, "each once");
@@ -68,14 +68,14 @@ fn all_paths_are_those_that_this_machine_has() {
     assert_eq!(plan.jobs.len(), 2 * (engine.len() + library.len()));
     let left: Vec<(&str, &str)> =
         plan.left_out.iter().map(|out| (out.path.as_str(), out.why.as_str())).collect();
-    assert_eq!(left[1..], cufile.map(|path| (path, "no libcufile")));
+    assert_eq!(left[2..], cufile.map(|path| (path, "no libcufile")));
     // An engine that was named leaves out the path that has none.
     let spec = parsed("[a]\npath=all\nengine=psync\n");
     let plan = Bench::default().plan(&spec).unwrap();
     let left: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
     assert_eq!(plan.jobs.len(), engine.len() - 1);
-    assert_eq!(left, [["mapped", "routed"].as_slice(), &library, &cufile].concat());
-    assert!(plan.left_out[2..].iter().all(|out| out.why.contains("no engine")), "{left:?}");
+    assert_eq!(left, [["mapped", "routed", "fan-out"].as_slice(), &library, &cufile].concat());
+    assert!(plan.left_out[3..].iter().all(|out| out.why.contains("no engine")), "{left:?}");
 }
 
 #[test]

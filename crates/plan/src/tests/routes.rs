@@ -1,6 +1,6 @@
 //! Paths that need more of GPUs than that one is there: `managed` and `routed`.
 
-use gpuio_record::MemoryKind;
+use gpuio_record::{JobPlan, MemoryKind};
 
 use super::*;
 
@@ -63,6 +63,30 @@ fn a_route_that_is_none_is_refused() {
 }
 
 #[test]
+fn blocks_fan_out_to_all_gpus_that_there_are_or_that_were_named() {
+    let indices = |job: &JobPlan| job.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>();
+    let all = job("path=fan-out");
+    assert_eq!((indices(&all), all.threads, all.fan_out.unwrap().any), (vec![0, 1, 2], 3, false));
+    assert_eq!(all.workers.iter().map(|w| w.gpu).collect::<Vec<_>>(), [Some(0), Some(1), Some(2)]);
+    assert_eq!((all.memory, all.streams), (MemoryKind::Device, 4));
+    let two = job("path=fan-out\ngpu=0,2\nthreads=5\nvia_peer=any\nstreams=1");
+    assert_eq!((indices(&two), two.threads, two.streams), (vec![0, 2], 5, 1));
+    assert!(two.fan_out.unwrap().any);
+    assert_eq!(job("path=staged\ngpu=all").fan_out, None);
+    let one = usage("path=fan-out\ngpu=1");
+    assert!(one.contains("the job has one, GPU 1: that is path staged"), "{one}");
+    assert!(usage("path=fan-out\ngpu=1,1").contains("the job has one"));
+    for rw in ["write", "randrw"] {
+        let writes = usage(&format!("path=fan-out\nrw={rw}"));
+        assert!(writes.contains("path fan-out only reads"), "{writes}");
+    }
+    let via = usage("path=fan-out\nvia_gpu=1");
+    assert!(via.contains("it concerns path routed"), "{via}");
+    let peer = usage("path=staged\ngpu=0\nvia_peer=any");
+    assert!(peer.contains("paths routed and fan-out"), "{peer}");
+}
+
+#[test]
 fn other_paths_go_through_no_gpu() {
     assert_eq!(job("path=staged\ngpu=0").via, None);
     let nvlink = |path: &str| format!("{path}\nenable_nvlinks=1\nsize=1g\nrw=write");
@@ -93,8 +117,10 @@ fn a_gpu_without_hints_is_reported() {
     let plan = bench.plan(&parsed("[a]\npath=all\ngpu=2")).unwrap();
     let out: Vec<&str> = plan.left_out.iter().map(|out| out.path.as_str()).collect();
     let none = ["gds", "gds-stream", "gds-batch", "gds-batch-stream"];
-    assert_eq!(out, [["managed", "mapped", "routed"].as_slice(), &none].concat());
+    assert_eq!(out, [["managed", "mapped", "routed", "fan-out"].as_slice(), &none].concat());
     assert!(plan.left_out[0].why.contains("CONCURRENT_MANAGED_ACCESS"));
     assert!(plan.left_out[1].why.contains("READ_ONLY_HOST_REGISTER_SUPPORTED"));
-    assert!(plan.left_out[2].why.contains("only where it is named"));
+    for out in &plan.left_out[2..4] {
+        assert!(out.why.contains("only where it is named"), "{out:?}");
+    }
 }

@@ -108,7 +108,7 @@ pub(crate) const RULES: &[Rule] = &[
         )
     )),
     rule!(via_gpu, not_routed),
-    rule!(via_peer, not_routed),
+    rule!(via_peer, not_between_gpus),
     rule!(skip_bufregister, |s| when(
         s.requested.skip_bufregister == Some(true) && !s.path.uses_cufile(),
         format!(
@@ -300,6 +300,17 @@ fn gather_batch(s: &KeyContext<'_>) -> Option<String> {
             ),
         ),
     }
+}
+
+fn not_between_gpus(s: &KeyContext<'_>) -> Option<String> {
+    when(
+        !s.path.needs_gpus(),
+        format!(
+            "it concerns paths routed and fan-out, and path {} copies nothing from GPU to GPU; \
+             leave it out",
+            s.path.name
+        ),
+    )
 }
 
 fn not_routed(s: &KeyContext<'_>) -> Option<String> {

@@ -3,8 +3,8 @@
 use crate::records;
 
 use gpuio_record::{
-    EndedHow, Expected, GpuResult, JobExpected, Record, SegmentBytes, Towards, VerifyOutcome,
-    ViaResult, Warning, WarningKind,
+    EndedHow, Expected, FanOutResult, GpuResult, JobExpected, Record, SegmentBytes, Towards,
+    VerifyOutcome, ViaResult, Warning, WarningKind,
 };
 use gpuio_report::{plan_text, render_text, render_text_with_evidence};
 
@@ -94,8 +94,18 @@ fn bytes_of_several_gpus_and_by_way_of_one_are_reported_and_marked() {
     let read = SegmentBytes { host_near_bytes: 4 << 20, near_far_bytes: 3 << 20 };
     record.jobs[0].via =
         Some(ViaResult { gpu: 1, through_host: true, read, write: SegmentBytes::default() });
-    let text = render_text(&record, 200);
+    record.jobs[0].fan_out = Some(FanOutResult {
+        gpus: 4,
+        placed_bytes: 16 << 20,
+        placed_bytes_per_s: 2.0 * 1_073_741_824.0,
+        from_host_bytes: 4 << 20,
+        between_gpus_bytes: 12 << 20,
+        through_host: true,
+    });
+    let text = render_text(&record, 300);
     for line in [
+        "16.0 MiB placed in 4 GPUs at 2.00 GiB/s; ramp included, 4.00 MiB from the host and 12.0 \
+         MiB from GPU to GPU; copies between the GPUs went through host memory",
         "GPU 0 3.00 MiB in 48 I/Os, GPU 2 1.00 MiB in 16 I/Os",
         "4.00 MiB from the host to GPU 1, 3.00 MiB from there to the destination; copies \
          between the GPUs went through host memory",

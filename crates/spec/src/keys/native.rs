@@ -158,7 +158,7 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::VIA_PEER,
-        "path `routed`: `peer` for direct copies between GPUs only, or `any` route of the \
+        "paths `routed` and `fan-out`: `peer` for direct copies between GPUs only, or `any` route of the \
          driver",
     ),
     key(

@@ -25,6 +25,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "NVIDIA's cuFile library moves the bytes between file and GPU memory",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Cufile(Calls::Blocking),

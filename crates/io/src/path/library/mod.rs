@@ -29,6 +29,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         summary: "gpuio's library core, as its libcufile.so.0 ships it: blocking calls",
         needs_gpu: true,
         via_gpu: false,
+        fans_out: false,
         buffered_only: false,
         buffered_because: None,
         backend: Backend::Library(Calls::Blocking),

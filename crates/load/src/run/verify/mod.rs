@@ -107,6 +107,7 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
         found: format!("{:#018x}", bad.found),
         bad_words: bad.bad_words,
         leg: leg.into(),
+        gpu: bad.gpu,
         found_belongs_at: origin_of(job, bad.found),
     }
 }

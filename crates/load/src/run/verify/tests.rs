@@ -53,8 +53,19 @@ fn a_word_past_the_end_of_its_file_belongs_nowhere() {
 
 #[test]
 fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
-    let bad =
-        |offset| (0, Mismatch { offset, expected: 1, found: 2, bad_words: 3, leg: Some(Leg::Gpu) });
+    let bad = |offset| {
+        (
+            0,
+            Mismatch {
+                offset,
+                expected: 1,
+                found: 2,
+                bad_words: 3,
+                leg: Some(Leg::Gpu),
+                gpu: None,
+            },
+        )
+    };
     let some = |n: u64, complete| Findings {
         timed: (1, 4096),
         pass: (n, n * 4096),

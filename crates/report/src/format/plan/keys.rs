@@ -56,6 +56,9 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         set(out, "via_gpu", &via.gpu.index.to_string());
         set(out, "via_peer", if via.any { "any" } else { "peer" });
     }
+    if let Some(fan_out) = job.fan_out {
+        set(out, "via_peer", if fan_out.any { "any" } else { "peer" });
+    }
     if let Some(register) = job.register_buffer {
         switch(out, "skip_bufregister", !register);
     }

@@ -1,9 +1,9 @@
 //! Lines about jobs with several GPUs: what each moved, and what went through another.
 
-use gpuio_record::{GpuResult, Record, SegmentBytes, ViaResult};
+use gpuio_record::{FanOutResult, GpuResult, JobResult, Record, SegmentBytes, ViaResult};
 
 use super::detail::{line, mark, name_width};
-use crate::number::bytes;
+use crate::number::{bytes, throughput};
 use crate::workload::jobs;
 
 /// A line per job whose threads used several GPUs.
@@ -51,6 +51,33 @@ fn segments(via: &ViaResult) -> String {
         words.push("copies between the GPUs went through host memory".to_owned());
     }
     words.join("; ")
+}
+
+/// A line per job that read blocks once and placed them in several GPUs.
+pub(super) fn fanned_out(record: &Record, width: u16) -> String {
+    let rows = jobs(record).filter_map(|(plan, job)| {
+        let fan_out = job.fan_out.as_ref()?;
+        Some((plan.name.as_str(), placed(job, fan_out)))
+    });
+    headed(record, "read once, placed in several GPUs:", rows, width)
+}
+
+fn placed(job: &JobResult, fan_out: &FanOutResult) -> String {
+    let mut words = format!(
+        "{} read at {}; {} placed in {} GPUs at {}; ramp included, {} from the host and {} from \
+         GPU to GPU",
+        bytes(job.read.bytes),
+        throughput(job.read.bytes_per_s),
+        bytes(fan_out.placed_bytes),
+        fan_out.gpus,
+        throughput(fan_out.placed_bytes_per_s),
+        bytes(fan_out.from_host_bytes),
+        bytes(fan_out.between_gpus_bytes)
+    );
+    if fan_out.through_host {
+        words.push_str("; copies between the GPUs went through host memory");
+    }
+    words
 }
 
 fn headed<'a>(

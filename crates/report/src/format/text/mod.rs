@@ -87,6 +87,7 @@ fn render(record: &Record, width: u16, show: Show) -> String {
         detail::legs(record, width),
         gpus::parts(record, width),
         gpus::intermediate(record, width),
+        gpus::fanned_out(record, width),
         mapped::render(record, width),
         detail::workers(record, width),
         cache::render(record, width),

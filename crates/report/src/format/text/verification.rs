@@ -120,12 +120,13 @@ fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String
 }
 
 fn mismatch_words(mismatch: &VerifyMismatch) -> String {
-    let VerifyMismatch { path, offset, expected, found, bad_words, leg, found_belongs_at } =
+    let VerifyMismatch { path, offset, expected, found, bad_words, leg, gpu, found_belongs_at } =
         mismatch;
     let belongs = match found_belongs_at {
         Some(memory) => format!("; the value found belongs at {memory}"),
         None => String::new(),
     };
+    let gpu = gpu.map(|gpu| format!(", only in the memory of GPU {gpu}")).unwrap_or_default();
     let leg = match leg.as_str() {
         "gpu" => "corrupted on the GPU leg",
         "file" => "corrupted on the file leg",
@@ -133,7 +134,7 @@ fn mismatch_words(mismatch: &VerifyMismatch) -> String {
     };
     format!(
         "{path} at {offset}: expected {expected}, found {found}, {} wrong words in the \
-         block, {leg}{belongs}",
+         block, {leg}{gpu}{belongs}",
         count(*bad_words)
     )
 }

@@ -198,6 +198,7 @@ pub(crate) fn staged_in_trouble() -> Record {
             found: "0x5f3759df00000002".to_owned(),
             bad_words: 131_072,
             leg: "file".to_owned(),
+            gpu: None,
             found_belongs_at: Some("/data/gpuio.1 at 4096".to_owned()),
         }],
         failed: 2,
