@@ -492,7 +492,8 @@ pub struct WorkerResult {
 pub struct GpuResult {
     /// The driver's index.
     pub index: u32,
-    /// Bytes moved by the workers of this GPU, both directions.
+    /// Bytes moved by the workers of this GPU, both directions. On path `fan-out`: its share of
+    /// what was read, which all GPUs have then.
     pub bytes: u64,
     /// I/Os of theirs that completed.
     pub ios: u64,

@@ -209,12 +209,12 @@ fn written_by_the_library() {
     changed_before_the_stream_arrives(|hot| {
         let own = OpenOptions::new().read(true).write(true).open(&hot.path).unwrap();
         let file = transfer().file(own.as_fd()).unwrap();
-        let memory = Memory::new(MemoryKind::Device, 300_000);
-        memory.put(0, &bytes(4, 300_000));
+        // Of the host: to free a GPU's memory waits for the stream that is held.
+        let memory = bytes(4, 300_000);
+        let address = memory.as_ptr().expose_provenance() as u64;
+        let location = transfer().locate(address).unwrap();
         // SAFETY: memory of the test's own.
-        let done = unsafe {
-            transfer().call(Op::Write, &file, hot.location, memory.address(), 300_000, 77)
-        };
+        let done = unsafe { transfer().call(Op::Write, &file, location, address, 300_000, 77) };
         assert_eq!(done.unwrap().bytes, 300_000);
     });
 }
@@ -292,13 +292,20 @@ impl Arrived {
         Self { stream, completion, go }
     }
 
-    /// Lets the stream go on. The bytes are those of its arrival, out of the mapping.
-    fn ends_with(self, hot_memory: &Memory, expected: &[u8]) {
+    /// Lets the stream go on. The bytes come out of the mapping: on the software GPU, which keeps
+    /// those of the registration, `expected`; a GPU may see those that came `later`, or zeros.
+    fn ends_with(self, hot_memory: &Memory, expected: &[u8], later: &[u8]) {
         drop(self.go);
         self.stream.sync();
         let done = self.completion.recv_timeout(HANG).unwrap();
         assert_eq!((done.bytes, done.route.mapped), (expected.len(), expected.len() as u64));
-        assert!(hot_memory.take(0, expected.len()) == expected);
+        let got = hot_memory.take(0, expected.len());
+        if gpu().context.driver().is_software() {
+            assert!(got == expected);
+        } else {
+            let known = |at: usize| [expected[at], later[at], 0].contains(&got[at]);
+            assert!((0..got.len()).all(known));
+        }
     }
 }
 
@@ -326,13 +333,13 @@ fn a_writer_does_not_wait_for_a_queued_copy_which_keeps_its_pages() {
     let clock = Instant::now();
     let writer = hot.writer(0);
     assert!(clock.elapsed() < HANG / 6, "the lease was kept");
-    writer.write_all_at(&bytes(21, LEN), 0).unwrap();
+    let later = bytes(21, LEN);
+    writer.write_all_at(&later, 0).unwrap();
     writer.set_len(0).unwrap();
     // Longer than the thread takes that unregisters.
     std::thread::sleep(Duration::from_millis(300));
     assert!(is_mapped(&hot.path), "a copy will read it");
-    // The software GPU has the bytes of the registration: those of the stream's arrival.
-    arrived.ends_with(&hot.memory, &content()[..LEN]);
+    arrived.ends_with(&hot.memory, &content()[..LEN], &later);
     wait_until_unmapped(&hot.path);
     drop(writer);
     assert_eq!(checked(&Made::new(), &hot, 0, LEN).bytes, 0, "the file is empty now");
@@ -350,7 +357,7 @@ fn a_file_that_is_closed_gives_its_lease_back_and_keeps_the_pages_of_a_queued_co
     OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     assert!(is_mapped(&path), "a copy will read it");
-    arrived.ends_with(&memory, &content()[..LEN]);
+    arrived.ends_with(&memory, &content()[..LEN], &content()[..LEN]);
     wait_until_unmapped(&path);
     drop(kept);
 }

@@ -322,8 +322,8 @@ pub(crate) struct MachineFlags {
     /// managed]
     #[arg(long, value_name = "KIND")]
     pub(crate) memory: Option<String>,
-    /// CUDA streams per thread on GPU paths [2 below 64k, else 1; one per I/O or batch on paths of
-    /// a library]
+    /// CUDA streams per thread on GPU paths [2 below 64k, else 1; 4 on fan-out; one per I/O or
+    /// batch on paths of a library]
     #[arg(long, value_name = "N")]
     pub(crate) streams: Option<String>,
     /// GPU near the drive that path routed copies through [one on the drive's NUMA node]

@@ -1,18 +1,20 @@
-//! `fan-out`: each block is read once and ends in the memory of every GPU of the job: file → pinned
-//! ring → the worker's own GPU → all other GPUs, from GPU to GPU. With workers on each of the GPUs,
-//! each takes a share of the blocks over its own link, and the links between GPUs spread it.
+//! `fan-out`: each block is read once and ends in the memory of every GPU of the job: file →
+//! pinned ring → the worker's own GPU → all other GPUs, from GPU to GPU. With workers on each of
+//! the GPUs, each takes a share of the blocks over its own link, and the links between GPUs spread
+//! it.
 //!
-//! All copies of a slot are in one stream of the worker's own GPU, the one from the host first, with
-//! one event behind them: a block has completed when it is in the memory of all. Copies of different
-//! slots overlap over the worker's streams; what goes from host to GPU and what goes from GPU to GPU
-//! use different copy engines. Their bytes are counted each by itself ([`FanOutCounters`]).
+//! All copies of a slot are in one stream of the worker's own GPU, the one from the host first,
+//! with one event behind them: a block has completed when it is in the memory of all. Copies of
+//! different slots overlap over the worker's streams. Bytes from the host and bytes from GPU to GPU
+//! are counted each by themselves ([`FanOutCounters`]).
 //!
 //! The worker's own memory is the ring's destination, as on path `staged`; that of the others has
 //! the same slots. Fills and checks are of all of them.
 //!
-//! Copies between GPUs work without peer access too: the driver then takes them through host memory,
-//! which is what this path is to avoid. So it does not open where a GPU can't reach another one's
-//! memory, unless [`FanOut::any`] lets it, and then [`OpenedPath::steps_down`] names the route.
+//! Copies between GPUs work without peer access too: the driver then takes them through host
+//! memory, which is what this path is to avoid. So it does not open where a GPU can't reach another
+//! one's memory, unless [`FanOut::any`] lets it, and then [`OpenedPath::steps_down`] names the
+//! route.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -252,7 +254,7 @@ impl FanOutPath {
             }
         }
         let over = self.own.make_current();
-        found.and_then(|_| over).map_err(driver)?;
+        found.and(over).map_err(driver)?;
         Ok(None)
     }
 }

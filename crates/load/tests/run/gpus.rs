@@ -96,7 +96,7 @@ fn child_fan_out() {
              verify={verify}"
         );
         let job = Lab::with_gpu().job(&lines);
-        let read = u64::from(threads) << 20;
+        let read = threads << 20;
         let found = job.verify.unwrap();
         assert_eq!((found.timed_bytes + found.pass_bytes > 0, found.bad_blocks), (true, 0));
         assert_eq!(job.read.bytes, read, "once");

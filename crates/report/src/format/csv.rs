@@ -189,7 +189,8 @@ pub const COLUMNS: &[Column] = &[
     column(
         "path",
         "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`, \
-         `routed`, `fan-out`, `library` or another path of gpuio's library core, `gds` or another cuFile path",
+         `routed`, `fan-out`, `library` or another path of gpuio's library core, `gds` or another \
+         cuFile path",
         |l| l.plan.path.choice.actual.clone(),
     ),
     column("gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result", |l| {

@@ -158,8 +158,8 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::VIA_PEER,
-        "paths `routed` and `fan-out`: `peer` for direct copies between GPUs only, or `any` route of the \
-         driver",
+        "paths `routed` and `fan-out`: `peer` for direct copies between GPUs only, or `any` route \
+         of the driver",
     ),
     key(
         "skip_bufregister",
