@@ -44,21 +44,31 @@ pub(crate) fn expectation(
     mut laid: Vec<Laid>,
     processors: Processors,
 ) -> Expectation {
+    let (mut streams, filled) = filled(network, &mut laid);
+    for (index, one) in streams.iter_mut().enumerate() {
+        shares_with_unknown(&mut one.expected, index, &laid, &filled);
+    }
+    processors::bound(processors, &laid, &mut streams);
+    let total = total(&laid, &streams);
+    Expectation { streams, total }
+}
+
+/// What each stream reaches while all run, before processors bound it.
+pub(crate) fn filled(
+    network: &Network,
+    laid: &mut [Laid],
+) -> (Vec<StreamExpected>, Vec<Filled>) {
     let floors: Vec<Option<f64>> = laid.iter().map(|one| floor(network, one)).collect();
     for (one, floor) in laid.iter_mut().zip(&floors) {
         one.bound_by_depth(*floor);
     }
     let flows: Vec<Flow> = laid.iter().map(|one| one.flow.clone()).collect();
     let filled = fill(network, &flows);
-    let mut streams = Vec::new();
-    for (index, one) in laid.iter().enumerate() {
-        let mut expected = answer(network, one, &filled[index], floors[index]);
-        shares_with_unknown(&mut expected, index, &laid, &filled);
-        streams.push(StreamExpected { name: one.name.clone(), expected });
-    }
-    processors::bound(processors, &laid, &mut streams);
-    let total = total(&laid, &streams);
-    Expectation { streams, total }
+    let streams = laid.iter().zip(filled.iter().zip(floors)).map(|(one, (filled, floor))| {
+        let expected = answer(network, one, filled, floor);
+        StreamExpected { name: one.name.clone(), expected }
+    });
+    (streams.collect(), filled)
 }
 
 impl Laid {

@@ -51,6 +51,7 @@ pub struct Figures {
     servers: Vec<ServerFigures>,
     memory: Option<(f64, String)>,
     interconnect: Option<(f64, String)>,
+    network: Option<(f64, String)>,
     /// I/Os per second of one processor.
     processor: Option<(f64, String)>,
 }
@@ -70,7 +71,7 @@ impl Figures {
     }
 
     /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[server NAME]`, `[memory]`,
-    /// `[interconnect]` and `[processor]`. `file` is the name that errors and sources print.
+    /// `[interconnect]`, `[network]` and `[processor]`. `file` is the name that errors and sources print.
     ///
     /// # Errors
     ///
@@ -83,11 +84,12 @@ impl Figures {
                 "server" => new.servers.push(ServerFigures::of(file, &section)?),
                 "memory" => new.memory = Some(one_rate(file, &section)?),
                 "interconnect" => new.interconnect = Some(one_rate(file, &section)?),
+                "network" => new.network = Some(one_rate(file, &section)?),
                 "processor" => new.processor = Some(processor(file, &section)?),
                 other => {
                     let what = format!(
                         "no section {other:?} here; there are drive, server, memory, \
-                         interconnect, processor"
+                         interconnect, network, processor"
                     );
                     return Err(error(file, section.line, 2, what));
                 }
@@ -97,6 +99,7 @@ impl Figures {
         self.servers.splice(0..0, new.servers);
         self.memory = new.memory.or(self.memory.take());
         self.interconnect = new.interconnect.or(self.interconnect.take());
+        self.network = new.network.or(self.network.take());
         self.processor = new.processor.or(self.processor.take());
         Ok(())
     }
@@ -125,13 +128,23 @@ impl Figures {
         named.into_iter().find(|one| fits(&one.pci_name, name))
     }
 
-    /// Figures of a server by any of its names, else of all servers together.
+    /// Figures of a server by any of its names, with the name that fits: exactly, then a pattern
+    /// with `*`, which describes each server that it fits by itself. Else the figures of all servers
+    /// together, without a name. The last of several names is the most exact.
     #[must_use]
-    pub fn server(&self, names: &[&str]) -> Option<&ServerFigures> {
-        let named =
-            |one: &&ServerFigures| one.name.as_deref().is_some_and(|name| names.contains(&name));
-        let all = || self.servers.iter().find(|one| one.name.is_none());
-        self.servers.iter().find(named).or_else(all)
+    pub fn server(&self, names: &[&str]) -> Option<(&ServerFigures, Option<String>)> {
+        let by = |same: &dyn Fn(&str, &str) -> bool| {
+            self.servers.iter().find_map(|one| {
+                let pattern = one.name.as_deref()?;
+                // The address stands for a server under all its names.
+                let fits = names.iter().rev().find(|name| same(pattern, name))?;
+                Some((one, Some((*fits).to_owned())))
+            })
+        };
+        let all = || Some((self.servers.iter().find(|one| one.name.is_none())?, None));
+        by(&|pattern, name| pattern == name)
+            .or_else(|| by(&|pattern, name| pattern.contains('*') && fits(pattern, name)))
+            .or_else(all)
     }
 
     /// Bytes per second of a NUMA node's memory, reads and writes together, with its source.
@@ -150,6 +163,12 @@ impl Figures {
     #[must_use]
     pub fn interconnect(&self) -> Option<(f64, &str)> {
         self.interconnect.as_ref().map(|(rate, source)| (*rate, source.as_str()))
+    }
+
+    /// Bytes per second in one direction between all hosts and their servers, with its source.
+    #[must_use]
+    pub fn network(&self) -> Option<(f64, &str)> {
+        self.network.as_ref().map(|(rate, source)| (*rate, source.as_str()))
     }
 
     /// The drives, those first that go first.

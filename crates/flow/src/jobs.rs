@@ -10,7 +10,7 @@ use gpuio_record::{
 };
 
 use crate::machine::{Request, of_requests};
-use crate::{By, End, Figures, Pattern, Storage, Stream};
+use crate::{By, End, Figures, Pattern, Portion, Storage, Stream};
 
 /// Paths that move bytes between files and GPU memory by themselves, peer to peer where cuFile
 /// can.
@@ -56,6 +56,25 @@ pub fn of_jobs(
     out
 }
 
+/// What each job takes of the parts of this machine, for an answer over several hosts.
+#[must_use]
+pub fn portions_of_jobs(
+    machine: &Machine,
+    figures: &Figures,
+    plan: &Plan,
+    storage: &[TargetStorage],
+) -> Vec<Portion> {
+    let portion = |job: &JobPlan| match beyond_figures(job) {
+        Some(why) => Portion::beyond(&job.name, job.group, directions(job), why),
+        None => {
+            let request = of_job(machine, job, storage);
+            let portion = Portion::of(machine, figures, request);
+            Portion { group: job.group, directions: directions(job), ..portion }
+        }
+    };
+    plan.jobs.iter().map(portion).collect()
+}
+
 /// Adds to each expectation how much of it was reached.
 pub fn hold_against(expected: &mut [JobExpected], results: &[JobResult]) {
     for one in expected {
@@ -90,7 +109,7 @@ fn beyond_figures(job: &JobPlan) -> Option<String> {
     None
 }
 
-fn part(expected: &Expected, share: f64) -> Expected {
+pub(crate) fn part(expected: &Expected, share: f64) -> Expected {
     let of = |figure: Option<f64>| figure.map(|figure| figure * share);
     Expected {
         bytes_per_s: of(expected.bytes_per_s),

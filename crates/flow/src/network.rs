@@ -1,5 +1,7 @@
 //! Parts that bytes pass, and flows through them.
 
+use std::collections::BTreeMap;
+
 /// A part by its index in its [`Network`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartId(usize);
@@ -16,19 +18,20 @@ pub struct Part {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Network {
     parts: Vec<(String, Part)>,
+    /// Indices by key: a cluster has many thousand parts.
+    by_key: BTreeMap<String, usize>,
 }
 
 impl Network {
     /// The part with this key, made with this name where it is new. The key distinguishes what
     /// shares a name, such as the two directions of a link.
     pub fn part(&mut self, key: &str, name: &str) -> PartId {
-        match self.parts.iter().position(|(known, _)| known == key) {
-            Some(index) => PartId(index),
-            None => {
-                self.parts.push((key.to_owned(), Part { name: name.to_owned() }));
-                PartId(self.parts.len() - 1)
-            }
+        if let Some(index) = self.by_key.get(key) {
+            return PartId(*index);
         }
+        self.by_key.insert(key.to_owned(), self.parts.len());
+        self.parts.push((key.to_owned(), Part { name: name.to_owned() }));
+        PartId(self.parts.len() - 1)
     }
 
     /// All parts; a [`PartId`] is the index.
@@ -44,6 +47,11 @@ impl Network {
     #[must_use]
     pub fn get(&self, id: PartId) -> &Part {
         &self.parts[id.0].1
+    }
+
+    /// What distinguishes the part from others of the same name.
+    pub(crate) fn key(&self, id: PartId) -> &str {
+        &self.parts[id.0].0
     }
 
     /// Number of parts.

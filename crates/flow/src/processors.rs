@@ -1,5 +1,7 @@
 //! Processors' time per I/O: the bound that no data sheet has.
 
+use serde::{Deserialize, Serialize};
+
 use crate::expectation::{Laid, StreamExpected};
 
 /// I/Os smaller than this end at a rate of I/Os, each of which takes a processor's time.
@@ -12,7 +14,7 @@ const ENOUGH: f64 = 100e3;
 const SEEN: f64 = 1.08e6;
 
 /// The processors that serve all streams.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Processors {
     /// So many, and no figure of what one does.
     Count(u64),

@@ -6,8 +6,8 @@ use crate::ini::{Entry, Section};
 /// What a file server, or several that are described together, delivers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerFigures {
-    /// The server's name or address as the mount has it; `None` describes the servers of all
-    /// mounts that no other description names, together.
+    /// The server's name or address as the mount has it; with `*` in it, each server that fits.
+    /// `None` describes the servers of all mounts that no other description names, together.
     pub name: Option<String>,
     /// Bytes per second that clients read.
     pub read: Option<f64>,
@@ -73,7 +73,9 @@ impl ServerFigures {
             let columns = (column, column + width(key) + 1);
             let entry = Entry { key: key.trim(), value: value.trim(), line: 1, columns };
             match entry.key {
-                "name" => server.name = Some(entry.value.to_owned()),
+                "name" => {
+                    server.name = Some(entry.value.to_owned()).filter(|name| name != "*");
+                }
                 _ => server.set(file, &entry)?,
             }
             column += width(part) + 1;

@@ -24,9 +24,8 @@ use crate::{End, Expectation, Figures, Io, Load, Network, Storage, Stream};
 /// bound.
 #[must_use]
 pub fn of_machine(machine: &Machine, figures: &Figures, streams: &[Stream]) -> Expectation {
-    let mut layer = Layer { machine, figures, network: Network::default() };
-    let laid = streams.iter().map(|stream| layer.lay(stream)).collect();
-    expectation(&layer.network, laid, layer.processors())
+    let requests: Vec<Request> = streams.iter().cloned().map(Request::One).collect();
+    of_requests(machine, figures, &requests)
 }
 
 /// As [`of_machine`], of streams that may be mixed.
@@ -35,6 +34,16 @@ pub(crate) fn of_requests(
     figures: &Figures,
     requests: &[Request],
 ) -> Expectation {
+    let (network, laid, processors) = lay_requests(machine, figures, requests);
+    expectation(&network, laid, processors)
+}
+
+/// Lays requests through the parts of a machine.
+pub(crate) fn lay_requests(
+    machine: &Machine,
+    figures: &Figures,
+    requests: &[Request],
+) -> (Network, Vec<Laid>, Processors) {
     let mut layer = Layer { machine, figures, network: Network::default() };
     let laid = requests.iter().map(|one| match one {
         Request::One(stream) => layer.lay(stream),
@@ -44,7 +53,8 @@ pub(crate) fn of_requests(
         }
     });
     let laid = laid.collect();
-    expectation(&layer.network, laid, layer.processors())
+    let processors = layer.processors();
+    (layer.network, laid, processors)
 }
 
 /// A job's requests.

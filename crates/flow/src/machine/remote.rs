@@ -6,6 +6,7 @@ use gpuio_record::facts::{InterfaceFacts, LinkLayer, MountedStorage, NicFacts};
 use super::{Layer, Source};
 use crate::expectation::{IOS, Laid};
 use crate::link::{self, Transport};
+use crate::portion::{NETWORK, SERVER};
 use crate::{Load, ServerFigures, Stream};
 
 /// What a port of the machine carries.
@@ -61,8 +62,10 @@ impl Layer<'_> {
         let mut names = vec![source, called];
         names.extend(nfs.and_then(|nfs| nfs.address.as_deref()));
         let figures = self.figures;
+        self.between(load, laid);
         match figures.server(&names) {
-            Some(server) => {
+            Some((server, of)) => {
+                let called = (called, of.as_deref());
                 self.server(server, (called, data_share), (load, stream), laid);
             }
             None => laid
@@ -74,16 +77,16 @@ impl Layer<'_> {
     fn server(
         &mut self,
         server: &ServerFigures,
-        (called, data_share): (&str, f64),
+        ((called, of), data_share): ((&str, Option<&str>), f64),
         (load, stream): (Load, &Stream),
         laid: &mut Laid,
     ) {
-        let name = match &server.name {
+        let name = match of {
             Some(_) => format!("server {called}"),
             None => "server".to_owned(),
         };
         let source = &server.source;
-        let key = server.name.as_deref().unwrap_or("*");
+        let key = of.unwrap_or("*");
         let (io, rate, iops, what) = match stream.towards {
             Towards::Read => (load.reads, server.read, server.read_iops, "read"),
             Towards::Write => (load.writes, server.write, server.write_iops, "write"),
@@ -91,12 +94,12 @@ impl Layer<'_> {
         if let Some(rate) = rate {
             let figure = format!("{} {what} ({source})", gpuio_units::human_decimal_rate(rate));
             let busy = io.bytes / rate;
-            laid.uses(&mut self.network, (&format!("server:{key}"), &name), busy, figure);
+            laid.uses(&mut self.network, (&format!("{SERVER}:{key}"), &name), busy, figure);
         }
         if let Some(iops) = iops {
             let iops_text = gpuio_units::human_count(iops);
             let figure = format!("{iops_text} {what}s per second ({source})");
-            let part = (format!("server-ios:{key}"), format!("{name}{IOS}"));
+            let part = (format!("{SERVER}-ios:{key}"), format!("{name}{IOS}"));
             laid.uses(&mut self.network, (&part.0, &part.1), io.ios / iops, figure);
         }
         if let Some((count, each)) = server.ports {
@@ -104,7 +107,7 @@ impl Layer<'_> {
             let rate = count as f64 * each * data_share;
             let text = gpuio_units::human_decimal_rate(rate);
             let figure = format!("{count} ports, {text} of data ({source})");
-            let part = (format!("server-ports:{key}:{what}"), format!("ports of {name}"));
+            let part = (format!("{SERVER}-ports:{key}:{what}"), format!("ports of {name}"));
             laid.uses(&mut self.network, (&part.0, &part.1), io.bytes / rate, figure);
         }
         if rate.is_none() {
@@ -112,6 +115,17 @@ impl Layer<'_> {
         }
         let access = server.latency_ns;
         laid.access(access.ok_or_else(|| format!("{source} has no access time of {name}")));
+    }
+
+    /// The network between hosts and servers, where there is a figure of it.
+    fn between(&mut self, load: Load, laid: &mut Laid) {
+        let Some((rate, source)) = self.figures.network() else { return };
+        let text = gpuio_units::human_decimal_rate(rate);
+        for (bytes, direction) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
+            let key = format!("{NETWORK}{direction}");
+            let figure = format!("{text} ({source})");
+            laid.uses(&mut self.network, (&key, "network"), bytes / rate, figure);
+        }
     }
 
     /// The machine's own port, and its card's path over PCIe.
