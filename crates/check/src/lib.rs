@@ -17,6 +17,8 @@
 //! `capture`) is kept apart in a `Machine`, because it is a tool's statement: a rule uses it only
 //! where it would be *unknown* otherwise, and says so.
 //!
+//! [`hosts`] compares several machines and puts equal findings of theirs together.
+//!
 //! To add a rule: a file in `rule/`, a row in [`RULES`], a row in docs/check.md. To add a mode: a
 //! file in `verdict/mode/`, a row in `MODES`, a row in docs/check.md.
 //!
@@ -25,6 +27,7 @@
 mod configuration;
 mod finding;
 pub mod gdscheck;
+pub mod hosts;
 pub mod json;
 mod machine;
 pub mod prove;

@@ -51,7 +51,7 @@ fn by_reason(out: &mut String, findings: &[&Finding], width: usize) {
     }
 }
 
-fn one(out: &mut String, finding: &Finding, width: usize) {
+pub(crate) fn one(out: &mut String, finding: &Finding, width: usize) {
     wrap(out, &format!("  {:<16} ", finding.rule), &finding.observed, width);
     let indent = format!("  {:<16} ", "");
     if !finding.locations.is_empty() {

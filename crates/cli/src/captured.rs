@@ -42,16 +42,21 @@ pub(crate) fn tar(path: &Path, bytes: &[u8]) -> Result<Root, Failure> {
     Ok(Root::of(tree))
 }
 
+/// Whether a capture has the addresses and names of its machine.
+pub(crate) fn has_addresses(root: &Root) -> bool {
+    root.read(pack::ADDRESSES_KEPT).ok().flatten().is_some()
+}
+
 /// Writes a capture of a machine to a new file, and describes its content in a few words.
-pub(crate) fn write(root: Root, path: &Path) -> Result<String, Failure> {
+pub(crate) fn write(root: Root, path: &Path, keep_addresses: bool) -> Result<String, Failure> {
     let output = Output::begin("--capture", path)?;
     let (bytes, words) =
-        packed(root).map_err(|why| Failure::Ran(format!("--capture {}: {why}", path.display())))?;
+        packed(root, keep_addresses).map_err(|why| Failure::Ran(format!("--capture {}: {why}", path.display())))?;
     let at = output.save("the capture", &bytes)?;
     Ok(format!("Captured to {}: {words}", at.display()))
 }
 
-fn packed(root: Root) -> Result<(Vec<u8>, String), String> {
+fn packed(root: Root, keep_addresses: bool) -> Result<(Vec<u8>, String), String> {
     let names = host_names(&root);
     let live = root.is_live();
     let (root, recorder) = root.recording();
@@ -62,16 +67,20 @@ fn packed(root: Root) -> Result<(Vec<u8>, String), String> {
     }
     // Seeded by the system and not kept; the only random value here.
     let key = RandomState::new().build_hasher().finish();
-    let redacted = pack::redact(&tree, &names, key);
+    let redacted = match keep_addresses {
+        true => pack::redact_but_addresses(&tree, key),
+        false => pack::redact(&tree, &names, key),
+    };
     let bytes = pack::write(&redacted).map_err(|error| error.to_string())?;
     let replaced: Vec<String> =
         redacted.counts.iter().map(|(kind, count)| format!("{count} {}", kind.words())).collect();
     let replaced = if replaced.is_empty() { "none found".to_owned() } else { replaced.join(", ") };
     let words = format!(
         "{} files.\nReplaced: {replaced}.\nKept: mount points, names of network interfaces and \
-         block devices. The capture has the full list in {}: check it before you share the \
+         block devices{}. The capture has the full list in {}: check it before you share the \
          file.\n",
         redacted.taken.len(),
+        if keep_addresses { ", host names, addresses and mount sources" } else { "" },
         pack::MANIFEST,
     );
     Ok((bytes, words))

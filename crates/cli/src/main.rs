@@ -10,6 +10,7 @@ mod cufile;
 mod driver;
 mod failure;
 mod figures;
+mod hosts;
 mod interrupt;
 mod journal;
 mod outcome;

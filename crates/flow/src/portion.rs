@@ -110,6 +110,19 @@ impl Portion {
         }
     }
 
+    /// The same where names and addresses of servers mean nothing to other hosts: a server with a
+    /// name is the host's own. Figures of all servers together stay those of all.
+    #[must_use]
+    pub fn with_own_servers(mut self) -> Portion {
+        for one in &mut self.parts {
+            let together = one.key.split(':').nth(1) == Some("*");
+            if one.key.starts_with(SERVER) && !together {
+                one.key.insert_str(0, "own ");
+            }
+        }
+        self
+    }
+
     /// Lays it through the network of all hosts. Parts are its host's own, but for servers and the
     /// network, which all hosts share.
     pub(crate) fn lay(&self, host: &str, network: &mut Network) -> Laid {

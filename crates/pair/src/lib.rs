@@ -13,6 +13,8 @@
 //!   ties are always resolved alike.
 //! - `regroup` splits arrays, `links` counts who shares a link, `start` gives threads and depth.
 //!
+//! - `hosts` puts the pairings of several hosts side by side and writes their job file.
+//!
 //! The `cli` builds streams from the pairs for `flow` and sets its answer here
 //! (`Pairing::set_expected`): the two crates do not depend on each other. docs/plan.md has the
 //! reasons.
@@ -21,6 +23,7 @@ mod assign;
 mod distance;
 mod ends;
 pub mod format;
+mod hosts;
 mod links;
 mod load;
 mod nics;
@@ -32,6 +35,7 @@ mod store;
 mod wanted;
 
 pub use ends::{Ends, ends};
+pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_job_file, hosts_text};
 pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
 pub use nics::{NearNic, Unused};

@@ -19,7 +19,10 @@ mod origin;
 mod value;
 
 pub use gdsio::{GdsioError, GdsioRequest, GdsioRun, parse as parse_gdsio};
-pub use ini::{JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file};
+pub use ini::{
+    At, JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file,
+    parse_at as parse_job_file_at,
+};
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, GpuDriver, GpuRequest, GpuWhich, JobSpec, Rw,
     Spec, SteadyCriterion, ViaPeer,

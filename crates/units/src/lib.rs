@@ -1,5 +1,5 @@
 //! Sizes, durations, rates, percentages and index lists: one parse and one print each; what a PCIe
-//! link carries; and text from outside, made fit to be shown.
+//! link carries; lists of hosts; and text from outside, made fit to be shown.
 //!
 //! Two families, never mixed:
 //!
@@ -13,6 +13,7 @@ mod bytes;
 mod decimal;
 mod duration;
 mod error;
+mod hosts;
 mod human;
 mod list;
 mod paragraph;
@@ -24,6 +25,7 @@ mod rate;
 pub use bytes::{format_bytes, parse_bytes};
 pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
+pub use hosts::{host_list, hosts_of};
 pub use human::{
     human_bytes, human_count, human_decimal_rate, human_ns, human_rate, human_transfers,
 };

@@ -22,8 +22,13 @@ pub(super) fn manifest(redacted: &Redacted) -> String {
          proc/self/status: every option or line that is not read\n  of configuration space: every \
          word that is not read, serial numbers among them\n\n\
          KEPT\n  mount points, names of interfaces and block devices, models, firmware, PCI \
-         addresses, numbers of vendor and device, sizes, states\n\nFILES (bytes; * differs from \
-         the machine's; 0 bytes: empty, or only seen to be there)\n",
+         addresses, numbers of vendor and device, sizes, states\n",
+    );
+    if redacted.addresses_kept {
+        out.push_str("  names of hosts, network addresses, sources of mounts (--keep-addresses)\n");
+    }
+    out.push_str(
+        "\nFILES (bytes; * differs from the machine's; 0 bytes: empty, or only seen to be there)\n",
     );
     for file in &redacted.taken {
         let mark = if file.changed { '*' } else { ' ' };

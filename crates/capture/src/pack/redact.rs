@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::{Entry, Tree, build_config, settings};
 
-use super::mounts;
+use super::{ADDRESSES_KEPT, mounts};
 use super::secrets::{Secret, Secrets};
 use super::words::scrub;
 
@@ -20,6 +20,8 @@ pub struct Redacted {
     pub taken: Vec<Taken>,
     /// How many secrets of each kind were replaced.
     pub counts: BTreeMap<Secret, usize>,
+    /// Names of hosts, network addresses and sources of mounts are those of the machine.
+    pub addresses_kept: bool,
 }
 
 /// One file of a capture.
@@ -43,7 +45,21 @@ const LINES: [(&str, &[&str]); 2] = [
 /// word; `key` turns IP addresses and should be random and forgotten.
 #[must_use]
 pub fn redact(tree: &Tree, names: &[String], key: u64) -> Redacted {
-    let mut work = Work { devices: devices(tree), secrets: Secrets::new(key) };
+    let secrets = Secrets::new(key);
+    made(tree, names, secrets)
+}
+
+/// The same with names of hosts, network addresses and sources of mounts as they are, for captures
+/// that are compared with those of other hosts: it has a file [`ADDRESSES_KEPT`].
+#[must_use]
+pub fn redact_but_addresses(tree: &Tree, key: u64) -> Redacted {
+    let mut tree = tree.clone();
+    tree.put(Path::new(ADDRESSES_KEPT), Entry::File(Vec::new()));
+    made(&tree, &[], Secrets::new(key).but_addresses())
+}
+
+fn made(tree: &Tree, names: &[String], secrets: Secrets) -> Redacted {
+    let mut work = Work { devices: devices(tree), secrets };
     names.iter().for_each(|name| work.secrets.name(Secret::Host, name));
     let mut redacted = Tree::default();
     let mut taken = Vec::new();
@@ -66,7 +82,8 @@ pub fn redact(tree: &Tree, names: &[String], key: u64) -> Redacted {
         redacted.put(&new_path, new);
     }
     taken.sort_by(|a, b| a.path.cmp(&b.path));
-    Redacted { tree: redacted, taken, counts: work.secrets.counts().clone() }
+    let counts = work.secrets.counts().clone();
+    Redacted { tree: redacted, taken, counts, addresses_kept: work.secrets.keeps_addresses() }
 }
 
 /// Kernel names of block devices.

@@ -69,11 +69,27 @@ pub(super) struct Secrets {
     counts: BTreeMap<Secret, usize>,
     /// Names to be replaced wherever they stand alone as a word.
     names: BTreeMap<String, Secret>,
+    /// Names of hosts, IP addresses and sources of mounts stay as they are.
+    keep_addresses: bool,
 }
 
 impl Secrets {
     pub(super) fn new(key: u64) -> Self {
-        Secrets { key, known: HashMap::new(), counts: BTreeMap::new(), names: BTreeMap::new() }
+        Secrets {
+            key,
+            known: HashMap::new(),
+            counts: BTreeMap::new(),
+            names: BTreeMap::new(),
+            keep_addresses: false,
+        }
+    }
+
+    pub(super) fn but_addresses(self) -> Self {
+        Secrets { keep_addresses: true, ..self }
+    }
+
+    pub(super) fn keeps_addresses(&self) -> bool {
+        self.keep_addresses
     }
 
     /// How many there are of each kind.
@@ -96,6 +112,9 @@ impl Secrets {
 
     /// What stands for a secret: `serial3`; a UUID and a hardware address keep their form.
     pub(super) fn token(&mut self, kind: Secret, value: &str) -> String {
+        if self.keep_addresses && matches!(kind, Secret::Host | Secret::Source) {
+            return value.to_owned();
+        }
         let key = (kind, value.to_owned());
         if let Some(known) = self.known.get(&key) {
             return known.clone();
@@ -112,12 +131,18 @@ impl Secrets {
     }
 
     pub(super) fn v4(&mut self, address: Ipv4Addr) -> Ipv4Addr {
+        if self.keep_addresses {
+            return address;
+        }
         let image = addresses::v4(self.key, address);
         self.met(address != image, address.to_string(), image.to_string());
         image
     }
 
     pub(super) fn v6(&mut self, address: Ipv6Addr) -> Ipv6Addr {
+        if self.keep_addresses {
+            return address;
+        }
         let image = addresses::v6(self.key, address);
         self.met(address != image, address.to_string(), image.to_string());
         image

@@ -24,6 +24,10 @@ pub(crate) struct Topo {
     /// serial numbers, UUIDs, network addresses and mount sources are replaced
     #[arg(long, value_name = "TAR", conflicts_with_all = ["pair", "format"])]
     pub(crate) capture: Option<PathBuf>,
+    /// Keep host names, network addresses and mount sources in the capture: gpuio plan --hosts
+    /// needs them to know which hosts share a server
+    #[arg(long, requires = "capture")]
+    pub(crate) keep_addresses: bool,
 }
 
 /// What to check, and of which machine.
@@ -39,7 +43,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "RULE",
-        conflicts_with_all = ["only", "skip", "all", "mount", "from", "format"]
+        conflicts_with_all = ["only", "skip", "all", "mount", "from", "hosts", "format"]
     )]
     pub(crate) explain: Option<String>,
     /// List each rule that does not apply on its own line, instead of grouped by reason
@@ -61,6 +65,10 @@ pub(crate) struct Check {
     /// and others, and its cufile.json [this machine]
     #[arg(long, value_name = "TAR|DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
+    /// Check all hosts whose captures are in this directory, one HOST.tar for each: what differs
+    /// between them first, then findings, equal ones once
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "mount"])]
+    pub(crate) hosts: Option<PathBuf>,
     /// Output format: text or json [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
@@ -88,6 +96,10 @@ pub(crate) struct Plan {
     /// Describe another machine, as for gpuio topo --from [this machine]
     #[arg(long, value_name = "DIR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
+    /// Plan all hosts whose captures are in this directory, one HOST.tar for each, for one run
+    /// by mpirun or srun
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    pub(crate) hosts: Option<PathBuf>,
     /// Output format: text, json, job (the job file) or gdsio (a gdsio config file) [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
@@ -101,7 +113,7 @@ pub(crate) struct Plan {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["gpu", "mount", "drive", "rw", "bs", "from", "write"]
+        conflicts_with_all = ["gpu", "mount", "drive", "rw", "bs", "from", "hosts", "write"]
     )]
     pub(crate) system: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use gpuio_host::{Root, input};
 use gpuio_load::run::Permit;
 use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_record::Plan;
-use gpuio_spec::{JobSpec, Origin, Spec};
+use gpuio_spec::{At, JobSpec, Origin, Spec};
 
 use crate::args::Bench;
 use crate::failure::Failure;
@@ -224,13 +224,15 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
     read_jobs_at(path, &Place::alone())
 }
 
-/// The same with `{rank}`, `{local_rank}` and `{host}`.
+/// The same with `{rank}`, `{local_rank}` and `{host}`, and with the sections `[place …]` of this
+/// process.
 fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
     let name = path.display().to_string();
     let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
     let env = |name: &str| std::env::var(name).ok();
-    gpuio_spec::parse_job_file(&name, place.fill_bytes(text), &env).map_err(|errors| {
+    let at = At { host: &place.host, local_rank: place.local_rank };
+    gpuio_spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
     })

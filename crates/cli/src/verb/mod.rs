@@ -11,6 +11,7 @@ pub(crate) mod gdsio;
 pub(crate) mod list;
 pub(crate) mod plan;
 mod plan_expect;
+mod plan_hosts;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod stats;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use gpuio_pair::{Load, NotHere, Pairing, Wanted, format, pair};
 use gpuio_topo::Topology;
 
-use super::plan_expect;
+use super::{plan_expect, plan_hosts};
 use crate::args::Plan;
 use crate::failure::Failure;
 use crate::figures;
@@ -17,7 +17,7 @@ use crate::unused;
 
 /// What to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Text,
     Json,
     Job,
@@ -41,6 +41,9 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = wanted(plan)?;
+    if let Some(dir) = &plan.hosts {
+        return plan_hosts::run(dir, &wanted, &figures, (form, plan.write.as_deref()));
+    }
     let captured = read(&plan.from)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
     let machine = &captured.machine;
@@ -94,7 +97,7 @@ fn wanted(plan: &Plan) -> Result<Wanted, Failure> {
 
 /// A GPU that is missing is an error of the machine; a wrong name of a mount or drive is a usage
 /// error.
-fn not_here(error: NotHere) -> Failure {
+pub(super) fn not_here(error: NotHere) -> Failure {
     match error.flag {
         "--gpu" => Failure::Unavailable(error.to_string()),
         _ => Failure::Usage(error.to_string()),
@@ -120,11 +123,11 @@ fn render(pairing: &Pairing, form: Form) -> Result<String, Failure> {
     }
 }
 
-fn unprintable(error: impl Display) -> Failure {
+pub(super) fn unprintable(error: impl Display) -> Failure {
     Failure::Ran(format!("the plan can't be printed: {error}"))
 }
 
 /// Never replaces an existing file. Returns the final path.
-fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
+pub(super) fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     Output::begin("--write", path)?.save_text("the job file", text)
 }

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use gpuio_flow::{End, Figures, Pattern, Storage, Stream, of_machine, paper};
+use gpuio_flow::{
+    End, Figures, HostPortions, Pattern, Storage, Stream, of_hosts, of_machine, paper,
+    portions_of_streams,
+};
 use gpuio_host::input;
 use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
-use gpuio_record::Towards;
+use gpuio_record::{Expected, Towards};
 use gpuio_record::facts::Machine;
 use gpuio_topo::Class;
 
@@ -34,6 +37,33 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
         let expected = regrouped(machine, figures, pairing, &pairing.regroup[nth]);
         pairing.regroup[nth].expected = expected;
     }
+}
+
+/// Computes all pairs of all hosts at once; returns what all should reach together. `own_servers`
+/// has hosts whose servers can't be recognised on others.
+pub(super) fn set_hosts(
+    hosts: &mut [(String, &Machine, Pairing)],
+    figures: &Figures,
+    own_servers: &[bool],
+) -> Expected {
+    let by: Vec<Vec<By>> = hosts
+        .iter()
+        .map(|(_, machine, plan)| plan.pairs.iter().map(|p| transfer_by(machine, p)).collect())
+        .collect();
+    let portions = hosts.iter().zip(&by).zip(own_servers).map(|(((name, machine, plan), by), own)| {
+        let pairs = plan.pairs.iter().zip(by);
+        let streams: Vec<Stream> = pairs.map(|(p, by)| stream(p, *by, plan.load)).collect();
+        let portions = portions_of_streams(machine, figures, &streams).into_iter();
+        let portions = portions.map(|one| if *own { one.with_own_servers() } else { one });
+        HostPortions { host: name.clone(), portions: portions.collect() }
+    });
+    let answer = of_hosts(&portions.collect::<Vec<_>>());
+    for (((_, _, plan), by), host) in hosts.iter_mut().zip(by).zip(answer.hosts) {
+        let pairs = host.streams.into_iter().zip(by);
+        let pairs = pairs.map(|(one, by)| PairExpected { by, expected: one.expected });
+        plan.set_expected(pairs.collect(), host.total);
+    }
+    answer.total
 }
 
 /// Expected throughput of GPUs on the suggested arrays. Only members that share the load evenly,

@@ -15,7 +15,7 @@ use crate::source::{cells, problems, read};
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let wanted = wanted(topo)?;
     if let Some(path) = &topo.capture {
-        output::put(&captured::write(root_of(topo)?, path)?)?;
+        output::put(&captured::write(root_of(topo)?, path, topo.keep_addresses)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let captured = read(&topo.from)?;

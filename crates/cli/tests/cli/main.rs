@@ -28,6 +28,7 @@ mod gdsio_guide;
 mod guard;
 mod help;
 mod hostile_text;
+mod hosts;
 mod job_files;
 mod journal;
 mod leftovers;

@@ -82,13 +82,13 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
 
 /// Whether a value can hold it: a blank and a comment's sign begin a comment, blanks at the ends
 /// are lost, and invisible characters are shown as escapes.
-fn can_be_written(name: &str) -> bool {
+pub(crate) fn can_be_written(name: &str) -> bool {
     let comment = name.match_indices(['#', ';']).any(|(at, _)| name[..at].ends_with([' ', '\t']));
     !comment && !name.contains(is_hidden) && name.trim() == name
 }
 
 /// `${NAME}` would be replaced from the environment.
-fn value(text: &str) -> String {
+pub(crate) fn value(text: &str) -> String {
     text.replace("${", "$${")
 }
 

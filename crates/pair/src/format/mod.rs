@@ -8,7 +8,9 @@ mod text;
 
 pub use gdsio::gdsio;
 pub use job::job_file;
+pub(crate) use job::{can_be_written, value};
 pub use text::text;
+pub(crate) use text::{distance, list, store};
 
 use serde::Serialize;
 

@@ -74,7 +74,7 @@ fn words(heading: &[&str]) -> Vec<String> {
     heading.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn list(stores: &[Given], word: impl Fn(&Given) -> String) -> String {
+pub(crate) fn list(stores: &[Given], word: impl Fn(&Given) -> String) -> String {
     if stores.is_empty() {
         return "-".to_owned();
     }
@@ -82,7 +82,7 @@ fn list(stores: &[Given], word: impl Fn(&Given) -> String) -> String {
 }
 
 /// `/raid (md1)`, `nvme3n1`.
-fn store(given: &Given) -> String {
+pub(crate) fn store(given: &Given) -> String {
     let on = given.on.join(" ");
     match &given.directory {
         Some(directory) => format!("{directory} ({on})"),
@@ -91,7 +91,7 @@ fn store(given: &Given) -> String {
 }
 
 /// `PXB`, or `PXB, 2 of 8 drives`.
-fn distance(given: &Given) -> String {
+pub(crate) fn distance(given: &Given) -> String {
     let class = given.class.map_or("?", |class| class.name());
     if given.near < given.of && given.class.is_some() {
         return format!("{class}, {} of {} drives", given.near, given.of);

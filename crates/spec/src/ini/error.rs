@@ -101,6 +101,38 @@ pub enum JobFileProblem {
         /// The key.
         key: String,
     },
+    /// `[place …]` that is none.
+    #[error(
+        "write [place HOSTS/NUMBER] with host names, separated by commas, and the number of the \
+         rank on its host, from 0; after a blank the job that it is for, else it is for all"
+    )]
+    BadPlace,
+    /// A job of `[place …]` that is not there.
+    #[error("no job is called '{job}'; a [place] is for all jobs, or for one by its name")]
+    PlaceOfNoJob {
+        /// The name.
+        job: String,
+    },
+    /// A key in `[place …]` that is not of placement.
+    #[error(
+        "'{key}' does not belong into [place]: all ranks run the same load; here are {keys}",
+        keys = super::place::KEYS.join(", ")
+    )]
+    NoPlacement {
+        /// The key.
+        key: String,
+    },
+    /// No `[place …]` fits this process.
+    #[error(
+        "no [place] is for host {host}, rank {local_rank} there; start as many ranks on each host \
+         as it has places, or add [place {host}/{local_rank}]"
+    )]
+    NoPlace {
+        /// The host.
+        host: String,
+        /// The number of the rank on its host.
+        local_rank: u32,
+    },
     /// No section other than `[global]`.
     #[error("the file has no job; add a section such as [job1], which may be empty")]
     NoJob,

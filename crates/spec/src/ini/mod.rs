@@ -3,8 +3,10 @@
 mod error;
 mod expand;
 mod line;
+mod place;
 
 pub use error::{JobFileError, JobFileProblem};
+pub use place::At;
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::keys::{Dialect, KeyError, Status, apply, find};
 use crate::{Origin, Requested};
 use expand::expand;
 use line::{Line, Setting};
+use place::Place;
 
 /// Maximum number of errors to collect: more than a screen is no help.
 pub const MAX_ERRORS: usize = 20;
@@ -36,9 +39,27 @@ pub fn parse(
     text: impl AsRef<[u8]>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Spec, Vec<JobFileError>> {
+    parse_at(file, text, env, None)
+}
+
+/// The same for the process at a place: its sections `[place HOSTS/NUMBER]` apply to all jobs, or
+/// to the one that they name. Later ones replace what earlier ones set. Without a place these
+/// sections are checked, and apply to nothing.
+///
+/// # Errors
+///
+/// As for [`parse`]; and where the file has such sections, and none of them fits.
+pub fn parse_at(
+    file: &str,
+    text: impl AsRef<[u8]>,
+    env: &dyn Fn(&str) -> Option<String>,
+    at: Option<At<'_>>,
+) -> Result<Spec, Vec<JobFileError>> {
     let mut reader = Reader {
         file: Arc::from(file),
         env,
+        at,
+        places: Vec::new(),
         spec: Spec::default(),
         global: JobSpec::new(""),
         section: Section::Before,
@@ -75,6 +96,8 @@ enum Section {
     Before,
     Global,
     Job,
+    /// The last of the places.
+    Place,
     /// After an invalid header: keys are checked and discarded.
     Broken,
 }
@@ -82,6 +105,8 @@ enum Section {
 struct Reader<'a> {
     file: Arc<str>,
     env: &'a dyn Fn(&str) -> Option<String>,
+    at: Option<At<'a>>,
+    places: Vec<Place>,
     spec: Spec,
     global: JobSpec,
     section: Section,
@@ -114,6 +139,19 @@ impl Reader<'_> {
         match line::read(text) {
             Ok(Line::Nothing) => {}
             Ok(Line::Section("global")) => self.section = Section::Global,
+            Ok(Line::Section(name)) if place::is_header(name) => {
+                let at = column(text, text.find('[').unwrap_or(0));
+                match Place::read(name, (number, at)) {
+                    Some(place) => {
+                        self.section = Section::Place;
+                        self.places.push(place);
+                    }
+                    None => {
+                        self.section = Section::Broken;
+                        self.fail(number, at, JobFileProblem::BadPlace);
+                    }
+                }
+            }
             Ok(Line::Section(name)) => {
                 self.section = Section::Job;
                 self.unread.clear();
@@ -147,6 +185,11 @@ impl Reader<'_> {
                 return;
             }
         };
+        if self.section == Section::Place && !place::takes(setting.key) {
+            let key = crate::value::shown(setting.key);
+            self.fail(number, key_column, JobFileProblem::NoPlacement { key });
+            return;
+        }
         // An unknown key is reported as such, whether or not it has a value.
         if value.text.is_empty() && find(setting.key).is_some() {
             let key = setting.key.to_owned();
@@ -168,6 +211,11 @@ impl Reader<'_> {
 
     /// A line without `=`: a flag, or a key whose value follows after a blank.
     fn bare(&mut self, number: u32, key_column: u32, words: &str) {
+        if self.section == Section::Place && !place::takes(words) {
+            let key = crate::value::shown(words);
+            self.fail(number, key_column, JobFileProblem::NoPlacement { key });
+            return;
+        }
         let mut parts = words.splitn(2, line::is_blank);
         let (first, more) = (parts.next().unwrap_or(words), parts.next());
         let known = find(first);
@@ -188,10 +236,16 @@ impl Reader<'_> {
     fn apply(&mut self, line: u32, column: u32, key: &str, value: &str) -> Result<(), KeyError> {
         let origin = Origin::File { file: Arc::clone(&self.file), line, column };
         let mut nowhere = JobSpec::default();
+        if let (Section::Place, Some(place)) = (self.section, self.places.last_mut()) {
+            // Applied to a job of its own to be checked.
+            apply(&mut nowhere, key, value, origin.clone())?;
+            place.add(key, value, origin);
+            return Ok(());
+        }
         let job = match self.section {
             Section::Job => self.spec.jobs.last_mut().unwrap_or(&mut nowhere),
             Section::Global => &mut self.global,
-            Section::Before | Section::Broken => &mut nowhere,
+            Section::Before | Section::Place | Section::Broken => &mut nowhere,
         };
         apply(job, key, value, origin)?;
         let of_run = find(key).is_some_and(|key| key.name == "name");
@@ -211,6 +265,33 @@ impl Reader<'_> {
         }
     }
 
+    /// Applies the places that fit, in the order of the file.
+    fn place(&mut self) {
+        let places = std::mem::take(&mut self.places);
+        for place in &places {
+            let (line, column) = place.at;
+            if let Some(job) = place.of_no_job(&self.spec.jobs) {
+                self.fail(line, column, JobFileProblem::PlaceOfNoJob { job });
+            }
+        }
+        let (Some(at), Some(first)) = (self.at, places.first()) else { return };
+        if !self.errors.is_empty() {
+            return;
+        }
+        let mut fits = false;
+        for place in places.iter().filter(|place| place.fits(at)) {
+            fits = true;
+            if let Err(error) = place.apply_to(&mut self.spec.jobs) {
+                self.fail(place.at.0, place.at.1, JobFileProblem::Key(error));
+            }
+        }
+        if !fits {
+            let (host, local_rank) = (at.host.to_owned(), at.local_rank);
+            let (line, column) = first.at;
+            self.fail(line, column, JobFileProblem::NoPlace { host, local_rank });
+        }
+    }
+
     fn finish(mut self) -> Result<Spec, Vec<JobFileError>> {
         // If there is no job at all, only that is reported.
         for (line, column, key) in std::mem::take(&mut self.unread) {
@@ -218,6 +299,7 @@ impl Reader<'_> {
                 self.fail(line, column, JobFileProblem::GlobalUnread { key });
             }
         }
+        self.place();
         self.errors.sort_by_key(|error| (error.line, error.column));
         if !self.errors.is_empty() {
             return Err(self.errors);

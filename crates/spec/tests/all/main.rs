@@ -7,6 +7,7 @@ mod files;
 mod fuzz;
 mod gdsio;
 mod keys;
+mod place;
 
 /// The fixtures, by name and text.
 const FIXTURES: [(&str, &str); 5] = [

@@ -1,5 +1,6 @@
 //! `gpuio check`: diagnoses storage-to-GPU I/O problems of a machine.
 
+mod hosts;
 mod pair;
 mod prove;
 
@@ -33,6 +34,9 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     };
     let rules = rules(check)?;
     unused::check(check)?;
+    if let Some(dir) = &check.hosts {
+        return hosts::run(dir, &rules, &hosts::Printed { json, width, all: check.all });
+    }
     let mut machine = source::read(&check.from)?.machine;
     if check.from.is_empty() {
         machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));

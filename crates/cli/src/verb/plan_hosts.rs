@@ -1,0 +1,93 @@
+//! `gpuio plan --hosts`: the plan of several hosts.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use gpuio_flow::Figures;
+use gpuio_pair::{HostsPlan, NoJobFile, Pairing, Wanted, format, hosts_job_file, hosts_text, pair};
+use gpuio_record::facts::Machine;
+use gpuio_topo::Topology;
+
+use super::plan::{Form, not_here, unprintable, write};
+use super::plan_expect;
+use crate::failure::Failure;
+use crate::hosts::{self, Host};
+use crate::output;
+use crate::source::{cells, problems};
+
+/// Reads the captures, pairs each host, and prints and writes what was requested.
+pub(super) fn run(
+    dir: &Path,
+    wanted: &Wanted,
+    figures: &Figures,
+    (form, file): (Form, Option<&Path>),
+) -> Result<ExitCode, Failure> {
+    if form == Form::Gdsio {
+        let why = "a config file of gdsio is for one host; formats are text, json, job";
+        return Err(Failure::Usage(format!("--format gdsio: {why}")));
+    }
+    let hosts = hosts::read(dir)?;
+    let plan = plan(&hosts, wanted, figures)?;
+    let job_file = match (file, form) {
+        (None, Form::Text | Form::Json | Form::Gdsio) => None,
+        _ => Some(hosts_job_file(&plan).map_err(|why| no_job_file(&why))?),
+    };
+    let written = file.zip(job_file.as_ref()).map(|(path, text)| write(path, text)).transpose()?;
+    output::put(&match form {
+        Form::Json => format::json(&plan).map_err(unprintable)?,
+        Form::Job => job_file.unwrap_or_default(),
+        Form::Text | Form::Gdsio => hosts_text(&plan),
+    })?;
+    if let (Some(path), Form::Text) = (written, form) {
+        output::put(&format!("\nJob file: {}\n", path.display()))?;
+    }
+    Ok(if plan.ranks() > 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+fn plan(hosts: &[Host], wanted: &Wanted, figures: &Figures) -> Result<HostsPlan, Failure> {
+    let each = hosts.iter().map(|host| {
+        let machine = &host.captured.machine;
+        let printed = host.captured.matrix.as_ref().map(cells).unwrap_or_default();
+        let topology = Topology::of(machine, &printed);
+        let mut pairing = pair(machine, &topology, wanted)
+            .map_err(|error| on_host(&host.name, not_here(error)))?;
+        pairing.notes.extend(problems(&host.captured));
+        Ok((host.name.clone(), machine, pairing))
+    });
+    let mut each: Vec<(String, &Machine, Pairing)> = each.collect::<Result<_, Failure>>()?;
+    let own_servers: Vec<bool> = hosts.iter().map(|host| host.addresses_replaced).collect();
+    let total = plan_expect::set_hosts(&mut each, figures, &own_servers);
+    let mut plan = HostsPlan::of(each);
+    plan.total = Some(total);
+    plan.notes.extend(replaced(hosts, &plan));
+    Ok(plan)
+}
+
+fn on_host(host: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Usage(text) => Failure::Usage(format!("host {host}: {text}")),
+        Failure::Unavailable(text) => Failure::Unavailable(format!("host {host}: {text}")),
+        other => other,
+    }
+}
+
+/// Servers whose names were replaced can't be recognised on other hosts.
+fn replaced(hosts: &[Host], plan: &HostsPlan) -> Option<String> {
+    let concerned = plan.hosts.iter().zip(hosts).filter(|(host, capture)| {
+        capture.addresses_replaced && !host.mounts.is_empty()
+    });
+    let names: Vec<&str> = concerned.map(|(host, _)| host.host.as_str()).collect();
+    if names.is_empty() || hosts.len() < 2 {
+        return None;
+    }
+    Some(format!(
+        "Names and addresses of servers are replaced in the captures of {}: which hosts share a \
+         server is not known, so a --server with a name counts for each host by itself. gpuio topo \
+         --capture FILE --keep-addresses keeps them.",
+        gpuio_units::hosts_of(&names, hosts.len(), true)
+    ))
+}
+
+fn no_job_file(why: &NoJobFile) -> Failure {
+    Failure::Unavailable(format!("no job file for these hosts: {why}"))
+}
