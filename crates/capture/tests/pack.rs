@@ -286,6 +286,33 @@ fn the_manifest_lists_what_was_taken() {
     assert_eq!(tar, pack::write(&pack::redact(&noted(&secretive()).1, &[], 1)).unwrap());
 }
 
+/// Captures that are compared with those of other hosts: servers are as on the machine, and all
+/// other secrets are gone.
+#[test]
+fn addresses_stay_where_that_is_requested() {
+    let (machine, notes) = noted(&secretive());
+    let redacted = pack::redact_but_addresses(&notes, 1);
+    let tar = pack::write(&redacted).unwrap();
+    let text = String::from_utf8_lossy(&tar).into_owned();
+    for kept in ["filer3.acme.com:/projects/bigdata", "10.77.10.9", "--keep-addresses"] {
+        assert!(text.contains(kept), "{kept}");
+    }
+    for secret in ["hunter2", "alice", "112233445566"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let again = back(&redacted);
+    let servers = |machine: &Machine| -> Vec<_> {
+        let nfs = machine.mounts.iter().filter_map(|mount| mount.nfs.clone());
+        nfs.map(|nfs| (nfs.server, nfs.export, nfs.address)).collect()
+    };
+    assert_eq!(servers(&machine), servers(&again));
+    assert_eq!(servers(&again).len(), 3, "its own one, and two with secrets");
+    let marked = |redacted: &Redacted| {
+        redacted.tree.entries().any(|(path, _)| path.to_str() == Some(pack::ADDRESSES_KEPT))
+    };
+    assert!(marked(&redacted) && !marked(&pack::redact(&notes, &[], 1)));
+}
+
 #[test]
 fn what_is_no_capture_is_refused() {
     assert!(matches!(pack::read(b"no tar at all"), Err(PackError::Tar(_) | PackError::NoMachine)));

@@ -11,7 +11,7 @@ use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_plan::Facts;
-use gpuio_record::facts::{HostFacts, TargetStorage};
+use gpuio_record::facts::{HostFacts, Machine, TargetStorage};
 use gpuio_record::{
     CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, RankOf, Record, SCHEMA_VERSION,
     TargetKind, Tool,
@@ -179,8 +179,15 @@ impl Session {
             let ran = run::run(&mut self.plan, &means, &kept)?;
             drop(means);
             let mut record = head.record(&self.plan, &ran);
-            record.expected = expected(&record, &self.figures);
-            Ok((record, synchronised.map(Synchronised::learned).unwrap_or_default()))
+            let machine = gpuio_host::machine::read(&Root::live());
+            record.expected = expected(&machine, &record, &self.figures);
+            let mut learned = synchronised.map(Synchronised::learned).unwrap_or_default();
+            if joined.is_some() {
+                let (plan, storage) = (&record.plan, &record.storage);
+                learned.portions =
+                    gpuio_flow::portions_of_jobs(&machine, &self.figures, plan, storage);
+            }
+            Ok((record, learned))
         })
     }
 }
@@ -251,9 +258,8 @@ pub(crate) fn boot() -> Option<String> {
 
 /// The expected performance of each job. The machine is read after the run, so that this is not
 /// measured.
-fn expected(record: &Record, figures: &Figures) -> Vec<JobExpected> {
-    let machine = gpuio_host::machine::read(&Root::live());
-    let mut expected = gpuio_flow::of_jobs(&machine, figures, &record.plan, &record.storage);
+fn expected(machine: &Machine, record: &Record, figures: &Figures) -> Vec<JobExpected> {
+    let mut expected = gpuio_flow::of_jobs(machine, figures, &record.plan, &record.storage);
     gpuio_flow::hold_against(&mut expected, &record.jobs);
     expected
 }

@@ -54,10 +54,7 @@ pub(crate) fn expectation(
 }
 
 /// What each stream reaches while all run, before processors bound it.
-pub(crate) fn filled(
-    network: &Network,
-    laid: &mut [Laid],
-) -> (Vec<StreamExpected>, Vec<Filled>) {
+pub(crate) fn filled(network: &Network, laid: &mut [Laid]) -> (Vec<StreamExpected>, Vec<Filled>) {
     let floors: Vec<Option<f64>> = laid.iter().map(|one| floor(network, one)).collect();
     for (one, floor) in laid.iter_mut().zip(&floors) {
         one.bound_by_depth(*floor);

@@ -71,7 +71,8 @@ impl Figures {
     }
 
     /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[server NAME]`, `[memory]`,
-    /// `[interconnect]`, `[network]` and `[processor]`. `file` is the name that errors and sources print.
+    /// `[interconnect]`, `[network]` and `[processor]`. `file` is the name that errors and sources
+    /// print.
     ///
     /// # Errors
     ///
@@ -129,8 +130,8 @@ impl Figures {
     }
 
     /// Figures of a server by any of its names, with the name that fits: exactly, then a pattern
-    /// with `*`, which describes each server that it fits by itself. Else the figures of all servers
-    /// together, without a name. The last of several names is the most exact.
+    /// with `*`, which describes each server that it fits by itself. Else the figures of all
+    /// servers together, without a name. The last of several names is the most exact.
     #[must_use]
     pub fn server(&self, names: &[&str]) -> Option<(&ServerFigures, Option<String>)> {
         let by = |same: &dyn Fn(&str, &str) -> bool| {

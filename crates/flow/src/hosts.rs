@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_record::{Expected, JobExpected, Towards};
+use gpuio_record::{Expected, HostJobExpected, JobExpected, Record, Towards};
 use serde::Serialize;
 
 use crate::expectation::{Laid, StreamExpected, filled};
-use crate::jobs::part;
+use crate::jobs::{hold_against, part};
 use crate::portion::{Portion, is_shared};
 use crate::processors;
 use crate::{Filled, Limit, Network};
@@ -142,6 +142,28 @@ pub fn of_ranks(ranks: &[(String, Vec<Portion>)]) -> RanksExpected {
     answer
 }
 
+/// Sets what the merged record of several ranks should have reached: each job on all ranks and on
+/// each host, with how much of it was. `ranks` are all ranks of the run, each with its host.
+pub fn set_expected(merged: &mut Record, ranks: &[(String, Vec<Portion>)]) {
+    let answer = of_ranks(ranks);
+    merged.expected = answer.jobs;
+    hold_against(&mut merged.expected, &merged.jobs);
+    let Some(all) = &mut merged.ranks else { return };
+    for one in answer.hosts {
+        let of_host = all.rows.iter().filter(|row| row.host == one.host);
+        let rates = of_host.flat_map(|row| &row.jobs).filter(|job| job.job == one.job);
+        let measured: f64 = rates.map(|job| job.bytes_per_s).sum();
+        let percent = one.expected.bytes_per_s.map(|expected| measured / expected * 100.0);
+        let Some(host) = all.hosts.iter_mut().find(|host| host.name == one.host) else { continue };
+        host.expected.push(HostJobExpected {
+            job: one.job,
+            expected: one.expected,
+            measured_bytes_per_s: measured,
+            percent,
+        });
+    }
+}
+
 /// Each once, in the order in which they come.
 fn each<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut known = BTreeSet::new();
@@ -173,9 +195,11 @@ fn answers<'p>(pairs: &[(&'p str, &'p Portion)]) -> Vec<Answered<'p>> {
         let unknown = |why: String| Expected { unknown: Some(why), ..Expected::default() };
         let (expected, saturated) = match &portion.beyond {
             Some(why) => (unknown(why.clone()), Vec::new()),
-            None => known.next().map_or((Expected::default(), Vec::new()), |((laid, rate), one)| {
-                (one.expected, saturated(&network, host, laid, &rate))
-            }),
+            None => {
+                known.next().map_or((Expected::default(), Vec::new()), |((laid, rate), one)| {
+                    (one.expected, saturated(&network, host, laid, &rate))
+                })
+            }
         };
         Answered { host, portion, expected, saturated }
     };

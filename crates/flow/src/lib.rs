@@ -38,7 +38,10 @@ mod stream;
 pub use expectation::{Expectation, StreamExpected};
 pub use figures::{DriveFigures, Figures};
 pub use fill::{Filled, Limit, fill};
-pub use hosts::{HostExpected, HostJob, HostPortions, HostsExpected, RanksExpected, of_hosts, of_ranks};
+pub use hosts::{
+    HostExpected, HostJob, HostPortions, HostsExpected, RanksExpected, of_hosts, of_ranks,
+    set_expected,
+};
 pub use ini::FileError;
 pub use jobs::{hold_against, of_jobs, portions_of_jobs};
 pub use machine::of_machine;

@@ -6,10 +6,11 @@ mod tree;
 
 use gpuio_flow::{
     By, End, Figures, HostPortions, HostsExpected, Pattern, Portion, ServerFigures, Storage,
-    Stream, of_hosts, of_ranks, portions_of_streams,
+    Stream, of_hosts, of_ranks, portions_of_streams, set_expected,
 };
-use gpuio_record::Towards;
+use gpuio_merge::{Merger, RankFacts, Started};
 use gpuio_record::facts::Machine;
+use gpuio_record::{Record, Towards};
 use tree::table;
 
 const R7525: &str = include_str!("../../host/tests/fixtures/machines/r7525.table");
@@ -71,7 +72,9 @@ fn as_many_nodes_as_clients_deliver_what_the_report_computes() {
         let answer = cluster(count, &figures);
         assert!((gigabytes(answer.total.bytes_per_s) - expected).abs() < 0.11, "{answer:#?}");
         assert_eq!(answer.hosts.len(), count);
-        assert!(answer.hosts.iter().all(|one| (gigabytes(one.total.bytes_per_s) - 8.2).abs() < 0.01));
+        assert!(
+            answer.hosts.iter().all(|one| (gigabytes(one.total.bytes_per_s) - 8.2).abs() < 0.01)
+        );
         let more = format!(" and {} more: 8.20 GB/s read (--server)", count - 3);
         let bottleneck = answer.total.bottleneck.unwrap();
         assert!(count == 3 || bottleneck.ends_with(&more), "{bottleneck}");
@@ -134,4 +137,45 @@ fn ranks_of_a_host_share_its_port_and_jobs_are_summed() {
     assert_eq!((job.job.as_str(), job.direction), ("job", Towards::Read));
     assert!((gigabytes(job.expected.bytes_per_s) - 2.0 * rates[0].1).abs() < 0.11);
     assert!(job.expected.iops.is_some());
+}
+
+/// A run on 252 clients with a rank each, on paper: the records are merged, and what was measured
+/// is compared with the expectation of all, and on each host.
+#[test]
+fn the_merged_record_of_252_ranks_has_the_reports_sum() {
+    const NODES: usize = 252;
+    let figures = figures(&["name=10.100.10.*,read=8.2GB/s"]);
+    let name = |node: usize| format!("worker{node:03}");
+    let one = include_str!("../../merge/tests/one_rank.json");
+    let record = |megabytes: u32| {
+        let mut record: Record = serde_json::from_str(one).unwrap();
+        let job = &mut record.jobs[0];
+        (job.read.bytes_per_s, job.read.ios) = (1e6 * f64::from(megabytes), 1000);
+        job.read.bytes = 1_000_000 * u64::from(megabytes);
+        job.workers.iter_mut().for_each(|worker| worker.done_ns = 1_000_000_000);
+        record
+    };
+    let facts = (1..=NODES).map(|node| RankFacts { host: name(node), ..RankFacts::default() });
+    // One client reaches half.
+    let rate = |node: usize| if node == 7 { 4100 } else { 7790 };
+    let mut merger = Merger::new(record(rate(1)), facts.collect());
+    (2..=NODES).for_each(|node| merger.add(u32::try_from(node - 1).unwrap(), &record(rate(node))));
+    let mut merged = merger.finish(Started::default(), Vec::new(), None);
+    assert_eq!(merged.expected, [], "what single ranks expect can't be added");
+
+    let ranks: Vec<(String, Vec<Portion>)> = (1..=NODES)
+        .map(|node| (name(node), portions_of_streams(&client(node), &figures, &[stream("job")])))
+        .collect();
+    set_expected(&mut merged, &ranks);
+    let total = &merged.expected[0];
+    assert_eq!(gigabytes(total.expected.bytes_per_s), 2066.4);
+    let measured = merged.jobs[0].read.bytes_per_s;
+    let percent = measured / 2066.4e9 * 100.0;
+    assert!((total.percent.unwrap() - percent).abs() < 0.1, "{:?} {percent}", total.percent);
+    assert!((94.0..96.0).contains(&percent), "{percent}");
+    let bottleneck = total.expected.bottleneck.as_deref().unwrap();
+    assert!(bottleneck.ends_with("and 249 more: 8.20 GB/s read (--server)"), "{bottleneck}");
+    let hosts = merged.ranks.unwrap().hosts;
+    let of = |host: usize| hosts[host].expected[0].percent.unwrap();
+    assert!((of(0) - 95.0).abs() < 0.01 && (of(6) - 50.0).abs() < 0.01, "{} {}", of(0), of(6));
 }

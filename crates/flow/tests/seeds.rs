@@ -243,6 +243,34 @@ fn printed_figures_follow_within_10_per_cent_with_their_bottleneck() {
     }
 }
 
+/// Clients x storage nodes: as many clients as nodes leave the nodes the bottleneck; fewer clients
+/// are bound by their ports.
+#[test]
+fn a_table_of_clients_and_nodes_has_every_pair() {
+    let text = include_str!("fixtures/seeds/powerscale.ini")
+        .replace("counts = 3, 7, 14, 63, 126, 252", "counts = 3, 7, 252")
+        .replace("count = 1 per node", "count = 1 per node\ncounts = 1, 7, 252");
+    let answer = answer("clients", &text);
+    let rate = |clients: u64, nodes: u64| {
+        let one =
+            |one: &&gpuio_flow::paper::Scaled| (one.clients, one.nodes) == (Some(clients), nodes);
+        let total = &answer.scale.iter().find(one).unwrap().total;
+        (total.bytes_per_s.unwrap() / 1e9, total.bottleneck.clone().unwrap())
+    };
+    assert_eq!(answer.scale.len(), 9);
+    for (nodes, expected) in [(3, 24.6), (7, 57.4), (252, 2066.4)] {
+        let (rate, bottleneck) = rate(252, nodes);
+        assert!((rate - expected).abs() < 0.01 && bottleneck.starts_with("F600"), "{bottleneck}");
+    }
+    let (alone, bottleneck) = rate(1, 7);
+    assert!((12.0..12.5).contains(&alone) && bottleneck.starts_with("worker: ports"), "{alone}");
+    let (seven, _) = rate(7, 252);
+    assert!((seven / alone - 7.0).abs() < 1e-9, "{seven}");
+    let table = gpuio_flow::paper::text(&answer);
+    assert!(table.contains("clients  nodes   expected  bottleneck"), "{table}");
+    assert!(table.contains("2.07 TB/s"), "{table}");
+}
+
 #[test]
 fn eight_nfs_jobs_are_bounded_by_the_server_and_what_it_delivers_is_missing() {
     let bounded = seed!("nfs-ports").jobs.remove(0).expected;

@@ -9,7 +9,8 @@
 //! figures.
 //!
 //! A figure that can't be merged is absent: percentiles of points of the series, device series,
-//! expectations, GPUs by their index on a host. Each rank's own record has them.
+//! GPUs by their index on a host. Each rank's own record has them. Expectations of single ranks
+//! can't be added, as ranks share drives and servers: `flow` computes that of all ranks anew.
 
 mod jobs;
 mod moved;

@@ -38,7 +38,8 @@ pub use plan::{
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{
-    RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksResult, RateOver, Straggler,
+    HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksResult,
+    RateOver, Straggler,
 };
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,

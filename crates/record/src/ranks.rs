@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::expected::Expected;
 use crate::result::{EndedHow, TimeSpan};
 
 /// Which of several ranks a record is of.
@@ -55,6 +56,24 @@ pub struct RankHost {
     pub devices: Vec<String>,
     /// Warnings about its ranks' results.
     pub warnings: u32,
+    /// What each job should reach on this host while all ranks of all hosts run; empty where a rank
+    /// was lost, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected: Vec<HostJobExpected>,
+}
+
+/// What a job should reach on one host, reads and writes together, compared with the measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostJobExpected {
+    /// The job's name.
+    pub job: String,
+    /// What the ranks of this host should reach together.
+    #[serde(flatten)]
+    pub expected: Expected,
+    /// Bytes per second that they reached, each over its own time.
+    pub measured_bytes_per_s: f64,
+    /// That in per cent of the expected, not rounded; `null` where this is not known.
+    pub percent: Option<f64>,
 }
 
 /// One group of jobs on all ranks.

@@ -202,6 +202,9 @@ fn source(from: &str, kind: &str, devices: &BTreeSet<String>, secrets: &mut Secr
     if from == kind || plain.contains(&from) || gpuio_host::mounted::is_kernels_own(kind) {
         return from.to_owned();
     }
+    if secrets.keeps_addresses() {
+        return from.to_owned();
+    }
     match from.find(":/") {
         Some(colon) => {
             let (server, path) = (&from[..colon], &from[colon + 1..]);

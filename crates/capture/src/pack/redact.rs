@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::{Entry, Tree, build_config, settings};
 
-use super::{ADDRESSES_KEPT, mounts};
 use super::secrets::{Secret, Secrets};
 use super::words::scrub;
+use super::{ADDRESSES_KEPT, mounts};
 
 /// A capture that may be sent to somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]

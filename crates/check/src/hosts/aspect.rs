@@ -1,6 +1,8 @@
 //! What is compared between hosts.
 
-use gpuio_record::facts::{BlockKind, Fact, GpuFacts, Machine, MountKind, NicFacts};
+use gpuio_record::facts::{
+    BlockKind, Fact, GpuFacts, Machine, MountKind, MountedStorage, NicFacts,
+};
 use gpuio_units::{format_bytes, human_bytes};
 
 /// A part's name and its value; no value where it is not known.
@@ -11,37 +13,41 @@ type Parts = Vec<(String, Option<String>)>;
 pub struct Aspect {
     /// What they are.
     pub name: &'static str,
+    /// Whether a host that lacks the part differs. One aspect of each kind of part reports that it
+    /// is missing; the others compare the hosts that have it.
+    pub(super) presence: bool,
     /// The parts of a machine with their values; the whole machine has an empty name.
     pub(super) read: fn(&Machine) -> Parts,
 }
 
 /// What is compared, in the order in which differences are printed: hardware first.
 pub const ASPECTS: &[Aspect] = &[
-    Aspect { name: "machine", read: product },
-    Aspect { name: "processors", read: processors },
-    Aspect { name: "memory", read: memory },
-    Aspect { name: "GPU", read: gpus },
-    Aspect { name: "network card", read: cards },
-    Aspect { name: "drive", read: drives },
-    Aspect { name: "PCIe lanes", read: lanes },
-    Aspect { name: "PCIe speed", read: speed },
-    Aspect { name: "PCI address", read: addresses },
-    Aspect { name: "NUMA node", read: nodes },
-    Aspect { name: "firmware", read: firmware },
-    Aspect { name: "network rate", read: rates },
-    Aspect { name: "network state", read: states },
-    Aspect { name: "MTU", read: mtus },
-    Aspect { name: "BAR1", read: bar1 },
-    Aspect { name: "kernel", read: kernel },
-    Aspect { name: "module", read: modules },
-    Aspect { name: "module parameters", read: parameters },
-    Aspect { name: "kernel command line", read: command_line },
-    Aspect { name: "mount", read: mounts },
-    Aspect { name: "scheduler", read: schedulers },
-    Aspect { name: "frequency governors", read: governors },
-    Aspect { name: "NUMA balancing", read: balancing },
-    Aspect { name: "huge pages", read: huge_pages },
-    Aspect { name: "ACS", read: acs },
+    Aspect { name: "machine", presence: false, read: product },
+    Aspect { name: "processors", presence: false, read: processors },
+    Aspect { name: "memory", presence: false, read: memory },
+    Aspect { name: "GPU", presence: true, read: gpus },
+    Aspect { name: "network card", presence: true, read: cards },
+    Aspect { name: "drive", presence: true, read: drives },
+    Aspect { name: "PCIe lanes", presence: false, read: lanes },
+    Aspect { name: "PCIe speed", presence: false, read: speed },
+    Aspect { name: "PCI address", presence: false, read: addresses },
+    Aspect { name: "NUMA node", presence: false, read: nodes },
+    Aspect { name: "firmware", presence: false, read: firmware },
+    Aspect { name: "network rate", presence: false, read: rates },
+    Aspect { name: "network state", presence: false, read: states },
+    Aspect { name: "MTU", presence: false, read: mtus },
+    Aspect { name: "BAR1", presence: false, read: bar1 },
+    Aspect { name: "kernel", presence: false, read: kernel },
+    Aspect { name: "module", presence: true, read: modules },
+    Aspect { name: "module parameters", presence: false, read: parameters },
+    Aspect { name: "kernel command line", presence: false, read: command_line },
+    Aspect { name: "mount", presence: true, read: mounts },
+    Aspect { name: "mount option", presence: false, read: mount_options },
+    Aspect { name: "scheduler", presence: false, read: schedulers },
+    Aspect { name: "frequency governors", presence: false, read: governors },
+    Aspect { name: "NUMA balancing", presence: false, read: balancing },
+    Aspect { name: "huge pages", presence: false, read: huge_pages },
+    Aspect { name: "ACS", presence: false, read: acs },
 ];
 
 fn whole(value: Option<String>) -> Parts {
@@ -119,7 +125,7 @@ fn rates(machine: &Machine) -> Parts {
 }
 
 fn gigabits(megabits: u64) -> String {
-    if megabits % 1000 == 0 {
+    if megabits.is_multiple_of(1000) {
         format!("{} Gb/s", megabits / 1000)
     } else {
         format!("{megabits} Mb/s")
@@ -194,7 +200,7 @@ fn modules(machine: &Machine) -> Parts {
     machine.modules.iter().map(|module| (module.name.clone(), Some(value(module)))).collect()
 }
 
-/// Those that both root and others may read are compared where both hosts show them.
+/// Those that only root may read are compared where root made the capture.
 fn parameters(machine: &Machine) -> Parts {
     let modules = machine.modules.iter().filter(|module| module.loaded);
     let each = modules.flat_map(|module| {
@@ -211,25 +217,43 @@ fn command_line(machine: &Machine) -> Parts {
     whole(machine.settings.command_line.as_ref().map(|words| words.join(" ")))
 }
 
-/// Options that name a host or a connection.
-const OWN: [&str; 5] = ["addr=", "clientaddr=", "mountaddr=", "mountport=", "xprtsec="];
-
-/// Mounts that data may lie on, by mount point: type and options, without what names hosts and
-/// devices.
-fn mounts(machine: &Machine) -> Parts {
-    let data = machine.mounts.iter().filter(|one| {
+/// Mounts that data may lie on.
+fn data_mounts(machine: &Machine) -> impl Iterator<Item = &MountedStorage> {
+    machine.mounts.iter().filter(|one| {
         !matches!(one.kind, MountKind::Memory | MountKind::Overlay | MountKind::Other)
-    });
-    let value = |one: &gpuio_record::facts::MountedStorage| {
-        let mut options: Vec<&String> =
+    })
+}
+
+fn mounts(machine: &Machine) -> Parts {
+    let value = |one: &MountedStorage| Some(one.mount.fs_type.clone());
+    data_mounts(machine).map(|one| (one.mount.mount_point.clone(), value(one))).collect()
+}
+
+/// Options that name a host or a connection.
+const OWN: [&str; 4] = ["addr", "clientaddr", "mountaddr", "mountport"];
+
+/// Those with a value each by itself, the others together.
+fn mount_options(machine: &Machine) -> Parts {
+    let mut parts = Parts::new();
+    for one in data_mounts(machine) {
+        let point = &one.mount.mount_point;
+        let mut words: Vec<&String> =
             one.mount.options.iter().chain(&one.mount.super_options).collect();
-        options.retain(|option| !OWN.iter().any(|own| option.starts_with(own)));
-        options.sort();
-        options.dedup();
-        let words: Vec<&str> = options.into_iter().map(String::as_str).collect();
-        format!("{} {}", one.mount.fs_type, words.join(","))
-    };
-    data.map(|one| (one.mount.mount_point.clone(), Some(value(one)))).collect()
+        words.sort();
+        words.dedup();
+        let mut plain: Vec<&str> = Vec::new();
+        for word in words {
+            match word.split_once('=') {
+                Some((name, _)) if OWN.contains(&name) => {}
+                Some((name, value)) => {
+                    parts.push((format!("{point} {name}"), Some(value.to_owned())));
+                }
+                None => plain.push(word),
+            }
+        }
+        parts.push((format!("{point} flags"), Some(plain.join(","))));
+    }
+    parts
 }
 
 fn schedulers(machine: &Machine) -> Parts {

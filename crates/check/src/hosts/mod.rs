@@ -72,7 +72,11 @@ pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
         parts.dedup();
         let of_aspect = all.len();
         for part in parts {
-            let values = values(hosts, each.iter().map(|of| of.get(part).cloned().flatten()));
+            let with = hosts
+                .iter()
+                .zip(&each)
+                .filter(|(_, of)| aspect.presence || of.contains_key(part) || has_owner(of, part));
+            let values = values(with.map(|(host, of)| (host, of.get(part).cloned().flatten())));
             if values.len() < 2 {
                 continue;
             }
@@ -90,10 +94,16 @@ pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
     all
 }
 
+/// Whether a host has what a part belongs to: the mount of an option, `/mnt/x nconnect`.
+fn has_owner(parts: &BTreeMap<String, Option<String>>, part: &str) -> bool {
+    let owner = |part: &str| part.rsplit_once(' ').map(|(owner, _)| owner.to_owned());
+    owner(part).is_some_and(|wanted| parts.keys().any(|key| owner(key).as_ref() == Some(&wanted)))
+}
+
 /// Each value once with its hosts, most hosts first, of equally many in the hosts' order.
-fn values(hosts: &[HostFacts<'_>], each: impl Iterator<Item = Option<String>>) -> Vec<Value> {
+fn values<'h>(each: impl Iterator<Item = (&'h HostFacts<'h>, Option<String>)>) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
-    for (host, value) in hosts.iter().zip(each) {
+    for (host, value) in each {
         let name = host.name.to_owned();
         match values.iter_mut().find(|known| known.value == value) {
             Some(known) => known.hosts.push(name),
@@ -220,6 +230,31 @@ mod tests {
         assert!(text[fail..].contains("n07: "), "{text}");
         assert!(text.lines().count() < 40, "{text}");
         assert!(any_failed(&findings));
+    }
+
+    /// An option that one host's mount lacks is a difference; the options of a mount that a host
+    /// does not have are none.
+    #[test]
+    fn options_are_compared_where_the_mount_is() {
+        let mut hosts = hosts(4);
+        for (number, (_, machine)) in (0..).zip(&mut hosts) {
+            let mut mounted = sample::nfs("/n", "rdma", "ib0");
+            mounted.mount.super_options = vec!["rsize=1048576".to_owned()];
+            if number == 1 {
+                mounted.mount.super_options.push("nconnect=8".to_owned());
+            }
+            if number != 2 {
+                machine.mounts.push(mounted);
+            }
+        }
+        let differences = differences(&facts(&hosts));
+        let words: Vec<String> = differences
+            .iter()
+            .map(|one| format!("{} {} {}", one.aspect, one.parts.join(","), one.values.len()))
+            .collect();
+        assert_eq!(words, ["mount /n 2", "mount option /n nconnect 2"]);
+        assert_eq!(differences[1].values[0].hosts, ["n01", "n04"]);
+        assert_eq!(differences[1].values[1].value.as_deref(), Some("8"));
     }
 
     /// Figures that differ everywhere must not fill the screen.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use gpuio_units::{host_list, hosts_of};
 
 use super::{Difference, HostFacts, HostsFinding, Value};
-use crate::Severity;
 use crate::text::{one, wrap};
+use crate::{Finding, Severity};
 
 /// Findings of one rule and severity that are printed one by one: where the figures differ from
 /// host to host, the others are counted.
@@ -89,7 +89,10 @@ fn by_rule(out: &mut String, group: &[&HostsFinding], all: usize, width: usize) 
             let mut finding = hosts_finding.finding.clone();
             let names = names(hosts_finding);
             finding.observed = format!("{}: {}", hosts_of(&names, all, at == 0), finding.observed);
-            one(out, &finding, width);
+            match at {
+                0 => one(out, &finding, width),
+                _ => again(out, &finding, &shown[0].finding, width),
+            }
         }
         if many {
             let more = of_rule.len() - EACH;
@@ -97,6 +100,18 @@ fn by_rule(out: &mut String, group: &[&HostsFinding], all: usize, width: usize) 
             let text = format!("and {more} more with other figures: --format json lists them");
             wrap(out, &head, &text, width);
         }
+    }
+}
+
+/// Another finding of the same rule: its reason and source are above.
+fn again(out: &mut String, finding: &Finding, first: &Finding, width: usize) {
+    let head = format!("  {:<16} ", "");
+    wrap(out, &head, &finding.observed, width);
+    if !finding.locations.is_empty() && finding.locations != first.locations {
+        wrap(out, &format!("{head}at: "), &finding.locations.join(", "), width);
+    }
+    if let Some(fix) = finding.fix.as_ref().filter(|fix| Some(*fix) != first.fix.as_ref()) {
+        wrap(out, &format!("{head}fix: "), fix, width);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use gpuio_flow::Portion;
 use gpuio_merge::{Merger, RankFacts, Started};
 use gpuio_ranks::{Collected, Ended, Left, Ranks};
 use gpuio_record::{Plan, Record};
@@ -60,13 +61,13 @@ impl Joined {
         agreed.map(|_| table).map_err(|ended| failure_of(&ended))
     }
 
-    /// Leaves without having run: after `--dry-run`.
+    /// Leaves without having run: after `--dry-run` and `check`.
     pub(crate) fn leave(self, code: u8) {
         if self.is_first() {
             self.ranks.collect(&mut |_, _| {});
             self.ranks.release(Left { code, saved: false });
         } else {
-            let _ = self.ranks.deliver(Err("it was a dry run".to_owned()), "");
+            let _ = self.ranks.deliver(Err("it ran no load".to_owned()), "");
         }
         self.ranks.leave(code);
     }
@@ -90,7 +91,7 @@ impl Joined {
                 let saved = journal.save(&record);
                 match sink {
                     Some(sink) => self.merge(record, learned, facts, (journal, saved), sink),
-                    None => Ok(self.deliver(&record, journal, saved)),
+                    None => Ok(self.deliver(&record, &learned.portions, (journal, saved))),
                 }
             }
             Err(failure) => {
@@ -106,10 +107,12 @@ impl Joined {
     fn deliver(
         self,
         record: &Record,
-        journal: Journal,
-        saved: Result<std::path::PathBuf, String>,
+        portions: &[Portion],
+        (journal, saved): (Journal, Result<std::path::PathBuf, String>),
     ) -> ExitCode {
-        let text = json::render(record).into_bytes();
+        // The portions in one line, then the record.
+        let portions = serde_json::to_string(portions).unwrap_or_default();
+        let text = format!("{portions}\n{}", json::render(record)).into_bytes();
         let at = saved.map(|path| path.display().to_string()).unwrap_or_default();
         let left = self.ranks.deliver(Ok(text), &at);
         if left.as_ref().is_ok_and(|left| left.saved) {
@@ -131,10 +134,16 @@ impl Joined {
     ) -> Result<ExitCode, Failure> {
         let mut whole = true;
         let mut merger = Merger::new(record, facts);
+        let host = |rank: u32| self.hellos.get(rank as usize).map(|hello| hello.host.clone());
+        let mut portions = vec![(host(0).unwrap_or_default(), learned.portions)];
         self.ranks.collect(&mut |rank, collected| match collected {
             Collected::Result(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
-                match json::parse(&text) {
+                let (first, text) = text.split_once('\n').unwrap_or(("", &text));
+                if let Some((host, own)) = host(rank).zip(serde_json::from_str(first).ok()) {
+                    portions.push((host, own));
+                }
+                match json::parse(text) {
                     Ok(record) => merger.add(rank, &record),
                     Err(error) => {
                         whole = false;
@@ -157,6 +166,10 @@ impl Joined {
         places.sort();
         let mut merged =
             merger.finish(started, learned.groups, ended.as_ref().map(|ended| ended.0.clone()));
+        // Without one of the ranks the sum would be of others than the results.
+        if whole && portions.len() == self.ranks.size() as usize {
+            gpuio_flow::set_expected(&mut merged, &portions);
+        }
         merged.plan_text = format!(
             "# The plan of rank 0 of {}. Other ranks have their own paths and GPUs.\n{}",
             self.ranks.size(),

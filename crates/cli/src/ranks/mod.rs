@@ -1,4 +1,5 @@
-//! `gpuio bench` as one of the ranks of an MPI job.
+//! `gpuio bench` as one of the ranks of an MPI job, and `gpuio check` of their hosts
+//! (`Joined::of_each_host`).
 //!
 //! What the ranks do, in this order, each step an exchange in which rank 0 decides (`gpuio_ranks`):
 //!
@@ -203,6 +204,37 @@ impl Joined {
         let own = self.own();
         let (rank, ranks) = (self.ranks.rank(), self.ranks.size());
         RankOf { rank, ranks, host: own.host.clone(), pid: own.pid }
+    }
+
+    /// Sends what `own` reads on the first rank of each host to rank 0, where `decide` gets all
+    /// with the names of their hosts. Leaves with the exit code that it returns, on all ranks.
+    pub(crate) fn of_each_host<T: Serialize + for<'de> Deserialize<'de>>(
+        self,
+        what: &str,
+        own: impl FnOnce() -> T,
+        decide: impl FnOnce(Vec<(String, T)>) -> Result<u8, Failure>,
+    ) -> ExitCode {
+        let own = to_bytes(&(self.place.local_rank == 0).then(own));
+        let answer = self.ranks.exchange(what, own, |all| {
+            let each = all.iter().zip(&self.hellos).filter_map(|(one, hello)| {
+                match parse::<Option<T>>(one) {
+                    Some(of_host) => of_host.map(|of_host| Ok((hello.host.clone(), of_host))),
+                    None => Some(Err(Ended(UNREADABLE.to_owned(), 1))),
+                }
+            });
+            let each = each.collect::<Result<Vec<_>, Ended>>()?;
+            let code =
+                decide(each).map_err(|failure| Ended(failure.to_string(), failure.code()))?;
+            Ok(vec![vec![code]; all.len()])
+        });
+        match answer {
+            Ok(code) => {
+                let code = code.first().copied().unwrap_or(1);
+                self.leave(code);
+                ExitCode::from(code)
+            }
+            Err(ended) => finish::send_home(self.ranks, &ended),
+        }
     }
 
     /// The journal of this rank.

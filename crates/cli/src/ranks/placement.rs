@@ -1,13 +1,13 @@
 //! What each rank takes of its machine: `{rank}`, `{host}` and `{local_rank}` in names, the table
 //! before a run, and what two ranks must not share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use gpuio_host::Root;
 use gpuio_merge::{rank_list, target_of};
-use gpuio_record::facts::TargetStorage;
+use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};
 use gpuio_record::{JobPlan, Plan, TargetKind};
 use gpuio_table::{Grid, figures, words};
 use gpuio_units::format_cpu_list;
@@ -76,6 +76,8 @@ pub(super) struct Placed {
     local_rank: u32,
     target: String,
     devices: Vec<String>,
+    /// Network cards that lead to the servers of its files.
+    nics: Vec<String>,
     /// Index and name; the UUID, unless the GPU is one of software, which no process shares.
     gpus: Vec<(String, Option<String>)>,
     numa_nodes: Vec<u32>,
@@ -118,12 +120,13 @@ impl Placed {
             list.sort_unstable();
             list.dedup();
         }
-        let (files, devices) = files(plan, kernel);
+        let (files, devices, mounts) = files(plan, kernel);
         Placed {
             host: place.host.clone(),
             local_rank: place.local_rank,
             target: plan.jobs.first().map(target_of).unwrap_or_default(),
             devices,
+            nics: nics(&mounts),
             gpus,
             numa_nodes,
             cpus: placed_cpus,
@@ -188,9 +191,29 @@ const SHARED: [&str; 16] = [
     "pvfs2",
 ];
 
-/// The parts of files that a plan uses, and the devices behind them.
-fn files(plan: &Plan, kernel: &str) -> (Vec<Used>, Vec<String>) {
-    let (mut all, mut devices) = (Vec::new(), Vec::new());
+/// The network cards that lead to the servers of these mount points. The machine is read only where
+/// there are some.
+fn nics(mounts: &BTreeSet<String>) -> Vec<String> {
+    if mounts.is_empty() {
+        return Vec::new();
+    }
+    let machine = gpuio_host::machine::read(&Root::live());
+    let of_mount = |point: &String| {
+        let mounted = machine.mounts.iter().rev().find(|one| one.mount.mount_point == *point);
+        mounted.map(|mounted| machine.cards_to(mounted)).unwrap_or_default()
+    };
+    let name = |nic: &NicFacts| {
+        let interface = nic.interfaces.first().map(|one| one.name.clone());
+        nic.rdma.first().map(|rdma| rdma.name.clone()).or(interface).or(nic.pci.clone())
+    };
+    let mut names: Vec<String> = mounts.iter().flat_map(of_mount).filter_map(name).collect();
+    names.dedup();
+    names
+}
+
+/// The parts of files that a plan uses, the devices behind them, and their network mounts.
+fn files(plan: &Plan, kernel: &str) -> (Vec<Used>, Vec<String>, BTreeSet<String>) {
+    let (mut all, mut devices, mut mounts) = (Vec::new(), Vec::new(), BTreeSet::new());
     let mut known: BTreeMap<String, TargetStorage> = BTreeMap::new();
     for job in &plan.jobs {
         for (index, target) in (0_u32..).zip(&job.targets) {
@@ -202,6 +225,9 @@ fn files(plan: &Plan, kernel: &str) -> (Vec<Used>, Vec<String>) {
             let storage = known.entry(place.display().to_string()).or_insert_with(|| {
                 gpuio_host::target_storage(&Root::live(), place, &mut Vec::new())
             });
+            if let Some(mount) = storage.mount.as_ref().filter(|m| is_shared(m)) {
+                mounts.insert(mount.mount_point.clone());
+            }
             let device = storage.device.as_ref().map(|device| device.name.clone());
             let source = storage.mount.as_ref().map(|mount| mount.source.clone());
             if let Some(one) = device.or(source)
@@ -219,7 +245,11 @@ fn files(plan: &Plan, kernel: &str) -> (Vec<Used>, Vec<String>) {
             all.push(Used { path, identity, group: job.group, from, to, writes });
         }
     }
-    (all, devices)
+    (all, devices, mounts)
+}
+
+fn is_shared(mount: &MountFacts) -> bool {
+    SHARED.contains(&mount.fs_type.as_str())
 }
 
 /// The nearest directory above that is there.
@@ -233,7 +263,7 @@ fn existing(path: &Path) -> &Path {
 fn identity(path: &Path, kind: TargetKind, storage: &TargetStorage, kernel: &str) -> String {
     let base = existing(path);
     let rest = path.strip_prefix(base).unwrap_or(path).display();
-    if let Some(mount) = storage.mount.as_ref().filter(|m| SHARED.contains(&m.fs_type.as_str())) {
+    if let Some(mount) = storage.mount.as_ref().filter(|m| is_shared(m)) {
         let absolute = base.canonicalize().unwrap_or_else(|_| base.to_owned());
         let below = absolute.strip_prefix(&mount.mount_point).unwrap_or(&absolute).display();
         return format!("{} {} {below}/{rest}", mount.fs_type, mount.source);
@@ -350,7 +380,7 @@ fn words_of(a: usize, b: usize, file: &Used, writes: bool) -> String {
 
 /// The table of all ranks.
 pub(super) fn table(all: &[Placed], width: u16) -> String {
-    let columns = vec![
+    let mut columns = vec![
         figures("rank"),
         words("host"),
         figures("local"),
@@ -360,10 +390,14 @@ pub(super) fn table(all: &[Placed], width: u16) -> String {
         words("files"),
         words("device"),
     ];
+    let by_network = all.iter().any(|one| !one.nics.is_empty());
+    if by_network {
+        columns.push(words("NIC"));
+    }
     let dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     let row = |(rank, one): (usize, &Placed)| {
         let gpus: Vec<&str> = one.gpus.iter().map(|(name, _)| name.as_str()).collect();
-        vec![
+        let mut row = vec![
             rank.to_string(),
             one.host.clone(),
             one.local_rank.to_string(),
@@ -372,7 +406,9 @@ pub(super) fn table(all: &[Placed], width: u16) -> String {
             dash(format_cpu_list(&one.cpus)),
             dash(one.target.clone()),
             dash(one.devices.join(", ")),
-        ]
+        ];
+        row.extend(by_network.then(|| dash(one.nics.join(", "))));
+        row
     };
     Grid { columns, rows: all.iter().enumerate().map(row).collect() }.at_any_width(width)
 }
@@ -400,6 +436,7 @@ mod tests {
             local_rank: 0,
             target: String::new(),
             devices: Vec::new(),
+            nics: Vec::new(),
             gpus: gpu
                 .map(|uuid| ("0 H100".to_owned(), Some(uuid.to_owned())))
                 .into_iter()
@@ -409,6 +446,16 @@ mod tests {
             files: files.iter().map(file).collect(),
             load: serde_json::json!([{ "name": "job", "threads": 1 }]),
         }
+    }
+
+    #[test]
+    fn the_table_has_network_cards_where_files_are_behind_some() {
+        let alone = table(&[placed(None, &[])], 200);
+        assert!(!alone.contains("NIC"), "{alone}");
+        let mut remote = placed(None, &[]);
+        remote.nics = vec!["mlx5_0".to_owned()];
+        let both = table(&[remote, placed(None, &[])], 200);
+        assert!(both.contains("NIC") && both.contains("mlx5_0"), "{both}");
     }
 
     const NOTHING: Share = Share { gpu: false, file: false };

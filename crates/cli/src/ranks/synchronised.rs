@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
+use gpuio_flow::Portion;
 use gpuio_load::run::{Peers, Ran, Start, Tick};
 use gpuio_merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_ranks::{ClockOffset, Ended, Ranks, Stage};
@@ -63,9 +64,11 @@ struct State {
     times: Vec<BTreeMap<String, TimeSpan>>,
 }
 
-/// What rank 0 learned of all.
+/// What is known after the run besides the record: on rank 0 what it learned of all.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
+    /// What this rank's jobs take of its machine's parts, for the expectation of all ranks.
+    pub(crate) portions: Vec<Portion>,
     pub(super) offsets: Vec<ClockOffset>,
     pub(super) groups: Vec<RankGroup>,
     pub(super) times: Vec<BTreeMap<String, TimeSpan>>,
@@ -100,7 +103,7 @@ impl<'a> Synchronised<'a> {
     pub(crate) fn learned(self) -> Learned {
         let State { offsets, groups, times, .. } =
             self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Learned { offsets, groups, times }
+        Learned { offsets, groups, times, portions: Vec::new() }
     }
 
     /// What all ranks move together, for rank 0's progress.

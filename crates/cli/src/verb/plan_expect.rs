@@ -8,8 +8,8 @@ use gpuio_flow::{
 };
 use gpuio_host::input;
 use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
-use gpuio_record::{Expected, Towards};
 use gpuio_record::facts::Machine;
+use gpuio_record::{Expected, Towards};
 use gpuio_topo::Class;
 
 use crate::failure::Failure;
@@ -50,13 +50,14 @@ pub(super) fn set_hosts(
         .iter()
         .map(|(_, machine, plan)| plan.pairs.iter().map(|p| transfer_by(machine, p)).collect())
         .collect();
-    let portions = hosts.iter().zip(&by).zip(own_servers).map(|(((name, machine, plan), by), own)| {
-        let pairs = plan.pairs.iter().zip(by);
-        let streams: Vec<Stream> = pairs.map(|(p, by)| stream(p, *by, plan.load)).collect();
-        let portions = portions_of_streams(machine, figures, &streams).into_iter();
-        let portions = portions.map(|one| if *own { one.with_own_servers() } else { one });
-        HostPortions { host: name.clone(), portions: portions.collect() }
-    });
+    let portions =
+        hosts.iter().zip(&by).zip(own_servers).map(|(((name, machine, plan), by), own)| {
+            let pairs = plan.pairs.iter().zip(by);
+            let streams: Vec<Stream> = pairs.map(|(p, by)| stream(p, *by, plan.load)).collect();
+            let portions = portions_of_streams(machine, figures, &streams).into_iter();
+            let portions = portions.map(|one| if *own { one.with_own_servers() } else { one });
+            HostPortions { host: name.clone(), portions: portions.collect() }
+        });
     let answer = of_hosts(&portions.collect::<Vec<_>>());
     for (((_, _, plan), by), host) in hosts.iter_mut().zip(by).zip(answer.hosts) {
         let pairs = host.streams.into_iter().zip(by);

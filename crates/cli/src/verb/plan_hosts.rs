@@ -73,9 +73,11 @@ fn on_host(host: &str, failure: Failure) -> Failure {
 
 /// Servers whose names were replaced can't be recognised on other hosts.
 fn replaced(hosts: &[Host], plan: &HostsPlan) -> Option<String> {
-    let concerned = plan.hosts.iter().zip(hosts).filter(|(host, capture)| {
-        capture.addresses_replaced && !host.mounts.is_empty()
-    });
+    let concerned = plan
+        .hosts
+        .iter()
+        .zip(hosts)
+        .filter(|(host, capture)| capture.addresses_replaced && !host.mounts.is_empty());
     let names: Vec<&str> = concerned.map(|(host, _)| host.host.as_str()).collect();
     if names.is_empty() || hosts.len() < 2 {
         return None;

@@ -63,6 +63,12 @@ impl Stage {
         ] {
             std::fs::copy(repository().join(from), at.join(to)).unwrap();
         }
+        for host in ["n1", "n2"] {
+            std::fs::create_dir_all(at.join("captures").join(host)).unwrap();
+            for name in ["lspci.txt", "query.csv", "mount.txt", "by-path.txt"] {
+                std::fs::copy(at.join(name), at.join("captures").join(host).join(name)).unwrap();
+            }
+        }
         let page = std::fs::read_to_string(repository().join("docs/expectation.md")).unwrap();
         for (section, name) in [("[drive ", "drives.ini"), ("[clients ", "cluster.ini")] {
             let blocks = page.split("```ini\n").skip(1).map(|block| block.split("```").next());

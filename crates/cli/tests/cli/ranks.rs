@@ -128,6 +128,12 @@ fn four_ranks_make_one_record() {
         let series = job["series"].as_array().unwrap();
         let sum: u64 = series.iter().map(|point| point["read_bytes"].as_u64().unwrap()).sum();
         assert_eq!(sum, 4 * (8 << 20), "the series has all bytes");
+        // Of all ranks together, and of the host; a software GPU has no figures.
+        let expected = [&record["expected"][0], &ranks["hosts"][0]["expected"][0]];
+        for one in expected {
+            assert_eq!(one["job"], "job");
+            assert!(one["unknown"].as_str().unwrap().contains("software GPU"), "{one}");
+        }
         assert_eq!(journals(dir.path()), [] as [PathBuf; 0], "the merged record has it all");
     }
 }
@@ -166,6 +172,56 @@ fn names_have_the_rank_and_the_table_comes_before_the_run() {
         assert_eq!(ran.out.matches("[job]").count(), 1, "the plan of rank 0");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is made");
         run(mpi, dir.path(), &small(&["--directory", "d{rank}", "--filename", "x"])).exits(2);
+    }
+}
+
+/// A job file as `gpuio plan --hosts` writes it: each rank takes its own place.
+#[test]
+fn ranks_take_their_places() {
+    for mpi in installed() {
+        let dir = scratch();
+        let place = |rank: u32| {
+            std::fs::create_dir(dir.path().join(format!("m{rank}"))).unwrap();
+            format!("[place *,other/{rank}]\ngpu=software:{rank}\ndirectory=m{rank}\n")
+        };
+        let jobs = "[read]\nrw=read\nbs=64k\nsize=1m\nio_size=8m\nthreads=1\npath=staged\n";
+        let file = jobs.to_owned() + &(0..4).map(place).collect::<String>();
+        std::fs::write(dir.path().join("jobs.ini"), file).unwrap();
+        let ranks = |words: &[&str]| {
+            let mut mpirun = mpi.ranks(dir.path(), 4);
+            let output = mpirun.env("GPUIO_SOFT_GPUS", "4").arg(GPUIO).args(words).output();
+            Ran::from(output.unwrap())
+        };
+        let planned = ranks(&["bench", "jobs.ini", "--dry-run"]).exits(0);
+        for rank in 0..4 {
+            let words = [format!(" m{rank} "), format!(" {rank} ")];
+            let line = planned.out.lines().find(|line| line.contains(&words[0]));
+            assert!(line.is_some_and(|line| line.contains(&words[1])), "{}", planned.out);
+        }
+        ranks(&["bench", "jobs.ini", "-q", "-o", "r.json"]).exits(0);
+        let rows = record(dir.path(), "r.json")["ranks"]["rows"].clone();
+        let targets: Vec<_> = rows.as_array().unwrap().iter().map(|row| &row["target"]).collect();
+        assert_eq!(targets, ["m0", "m1", "m2", "m3"]);
+        // A fifth rank on this host has no place.
+        let mut mpirun = mpi.ranks(dir.path(), 5);
+        mpirun.env("GPUIO_SOFT_GPUS", "5").arg(GPUIO).args(["bench", "jobs.ini", "--dry-run"]);
+        let ran = Ran::from(mpirun.output().unwrap()).exits(2);
+        assert!(ran.err.contains("no [place] is for host"), "{}", ran.err);
+    }
+}
+
+/// The first rank of each host reads its machine; rank 0 checks all and prints once.
+#[test]
+fn a_check_is_of_each_host_once() {
+    for mpi in installed() {
+        let dir = scratch();
+        let ran = run(mpi, dir.path(), &["check", "--only", "io-uring", "--format", "json"]);
+        assert!([0, 1].contains(&ran.code), "{}\n{}", ran.out, ran.err);
+        let page: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(page["schema"], "gpuio-check-hosts-v1");
+        assert_eq!(page["hosts"].as_array().unwrap().len(), 1, "four ranks of one host");
+        assert_eq!(page["differences"], serde_json::json!([]));
+        assert_eq!(page["findings"][0]["rule"], "io-uring");
     }
 }
 

@@ -25,6 +25,8 @@ pub struct System {
     pub(crate) jobs: Vec<Job>,
     /// Numbers of storage nodes to make a table of.
     pub(crate) counts: Vec<u64>,
+    /// Numbers of clients, for each number of storage nodes.
+    pub(crate) client_counts: Vec<u64>,
     pub(crate) figures: Figures,
 }
 
@@ -112,7 +114,8 @@ pub struct Answer {
     pub jobs: Vec<JobAnswer>,
     /// All jobs together.
     pub total: Expected,
-    /// The same for other numbers of storage nodes; empty where none was requested.
+    /// The same for other numbers of storage nodes, of clients, or of both; empty where none was
+    /// requested.
     pub scale: Vec<Scaled>,
 }
 
@@ -144,9 +147,11 @@ pub struct TierAnswer {
     pub figure: String,
 }
 
-/// The whole at another number of storage nodes.
+/// The whole at other numbers of storage nodes and clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scaled {
+    /// Clients; `null` where no numbers of them were requested.
+    pub clients: Option<u64>,
     /// Storage nodes.
     pub nodes: u64,
     /// All jobs together.
@@ -169,9 +174,30 @@ impl System {
     pub fn answer(&self) -> Answer {
         let nodes = self.nodes();
         let (jobs, total) = self.at(nodes);
-        let scale =
-            self.counts.iter().map(|nodes| Scaled { nodes: *nodes, total: self.at(*nodes).1 });
-        Answer { jobs, total, scale: scale.collect() }
+        Answer { jobs, total, scale: self.scale(nodes) }
+    }
+
+    /// Every number of clients with every number of nodes.
+    fn scale(&self, described: u64) -> Vec<Scaled> {
+        if self.counts.is_empty() && self.client_counts.is_empty() {
+            return Vec::new();
+        }
+        let nodes = if self.counts.is_empty() { vec![described] } else { self.counts.clone() };
+        let at = |clients: Option<u64>, system: &System| -> Vec<Scaled> {
+            let one = |nodes: &u64| Scaled { clients, nodes: *nodes, total: system.at(*nodes).1 };
+            nodes.iter().map(one).collect()
+        };
+        if self.client_counts.is_empty() {
+            return at(None, self);
+        }
+        let each = self.client_counts.iter().map(|clients| {
+            let mut system = self.clone();
+            let tiers = system.tiers.iter_mut();
+            let of_clients = tiers.filter(|tier| matches!(tier.kind, Kind::Clients(_)));
+            of_clients.for_each(|tier| tier.count = Count::Fixed(*clients));
+            at(Some(*clients), &system)
+        });
+        each.flatten().collect()
     }
 
     /// Storage nodes as described.

@@ -11,7 +11,13 @@ use crate::{Figures, FileError, Level, Pattern};
 const SECTIONS: &str = "clients, switch, nodes, drives, link, drive, job";
 
 pub(super) fn system(file: &str, text: &str, figures: Figures) -> Result<System, FileError> {
-    let mut system = System { tiers: Vec::new(), jobs: Vec::new(), counts: Vec::new(), figures };
+    let mut system = System {
+        tiers: Vec::new(),
+        jobs: Vec::new(),
+        counts: Vec::new(),
+        client_counts: Vec::new(),
+        figures,
+    };
     let mut through: Vec<(String, u32, u32)> = Vec::new();
     let all = sections(file, text)?;
     let clients = all.iter().find(|section| section.kind == "clients");
@@ -19,7 +25,7 @@ pub(super) fn system(file: &str, text: &str, figures: Figures) -> Result<System,
         let same = matches!(section.kind, "nodes" | "switch");
         let from = From { file, section, peer: clients.filter(|_| same) };
         let kind = match section.kind {
-            "clients" => Kind::Clients(from.clients()?),
+            "clients" => Kind::Clients(from.clients(&mut system.client_counts)?),
             "switch" => Kind::Switch(from.switch()?),
             "nodes" => Kind::Nodes(from.nodes(&mut system.counts)?),
             "drives" => Kind::Drives(from.drives()?),
@@ -124,14 +130,34 @@ impl From<'_> {
         Entry { value: each.trim(), ..*entry }.count(self.file).map(Count::PerNode)
     }
 
-    fn clients(&self) -> Result<Clients, FileError> {
-        self.only(&["count", "ports", "mtu", "transport", "nic-link", "gpus", "gpu-link"])?;
+    fn clients(&self, counts: &mut Vec<u64>) -> Result<Clients, FileError> {
+        self.only(&[
+            "count",
+            "counts",
+            "ports",
+            "mtu",
+            "transport",
+            "nic-link",
+            "gpus",
+            "gpu-link",
+        ])?;
+        self.counts(counts)?;
         let pcie = |key: &str| self.get(key).map(|entry| pcie(self.file, entry)).transpose();
         let gpus = match self.get("gpus") {
             Some(entry) => Some((entry.count(self.file)?, pcie("gpu-link")?)),
             None => None,
         };
         Ok(Clients { ports: self.ports("ports")?, nic_link: pcie("nic-link")?, gpus })
+    }
+
+    /// `counts = 3, 7, 252`: the rows of a table.
+    fn counts(&self, counts: &mut Vec<u64>) -> Result<(), FileError> {
+        let Some(entry) = self.get("counts") else { return Ok(()) };
+        for part in entry.value.split(',') {
+            let one = Entry { value: part.trim(), ..*entry };
+            counts.push(one.count(self.file)?);
+        }
+        Ok(())
     }
 
     fn switch(&self) -> Result<Switch, FileError> {
@@ -170,12 +196,7 @@ impl From<'_> {
             "chunk",
             "source",
         ])?;
-        if let Some(entry) = self.get("counts") {
-            for part in entry.value.split(',') {
-                let one = Entry { value: part.trim(), ..*entry };
-                counts.push(one.count(self.file)?);
-            }
-        }
+        self.counts(counts)?;
         let drives = match self.get("drives") {
             Some(entry) => Some(self.array(entry.count(self.file)?)?),
             None => None,

@@ -19,7 +19,11 @@ pub fn text(answer: &Answer) -> String {
         let _ = writeln!(out, "all jobs together: {}", rate_text(&answer.total));
     }
     if !answer.scale.is_empty() {
-        let columns = vec![figures("nodes"), figures("expected"), words("bottleneck")];
+        let by_clients = answer.scale.iter().any(|one| one.clients.is_some());
+        let mut columns = vec![figures("nodes"), figures("expected"), words("bottleneck")];
+        if by_clients {
+            columns.insert(0, figures("clients"));
+        }
         let row = |one: &Scaled| {
             let total = &one.total;
             let rate = match (total.bytes_per_s, total.at_most) {
@@ -27,7 +31,9 @@ pub fn text(answer: &Answer) -> String {
                 (None, Some(most)) => format!("≤ {}", gpuio_units::human_decimal_rate(most)),
                 (None, None) => "unknown".to_owned(),
             };
-            vec![one.nodes.to_string(), rate, total.bottleneck.clone().unwrap_or_default()]
+            let clients = one.clients.map(|clients| clients.to_string());
+            let bottleneck = total.bottleneck.clone().unwrap_or_default();
+            clients.into_iter().chain([one.nodes.to_string(), rate, bottleneck]).collect()
         };
         let rows = answer.scale.iter().map(row).collect();
         out.push_str(&Grid { columns, rows }.at_any_width(u16::MAX));

@@ -132,7 +132,8 @@ fn head(plan: &HostsPlan, all: &[(&str, u32, &Pair)], stores: usize) -> String {
 
 /// `worker001:2,worker002:2`.
 pub(super) fn slots(plan: &HostsPlan) -> String {
-    let slots = plan.hosts.iter().map(|host| format!("{}:{}", host.host, ranks(&host.plan).count()));
+    let slots =
+        plan.hosts.iter().map(|host| format!("{}:{}", host.host, ranks(&host.plan).count()));
     slots.collect::<Vec<_>>().join(",")
 }
 

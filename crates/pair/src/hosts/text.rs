@@ -28,7 +28,10 @@ pub fn hosts_text(plan: &HostsPlan) -> String {
     }
     let sections = [
         ("MOUNTS", mounts(plan)),
-        ("EXPECTED (from the data sheets of the parts, all ranks of all hosts at once)", expected(plan)),
+        (
+            "EXPECTED (from the data sheets of the parts, all ranks of all hosts at once)",
+            expected(plan),
+        ),
         ("START (after --write jobs.ini)", start(plan)),
         ("NOTES", notes(plan)),
     ];
@@ -43,7 +46,7 @@ fn indented(text: &str) -> String {
 }
 
 /// Hosts with the same words, the largest group first.
-fn alike<'p>(plan: &'p HostsPlan, words: impl Fn(&HostPlan) -> String) -> Vec<Vec<&'p HostPlan>> {
+fn alike(plan: &HostsPlan, words: impl Fn(&HostPlan) -> String) -> Vec<Vec<&HostPlan>> {
     let mut groups: Vec<(String, Vec<&HostPlan>)> = Vec::new();
     for host in &plan.hosts {
         let text = words(host);
@@ -163,9 +166,9 @@ fn notes(plan: &HostsPlan) -> String {
             }
         }
     }
-    let of_hosts = all.iter().map(|(note, hosts)| {
-        format!("{}: {note}", hosts_of(hosts, plan.hosts.len(), true))
-    });
+    let of_hosts = all
+        .iter()
+        .map(|(note, hosts)| format!("{}: {note}", hosts_of(hosts, plan.hosts.len(), true)));
     let lines = plan.notes.iter().cloned().chain(of_hosts);
     lines.map(|line| format!("  {}\n", gpuio_units::printable_short(&line))).collect()
 }

@@ -1,12 +1,11 @@
 //! Sections `[place HOSTS/NUMBER]`: what the rank of this number on each of these hosts takes.
 
+use crate::Origin;
 use crate::job::JobSpec;
 use crate::keys::{KeyError, apply, find};
-use crate::Origin;
 
 /// The keys that may differ from rank to rank, since they say where and not what.
-pub(super) const KEYS: [&str; 6] =
-    ["directory", "filename", "file_prefix", "gpu", "numa", "cpus"];
+pub(super) const KEYS: [&str; 6] = ["directory", "filename", "file_prefix", "gpu", "numa", "cpus"];
 
 /// Where a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

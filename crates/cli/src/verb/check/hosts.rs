@@ -1,12 +1,14 @@
-//! `gpuio check --hosts`: several hosts by their captures.
+//! `gpuio check` of several hosts: by their captures, or by the ranks on them.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_check::Rule;
 use gpuio_check::hosts::{HostFacts, any_failed, differences, findings, json, render};
+use gpuio_record::facts::Machine;
 
 use crate::failure::Failure;
+use crate::ranks::Joined;
 use crate::{hosts, output};
 
 /// How to print.
@@ -18,15 +20,31 @@ pub(super) struct Printed {
 
 pub(super) fn run(dir: &Path, rules: &[&Rule], how: &Printed) -> Result<ExitCode, Failure> {
     let hosts = hosts::read(dir)?;
-    let facts: Vec<HostFacts<'_>> = hosts
-        .iter()
-        .map(|host| HostFacts { name: &host.name, machine: &host.captured.machine })
-        .collect();
-    let differences = differences(&facts);
-    let findings = findings(&facts, rules);
+    let facts =
+        hosts.iter().map(|host| HostFacts { name: &host.name, machine: &host.captured.machine });
+    Ok(ExitCode::from(of_facts(&facts.collect::<Vec<_>>(), rules, how)?))
+}
+
+/// Checks the hosts of all ranks: the first rank of each reads its machine.
+pub(super) fn on_ranks(
+    joined: Joined,
+    machine: impl FnOnce() -> Machine,
+    rules: &[&Rule],
+    how: &Printed,
+) -> ExitCode {
+    joined.of_each_host("check", machine, |hosts: Vec<(String, Machine)>| {
+        let facts = hosts.iter().map(|(name, machine)| HostFacts { name, machine });
+        of_facts(&facts.collect::<Vec<_>>(), rules, how)
+    })
+}
+
+/// Prints what is found; the exit code is 1 if a rule fails on a host.
+fn of_facts(facts: &[HostFacts<'_>], rules: &[&Rule], how: &Printed) -> Result<u8, Failure> {
+    let differences = differences(facts);
+    let findings = findings(facts, rules);
     output::put(&match how.json {
-        true => json(&facts, &differences, &findings),
-        false => render(&facts, &differences, &findings, how.width, how.all),
+        true => json(facts, &differences, &findings),
+        false => render(facts, &differences, &findings, how.width, how.all),
     })?;
-    Ok(if any_failed(&findings) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(u8::from(any_failed(&findings)))
 }

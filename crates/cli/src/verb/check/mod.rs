@@ -15,6 +15,7 @@ use gpuio_record::facts::{Fact, Machine};
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::output;
+use crate::ranks;
 use crate::source;
 use crate::ui::terminal_width;
 use crate::unused;
@@ -37,10 +38,16 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     if let Some(dir) = &check.hosts {
         return hosts::run(dir, &rules, &hosts::Printed { json, width, all: check.all });
     }
-    let mut machine = source::read(&check.from)?.machine;
-    if check.from.is_empty() {
-        machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
+    let live = check.from.is_empty();
+    if live && check.mount.is_none() {
+        let how = hosts::Printed { json, width, all: check.all };
+        match ranks::join(None)? {
+            Ok(Some(joined)) => return Ok(hosts::on_ranks(joined, own_machine, &rules, &how)),
+            Ok(None) => {}
+            Err(code) => return Ok(code),
+        }
     }
+    let mut machine = if live { own_machine() } else { source::read(&check.from)?.machine };
     let page = match &check.mount {
         None => {
             Output { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None }
@@ -62,6 +69,13 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// The running machine.
+fn own_machine() -> Machine {
+    let mut machine = gpuio_load::machine::read(&Root::live());
+    machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
+    machine
 }
 
 /// The environment variables that override cuFile's file.

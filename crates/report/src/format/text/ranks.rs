@@ -1,9 +1,10 @@
 //! Several ranks: rates while all ran, hosts, slow ranks, a row for each on demand.
 
-use gpuio_record::{RankHost, RankRow, RanksResult, RateOver, Record};
+use gpuio_record::{HostJobExpected, RankHost, RankRow, RanksResult, RateOver, Record};
 use gpuio_table::{Grid, figures, words};
 use gpuio_units::format_cpu_list;
 
+use crate::ceilings::percent;
 use crate::number::{NONE, bytes, maybe_time, throughput, time};
 use crate::wrap::paragraph;
 
@@ -94,7 +95,7 @@ fn starts(all: &RanksResult, width: u16) -> String {
 }
 
 fn hosts(hosts: &[RankHost], width: u16) -> String {
-    let columns = vec![
+    let mut columns = vec![
         words("host"),
         words("ranks"),
         figures("moved"),
@@ -102,18 +103,37 @@ fn hosts(hosts: &[RankHost], width: u16) -> String {
         words("devices"),
         figures("warnings"),
     ];
+    let known = |host: &RankHost| host.expected.iter().any(|one| one.percent.is_some());
+    let expected = hosts.iter().any(known);
+    if expected {
+        columns.push(words("of expected"));
+    }
     let list = |of: &[String]| if of.is_empty() { NONE.to_owned() } else { of.join(", ") };
     let row = |host: &RankHost| {
-        vec![
+        let mut row = vec![
             host.name.clone(),
             format_cpu_list(&host.ranks),
             bytes(host.bytes),
             list(&host.verdicts),
             list(&host.devices),
             host.warnings.to_string(),
-        ]
+        ];
+        row.extend(expected.then(|| of_expected(host)));
+        row
     };
     Grid { columns, rows: hosts.iter().map(row).collect() }.at_any_width(width)
+}
+
+/// How much of its expectation each job of a host reached: `95 % of 7.64 GiB/s`.
+fn of_expected(host: &RankHost) -> String {
+    let several = host.expected.len() > 1;
+    let one = |one: &HostJobExpected| {
+        let (rate, reached) = one.expected.bytes_per_s.zip(one.percent)?;
+        let job = if several { format!("{} ", one.job) } else { String::new() };
+        Some(format!("{job}{} % of {}", percent(reached), throughput(rate)))
+    };
+    let words: Vec<String> = host.expected.iter().filter_map(one).collect();
+    if words.is_empty() { NONE.to_owned() } else { words.join(", ") }
 }
 
 fn stragglers(all: &RanksResult, width: u16) -> String {
