@@ -7,7 +7,10 @@ mod tree;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use gpuio_pair::{Load, Pairing, StoreKind, Wanted, When, ends, format, pair};
+use gpuio_pair::{
+    HostsPlan, Load, NoJobFile, Pairing, StoreKind, Wanted, When, ends, format, hosts_job_file,
+    pair,
+};
 use gpuio_record::facts::{Machine, MountKind};
 use gpuio_topo::{Class, Topology};
 use tree::table;
@@ -63,6 +66,40 @@ fn screens() {
     );
     insta::assert_snapshot!("virtual", format::text(&plan(&read(VIRTUAL), &Wanted::default())));
     insta::assert_snapshot!("empty", format::text(&plan(&Machine::default(), &Wanted::default())));
+}
+
+fn hosts(machines: &[(&str, &Machine)]) -> HostsPlan {
+    let each = machines
+        .iter()
+        .map(|(name, machine)| ((*name).to_owned(), *machine, plan(machine, &Wanted::default())));
+    HostsPlan::of(each.collect())
+}
+
+/// Two DGX A100, one without its mount: 16 ranks, with the same job on all and a place for each
+/// directory that differs.
+#[test]
+fn hosts_have_one_job_file_with_places() {
+    let (with, without) = (read(DGX_A100), bare(DGX_A100));
+    let plan = hosts(&[("a", &with), ("b", &with), ("c", &without)]);
+    assert_eq!(plan.ranks(), 24);
+    let file = hosts_job_file(&plan).unwrap();
+    assert!(file.contains("\n[place a,b/0]\ngpu = 0\ndirectory = /raid\n"), "{file}");
+    assert!(file.contains("\n[place c/0]\ngpu = 0\nfilename = /dev/nvme"), "{file}");
+    assert!(file.contains("--host a:8,b:8,c:8 "), "{file}");
+    assert_eq!(file.matches("\n[place ").count(), 16, "{file}");
+    assert_eq!(file.matches("\n[read]\n").count(), 1, "{file}");
+}
+
+/// All ranks run one load: hosts without a GPU, or without storage, are named.
+#[test]
+fn hosts_that_do_not_fit_into_one_job_file_are_named() {
+    let (gpus, none) = (read(DGX_A100), read(VIRTUAL));
+    let mixed = hosts_job_file(&hosts(&[("a", &gpus), ("v", &none)]));
+    assert_eq!(mixed, Err(NoJobFile::Mixed { hosts: "v".to_owned() }));
+    let empty = hosts_job_file(&hosts(&[("a", &gpus), ("e", &Machine::default())]));
+    assert_eq!(empty, Err(NoJobFile::NoStorage { hosts: "e".to_owned() }));
+    let bad = hosts_job_file(&hosts(&[("a,b", &gpus)]));
+    assert!(matches!(bad, Err(NoJobFile::Name { .. })), "{bad:?}");
 }
 
 #[test]
