@@ -193,7 +193,7 @@ impl Budget {
     }
 
     /// Keeps the file held, or lets it go where the budget is used up.
-    pub(super) fn hold(&self, mut held: Held) -> Arc<Held> {
+    pub fn hold(&self, mut held: Held) -> Arc<Held> {
         let one_less = |left: u64| left.checked_sub(1);
         if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
             held.release();

@@ -12,6 +12,8 @@
 //!    closed.
 //! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
+//! Files of several processes go another way in step 2: [`common`].
+//!
 //! A target is opened once, to be checked, and held ([`held`]). Code that makes, fills, reads,
 //! writes or removes it gets a descriptor of that same file, whatever has its name by then.
 //!
@@ -19,6 +21,7 @@
 //! threads of its own, which end before it returns.
 
 pub mod clean;
+pub mod common;
 mod content;
 mod failure;
 mod fill;

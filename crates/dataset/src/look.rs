@@ -86,7 +86,10 @@ fn has_holes(held: &Held) -> bool {
 }
 
 /// Opens the target and the directory that it lies in.
-fn open(lists: &mut Lists<'_>, wanted: &Wanted) -> (io::Result<Opened>, Option<DirEntry>) {
+pub(super) fn open(
+    lists: &mut Lists<'_>,
+    wanted: &Wanted,
+) -> (io::Result<Opened>, Option<DirEntry>) {
     let below = wanted.directory.as_deref().and_then(|dir| {
         let rest = wanted.path.strip_prefix(dir).ok()?;
         Some((dir, rest))

@@ -109,11 +109,11 @@ impl Task {
         }
     }
 
-    fn ours(&self) -> bool {
+    pub(super) fn ours(&self) -> bool {
         self.guard != GuardNote::ForeignOverwrite
     }
 
-    fn holds(&self) -> Holds {
+    pub(super) fn holds(&self) -> Holds {
         Holds { salt: self.salt, file_number: self.file_number }
     }
 }
@@ -132,7 +132,7 @@ pub struct Made {
 }
 
 /// What is left of `part` without `others`, in order.
-fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(super) fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = vec![part.clone()];
     for other in others {
         let cut = |piece: Range<u64>| {
@@ -224,7 +224,7 @@ fn chunk(
         listed.push(Listed { task, target });
     }
     let taken: Vec<(&Held, Take)> = listed.iter().filter_map(Listed::take).collect();
-    manifest::take(&taken)?;
+    manifest::take(&taken, None)?;
     let mut finalized = Vec::with_capacity(taken.len());
     let mut result = Ok(());
     for Listed { task, target } in listed.iter().take_while(|listed| {
@@ -290,7 +290,7 @@ impl Listed<'_> {
 }
 
 /// Creates the file, and holds it from here on.
-fn create(task: &Task, budget: &Budget) -> Result<Arc<Held>, MakeError> {
+pub(super) fn create(task: &Task, budget: &Budget) -> Result<Arc<Held>, MakeError> {
     let path = &task.path;
     let gone = || MakeError::call("open", path, None, io::ErrorKind::NotFound.into(), None);
     let dir_entry = task.dir_entry.as_ref().ok_or_else(gone)?;
@@ -300,7 +300,7 @@ fn create(task: &Task, budget: &Budget) -> Result<Arc<Held>, MakeError> {
 
 /// The file that was checked. What has been appended to a foreign file since is nothing that a flag
 /// gave away.
-fn checked(task: &Task) -> Result<Arc<Held>, MakeError> {
+pub(super) fn checked(task: &Task) -> Result<Arc<Held>, MakeError> {
     let replaced = || MakeError::Replaced { path: task.path.clone() };
     let target = task.target.as_ref().ok_or_else(replaced)?;
     let now = target.look();
@@ -314,7 +314,7 @@ fn checked(task: &Task) -> Result<Arc<Held>, MakeError> {
 
 /// Makes the file as long as it must be and, where the file system can, gives it its place in one
 /// piece. Bytes that are there stay.
-fn allocate(task: &Task, file: &File, part: &Range<u64>) -> Result<(), MakeError> {
+pub(super) fn allocate(task: &Task, file: &File, part: &Range<u64>) -> Result<(), MakeError> {
     let left = part.end.saturating_sub(part.start);
     if left == 0 {
         return Ok(());

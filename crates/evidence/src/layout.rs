@@ -168,9 +168,11 @@ fn holes(job: &JobPlan, open: OpenFile<'_>) -> (Option<HolesReading>, Vec<String
             continue;
         }
         let regions = job.workers.iter().flat_map(|worker| &worker.regions);
-        let first = regions.filter(|one| one.target == at).map(|one| one.offset).min();
-        let first = first.unwrap_or(target.length_bytes);
-        let length = target.length_bytes.saturating_sub(first);
+        let of_target = || regions.clone().filter(|one| one.target == at);
+        let first = of_target().map(|one| one.offset).min().unwrap_or(target.length_bytes);
+        // Behind the last region other ranks may write.
+        let end = of_target().map(gpuio_record::Region::end).max().filter(|_| job.is_common());
+        let length = end.unwrap_or(target.length_bytes).saturating_sub(first);
         let found = match open(&target.path) {
             Ok(file) => extents::extents(&file.into(), first, length),
             Err(error) => extents::Extents { reason: Some(error), ..Default::default() },

@@ -26,7 +26,7 @@ use gpuio_record::facts::TargetStorage;
 
 use gpuio_record::{
     CpuCost, CpuScope, EndedHow, JobPlan, JobResult, RankGroup, RankHost, RankJob, RankRow,
-    RanksResult, Record, RunTotals, SetupTimes, TimeSpan,
+    RanksEnd, RanksResult, Record, RunTotals, SetupTimes, TimeSpan,
 };
 
 pub use moved::{JobTimes, Moved, Windows, rates, skew, windows};
@@ -153,6 +153,8 @@ impl Merger {
         self.rows.sort_by_key(|row| row.rank);
         for job in groups.iter_mut().flat_map(|group| &mut group.jobs) {
             job.stragglers = moved::stragglers(&job.job, &self.rows);
+            let plan = self.first.plan.jobs.iter().find(|plan| plan.name == job.job);
+            job.ends_by = plan.map(|plan| RanksEnd::of(&plan.stop));
         }
         let jobs: Vec<JobResult> =
             self.jobs.into_iter().map(|sum| sum.finish(&self.facts, &groups)).collect();

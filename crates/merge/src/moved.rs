@@ -109,6 +109,7 @@ pub fn rates(job: &str, windows: Windows, parts: &[[(u64, u64); 2]], bytes: u64)
     let time = |from: u64, to: u64| to.saturating_sub(from);
     RankJobRates {
         job: job.to_owned(),
+        ends_by: None,
         until_first: over(time(first_begin_ns, first_end_ns), until_end, end_bound),
         while_all: (first_end_ns > last_begin_ns)
             .then(|| over(first_end_ns - last_begin_ns, together, together_bound)),

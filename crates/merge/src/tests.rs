@@ -84,6 +84,7 @@ fn slow_ranks_are_named_with_their_ratio() {
     }
     let job = gpuio_record::RankJobRates {
         job: "job".to_owned(),
+        ends_by: None,
         until_first: gpuio_record::RateOver::default(),
         while_all: None,
         until_last: gpuio_record::RateOver::default(),
@@ -91,7 +92,9 @@ fn slow_ranks_are_named_with_their_ratio() {
     };
     let group = RankGroup { group: 0, start_skew_ns: 0, skew_bound_ns: 0, jobs: vec![job] };
     let merged = merger.finish(Started::default(), vec![group], None);
-    let slow = &merged.ranks.unwrap().groups[0].jobs[0].stragglers;
+    let rates = &merged.ranks.unwrap().groups[0].jobs[0];
+    assert_eq!(rates.ends_by, Some(gpuio_record::RanksEnd::of(&merged.plan.jobs[0].stop)));
+    let slow = &rates.stragglers;
     assert_eq!(slow.len(), 1);
     assert_eq!((slow[0].rank, slow[0].host.as_str()), (3, "n1"));
     assert!((slow[0].of_median - 0.4).abs() < 1e-9);

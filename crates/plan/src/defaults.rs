@@ -395,6 +395,7 @@ pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
     let bytes = job.io_size.or(job.loops.map(passes));
     // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
     let timed = job.time_based.unwrap_or(!is_fio(job));
+    let bytes = bytes.or((job.wear_out == Some(true)).then_some(size));
     match (job.runtime_ns, bytes) {
         (Some(t), None) if timed => Stop { runtime_ns: Some(t), bytes_per_thread: None },
         (Some(t), None) => Stop { runtime_ns: Some(t), bytes_per_thread: Some(size) },

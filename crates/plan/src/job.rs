@@ -11,7 +11,7 @@ use gpuio_units::format_cpu_list;
 use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
-use super::{Picked, PlanError, fan_out, mapped, memory, regions, steady, vet, via};
+use super::{Picked, PlanError, fan_out, layout, mapped, memory, regions, steady, vet, via};
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -32,7 +32,8 @@ pub(super) fn resolve(
     let threads = spec.threads.unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
     let (read_percent, order) = defaults::mix_and_order(spec);
     let (blocks, block_max) = blocks(spec, &order);
-    let ground = regions::ground(spec, threads, facts)?;
+    let layout = layout::resolve(spec, read_percent)?;
+    let ground = regions::ground(spec, threads, layout.as_ref(), facts)?;
     let (direct, direct_why, alignment) = defaults::direct(spec, path, &ground.infos);
     let (engine, asynchronous) = engine(spec, path, direct, facts)?;
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
@@ -86,6 +87,7 @@ pub(super) fn resolve(
         size_bytes: laid.size_bytes,
         offset_bytes: spec.offset.unwrap_or(0),
         shared_files: ground.shared,
+        layout,
         gpus,
         targets: laid.targets,
         workers,

@@ -9,7 +9,8 @@
 //! Whether a target may be written is checked afterwards, by the data set's guard.
 //!
 //! - `job`: one job on one path; each other module decides one part of it. `defaults` has what
-//!   applies where nothing was requested, with the reason.
+//!   applies where nothing was requested, with the reason. `layout` says how the data of all threads
+//!   and ranks lie in files, `regions` which bytes each thread works on.
 //! - `auto`: which path is chosen where that is left to gpuio.
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
@@ -24,6 +25,7 @@ mod defaults;
 mod facts;
 mod fan_out;
 mod job;
+mod layout;
 mod mapped;
 mod memory;
 mod placement;
@@ -47,6 +49,7 @@ pub use auto::auto_in_words;
 pub use cufile::settings as cufile_settings;
 pub use defaults::REFUSES_DIRECT;
 pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
+pub use layout::on_own_files;
 pub use mapped::mapped_parts;
 pub use quick::{QuickSize, quick_spec};
 pub use regions::SCRATCH;

@@ -31,7 +31,7 @@ pub(super) fn no_register(path: &PathInfo, gpus: &[Gpu]) -> Option<String> {
 pub fn mapped_parts(job: &JobPlan) -> Vec<(u32, Range<u64>)> {
     let mut parts: Vec<(u32, Range<u64>)> = Vec::new();
     for region in job.workers.iter().flat_map(|worker| &worker.regions) {
-        let (from, to) = (region.offset, region.offset.saturating_add(region.length));
+        let (from, to) = (region.offset, region.end());
         match parts.iter_mut().find(|(target, _)| *target == region.target) {
             Some((_, part)) => *part = part.start.min(from)..part.end.max(to),
             None => parts.push((region.target, from..to)),

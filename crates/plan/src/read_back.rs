@@ -19,9 +19,10 @@ pub fn alignment(job: &JobPlan) -> u64 {
     let by_chance = matches!(job.order, Order::Random { .. });
     let align = if by_chance { job.align_bytes } else { 0 };
     let places = job.workers.iter().flat_map(|worker| &worker.regions).flat_map(|region| {
-        let end = region.offset + region.length;
+        let end = region.end();
         let length = job.targets.get(region.target as usize).map_or(0, |one| one.length_bytes);
-        [region.offset, if end == length { 0 } else { end }]
+        let stride = region.stripe.map_or(0, |stripe| stripe.stride_bytes);
+        [region.offset, stride, if end == length { 0 } else { end }]
     });
     let all = sizes.chain([align, job.skew_bytes]).chain(places).filter(|number| *number > 0);
     1 << all.map(u64::trailing_zeros).min().unwrap_or(0).min(20)

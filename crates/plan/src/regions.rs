@@ -1,6 +1,6 @@
 //! Which bytes of which files each thread works on.
 
-use gpuio_record::{GuardNote, Region, TargetKind, TargetPlan};
+use gpuio_record::{GuardNote, LayoutKind, LayoutPlan, Region, Stripe, TargetKind, TargetPlan};
 use gpuio_spec::JobSpec;
 
 use super::PlanError;
@@ -18,6 +18,12 @@ pub(super) struct Ground {
     pub(super) infos: Vec<TargetInfo>,
     /// Whether threads share all files, region after region.
     pub(super) shared: bool,
+    /// How many threads do, of all ranks; 1 where they don't.
+    pub(super) sharers: u64,
+    /// Number of the first thread among those whose data this job uses.
+    first: u32,
+    /// Whether their blocks alternate.
+    strided: bool,
     /// Whether the directory is gpuio's own scratch.
     pub(super) scratch: bool,
 }
@@ -32,8 +38,15 @@ pub(super) struct Laid {
 pub(super) fn ground(
     requested: &JobSpec,
     threads: u32,
+    layout: Option<&LayoutPlan>,
     facts: &Facts<'_>,
 ) -> Result<Ground, PlanError> {
+    let common = layout.filter(|layout| layout.kind.is_shared());
+    let of_rank = layout.and_then(|layout| layout.reads_rank);
+    let first = of_rank.unwrap_or_else(|| own_rank(requested)).saturating_mul(threads);
+    let strided = common.is_some_and(|layout| layout.kind == LayoutKind::Strided);
+    let all = common.map(|layout| u64::from(layout.ranks) * u64::from(threads));
+    let sharers = |shared: bool| if shared { all.unwrap_or(u64::from(threads)) } else { 1 };
     let prefix = if is_gdsio(requested) { "gdsio" } else { "gpuio" };
     let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
     if let Some(names) = &requested.filenames {
@@ -53,17 +66,58 @@ pub(super) fn ground(
             return Err(PlanError::usage(requested, "filenames", what));
         }
         let shared = requested.shared_files.unwrap_or(!is_fio(requested) && threads > 1);
-        return Ok(Ground { directory: None, prefix, paths, infos, shared, scratch: false });
+        let shared = common.is_some() || shared;
+        let sharers = sharers(shared);
+        // Without a layout each rank has regions of its own threads only.
+        let first = if common.is_some() { first } else { 0 };
+        let (directory, scratch) = (None, false);
+        return Ok(Ground {
+            directory,
+            prefix,
+            paths,
+            infos,
+            shared,
+            sharers,
+            first,
+            strided,
+            scratch,
+        });
     }
     let scratch = requested.directory.is_none();
-    let directory = requested.directory.clone().unwrap_or_else(|| scratch_of(requested.rank));
-    let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
-    let first = first_thread(requested, threads);
-    let numbers = first..first.saturating_add(threads);
-    let paths: Vec<String> = numbers.map(|n| format!("{trimmed}/{prefix}.{n}")).collect();
+    let rank = requested.rank.as_ref().map(|place| place.rank);
+    let directory = requested.directory.clone().unwrap_or_else(|| scratch_of(rank));
+    let paths: Vec<String> = match common {
+        Some(_) => vec![file_of(&directory, &prefix, SHARED)],
+        None => files_of(&directory, &prefix, first..first.saturating_add(threads)).collect(),
+    };
     // Every file of a directory has the same neighbours: one look answers for those not there.
-    let places = paths.iter().map(|path| facts.targets.look(path)).collect();
-    Ok(Ground { directory: Some(directory), prefix, paths, infos: places, shared: false, scratch })
+    let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
+    let (directory, shared) = (Some(directory), common.is_some());
+    let sharers = sharers(shared);
+    Ok(Ground { directory, prefix, paths, infos, shared, sharers, first, strided, scratch })
+}
+
+/// The last part of the name of a file that all threads share.
+const SHARED: &str = "shared";
+
+/// The file of a directory with this last part of its name.
+fn file_of(directory: &str, prefix: &str, last: &str) -> String {
+    let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
+    format!("{trimmed}/{prefix}.{last}")
+}
+
+/// The files of threads of these numbers.
+pub(super) fn files_of(
+    directory: &str,
+    prefix: &str,
+    threads: std::ops::Range<u32>,
+) -> impl Iterator<Item = String> {
+    threads.map(move |n| file_of(directory, prefix, &n.to_string()))
+}
+
+/// This process's rank; 0 without others.
+fn own_rank(requested: &JobSpec) -> u32 {
+    requested.rank.as_ref().map_or(0, |place| place.rank)
 }
 
 /// The scratch directory; of each rank its own, since ranks end at different times.
@@ -73,7 +127,7 @@ fn scratch_of(rank: Option<u32>) -> String {
 
 /// The number of a job's first thread among those of all ranks: each rank has as many.
 pub(super) fn first_thread(requested: &JobSpec, threads: u32) -> u32 {
-    requested.rank.unwrap_or(0).saturating_mul(threads)
+    own_rank(requested).saturating_mul(threads)
 }
 
 pub(super) fn lay(
@@ -85,7 +139,10 @@ pub(super) fn lay(
     facts: &Facts<'_>,
 ) -> Result<Laid, PlanError> {
     let offset = requested.offset.unwrap_or(0);
-    let size = size(requested, threads, ground, block_max, alignment, facts)?;
+    let mut size = size(requested, threads, ground, block_max, alignment, facts)?;
+    if ground.strided && requested.size.is_none() && block_max > 0 {
+        size -= size % block_max;
+    }
     if size < block_max {
         let what = format!(
             "a size of {size} bytes per thread holds no block of {block_max} bytes; \
@@ -94,18 +151,23 @@ pub(super) fn lay(
         return Err(PlanError::usage(requested, "size", what));
     }
     let past_end = |what: &str| PlanError::usage(requested, "size", what.to_owned());
-    let shares = if ground.shared { u64::from(threads) } else { 1 };
     let length = size
-        .checked_mul(shares)
+        .checked_mul(ground.sharers)
         .and_then(|all| all.checked_add(offset))
         .filter(|length| *length <= i64::MAX as u64)
         .ok_or_else(|| past_end("offset plus size of all threads is past the largest file"))?;
     let targets = targets(ground, length);
-    let per_file = ground.directory.is_some();
+    let per_file = ground.directory.is_some() && !ground.shared;
+    let stripe = ground.strided.then(|| Stripe {
+        block_bytes: block_max,
+        stride_bytes: ground.sharers.saturating_mul(block_max),
+    });
+    let part = if ground.strided { block_max } else { size };
     let regions = (0..threads)
         .map(|thread| {
-            let at = if ground.shared { offset + u64::from(thread) * size } else { offset };
-            let region = |target| Region { target, offset: at, length: size };
+            let before = u64::from(ground.first) + u64::from(thread);
+            let at = if ground.shared { offset + before * part } else { offset };
+            let region = |target| Region { target, offset: at, length: size, stripe };
             if per_file {
                 vec![region(thread)]
             } else {
@@ -160,16 +222,16 @@ fn size(
     let lengths = ground.infos.iter().map(|place| place.length_bytes);
     let shortest = lengths.zip(&ground.paths).min_by_key(|(length, _)| *length);
     if let Some((Some(length), path)) = shortest {
-        let shares = if ground.shared { u64::from(threads) } else { 1 };
-        let left = length.saturating_sub(offset) / shares;
+        let left = length.saturating_sub(offset) / ground.sharers;
         let left = left - left % alignment.max(1);
         if left >= block_max {
             return Ok(left);
         }
         // Whose the file is, is not known here: nothing is proposed that would make it longer.
         let what = format!(
-            "{path} holds {length} bytes: too few for {threads} threads of one {block_max}-byte \
-             block each after offset {offset}; lower --bs or --threads, or name a longer file"
+            "{path} holds {length} bytes: too few for {} threads of one {block_max}-byte \
+             block each after offset {offset}; lower --bs or --threads, or name a longer file",
+            ground.sharers.max(threads.into())
         );
         return Err(PlanError::usage(requested, "filenames", what));
     }
@@ -186,7 +248,8 @@ fn size(
 /// quarter of what is free on the disk and half of usable memory.
 fn suits(threads: u32, ground: &Ground, facts: &Facts<'_>) -> u64 {
     const MIB: u64 = 1 << 20;
-    let share = |bytes: u64, of: u64| bytes / of / u64::from(threads.max(1));
+    let threads = ground.sharers.max(u64::from(threads.max(1)));
+    let share = |bytes: u64, of: u64| bytes / of / threads;
     let disk = ground.infos.iter().filter_map(|p| p.free_bytes).min();
     let disk = disk.map_or(u64::MAX, |free| share(free, 4));
     let memory = facts.host.memory.usable_bytes.map_or(u64::MAX, |usable| share(usable, 2));

@@ -5,7 +5,7 @@ use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::{JobSpec, Spec};
 
 use super::defaults::{is_gdsio, mix_and_order};
-use super::{PlanError, no_engine, read_back};
+use super::{PlanError, layout, no_engine, read_back};
 use gpuio_workload::blocks;
 use gpuio_workload::sequence::BlockSequence;
 
@@ -185,6 +185,7 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     if let Some(what) = read_back::of_job(plan) {
         return wrong("verify", what);
     }
+    layout::strided(requested, plan)?;
     times(requested, plan)?;
     sequences(requested, plan)
 }
@@ -220,7 +221,7 @@ fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), Pla
         );
         return wrong(field, what);
     }
-    let neighbours = plan.shared_files && plan.threads > 1;
+    let neighbours = plan.sharers() > 1;
     if neighbours && !plan.size_bytes.is_multiple_of(alignment) {
         let what = format!(
             "O_DIRECT here needs offsets in multiples of {alignment} bytes, and threads that \

@@ -33,13 +33,13 @@ pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, Gpu, GuardNote, JobPlan,
-    LeftOut, Order, Pacing, PathChoice, Plan, Region, Stop, TargetKind, TargetPlan, VerifyMode,
-    Via, WorkerPlan,
+    LayoutKind, LayoutPlan, LeftOut, Order, Pacing, PathChoice, Plan, Region, Stop, Stripe,
+    TargetKind, TargetPlan, VerifyMode, Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{
-    HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksResult,
-    RateOver, Straggler,
+    HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksEnd,
+    RanksResult, RateOver, Straggler,
 };
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,

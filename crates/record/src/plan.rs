@@ -178,6 +178,10 @@ pub struct JobPlan {
     pub offset_bytes: u64,
     /// Whether all threads work on the same files, region after region.
     pub shared_files: bool,
+    /// How the data of all threads, and of all ranks, lie in files, where that was requested or
+    /// another rank's are read; absent where each thread has its own file or region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<LayoutPlan>,
     /// GPUs in use by this job, in the order in which threads take them.
     pub gpus: Vec<Gpu>,
     /// Files and devices of the job.
@@ -200,6 +204,25 @@ impl JobPlan {
     #[must_use]
     pub fn reads_writes_back(&self) -> bool {
         self.verify == VerifyMode::Pass && self.read_percent < 100
+    }
+
+    /// Threads that have a part of each file: those of all ranks.
+    #[must_use]
+    pub fn sharers(&self) -> u64 {
+        let ranks = self.layout.as_ref().map_or(1, |layout| u64::from(layout.ranks));
+        if self.shared_files { u64::from(self.threads) * ranks } else { 1 }
+    }
+
+    /// Whether several ranks have parts of the same files.
+    #[must_use]
+    pub fn is_common(&self) -> bool {
+        self.layout.as_ref().is_some_and(|layout| layout.ranks > 1 && layout.kind.is_shared())
+    }
+
+    /// Whether it reads what another rank made.
+    #[must_use]
+    pub fn reads_another_rank(&self) -> bool {
+        self.layout.as_ref().is_some_and(|layout| layout.reads_rank.is_some())
     }
 
     /// Whether data is generated or checked between its I/Os: outside their latencies, inside the
@@ -445,6 +468,94 @@ pub struct Region {
     pub target: u32,
     /// First byte.
     pub offset: u64,
-    /// Length in bytes.
+    /// Bytes in it.
     pub length: u64,
+    /// How its blocks lie apart; absent where it is one range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stripe: Option<Stripe>,
+}
+
+impl Region {
+    /// One range.
+    #[must_use]
+    pub fn range(target: u32, offset: u64, length: u64) -> Region {
+        Region { target, offset, length, stripe: None }
+    }
+
+    /// Where in the target the byte of this number lies.
+    #[must_use]
+    pub fn place(&self, byte: u64) -> u64 {
+        self.offset + self.stripe.map_or(byte, |stripe| stripe.distance(byte))
+    }
+
+    /// The byte of the target after its last one.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.length.checked_sub(1).map_or(self.offset, |last| self.place(last) + 1)
+    }
+}
+
+/// Blocks of one length, each as far behind the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stripe {
+    /// Length of a block in bytes; above 0.
+    pub block_bytes: u64,
+    /// From the first byte of a block to that of the next, in bytes.
+    pub stride_bytes: u64,
+}
+
+impl Stripe {
+    /// How far behind the first byte the byte of this number lies.
+    #[must_use]
+    #[inline]
+    pub fn distance(&self, byte: u64) -> u64 {
+        byte / self.block_bytes * self.stride_bytes + byte % self.block_bytes
+    }
+}
+
+/// How the data of all threads lie in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayoutKind {
+    /// A file for each thread of each rank.
+    FilePerThread,
+    /// One file for all: a contiguous segment for each thread, rank after rank.
+    Segmented,
+    /// One file for all: block `i` of a thread is followed by block `i` of the next.
+    Strided,
+}
+
+impl LayoutKind {
+    /// The word in job files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            LayoutKind::FilePerThread => "file-per-thread",
+            LayoutKind::Segmented => "segmented",
+            LayoutKind::Strided => "strided",
+        }
+    }
+
+    /// Whether all threads have a part of the same files.
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        self != LayoutKind::FilePerThread
+    }
+}
+
+/// The layout of a job, and this rank's place in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LayoutPlan {
+    /// Which one.
+    pub kind: LayoutKind,
+    /// Ranks that take part; 1 where there are no others.
+    pub ranks: u32,
+    /// This rank.
+    pub rank: u32,
+    /// `read_shift` as requested; absent where each rank reads its own data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_shift: Option<String>,
+    /// The rank whose data this one reads, with `read_shift`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_rank: Option<u32>,
 }

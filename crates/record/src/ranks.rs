@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::expected::Expected;
+use crate::plan::Stop;
 use crate::result::{EndedHow, TimeSpan};
 
 /// Which of several ranks a record is of.
@@ -95,6 +96,9 @@ pub struct RankGroup {
 pub struct RankJobRates {
     /// Name.
     pub job: String,
+    /// What ended it on the ranks; absent in records of before that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_by: Option<RanksEnd>,
     /// From the first begin until the first rank was done.
     pub until_first: RateOver,
     /// While all ranks ran: from the last begin until the first rank was done; absent where there
@@ -105,6 +109,40 @@ pub struct RankJobRates {
     /// The ranks that were slowest, where they reached less than nine tenths of the median, at
     /// most eight.
     pub stragglers: Vec<Straggler>,
+}
+
+/// What ends a job on several ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RanksEnd {
+    /// A time: all ranks stop together.
+    Stonewall,
+    /// Bytes: each rank moves all of its own, and the last one is waited for.
+    WearOut,
+    /// On each rank, whichever of the two comes first.
+    First,
+}
+
+impl RanksEnd {
+    /// What ends a job that stops so.
+    #[must_use]
+    pub fn of(stop: &Stop) -> RanksEnd {
+        match (stop.runtime_ns, stop.bytes_per_thread) {
+            (Some(_), None) => RanksEnd::Stonewall,
+            (None, _) => RanksEnd::WearOut,
+            (Some(_), Some(_)) => RanksEnd::First,
+        }
+    }
+
+    /// In a table.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            RanksEnd::Stonewall => "stonewall",
+            RanksEnd::WearOut => "wear-out",
+            RanksEnd::First => "either",
+        }
+    }
 }
 
 /// Bytes over a time.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::{
-    Arrivals, BlockShare, Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode,
+    Arrivals, BlockShare, Distribution, Fill, LayoutKind, MemoryKind, SteadyFigure, VerifyMode,
 };
 
 use crate::keys::Dialect;
@@ -129,6 +129,12 @@ pub struct JobSpec {
     pub stonewall: Option<bool>,
     /// All threads use the same files; thread `i` starts at `offset + i * size`.
     pub shared_files: Option<bool>,
+    /// How the data of all threads, and of all ranks, lie in files.
+    pub layout: Option<LayoutKind>,
+    /// Whose data each rank reads.
+    pub read_shift: Option<ReadShift>,
+    /// End when all bytes were moved, not by time.
+    pub wear_out: Option<bool>,
     /// All threads use one descriptor per file.
     pub shared_fd: Option<bool>,
     /// Destination (or source) memory.
@@ -172,9 +178,9 @@ pub struct JobSpec {
     /// Whether this is one of many runs whose keys were checked together: a key without effect on
     /// this run is noted, not refused.
     pub one_of_many: bool,
-    /// This process's rank, where the same job runs on several: files of a directory, scratch and
-    /// random choices are then this rank's own.
-    pub rank: Option<u32>,
+    /// This process's place among the ranks, where the same job runs on several: files of a
+    /// directory, scratch and random choices are then this rank's own.
+    pub rank: Option<RankPlace>,
     /// Accepted settings that have no effect here, with the reason.
     pub notes: Vec<String>,
     /// The key that set each field, by the field's name.
@@ -194,6 +200,26 @@ impl JobSpec {
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.requested.get(field).map(|requested| &requested.origin)
     }
+}
+
+/// A process among those that run the same job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankPlace {
+    /// Its number, from 0.
+    pub rank: u32,
+    /// How many there are.
+    pub ranks: u32,
+    /// The rank with the same local number on the next host; why there is none.
+    pub on_next_host: Result<u32, String>,
+}
+
+/// Whose data a rank reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadShift {
+    /// That of the rank so many further on; above 0.
+    Ranks(u32),
+    /// That of the rank with the same local number on the next host.
+    Node,
 }
 
 /// A value for a key of cuFile's configuration.

@@ -248,6 +248,10 @@ pub(crate) struct Load {
     /// Number of passes over the region, instead of a run time
     #[arg(long, value_name = "N")]
     pub(crate) loops: Option<String>,
+    /// End when each thread has moved its whole size, instead of a run time: on several ranks the
+    /// wear-out, where a run time is the stonewall
+    #[arg(long, conflicts_with = "runtime")]
+    pub(crate) wear_out: bool,
     /// Percentage of reads in a mixed load [50]
     #[arg(long, value_name = "PERCENT")]
     pub(crate) rwmixread: Option<String>,
@@ -365,6 +369,14 @@ pub(crate) struct Data {
     /// Prefix of file names in the directory [gpuio]
     #[arg(long, value_name = "NAME")]
     pub(crate) file_prefix: Option<String>,
+    /// How the data of all threads, and of all ranks, lie in files: file-per-thread, or one file,
+    /// segmented (a contiguous part each) or strided (blocks in turn) [file-per-thread]
+    #[arg(long, value_name = "LAYOUT")]
+    pub(crate) layout: Option<String>,
+    /// On several ranks, read what another one wrote: rank (the next), node (of the next host), or
+    /// how many ranks further on (docs/mpi.md)
+    #[arg(long, value_name = "SHIFT")]
+    pub(crate) read_shift: Option<String>,
     /// Use O_DIRECT [where the file system supports it]
     #[arg(long)]
     pub(crate) direct: bool,
@@ -434,7 +446,7 @@ impl Work {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 35] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 37] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -470,11 +482,14 @@ impl Work {
             ("gather_batch", &machine.gather_batch, "--gather-batch"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),
+            ("layout", &data.layout, "--layout"),
+            ("read_shift", &data.read_shift, "--read-shift"),
         ];
         let switches = [
             ("norandommap", load.norandommap, "--norandommap"),
             ("unaligned", load.unaligned, "--unaligned"),
             ("refill", load.refill, "--refill"),
+            ("wear_out", load.wear_out, "--wear-out"),
             ("direct", data.direct, "--direct"),
             ("buffered", data.buffered, "--buffered"),
             ("pre_read", data.pre_read, "--pre-read"),

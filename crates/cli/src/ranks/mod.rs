@@ -27,6 +27,7 @@ use std::time::Duration;
 use gpuio_mpi::{Launcher, World};
 use gpuio_ranks::{Ended, Limits, Ranks, Setup};
 use gpuio_record::RankOf;
+use gpuio_spec::RankPlace;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -147,7 +148,10 @@ fn hello(ranks: &Ranks) -> Result<(Vec<Hello>, Place), Ended> {
     let own = &hellos[rank as usize];
     let before = hellos.iter().take(rank as usize).filter(|one| one.host == own.host).count();
     let local_rank = u32::try_from(before).unwrap_or(u32::MAX);
-    let place = Place { rank: Some(rank), local_rank, host: own.host.clone() };
+    let hosts: Vec<&str> = hellos.iter().map(|one| one.host.as_str()).collect();
+    let on_next_host = placement::on_next_host(&hosts, rank);
+    let among = Some(RankPlace { rank, ranks: ranks.size(), on_next_host });
+    let place = Place { rank: Some(rank), local_rank, host: own.host.clone(), among };
     Ok((hellos, place))
 }
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use gpuio_host::Root;
 use gpuio_merge::{rank_list, target_of};
 use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};
-use gpuio_record::{JobPlan, Plan, TargetKind};
+use gpuio_record::{JobPlan, Plan, Stripe, TargetKind};
+use gpuio_spec::RankPlace;
 use gpuio_table::{Grid, figures, words};
 use gpuio_units::format_cpu_list;
 use serde::{Deserialize, Serialize};
@@ -21,13 +22,15 @@ pub(crate) struct Place {
     pub(crate) rank: Option<u32>,
     pub(crate) local_rank: u32,
     pub(crate) host: String,
+    /// What a plan needs to know of the others.
+    pub(crate) among: Option<RankPlace>,
 }
 
 impl Place {
     /// Without other ranks.
     pub(crate) fn alone() -> Place {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Place { rank: None, local_rank: 0, host }
+        Place { rank: None, local_rank: 0, host, among: None }
     }
 
     /// The text with `{rank}`, `{local_rank}` and `{host}` replaced.
@@ -45,6 +48,39 @@ impl Place {
             Err(error) => error.into_bytes(),
         }
     }
+}
+
+/// The rank with the same local number on the next host, by the host of each rank; why there is
+/// none.
+pub(super) fn on_next_host(hosts: &[&str], rank: u32) -> Result<u32, String> {
+    let mut of_host: Vec<(&str, Vec<u32>)> = Vec::new();
+    for (number, host) in (0..).zip(hosts) {
+        match of_host.iter_mut().find(|(known, _)| known == host) {
+            Some((_, ranks)) => ranks.push(number),
+            None => of_host.push((host, vec![number])),
+        }
+    }
+    if let [(host, _)] = of_host.as_slice() {
+        return Err(format!(
+            "all ranks run on host {host}, so there is no other node whose data could be read"
+        ));
+    }
+    let count = |at: usize| of_host.get(at).map_or(0, |(_, ranks)| ranks.len());
+    if let Some(odd) = (1..of_host.len()).find(|at| count(*at) != count(0)) {
+        return Err(format!(
+            "host {} has {} ranks and host {} has {}, so some would have no partner on the next \
+             node",
+            of_host[0].0,
+            count(0),
+            of_host[odd].0,
+            count(odd)
+        ));
+    }
+    let position = of_host.iter().enumerate().find_map(|(at, (_, ranks))| {
+        Some((at, ranks.iter().position(|one| *one == rank)?))
+    });
+    let (at, local) = position.ok_or("this rank has no host")?;
+    Ok(of_host[(at + 1) % of_host.len()].1[local])
 }
 
 /// What ranks may share, where that is wanted.
@@ -83,6 +119,8 @@ pub(super) struct Placed {
     numa_nodes: Vec<u32>,
     cpus: Vec<u32>,
     files: Vec<Used>,
+    /// Locations that all ranks must share, as the plan names them.
+    common: Vec<Common>,
     /// The load, without what is this rank's own.
     load: Value,
 }
@@ -96,6 +134,18 @@ struct Used {
     from: u64,
     to: u64,
     writes: bool,
+    /// How its blocks lie apart; absent where it is one range.
+    #[serde(default)]
+    stripe: Option<Stripe>,
+}
+
+/// A file or directory that all ranks must share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Common {
+    path: String,
+    identity: String,
+    /// Whether it lies on a block device of this host, and so on no other.
+    local: bool,
 }
 
 impl Placed {
@@ -120,7 +170,7 @@ impl Placed {
             list.sort_unstable();
             list.dedup();
         }
-        let (files, devices, mounts) = files(plan, kernel);
+        let Found { files, devices, mounts, common } = files(plan, kernel);
         Placed {
             host: place.host.clone(),
             local_rank: place.local_rank,
@@ -131,6 +181,7 @@ impl Placed {
             numa_nodes,
             cpus: placed_cpus,
             files,
+            common,
             load: load(plan),
         }
     }
@@ -158,6 +209,9 @@ fn load(plan: &Plan) -> Value {
         let mut value = serde_json::to_value(job).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
             OWN.iter().for_each(|name| drop(fields.remove(*name)));
+            if let Some(Value::Object(layout)) = fields.get_mut("layout") {
+                ["rank", "reads_rank"].iter().for_each(|name| drop(layout.remove(*name)));
+            }
             for choice in ["engine", "path"] {
                 let actual = match choice {
                     "path" => job.path.choice.actual.clone(),
@@ -211,9 +265,21 @@ fn nics(mounts: &BTreeSet<String>) -> Vec<String> {
     names
 }
 
-/// The parts of files that a plan uses, the devices behind them, and their network mounts.
-fn files(plan: &Plan, kernel: &str) -> (Vec<Used>, Vec<String>, BTreeSet<String>) {
-    let (mut all, mut devices, mut mounts) = (Vec::new(), Vec::new(), BTreeSet::new());
+/// What a plan uses of a machine's storage.
+#[derive(Default)]
+struct Found {
+    /// The parts of files.
+    files: Vec<Used>,
+    /// The devices behind them.
+    devices: Vec<String>,
+    /// Their network mounts.
+    mounts: BTreeSet<String>,
+    /// What all ranks must share.
+    common: Vec<Common>,
+}
+
+fn files(plan: &Plan, kernel: &str) -> Found {
+    let Found { files: mut all, mut devices, mut mounts, mut common } = Found::default();
     let mut known: BTreeMap<String, TargetStorage> = BTreeMap::new();
     for job in &plan.jobs {
         for (index, target) in (0_u32..).zip(&job.targets) {
@@ -236,16 +302,34 @@ fn files(plan: &Plan, kernel: &str) -> (Vec<Used>, Vec<String>, BTreeSet<String>
                 devices.push(one);
             }
             let identity = identity(path, target.kind, storage, kernel);
+            if job.is_common() {
+                let (path, identity) = (target.path.clone(), identity.clone());
+                common.push(Common { path, identity, local: storage.device.is_some() });
+            }
             let regions = job.workers.iter().flat_map(|worker| &worker.regions);
             let mine = || regions.clone().filter(|region| region.target == index);
             let Some(from) = mine().map(|region| region.offset).min() else { continue };
-            let to = mine().map(|region| region.offset + region.length).max().unwrap_or(from);
+            let to = mine().map(gpuio_record::Region::end).max().unwrap_or(from);
             let writes = job.read_percent < 100;
             let path = target.path.clone();
-            all.push(Used { path, identity, group: job.group, from, to, writes });
+            let threads = u64::from(job.threads);
+            // The threads of a rank are neighbours: together they have one longer block of each.
+            let stripe = mine().find_map(|region| region.stripe).map(|one| Stripe {
+                block_bytes: one.block_bytes.saturating_mul(threads),
+                ..one
+            });
+            all.push(Used { path, identity, group: job.group, from, to, writes, stripe });
+        }
+        if let (true, Some(directory)) = (job.reads_another_rank(), &job.directory) {
+            // Of a name that nothing has, the identity is that of the directory.
+            let path = Path::new(directory).join(".gpuio-shared");
+            let storage = gpuio_host::target_storage(&Root::live(), &path, &mut Vec::new());
+            let identity = identity(&path, TargetKind::File, &storage, kernel);
+            let local = storage.device.is_some();
+            common.push(Common { path: directory.clone(), identity, local });
         }
     }
-    (all, devices, mounts)
+    Found { files: all, devices, mounts, common }
 }
 
 fn is_shared(mount: &MountFacts) -> bool {
@@ -295,7 +379,27 @@ pub(super) fn agree(all: &[Placed], share: Share) -> Result<(), String> {
     if !share.gpu {
         shared_gpu(all)?;
     }
+    common_locations(all)?;
     shared_files(all, share)
+}
+
+/// Refuses locations that are surely not the same: on block devices, but different ones. Whether a
+/// network file system is the same is found out when the files are made: hosts may mount it by
+/// different names.
+fn common_locations(all: &[Placed]) -> Result<(), String> {
+    let Some(first) = all.first() else { return Ok(()) };
+    for (rank, one) in all.iter().enumerate().skip(1) {
+        let both = first.common.iter().zip(&one.common);
+        let differs = |(a, b): &(&Common, &Common)| a.local && b.local && a.identity != b.identity;
+        if let Some((theirs, own)) = both.into_iter().find(differs) {
+            return Err(format!(
+                "all ranks must share {}, and rank {rank} (host {}) has another one than rank 0 \
+                 (host {}, {}); name a location on a file system that all ranks share",
+                own.path, one.host, first.host, theirs.path
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The first setting of a job that differs.
@@ -334,6 +438,18 @@ fn shared_gpu(all: &[Placed]) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether the blocks of two parts that begin among each other alternate: both have the same
+/// stride, and the blocks of neither reach those of the other.
+fn is_apart(a: &Used, b: &Used) -> bool {
+    let (Some(one), Some(other)) = (a.stripe, b.stripe) else { return false };
+    let (stride, between) = (one.stride_bytes, a.from.abs_diff(b.from));
+    if one != other || stride == 0 {
+        return false;
+    }
+    let turn = between % stride;
+    turn >= one.block_bytes && stride - turn >= one.block_bytes
+}
+
 /// Two ranks may not write the same bytes, nor one read what another writes at the same time.
 fn shared_files(all: &[Placed], share: Share) -> Result<(), String> {
     let mut users: BTreeMap<(&str, u32), Vec<(usize, &Used)>> = BTreeMap::new();
@@ -350,6 +466,7 @@ fn shared_files(all: &[Placed], share: Share) -> Result<(), String> {
             if let Some((other, known)) = furthest
                 && other != rank
                 && file.from < known.to
+                && !is_apart(file, known)
             {
                 let writes = file.writes || known.writes;
                 if writes || !share.file {
@@ -430,6 +547,7 @@ mod tests {
             from: *from,
             to: *to,
             writes: *writes,
+            stripe: None,
         };
         Placed {
             host: "h".to_owned(),
@@ -444,6 +562,7 @@ mod tests {
             numa_nodes: Vec::new(),
             cpus: Vec::new(),
             files: files.iter().map(file).collect(),
+            common: Vec::new(),
             load: serde_json::json!([{ "name": "job", "threads": 1 }]),
         }
     }
@@ -461,8 +580,61 @@ mod tests {
     const NOTHING: Share = Share { gpu: false, file: false };
 
     #[test]
+    fn the_partner_of_a_rank_is_on_the_next_host() {
+        let next = |hosts: &[&str], rank| on_next_host(hosts, rank);
+        let blocks = ["a", "a", "b", "b", "c", "c"];
+        let partners: Vec<_> = (0..6).map(|rank| next(&blocks, rank).unwrap()).collect();
+        assert_eq!(partners, [2, 3, 4, 5, 0, 1]);
+        let in_turn = ["a", "b", "a", "b"];
+        let partners: Vec<_> = (0..4).map(|rank| next(&in_turn, rank).unwrap()).collect();
+        assert_eq!(partners, [1, 0, 3, 2]);
+        assert!(next(&["a", "a"], 0).unwrap_err().contains("all ranks run on host a"));
+        let uneven = next(&["a", "a", "b"], 2).unwrap_err();
+        assert!(uneven.contains("host a has 2 ranks and host b has 1"), "{uneven}");
+    }
+
+    #[test]
+    fn strided_parts_are_apart_where_their_blocks_are() {
+        let part = |from: u64, block_bytes: u64, stride_bytes: u64| Used {
+            path: String::new(),
+            identity: String::new(),
+            group: 0,
+            from,
+            to: from + 10 * stride_bytes,
+            writes: true,
+            stripe: Some(Stripe { block_bytes, stride_bytes }),
+        };
+        let first = part(0, 100, 400);
+        assert!([100, 200, 300].iter().all(|at| is_apart(&first, &part(*at, 100, 400))));
+        assert!([0, 50, 350, 400].iter().all(|at| !is_apart(&first, &part(*at, 100, 400))));
+        assert!(!is_apart(&first, &part(200, 100, 300)));
+        assert!(!is_apart(&first, &Used { stripe: None, ..part(200, 100, 400) }));
+        // Each rank of a job has its turn; two of them may not have the same.
+        let placed = |files: Vec<Used>| Placed { files, ..placed(None, &[]) };
+        let four = |at: [u64; 4]| at.map(|at| placed(vec![part(at, 100, 400)]));
+        agree(&four([0, 100, 200, 300]), NOTHING).unwrap();
+        assert!(agree(&four([0, 100, 250, 300]), NOTHING).is_err());
+    }
+
+    #[test]
+    fn ranks_with_different_disks_have_no_file_in_common() {
+        let at = |identity: &str, local| Placed {
+            common: vec![Common {
+                path: "/d/one".to_owned(),
+                identity: identity.to_owned(),
+                local,
+            }],
+            ..placed(None, &[])
+        };
+        agree(&[at("a", true), at("a", true)], NOTHING).unwrap();
+        agree(&[at("server:/a", false), at("server2:/a", false)], NOTHING).unwrap();
+        let why = agree(&[at("a", true), at("b", true)], NOTHING).unwrap_err();
+        assert!(why.contains("all ranks must share /d/one, and rank 1"), "{why}");
+    }
+
+    #[test]
     fn names_are_filled_in() {
-        let place = Place { rank: Some(7), local_rank: 1, host: "n3".to_owned() };
+        let place = Place { rank: Some(7), local_rank: 1, host: "n3".to_owned(), among: None };
         assert_eq!(place.fill("/mnt/ib{local_rank}/{host}/r{rank}{x}"), "/mnt/ib1/n3/r7{x}");
         assert_eq!(Place { rank: None, ..place }.fill("{rank}"), "0");
     }

@@ -264,6 +264,26 @@ fn due(jobs: &[JobPlan]) -> (u64, Option<u64>) {
 }
 
 impl Peers for Synchronised<'_> {
+    fn first_says(&self, what: &str, own: Vec<u8>) -> Result<Vec<u8>, String> {
+        let said = self.ranks.exchange(what, own, |mut all| {
+            let first = std::mem::take(&mut all[0]);
+            Ok(vec![first; all.len()])
+        });
+        said.map_err(|ended| ended.0)
+    }
+
+    fn all(&self, what: &str, yes: bool) -> Result<bool, String> {
+        let said = self.ranks.exchange(what, vec![u8::from(yes)], |all| {
+            let every = all.iter().all(|one| one.as_slice() == [1]);
+            Ok(vec![vec![u8::from(every)]; all.len()])
+        });
+        said.map(|said| said == [1]).map_err(|ended| ended.0)
+    }
+
+    fn fail(&self, why: &str) {
+        self.ranks.fail(why, 1);
+    }
+
     fn opened(&self, jobs: &[JobPlan]) -> Result<(), String> {
         hold(&self.state).group = jobs.first().map_or(0, |job| job.group);
         self.exchange("opened", Vec::new()).map_err(|ended| ended.0)

@@ -56,7 +56,7 @@ fn prepare(bench: &Bench, place: &Place) -> Result<Session, Failure> {
     for job in &mut spec.jobs {
         override_at(job, bench, place)?;
         job.one_of_many = sweep::is_of_a_sweep();
-        job.rank = place.rank;
+        job.rank = place.among.clone();
         if sweep::is_of_ab() {
             // The seed also decides which side starts.
             job.requested.remove("seed");

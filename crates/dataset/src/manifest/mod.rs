@@ -13,8 +13,11 @@
 //! need no lock. What is replaced or removed is the very file that was read: a list that is
 //! malformed, and any file that took its name at the same time, stays.
 //!
-//! Device numbers of network and some local file systems change when they are mounted anew. Files
-//! on them are then not ours, which costs a `--overwrite` and no data.
+//! Device numbers of network and some local file systems change when they are mounted anew, and
+//! differ between hosts. So a file may also be on the device that its list is on now: the list is
+//! its neighbour in the directory, and inode, time of birth and all else must agree as before. A
+//! file system that numbers inodes anew on each host or mount makes them other files, which costs a
+//! `--overwrite` and no data.
 
 mod error;
 mod store;
@@ -71,6 +74,9 @@ pub struct Entry {
     pub pattern: bool,
     /// Whether a run is writing it now, or crashed while it did.
     pub in_use: bool,
+    /// The run that has it in use, where several processes do: a random word that only they know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
 }
 
 impl Entry {
@@ -80,17 +86,18 @@ impl Entry {
         Identity { dev: self.dev, ino: self.ino }
     }
 
-    /// Whether the entry is about this file, changed or not.
-    fn is_about(&self, found: &Stamp) -> bool {
+    /// Whether the entry is about this file, changed or not. `list_dev` is the device of the list.
+    fn is_about(&self, found: &Stamp, list_dev: Option<u64>) -> bool {
         let born = self.birth_ns.zip(found.birth_ns);
-        self.identity() == Identity::of_stamp(found)
+        self.ino == found.ino
+            && (self.dev == found.dev || list_dev == Some(found.dev))
             && born.is_none_or(|(listed, now)| listed == now)
     }
 
     /// Whether the file is unchanged since it was listed.
-    fn is_unchanged(&self, found: &Stamp) -> bool {
+    fn is_unchanged(&self, found: &Stamp, list_dev: Option<u64>) -> bool {
         let times = (self.size, self.mtime_ns, self.ctime_ns);
-        self.is_about(found)
+        self.is_about(found, list_dev)
             && !self.in_use
             && times == (found.size, found.mtime_ns, Some(found.ctime_ns))
     }
@@ -198,8 +205,8 @@ impl<'a> Lists<'a> {
             self.of(&dir_entry.dir)?.and_then(|list| list.entry(name).map(|one| (list, one)));
         Ok(match listed {
             Some((list, entry)) if list.proves_ownership(found) => match entry.clone() {
-                entry if entry.is_unchanged(found) => Claim::Unchanged(entry),
-                entry if entry.is_about(found) => Claim::Doubtful(entry),
+                entry if entry.is_unchanged(found, list.dev()) => Claim::Unchanged(entry),
+                entry if entry.is_about(found, list.dev()) => Claim::Doubtful(entry),
                 _ => Claim::Another,
             },
             _ => Claim::None,
@@ -223,7 +230,7 @@ impl<'a> Lists<'a> {
 /// directories may be marked then, which does no harm.
 pub fn begin(files: &[Arc<Held>]) -> Result<(), ManifestError> {
     let files: Vec<_> = files.iter().map(|file| (file.as_ref(), Take::Again)).collect();
-    take(&files)
+    take(&files, None)
 }
 
 /// Lists size and times of change anew after the last write, with the pattern that the whole file
@@ -238,13 +245,14 @@ pub fn finalize(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestErro
     each_directory(files, |list, held, dir_entry, name, holds| {
         let found = look(held)?;
         let stays = dir_entry.stamp().is_ok_and(|named| named.is_same_file(&found));
-        let entry = list.entry_mut(name).filter(|entry| stays && entry.is_about(&found));
+        let on = list.dev();
+        let entry = list.entry_mut(name).filter(|entry| stays && entry.is_about(&found, on));
         let Some(entry) = entry else {
             moved.borrow_mut().get_or_insert(ManifestError::Moved { path: dir_entry.path() });
             return Ok(());
         };
         entry.note(&found);
-        entry.in_use = false;
+        (entry.in_use, entry.run) = (false, None);
         entry.pattern = holds.is_some();
         if let Some(Holds { salt, file_number }) = holds {
             (entry.salt, entry.file_number) = (salt, file_number);
@@ -264,14 +272,37 @@ pub(super) enum Take {
 }
 
 /// Lists files as in use before their first write, with one change of each directory's list.
+/// `run` is the word of a run of several processes.
 ///
 /// # Errors
 /// As for [`begin`].
-pub(super) fn take(files: &[(&Held, Take)]) -> Result<(), ManifestError> {
-    each_directory(files.iter().copied(), |list, held, dir_entry, name, how| match how {
-        Take::New(holds) => add(list, held, name, holds),
-        Take::Again => mark(list, held, dir_entry, name),
+pub(super) fn take(files: &[(&Held, Take)], run: Option<&str>) -> Result<(), ManifestError> {
+    each_directory(files.iter().copied(), |list, held, dir_entry, name, how| {
+        match how {
+            Take::New(holds) => add(list, held, name, holds)?,
+            Take::Again => mark(list, held, dir_entry, name)?,
+        }
+        if let Some(entry) = list.entry_mut(name) {
+            entry.run = run.map(str::to_owned);
+        }
+        Ok(())
     })
+}
+
+/// Whether the run of this word has the file of this name in use, by the list beside it as it is
+/// now. What the file is on the host that listed it is not compared: it is the same directory, and
+/// a name in it is one file.
+pub(super) fn is_in_use_by(
+    run: &str,
+    dir_entry: &DirEntry,
+    found: &Stamp,
+) -> Result<bool, ManifestError> {
+    let Some(name) = dir_entry.name.to_str() else { return Ok(false) };
+    let list = store::read(&dir_entry.dir)?;
+    let of_run = |entry: &Entry| entry.in_use && entry.run.as_deref() == Some(run);
+    Ok(list.is_some_and(|list| {
+        list.proves_ownership(found) && list.entry(name).is_some_and(of_run)
+    }))
 }
 
 fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), ManifestError> {
@@ -287,6 +318,7 @@ fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), Man
         file_number: holds.file_number,
         pattern: false,
         in_use: true,
+        run: None,
     };
     entry.note(&look(held)?);
     list.files.retain(|entry| entry.name != name);
@@ -308,9 +340,10 @@ fn mark(
         return Err(not_ours());
     }
     let believed = list.proves_ownership(&found);
-    let entry = list.entry_mut(name).filter(|entry| believed && entry.is_about(&found));
+    let on = list.dev();
+    let entry = list.entry_mut(name).filter(|entry| believed && entry.is_about(&found, on));
     let entry = entry.ok_or_else(not_ours)?;
-    let same = entry.is_unchanged(&found) || found.is_unchanged(&held.stamp());
+    let same = entry.is_unchanged(&found, on) || found.is_unchanged(&held.stamp());
     let short = found.size <= MOST_UNDER_LOCK;
     let proven = || entry.in_use && short && entry.prove(held, None).is_ok_and(|p| p.is_ours());
     if !(same || proven()) {

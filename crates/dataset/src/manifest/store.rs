@@ -18,7 +18,9 @@ use super::{Entry, FILE_NAME, ManifestError};
 
 /// In the directory of the list; held while it is changed.
 const LOCK_NAME: &str = ".gpuio-files.lock";
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+/// Lists without a run of several processes; those that have none are still written so.
+const FORMAT_OF_ONE: u32 = 2;
 /// Lists without times of birth and of the inode's change.
 const OLD_FORMAT: u32 = 1;
 /// Far beyond any data set; a list that is longer is not ours.
@@ -38,6 +40,8 @@ pub(super) struct List {
 struct Owner {
     uid: u32,
     mode: u32,
+    /// Device that the list is on, as this host numbers it.
+    dev: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -55,6 +59,11 @@ impl List {
 
     pub(super) fn entry_mut(&mut self, name: &str) -> Option<&mut Entry> {
         self.files.iter_mut().find(|entry| entry.name == name)
+    }
+
+    /// Device that it is on now; `None` before it is first written.
+    pub(super) fn dev(&self) -> Option<u64> {
+        self.file.as_ref().map(|(_, owner)| owner.dev)
     }
 
     /// Whether what the list says of the file that was found may be trusted.
@@ -123,7 +132,7 @@ fn read_now(dir: &Directory) -> Result<Option<List>, ManifestError> {
         return Err(rejected(&path, "it is longer than any list that gpuio writes"));
     }
     let files = parse(&path, &text)?;
-    let owner = Owner { uid: found.uid(), mode: found.mode() };
+    let owner = Owner { uid: found.uid(), mode: found.mode(), dev: found.dev() };
     Ok(Some(List { files, file: Some((file, owner)) }))
 }
 
@@ -139,7 +148,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
             column: error.column(),
             what: error.to_string(),
         })?;
-    if ![OLD_FORMAT, FORMAT].contains(&document.format) {
+    if ![OLD_FORMAT, FORMAT_OF_ONE, FORMAT].contains(&document.format) {
         let what = format!("its format is {}, this gpuio knows {FORMAT}", document.format);
         return Err(rejected(path, &what));
     }
@@ -195,7 +204,9 @@ fn list_directory(dir: &Directory) -> Result<ListDirectory, ManifestError> {
 /// # Errors
 /// Nothing that an entry can hold fails.
 pub fn print(files: &[Entry]) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(&Document { format: FORMAT, files })?;
+    let many = files.iter().any(|entry| entry.run.is_some());
+    let format = if many { FORMAT } else { FORMAT_OF_ONE };
+    let mut text = serde_json::to_vec_pretty(&Document { format, files })?;
     text.push(b'\n');
     Ok(text)
 }

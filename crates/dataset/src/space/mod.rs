@@ -101,7 +101,7 @@ fn allocated(found: Option<&fs::Metadata>) -> u64 {
 }
 
 /// The nearest directory that is there already.
-fn existing(directory: &Path) -> PathBuf {
+pub(super) fn existing(directory: &Path) -> PathBuf {
     let there = directory.ancestors().find(|above| above.is_dir());
     there.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }

@@ -13,7 +13,7 @@ use super::{Held, Identity, begin, directory, finalize, held, identity, names};
 const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
 
 fn adopt(path: &Path, holds: Holds) -> Result<(), ManifestError> {
-    take(&[(&held(path), Take::New(holds))])
+    take(&[(&held(path), Take::New(holds))], None)
 }
 
 fn ours(path: &Path, text: &str) {
@@ -395,7 +395,7 @@ fn a_list_is_read_once_for_many_looks_and_changed_once_for_many_files() {
     let list = dir.path().join(FILE_NAME);
     let before = fs::metadata(&list).unwrap().ino();
     let files: Vec<Held> = paths.iter().map(|path| Held::named(path).unwrap()).collect();
-    take(&files.iter().zip(all).collect::<Vec<_>>()).unwrap();
+    take(&files.iter().zip(all).collect::<Vec<_>>(), None).unwrap();
     assert_ne!(fs::metadata(&list).unwrap().ino(), before, "a list is replaced, not written to");
     let mut lists = Lists::default();
     assert!(lists.find(&paths[0]).unwrap().expect("it is listed").in_use);
@@ -413,7 +413,7 @@ fn a_file_that_is_not_ours_takes_no_other_with_it() {
     ours(&mine, "12345678");
     fs::write(&foreign, "precious").unwrap();
     let (one, other) = (held(&mine), held(&foreign));
-    let error = take(&[(&one, Take::Again), (&other, Take::Again)]).unwrap_err();
+    let error = take(&[(&one, Take::Again), (&other, Take::Again)], None).unwrap_err();
     assert!(matches!(error, ManifestError::NotOurs { .. }), "{error}");
     assert!(!find(&mine).unwrap().expect("it is still ours").in_use, "the list is as it was");
 }

@@ -97,7 +97,7 @@ impl Loads<'_, '_> {
         };
         let outcome = group.run(&Ticks(self.observer), &mut alone);
         if files {
-            self.data.finalize(jobs, &alone.jobs)?;
+            self.data.finalize(jobs, &alone.jobs, true)?;
         }
         outcome?;
         let lost = || RunError::Panic { job: job.name.clone(), what: "it left no result".into() };

@@ -169,7 +169,7 @@ impl Group<'_> {
     fn shared_files(&self) -> Result<Vec<Option<Files>>, RunError> {
         let of = |job: &JobPlan| {
             let all: Vec<u32> = (0u32..).take(job.targets.len()).collect();
-            let wanted = job.shared_fd && job.directory.is_none();
+            let wanted = job.shared_fd && (job.directory.is_none() || job.shared_files);
             wanted.then(|| Files::open(job, &all, self.held)).transpose()
         };
         self.jobs.iter().map(of).collect()

@@ -157,7 +157,7 @@ pub fn run(
     for line in scratch::clear(&plan.jobs, &root, &looks) {
         observer.note(&line);
     }
-    let mut data = DataSet::guard(plan, &means.permit, &root, &looks)?;
+    let mut data = DataSet::guard(plan, &means.permit, &root, &looks)?.with(means.peers);
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
     computation::try_out(&plan.jobs, &contexts)?;
@@ -177,7 +177,7 @@ pub fn run(
         ran.setup.data_set_ns += clock.now() - began;
         let run = Run { means, contexts: &contexts, clock, interval_ns, sampler: sampler.as_ref() };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, observer, &mut ran));
-        let wrote = data.finalize(jobs, &ran.jobs);
+        let wrote = data.finalize(jobs, &ran.jobs, outcome.is_ok());
         if ran.totals.len() > known {
             observer.group_done(plan, &ran);
         }
@@ -193,6 +193,9 @@ pub fn run(
                 return Err(error);
             }
             Err(error) => {
+                if let Some(peers) = means.peers {
+                    peers.fail(&error.to_string());
+                }
                 // Ctrl-C while files are made or read in is an interrupt like any other.
                 let stopped = matches!(
                     error,

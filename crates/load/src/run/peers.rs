@@ -10,6 +10,21 @@ use super::Ran;
 /// The other processes of a run. Called from the run's own thread. What is called while the clock
 /// runs ([`Peers::moved`], [`Peers::so_far`]) waits for no other process.
 pub trait Peers: Sync + Debug {
+    /// Waits for all processes, and returns what the first says. `what` names the exchange.
+    ///
+    /// # Errors
+    /// Why the run ended.
+    fn first_says(&self, what: &str, own: Vec<u8>) -> Result<Vec<u8>, String>;
+
+    /// Waits for all processes; whether all say yes.
+    ///
+    /// # Errors
+    /// Why the run ended.
+    fn all(&self, what: &str, yes: bool) -> Result<bool, String>;
+
+    /// This process can't go on: ends the run of all, for this reason unless it ended already.
+    fn fail(&self, why: &str);
+
     /// All workers of these jobs, a group, have opened their paths. Waits until those of all
     /// processes have.
     ///

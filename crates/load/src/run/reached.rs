@@ -123,10 +123,24 @@ pub(super) fn of(jobs: &[JobPlan]) -> Vec<Vec<Arc<ReachedMap>>> {
 
 /// Blocks of one kind within spans of files, in order, none longer than `most`.
 pub(super) struct Runs<'a> {
-    pub(super) kind: Reached,
-    pub(super) most: u64,
-    /// The map of each span's file, the file's number with the worker, and the span.
-    pub(super) spans: Vec<(&'a ReachedMap, u32, Range<u64>)>,
+    kind: Reached,
+    most: u64,
+    current: Option<Span<'a>>,
+    rest: Box<dyn Iterator<Item = Span<'a>> + 'a>,
+}
+
+/// The map of a span's file, the file's number with the worker, and the span.
+type Span<'a> = (&'a ReachedMap, u32, Range<u64>);
+
+impl<'a> Runs<'a> {
+    /// Of these spans, which do not overlap.
+    pub(super) fn new(
+        kind: Reached,
+        most: u64,
+        spans: impl Iterator<Item = Span<'a>> + 'a,
+    ) -> Runs<'a> {
+        Runs { kind, most, current: None, rest: Box::new(spans) }
+    }
 }
 
 impl Iterator for Runs<'_> {
@@ -135,9 +149,11 @@ impl Iterator for Runs<'_> {
     /// File, offset and length of the next block.
     fn next(&mut self) -> Option<(u32, u64, u32)> {
         loop {
-            let (map, file, span) = self.spans.first_mut()?;
+            if self.current.as_ref().is_none_or(|(.., span)| span.is_empty()) {
+                self.current = Some(self.rest.next()?);
+            }
+            let (map, file, span) = self.current.as_mut()?;
             if span.is_empty() {
-                self.spans.remove(0);
                 continue;
             }
             let (kind, end) = map.run(span.start, span.end.min(span.start + self.most));
@@ -157,7 +173,7 @@ mod tests {
     const KIB: u64 = 1024;
 
     fn all(map: &ReachedMap, kind: Reached, span: Range<u64>, most: u64) -> Vec<(u32, u64, u32)> {
-        Runs { kind, most, spans: vec![(map, 0, span)] }.collect()
+        Runs::new(kind, most, std::iter::once((map, 0, span))).collect()
     }
 
     #[test]

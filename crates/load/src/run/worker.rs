@@ -360,7 +360,7 @@ fn prefill(
     let target = files.targets.first().copied().unwrap_or(region.target);
     let key = if random { task.plan.seed } else { verify::key(job, target) };
     for slot in 0..job.depth {
-        let offset = region.offset + (u64::from(slot) * block) % region.length.max(1);
+        let offset = region.place((u64::from(slot) * block) % region.length.max(1));
         path.generate(PatternBlock::new(slot, key, offset, len))?;
     }
     Ok(())

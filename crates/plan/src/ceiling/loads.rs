@@ -90,6 +90,7 @@ pub(super) fn without_files(
     load.register_buffer = None;
     load.shared_fd = false;
     load.shared_files = false;
+    load.layout = None;
     load.directory = None;
     load.file_prefix = String::new();
     load.size_bytes = span;
@@ -104,7 +105,7 @@ pub(super) fn without_files(
         file_number: 0,
     }];
     for worker in &mut load.workers {
-        worker.regions = vec![Region { target: 0, offset: 0, length: span }];
+        worker.regions = vec![Region::range(0, 0, span)];
     }
     load
 }

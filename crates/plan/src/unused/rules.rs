@@ -88,12 +88,34 @@ pub(crate) const RULES: &[Rule] = &[
         "it begins the names of files in a directory, and the files are named; leave it out"
     )),
     rule!(shared_files, |s| when(
-        s.requested.shared_files == Some(true) && s.requested.filenames.is_none(),
+        s.requested.shared_files == Some(true)
+            && s.requested.filenames.is_none()
+            && !s.plan.shared_files,
+        OWN_FILES
+    )
+    .or_else(|| when(
+        s.requested.layout.is_some(),
+        "layout says how threads share files; leave one out"
+    ))),
+    rule!(shared_fd, |s| when(
+        s.requested.shared_fd == Some(true)
+            && s.requested.filenames.is_none()
+            && !s.plan.shared_files,
         OWN_FILES
     )),
-    rule!(shared_fd, |s| when(
-        s.requested.shared_fd == Some(true) && s.requested.filenames.is_none(),
-        OWN_FILES
+    rule!(read_shift, |s| when(
+        !s.only_reads(),
+        "the load writes, and each rank writes its own data; give it to the job that only reads, \
+         or leave it out"
+    )
+    .or_else(|| when(
+        !s.plan.reads_another_rank(),
+        "one process runs, so there is no other rank whose data it could read; start several with \
+         mpirun or srun, or leave it out"
+    ))),
+    rule!(wear_out, |s| when(
+        s.requested.wear_out == Some(true) && s.requested.runtime_ns.is_some(),
+        "runtime ends all threads at the same time; leave one out"
     )),
     rule!(gpu, gpu),
     rule!(numa, numa),

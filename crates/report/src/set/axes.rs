@@ -226,7 +226,10 @@ fn settings(row: &Row<'_>) -> String {
         }
     };
     when(plan.sync, "sync");
-    when(plan.shared_files, "shared files");
+    let layout = plan.layout.as_ref().map(|layout| layout.kind.word());
+    when(plan.shared_files, layout.unwrap_or("shared files"));
+    let shift = plan.layout.as_ref().and_then(|layout| layout.read_shift.as_ref());
+    when(shift.is_some(), &format!("read shift {}", shift.map_or("", String::as_str)));
     when(plan.shared_fd, "shared descriptors");
     when(plan.verify == VerifyMode::Inline, "verified inline");
     when(plan.refill, "refilled");

@@ -118,6 +118,23 @@ pub(super) const KEYS: &[Key] = &[
         "all threads use the same files, thread i from `offset + i * size`",
     ),
     key(
+        "layout",
+        &[],
+        Native,
+        set::LAYOUT,
+        "data of all threads, and of all ranks: `file-per-thread`, or one file `segmented` or \
+         `strided`",
+    ),
+    key(
+        "read_shift",
+        &[],
+        Native,
+        set::READ_SHIFT,
+        "several ranks: read what another wrote: `rank` (the next), `node` (of the next host), or \
+         how many ranks further on",
+    ),
+    key("wear_out", &[], Native, set::WEAR_OUT, "end when each thread has moved its whole size"),
+    key(
         "file_prefix",
         &[],
         Native,

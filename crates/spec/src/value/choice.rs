@@ -1,11 +1,11 @@
 //! Values from a fixed set of words.
 
-use gpuio_record::{Arrivals, Distribution, Fill, MemoryKind, VerifyMode};
+use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyMode};
 use gpuio_units::{parse_index_list, parse_percent};
 
-use super::number::integer;
+use super::number::{at_least_one_u32, integer};
 use super::{Read, ValueError};
-use crate::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, Rw, ViaPeer};
+use crate::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, ReadShift, Rw, ViaPeer};
 use crate::nearest::nearest;
 
 /// One of `options`; a word of `refused` gets an error of its own, another word the nearest option.
@@ -327,6 +327,24 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
 /// Which routes copies between two GPUs may take.
 pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
     choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], &[])
+}
+
+/// How the data of all threads lie in files.
+pub(crate) fn layout(value: &str) -> Read<LayoutKind> {
+    let kinds = [LayoutKind::FilePerThread, LayoutKind::Segmented, LayoutKind::Strided];
+    choice(value, &kinds.map(|kind| (kind.word(), kind)), &[])
+}
+
+/// Whose data a rank reads: `rank`, `node`, or how many ranks further on.
+pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
+    match value {
+        "rank" => Ok(ReadShift::Ranks(1)),
+        "node" => Ok(ReadShift::Node),
+        number => at_least_one_u32(number).map(ReadShift::Ranks).map_err(|error| {
+            let what = "expected rank, node, or a number of ranks from 1 on";
+            ValueError::new(error.at, what)
+        }),
+    }
 }
 
 /// Content of written blocks.

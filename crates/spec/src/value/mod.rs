@@ -8,8 +8,8 @@ mod steady;
 
 pub(crate) use beside::beside;
 pub(crate) use choice::{
-    arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, memory, on_or_off,
-    rw, sync, verify, via_peer,
+    arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, layout, memory,
+    on_or_off, read_shift, rw, sync, verify, via_peer,
 };
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{

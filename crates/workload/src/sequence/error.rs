@@ -92,6 +92,15 @@ pub enum SequenceError {
         /// The grid, in bytes.
         unit: u64,
     },
+    /// Blocks that do not fit those of a stripe.
+    #[error(
+        "blocks that lie apart must all have {block} bytes, and regions and alignment be multiples \
+         of that; use one --bs, or another layout"
+    )]
+    Striped {
+        /// Length of a block of the stripe in bytes.
+        block: u64,
+    },
     /// A number that must be above 0.
     #[error("{what} is 0; it must be at least 1")]
     Zero {

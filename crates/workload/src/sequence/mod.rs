@@ -17,7 +17,7 @@ pub(crate) mod stream;
 mod tests;
 
 use gpuio_catalog::Op;
-use gpuio_record::{BlockShare, Distribution, Order};
+use gpuio_record::{BlockShare, Distribution, Order, Stripe};
 
 pub use error::SequenceError;
 use grid::Grid;
@@ -46,6 +46,9 @@ pub struct SequenceConfig {
     pub read_percent: u8,
     /// Where to work, in this order.
     pub regions: Vec<RegionSpan>,
+    /// How the blocks of each region lie apart, of which all then have the same offset; blocks are
+    /// as long as its blocks, and random ones aligned to them. `None` where regions are ranges.
+    pub stripe: Option<Stripe>,
     /// Seed of everything random here.
     pub seed: u64,
     /// Times through the regions, at least 1; `None` without end. Sequential order: full passes.
@@ -83,6 +86,8 @@ pub struct BlockSequence {
     offsets: Offsets,
     sizes: Sizes,
     directions: Directions,
+    /// Where blocks of a region in one piece really lie: from this offset on, so far apart.
+    stripe: Option<(u64, Stripe)>,
 }
 
 #[derive(Debug, Clone)]
@@ -126,7 +131,8 @@ impl BlockSequence {
                 Offsets::Draws(Draws::new(grid, spread, config.seed, bytes))
             }
         };
-        Ok(BlockSequence { offsets, sizes, directions: Directions::new(config) })
+        let directions = Directions::new(config);
+        Ok(BlockSequence { offsets, sizes, directions, stripe: stripe(config)? })
     }
 
     /// The next block; `None` once all passes are done, and from then on.
@@ -138,10 +144,17 @@ impl BlockSequence {
     pub fn next(&mut self) -> Option<Block> {
         let len = self.sizes.draw();
         let op = self.directions.draw();
-        match &mut self.offsets {
+        let block = match &mut self.offsets {
             Offsets::Sequential(walk) => walk.next(len, op),
             Offsets::Draws(draws) => draws.next(len, op),
             Offsets::Cover(cover) => cover.next(len, op),
+        };
+        match (self.stripe, block) {
+            (Some((first, stripe)), Some(block)) => {
+                let offset = first + stripe.distance(block.offset - first);
+                Some(Block { offset, ..block })
+            }
+            (_, block) => block,
         }
     }
 }
@@ -171,6 +184,22 @@ impl Directions {
             }
         }
     }
+}
+
+/// Where striped blocks lie.
+fn stripe(config: &SequenceConfig) -> Result<Option<(u64, Stripe)>, SequenceError> {
+    let Some(stripe) = config.stripe else { return Ok(None) };
+    let length = stripe.block_bytes;
+    let first = config.regions.first().map_or(0, |region| region.offset);
+    let random = matches!(config.order, Order::Random { .. });
+    let same = config.blocks.iter().all(|one| (one.min_bytes, one.max_bytes) == (length, length));
+    let whole = |span: &RegionSpan| span.offset == first && span.length.is_multiple_of(length);
+    let fits = length > 0
+        && same
+        && config.skew_bytes == 0
+        && config.regions.iter().all(whole)
+        && (!random || config.align_bytes.is_multiple_of(length));
+    if fits { Ok(Some((first, stripe))) } else { Err(SequenceError::Striped { block: length }) }
 }
 
 fn check_numbers(config: &SequenceConfig) -> Result<(), SequenceError> {

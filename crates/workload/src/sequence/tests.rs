@@ -25,6 +25,7 @@ fn config(order: Order, block: u64, length: u64) -> SequenceConfig {
         unit_bytes: 1,
         read_percent: 100,
         regions: vec![RegionSpan { file: 0, offset: 0, length }],
+        stripe: None,
         seed: 42,
         passes: None,
     }
@@ -385,9 +386,49 @@ prop_compose! {
             unit_bytes: unit,
             read_percent,
             regions: regions.collect(),
+            stripe: None,
             seed,
             passes: Some(1),
         }
+    }
+}
+
+#[test]
+fn striped_blocks_lie_apart() {
+    // The third of four threads that take turns, after 7 bytes of another owner.
+    let turn = |nth: u64| 7 + 2 * 100 + nth * 400;
+    let mut config = config(Order::Sequential, 100, 300);
+    config.regions = vec![
+        RegionSpan { file: 0, offset: turn(0), length: 300 },
+        RegionSpan { file: 1, offset: turn(0), length: 300 },
+    ];
+    config.stripe = Some(Stripe { block_bytes: 100, stride_bytes: 400 });
+    config.passes = Some(1);
+    let all = |config: &SequenceConfig| -> Vec<(u32, u64, u32)> {
+        let mut sequence = sequence(config);
+        std::iter::from_fn(|| sequence.next()).map(|b| (b.file, b.offset, b.len)).collect()
+    };
+    let in_order: Vec<_> =
+        (0..2).flat_map(|file| (0..3).map(move |nth| (file, turn(nth), 100))).collect();
+    assert_eq!(all(&config), in_order);
+    config.order = random(Distribution::Uniform, true);
+    let mut covered = all(&config);
+    assert_ne!(covered, in_order);
+    covered.sort_unstable();
+    assert_eq!(covered, in_order, "each once");
+    let refused = |change: &dyn Fn(&mut SequenceConfig)| {
+        let mut config = config.clone();
+        change(&mut config);
+        BlockSequence::new(&config).unwrap_err().to_string()
+    };
+    let wrongs: [&dyn Fn(&mut SequenceConfig); 4] = [
+        &|c| c.blocks = one(50),
+        &|c| c.regions[1].length = 250,
+        &|c| c.regions[1].offset = 8,
+        &|c| c.align_bytes = 50,
+    ];
+    for wrong in wrongs {
+        assert!(refused(wrong).contains("must all have 100 bytes"));
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn alone(
     observer.alone(group.jobs);
     let bare = Group { live_page: None, sampler: None, computation: None, ..*group };
     let outcome = bare.run(&ceilings::Ticks(observer), &mut first);
-    let wrote = data.finalize(group.jobs, &first.jobs);
+    let wrote = data.finalize(group.jobs, &first.jobs, true);
     outcome?;
     wrote?;
     let whole = first.jobs.len() == group.jobs.len();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gpuio_record::{JobPlan, TargetKind, TargetPlan};
 use rustix::fs::OFlags;
 
-use super::{DataSet, DataSetError, wants};
+use super::{DataSet, DataSetError, together, wants};
 use gpuio_dataset::MakeError;
 use gpuio_dataset::held::{Budget, Held};
 use gpuio_dataset::manifest::Lists;
@@ -33,7 +33,7 @@ impl DataSet<'_> {
         let mut refused = Vec::new();
         let mut checked: Vec<CheckedTarget<'j>> = Vec::new();
         let mut held: BTreeMap<PathBuf, Arc<Held>> = BTreeMap::new();
-        for job in jobs {
+        for job in jobs.iter().filter(|job| !together::is_followed(job)) {
             for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
                 wanted.needs_pattern &= !self.is_verified(&wanted, target);
                 let mut verdict = match check_with(&mut lists, &wanted, self.permit, self.root) {

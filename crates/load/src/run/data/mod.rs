@@ -2,6 +2,7 @@
 //! removed at the end unless kept.
 
 mod checked;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -25,12 +26,14 @@ use gpuio_dataset::scratch::{self, Coming, Owner};
 use gpuio_dataset::{
     Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
 };
-use gpuio_plan::SCRATCH;
+use gpuio_plan::{SCRATCH, on_own_files};
 use gpuio_workload::blocks;
 
 use checked::CheckedTarget;
+use together::Together;
 
-use super::written::{clean, is_left_whole, writers};
+use super::peers::Peers;
+use super::written::{Use, clean, is_left_whole, writers};
 
 /// Why the data set is not as the plan needs it.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,9 @@ pub enum DataSetError {
     /// Making files failed; what was half made is gone.
     #[error(transparent)]
     Make(#[from] MakeError),
+    /// Processes can't use a file together.
+    #[error("{0}")]
+    Together(String),
     /// The list of our files could not be kept.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -74,6 +80,8 @@ pub(super) struct DataSet<'a> {
     /// Bytes of targets of any owner that hold their pattern because an earlier group wrote and
     /// verified them.
     verified: BTreeMap<Identity, Vec<Part>>,
+    /// Other processes of the run, with which files may be used together.
+    peers: Option<&'a dyn Peers>,
 }
 
 /// Bytes of one target.
@@ -104,7 +112,13 @@ impl<'a> DataSet<'a> {
             claims: Vec::new(),
             written: Vec::new(),
             verified: BTreeMap::new(),
+            peers: None,
         })
+    }
+
+    /// The same for a run of several processes.
+    pub(super) fn with(self, peers: Option<&'a dyn Peers>) -> DataSet<'a> {
+        DataSet { peers, ..self }
     }
 
     /// Makes what the group's jobs need and marks our files as in use; bytes that were written.
@@ -119,8 +133,10 @@ impl<'a> DataSet<'a> {
         let budget = Budget::beside(jobs.iter().map(descriptors).sum());
         // All are checked before any directory is made: then jobs that share a file that is not
         // there yet get the same path for it.
-        let mut checked = self.check(jobs, &budget)?;
+        let own: Vec<JobPlan> = jobs.iter().map(on_own_files).collect();
+        let mut checked = self.check(&own, &budget)?;
         self.claim(&checked)?;
+        let together = Together::of(jobs, self.peers, &checked)?;
         let mut tasks = Tasks::default();
         let mut known = BTreeSet::new();
         for CheckedTarget { job, wanted, verdict, .. } in &mut checked {
@@ -132,16 +148,29 @@ impl<'a> DataSet<'a> {
         for CheckedTarget { wanted, verdict, .. } in &checked {
             tasks.lengthen(&verdict.path, wanted.length);
         }
-        let Tasks { tasks, keeps, .. } = tasks;
+        let tasks = tasks.with_common_last(|path| together.is_common(path));
+        let Tasks { tasks, keeps, single, .. } = tasks;
         let bar = Bar { done: AtomicU64::new(0), of: tasks.iter().map(Task::bytes).sum(), making };
         let new = tasks.iter().zip(&keeps).filter(|(task, _)| task.guard == GuardNote::Make);
         let coming = new.map(|(task, keep)| Coming { path: &task.path, keep: *keep });
         self.owners.extend(scratch::own(&coming.collect::<Vec<_>>(), &self.directories)?);
-        let made = make::make(&tasks, &bar, stop, &budget)?;
+        let mut made = make::make(&tasks[..single], &bar, stop, &budget)?;
+        let means = together::Means { progress: &bar, stop, budget: &budget };
+        let done = together.make(&tasks[single..], &checked, &means).inspect_err(|_| {
+            let gone = made.iter().zip(&keeps).filter(|(_, keep)| !**keep);
+            self.made.extend(gone.map(|(made, _)| made.clone()));
+        })?;
+        made.extend(done.made);
         let both = tasks.iter().map(|task| &task.path).zip(&made);
         let new: BTreeMap<&PathBuf, &Arc<Held>> =
             both.map(|(path, made)| (path, &made.target)).collect();
         let mut targets = Targets::default();
+        for (name, held, key) in done.followed {
+            targets.hold(&name, &held);
+            if let Some(key) = key {
+                targets.expect(&name, key);
+            }
+        }
         for CheckedTarget { target, wanted, verdict, .. } in &checked {
             let Some(held) = verdict.target.as_ref().or(new.get(&verdict.path).copied()) else {
                 continue;
@@ -154,9 +183,10 @@ impl<'a> DataSet<'a> {
                 note_write(&mut self.written, verdict, held);
             }
         }
-        self.targets = Arc::new(targets);
         let gone = made.into_iter().zip(keeps).filter(|(_, keep)| !keep);
         self.made.extend(gone.map(|(made, _)| made));
+        together.shift(self.permit, self.root, &mut targets, &means)?;
+        self.targets = Arc::new(targets);
         let written: Vec<Arc<Held>> = self.written.iter().map(|(held, _)| held.clone()).collect();
         manifest::begin(&written)?;
         Ok(bar.done.into_inner())
@@ -206,17 +236,37 @@ impl<'a> DataSet<'a> {
         &mut self,
         jobs: &[JobPlan],
         results: &[JobResult],
+        ran: bool,
     ) -> Result<(), DataSetError> {
         let length = |held: &Held| held.look().map_or(0, |found| found.size);
         let writers = writers(jobs, &self.targets);
+        let common = together::identities(jobs, &self.targets);
+        let is_clean = |which: &Identity| {
+            writers.get(which).is_none_or(|(_, uses)| clean(uses, results).is_some())
+        };
+        let all_clean = match self.peers.filter(|_| together::is_needed(jobs)) {
+            // What the others may still write is proven by its contents, by the next run.
+            Some(peers) if ran => {
+                let clean = common.iter().all(is_clean);
+                together::end(peers, jobs, clean).ok()
+            }
+            Some(_) => None,
+            None => Some(true),
+        };
+        let clean = |which: &Identity, uses: &[Use<'_>]| {
+            clean(uses, results).filter(|_| all_clean == Some(true) || !common.contains(which))
+        };
         let mut finalized = Vec::new();
         let mut whole_files = BTreeMap::new();
         for (held, before) in std::mem::take(&mut self.written) {
+            if all_clean.is_none() && common.contains(&held.identity()) {
+                continue;
+            }
             let uses = writers.get(&held.identity()).map(|(_, uses)| uses.as_slice());
             let uses = uses.unwrap_or_default();
             let length = length(&held);
             let whole = before || uses.iter().all(|one| one.bytes == (0..length));
-            let holds = clean(uses, results).filter(|_| whole);
+            let holds = clean(&held.identity(), uses).filter(|_| whole);
             if let Some(holds) = holds {
                 whole_files.insert(held.identity(), Part { bytes: 0..length, holds });
             }
@@ -225,7 +275,7 @@ impl<'a> DataSet<'a> {
         for (which, (held, uses)) in &writers {
             self.verified.remove(which);
             let length = length(held);
-            if let Some(holds) = clean(uses, results) {
+            if let Some(holds) = clean(which, uses) {
                 let bytes = uses.iter().map(|one| one.bytes.clone());
                 let wrote = bytes.filter(|bytes| bytes.end <= length);
                 let wrote = wrote.map(|bytes| Part { bytes, holds });
@@ -288,15 +338,20 @@ pub fn check_all(
     for at in 0..plan.jobs.len() {
         let (before, rest) = plan.jobs.split_at_mut(at);
         let Some(job) = rest.first_mut() else { break };
-        let wants = wants(job);
+        if together::is_followed(job) {
+            continue;
+        }
+        let own = on_own_files(job);
+        let wants = wants(&own);
         let group = job.group;
-        for (target, wanted) in job.targets.iter_mut().zip(wants) {
+        let both = job.targets.iter_mut().zip(&own.targets).zip(wants);
+        for ((target, own), wanted) in both {
             match check_with(&mut lists, &wanted, permit, root) {
                 Ok(verdict) => {
                     target.guard = verdict.note;
                     target.kind = verdict.kind;
                 }
-                Err(refusal) => match once_written(&refusal, before, group, &wanted, target) {
+                Err(refusal) => match once_written(&refusal, before, group, &wanted, own) {
                     Some(note) => target.guard = note,
                     None => refused.push(refusal),
                 },
@@ -343,6 +398,8 @@ struct Tasks {
     /// Whether each file is to stay.
     keeps: Vec<bool>,
     at: BTreeMap<PathBuf, usize>,
+    /// How many this process makes alone; they come first.
+    single: usize,
 }
 
 impl Tasks {
@@ -358,6 +415,15 @@ impl Tasks {
                 self.keeps.push(keep);
             }
         }
+    }
+
+    /// Those of files that several processes make behind all others.
+    fn with_common_last(self, is_common: impl Fn(&Path) -> bool) -> Tasks {
+        let both = self.tasks.into_iter().zip(self.keeps);
+        let (common, alone): (Vec<_>, Vec<_>) = both.partition(|(task, _)| is_common(&task.path));
+        let single = alone.len();
+        let (tasks, keeps) = alone.into_iter().chain(common).unzip();
+        Tasks { tasks, keeps, at: BTreeMap::new(), single }
     }
 
     /// A file that is made anew for one job must be long enough for the others too.
@@ -422,11 +488,15 @@ fn lays_itself(job: &JobPlan) -> bool {
 /// The bytes of each target that the job's workers use: from the first one on, as far as there is
 /// no gap. Empty and at the target's end where no worker uses it.
 pub(super) fn parts(job: &JobPlan) -> Vec<Range<u64>> {
+    if job.layout.as_ref().is_some_and(|layout| layout.kind.is_shared()) {
+        // All threads of all ranks together leave no gap.
+        return job.targets.iter().map(|target| job.offset_bytes..target.length_bytes).collect();
+    }
     let mut spans: Vec<Vec<Range<u64>>> = vec![Vec::new(); job.targets.len()];
     for region in job.workers.iter().flat_map(|worker| &worker.regions) {
         let of_target = usize::try_from(region.target).ok().and_then(|at| spans.get_mut(at));
         if let Some(spans) = of_target {
-            spans.push(region.offset..region.offset + region.length);
+            spans.push(region.offset..region.end());
         }
     }
     let both = spans.into_iter().zip(&job.targets);

@@ -6,7 +6,7 @@ use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Request, Start};
 use gpuio_pattern::{file_key, word};
 use gpuio_record::{
-    BlockShare, DirectMode, JobPlan, Order, VerifyMismatch, VerifyMode, VerifyOutcome,
+    BlockShare, DirectMode, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode, VerifyOutcome,
     VerifySubject,
 };
 
@@ -202,14 +202,31 @@ fn read_back(task: &Task<'_>, tools: &mut Tools, findings: &mut Findings) -> Res
 /// The worker's share of what is in one state, as blocks that the path can take.
 fn runs<'a>(task: &Task<'a>, tools: &Tools, kind: Reached) -> Runs<'a> {
     let (job, reached_maps) = (task.job, task.reached_maps);
-    let spans = share(task, tools).into_iter().filter_map(|span| {
-        let target = *tools.files.targets.get(span.file as usize)?;
-        // What is left of a region below one unit is never written.
-        let end = span.offset + span.length - span.length % unit(job);
-        Some((&**reached_maps.get(target as usize)?, span.file, span.offset..end))
-    });
+    let stripe = stripe(task);
+    let spans: Vec<_> = share(task, tools)
+        .into_iter()
+        .filter_map(|span| {
+            let target = *tools.files.targets.get(span.file as usize)?;
+            Some((&**reached_maps.get(target as usize)?, span))
+        })
+        .collect();
     let most = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
-    Runs { kind, most, spans: spans.collect() }
+    let unit = unit(job);
+    let pieces = spans.into_iter().flat_map(move |(map, span)| {
+        // What is left of a region below one unit is never written.
+        let length = span.length - span.length % unit;
+        let block = stripe.map_or(length, |stripe| stripe.block_bytes).max(1);
+        (0..length.div_ceil(block)).map(move |nth| {
+            let at = span.offset + nth * stripe.map_or(0, |stripe| stripe.stride_bytes);
+            (map, span.file, at..at + block)
+        })
+    });
+    Runs::new(kind, most, pieces)
+}
+
+/// How the worker's blocks lie apart.
+fn stripe(task: &Task<'_>) -> Option<Stripe> {
+    task.plan.regions.first().and_then(|region| region.stripe)
 }
 
 /// The part of each region that this worker verifies: threads that work on the same bytes share
@@ -256,6 +273,7 @@ fn sweep(
         unit_bytes: unit,
         read_percent: if op == Op::Read { 100 } else { 0 },
         regions,
+        stripe: stripe(task),
         seed: 0,
         passes: Some(1),
     };

@@ -207,7 +207,14 @@ fn targets(out: &mut String, job: &JobPlan) {
     }
     set(out, "size", &format_bytes(job.size_bytes));
     set(out, "offset", &format_bytes(job.offset_bytes));
-    switch(out, "shared_files", job.shared_files);
+    let layout = job.layout.as_ref();
+    match layout.filter(|layout| layout.kind.is_shared()) {
+        Some(layout) => set(out, "layout", layout.kind.word()),
+        None => switch(out, "shared_files", job.shared_files),
+    }
+    if let Some(shift) = layout.and_then(|layout| layout.read_shift.as_ref()) {
+        set(out, "read_shift", shift);
+    }
     switch(out, "shared_fd", job.shared_fd);
 }
 

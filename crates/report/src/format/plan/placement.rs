@@ -72,5 +72,10 @@ fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
 fn region_words(job: &JobPlan, region: &Region) -> String {
     let target = usize::try_from(region.target).ok().and_then(|position| job.targets.get(position));
     let path = target.map_or("?", |target| target.path.as_str());
-    format!("{} at {} of {path}", format_bytes(region.length), format_bytes(region.offset))
+    let (length, offset) = (format_bytes(region.length), format_bytes(region.offset));
+    let stripe = region.stripe.map(|stripe| {
+        let [block, stride] = [stripe.block_bytes, stripe.stride_bytes].map(format_bytes);
+        format!(" in blocks of {block} every {stride}")
+    });
+    format!("{length} at {offset}{} of {path}", stripe.unwrap_or_default())
 }

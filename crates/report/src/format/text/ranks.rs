@@ -53,6 +53,7 @@ fn rates(all: &RanksResult, width: u16) -> String {
     }
     let columns = vec![
         words("all ranks"),
+        words("end"),
         figures("until first done"),
         figures("in"),
         figures("while all ran"),
@@ -62,7 +63,8 @@ fn rates(all: &RanksResult, width: u16) -> String {
     ];
     let mut grid = Grid { columns, rows: Vec::new() };
     for job in jobs() {
-        let mut row = vec![job.job.clone()];
+        let end = job.ends_by.map_or(NONE, gpuio_record::RanksEnd::words);
+        let mut row = vec![job.job.clone(), end.to_owned()];
         for rate in [Some(job.until_first), job.while_all, Some(job.until_last)] {
             row.extend(cells(rate));
         }

@@ -68,7 +68,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         numa_node: None,
         placed_by: None,
         gpu: None,
-        regions: vec![Region { target: thread, offset: 0, length: size }],
+        regions: vec![Region::range(thread, 0, size)],
         seed: 1000 + u64::from(thread),
     };
     JobPlan {
@@ -117,6 +117,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         size_bytes: size,
         offset_bytes: 0,
         shared_files: false,
+        layout: None,
         gpus: Vec::new(),
         targets: (0..2).map(target).collect(),
         workers: (0..2).map(worker).collect(),
