@@ -1,6 +1,6 @@
 //! How the data of all threads, and of all ranks, lie in files.
 
-use gpuio_record::{JobPlan, LayoutKind, LayoutPlan, TargetPlan};
+use gpuio_record::{JobPlan, LayoutKind, LayoutPlan, Order, TargetPlan};
 use gpuio_spec::{JobSpec, ReadShift};
 
 use super::{PlanError, regions};
@@ -41,10 +41,11 @@ pub(super) fn resolve(
              --directory or --filename",
         );
     }
-    let read_shift = requested.read_shift.filter(|_| reads_rank.is_some()).map(|shift| match shift {
-        ReadShift::Ranks(by) => by.to_string(),
-        ReadShift::Node => "node".to_owned(),
-    });
+    let read_shift =
+        requested.read_shift.filter(|_| reads_rank.is_some()).map(|shift| match shift {
+            ReadShift::Ranks(by) => by.to_string(),
+            ReadShift::Node => "node".to_owned(),
+        });
     Ok(Some(LayoutPlan { kind, ranks, rank, read_shift, reads_rank }))
 }
 
@@ -89,7 +90,8 @@ pub(super) fn strided(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanErr
         );
         return wrong("size", what);
     }
-    if plan.skew_bytes > 0 || !plan.align_bytes.is_multiple_of(block) && requested.align.is_some() {
+    let random = matches!(plan.order, Order::Random { .. });
+    if plan.skew_bytes > 0 || random && !plan.align_bytes.is_multiple_of(block) {
         let field = if plan.skew_bytes > 0 { "unaligned" } else { "align" };
         let what = "layout=strided puts each block where its turn is; leave it out, or use \
                     layout=segmented";

@@ -76,9 +76,10 @@ pub(super) fn on_next_host(hosts: &[&str], rank: u32) -> Result<u32, String> {
             count(odd)
         ));
     }
-    let position = of_host.iter().enumerate().find_map(|(at, (_, ranks))| {
-        Some((at, ranks.iter().position(|one| *one == rank)?))
-    });
+    let position = of_host
+        .iter()
+        .enumerate()
+        .find_map(|(at, (_, ranks))| Some((at, ranks.iter().position(|one| *one == rank)?)));
     let (at, local) = position.ok_or("this rank has no host")?;
     Ok(of_host[(at + 1) % of_host.len()].1[local])
 }
@@ -314,10 +315,9 @@ fn files(plan: &Plan, kernel: &str) -> Found {
             let path = target.path.clone();
             let threads = u64::from(job.threads);
             // The threads of a rank are neighbours: together they have one longer block of each.
-            let stripe = mine().find_map(|region| region.stripe).map(|one| Stripe {
-                block_bytes: one.block_bytes.saturating_mul(threads),
-                ..one
-            });
+            let stripe = mine()
+                .find_map(|region| region.stripe)
+                .map(|one| Stripe { block_bytes: one.block_bytes.saturating_mul(threads), ..one });
             all.push(Used { path, identity, group: job.group, from, to, writes, stripe });
         }
         if let (true, Some(directory)) = (job.reads_another_rank(), &job.directory) {

@@ -31,6 +31,7 @@ mod hostile_text;
 mod hosts;
 mod job_files;
 mod journal;
+mod layouts;
 mod leftovers;
 mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::tool::{GPUIO, TIMEOUT, command, scratch};
 
 /// A launcher with the flags that it needs here.
-struct Mpi {
+pub(crate) struct Mpi {
     mpirun: &'static str,
     flags: &'static [&'static str],
 }
@@ -22,7 +22,7 @@ const ALL: [Mpi; 2] = [
 
 impl Mpi {
     /// Ranks in `dir`, with the environment of [`command`].
-    fn ranks(&self, dir: &Path, count: u32) -> Command {
+    pub(crate) fn ranks(&self, dir: &Path, count: u32) -> Command {
         let mut mpirun = Command::new(self.mpirun);
         mpirun.current_dir(dir).args(self.flags).args(["-n", &count.to_string()]);
         for (name, value) in command(dir).get_envs() {
@@ -36,7 +36,7 @@ impl Mpi {
 }
 
 /// The launchers of this machine.
-fn installed() -> Vec<&'static Mpi> {
+pub(crate) fn installed() -> Vec<&'static Mpi> {
     let is_there = |mpi: &&Mpi| {
         let version = Command::new(mpi.mpirun).arg("--version").output();
         if let Err(error) = &version {
@@ -47,10 +47,10 @@ fn installed() -> Vec<&'static Mpi> {
     ALL.iter().filter(is_there).collect()
 }
 
-struct Ran {
-    code: i32,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
     out: String,
-    err: String,
+    pub(crate) err: String,
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -66,7 +66,7 @@ impl From<Output> for Ran {
 
 impl Ran {
     #[track_caller]
-    fn exits(self, code: i32) -> Ran {
+    pub(crate) fn exits(self, code: i32) -> Ran {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
         self
     }

@@ -300,9 +300,8 @@ pub(super) fn is_in_use_by(
     let Some(name) = dir_entry.name.to_str() else { return Ok(false) };
     let list = store::read(&dir_entry.dir)?;
     let of_run = |entry: &Entry| entry.in_use && entry.run.as_deref() == Some(run);
-    Ok(list.is_some_and(|list| {
-        list.proves_ownership(found) && list.entry(name).is_some_and(of_run)
-    }))
+    Ok(list
+        .is_some_and(|list| list.proves_ownership(found) && list.entry(name).is_some_and(of_run)))
 }
 
 fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), ManifestError> {

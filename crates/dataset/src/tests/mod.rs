@@ -1,6 +1,7 @@
 mod clean;
 mod content;
 mod held;
+mod hosts;
 mod make;
 mod manifest;
 mod ownership;

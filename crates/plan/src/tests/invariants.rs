@@ -253,7 +253,7 @@ fn regions_fit(job: &JobPlan) {
     for worker in &job.workers {
         assert!(worker.gpu.is_none_or(|gpu| (gpu as usize) < job.gpus.len()));
         for region in &worker.regions {
-            let end = region.offset + region.length;
+            let end = region.end();
             assert!(end <= job.targets[region.target as usize].length_bytes);
             assert!(region.length >= largest, "a block fits");
             spans.push((region.target, region.offset, end));

@@ -18,6 +18,7 @@ mod effects;
 mod errors;
 mod groups;
 mod invariants;
+mod layout;
 mod machines;
 mod mapped;
 mod regions;

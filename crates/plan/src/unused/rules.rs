@@ -5,7 +5,7 @@ use gpuio_record::{Arrivals, Distribution, Fill, Order, VerifyMode};
 use gpuio_spec::{GpuDriver, GpuWhich};
 use gpuio_units::format_bytes;
 
-use super::super::defaults::is_gdsio;
+use super::super::defaults::{is_fio, is_gdsio};
 use super::{KeyContext, Rule};
 
 /// A rule for a field that is an `Option`.
@@ -113,10 +113,7 @@ pub(crate) const RULES: &[Rule] = &[
         "one process runs, so there is no other rank whose data it could read; start several with \
          mpirun or srun, or leave it out"
     ))),
-    rule!(wear_out, |s| when(
-        s.requested.wear_out == Some(true) && s.requested.runtime_ns.is_some(),
-        "runtime ends all threads at the same time; leave one out"
-    )),
+    rule!(wear_out, wear_out),
     rule!(gpu, gpu),
     rule!(numa, numa),
     rule!(depth, depth),
@@ -178,6 +175,22 @@ impl KeyContext<'_> {
         let contents = plan.fill == Fill::Random && !self.only_reads();
         !self.sequential() || sizes || (1..100).contains(&plan.read_percent) || poisson || contents
     }
+}
+
+/// Bytes end a job that has no time, and in other tools' dialects one without either.
+fn wear_out(s: &KeyContext<'_>) -> Option<String> {
+    let requested = s.requested;
+    if requested.wear_out != Some(true) {
+        return None;
+    }
+    when(requested.runtime_ns.is_some(), "runtime ends all threads at the same time; leave one out")
+        .or_else(|| {
+            let bytes = requested.io_size.is_some() || requested.loops.is_some();
+            when(
+                bytes || is_fio(requested) || is_gdsio(requested),
+                "the job ends after its bytes without it; leave it out",
+            )
+        })
 }
 
 /// The grid of random blocks. Where all are touched once, it is not finer than the largest of them.

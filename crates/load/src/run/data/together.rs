@@ -182,8 +182,8 @@ impl<'a> Together<'a> {
         }
         let run = common::word();
         let written = self.written(tasks, checked);
-        let made = common::begin(tasks, &written, &run, means.budget)
-            .map_err(DataSetError::from)?;
+        let made =
+            common::begin(tasks, &written, &run, means.budget).map_err(DataSetError::from)?;
         let files = self.describe(&common, tasks, checked);
         let outcome = self.lead(peers, (&run, &files), (tasks, &made, &written, checked), means);
         if outcome.is_err() {
@@ -270,10 +270,8 @@ impl<'a> Together<'a> {
                 one.verdict.target.as_ref().is_some_and(|it| it.identity() == held.identity())
             };
             let one = checked.iter().find(same).filter(|one| one.verdict.holds_pattern);
-            let holds = one.map(|one| Holds {
-                salt: one.wanted.salt,
-                file_number: one.wanted.file_number,
-            });
+            let holds =
+                one.map(|one| Holds { salt: one.wanted.salt, file_number: one.wanted.file_number });
             (Arc::clone(held), holds)
         });
         manifest::finalize(&of_tasks.chain(as_before).collect::<Vec<_>>())?;
