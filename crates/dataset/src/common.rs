@@ -235,7 +235,7 @@ pub fn is_still_named(held: &Held) -> bool {
 pub fn may_be_late(path: &Path) -> bool {
     const NFS_SUPER_MAGIC: i64 = 0x6969;
     let directory = space::existing(space::directory_of(path));
-    rustix::fs::statfs(&directory).is_ok_and(|found| i64::from(found.f_type) == NFS_SUPER_MAGIC)
+    rustix::fs::statfs(&directory).is_ok_and(|found| found.f_type == NFS_SUPER_MAGIC)
 }
 
 #[cfg(test)]

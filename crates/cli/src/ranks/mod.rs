@@ -8,9 +8,9 @@
 //! 2. Each makes its own plan. `plan`: all plans must be of the same load, and no two ranks may
 //!    take the same GPU or write the same file (`placement`). A rank without a plan sends all
 //!    back with its reason.
-//! 3. For each group of jobs: `opened`, `start` (with the offset of each clock and the time of the
-//!    start), the measured time without any exchange, `stopped`, verification, `times` and `moved`
-//!    (`synchronised`).
+//! 3. For each group of jobs: where ranks share files, what makes them (`gpuio_load`, `together`);
+//!    `opened`, `start` (with the offset of each clock and the time of the start), the measured
+//!    time without any exchange, `stopped`, verification, `times` and `moved` (`synchronised`).
 //! 4. Each saves its own record as a journal; rank 0 collects and merges them (`finish`).
 //!
 //! Only rank 0 prints.

@@ -4,6 +4,8 @@ use super::super::common::{self, Part};
 use super::super::manifest::{Entry, Lists, change_list};
 use super::*;
 
+type Change = fn(&mut Entry);
+
 /// As if another host, or this one before it mounted the file system anew, had written the list.
 fn listed_elsewhere(path: &Path, change: impl Fn(&mut Entry)) {
     change_list(&held(path), |entries| entries.iter_mut().for_each(&change)).unwrap();
@@ -33,7 +35,7 @@ fn another_device_number_makes_no_other_file() {
 
 #[test]
 fn a_file_that_differs_in_anything_else_is_not_taken_for_ours() {
-    let differs: [(&str, fn(&mut Entry)); 3] = [
+    let differs: [(&str, Change); 3] = [
         ("inode", |entry| entry.ino += 1),
         ("birth", |entry| entry.birth_ns = entry.birth_ns.map(|ns| ns + 1)),
         ("both", |entry| (entry.ino, entry.birth_ns) = (entry.ino + 1, None)),
@@ -56,7 +58,7 @@ fn a_file_that_differs_in_anything_else_is_not_taken_for_ours() {
 
 #[test]
 fn with_other_times_what_it_holds_decides() {
-    let times: [fn(&mut Entry); 3] = [
+    let times: [Change; 3] = [
         |entry| entry.mtime_ns += 1,
         |entry| entry.ctime_ns = Some(1),
         |entry| entry.in_use = true,

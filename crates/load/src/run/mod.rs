@@ -193,15 +193,16 @@ pub fn run(
                 return Err(error);
             }
             Err(error) => {
-                if let Some(peers) = means.peers {
-                    peers.fail(&error.to_string());
-                }
                 // Ctrl-C while files are made or read in is an interrupt like any other.
                 let stopped = matches!(
                     error,
                     RunError::Stopped { .. }
                         | RunError::DataSet(DataSetError::Make(MakeError::Stopped { .. }))
                 );
+                // The others would wait for this process in the next exchange.
+                if let Some(peers) = means.peers.filter(|_| !stopped) {
+                    peers.fail(&error.to_string());
+                }
                 ran.ended = if stopped { EndedHow::Interrupted } else { EndedHow::Failed };
                 ran.error = Some(error.to_string());
                 break;

@@ -44,7 +44,7 @@ fn prepare(jobs: Vec<JobPlan>) {
     let (mut plan, permit, root) = (plan(jobs), permit(), Root::live());
     let mut data = DataSet::guard(&mut plan, &permit, &root, looks()).unwrap();
     data.prepare(&plan.jobs, &AtomicBool::new(false), &|done, of| assert!(done <= of)).unwrap();
-    data.finalize(&plan.jobs, &[]).unwrap();
+    data.finalize(&plan.jobs, &[], true).unwrap();
     data.finish().unwrap();
 }
 
@@ -175,9 +175,9 @@ fn write_then_read(write: &str, read: &str, file: Option<&[u8]>) -> Result<Vec<u
     pattern::fill(&mut bytes, key, from);
     let open = std::fs::File::options().write(true).open(&path).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&open, &bytes, from).unwrap();
-    data.finalize(first, &[right(&first[0])]).unwrap();
+    data.finalize(first, &[right(&first[0])], true).unwrap();
     data.prepare(second, &stop, &|_, _| {}).unwrap();
-    data.finalize(second, &[right(&first[0])]).unwrap();
+    data.finalize(second, &[right(&first[0])], true).unwrap();
     data.finish().unwrap();
     Ok(std::fs::read(path).unwrap())
 }
@@ -225,7 +225,7 @@ fn a_verified_beginning_does_not_prove_ownership_of_a_longer_file_of_ours() {
         open.set_len(open.metadata().unwrap().len().max(length)).unwrap();
         drop(open);
         let results: Vec<JobResult> = plan.jobs.iter().filter(|_| verified).map(right).collect();
-        data.finalize(&plan.jobs, &results).unwrap();
+        data.finalize(&plan.jobs, &results, true).unwrap();
         data.finish().unwrap();
         listed(&path).expect("it is ours").pattern
     };

@@ -113,6 +113,38 @@ impl CommonFile {
     }
 }
 
+/// The common files, as rank 0 has listed them under the word of this run.
+struct Listed<'a> {
+    tasks: &'a [Task],
+    /// One for each task.
+    made: &'a [Made],
+    /// Those that need nothing, and will be written.
+    written: &'a [Arc<Held>],
+    checked: &'a [CheckedTarget<'a>],
+}
+
+impl Listed<'_> {
+    /// What each file holds once all have filled their share.
+    fn hold(&self) -> Vec<(Arc<Held>, Option<Holds>)> {
+        let of_tasks = self.tasks.iter().zip(self.made).map(|(task, made)| {
+            let all = task.contents == Contents::Pattern && task.other.is_empty();
+            let holds = Holds { salt: task.salt, file_number: task.file_number };
+            (Arc::clone(&made.target), all.then_some(holds))
+        });
+        let as_before = self.written.iter().map(|held| {
+            let same = |one: &&CheckedTarget<'_>| {
+                one.verdict.target.as_ref().is_some_and(|it| it.identity() == held.identity())
+            };
+            let one = self.checked.iter().find(same).filter(|one| one.verdict.holds_pattern);
+            let wanted = one.map(|one| &one.wanted);
+            let holds =
+                wanted.map(|wanted| Holds { salt: wanted.salt, file_number: wanted.file_number });
+            (Arc::clone(held), holds)
+        });
+        of_tasks.chain(as_before).collect()
+    }
+}
+
 /// The files of a group that several processes use; nothing where there are none.
 pub(super) struct Together<'a> {
     peers: Option<&'a dyn Peers>,
@@ -185,7 +217,8 @@ impl<'a> Together<'a> {
         let made =
             common::begin(tasks, &written, &run, means.budget).map_err(DataSetError::from)?;
         let files = self.describe(&common, tasks, checked);
-        let outcome = self.lead(peers, (&run, &files), (tasks, &made, &written, checked), means);
+        let listed = Listed { tasks, made: &made, written: &written, checked };
+        let outcome = self.lead(peers, (&run, &files), &listed, means);
         if outcome.is_err() {
             common::remove(&made);
         }
@@ -238,44 +271,29 @@ impl<'a> Together<'a> {
         &self,
         peers: &dyn Peers,
         (run, files): (&str, &[CommonFile]),
-        (tasks, made, written, checked): (&[Task], &[Made], &[Arc<Held>], &[CheckedTarget<'_>]),
+        listed: &Listed<'_>,
         means: &Means<'_>,
     ) -> Result<(), DataSetError> {
         let all: Vec<Value> = files.iter().map(CommonFile::to_json).collect();
         let message = json!({ "run": run, "files": all }).to_string().into_bytes();
         peers.first_says(&self.words("files"), message).map_err(failed)?;
         peers.all(&self.words("found"), true).map_err(failed)?;
-        let held = made.iter().map(|made| &made.target).chain(written);
-        if let Some(gone) = held.clone().find(|held| !common::is_still_named(held)) {
+        let made = listed.made.iter().map(|made| &made.target);
+        if let Some(gone) = made.chain(listed.written).find(|held| !common::is_still_named(held)) {
             return Err(failed(format!(
                 "{}: another file took its name meanwhile; run again",
                 gone.path().display()
             )));
         }
         peers.first_says(&self.words("named"), Vec::new()).map_err(failed)?;
-        for (task, made) in tasks.iter().zip(made) {
+        for (task, made) in listed.tasks.iter().zip(listed.made) {
             let fills = common::fills(task);
             let (salt, file_number) = (task.salt, task.file_number);
             let part = Part { fills: &fills, salt, file_number, share: (self.rank, self.ranks) };
             common::fill(&made.target, part, means.progress, means.stop)?;
         }
         peers.all(&self.words("filled"), true).map_err(failed)?;
-        let of_tasks = tasks.iter().zip(made).map(|(task, made)| {
-            let all = task.contents == Contents::Pattern && task.other.is_empty();
-            let holds = Holds { salt: task.salt, file_number: task.file_number };
-            (Arc::clone(&made.target), all.then_some(holds))
-        });
-        let as_before = written.iter().map(|held| {
-            let same = |one: &&CheckedTarget<'_>| {
-                one.verdict.target.as_ref().is_some_and(|it| it.identity() == held.identity())
-            };
-            let one = checked.iter().find(same).filter(|one| one.verdict.holds_pattern);
-            let holds =
-                one.map(|one| Holds { salt: one.wanted.salt, file_number: one.wanted.file_number });
-            (Arc::clone(held), holds)
-        });
-        manifest::finalize(&of_tasks.chain(as_before).collect::<Vec<_>>())?;
-        Ok(())
+        Ok(manifest::finalize(&listed.hold())?)
     }
 
     /// The part of all ranks but 0.
