@@ -12,7 +12,7 @@
 //!    closed.
 //! 6. [`clean::clean`], unless files are kept. Until then [`scratch`] says whose they are.
 //!
-//! Files of several processes go another way in step 2: [`common`].
+//! Files of several processes go another way in step 2: [`shared_file`].
 //!
 //! A target is opened once, to be checked, and held ([`held`]). Code that makes, fills, reads,
 //! writes or removes it gets a descriptor of that same file, whatever has its name by then.
@@ -21,7 +21,6 @@
 //! threads of its own, which end before it returns.
 
 pub mod clean;
-pub mod common;
 mod content;
 mod failure;
 mod fill;
@@ -37,6 +36,7 @@ pub mod manifest;
 pub mod ownership;
 pub mod refusal;
 pub mod scratch;
+pub mod shared_file;
 pub mod space;
 #[cfg(test)]
 mod tests;

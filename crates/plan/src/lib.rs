@@ -9,8 +9,8 @@
 //! Whether a target may be written is checked afterwards, by the data set's guard.
 //!
 //! - `job`: one job on one path; each other module decides one part of it. `defaults` has what
-//!   applies where nothing was requested, with the reason. `layout` says how the data of all threads
-//!   and ranks lie in files, `regions` which bytes each thread works on.
+//!   applies where nothing was requested, with the reason. `layout` says how the data of all
+//!   threads and ranks lie in files, `regions` which bytes each thread works on.
 //! - `auto`: which path is chosen where that is left to gpuio.
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.

@@ -1,7 +1,7 @@
 //! Files that another host made: the same file has other numbers there.
 
-use super::super::common::{self, Part};
 use super::super::manifest::{Entry, Lists, change_list};
+use super::super::shared_file::{self, Part};
 use super::*;
 
 type Change = fn(&mut Entry);
@@ -80,7 +80,7 @@ fn with_other_times_what_it_holds_decides() {
 }
 
 fn with_word(path: &Path, word: &str) -> Result<Held, String> {
-    common::follow(&writing(path, MIB), Some(word), MIB)
+    shared_file::follow(&writing(path, MIB), Some(word), MIB)
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_process_follows_by_the_word_of_its_run_whatever_the_file_is_numbered() {
     let dir = directory();
     let path = dir.path().join("f");
     let of = |path: &Path| Task { target: None, ..task(path.to_owned(), MIB) };
-    let (run, budget) = (common::word(), Budget::of(None, 0));
-    let made = common::begin(&[of(&path)], &[], &run, &budget).unwrap();
+    let (run, budget) = (shared_file::word(), Budget::of(None, 0));
+    let made = shared_file::begin(&[of(&path)], &[], &run, &budget).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().len(), MIB);
     // Inode, device and times as another host has them.
     listed_elsewhere(&path, |entry| {
@@ -99,15 +99,15 @@ fn a_process_follows_by_the_word_of_its_run_whatever_the_file_is_numbered() {
     let other = with_word(&path, &run).unwrap();
     assert_eq!(other.identity(), identity(&path));
     // Each of three fills a share, and all of it is the pattern.
-    let fills = common::fills(&of(&path));
+    let fills = shared_file::fills(&of(&path));
     for nth in 0..3 {
         let held = if nth == 0 { &made[0].target } else { &Arc::new(Held::named(&path).unwrap()) };
         let part = Part { fills: &fills, salt: 11, file_number: 3, share: (nth, 3) };
         let stop = AtomicBool::new(false);
-        assert!(common::fill(held, part, &Count::default(), &stop).unwrap() > 0);
+        assert!(shared_file::fill(held, part, &Count::default(), &stop).unwrap() > 0);
     }
     assert!(holds_pattern(&path, 11, 3));
-    assert!(common::is_still_named(&made[0].target));
+    assert!(shared_file::is_still_named(&made[0].target));
 }
 
 #[test]
@@ -115,15 +115,15 @@ fn no_other_file_is_followed() {
     let dir = directory();
     let path = dir.path().join("f");
     let budget = Budget::of(None, 0);
-    let run = common::word();
+    let run = shared_file::word();
     let one = Task { target: None, ..task(path.clone(), MIB) };
-    let made = common::begin(&[one], &[], &run, &budget).unwrap();
+    let made = shared_file::begin(&[one], &[], &run, &budget).unwrap();
     let is_refused = |path: &Path, run: &str, part: &str| {
         let why = with_word(path, run).err().unwrap_or_default();
         assert!(why.contains(part), "{part}: {why}");
     };
     let another = "it is another file: the list of gpuio's files beside it is not the one";
-    is_refused(&path, &common::word(), another);
+    is_refused(&path, &shared_file::word(), another);
     // A user's file of the same name on what this host has there.
     let local = dir.path().join("local");
     fs::create_dir(&local).unwrap();
@@ -134,13 +134,13 @@ fn no_other_file_is_followed() {
     is_refused(&local.join("g"), &run, another);
     is_refused(&dir.path().join("absent"), &run, "No such file");
     is_refused(&local, &run, "not a regular file");
-    let why = common::follow(&writing(&path, MIB), Some(&run), 2 * MIB).unwrap_err();
+    let why = shared_file::follow(&writing(&path, MIB), Some(&run), 2 * MIB).unwrap_err();
     assert!(why.contains("1048576 bytes, 2097152 are needed"), "{why}");
     // Once it is finalized no one follows any more.
     super::super::manifest::finalize(&[(Arc::clone(&made[0].target), None)]).unwrap();
     is_refused(&path, &run, another);
     fs::rename(local.join("f"), &path).unwrap();
-    assert!(!common::is_still_named(&made[0].target), "another file has its name");
+    assert!(!shared_file::is_still_named(&made[0].target), "another file has its name");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_list_with_a_run_is_of_the_new_format_and_one_without_of_the_old() {
         text.lines().nth(1).unwrap().trim().to_owned()
     };
     let one = Task { target: None, ..task(path.clone(), MIB) };
-    let made = common::begin(&[one], &[], "word", &Budget::of(None, 0)).unwrap();
+    let made = shared_file::begin(&[one], &[], "word", &Budget::of(None, 0)).unwrap();
     assert_eq!(format(), "\"format\": 3,");
     // A run that died in between left it in use: it is ours by what it holds.
     let dir_entry = made[0].target.dir_entry().unwrap();

@@ -1,13 +1,14 @@
 //! Files of a group that several processes (ranks) use together.
 //!
 //! A file of which all ranks have a part (`JobPlan::is_common`) is checked, created and listed by
-//! rank 0 alone; the others follow (`gpuio_dataset::common`), and all fill a share of it. A rank
-//! that reads the files of another one (`reads_another_rank`) makes its own as ever, and opens the
-//! other's once all have made theirs; it only reads them.
+//! rank 0 alone; the others follow (`gpuio_dataset::shared_file`), and all fill a share of it. A
+//! rank that reads the files of another one (`reads_another_rank`) makes its own as ever, and opens
+//! the other's once all have made theirs; it only reads them.
 //!
 //! Exchanges, in this order and only where the group has such jobs: `files` (what rank 0 made, and
-//! what has to be filled), `found` (all see it), `named` (it is still the same), `filled`; after the
-//! group `done`. All of them are outside the measured time.
+//! what has to be filled), `found` (all see it), `named` (it is still the same), `filled`; `made`
+//! before another rank's files are opened; after the group `done`. All of them are outside the
+//! measured time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_dataset::common::{self, Fill, Part};
 use gpuio_dataset::held::{Budget, Held, Targets};
 use gpuio_dataset::make::{Contents, Made, Task};
 use gpuio_dataset::manifest::{self, Holds, Lists};
 use gpuio_dataset::ownership::{Permit, check_with};
+use gpuio_dataset::shared_file::{self, Fill, Part};
 use gpuio_dataset::{Identity, Progress};
 use gpuio_host::Root;
 use gpuio_record::{GuardNote, JobPlan, TargetKind, TargetPlan};
@@ -212,15 +213,15 @@ impl<'a> Together<'a> {
         if self.rank > 0 {
             return self.follow(peers, &common, means);
         }
-        let run = common::word();
+        let run = shared_file::word();
         let written = self.written(tasks, checked);
         let made =
-            common::begin(tasks, &written, &run, means.budget).map_err(DataSetError::from)?;
+            shared_file::begin(tasks, &written, &run, means.budget).map_err(DataSetError::from)?;
         let files = self.describe(&common, tasks, checked);
         let listed = Listed { tasks, made: &made, written: &written, checked };
         let outcome = self.lead(peers, (&run, &files), &listed, means);
         if outcome.is_err() {
-            common::remove(&made);
+            shared_file::remove(&made);
         }
         outcome.map(|()| Done { made, followed: Vec::new() })
     }
@@ -259,7 +260,7 @@ impl<'a> Together<'a> {
                 path: target.path.clone(),
                 listed: task.is_some() || writes,
                 least,
-                fills: task.map(common::fills).unwrap_or_default(),
+                fills: task.map(shared_file::fills).unwrap_or_default(),
                 key: verdict.and_then(|verdict| verdict.key),
             }
         };
@@ -279,7 +280,9 @@ impl<'a> Together<'a> {
         peers.first_says(&self.words("files"), message).map_err(failed)?;
         peers.all(&self.words("found"), true).map_err(failed)?;
         let made = listed.made.iter().map(|made| &made.target);
-        if let Some(gone) = made.chain(listed.written).find(|held| !common::is_still_named(held)) {
+        if let Some(gone) =
+            made.chain(listed.written).find(|held| !shared_file::is_still_named(held))
+        {
             return Err(failed(format!(
                 "{}: another file took its name meanwhile; run again",
                 gone.path().display()
@@ -287,10 +290,10 @@ impl<'a> Together<'a> {
         }
         peers.first_says(&self.words("named"), Vec::new()).map_err(failed)?;
         for (task, made) in listed.tasks.iter().zip(listed.made) {
-            let fills = common::fills(task);
+            let fills = shared_file::fills(task);
             let (salt, file_number) = (task.salt, task.file_number);
             let part = Part { fills: &fills, salt, file_number, share: (self.rank, self.ranks) };
-            common::fill(&made.target, part, means.progress, means.stop)?;
+            shared_file::fill(&made.target, part, means.progress, means.stop)?;
         }
         peers.all(&self.words("filled"), true).map_err(failed)?;
         Ok(manifest::finalize(&listed.hold())?)
@@ -316,7 +319,7 @@ impl<'a> Together<'a> {
             let wanted = &wants(job)[*at];
             let word = file.listed.then_some(run);
             let held = patiently(&target.path, means, || {
-                common::follow(wanted, word, file.least)
+                shared_file::follow(wanted, word, file.least)
             })
             .map_err(|why| {
                 failed(format!(
@@ -334,7 +337,7 @@ impl<'a> Together<'a> {
             let (salt, file_number) = (job.salt, target.file_number);
             let share = (self.rank, self.ranks);
             let part = Part { fills: &file.fills, salt, file_number, share };
-            common::fill(held, part, means.progress, means.stop)?;
+            shared_file::fill(held, part, means.progress, means.stop)?;
         }
         peers.all(&self.words("filled"), true).map_err(failed)?;
         Ok(Done { made: Vec::new(), followed })
@@ -403,7 +406,7 @@ fn patiently<T>(
         match look() {
             Ok(found) => return Ok(found),
             Err(why) => {
-                let late = common::may_be_late(Path::new(path));
+                let late = shared_file::may_be_late(Path::new(path));
                 let limit = if late { LATE } else { SOON };
                 if began.elapsed() > limit || means.stop.load(Ordering::Relaxed) {
                     return Err(why);

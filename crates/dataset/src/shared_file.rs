@@ -1,12 +1,12 @@
 //! Files that several processes make and use together, each with a part.
 //!
 //! The first process checks a file, creates it where it is absent, gives it its length and lists
-//! it as in use by a random word ([`begin`]). It tells the others that word; each of them
-//! finds the file under its own name for it and sees the word in the list beside it ([`follow`]).
-//! That proves that both mean the same file, also where hosts number devices and inodes
-//! differently or keep other times. Then the first looks once more that the name still stands for
-//! the file that it checked ([`is_still_named`]), all fill their share ([`fill`]), and the first
-//! lists what the file holds.
+//! it as in use by a random word ([`begin`]). The others are sent that word; each of them finds the
+//! file under its own name for it and sees the word in the list beside it ([`follow`]). That proves
+//! that both mean the same file, also where hosts number devices and inodes differently or keep
+//! other times. Then the first looks once more that the name still stands for the file that it
+//! checked ([`is_still_named`]), all fill their share ([`fill`]), and the first lists what the file
+//! holds.
 //!
 //! What may not live here: messages between processes.
 
@@ -39,7 +39,7 @@ pub struct Fill {
     pub other: bool,
 }
 
-/// A word that nobody else can know before it is written down.
+/// A word that no other process can know before it is written down.
 #[must_use]
 pub fn word() -> String {
     let random = || RandomState::new().build_hasher().finish();
