@@ -485,7 +485,32 @@ impl Work {
             ("layout", &data.layout, "--layout"),
             ("read_shift", &data.read_shift, "--read-shift"),
         ];
-        let switches = [
+        let valued = valued.into_iter().filter_map(|(key, value, flag)| {
+            value.as_ref().map(|value| (key, value.clone(), flag))
+        });
+        let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
+        let fan_out = load.fan_out.then(|| ("path", "fan-out".to_owned(), "--fan-out"));
+        // A colon separates names in the key. In a flag it is part of the name.
+        let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
+        let names = data.filename.iter().map(name);
+        let off = load.no_ceilings.then(|| ("ceilings", "off".to_owned(), "--no-ceilings"));
+        let cold = data.no_pre_read.then(|| ("pre_read", "0".to_owned(), "--no-pre-read"));
+        let switches = self.switches().filter(|(_, on, _)| *on);
+        let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
+        valued
+            .chain(off)
+            .chain(cold)
+            .chain(paths)
+            .chain(fan_out)
+            .chain(names)
+            .chain(switches)
+            .collect()
+    }
+
+    /// Keys of flags without a value, and whether each was given.
+    fn switches(&self) -> impl Iterator<Item = (&'static str, bool, &'static str)> {
+        let Work { load, data, .. } = self;
+        [
             ("norandommap", load.norandommap, "--norandommap"),
             ("unaligned", load.unaligned, "--unaligned"),
             ("refill", load.refill, "--refill"),
@@ -497,27 +522,8 @@ impl Work {
             ("sync", data.sync, "--sync"),
             ("shared_fd", data.shared_fd, "--shared-fd"),
             ("keep", data.keep, "--keep"),
-        ];
-        let valued = valued.into_iter().filter_map(|(key, value, flag)| {
-            value.as_ref().map(|value| (key, value.clone(), flag))
-        });
-        let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
-        let fan_out = load.fan_out.then(|| ("path", "fan-out".to_owned(), "--fan-out"));
-        // A colon separates names in the key. In a flag it is part of the name.
-        let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
-        let names = data.filename.iter().map(name);
-        let off = load.no_ceilings.then(|| ("ceilings", "off".to_owned(), "--no-ceilings"));
-        let cold = data.no_pre_read.then(|| ("pre_read", "0".to_owned(), "--no-pre-read"));
-        let switches = switches.into_iter().filter(|(_, on, _)| *on);
-        let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
-        valued
-            .chain(off)
-            .chain(cold)
-            .chain(paths)
-            .chain(fan_out)
-            .chain(names)
-            .chain(switches)
-            .collect()
+        ]
+        .into_iter()
     }
 }
 

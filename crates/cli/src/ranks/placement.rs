@@ -323,7 +323,8 @@ fn files(plan: &Plan, kernel: &str) -> Found {
         if let (true, Some(directory)) = (job.reads_another_rank(), &job.directory) {
             // Of a name that nothing has, the identity is that of the directory.
             let path = Path::new(directory).join(".gpuio-shared");
-            let storage = gpuio_host::target_storage(&Root::live(), &path, &mut Vec::new());
+            let storage =
+                gpuio_host::target_storage(&Root::live(), existing(&path), &mut Vec::new());
             let identity = identity(&path, TargetKind::File, &storage, kernel);
             let local = storage.device.is_some();
             common.push(Common { path: directory.clone(), identity, local });
