@@ -13,8 +13,10 @@ use super::{Joined, failure_of, parse, to_bytes};
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome;
-use crate::output::Sink;
 use crate::ui::terminal_width;
+
+/// What rank 0 does with the merged record: prints and saves it.
+pub(crate) type Write<'a> = Box<dyn FnOnce(&Record) -> Result<(), Failure> + 'a>;
 
 /// Leaves after the job was ended before there was anything to collect: rank 0 says why and lets
 /// all go. It says so first: a launcher ends all ranks as soon as one ends with an exit code.
@@ -72,12 +74,12 @@ impl Joined {
     }
 
     /// After the run: this rank's record is saved as its journal, then rank 0 merges all and
-    /// writes the merged one.
+    /// writes the merged one; `write` is given on rank 0.
     pub(crate) fn finish(
         self,
         ran: Result<(Record, Learned), Failure>,
         journal: Journal,
-        sink: Option<Sink>,
+        write: Option<Write<'_>>,
     ) -> Result<ExitCode, Failure> {
         match ran {
             // Sent back before the first start: there is nothing to save.
@@ -88,8 +90,8 @@ impl Joined {
             Ok((record, learned)) => {
                 let facts = self.facts(&learned);
                 let saved = journal.save(&record);
-                match sink {
-                    Some(sink) => self.merge(record, learned, facts, (journal, saved), sink),
+                match write {
+                    Some(write) => self.merge(record, learned, facts, (journal, saved), write),
                     None => Ok(self.deliver(&record, journal, saved)),
                 }
             }
@@ -127,7 +129,7 @@ impl Joined {
         learned: Learned,
         facts: Vec<RankFacts>,
         (journal, saved): (Journal, Result<std::path::PathBuf, String>),
-        sink: Sink,
+        write: Write<'_>,
     ) -> Result<ExitCode, Failure> {
         let mut whole = true;
         let mut merger = Merger::new(record, facts);
@@ -169,7 +171,7 @@ impl Joined {
                 row.saved = at.filter(|at| !at.is_empty()).cloned();
             }
         }
-        let written = sink.write(&merged, terminal_width());
+        let written = write(&merged);
         let code = match &written {
             Ok(()) => outcome::code(&merged),
             Err(failure) => failure.code(),

@@ -1,4 +1,4 @@
-//! `gpuio bench` as one of the ranks of an MPI job.
+//! A verb as one of the ranks of an MPI job.
 //!
 //! What the ranks do, in this order, each step an exchange in which rank 0 decides (`gpuio_ranks`):
 //!
@@ -33,6 +33,7 @@ use crate::interrupt;
 use crate::journal::Journal;
 use crate::output;
 
+pub(crate) use finish::Write;
 pub(crate) use placement::{Place, Share};
 pub(crate) use synchronised::{Learned, Synchronised};
 

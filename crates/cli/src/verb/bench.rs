@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use gpuio_host::{Root, input};
 use gpuio_load::run::Permit;
 use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
-use gpuio_record::Plan;
+use gpuio_record::{Plan, Record};
 use gpuio_spec::{JobSpec, Origin, Spec};
 
 use crate::args::Bench;
@@ -150,7 +150,10 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
         joined.leave(0);
         return Ok(ExitCode::SUCCESS);
     }
-    let sink = sink.map(|sink| sink.with_ranks(bench.ranks.per_rank));
+    let write = sink.map(|sink| {
+        let sink = sink.with_ranks(bench.ranks.per_rank);
+        Box::new(|record: &Record| sink.write(record, terminal_width())) as ranks::Write<'_>
+    });
     let output = bench.out.output.as_deref();
     let progress = Progress::new(bench.out.quiet || !first);
     if !bench.out.quiet {
@@ -162,7 +165,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     let journal = joined.journal(output);
     let ran = session.run_on_ranks(&progress, &journal, &joined);
     progress.clear();
-    joined.finish(ran, journal, sink)
+    joined.finish(ran, journal, write)
 }
 
 /// Reports keys of a job file that have no effect, each once.
@@ -195,18 +198,22 @@ pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Fail
 /// local rank.
 fn override_at(job: &mut JobSpec, bench: &Bench, place: &Place) -> Result<(), Failure> {
     for (key, value, flag) in bench.work.keys() {
-        let value = match (key, value.as_str()) {
-            ("gpu", "local") => "{local_rank}",
-            ("gpu", "software:local") => "software:{local_rank}",
-            (_, value) => value,
-        };
-        set(job, key, &place.fill(value), flag)?;
+        set(job, key, &place.fill(&local_gpu(key, &value)), flag)?;
     }
     for pair in &bench.work.data.set {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         set(job, key.trim(), &place.fill(value.trim()), "--set")?;
     }
     Ok(())
+}
+
+/// The value of a flag; `local` as a GPU is that of the local rank.
+pub(crate) fn local_gpu(key: &str, value: &str) -> String {
+    match (key, value) {
+        ("gpu", "local") => "{local_rank}".to_owned(),
+        ("gpu", "software:local") => "software:{local_rank}".to_owned(),
+        (_, value) => value.to_owned(),
+    }
 }
 
 pub(crate) fn set(
@@ -225,7 +232,7 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
 }
 
 /// The same with `{rank}`, `{local_rank}` and `{host}`.
-fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
+pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
     let name = path.display().to_string();
     let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;

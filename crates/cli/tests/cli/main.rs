@@ -42,6 +42,7 @@ mod paths;
 mod plan;
 mod quick;
 mod ranks;
+mod ranks_verbs;
 mod rates;
 mod record;
 mod report;
