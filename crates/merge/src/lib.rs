@@ -11,6 +11,7 @@
 //! A figure that can't be merged is absent: percentiles of points of the series, device series,
 //! expectations, GPUs by their index on a host. Each rank's own record has them.
 
+mod beside;
 mod jobs;
 mod moved;
 mod rank_list;

@@ -65,11 +65,9 @@ impl Joined {
     /// Leaves without having run: after `--dry-run`.
     pub(crate) fn leave(self, code: u8) {
         if self.is_first() {
-            self.ranks.collect(&mut |_, _| {});
-            self.ranks.release(Left { code, saved: false });
-        } else {
-            let _ = self.ranks.deliver(Err("it was a dry run".to_owned()), "");
+            return super::children::release(self.ranks, code);
         }
+        let _ = self.ranks.deliver(Err("it was a dry run".to_owned()), "");
         self.ranks.leave(code);
     }
 
@@ -150,10 +148,8 @@ impl Joined {
             }
         });
         let ended = self.ranks.ended();
-        let started = Started {
-            launcher: self.launcher.to_owned(),
-            library: self.ranks.library().to_owned(),
-        };
+        let started =
+            Started { launcher: self.launcher.clone(), library: self.ranks.library().to_owned() };
         let mut places = self.ranks.saved();
         places.push((0, saved.as_ref().map(|p| p.display().to_string()).unwrap_or_default()));
         places.sort();

@@ -12,7 +12,7 @@ use gpuio_report::format::text::Show;
 use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 
 use super::bench::{local_gpu, read_jobs_at, report_unused, set};
-use crate::args::{CufileFlags, Out, RankFlags};
+use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome;
@@ -58,7 +58,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         // An error is rank 0's to report, where there are several.
         Ok(_) | Err(_) => {}
     }
-    match ranks::join(rank_flags(words).timeout()?)? {
+    match ranks::join(rank_limits(words).timeout()?)? {
         Ok(Some(joined)) => on_ranks(words, joined),
         Ok(None) => alone(words),
         Err(code) => Ok(code),
@@ -132,7 +132,7 @@ fn on_ranks(words: &[String], joined: Joined) -> Result<ExitCode, Failure> {
     let first = joined.is_first();
     let ready = || -> Result<(Request, String, Option<Sink>), Failure> {
         let mut request = prepare(words, joined.place())?;
-        let share = request.extras.ranks.share()?;
+        let share = request.extras.ranks.limits.share()?;
         let dry_run = request.extras.dry_run;
         let session = &mut request.session;
         let checked = if dry_run { session.dry_run()? } else { String::new() };
@@ -182,10 +182,10 @@ impl Extras {
 
 /// The flags that are needed before the command line is read in whole: its errors are reported by
 /// one rank.
-fn rank_flags(words: &[String]) -> RankFlags {
+fn rank_limits(words: &[String]) -> RankLimits {
     let after = words.iter().skip_while(|word| *word != "--rank-timeout").nth(1).cloned();
     let joined = words.iter().find_map(|word| word.strip_prefix("--rank-timeout="));
-    RankFlags { rank_timeout: joined.map(str::to_owned).or(after), ..RankFlags::default() }
+    RankLimits { rank_timeout: joined.map(str::to_owned).or(after), ..RankLimits::default() }
 }
 
 /// gpuio's own options on gdsio's command line.
@@ -217,8 +217,10 @@ fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extr
             "--overwrite" => extras.permit.overwrite = true,
             "--dry-run" => extras.dry_run = true,
             "--per-rank" => extras.ranks.per_rank = true,
-            "--share" => extras.ranks.share = needed()?.split(',').map(str::to_owned).collect(),
-            "--rank-timeout" => extras.ranks.rank_timeout = Some(needed()?),
+            "--share" => {
+                extras.ranks.limits.share = needed()?.split(',').map(str::to_owned).collect()
+            }
+            "--rank-timeout" => extras.ranks.limits.rank_timeout = Some(needed()?),
             "--quiet" => extras.out.quiet = true,
             "--destroy-data-on" => extras.permit.devices.push(PathBuf::from(needed()?)),
             "--cufile-lib" => extras.cufile.cufile_lib = Some(PathBuf::from(needed()?)),
@@ -320,11 +322,11 @@ fn print(
     let (reads, others): (Vec<Job<'_>>, Vec<Job<'_>>) =
         both.into_iter().partition(|(plan, _)| verifies && plan.name.ends_with("-readback"));
     if !others.is_empty() {
-        output::put(&line::line(record, &others))?;
+        output::put(&line::line(line::ranks(record), &others))?;
     }
     if !reads.is_empty() {
         output::put("Verifying data")?;
-        output::put(&line::line(record, &reads))?;
+        output::put(&line::line(line::ranks(record), &reads))?;
     }
     // gdsio's XferType is the requested path; the actual path is printed after it.
     for verdict in line::clients(record).into_iter().chain(line::verdicts(record)) {

@@ -227,17 +227,9 @@ fn a_rank_that_can_not_open_sends_all_back_with_its_reason() {
 fn what_ranks_can_not_do_together_is_refused() {
     for mpi in installed() {
         let dir = scratch();
-        let refused: [(&[&str], &str); 4] = [
-            (&["bench"], "the quick run"),
-            (&["bench", "--path", "all", "--size", "1M"], "--path all"),
-            (&["bench", "--rw", "read", "--size", "1M", "--ceilings"], "--ceilings"),
-            (&["sweep", "--vary", "bs=4k,8k", "--dry-run"], "gpuio sweep"),
-        ];
-        for (words, what) in refused {
-            let ran = run(mpi, dir.path(), words).exits(2);
-            assert!(ran.err.contains(&format!("{what} ")), "{what}: {}", ran.err);
-            assert!(ran.err.contains("does not run on several ranks"), "{}", ran.err);
-        }
+        let words = ["bench", "--rw", "read", "--size", "1M", "--ceilings"];
+        let ran = run(mpi, dir.path(), &words).exits(2);
+        assert!(ran.err.contains("--ceilings does not run on several ranks: "), "{}", ran.err);
     }
 }
 

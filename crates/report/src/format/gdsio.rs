@@ -25,7 +25,7 @@ pub fn render(record: &Record) -> String {
     if jobs.is_empty() {
         return String::new();
     }
-    let mut out = line(record, &jobs);
+    let mut out = line(ranks(record), &jobs);
     out.push('\n');
     if record.plan.software_gpu {
         out.push_str(
@@ -80,13 +80,19 @@ pub fn clients(record: &Record) -> Option<String> {
     Some(format!("# ranks: {}", printable_short(&text)))
 }
 
+/// How many ranks the results of a record are of; 1 for one process.
+#[must_use]
+pub fn ranks(record: &Record) -> u32 {
+    record.ranks.as_ref().map_or(1, |all| all.ranks)
+}
+
 /// A line for each job, for gdsio's `-J`: `Job: NAME `, then the fields of [`line()`]. No output of
 /// gdsio's own `-J` is public, so this form is gpuio's; the prefix keeps scripts that look for a
 /// line beginning with `IoType:` from counting jobs twice.
 #[must_use]
 pub fn per_job(record: &Record) -> Vec<String> {
     jobs(record)
-        .map(|job| format!("Job: {} {}", printable_short(&job.0.name), line(record, &[job])))
+        .map(|job| format!("Job: {} {}", printable_short(&job.0.name), line(ranks(record), &[job])))
         .collect()
 }
 
@@ -108,10 +114,9 @@ pub fn per_job(record: &Record) -> Vec<String> {
 ///
 /// Fractions have six decimals and are made from unrounded values.
 #[must_use]
-pub fn line(record: &Record, jobs: &[Job<'_>]) -> String {
+pub fn line(ranks: u32, jobs: &[Job<'_>]) -> String {
     // Every rank has the threads of the plan.
-    let ranks = record.ranks.as_ref().map_or(1, |all| u64::from(all.ranks));
-    let of = |plan: &JobPlan| u64::from(plan.threads).saturating_mul(ranks);
+    let of = |plan: &JobPlan| u64::from(plan.threads).saturating_mul(u64::from(ranks));
     let threads = sum(jobs, |plan, _| of(plan));
     let bytes: u64 = sum(jobs, |_, job| job.read.bytes + job.write.bytes);
     let ops: u64 = sum(jobs, |_, job| job.read.ios + job.write.ios);
