@@ -45,7 +45,9 @@ impl CostSum {
     }
 
     /// The cost of all; the ratio is that of the ranks' rates, added.
-    pub(crate) fn finish(self) -> Option<ComputationCost> {
+    pub(crate) fn finish(mut self) -> Option<ComputationCost> {
+        // Records come in any order.
+        self.gpus.sort_by_key(|gpu| gpu.rank);
         if !self.any {
             return None;
         }
@@ -85,8 +87,8 @@ mod tests {
     #[test]
     fn ratios_are_weighted_by_what_ranks_moved_alone() {
         let mut sum = CostSum::default();
-        sum.add(0, &cost(300, 300.0, 1_000_000_000, Some(0.5)));
         sum.add(1, &cost(100, 100.0, 2_000_000_000, Some(0.9)));
+        sum.add(0, &cost(300, 300.0, 1_000_000_000, Some(0.5)));
         let all = sum.finish().unwrap();
         assert!((all.io_ratio.unwrap() - (150.0 + 90.0) / 400.0).abs() < 1e-12);
         assert!((all.alone.read.bytes_per_s - 200.0).abs() < 1e-9, "until the last was done");

@@ -100,6 +100,9 @@ pub struct Setup {
     pub limits: Limits,
     /// Set when the job is ended: the program should come to its end.
     pub stop: Arc<AtomicBool>,
+    /// Whether what other ranks report is seen where this one's reports are: by a launcher that
+    /// collects the output of all. Then a death is reported by the rank that saw it first only.
+    pub shows_all: bool,
     /// Reports an error at once, from the other thread; called once at most.
     pub report: Box<dyn Fn(&str) + Send>,
 }

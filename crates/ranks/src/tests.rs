@@ -98,6 +98,7 @@ fn world(size: u32, limits: Limits) -> (Vec<Ranks>, Vec<Outside>) {
             clock: if rank == 2 { other_clock } else { clock },
             limits,
             stop: Arc::clone(&outside.stop),
+            shows_all: true,
             report: Box::new(move |why| reports.lock().unwrap().push(why.to_owned())),
         };
         (Ranks::join(|| Ok(link), setup).unwrap(), outside)
@@ -375,7 +376,7 @@ fn a_rank_that_ends_early_does_not_leave_others_waiting() {
                 return;
             }
             let ended = own.exchange("more", Vec::new(), |all| Ok(vec![Vec::new(); all.len()]));
-            assert!(ended.unwrap_err().0.contains("end"), "it is told");
+            assert!(ended.unwrap_err().0.contains("end"), "it learns why");
             leave_all(own);
         });
     }

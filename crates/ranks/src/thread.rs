@@ -306,7 +306,7 @@ impl<L: Link> Worker<L> {
             Message::AbortChildren { round } => return self.abort_children(round),
             Message::Post(bytes) => return hold(&self.shared.posts).push((from, bytes)),
             Message::Died { rank } => {
-                self.shared.reported.store(true, Ordering::Relaxed);
+                self.shared.reported.fetch_or(self.setup.shows_all, Ordering::Relaxed);
                 return self.died(rank);
             }
         };

@@ -87,6 +87,8 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
             clock: gpuio_page::monotonic_ns,
             limits: Limits::of(idle.unwrap_or(IDLE), size),
             stop: interrupt::flag(),
+            // What other children print is thrown away.
+            shows_all: !children::is_child(),
             report: Box::new(|why| output::print_always(&format!("error: {why}"))),
         }
     };

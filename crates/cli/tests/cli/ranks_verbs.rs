@@ -248,7 +248,7 @@ fn ranks_become_steady_together() {
             "--directory",
             "d",
             "--steady",
-            "iops:100000%",
+            "iops:100%",
             "--set",
             "ss_dur=2s",
             "-o",
@@ -333,9 +333,10 @@ fn formats_have_ranks_and_hosts() {
         assert!(text.contains(of_rank), "{text}");
         assert!(text.contains("ranks=\"4\",hosts=\"1\""), "{text}");
         assert!(text.contains("window=\"until_last\""), "{text}");
-        let page = gpuio(&["report", "r.json", "--format", "html"]).exits(0).out;
+        gpuio(&["report", "r.json", "-o", "page.html"]).exits(0);
+        let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
         assert!(page.contains("<h2 id=\"h-ranks\">Hosts and ranks</h2>"));
-        assert!(page.contains("r.json: 4 ranks on host "));
+        assert!(page.contains("r: 4 ranks on host "));
         // Another number of ranks is another load.
         let alone = [&words[..], &["-o", "one.json"]].concat();
         gpuio(&alone).exits(0);

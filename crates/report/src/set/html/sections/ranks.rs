@@ -36,7 +36,8 @@ fn record(out: &mut String, name: &str, ranks: &RanksResult, open: bool) {
     };
     let slow: usize = jobs(ranks).map(|job| job.stragglers.len()).sum();
     let slow = if slow > 0 { format!(", slow ranks: {slow}") } else { String::new() };
-    let head = format!("{name}: {} ranks on {hosts}{slow}", ranks.ranks);
+    let word = if ranks.ranks == 1 { "rank" } else { "ranks" };
+    let head = format!("{name}: {} {word} on {hosts}{slow}", ranks.ranks);
     let _ = writeln!(
         out,
         "<details{}><summary>{}</summary>\n<p class=\"quiet\">Started by {}, {}.</p>",
