@@ -297,8 +297,13 @@ fn a_process_that_dies_is_named() {
 
 /// The child of a rank: the other end of its socket, in the same process.
 fn child(socket: std::os::fd::OwnedFd, rank: u32, size: u32) -> Ranks {
-    let setup =
-        Setup { clock, limits: limits(NEVER), stop: Arc::default(), report: Box::new(|_| {}) };
+    let setup = Setup {
+        clock,
+        limits: limits(NEVER),
+        stop: Arc::default(),
+        shows_all: false,
+        report: Box::new(|_| {}),
+    };
     Ranks::join(move || Relayed::new(socket, rank, size, "relay".to_owned()), setup).unwrap()
 }
 

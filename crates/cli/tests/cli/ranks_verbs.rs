@@ -142,9 +142,10 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
         let mut ranks = mpi.ranks(dir.path(), 3);
         ranks.arg(crate::tool::GPUIO).args(["sweep", "--rw", "read", "--size", "1M"]);
         ranks.args(["--runtime", "600", "--repeats", "1", "-o", "s", "--vary", "depth=1,2"]);
+        ranks.args(["--rank-timeout", "3"]);
         let ran = std::thread::spawn(move || Ran::from(ranks.output().unwrap()));
-        // Each of the two points has its runs, and one of each is killed.
-        for _ in 0..2 {
+        // Each of the two points has its runs; one is killed, and one hangs.
+        for signal in ["-KILL", "-STOP"] {
             let began = std::time::Instant::now();
             let runs = loop {
                 let runs = runs_of(&at);
@@ -159,7 +160,7 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
             };
             let (pid, _) = runs.iter().find(of_rank).unwrap();
             let mut kill = std::process::Command::new("kill");
-            assert!(kill.args(["-KILL", &pid.to_string()]).status().unwrap().success());
+            assert!(kill.args([signal, &pid.to_string()]).status().unwrap().success());
             while runs_of(&at).iter().any(|one| runs.contains(one)) {
                 assert!(began.elapsed() < TIMEOUT, "they still run");
                 std::thread::sleep(std::time::Duration::from_millis(20));
@@ -167,9 +168,28 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
         }
         let ran = ran.join().unwrap();
         assert_ne!(ran.code, 0);
-        assert_eq!(ran.out.matches(": failed: rank 2 (host ").count(), 2, "{}", ran.out);
+        assert_eq!(ran.out.matches(": failed: rank 2 ").count(), 2, "{}", ran.out);
+        assert!(ran.out.contains(" hangs: "), "{}", ran.out);
         assert_eq!(runs_of(&at), []);
     }
+}
+
+#[test]
+fn flags_of_ranks_reach_the_runs_of_a_sweep() {
+    for mpi in installed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("one"), vec![7; 1 << 20]).unwrap();
+        let words = ["--vary", "bs=64k", "--filename", "one"];
+        let ran = sweep(mpi, dir.path(), &words).exits(1);
+        assert!(ran.out.contains("would read the same bytes of one"), "{}", ran.out);
+        std::fs::remove_dir_all(dir.path().join("s")).unwrap();
+        let ran = sweep(mpi, dir.path(), &[&words[..], &["--share", "file"]].concat()).exits(0);
+        assert!(ran.out.contains("64k"), "{}", ran.out);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let words = [&SWEEP[..], &["--vary", "bs=64k", "--share", "file"]].concat();
+    let ran = Ran::from(command(dir.path()).args(words).output().unwrap()).exits(2);
+    assert!(ran.err.contains("--share: it has no effect here: one process runs"), "{}", ran.err);
 }
 
 #[test]
