@@ -409,14 +409,13 @@ impl Ranks {
     /// The next message of this exchange.
     fn wait(&self, what: &str) -> Result<(u32, Vec<u8>), Ended> {
         let mut interrupted: Option<Instant> = None;
-        let patience =
-            if self.shared.rests() { INTERRUPT_TIME_OF_CHILDREN } else { INTERRUPT_TIME };
+        let timeout = if self.shared.rests() { INTERRUPT_TIME_OF_CHILDREN } else { INTERRUPT_TIME };
         loop {
             if let Some(ended) = self.ended() {
                 return Err(ended);
             }
             if self.stop.load(Ordering::Relaxed)
-                && interrupted.get_or_insert_with(Instant::now).elapsed() > patience
+                && interrupted.get_or_insert_with(Instant::now).elapsed() > timeout
             {
                 return Err(self.fail("the run was interrupted", 1));
             }

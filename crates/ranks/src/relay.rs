@@ -2,7 +2,8 @@
 //!
 //! A launcher gives one place in MPI to each process that it starts, and to none of their children.
 //! So a child has no MPI: it speaks with its parent by a socket ([`Relayed`]), and the parents pass
-//! on what their children say ([`Ranks::relay`]). Some ranks may have no child: a round has members.
+//! on what their children say ([`Ranks::relay`]). Some ranks may have no child: a round has
+//! members.
 //!
 //! A frame on the socket is its length, the other child's rank, and the message. A child that ends
 //! the job of all children ([`Link::abort`]) sends a frame to [`ABORT`]; their parents then kill

@@ -1,5 +1,6 @@
-//! Whether a job has become steady on all ranks: rank 0 adds up what they count and decides. What is
-//! posted is not waited for: some ten bytes per check of the criterion, one a second by default.
+//! Whether a job has become steady on all ranks: rank 0 adds up what they count and decides. What
+//! is posted is not waited for: some hundred bytes per check of the criterion, one a second by
+//! default.
 
 use std::collections::BTreeMap;
 

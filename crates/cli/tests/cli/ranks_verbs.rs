@@ -79,10 +79,10 @@ fn a_sweep_varies_the_number_of_ranks() {
         assert_eq!(rows[3], ["2", "64k"]);
         assert_eq!(rows[6], ["4", "256k"], "{}", ran.out);
         let of_point = |n: u32| record(dir.path(), &format!("s/point-000{n}-run-001.json"));
-        for (point, ranks) in [(1, 1), (3, 2), (5, 4)] {
+        for (point, ranks) in [(1, 1_usize), (3, 2), (5, 4)] {
             let record = of_point(point);
             assert_eq!(record["ranks"]["ranks"], ranks);
-            assert_eq!(record["ranks"]["rows"].as_array().unwrap().len(), ranks as usize);
+            assert_eq!(record["ranks"]["rows"].as_array().unwrap().len(), ranks);
             assert_eq!(record["jobs"][0]["read"]["bytes"], ranks * (4 << 20));
         }
         let rest: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();

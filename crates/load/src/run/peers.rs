@@ -9,7 +9,8 @@ use super::Ran;
 use super::steady::Interval;
 
 /// The other processes of a run. Called from the run's own thread. What is called while the clock
-/// runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::so_far`]) waits for no other process.
+/// runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::so_far`]) waits for no
+/// other process.
 pub trait Peers: Sync + Debug {
     /// All workers of these jobs, a group, have opened their paths. Waits until those of all
     /// processes have.

@@ -101,8 +101,8 @@ pub fn per_job(record: &Record) -> Vec<String> {
 /// * `IoType` is `READ`, `WRITE`, `RANDREAD` or `RANDWRITE`; `RW` or `RANDRW` (gpuio's words) when
 ///   both directions occur. It is one of the `RAND` words when any job is random.
 /// * `XferType` is gdsio's name of the path, `MIXED` when jobs differ.
-/// * `Threads` is the sum over jobs, and over the ranks of a run on several. `IoDepth` appears for gdsio's batch types only: the depth,
-///   the largest when jobs differ.
+/// * `Threads` is the sum over jobs, and over the ranks of a run on several. `IoDepth` appears for
+///   gdsio's batch types only: the depth, the largest when jobs differ.
 /// * `DataSetSize` is KiB moved, then the sum over threads of the size each works on.
 /// * `IOSize` is the block size in KiB, rounded down; where block sizes vary, within a job or
 ///   between jobs, the mean I/O rounded to the nearest KiB.
