@@ -106,10 +106,11 @@ impl Sink {
     }
 }
 
-/// The record in this format; `show` and `width` concern text alone.
+/// The record in this format; `width` concerns text alone, `show` also rows of ranks in CSV.
 pub(crate) fn rendered(row: &Row, record: &Record, width: u16, show: Show) -> String {
     match row.name {
         "text" => format::text::render_text_with(record, width, show),
+        "csv" if show.per_rank => format::csv::render_per_rank(record),
         _ => (row.render)(record),
     }
 }

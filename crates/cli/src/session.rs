@@ -163,7 +163,7 @@ impl Session {
                 let Snapshots { to, from } = snapshots;
                 // Every rank's results lie on disk before a launcher can end the process.
                 scope.spawn(move || from.iter().for_each(|one| save_running(journal, &one)));
-                Synchronised::new(&joined.ranks, &head, plan, to)
+                Synchronised::new(joined, &head, plan, to)
             });
             let means = Means {
                 driver: self.loaded.driver.as_ref(),

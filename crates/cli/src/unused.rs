@@ -6,7 +6,9 @@
 //! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
 //! `--despite`, `--force` for a new file) are accepted.
 
-use crate::args::{Bench, Check, Exec, FigureFlags, RankFlags, Report, Show, Stats, Vary};
+use crate::args::{
+    Bench, Check, Exec, FigureFlags, RankFlags, RankLimits, Report, Show, Stats, Vary,
+};
 use crate::failure::Failure;
 
 /// A flag, whether it was given without effect, and why with what to do.
@@ -35,13 +37,26 @@ pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
     ])
 }
 
+/// With `--ab`, whose comparison has no row for each rank.
+pub(crate) fn ab(bench: &Bench) -> Result<(), Failure> {
+    let why = "--ab prints a comparison; -o DIR keeps the records, and gpuio show --per-rank \
+        prints one";
+    refuse(&[("--per-rank", bench.ranks.per_rank, why)])
+}
+
 /// Flags of several ranks, without a launcher.
 pub(crate) fn ranks(flags: &RankFlags) -> Result<(), Failure> {
-    let why = "one process runs; start gpuio by mpirun or srun, or leave it out";
+    rank_limits(&flags.limits)?;
+    refuse(&[("--per-rank", flags.per_rank, ONE_PROCESS)])
+}
+
+const ONE_PROCESS: &str = "one process runs; start gpuio by mpirun or srun, or leave it out";
+
+/// The same of verbs without a row for each rank.
+pub(crate) fn rank_limits(limits: &RankLimits) -> Result<(), Failure> {
     refuse(&[
-        ("--share", !flags.share.is_empty(), why),
-        ("--rank-timeout", flags.rank_timeout.is_some(), why),
-        ("--per-rank", flags.per_rank, why),
+        ("--share", !limits.share.is_empty(), ONE_PROCESS),
+        ("--rank-timeout", limits.rank_timeout.is_some(), ONE_PROCESS),
     ])
 }
 
@@ -53,9 +68,10 @@ pub(crate) fn evidence(requested: bool, text: bool) -> Result<(), Failure> {
 }
 
 pub(crate) fn show(show: &Show) -> Result<(), Failure> {
-    let text = show.format.as_deref().unwrap_or("text") == "text";
-    let why = "it applies to text only; JSON always has a row for each rank; leave it out";
-    refuse(&[("--per-rank", show.per_rank && !text, why)])?;
+    let format = show.format.as_deref().unwrap_or("text");
+    let text = format == "text";
+    let why = "it applies to text and csv; JSON always has a row for each rank; leave it out";
+    refuse(&[("--per-rank", show.per_rank && !text && format != "csv", why)])?;
     evidence(show.evidence, text)
 }
 

@@ -102,6 +102,7 @@ pub const ASPECTS: &[Aspect] = &[
     ),
     load("rw", "reads or writes", |job| Some(job.rw()), reading_rw),
     load("bs", "block size", |job| job.block(), |r| r.block_bytes.map(gpuio_units::format_bytes)),
+    load("ranks", "processes (ranks)", |job| Some(job.ranks()), NOT_REPORTED),
     load("threads", "threads", |job| Some(job.plan.threads.to_string()), |r| number(r.threads)),
     load(
         "depth",
@@ -169,6 +170,7 @@ pub const ASPECTS: &[Aspect] = &[
         open: Some("none"),
         ..matters("gpu", "gpu", "GPUs", |job| Some(job.gpus()), NOT_REPORTED)
     },
+    matters("hosts", "hosts", "hosts", |job| Some(job.hosts()), NOT_REPORTED),
     matters("cpu", "cpu", "processors", |job| job.cpus(), NOT_REPORTED),
     matters("kernel", "kernel", "kernel", |job| job.kernel(), NOT_REPORTED),
     note("release", "kernel release", |job| job.release(), NOT_REPORTED),

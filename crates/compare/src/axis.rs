@@ -40,6 +40,8 @@ impl Axis {
         let mut free = vec![self.key.as_str()];
         match self.key.as_str() {
             "path" => free.extend(["taken", "engine", "memory", "tuning"]),
+            // They are spread over the hosts.
+            "ranks" => free.push("hosts"),
             "target" => free.extend(["filesystem", "device", "disk"]),
             key if key.starts_with("cufile.") => free.push(CUFILE_SETTINGS),
             _ => {}

@@ -47,8 +47,10 @@ impl<'a> Cell<'a> {
         words.extend(run.job.clone());
         words.push(properties("rw").unwrap_or_else(|| run.direction.name()).to_owned());
         words.extend(properties("bs").map(str::to_owned));
+        let ranks = properties("ranks").filter(|ranks| *ranks != "1");
+        let ranks = ranks.map_or_else(String::new, |ranks| format!("{ranks}×"));
         match (properties("threads"), properties("depth")) {
-            (Some(threads), Some(depth)) => words.push(format!("{threads}×{depth}")),
+            (Some(threads), Some(depth)) => words.push(format!("{ranks}{threads}×{depth}")),
             (Some(threads), None) => words.push(format!("{threads} threads")),
             _ => {}
         }
@@ -56,7 +58,7 @@ impl<'a> Cell<'a> {
         // No line may be mistaken for a hardware result.
         words
             .extend(properties("software-gpu").filter(|kind| *kind == SOFTWARE).map(str::to_owned));
-        let known = ["rw", "bs", "threads", "depth", "path"];
+        let known = ["rw", "bs", "ranks", "threads", "depth", "path"];
         let more = run.at.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         words.extend(more.map(|(key, value)| format!("{key}={value}")));
         words.join(" ")

@@ -36,6 +36,16 @@ impl Job<'_> {
         !matches!(self.plan.read_percent, 0 | 100..)
     }
 
+    /// How many processes ran it.
+    pub(crate) fn ranks(&self) -> String {
+        self.record.ranks.as_ref().map_or(1, |all| all.ranks).to_string()
+    }
+
+    /// On how many hosts.
+    pub(crate) fn hosts(&self) -> String {
+        self.record.ranks.as_ref().map_or(1, |all| all.hosts.len()).to_string()
+    }
+
     pub(crate) fn ended(&self) -> String {
         let mut words = vec![
             match self.result.ended {

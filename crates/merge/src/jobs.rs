@@ -9,6 +9,7 @@ use gpuio_record::{
 };
 use gpuio_stat::Histogram;
 
+use crate::beside::CostSum;
 use crate::series::SeriesSum;
 use crate::{RankFacts, rank_list, worse};
 
@@ -22,6 +23,7 @@ pub(crate) struct JobSum {
     read: DirectionSum,
     write: DirectionSum,
     series: SeriesSum,
+    beside: CostSum,
     /// Microseconds of CPU, where each rank's cost is known.
     cpu_us: Option<f64>,
     ranks: Vec<u32>,
@@ -33,7 +35,7 @@ pub(crate) struct JobSum {
 
 /// Reads or writes.
 #[derive(Debug, Default)]
-struct DirectionSum {
+pub(crate) struct DirectionSum {
     ios: u64,
     bytes: u64,
     failed: u64,
@@ -42,7 +44,7 @@ struct DirectionSum {
 }
 
 impl DirectionSum {
-    fn add(&mut self, one: &DirectionResult) {
+    pub(crate) fn add(&mut self, one: &DirectionResult) {
         self.ios += one.ios;
         self.bytes += one.bytes;
         self.failed += one.failed;
@@ -65,7 +67,7 @@ impl DirectionSum {
         })
     }
 
-    fn finish(&self, time_ns: u64) -> DirectionResult {
+    pub(crate) fn finish(&self, time_ns: u64) -> DirectionResult {
         DirectionResult {
             ios: self.ios,
             bytes: self.bytes,
@@ -140,6 +142,7 @@ impl JobSum {
             read: DirectionSum::default(),
             write: DirectionSum::default(),
             series,
+            beside: CostSum::default(),
             cpu_us: Some(0.0),
             ranks: Vec::new(),
             verdicts: Vec::new(),
@@ -175,6 +178,13 @@ impl JobSum {
         add_file_leg(sum, job);
         add_routes(sum, job);
         add_verify(&mut sum.verify, job.verify.as_ref());
+        // The decision of rank 0 is that of all.
+        if rank == 0 {
+            sum.steady = job.steady;
+        }
+        if let Some(cost) = &job.beside {
+            self.beside.add(rank, cost);
+        }
         add_failures(sum, job, rank, &facts.host);
         add_cache(&mut sum.cache, &job.cache, first);
         for device in &job.cache.storage {
@@ -224,6 +234,7 @@ impl JobSum {
         let mib = bytes as f64 / f64::from(1 << 20);
         result.cpu.us_per_mib = self.cpu_us.filter(|_| bytes > 0).map(|us| us / mib);
         result.series = self.series.finish();
+        result.beside = self.beside.finish();
         result.proof = proof(self.verdicts);
         let named = |((host, name), mut reading): ((String, String), StorageReading)| {
             reading.device = if self.many_hosts { format!("{host}:{name}") } else { name };
@@ -322,7 +333,7 @@ fn add_mapped(sum: &mut MappedResult, one: &MappedResult) {
     sum.break_even_unknown = Some("the run was one of several ranks".to_owned());
 }
 
-fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOutcome>) {
+pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOutcome>) {
     let Some(one) = one else { return };
     let Some(sum) = sum else {
         *sum = Some(one.clone());

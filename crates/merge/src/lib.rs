@@ -12,6 +12,7 @@
 //! GPUs by their index on a host. Each rank's own record has them. Expectations of single ranks
 //! can't be added, as ranks share drives and servers: `flow` computes that of all ranks anew.
 
+mod beside;
 mod jobs;
 mod moved;
 mod rank_list;

@@ -14,6 +14,9 @@
 //! ([`Activity`]). Nothing here is collective: ranks in their measured time send only heartbeats,
 //! a few hundred bytes every 200 ms.
 //!
+//! A rank may start a process of its own that is a rank among those that other ranks start
+//! (`relay`): their messages pass through the ranks.
+//!
 //! Threads: a [`Ranks`] is used by one thread at a time. `gpuio-ranks` never waits for it. It
 //! sleeps 1 ms between two looks for messages, 10 ms in the measured time.
 
@@ -21,6 +24,7 @@ mod activity;
 mod link;
 mod message;
 mod progress;
+mod relay;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -34,11 +38,14 @@ use std::time::{Duration, Instant};
 pub use activity::{Activity, Stage};
 pub use link::Link;
 pub use progress::{Collected, Overall};
+pub use relay::{Relay, Relayed};
 
 use thread::{Command, Event, Shared, Worker};
 
 /// After an interrupt the others have this long to come to the same point.
 const INTERRUPT_TIME: Duration = Duration::from_secs(2);
+/// The same while children run, who save what they have.
+const INTERRUPT_TIME_OF_CHILDREN: Duration = Duration::from_secs(15);
 /// Results that are under way to rank 0 at the same time.
 const WINDOW: usize = 8;
 
@@ -93,6 +100,9 @@ pub struct Setup {
     pub limits: Limits,
     /// Set when the job is ended: the program should come to its end.
     pub stop: Arc<AtomicBool>,
+    /// Whether what other ranks report is seen where this one's reports are: by a launcher that
+    /// collects the output of all. Then a death is reported by the rank that saw it first only.
+    pub shows_all: bool,
     /// Reports an error at once, from the other thread; called once at most.
     pub report: Box<dyn Fn(&str) + Send>,
 }
@@ -255,6 +265,19 @@ impl Ranks {
         Ok(own)
     }
 
+    /// Sends without waiting, also in the measured time: from rank 0 to all others, from others to
+    /// rank 0.
+    pub fn post(&self, bytes: &[u8]) {
+        let to = if self.rank == 0 { 1..self.size } else { 0..1 };
+        to.for_each(|to| self.send(to, message::post(bytes)));
+    }
+
+    /// What was posted to this rank since the last call, with its sender.
+    #[must_use]
+    pub fn posted(&self) -> Vec<(u32, Vec<u8>)> {
+        std::mem::take(&mut *hold(&self.shared.posts))
+    }
+
     /// Ends the job on all ranks, for this reason and with this exit code; the first reason counts.
     /// Returns the one that counted.
     pub fn fail(&self, why: &str, code: u8) -> Ended {
@@ -312,6 +335,10 @@ impl Ranks {
                     each(from, bytes.map_or_else(Collected::None, Collected::Result));
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Event::Data { from, what, .. }) if self.ended().is_none() => {
+                    let name = self.shared.name(from);
+                    self.fail(&format!("{name} is at '{what}', rank 0 is at its end"), 1);
+                }
                 // Of an exchange that the end of the job cut short.
                 _ => {}
             }
@@ -382,14 +409,20 @@ impl Ranks {
     /// The next message of this exchange.
     fn wait(&self, what: &str) -> Result<(u32, Vec<u8>), Ended> {
         let mut interrupted: Option<Instant> = None;
+        let timeout = if self.shared.rests() { INTERRUPT_TIME_OF_CHILDREN } else { INTERRUPT_TIME };
         loop {
             if let Some(ended) = self.ended() {
                 return Err(ended);
             }
             if self.stop.load(Ordering::Relaxed)
-                && interrupted.get_or_insert_with(Instant::now).elapsed() > INTERRUPT_TIME
+                && interrupted.get_or_insert_with(Instant::now).elapsed() > timeout
             {
                 return Err(self.fail("the run was interrupted", 1));
+            }
+            // Its last exchange was answered before: it will not come to this one.
+            if let Some(rank) = self.shared.have_results().first() {
+                let why = format!("{} came to its end before '{what}'", self.shared.name(*rank));
+                return Err(self.fail(&why, 1));
             }
             let event = hold(&self.events).recv_timeout(Duration::from_millis(20));
             match event {

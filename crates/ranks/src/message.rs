@@ -17,6 +17,9 @@ const RESULT: u8 = 8;
 const NO_RESULT: u8 = 9;
 const LEAVE: u8 = 10;
 const DIED: u8 = 11;
+const RELAYED: u8 = 12;
+const ABORT_CHILDREN: u8 = 13;
+const POST: u8 = 14;
 
 /// A sign of life.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +48,9 @@ pub(crate) enum Message {
     Result(Result<Vec<u8>, String>),
     Leave(Left),
     Died { rank: u32 },
+    Relayed { round: u32, bytes: Vec<u8> },
+    AbortChildren { round: u32 },
+    Post(Vec<u8>),
 }
 
 fn with(kind: u8, content: &[u8]) -> Vec<u8> {
@@ -104,6 +110,40 @@ pub(crate) fn died(rank: u32) -> Vec<u8> {
     with(DIED, &rank.to_le_bytes())
 }
 
+pub(crate) fn relayed(round: u32, bytes: &[u8]) -> Vec<u8> {
+    with(RELAYED, &[&round.to_le_bytes()[..], bytes].concat())
+}
+
+pub(crate) fn post(bytes: &[u8]) -> Vec<u8> {
+    with(POST, bytes)
+}
+
+pub(crate) fn abort_children(round: u32) -> Vec<u8> {
+    with(ABORT_CHILDREN, &round.to_le_bytes())
+}
+
+pub(crate) fn is_relayed(message: &[u8]) -> bool {
+    message.first() == Some(&RELAYED)
+}
+
+/// How urgent a message is: those of a clock are measured, heartbeats can wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    Clock,
+    Usual,
+    Beat,
+}
+
+/// The urgency of a message, or of that inside a relayed one.
+pub(crate) fn urgency(message: &[u8]) -> Urgency {
+    match message {
+        [RELAYED, _, _, _, _, inside @ ..] => urgency(inside),
+        [PING | PONG, ..] => Urgency::Clock,
+        [BEAT, ..] => Urgency::Beat,
+        _ => Urgency::Usual,
+    }
+}
+
 /// The message; `None` for what no gpuio of this version sends.
 pub(crate) fn parse(message: &[u8]) -> Option<Message> {
     let (&kind, content) = message.split_first()?;
@@ -135,6 +175,15 @@ pub(crate) fn parse(message: &[u8]) -> Option<Message> {
             [code, saved] => Message::Leave(Left { code: *code, saved: *saved == 1 }),
             _ => return None,
         },
+        RELAYED => {
+            let (round, bytes) = content.split_at_checked(4)?;
+            let round = u32::from_le_bytes(round.try_into().ok()?);
+            Message::Relayed { round, bytes: bytes.to_vec() }
+        }
+        POST => Message::Post(content.to_vec()),
+        ABORT_CHILDREN => {
+            Message::AbortChildren { round: u32::from_le_bytes(content.try_into().ok()?) }
+        }
         DIED => Message::Died { rank: u32::from_le_bytes(content.try_into().ok()?) },
         _ => return None,
     })

@@ -98,6 +98,7 @@ fn world(size: u32, limits: Limits) -> (Vec<Ranks>, Vec<Outside>) {
             clock: if rank == 2 { other_clock } else { clock },
             limits,
             stop: Arc::clone(&outside.stop),
+            shows_all: true,
             report: Box::new(move |why| reports.lock().unwrap().push(why.to_owned())),
         };
         (Ranks::join(|| Ok(link), setup).unwrap(), outside)
@@ -292,4 +293,107 @@ fn a_process_that_dies_is_named() {
     });
     assert_eq!((all[0].as_str(), all[1].as_str()), ("rank 2 died", "rank 2 died"));
     assert!(outside[0].aborted.load(Ordering::Relaxed));
+}
+
+/// The child of a rank: the other end of its socket, in the same process.
+fn child(socket: std::os::fd::OwnedFd, rank: u32, size: u32) -> Ranks {
+    let setup = Setup {
+        clock,
+        limits: limits(NEVER),
+        stop: Arc::default(),
+        shows_all: false,
+        report: Box::new(|_| {}),
+    };
+    Ranks::join(move || Relayed::new(socket, rank, size, "relay".to_owned()), setup).unwrap()
+}
+
+#[test]
+fn children_of_some_ranks_are_ranks_among_themselves() {
+    let (ranks, _outside) = world(3, limits(NEVER));
+    // Rank 1 has no child; that of rank 2 is rank 1 among the children.
+    let members = vec![0, 2];
+    let said = on_all(ranks, |own| {
+        own.rest(true);
+        let place = members.iter().position(|member| *member == own.rank());
+        let relay = place.map(|_| own.relay(7, members.clone()).unwrap());
+        own.exchange("order", Vec::new(), |all| Ok(vec![Vec::new(); all.len()])).unwrap();
+        let mut said = String::new();
+        if let (Some((relay, socket)), Some(place)) = (relay, place) {
+            let child = child(socket, u32::try_from(place).unwrap(), 2);
+            assert_eq!(child.library(), "relay");
+            let long = vec![b'x'; 3 << 20];
+            let answer = child.exchange("hello", long, |all| {
+                assert!(all.iter().all(|one| one.len() == 3 << 20));
+                let offsets = child.clock_offsets().unwrap();
+                assert_eq!(offsets.len(), 2);
+                Ok(vec![b"to 0".to_vec(), b"to 1".to_vec()])
+            });
+            said = text(&answer.unwrap());
+            let left = Left { code: 0, saved: true };
+            if place == 0 {
+                let mut results = Vec::new();
+                child.collect(&mut |rank, one| results.push((rank, one)));
+                assert_eq!(results, [(1, Collected::Result(b"result".to_vec()))]);
+                child.release(left);
+            } else {
+                assert_eq!(child.deliver(Ok(b"result".to_vec()), ""), Ok(left));
+            }
+            child.leave(0);
+            assert!(!relay.is_aborted());
+            relay.end();
+        }
+        own.exchange("ran", Vec::new(), |all| Ok(vec![Vec::new(); all.len()])).unwrap();
+        leave_all(own);
+        said
+    });
+    assert_eq!(said, ["to 0", "", "to 1"]);
+}
+
+#[test]
+fn children_that_are_aborted_are_so_on_all_ranks() {
+    let (ranks, _outside) = world(3, limits(NEVER));
+    on_all(ranks, |own| {
+        let (relay, socket) = own.relay(0, vec![0, 1, 2]).unwrap();
+        own.exchange("order", Vec::new(), |all| Ok(vec![Vec::new(); all.len()])).unwrap();
+        let link = Relayed::new(socket, own.rank(), 3, String::new()).unwrap();
+        if own.rank() == 1 {
+            link.abort(1);
+        }
+        let began = Instant::now();
+        while !relay.is_aborted() {
+            assert!(began.elapsed() < NEVER);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(link);
+        relay.end();
+        own.exchange("ran", Vec::new(), |all| Ok(vec![Vec::new(); all.len()])).unwrap();
+        leave_all(own);
+    });
+}
+
+#[test]
+fn a_rank_that_ends_early_does_not_leave_others_waiting() {
+    for early in [0, 1] {
+        let (ranks, _outside) = world(2, limits(NEVER));
+        on_all(ranks, |own| {
+            if own.rank() == early {
+                leave_all(own);
+                return;
+            }
+            let ended = own.exchange("more", Vec::new(), |all| Ok(vec![Vec::new(); all.len()]));
+            assert!(ended.unwrap_err().0.contains("end"), "it learns why");
+            leave_all(own);
+        });
+    }
+}
+
+/// The end of a job without results.
+fn leave_all(own: Ranks) {
+    if own.rank() == 0 {
+        own.collect(&mut |_, _| {});
+        own.release(Left { code: 0, saved: false });
+    } else {
+        let _ = own.deliver(Err("none".to_owned()), "");
+    }
+    own.leave(0);
 }

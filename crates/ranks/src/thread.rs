@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::activity::{Activity, Idle, Stage};
 use crate::link::Link;
-use crate::message::{self, Beat, Message};
+use crate::message::{self, Beat, Message, Urgency};
 use crate::progress::Overall;
 use crate::{ClockOffset, Ended, GONE, Left, Setup, hold};
 
@@ -25,6 +25,8 @@ const AWAKE: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// The same in the measured time.
 const PAUSE_RUNNING: Duration = Duration::from_millis(10);
+/// After a relayed message that is no heartbeat, children are in an exchange for this long.
+const LIVELY: Duration = Duration::from_secs(1);
 /// Once the job may come to its end: a process that ends as it should had its leave before, and
 /// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks
 /// within milliseconds of it.
@@ -40,6 +42,7 @@ pub(crate) enum Command {
     Fail { why: String, code: u8 },
     Clocks(Sender<Option<Vec<ClockOffset>>>),
     Watch { rank: u32, pid: i32 },
+    AbortChildren { round: u32 },
     Leave { code: u8 },
 }
 
@@ -50,6 +53,16 @@ pub(crate) enum Event {
     Give,
     Result { from: u32, bytes: Result<Vec<u8>, String> },
     Leave(Left),
+}
+
+/// Where messages for this process's child go.
+#[derive(Debug)]
+pub(crate) struct ToChild {
+    pub(crate) round: u32,
+    /// Ranks by the children's ranks.
+    pub(crate) members: Vec<u32>,
+    /// The sender's rank among the children, and the message.
+    pub(crate) messages: Sender<(u32, Vec<u8>)>,
 }
 
 /// What both threads look at.
@@ -63,11 +76,29 @@ pub(crate) struct Shared {
     /// Ranks that have come to their end, and where their own results lie.
     have: Mutex<BTreeMap<u32, String>>,
     beats: Mutex<BTreeMap<u32, Beat>>,
+    pub(crate) to_child: Mutex<Option<ToChild>>,
+    /// What came by itself, with its sender.
+    pub(crate) posts: Mutex<Vec<(u32, Vec<u8>)>>,
+    /// The number after that of the last round whose children are to be killed.
+    aborted: AtomicU32,
+    rests: AtomicBool,
     /// Whether the reason for the end was printed, here or by another rank.
     pub(crate) reported: AtomicBool,
 }
 
 impl Shared {
+    pub(crate) fn is_aborted(&self, round: u32) -> bool {
+        self.aborted.load(Ordering::Relaxed) > round
+    }
+
+    pub(crate) fn rest(&self, rests: bool) {
+        self.rests.store(rests, Ordering::Relaxed);
+    }
+
+    pub(crate) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn ended(&self) -> Option<Ended> {
         hold(&self.ended).clone()
     }
@@ -126,6 +157,7 @@ pub(crate) struct Worker<L> {
     idle: Idle,
     beat_at: Instant,
     awake_until: Instant,
+    lively_until: Instant,
     /// When each peer was last heard: all others on rank 0, rank 0 on the others.
     heard: BTreeMap<u32, Instant>,
     watched: Option<Watched>,
@@ -165,6 +197,7 @@ impl<L: Link> Worker<L> {
             idle: Idle::new(),
             beat_at: now,
             awake_until: now,
+            lively_until: now,
             heard: peers.map(|peer| (peer, now)).collect(),
             watched: None,
             pong: None,
@@ -184,7 +217,8 @@ impl<L: Link> Worker<L> {
             }
             if Instant::now() >= self.awake_until {
                 let running = self.shared.activity.stage() == Stage::Running;
-                self.pause(if running { PAUSE_RUNNING } else { PAUSE });
+                let rests = self.shared.rests() && Instant::now() >= self.lively_until;
+                self.pause(if running || rests { PAUSE_RUNNING } else { PAUSE });
             } else {
                 std::thread::yield_now();
             }
@@ -196,6 +230,7 @@ impl<L: Link> Worker<L> {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Send { to, message }) => {
+                    self.note_relayed(&message);
                     // It is to be there before a heartbeat says what comes after it.
                     let ends = |kind: &Option<Message>| matches!(kind, Some(Message::Leave(_)));
                     let kind = message::parse(&message);
@@ -208,6 +243,7 @@ impl<L: Link> Worker<L> {
                     let _ = answer.send(self.clocks());
                 }
                 Ok(Command::Watch { rank, pid }) => self.watch(rank, pid),
+                Ok(Command::AbortChildren { round }) => self.abort_children(round),
                 Ok(Command::Leave { code }) => return Next::Leave(code),
                 Err(TryRecvError::Empty) => break,
                 // The program dropped its side without a leave: it panicked.
@@ -234,6 +270,7 @@ impl<L: Link> Worker<L> {
 
     fn handle(&mut self, from: u32, bytes: &[u8]) {
         self.heard.insert(from, Instant::now());
+        self.note_relayed(bytes);
         let Some(message) = message::parse(bytes) else {
             let name = self.shared.name(from);
             return self.fail(&format!("{name} sent what this gpuio does not know"), 1);
@@ -265,13 +302,47 @@ impl<L: Link> Worker<L> {
                 hold(&self.shared.have).insert(from, saved);
                 return;
             }
+            Message::Relayed { round, bytes } => return self.to_child(from, round, bytes),
+            Message::AbortChildren { round } => return self.abort_children(round),
+            Message::Post(bytes) => return hold(&self.shared.posts).push((from, bytes)),
             Message::Died { rank } => {
-                self.shared.reported.store(true, Ordering::Relaxed);
+                self.shared.reported.fetch_or(self.setup.shows_all, Ordering::Relaxed);
                 return self.died(rank);
             }
         };
         // A program that is gone needs nothing.
         let _ = self.events.send(event);
+    }
+
+    /// Messages of children are passed on as fast as they need it.
+    fn note_relayed(&mut self, message: &[u8]) {
+        if !message::is_relayed(message) {
+            return;
+        }
+        let now = Instant::now();
+        match message::urgency(message) {
+            Urgency::Clock => self.awake_until = now + AWAKE,
+            Urgency::Usual => self.lively_until = now + LIVELY,
+            Urgency::Beat => {}
+        }
+    }
+
+    fn to_child(&self, from: u32, round: u32, bytes: Vec<u8>) {
+        let to_child = hold(&self.shared.to_child);
+        // Of a round that is over, or of a child that ended.
+        let Some(to) = to_child.as_ref().filter(|to| to.round == round) else { return };
+        let rank = to.members.iter().position(|member| *member == from);
+        if let Some(rank) = rank.and_then(|rank| u32::try_from(rank).ok()) {
+            let _ = to.messages.send((rank, bytes));
+        }
+    }
+
+    fn abort_children(&mut self, round: u32) {
+        let known = self.shared.aborted.fetch_max(round + 1, Ordering::Relaxed) > round;
+        if !known {
+            // From rank 0 to all; from others to rank 0.
+            self.send_all(&message::abort_children(round));
+        }
     }
 
     fn send(&mut self, to: u32, message: &[u8]) {

@@ -50,6 +50,9 @@ pub struct ComputationCost {
 pub struct GpuComputation {
     /// The driver's index.
     pub index: u32,
+    /// The rank that it belongs to, in a record of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// Multiprocessors that the GPU has.
     pub multiprocessors: u32,
     /// Blocks of a launch: one for each multiprocessor that is to be busy.

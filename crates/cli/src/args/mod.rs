@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use exec::Exec;
 pub(crate) use machine::{Check, Plan, Topo};
-pub(crate) use ranks::RankFlags;
+pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use results::{Compare, Report, Show};
 pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
@@ -528,6 +528,11 @@ impl Work {
 }
 
 impl Bench {
+    /// Whether two job files are compared.
+    pub(crate) fn is_ab(&self) -> bool {
+        !self.ab.ab.is_empty()
+    }
+
     /// Whether no load was requested: then the quick run is made.
     pub(crate) fn is_quick(&self) -> bool {
         let only_location = self.work.keys().iter().all(|(key, ..)| QUICK_KEYS.contains(key));

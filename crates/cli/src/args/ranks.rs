@@ -10,7 +10,7 @@ use crate::ranks::Share;
 /// Flags for runs that mpirun or srun starts (docs/mpi.md).
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Several ranks (mpirun, srun)")]
-pub(crate) struct RankFlags {
+pub(crate) struct RankLimits {
     /// Let ranks share these on purpose: gpu, file (to read); comma-separated list [refused]
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) share: Vec<String>,
@@ -18,12 +18,27 @@ pub(crate) struct RankFlags {
     /// which nothing at all is heard: 10 s at most]
     #[arg(long, value_name = "TIME")]
     pub(crate) rank_timeout: Option<String>,
-    /// Add a table with a row for each rank to the text
+}
+
+/// The same with what is printed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Several ranks (mpirun, srun)")]
+pub(crate) struct RankFlags {
+    #[command(flatten)]
+    pub(crate) limits: RankLimits,
+    /// Add a table with a row for each rank to the text, and such rows to CSV
     #[arg(long)]
     pub(crate) per_rank: bool,
 }
 
-impl RankFlags {
+impl RankLimits {
+    /// The flags as they are given.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let share = self.share.iter().map(|what| format!("--share={what}"));
+        let timeout = self.rank_timeout.iter().map(|time| format!("--rank-timeout={time}"));
+        share.chain(timeout).collect()
+    }
+
     /// The value of `--rank-timeout`.
     pub(crate) fn timeout(&self) -> Result<Option<Duration>, Failure> {
         let Some(text) = &self.rank_timeout else { return Ok(None) };

@@ -30,6 +30,7 @@ impl Bench {
     pub(crate) fn arguments_of_plan(&self, job_file: &Path) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["bench".into(), job_file.into()];
         words.extend(self.work.words());
+        words.extend(self.ranks.limits.words().into_iter().map(OsString::from));
         words
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Work;
+use super::{RankLimits, Work};
 
 /// What to vary, how often, and the load that all points share.
 #[derive(Debug, Args)]
@@ -15,13 +15,16 @@ pub(crate) struct Sweep {
     pub(crate) vary: Vary,
     #[command(flatten)]
     pub(crate) work: Work,
+    #[command(flatten)]
+    pub(crate) ranks: RankLimits,
 }
 
 /// Flags of `sweep` only.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sweep")]
 pub(crate) struct Vary {
-    /// Axis: a job-file key, or target (directories, files, devices), and its values:
+    /// Axis: a job-file key, target (directories, files, devices), or ranks (with mpirun or srun:
+    /// how many of them take part), and its values:
     /// threads=1,2,4..16*2, bs=4k..1M*4, depth=8..32+8; braces keep commas in a value: gpu=0,{0,1};
     /// 4k..1M*4 multiplies by 4, 8..32+8 adds 8; repeat for more axes
     #[arg(long, value_name = "KEY=VALUES")]

@@ -14,8 +14,10 @@ use super::{Joined, failure_of, parse, to_bytes};
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome;
-use crate::output::Sink;
 use crate::ui::terminal_width;
+
+/// What rank 0 does with the merged record: prints and saves it.
+pub(crate) type Write<'a> = Box<dyn FnOnce(&Record) -> Result<(), Failure> + 'a>;
 
 /// Leaves after the job was ended before there was anything to collect: rank 0 says why and lets
 /// all go. It says so first: a launcher ends all ranks as soon as one ends with an exit code.
@@ -64,21 +66,19 @@ impl Joined {
     /// Leaves without having run: after `--dry-run` and `check`.
     pub(crate) fn leave(self, code: u8) {
         if self.is_first() {
-            self.ranks.collect(&mut |_, _| {});
-            self.ranks.release(Left { code, saved: false });
-        } else {
-            let _ = self.ranks.deliver(Err("it ran no load".to_owned()), "");
+            return super::children::release(self.ranks, code);
         }
+        let _ = self.ranks.deliver(Err("it ran no load".to_owned()), "");
         self.ranks.leave(code);
     }
 
     /// After the run: this rank's record is saved as its journal, then rank 0 merges all and
-    /// writes the merged one.
+    /// writes the merged one; `write` is given on rank 0.
     pub(crate) fn finish(
         self,
         ran: Result<(Record, Learned), Failure>,
         journal: Journal,
-        sink: Option<Sink>,
+        write: Option<Write<'_>>,
     ) -> Result<ExitCode, Failure> {
         match ran {
             // Sent back before the first start: there is nothing to save.
@@ -89,8 +89,8 @@ impl Joined {
             Ok((record, learned)) => {
                 let facts = self.facts(&learned);
                 let saved = journal.save(&record);
-                match sink {
-                    Some(sink) => self.merge(record, learned, facts, (journal, saved), sink),
+                match write {
+                    Some(write) => self.merge(record, learned, facts, (journal, saved), write),
                     None => Ok(self.deliver(&record, &learned.portions, (journal, saved))),
                 }
             }
@@ -130,7 +130,7 @@ impl Joined {
         learned: Learned,
         facts: Vec<RankFacts>,
         (journal, saved): (Journal, Result<std::path::PathBuf, String>),
-        sink: Sink,
+        write: Write<'_>,
     ) -> Result<ExitCode, Failure> {
         let mut whole = true;
         let mut merger = Merger::new(record, facts);
@@ -157,10 +157,8 @@ impl Joined {
             }
         });
         let ended = self.ranks.ended();
-        let started = Started {
-            launcher: self.launcher.to_owned(),
-            library: self.ranks.library().to_owned(),
-        };
+        let started =
+            Started { launcher: self.launcher.clone(), library: self.ranks.library().to_owned() };
         let mut places = self.ranks.saved();
         places.push((0, saved.as_ref().map(|p| p.display().to_string()).unwrap_or_default()));
         places.sort();
@@ -182,7 +180,7 @@ impl Joined {
                 row.saved = at.filter(|at| !at.is_empty()).cloned();
             }
         }
-        let written = sink.write(&merged, terminal_width());
+        let written = write(&merged);
         let code = match &written {
             Ok(()) => outcome::code(&merged),
             Err(failure) => failure.code(),

@@ -1,4 +1,4 @@
-//! `gpuio bench` as one of the ranks of an MPI job, and `gpuio check` of their hosts
+//! A verb as one of the ranks of an MPI job, and `gpuio check` of their hosts
 //! (`Joined::of_each_host`).
 //!
 //! What the ranks do, in this order, each step an exchange in which rank 0 decides (`gpuio_ranks`):
@@ -13,19 +13,25 @@
 //!    time without any exchange, `stopped`, verification, `times` and `moved` (`synchronised`).
 //! 4. Each saves its own record as a journal; rank 0 collects and merges them (`finish`).
 //!
+//! `gpuio sweep` and `bench --ab` run `gpuio bench` many times, each in processes of their own:
+//! `children`.
+//!
 //! Only rank 0 prints.
 
+mod children;
 mod finish;
 mod placement;
+mod steady;
 mod synchronised;
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gpuio_mpi::{Launcher, World};
-use gpuio_ranks::{Ended, Limits, Ranks, Setup};
+use gpuio_ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;
 use gpuio_spec::RankPlace;
 use serde::{Deserialize, Serialize};
@@ -35,11 +41,13 @@ use crate::interrupt;
 use crate::journal::Journal;
 use crate::output;
 
+pub(crate) use children::{Children, Wanted, is_child, serve};
+pub(crate) use finish::Write;
 pub(crate) use placement::{Place, Share};
 pub(crate) use synchronised::{Learned, Synchronised};
 
 /// Names the MPI library to load, or `off`: each process then runs for itself.
-const LIBRARY_VARIABLE: &str = "GPUIO_MPI";
+pub(crate) const LIBRARY_VARIABLE: &str = "GPUIO_MPI";
 /// A rank that does nothing for this long hangs, unless `--rank-timeout` says otherwise.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -57,7 +65,7 @@ struct Hello {
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) ranks: Ranks,
-    launcher: &'static str,
+    launcher: String,
     hellos: Vec<Hello>,
     place: Place,
 }
@@ -68,38 +76,37 @@ pub(crate) fn launcher() -> Option<Launcher> {
     Launcher::found(&|name| std::env::var(name).ok()).filter(|_| !off)
 }
 
-/// Refuses a verb that several ranks can't run together.
-pub(crate) fn refuse(what: &str) -> Result<(), Failure> {
-    match launcher() {
-        None => Ok(()),
-        Some(launcher) => Err(Failure::Usage(format!(
-            "{what} does not run on several ranks ({} started {}); run it without the launcher, \
-             or set {LIBRARY_VARIABLE}=off to run each process for itself",
-            launcher.name, launcher.size
-        ))),
-    }
-}
-
 /// Joins the other ranks where a launcher started this process; `None` where none did.
 ///
 /// # Errors
 /// Without MPI; and the exit code, where the ranks can't run together, which rank 0 has printed.
 pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, ExitCode>, Failure> {
-    let Some(launcher) = launcher() else { return Ok(Ok(None)) };
-    if launcher.rank != 0 {
-        output::silence();
-    }
-    let limits = Limits::of(idle.unwrap_or(IDLE), launcher.size);
-    let setup = Setup {
-        clock: gpuio_page::monotonic_ns,
-        limits,
-        stop: interrupt::flag(),
-        report: Box::new(|why| output::print_always(&format!("error: {why}"))),
+    let setup = |rank: u32, size: u32| {
+        if rank != 0 {
+            output::silence();
+        }
+        Setup {
+            clock: gpuio_page::monotonic_ns,
+            limits: Limits::of(idle.unwrap_or(IDLE), size),
+            stop: interrupt::flag(),
+            // What other children print is thrown away.
+            shows_all: !children::is_child(),
+            report: Box::new(|why| output::print_always(&format!("error: {why}"))),
+        }
     };
-    let name = launcher.name;
-    let named = std::env::var(LIBRARY_VARIABLE).ok();
-    let link = move || World::join(&launcher, named.as_deref()).map_err(|e| e.to_string());
-    let ranks = Ranks::join(link, setup).map_err(|why| {
+    let (joined, name) = if let Some(place) = children::place() {
+        let setup = setup(place.rank, place.size);
+        let (name, link) = (place.launcher.clone(), move || relayed(place));
+        (Ranks::join(link, setup), name)
+    } else if let Some(launcher) = launcher() {
+        let setup = setup(launcher.rank, launcher.size);
+        let (name, named) = (launcher.name.to_owned(), std::env::var(LIBRARY_VARIABLE).ok());
+        let link = move || World::join(&launcher, named.as_deref()).map_err(|e| e.to_string());
+        (Ranks::join(link, setup), name)
+    } else {
+        return Ok(Ok(None));
+    };
+    let ranks = joined.map_err(|why| {
         // Every rank has this error for itself: MPI is not there to send it to rank 0.
         output::speak();
         Failure::Unavailable(why)
@@ -111,6 +118,13 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
         }
         Err(ended) => Ok(Err(finish::send_home(ranks, &ended))),
     }
+}
+
+/// The link of a child: its parent made the socket its standard input.
+fn relayed(place: children::Place) -> Result<Relayed, String> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned();
+    let socket = socket.map_err(|error| format!("standard input: {error}"))?;
+    Relayed::new(socket, place.rank, place.size, place.library)
 }
 
 /// The failure that ends this process; the exit code is that of the rank that failed.
@@ -201,6 +215,26 @@ impl Joined {
 
     pub(crate) fn is_first(&self) -> bool {
         self.ranks.rank() == 0
+    }
+
+    /// Ranks of this host, and of all.
+    pub(crate) fn numbers(&self) -> (u64, u64) {
+        let host = &self.own().host;
+        let here = self.hellos.iter().filter(|one| one.host == *host).count();
+        (here as u64, self.hellos.len() as u64)
+    }
+
+    /// The smallest number of threads and the smallest size that a rank can take.
+    pub(crate) fn smallest(&self, own: (u32, u64)) -> Result<(u32, u64), Failure> {
+        let answer = self.ranks.exchange("size", to_bytes(&own), |all| {
+            let all: Option<Vec<(u32, u64)>> = all.iter().map(|one| parse(one)).collect();
+            let all = all.ok_or_else(|| Ended(UNREADABLE.to_owned(), 1))?;
+            let least = (all.iter().map(|one| one.0).min(), all.iter().map(|one| one.1).min());
+            let least = (least.0.unwrap_or(own.0), least.1.unwrap_or(own.1));
+            Ok(vec![to_bytes(&least); all.len()])
+        });
+        let answer = answer.map_err(|ended| failure_of(&ended))?;
+        Ok(parse(&answer).unwrap_or(own))
     }
 
     /// Which rank this process's own record is of.

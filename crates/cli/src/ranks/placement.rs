@@ -407,7 +407,21 @@ fn common_locations(all: &[Placed]) -> Result<(), String> {
 fn difference(first: &Value, other: &Value) -> Option<String> {
     let (Value::Array(first), Value::Array(other)) = (first, other) else { return None };
     if first.len() != other.len() {
-        return Some(format!("{} jobs instead of {}", other.len(), first.len()));
+        let name = |job: &Value| job.get("name").and_then(Value::as_str).map(str::to_owned);
+        let names = |of: &[Value]| of.iter().filter_map(name).collect::<Vec<_>>();
+        let (a, b) = (names(first), names(other));
+        let only = |these: &[String], those: &[String]| {
+            let only: Vec<&str> =
+                these.iter().filter(|name| !those.contains(name)).map(String::as_str).collect();
+            if only.is_empty() { "none".to_owned() } else { only.join(", ") }
+        };
+        return Some(format!(
+            "{} jobs instead of {} (only there: {}; only on rank 0: {})",
+            b.len(),
+            a.len(),
+            only(&b, &a),
+            only(&a, &b)
+        ));
     }
     for (a, b) in first.iter().zip(other) {
         let (Value::Object(a), Value::Object(b)) = (a, b) else { continue };

@@ -6,13 +6,14 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use gpuio_flow::Portion;
-use gpuio_load::run::{Peers, Ran, Start, Tick};
+use gpuio_load::run::{Interval, NotOpened, Peers, Ran, Start, Tick};
 use gpuio_merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_ranks::{ClockOffset, Ended, Ranks, Stage};
-use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, TimeSpan};
+use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, Steady, TimeSpan};
 use serde::{Deserialize, Serialize};
 
-use super::{hold, parse, to_bytes};
+use super::steady::Agreement;
+use super::{Joined, hold, parse, to_bytes};
 use crate::session::Head;
 
 /// From the decision on a start to the start: the message has to reach every rank.
@@ -57,6 +58,7 @@ struct State {
     ios: u64,
     saved_at: Option<Instant>,
     group: u32,
+    steady: Agreement,
     /// On rank 0.
     offsets: Vec<ClockOffset>,
     skew: (u64, u64),
@@ -80,6 +82,8 @@ pub(crate) struct Synchronised<'a> {
     ranks: &'a Ranks,
     head: &'a Head<'a>,
     plan: Plan,
+    /// This rank, in words.
+    name: String,
     snapshots: SyncSender<Record>,
     state: Mutex<State>,
 }
@@ -90,13 +94,15 @@ fn shift(at: u64, by: i64) -> u64 {
 
 impl<'a> Synchronised<'a> {
     pub(crate) fn new(
-        ranks: &'a Ranks,
+        joined: &'a Joined,
         head: &'a Head<'a>,
         plan: Plan,
         snapshots: SyncSender<Record>,
     ) -> Synchronised<'a> {
+        let ranks = &joined.ranks;
         ranks.activity().enter(Stage::Working);
-        Synchronised { ranks, head, plan, snapshots, state: Mutex::default() }
+        let name = super::rank_name(ranks.rank(), joined.own());
+        Synchronised { ranks, head, plan, name, snapshots, state: Mutex::default() }
     }
 
     /// What rank 0 learned; empty on others.
@@ -123,10 +129,17 @@ impl<'a> Synchronised<'a> {
         self.ranks.activity().step();
     }
 
-    /// Why no start: the words of whoever ended the run.
-    fn exchange(&self, what: &str, payload: Vec<u8>) -> Result<(), Ended> {
-        let what = format!("{what} of group {}", hold(&self.state).group);
-        self.ranks.exchange(&what, payload, |all| Ok(vec![Vec::new(); all.len()])).map(drop)
+    /// Why a rank can't open these jobs, where one can't: the first one's words.
+    fn can_open(&self, jobs: &[JobPlan], own: Option<&str>) -> Result<Option<String>, Ended> {
+        let group = jobs.first().map_or(0, |job| job.group);
+        hold(&self.state).group = group;
+        let own = own.map(|why| format!("{}: {why}", self.name));
+        let what = format!("opened of group {group}");
+        let answer = self.ranks.exchange(&what, to_bytes(&own), |all| {
+            let first = all.iter().find_map(|one| parse::<Option<String>>(one).flatten());
+            Ok(vec![to_bytes(&first); all.len()])
+        });
+        Ok(parse::<Option<String>>(&answer?).flatten())
     }
 
     /// The results of a group: whether a job failed, and the rates of all ranks together.
@@ -284,9 +297,17 @@ impl Peers for Synchronised<'_> {
         self.ranks.fail(why, 1);
     }
 
-    fn opened(&self, jobs: &[JobPlan]) -> Result<(), String> {
-        hold(&self.state).group = jobs.first().map_or(0, |job| job.group);
-        self.exchange("opened", Vec::new()).map_err(|ended| ended.0)
+    fn opened(&self, jobs: &[JobPlan]) -> Result<(), NotOpened> {
+        match self.can_open(jobs, None) {
+            Err(ended) => Err(NotOpened::Ended(ended.0)),
+            Ok(Some(why)) => Err(NotOpened::Elsewhere(why)),
+            Ok(None) => Ok(()),
+        }
+    }
+
+    fn not_opened(&self, jobs: &[JobPlan], why: &str) {
+        // Where the run was ended, the next exchange says so.
+        let _ = self.can_open(jobs, Some(why));
     }
 
     fn start(&self, jobs: &[JobPlan]) -> Result<u64, String> {
@@ -302,6 +323,7 @@ impl Peers for Synchronised<'_> {
         state.ended_by_ns = length.map(|length| go.start_ns + length);
         state.moved = vec![Moved::default(); jobs.len()];
         state.ios = 0;
+        state.steady.begin(jobs, self.ranks.rank() == 0);
         state.saved_at = Some(Instant::now());
         self.ranks.activity().expect_ios(false);
         self.ranks.activity().enter(Stage::Running);
@@ -321,6 +343,14 @@ impl Peers for Synchronised<'_> {
             state.ios = ios;
             activity.step();
         }
+    }
+
+    fn interval(&self, job: usize, nth: u64, part: Interval) {
+        hold(&self.state).steady.counted(self.ranks, job, nth, part);
+    }
+
+    fn steady(&self, job: usize) -> Option<Steady> {
+        hold(&self.state).steady.of(self.ranks, job)
     }
 
     fn wants_results(&self) -> bool {

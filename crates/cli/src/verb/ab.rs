@@ -4,11 +4,11 @@
 //! once per process, so two configurations can't be compared within one; and contexts and
 //! allocators would carry over from one side to the other.
 
-use std::io::Read;
+use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
-use std::thread::JoinHandle;
 
 use gpuio_compare::{Options, Side, compare, of_record};
 use gpuio_record::{EndedHow, Record};
@@ -22,8 +22,11 @@ use crate::figures;
 use crate::interrupt;
 use crate::outcome;
 use crate::output;
+use crate::ranks::{Children, Wanted};
 use crate::records;
-use crate::verb::{bench, compare as page, sweep};
+use crate::unused;
+use crate::verb::sweep::{self, ChildOf};
+use crate::verb::{bench, compare as page};
 
 /// Rounds by default: with five of each, a t interval is 2.8 standard errors wide to either side,
 /// and the rank test can get below 0.05.
@@ -38,7 +41,9 @@ struct Job {
     records: Vec<(String, Record)>,
 }
 
-pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
+/// The exit code.
+pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure> {
+    unused::ab(bench)?;
     if bench.out.evidence {
         let what = "--evidence: --ab prints a comparison; -o DIR keeps the records, and gpuio \
             show --evidence prints one";
@@ -52,13 +57,13 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
         .zip(&bench.ab.ab)
         .map(|(letter, path)| job(letter, path, bench))
         .collect::<Result<Vec<Job>, Failure>>()?;
-    if let Some(code) = plan(&jobs, bench)? {
+    let stop = interrupt::flag();
+    if let Some(code) = plan(&jobs, bench, children, &stop)? {
         return Ok(code);
     }
     if bench.out.dry_run {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(0);
     }
-    let stop = interrupt::flag();
     let directory = bench.out.output.as_deref().map(make_directory).transpose()?;
     let rounds = bench.ab.rounds.unwrap_or(ROUNDS);
     let seed = jobs.first().and_then(|job| job.spec.jobs.first()?.seed);
@@ -68,9 +73,9 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
             if !bench.out.quiet {
                 message!("round {} of {rounds}: {}", round + 1, jobs[nth].path.display());
             }
-            match one(&mut jobs[nth], round, directory, bench, &stop)? {
+            match one(&mut jobs[nth], round, directory, (bench, children), &stop)? {
                 Round::Whole => {}
-                Round::Without(code) if round == 0 => return Ok(ExitCode::from(code)),
+                Round::Without(code) if round == 0 => return Ok(code),
                 // Rounds that both sides finished are still useful.
                 Round::Stopped | Round::Without(_) => return finish(&jobs, format, false),
             }
@@ -111,28 +116,38 @@ fn make_directory(path: &Path) -> Result<&Path, Failure> {
 
 /// Plans both, and lets the guard check every target before the first byte moves. Prints the plans
 /// if requested. Returns the exit code of the first that can't be run, which has reported why.
-fn plan(jobs: &[Job], bench: &Bench) -> Result<Option<ExitCode>, Failure> {
+fn plan(
+    jobs: &[Job],
+    bench: &Bench,
+    children: &Children<'_>,
+    stop: &AtomicBool,
+) -> Result<Option<u8>, Failure> {
     for job in jobs.iter().rev() {
-        let mut command = sweep::command_of_ab()?;
-        command.args(bench.arguments_of_plan(&job.path)).arg("--dry-run");
-        let ran = command.output().map_err(not_started)?;
-        let messages = String::from_utf8_lossy(&ran.stderr);
-        let code = ended(ran.status);
+        let mut words = bench.arguments_of_plan(&job.path);
+        words.push("--dry-run".into());
+        let (stdout, stderr) = (sweep::memory()?, sweep::memory()?);
+        let stderr_of_run = Some(copy(&stderr)?);
+        let status = children.run(wanted(words, copy(&stdout)?, stderr_of_run), stop)?;
+        let messages = sweep::text(stderr);
+        let code = status.map_or(1, ended);
         if code != 0 {
             output::print_message(messages.trim_end());
-            return Ok(Some(ExitCode::from(code)));
+            return Ok(Some(code));
         }
         if bench.out.dry_run {
             output::print_message(messages.trim_end());
-            let plan = String::from_utf8_lossy(&ran.stdout);
-            output::put(&format!("# {}\n{plan}", job.path.display()))?;
+            output::put(&format!("# {}\n{}", job.path.display(), sweep::text(stdout)))?;
         }
     }
     Ok(None)
 }
 
-fn not_started(error: std::io::Error) -> Failure {
-    Failure::Ran(format!("gpuio bench could not be started: {error}"))
+fn wanted(words: Vec<OsString>, stdout: File, stderr: Option<File>) -> Wanted<'static> {
+    Wanted { of: ChildOf::Ab, words, ranks: None, folder: None, stdout, stderr }
+}
+
+fn copy(file: &File) -> Result<File, Failure> {
+    file.try_clone().map_err(|error| Failure::Ran(format!("what a run prints: {error}")))
 }
 
 /// The exit code of a run; 1 if a signal ended it.
@@ -155,34 +170,22 @@ fn one(
     job: &mut Job,
     round: u32,
     directory: Option<&Path>,
-    bench: &Bench,
+    (bench, children): (&Bench, &Children<'_>),
     stop: &AtomicBool,
 ) -> Result<Round, Failure> {
     let name = format!("{}-{:02}.json", job.letter, round + 1);
     let path = directory.map(|directory| directory.join(&name));
-    let mut command = sweep::command_of_ab()?;
-    command.args(bench.arguments_for(&job.path)).args(["--format", "json"]);
-    match &path {
-        Some(path) => command.arg("-o").arg(path).stdout(Stdio::null()),
-        None => command.stdout(Stdio::piped()),
-    };
-    let mut child = command.spawn().map_err(not_started)?;
-    let out = child.stdout.take().map(|mut out| {
-        std::thread::spawn(move || {
-            let mut text = String::new();
-            out.read_to_string(&mut text).map(|_| text)
-        })
-    });
-    let status = sweep::end_of(&mut child, stop)
-        .map_err(|error| Failure::Ran(format!("waiting for gpuio bench: {error}")))?;
-    let text = match out.map(JoinHandle::join) {
-        Some(Ok(Ok(text))) => text,
-        _ => String::new(),
-    };
+    let mut words = bench.arguments_for(&job.path);
+    words.extend(["--format", "json"].map(OsString::from));
+    if let Some(path) = &path {
+        words.extend([OsString::from("-o"), path.into()]);
+    }
+    let out = sweep::memory()?;
+    let status = children.run(wanted(words, copy(&out)?, None), stop)?;
     let Some(status) = status else { return Ok(Round::Stopped) };
     let record = match &path {
         Some(path) => records::record(path).ok(),
-        None => json::parse(&text).ok(),
+        None => json::parse(&sweep::text(out)).ok(),
     };
     let Some(record) = record else { return Ok(Round::Without(ended(status))) };
     let whole = record.ended == EndedHow::Complete;
@@ -191,15 +194,13 @@ fn one(
 }
 
 /// Prints the comparison of the rounds that both finished; `all` says whether those are all rounds.
-fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<ExitCode, Failure> {
+fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<u8, Failure> {
     let whole = |job: &Job| {
         job.records.iter().filter(|(_, record)| record.ended == EndedHow::Complete).count()
     };
     let rounds = jobs.iter().map(whole).min().unwrap_or(0);
-    let fine = jobs
-        .iter()
-        .flat_map(|job| &job.records)
-        .all(|(_, record)| outcome::exit_code(record) == ExitCode::SUCCESS);
+    let fine =
+        jobs.iter().flat_map(|job| &job.records).all(|(_, record)| outcome::code(record) == 0);
     if rounds == 0 {
         return Err(Failure::Ran(
             "no round was completed, so there is nothing to compare".to_owned(),
@@ -214,7 +215,7 @@ fn finish(jobs: &[Job], format: page::Format, all: bool) -> Result<ExitCode, Fai
     // Differences are intended here: they are shown, not refused.
     let options = Options { despite: vec!["all".to_owned()], in_turns: true, ..Options::default() };
     output::put(&format(&compare(&sides, &options)))?;
-    Ok(if fine && all { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(u8::from(!(fine && all)))
 }
 
 #[cfg(test)]

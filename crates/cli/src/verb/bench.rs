@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use gpuio_host::{Root, input};
 use gpuio_load::run::Permit;
 use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
-use gpuio_record::Plan;
-use gpuio_spec::{At, JobSpec, Origin, Spec};
+use gpuio_record::{Plan, Record};
+use gpuio_spec::{At, Ceilings, JobSpec, Origin, Spec};
 
 use crate::args::Bench;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::figures;
 use crate::journal::{self, Journal};
 use crate::outcome;
 use crate::output::{self, Sink};
-use crate::ranks::{self, Joined, Place};
+use crate::ranks::{self, Children, Joined, Place};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
 use crate::unused;
@@ -24,15 +24,20 @@ use crate::verb::{ab, sweep};
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     sweep::die_with_parent()?;
     unused::bench(bench)?;
-    if !bench.ab.ab.is_empty() {
-        ranks::refuse("--ab")?;
-        return ab::run(bench);
-    }
-    // A run of a sweep is one process, whatever started the sweep.
-    if sweep::is_of_a_sweep() {
+    // A run of one process's sweep is one process, whatever started the sweep.
+    let of_one = (sweep::is_of_a_sweep() || sweep::is_of_ab()) && !ranks::is_child();
+    if of_one {
         return alone(bench);
     }
-    match ranks::join(bench.ranks.timeout()?)? {
+    match ranks::join(bench.ranks.limits.timeout()?)? {
+        Ok(Some(joined)) if bench.is_ab() => match joined.is_first() {
+            true => joined.lead(|children| ab::run(bench, children)),
+            false => Ok(ranks::serve(joined)),
+        },
+        Ok(None) if bench.is_ab() => {
+            unused::ranks(&bench.ranks)?;
+            ab::run(bench, &Children::alone()).map(ExitCode::from)
+        }
         Ok(Some(joined)) => on_ranks(bench, joined),
         Ok(None) => alone(bench),
         Err(code) => Ok(code),
@@ -40,14 +45,14 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
 }
 
 /// The plan of this process.
-fn prepare(bench: &Bench, place: &Place) -> Result<Session, Failure> {
+fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Session, Failure> {
     let permit = Permit {
         overwrite: bench.work.data.overwrite,
         devices: bench.work.data.destroy_data_on.clone(),
         make_missing: true,
     };
     let mut spec = if bench.is_quick() {
-        quick_run(bench)
+        quick_run(bench, joined)?
     } else if let Some(path) = &bench.job_file {
         read_jobs_at(path, place)?
     } else {
@@ -57,6 +62,10 @@ fn prepare(bench: &Bench, place: &Place) -> Result<Session, Failure> {
         override_at(job, bench, place)?;
         job.one_of_many = sweep::is_of_a_sweep();
         job.rank = place.among.clone();
+        if joined.is_some() {
+            // Paths of `all` have them unless that is said.
+            job.ceilings.get_or_insert(Ceilings::Off);
+        }
         if sweep::is_of_ab() {
             // The seed also decides which side starts.
             job.requested.remove("seed");
@@ -72,15 +81,12 @@ fn prepare(bench: &Bench, place: &Place) -> Result<Session, Failure> {
 
 fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
     unused::ranks(&bench.ranks)?;
-    let quick = bench.is_quick();
-    let mut session = prepare(bench, &Place::alone())?;
+    let mut session = prepare(bench, &Place::alone(), None)?;
     if bench.out.dry_run {
         output::put(&session.dry_run()?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let own_file = quick && bench.out.output.is_none() && bench.out.format.is_none();
-    let sink =
-        if own_file { Sink::open_quick(bench.out.evidence)? } else { Sink::open(&bench.out)? };
+    let sink = sink(bench)?;
     let progress = Progress::new(bench.out.quiet);
     if !bench.out.quiet {
         report_unused(&session.plan);
@@ -102,42 +108,48 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
     if let Some(error) = &record.error {
         message!("error: {error}");
     }
-    if quick && record.driver_version.is_none() && !bench.out.quiet {
-        output::put(
-            "\nNo GPU was found, so only the host path ran. To try the GPU paths without a GPU: \
-             gpuio bench --gpu software\n",
-        )?;
-    }
+    report_no_gpu(bench, &record)?;
     Ok(outcome::exit_code(&record))
 }
 
-/// What several ranks can't do together, since each would do it at its own time.
-fn refuse_on_ranks(bench: &Bench, plan: &Plan) -> Result<(), Failure> {
-    let refuse = |what: &str| Err(Failure::Usage(format!("{what} does not run on several ranks")));
-    if bench.is_quick() {
-        return refuse("the quick run (no load was requested)");
+/// Where the record goes.
+fn sink(bench: &Bench) -> Result<Sink, Failure> {
+    let own_file = bench.is_quick() && bench.out.output.is_none() && bench.out.format.is_none();
+    if own_file { Sink::open_quick(bench.out.evidence) } else { Sink::open(&bench.out) }
+}
+
+fn report_no_gpu(bench: &Bench, record: &Record) -> Result<(), Failure> {
+    if !bench.is_quick() || record.driver_version.is_some() || bench.out.quiet {
+        return Ok(());
     }
-    for job in &plan.jobs {
-        let all = job.path.choice.requested == "all";
-        match (all, job.ceilings_ns, &job.beside, &job.steady) {
-            (true, ..) => return refuse("--path all"),
-            (_, Some(_), ..) => return refuse("--ceilings"),
-            (.., Some(_), _) => return refuse("--beside"),
-            (.., Some(_)) => return refuse("--steady"),
-            _ => {}
-        }
+    output::put(
+        "\nNo GPU was found, so only the host path ran. To try the GPU paths without a GPU: \
+         gpuio bench --gpu software\n",
+    )
+}
+
+/// What ranks would each do by itself, and can't be added.
+fn refuse_on_ranks(plan: &Plan) -> Result<(), Failure> {
+    let ceilings = plan.jobs.iter().any(|job| job.ceilings_ns.is_some());
+    match ceilings {
+        true => Err(Failure::Usage(
+            "--ceilings does not run on several ranks: ranks that share a drive, a server, a link \
+             or a host's memory would each find all of it, and the sum would be too high; find \
+             them with one process per host, without the launcher"
+                .to_owned(),
+        )),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     let first = joined.is_first();
     let ready = || -> Result<(Session, String, Option<Sink>), Failure> {
-        let share = bench.ranks.share()?;
-        let mut session = prepare(bench, joined.place())?;
-        refuse_on_ranks(bench, &session.plan)?;
+        let share = bench.ranks.limits.share()?;
+        let mut session = prepare(bench, joined.place(), Some(&joined))?;
+        refuse_on_ranks(&session.plan)?;
         let checked = if bench.out.dry_run { session.dry_run()? } else { String::new() };
-        let sink = (first && !bench.out.dry_run).then(|| Sink::open(&bench.out)).transpose()?;
+        let sink = (first && !bench.out.dry_run).then(|| sink(bench)).transpose()?;
         let table = joined.agree(&session.plan, session.cpus(), share)?;
         Ok((session, format!("{table}\n{checked}"), sink))
     };
@@ -150,7 +162,17 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
         joined.leave(0);
         return Ok(ExitCode::SUCCESS);
     }
-    let sink = sink.map(|sink| sink.with_ranks(bench.ranks.per_rank));
+    let write = sink.map(|sink| {
+        let sink = sink.with_ranks(bench.ranks.per_rank);
+        let write = |record: &Record| {
+            sink.write(record, terminal_width())?;
+            if !bench.out.quiet {
+                report_left_out(&record.plan);
+            }
+            report_no_gpu(bench, record)
+        };
+        Box::new(write) as ranks::Write<'_>
+    });
     let output = bench.out.output.as_deref();
     let progress = Progress::new(bench.out.quiet || !first);
     if !bench.out.quiet {
@@ -159,10 +181,13 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     if let Some(line) = journal::report_crashed_runs(output).filter(|_| first) {
         progress.print_line(&line);
     }
-    let journal = joined.journal(output);
+    let journal = match sweep::is_of_a_sweep() {
+        true => Journal::none(),
+        false => joined.journal(output),
+    };
     let ran = session.run_on_ranks(&progress, &journal, &joined);
     progress.clear();
-    joined.finish(ran, journal, sink)
+    joined.finish(ran, journal, write)
 }
 
 /// Reports keys of a job file that have no effect, each once.
@@ -195,18 +220,22 @@ pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Fail
 /// local rank.
 fn override_at(job: &mut JobSpec, bench: &Bench, place: &Place) -> Result<(), Failure> {
     for (key, value, flag) in bench.work.keys() {
-        let value = match (key, value.as_str()) {
-            ("gpu", "local") => "{local_rank}",
-            ("gpu", "software:local") => "software:{local_rank}",
-            (_, value) => value,
-        };
-        set(job, key, &place.fill(value), flag)?;
+        set(job, key, &place.fill(&local_gpu(key, &value)), flag)?;
     }
     for pair in &bench.work.data.set {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         set(job, key.trim(), &place.fill(value.trim()), "--set")?;
     }
     Ok(())
+}
+
+/// The value of a flag; `local` as a GPU is that of the local rank.
+pub(crate) fn local_gpu(key: &str, value: &str) -> String {
+    match (key, value) {
+        ("gpu", "local") => "{local_rank}".to_owned(),
+        ("gpu", "software:local") => "software:{local_rank}".to_owned(),
+        (_, value) => value.to_owned(),
+    }
 }
 
 pub(crate) fn set(
@@ -226,7 +255,7 @@ pub(crate) fn read_jobs(path: &Path) -> Result<Spec, Failure> {
 
 /// The same with `{rank}`, `{local_rank}` and `{host}`, and with the sections `[place …]` of this
 /// process.
-fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
+pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
     let name = path.display().to_string();
     let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
@@ -239,17 +268,21 @@ fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> {
 }
 
 /// The size of the quick run: about a minute without a GPU, a few minutes with all paths, on files
-/// that suit this disk and memory.
-fn quick_run(bench: &Bench) -> Spec {
+/// that suit this disk and memory, which ranks divide; the smallest of all ranks.
+fn quick_run(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failure> {
     const MIB: u64 = 1 << 20;
     let host = gpuio_host::collect(&Root::live());
-    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len);
+    let (here, all_ranks) = joined.map_or((1, 1), Joined::numbers);
+    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
     let location = gpuio_load::live_targets::LiveTargets::default()
         .look(bench.work.data.directory.as_deref().unwrap_or("."));
-    let free = location.free_bytes.unwrap_or(4 << 30);
-    let memory = host.memory.usable_bytes.unwrap_or(4 << 30);
+    // Ranks of all hosts may have one file system.
+    let free = location.free_bytes.unwrap_or(4 << 30) / all_ranks;
+    let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
     let all = (free / 8).min(memory / 8).min(1 << 30).max(u64::from(threads) * 16 * MIB);
     let each = all / u64::from(threads);
-    quick_spec(QuickSize { threads, size_bytes: each - each % MIB, runtime_ns: 2_000_000_000 })
+    let own = (threads, each - each % MIB);
+    let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
+    Ok(quick_spec(QuickSize { threads, size_bytes, runtime_ns: 2_000_000_000 }))
 }

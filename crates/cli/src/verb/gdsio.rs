@@ -8,26 +8,36 @@ use std::process::ExitCode;
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
+use gpuio_report::format::text::Show;
 use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 
-use super::bench::{read_jobs, report_unused, set};
-use crate::args::{CufileFlags, Out};
+use super::bench::{local_gpu, read_jobs_at, report_unused, set};
+use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::outcome;
 use crate::output::{self, Sink};
+use crate::ranks::{self, Joined, Place};
 use crate::session::Session;
 use crate::ui::Progress;
+use crate::unused;
 
 const HELP: &str = include_str!("gdsio_help.txt");
 
 /// gpuio's own long options that take a value and set the key of the same name.
 const KEYS: &[&str] = &["--gpu", "--engine", "--depth", "--streams", "--ramp", "--set", "--cpus"];
 /// gpuio's own long options that take a value and concern output and permission.
-const OTHERS: &[&str] =
-    &["--format", "--output", "--destroy-data-on", "--cufile-lib", "--cufile-set"];
+const OTHERS: &[&str] = &[
+    "--format",
+    "--output",
+    "--destroy-data-on",
+    "--cufile-lib",
+    "--cufile-set",
+    "--share",
+    "--rank-timeout",
+];
 /// gpuio's own long options without a value.
-const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet"];
+const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet", "--per-rank"];
 
 /// Options that may be repeated.
 const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
@@ -39,22 +49,49 @@ fn option(name: &str) -> Option<&'static str> {
 }
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
-    crate::ranks::refuse("gpuio gdsio")?;
-    // An unknown option takes a value too, so that the error names the option and not its value.
-    let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
-    let command = gpuio_spec::parse_gdsio(words, &takes_value)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut spec = match &command.run {
-        GdsioRun::Help => return output::put(HELP).map(|()| ExitCode::SUCCESS),
-        GdsioRun::Version => {
+    match parse(words).map(|command| command.run) {
+        Ok(GdsioRun::Help) => return output::put(HELP).map(|()| ExitCode::SUCCESS),
+        Ok(GdsioRun::Version) => {
             let text = concat!("gdsio (gpuio ", env!("CARGO_PKG_VERSION"), ")");
             return output::put(text).map(|()| ExitCode::SUCCESS);
         }
+        // An error is rank 0's to report, where there are several.
+        Ok(_) | Err(_) => {}
+    }
+    match ranks::join(rank_limits(words).timeout()?)? {
+        Ok(Some(joined)) => on_ranks(words, joined),
+        Ok(None) => alone(words),
+        Err(code) => Ok(code),
+    }
+}
+
+fn parse(words: &[String]) -> Result<GdsioRequest, Failure> {
+    // An unknown option takes a value too, so that the error names the option and not its value.
+    let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
+    gpuio_spec::parse_gdsio(words, &takes_value).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The command line, ready to run.
+struct Request {
+    command: GdsioRequest,
+    extras: Extras,
+    session: Session,
+    /// Whether a read follows the writes.
+    verifies: bool,
+}
+
+fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
+    let filled: Vec<String> = words.iter().map(|word| place.fill(word)).collect();
+    let command = parse(&filled)?;
+    let mut spec = match &command.run {
         GdsioRun::Flags(spec) => spec.clone(),
-        GdsioRun::Config(path) => read_jobs(Path::new(path))?,
+        GdsioRun::Config(path) => read_jobs_at(Path::new(path), place)?,
+        // They print and end.
+        GdsioRun::Help | GdsioRun::Version => Spec { name: None, jobs: Vec::new() },
     };
     for job in &mut spec.jobs {
         job.dialect = Some(Dialect::Gdsio);
+        job.rank = place.among.clone();
         // gdsio opens with O_DIRECT whatever the file system, except for -x 4 and -O 1.
         let buffered =
             |path: &String| gpuio_io::path::find(path).is_some_and(|row| row.info.buffered_only);
@@ -62,18 +99,20 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
             job.direct = Some(true);
         }
     }
-    let extras = extras(&command, &mut spec)?;
+    let extras = extras(&command, &mut spec, place)?;
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
-    let mut session =
-        Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
+    let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run)?;
+    Ok(Request { command, extras, session, verifies })
+}
+
+fn alone(words: &[String]) -> Result<ExitCode, Failure> {
+    let Request { command, extras, mut session, verifies } = prepare(words, &Place::alone())?;
+    unused::ranks(&extras.ranks)?;
     if extras.dry_run {
         return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
     }
-    let sink = match extras.out.output {
-        Some(_) => Some(Sink::open(&extras.out)?),
-        None => None,
-    };
+    let sink = extras.sink()?;
     let progress = Progress::new(extras.out.quiet);
     if !extras.out.quiet {
         report_unused(&session.plan);
@@ -81,11 +120,48 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     let journal = Journal::new(extras.out.output.as_deref());
     let record = session.run(&progress, &journal)?;
     progress.clear();
-    let printed = print(&record, &command, &extras.out, verifies)
+    let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(()), |sink| sink.write(&record, 120)));
     printed.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
     Ok(outcome::exit_code(&record))
+}
+
+/// The same as one of several ranks, each with its own files: one line over all of them.
+fn on_ranks(words: &[String], joined: Joined) -> Result<ExitCode, Failure> {
+    let first = joined.is_first();
+    let ready = || -> Result<(Request, String, Option<Sink>), Failure> {
+        let mut request = prepare(words, joined.place())?;
+        let share = request.extras.ranks.limits.share()?;
+        let dry_run = request.extras.dry_run;
+        let session = &mut request.session;
+        let checked = if dry_run { session.dry_run()? } else { String::new() };
+        let table = joined.agree(&session.plan, session.cpus(), share)?;
+        let sink = if first && !dry_run { request.extras.sink()? } else { None };
+        Ok((request, format!("{table}\n{checked}"), sink))
+    };
+    let (request, shown, sink) = match ready() {
+        Ok(ready) => ready,
+        Err(failure) => return Ok(joined.give_up(&failure)),
+    };
+    let Request { command, extras, session, verifies } = request;
+    if extras.dry_run {
+        output::put(&shown)?;
+        joined.leave(0);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let progress = Progress::new(extras.out.quiet || !first);
+    if !extras.out.quiet {
+        report_unused(&session.plan);
+    }
+    let journal = joined.journal(extras.out.output.as_deref());
+    let ran = session.run_on_ranks(&progress, &journal, &joined);
+    progress.clear();
+    let write = |record: &Record| {
+        print(record, &command, &extras, verifies)?;
+        sink.map_or(Ok(()), |sink| sink.write(record, 120))
+    };
+    joined.finish(ran, journal, first.then(|| Box::new(write) as ranks::Write<'_>))
 }
 
 struct Extras {
@@ -93,15 +169,33 @@ struct Extras {
     cufile: CufileFlags,
     out: Out,
     dry_run: bool,
+    ranks: RankFlags,
+}
+
+impl Extras {
+    /// Where the record goes besides gdsio's lines.
+    fn sink(&self) -> Result<Option<Sink>, Failure> {
+        let open = |_| Sink::open(&self.out).map(|sink| sink.with_ranks(self.ranks.per_rank));
+        self.out.output.as_ref().map(open).transpose()
+    }
+}
+
+/// The flags that are needed before the command line is read in whole: its errors are reported by
+/// one rank.
+fn rank_limits(words: &[String]) -> RankLimits {
+    let after = words.iter().skip_while(|word| *word != "--rank-timeout").nth(1).cloned();
+    let joined = words.iter().find_map(|word| word.strip_prefix("--rank-timeout="));
+    RankLimits { rank_timeout: joined.map(str::to_owned).or(after), ..RankLimits::default() }
 }
 
 /// gpuio's own options on gdsio's command line.
-fn extras(command: &GdsioRequest, spec: &mut Spec) -> Result<Extras, Failure> {
+fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extras, Failure> {
     let mut extras = Extras {
         permit: Permit { overwrite: false, devices: Vec::new(), make_missing: false },
         cufile: CufileFlags::default(),
         out: Out::default(),
         dry_run: false,
+        ranks: RankFlags::default(),
     };
     for (name, value) in &command.leftovers {
         let Some(flag) = option(name) else {
@@ -122,6 +216,11 @@ fn extras(command: &GdsioRequest, spec: &mut Spec) -> Result<Extras, Failure> {
         match flag {
             "--overwrite" => extras.permit.overwrite = true,
             "--dry-run" => extras.dry_run = true,
+            "--per-rank" => extras.ranks.per_rank = true,
+            "--share" => {
+                extras.ranks.limits.share = needed()?.split(',').map(str::to_owned).collect()
+            }
+            "--rank-timeout" => extras.ranks.limits.rank_timeout = Some(needed()?),
             "--quiet" => extras.out.quiet = true,
             "--destroy-data-on" => extras.permit.devices.push(PathBuf::from(needed()?)),
             "--cufile-lib" => extras.cufile.cufile_lib = Some(PathBuf::from(needed()?)),
@@ -145,7 +244,8 @@ fn extras(command: &GdsioRequest, spec: &mut Spec) -> Result<Extras, Failure> {
                 }
             }
             key => {
-                let value = needed()?;
+                let value = local_gpu(key.trim_start_matches('-'), &needed()?);
+                let value = place.fill(&value);
                 for job in &mut spec.jobs {
                     set(job, key.trim_start_matches('-'), &value, key)?;
                 }
@@ -189,6 +289,11 @@ fn only_with(command: &GdsioRequest, extras: &Extras) -> Result<(), Failure> {
         ("--format", out.format.is_some() && dry, "--dry-run prints a job file"),
         ("--output", out.output.is_some() && dry, "--dry-run prints the plan and exits"),
         ("-J", command.per_job && whole, "--format prints the record instead of gdsio's lines"),
+        (
+            "--per-rank",
+            extras.ranks.per_rank && out.format.is_none() && out.output.is_none(),
+            "gdsio's line is of all ranks; add --format text or csv",
+        ),
     ];
     match rows.iter().find(|(_, unused, _)| *unused) {
         None => Ok(()),
@@ -202,11 +307,13 @@ fn only_with(command: &GdsioRequest, extras: &Extras) -> Result<(), Failure> {
 fn print(
     record: &Record,
     command: &GdsioRequest,
-    out: &Out,
+    extras: &Extras,
     verifies: bool,
 ) -> Result<(), Failure> {
-    if let (Some(name), None) = (&out.format, &out.output) {
-        return output::put(&(output::find(name)?.render)(record));
+    if let (Some(name), None) = (&extras.out.format, &extras.out.output) {
+        let show = Show { evidence: false, per_rank: extras.ranks.per_rank };
+        let width = gpuio_report::format::TEXT_WIDTH;
+        return output::put(&output::rendered(output::find(name)?, record, width, show));
     }
     if command.per_job {
         output::put(&line::per_job(record).join("\n"))?;
@@ -215,14 +322,14 @@ fn print(
     let (reads, others): (Vec<Job<'_>>, Vec<Job<'_>>) =
         both.into_iter().partition(|(plan, _)| verifies && plan.name.ends_with("-readback"));
     if !others.is_empty() {
-        output::put(&line::line(&others))?;
+        output::put(&line::line(line::ranks(record), &others))?;
     }
     if !reads.is_empty() {
         output::put("Verifying data")?;
-        output::put(&line::line(&reads))?;
+        output::put(&line::line(line::ranks(record), &reads))?;
     }
     // gdsio's XferType is the requested path; the actual path is printed after it.
-    for verdict in line::verdicts(record) {
+    for verdict in line::clients(record).into_iter().chain(line::verdicts(record)) {
         message!("{verdict}");
     }
     trouble(record);
@@ -252,7 +359,8 @@ fn trouble(record: &Record) {
             );
         }
     }
-    if let Some(error) = &record.error {
+    // Of several ranks it is reported with what is left of them.
+    if let Some(error) = record.error.as_ref().filter(|_| record.ranks.is_none()) {
         message!("error: {error}");
     }
     if record.plan.software_gpu {

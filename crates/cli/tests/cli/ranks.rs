@@ -11,11 +11,11 @@ use crate::tool::{GPUIO, TIMEOUT, command, scratch};
 
 /// A launcher with the flags that it needs here.
 pub(crate) struct Mpi {
-    mpirun: &'static str,
+    pub(crate) mpirun: &'static str,
     flags: &'static [&'static str],
 }
 
-const ALL: [Mpi; 2] = [
+pub(crate) const ALL: [Mpi; 2] = [
     Mpi { mpirun: "mpirun.openmpi", flags: &["--oversubscribe", "--allow-run-as-root"] },
     Mpi { mpirun: "mpirun.mpich", flags: &[] },
 ];
@@ -49,11 +49,11 @@ pub(crate) fn installed() -> Vec<&'static Mpi> {
 
 pub(crate) struct Ran {
     pub(crate) code: i32,
-    out: String,
+    pub(crate) out: String,
     pub(crate) err: String,
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -72,19 +72,19 @@ impl Ran {
     }
 }
 
-fn run(mpi: &Mpi, dir: &Path, words: &[&str]) -> Ran {
+pub(crate) fn run(mpi: &Mpi, dir: &Path, words: &[&str]) -> Ran {
     let output = mpi.ranks(dir, 4).arg(GPUIO).args(words).output().unwrap();
     Ran::from(output)
 }
 
-const SMALL: [&str; 10] =
+pub(crate) const SMALL: [&str; 10] =
     ["bench", "--rw", "read", "--bs", "64k", "--size", "1M", "--io-size", "8M", "-q"];
 
-fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
 }
 
-fn record(dir: &Path, name: &str) -> Value {
+pub(crate) fn record(dir: &Path, name: &str) -> Value {
     let text = std::fs::read_to_string(dir.join(name)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -283,18 +283,9 @@ fn a_rank_that_can_not_open_sends_all_back_with_its_reason() {
 fn what_ranks_can_not_do_together_is_refused() {
     for mpi in installed() {
         let dir = scratch();
-        let refused: [(&[&str], &str); 5] = [
-            (&["bench"], "the quick run"),
-            (&["bench", "--path", "all", "--size", "1M"], "--path all"),
-            (&["bench", "--rw", "read", "--size", "1M", "--ceilings"], "--ceilings"),
-            (&["sweep", "--vary", "bs=4k,8k", "--dry-run"], "gpuio sweep"),
-            (&["gdsio", "-D", "."], "gpuio gdsio"),
-        ];
-        for (words, what) in refused {
-            let ran = run(mpi, dir.path(), words).exits(2);
-            assert!(ran.err.contains(&format!("{what} ")), "{what}: {}", ran.err);
-            assert!(ran.err.contains("does not run on several ranks"), "{}", ran.err);
-        }
+        let words = ["bench", "--rw", "read", "--size", "1M", "--ceilings"];
+        let ran = run(mpi, dir.path(), &words).exits(2);
+        assert!(ran.err.contains("--ceilings does not run on several ranks: "), "{}", ran.err);
     }
 }
 

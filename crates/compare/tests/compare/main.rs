@@ -151,7 +151,17 @@ const CHANGES: &[Change] = &[
     ("device", |r| r["storage"][0]["device"]["model"] = "another drive".into()),
     ("cpu", |r| r["host"]["cpu"]["model"] = "another processor".into()),
     ("kernel", |r| r["host"]["kernel"]["release"] = "4.18.0-99".into()),
+    ("ranks", |r| r["ranks"] = ranks(2, 1)),
+    ("hosts", |r| r["ranks"] = ranks(1, 2)),
 ];
+
+/// What several ranks add to a record.
+fn ranks(ranks: u32, hosts: usize) -> Value {
+    let hosts = vec![gpuio_record::RankHost::default(); hosts];
+    serde_json::json!({
+        "ranks": ranks, "launcher": "", "library": "", "hosts": hosts, "groups": [], "rows": [],
+    })
+}
 
 #[test]
 fn what_decides_the_figures_is_refused_unless_allowed() {

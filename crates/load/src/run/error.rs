@@ -85,6 +85,12 @@ pub enum RunError {
         /// The panic's message.
         what: String,
     },
+    /// Another process of the run can't open a path that was not named.
+    #[error("{what}")]
+    Elsewhere {
+        /// Why, in words that name the process.
+        what: String,
+    },
     /// The other processes of the run do not start, or this one may not.
     #[error("{what}")]
     NoStart {

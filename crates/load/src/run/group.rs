@@ -23,13 +23,13 @@ use super::computation::{Computation, Learned, UnderWay};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
-use super::peers::{READING_NS, Start};
+use super::peers::{NotOpened, Peers, READING_NS, Start};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::SeriesSampler;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
-use super::{Means, Ran, RunError, RunObserver, reached, so_far, warn};
+use super::{Means, Ran, RunError, RunObserver, computation, reached, so_far, warn};
 use gpuio_dataset::held::Targets;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
@@ -226,7 +226,11 @@ impl Group<'_> {
         ran: &Ran,
     ) -> Result<Measured, RunError> {
         let no_start = |what: String| RunError::NoStart { what };
-        self.means.peers.map_or(Ok(()), |peers| peers.opened(self.jobs)).map_err(no_start)?;
+        let opened = self.means.peers.map_or(Ok(()), |peers| peers.opened(self.jobs));
+        opened.map_err(|why| match why {
+            NotOpened::Ended(what) => RunError::NoStart { what },
+            NotOpened::Elsewhere(what) => RunError::Elsewhere { what },
+        })?;
         let (under_way, mut alone_ns) = self.compute();
         let open =
             |name: &str| self.held.open(name, OFlags::RDONLY).map_err(|error| error.to_string());
@@ -249,9 +253,12 @@ impl Group<'_> {
             let timeout = sampler.timeout(self.clock.now(), self.interval_ns);
             let done = gate.await_done(self.means.peers.map_or(timeout, |_| timeout.min(READING)));
             let now = self.clock.now();
-            self.report_moved(gate, live_ranges, now);
+            if let Some(peers) = self.means.peers {
+                self.report_moved(peers, gate, live_ranges, now);
+                sampler.settle(firsts, peers);
+            }
             if done || sampler.due(now) {
-                let tick = sampler.sample(&gate.live, firsts, now, done);
+                let tick = sampler.sample(&gate.live, firsts, (now, done), self.means.peers);
                 observer.tick(&tick);
                 self.report_so_far((gate, readies), &sampler, now, ran);
             }
@@ -371,8 +378,7 @@ impl Group<'_> {
         gpuio_page::monotonic_ns().saturating_sub(self.clock.now())
     }
 
-    fn report_moved(&self, gate: &Gate, pages: &[Range<usize>], now: Nanos) {
-        let Some(peers) = self.means.peers else { return };
+    fn report_moved(&self, peers: &dyn Peers, gate: &Gate, pages: &[Range<usize>], now: Nanos) {
         let of = |pages: &Range<usize>| {
             gate.live[pages.clone()].iter().map(|page| page.totals().counted_bytes).sum()
         };
@@ -389,7 +395,9 @@ impl Group<'_> {
         now: Nanos,
         ran: &Ran,
     ) {
-        if let Some(peers) = self.means.peers
+        // What runs alone first is no result.
+        let alone = computation::is_wanted(self.jobs) && self.computation.is_none();
+        if let Some(peers) = self.means.peers.filter(|_| !alone)
             && peers.wants_results()
         {
             peers.so_far(ran, so_far::results(self.jobs, (&gate.live, readies), sampler, now));

@@ -50,8 +50,9 @@ pub use gpuio_dataset::Looks;
 pub use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{MakeError, scratch};
 use group::Group;
-pub use peers::{Peers, READING_NS, Start};
+pub use peers::{NotOpened, Peers, READING_NS, Start};
 pub use sample::Tick;
+pub use steady::{Interval, SteadyWindow};
 
 /// Receives the progress of a run. Called from the run's own thread, never from a worker.
 pub trait RunObserver: Sync {
@@ -184,6 +185,9 @@ pub fn run(
         match outcome.and(wrote.map_err(RunError::from)) {
             Ok(()) => {}
             Err(error) if ran.totals.len() == known && one_of_all(jobs, &error) => {
+                if let (Some(peers), RunError::Path { .. }) = (means.peers, &error) {
+                    peers.not_opened(jobs, &error.to_string());
+                }
                 leave_out(plan, jobs, &error);
                 why.get_or_insert(error);
             }
@@ -304,7 +308,7 @@ fn close(data: DataSet<'_>, clock: Clock, ran: &mut Ran) {
 /// reason like those that the plan left out.
 fn one_of_all(jobs: &[JobPlan], error: &RunError) -> bool {
     let all = jobs.iter().all(|job| job.path.choice.requested == "all");
-    all && matches!(error, RunError::Path { .. })
+    all && matches!(error, RunError::Path { .. } | RunError::Elsewhere { .. })
 }
 
 /// Takes jobs out of the plan, and out of the ceilings that were planned for them.

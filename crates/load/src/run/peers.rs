@@ -3,12 +3,14 @@
 
 use std::fmt::Debug;
 
-use gpuio_record::{JobPlan, JobResult};
+use gpuio_record::{JobPlan, JobResult, Steady};
 
 use super::Ran;
+use super::steady::Interval;
 
 /// The other processes of a run. Called from the run's own thread. What is called while the clock
-/// runs ([`Peers::moved`], [`Peers::so_far`]) waits for no other process.
+/// runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::so_far`]) waits for no
+/// other process.
 pub trait Peers: Sync + Debug {
     /// Waits for all processes, and returns what the first says. `what` names the exchange.
     ///
@@ -30,7 +32,11 @@ pub trait Peers: Sync + Debug {
     ///
     /// # Errors
     /// Why there is no start.
-    fn opened(&self, jobs: &[JobPlan]) -> Result<(), String>;
+    fn opened(&self, jobs: &[JobPlan]) -> Result<(), NotOpened>;
+
+    /// Instead of [`Peers::opened`]: these jobs, of a path that was not named, could not be opened
+    /// here, so all processes leave them out.
+    fn not_opened(&self, jobs: &[JobPlan], why: &str);
 
     /// Everything is ready but the start. Waits for all processes; when to start, in nanoseconds of
     /// `CLOCK_MONOTONIC` of this machine.
@@ -43,6 +49,14 @@ pub trait Peers: Sync + Debug {
     /// and I/Os of all that have come back, ramp and failures included; at least every
     /// [`READING_NS`] as long as the clock runs.
     fn moved(&self, at_ns: u64, bytes: &[u64], ios: u64);
+
+    /// What this process counted in the `nth` interval of a job that is to become steady; by the
+    /// job's place in the group.
+    fn interval(&self, job: usize, nth: u64, part: Interval);
+
+    /// What all processes have decided of that job; in the one that decides also before it is
+    /// steady.
+    fn steady(&self, job: usize) -> Option<Steady>;
 
     /// Whether results so far are wanted now: about once in a second.
     fn wants_results(&self) -> bool;
@@ -57,6 +71,15 @@ pub trait Peers: Sync + Debug {
     /// # Errors
     /// Why the others are not waited for.
     fn stopped(&self, start: Start) -> Result<(), String>;
+}
+
+/// Why a group does not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotOpened {
+    /// The run was ended.
+    Ended(String),
+    /// Another process can't open it: all leave it out.
+    Elsewhere(String),
 }
 
 /// How a group started in one process; times in nanoseconds of `CLOCK_MONOTONIC`.

@@ -9,6 +9,7 @@ use gpuio_record::{JobPlan, Point, Steady};
 use gpuio_stat::{Counted, Histogram, Live, LiveTotals};
 
 use super::gate::FirstDone;
+use super::peers::Peers;
 use super::steady::Convergence;
 
 /// How a group goes, for a progress line.
@@ -112,6 +113,15 @@ impl SeriesSampler {
         Duration::from_nanos(left.min(100_000_000))
     }
 
+    /// Stops the jobs that all processes together have found to be steady.
+    pub(super) fn settle(&mut self, firsts: &[FirstDone], peers: &dyn Peers) {
+        for (nth, (job, first)) in self.jobs.iter_mut().zip(firsts).enumerate() {
+            if job.convergence.as_mut().is_some_and(|one| one.is_decided(peers, nth)) {
+                first.converged.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     pub(super) fn due(&self, now: Nanos) -> bool {
         now >= self.next_at
     }
@@ -124,14 +134,14 @@ impl SeriesSampler {
         &mut self,
         live: &[Live],
         firsts: &[FirstDone],
-        now: Nanos,
-        last: bool,
+        (now, last): (Nanos, bool),
+        peers: Option<&dyn Peers>,
     ) -> Tick {
         let span_ns = now.saturating_sub(self.last_at).max(1);
         let mut sum = LiveTotals::default();
         let mut moved = LiveTotals::default();
         let mut latencies = Histogram::default();
-        for (job, first) in self.jobs.iter_mut().zip(firsts) {
+        for (nth, (job, first)) in self.jobs.iter_mut().zip(firsts).enumerate() {
             let (totals, window) = job.read(live);
             let point = point(job, &totals, &window, now, span_ns);
             moved.read_bytes += point.read_bytes;
@@ -141,7 +151,8 @@ impl SeriesSampler {
             sum += totals;
             latencies.merge(&window);
             job.last = totals;
-            let converges = |job: &mut Convergence| job.sample(now, &totals, &window);
+            let peers = peers.map(|peers| (peers, nth));
+            let converges = |job: &mut Convergence| job.sample(now, &totals, &window, peers);
             if !last && first.get().is_none() && job.convergence.as_mut().is_some_and(converges) {
                 first.converged.store(true, Ordering::Relaxed);
             }
@@ -265,7 +276,7 @@ mod tests {
             // The second worker hangs all the time.
             (0..fast).for_each(|_| live[0].complete(READS, 4096, 1_000_000));
             slow_ns.into_iter().for_each(|ns| live[0].complete(READS, 4096, ns));
-            sampler.sample(&live, &firsts, nth * SECOND, nth == 5)
+            sampler.sample(&live, &firsts, (nth * SECOND, nth == 5), None)
         };
         let ticks = [
             second(1, 2000, None),
@@ -297,9 +308,9 @@ mod tests {
         let one = 0..1;
         let mut sampler = SeriesSampler::new(&[job], &[one], 0, SECOND);
         live[0].complete(Counted { ramp: true, ..READS }, 4096, 7000);
-        sampler.sample(&live, &firsts, SECOND / 2, false);
+        sampler.sample(&live, &firsts, (SECOND / 2, false), None);
         live[0].complete(READS, 8192, 9000);
-        sampler.sample(&live, &firsts, 2 * SECOND, true);
+        sampler.sample(&live, &firsts, (2 * SECOND, true), None);
         let series = sampler.series().remove(0).0;
         let seen = series.iter().map(|p| (p.at_ns < 0, p.read_ios, p.read_bytes, p.max_ns));
         let near = |max: Option<u64>, ns: u64| max.is_some_and(|max| max.abs_diff(ns) < 80);

@@ -6,103 +6,75 @@ use gpuio_io::clock::Nanos;
 use gpuio_record::{Steady, SteadyFigure, SteadyPlan};
 use gpuio_stat::{Histogram, LiveTotals, SteadyRule};
 
-/// The window of one job.
+use super::peers::Peers;
+
+/// What one process counted from one check to the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Interval {
+    /// Its end, nanoseconds after the end of the job's ramp.
+    pub at_ns: u64,
+    /// I/Os or bytes per second, as the criterion looks at them; 0 where it looks at latencies.
+    pub per_s: f64,
+    /// Latencies, added, nanoseconds.
+    pub latency_ns: f64,
+    /// I/Os with these.
+    pub ios: u64,
+}
+
+/// The last intervals of a job, on one process or on several at the same time.
 #[derive(Debug)]
-pub(super) struct Convergence {
+pub struct SteadyWindow {
     of: SteadyFigure,
     rule: SteadyRule,
-    check_ns: u64,
     /// Values that make a window full.
     full: usize,
-    /// The end of the job's ramp on the run's clock, and of the time after it that is not checked.
-    ramp_over: Nanos,
-    from: Nanos,
-    /// The last check, and what had completed by then.
-    since: Option<(Nanos, LiveTotals)>,
-    /// Latencies since the last check.
-    recent: Histogram,
     window: VecDeque<f64>,
     result: Steady,
 }
 
-impl Convergence {
-    pub(super) fn new(plan: &SteadyPlan, ramp_over: Nanos) -> Convergence {
+impl SteadyWindow {
+    /// An empty one.
+    #[must_use]
+    pub fn new(plan: &SteadyPlan) -> SteadyWindow {
         let full = usize::try_from(plan.window_ns / plan.check_ns.max(1)).unwrap_or(usize::MAX);
         let SteadyPlan { slope, limit, percent, .. } = *plan;
-        Convergence {
+        SteadyWindow {
             of: plan.of,
             rule: SteadyRule { slope, limit, percent },
-            check_ns: plan.check_ns,
             full,
-            ramp_over,
-            from: ramp_over + plan.ramp_ns,
-            since: None,
-            recent: Histogram::default(),
             window: VecDeque::new(),
             result: Steady::default(),
         }
     }
 
-    /// Takes a sample of the series; true once the job has converged, and no sample counts any
-    /// more.
-    pub(super) fn sample(
-        &mut self,
-        now: Nanos,
-        totals: &LiveTotals,
-        latencies: &Histogram,
-    ) -> bool {
-        if self.result.attained_at_ns.is_some() {
-            return true;
-        }
-        if now < self.from {
-            return false;
-        }
-        let Some((since, last)) = self.since else {
-            self.since = Some((now, *totals));
-            return false;
+    /// Adds an interval, of which each process has counted its part: rates are added, a latency is
+    /// the mean over the I/Os of all.
+    pub fn add(&mut self, parts: &[Interval]) {
+        let at_ns = parts.iter().map(|part| part.at_ns).max().unwrap_or(0);
+        #[expect(clippy::cast_precision_loss, reason = "a mean needs no 64 bits")]
+        let value = match self.of {
+            SteadyFigure::Iops | SteadyFigure::Bandwidth => {
+                Some(parts.iter().map(|part| part.per_s).sum())
+            }
+            SteadyFigure::Latency => {
+                let ios: u64 = parts.iter().map(|part| part.ios).sum();
+                let sum: f64 = parts.iter().map(|part| part.latency_ns).sum();
+                (ios > 0).then(|| sum / ios as f64)
+            }
         };
-        self.recent.merge(latencies);
-        let span_ns = now.saturating_sub(since);
-        // Samples come a little late, never early.
-        if span_ns < self.check_ns {
-            return false;
-        }
-        let value = self.value(&last, totals, span_ns);
-        self.since = Some((now, *totals));
-        self.recent.clear();
         match value {
-            Some(value) => self.check(value, now),
+            Some(value) => self.check(value, at_ns),
             // An interval without an I/O has no latency: what was before does not go on after it.
             None => self.window.clear(),
         }
-        self.result.attained_at_ns.is_some()
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "rates and times need no 64 bits")]
-    fn value(&self, last: &LiveTotals, now: &LiveTotals, span_ns: u64) -> Option<f64> {
-        let per_second = |now: u64, last: u64| {
-            Some(now.saturating_sub(last) as f64 * 1e9 / span_ns.max(1) as f64)
-        };
-        match self.of {
-            SteadyFigure::Iops => {
-                per_second(now.read_ios + now.write_ios, last.read_ios + last.write_ios)
-            }
-            SteadyFigure::Bandwidth => {
-                per_second(now.read_bytes + now.write_bytes, last.read_bytes + last.write_bytes)
-            }
-            SteadyFigure::Latency => {
-                let count = self.recent.count();
-                (count > 0).then(|| self.recent.sum() as f64 / count as f64)
-            }
-        }
-    }
-
-    fn check(&mut self, value: f64, now: Nanos) {
+    fn check(&mut self, value: f64, at_ns: u64) {
         self.window.push_back(value);
         if self.window.len() > self.full {
             self.window.pop_front();
         }
-        if self.window.len() < self.full {
+        if self.window.len() < self.full || self.result.attained_at_ns.is_some() {
             return;
         }
         let Some(seen) = self.rule.check(self.window.make_contiguous()) else { return };
@@ -110,12 +82,138 @@ impl Convergence {
         self.result.mean = Some(seen.mean);
         self.result.observed = Some(seen.value).filter(|value| value.is_finite());
         if seen.attained {
-            self.result.attained_at_ns = Some(now.saturating_sub(self.ramp_over));
+            self.result.attained_at_ns = Some(at_ns);
+        }
+    }
+
+    /// What came of it so far.
+    #[must_use]
+    pub fn result(&self) -> Steady {
+        self.result
+    }
+}
+
+/// The intervals of one job in this process, and what comes of them.
+#[derive(Debug)]
+pub(super) struct Convergence {
+    of: SteadyFigure,
+    check_ns: u64,
+    /// The end of the job's ramp on the run's clock, and of the time after it that is not checked.
+    ramp_over: Nanos,
+    from: Nanos,
+    /// The last check, and what had completed by then.
+    since: Option<(Nanos, LiveTotals)>,
+    /// Latencies since the last check.
+    recent: Histogram,
+    /// Intervals so far.
+    nth: u64,
+    window: SteadyWindow,
+    /// The result of all processes, in place of that of the window.
+    of_all: Option<Steady>,
+}
+
+impl Convergence {
+    pub(super) fn new(plan: &SteadyPlan, ramp_over: Nanos) -> Convergence {
+        Convergence {
+            of: plan.of,
+            check_ns: plan.check_ns,
+            ramp_over,
+            from: ramp_over + plan.ramp_ns,
+            since: None,
+            recent: Histogram::default(),
+            nth: 0,
+            window: SteadyWindow::new(plan),
+            of_all: None,
+        }
+    }
+
+    /// Takes a sample of the series; true once the job has converged, and no sample counts any
+    /// more. Of several processes they decide together.
+    pub(super) fn sample(
+        &mut self,
+        now: Nanos,
+        totals: &LiveTotals,
+        latencies: &Histogram,
+        peers: Option<(&dyn Peers, usize)>,
+    ) -> bool {
+        let interval = match self.result().attained_at_ns {
+            Some(_) => None,
+            None => self.interval(now, totals, latencies),
+        };
+        match (interval, peers) {
+            (Some(part), None) => self.window.add(&[part]),
+            (Some(part), Some((peers, job))) => {
+                peers.interval(job, self.nth, part);
+                self.nth += 1;
+            }
+            (None, _) => {}
+        }
+        if let Some((peers, job)) = peers {
+            self.of_all = peers.steady(job);
+        }
+        self.result().attained_at_ns.is_some()
+    }
+
+    /// Looks between two samples what all processes have decided; true once the job is steady.
+    pub(super) fn is_decided(&mut self, peers: &dyn Peers, job: usize) -> bool {
+        self.of_all = peers.steady(job);
+        self.result().attained_at_ns.is_some()
+    }
+
+    /// What was counted since the last check, if it is time for one.
+    fn interval(
+        &mut self,
+        now: Nanos,
+        totals: &LiveTotals,
+        latencies: &Histogram,
+    ) -> Option<Interval> {
+        if now < self.from {
+            return None;
+        }
+        let Some((since, last)) = self.since else {
+            self.since = Some((now, *totals));
+            return None;
+        };
+        self.recent.merge(latencies);
+        let span_ns = now.saturating_sub(since);
+        // Samples come a little late, never early.
+        if span_ns < self.check_ns {
+            return None;
+        }
+        let interval = self.counted(&last, totals, (now, span_ns));
+        self.since = Some((now, *totals));
+        self.recent.clear();
+        Some(interval)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "rates and times need no 64 bits")]
+    fn counted(
+        &self,
+        last: &LiveTotals,
+        now: &LiveTotals,
+        (at, span_ns): (Nanos, u64),
+    ) -> Interval {
+        let per_second =
+            |now: u64, last: u64| now.saturating_sub(last) as f64 * 1e9 / span_ns.max(1) as f64;
+        let per_s = match self.of {
+            SteadyFigure::Iops => {
+                per_second(now.read_ios + now.write_ios, last.read_ios + last.write_ios)
+            }
+            SteadyFigure::Bandwidth => {
+                per_second(now.read_bytes + now.write_bytes, last.read_bytes + last.write_bytes)
+            }
+            SteadyFigure::Latency => 0.0,
+        };
+        Interval {
+            at_ns: at.saturating_sub(self.ramp_over),
+            per_s,
+            latency_ns: self.recent.sum() as f64,
+            ios: self.recent.count(),
         }
     }
 
     pub(super) fn result(&self) -> Steady {
-        self.result
+        self.of_all.unwrap_or_else(|| self.window.result())
     }
 }
 
@@ -148,7 +246,7 @@ mod tests {
         for (second, ios) in [1000, 1000, 10, 50, 100, 100, 101, 5].into_iter().enumerate() {
             totals.read_ios += ios;
             let now = (second as u64 + 1) * CHECK;
-            ended.push(convergence.sample(now, &totals, &Histogram::default()));
+            ended.push(convergence.sample(now, &totals, &Histogram::default(), None));
         }
         assert_eq!(ended, [false, false, false, false, false, false, true, true]);
         let result = convergence.result();
@@ -194,7 +292,7 @@ mod tests {
             totals.write_bytes += bytes - bytes / 4;
             let mut histogram = Histogram::default();
             latencies.iter().for_each(|&ns| histogram.record(ns));
-            convergence.sample(at * CHECK / 100, &totals, &histogram)
+            convergence.sample(at * CHECK / 100, &totals, &histogram, None)
         };
         // The time that is not looked at ends at 2 s.
         assert!(!sample(150, 7777, 99, &[9]));
@@ -239,7 +337,7 @@ mod tests {
         let samples = [&none, &none, &some, &some, &none, &some, &some, &some];
         let ended: Vec<bool> = (1..)
             .zip(samples)
-            .map(|(second, latencies)| convergence.sample(second * CHECK, &totals, latencies))
+            .map(|(second, latencies)| convergence.sample(second * CHECK, &totals, latencies, None))
             .collect();
         assert_eq!(ended, [false, false, false, false, false, false, false, true]);
         assert!((convergence.result().mean.unwrap() - 5000.0).abs() < 50.0);
@@ -249,9 +347,36 @@ mod tests {
     fn a_load_that_stands_still_is_not_steady_by_per_cent_and_has_no_figure_that_is_none() {
         let mut convergence = convergence(SteadyFigure::Bandwidth, 5.0);
         let still = LiveTotals::default();
-        let any = (1..20).any(|n| convergence.sample(n * CHECK, &still, &Histogram::default()));
+        let any =
+            (1..20).any(|n| convergence.sample(n * CHECK, &still, &Histogram::default(), None));
         assert!(!any);
         let result = convergence.result();
         assert_eq!((result.attained_at_ns, result.observed, result.mean), (None, None, Some(0.0)));
+    }
+
+    #[test]
+    fn parts_of_several_processes_are_one_interval() {
+        let plan = |of| SteadyPlan {
+            requested: "a".to_owned(),
+            of,
+            slope: false,
+            limit: 1.0,
+            percent: true,
+            window_ns: 2 * CHECK,
+            ramp_ns: 0,
+            check_ns: CHECK,
+        };
+        let part = |at_ns, per_s, latency_ns, ios| Interval { at_ns, per_s, latency_ns, ios };
+        // Each alone changes, and the sum does not.
+        let mut rate = SteadyWindow::new(&plan(SteadyFigure::Bandwidth));
+        rate.add(&[part(10, 100.0, 0.0, 1), part(11, 300.0, 0.0, 1)]);
+        assert_eq!(rate.result().checks, 0);
+        rate.add(&[part(20, 300.0, 0.0, 1), part(21, 100.0, 0.0, 1)]);
+        assert_eq!((rate.result().mean, rate.result().attained_at_ns), (Some(400.0), Some(21)));
+        // Each I/O counts the same.
+        let mut latency = SteadyWindow::new(&plan(SteadyFigure::Latency));
+        latency.add(&[part(10, 0.0, 900.0, 9), part(10, 0.0, 300.0, 1)]);
+        latency.add(&[part(20, 0.0, 0.0, 0), part(20, 0.0, 1200.0, 10)]);
+        assert_eq!(latency.result().mean, Some(120.0));
     }
 }

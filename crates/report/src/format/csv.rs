@@ -2,7 +2,7 @@
 
 use gpuio_record::{
     ComputationPlan, CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan,
-    JobResult, Record, VerifyMode,
+    JobResult, RankGroup, RankJob, RankJobRates, RankRow, Record, VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -39,6 +39,17 @@ impl<'a> Line<'a> {
         Some(if self.direction.name() == "read" { &alone.read } else { &alone.write })
     }
 
+    /// The group on all ranks.
+    fn group(&self) -> Option<&'a RankGroup> {
+        let groups = &self.record.ranks.as_ref()?.groups;
+        groups.iter().find(|group| group.group == self.plan.group)
+    }
+
+    /// The rates of the job on all ranks.
+    fn rates(&self) -> Option<&'a RankJobRates> {
+        self.group()?.jobs.iter().find(|rates| rates.job == self.plan.name)
+    }
+
     fn expected(&self) -> Option<&'a JobExpected> {
         crate::expected::find(self.record, &self.plan.name, self.direction)
     }
@@ -60,6 +71,71 @@ pub fn render(record: &Record) -> String {
         }
     }
     lines.text()
+}
+
+/// The same with a row for each job of each rank at the end. Such a row has what the record has of
+/// a rank, reads and writes together; the other fields are empty. Without ranks it is [`render`].
+#[must_use]
+pub fn render_per_rank(record: &Record) -> String {
+    let mut text = render(record);
+    let mut lines = Lines::new();
+    for row in record.ranks.iter().flat_map(|all| &all.rows) {
+        for job in &row.jobs {
+            let plan = record.plan.jobs.iter().find(|plan| plan.name == job.job);
+            let cell = |column: &Column| rank_cell(column.name, record, plan, (row, job));
+            lines.push(COLUMNS.iter().map(cell));
+        }
+    }
+    text.push_str(&lines.text());
+    text
+}
+
+/// The field of a rank in the column of this name.
+fn rank_cell(
+    column: &str,
+    record: &Record,
+    plan: Option<&JobPlan>,
+    (row, job): (&RankRow, &RankJob),
+) -> String {
+    match column {
+        "job" => job.job.clone(),
+        "group" => maybe(plan.map(|plan| plan.group)),
+        "path" => maybe(plan.map(|plan| &plan.path.choice.actual)),
+        "gpu_software" => u8::from(record.plan.software_gpu).to_string(),
+        "rw" => maybe(plan.map(rw)),
+        "direction" => match plan.map(directions) {
+            Some([only]) => only.name().to_owned(),
+            _ => "both".to_owned(),
+        },
+        "ended" => maybe(row.ended.map(ended_word)),
+        "block_min_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).0)),
+        "block_max_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).1)),
+        "threads" => maybe(plan.map(|plan| plan.threads)),
+        "depth" => maybe(plan.map(|plan| plan.depth)),
+        "gpus" => {
+            let number = |gpu: &String| gpu.split(' ').next().unwrap_or_default().to_owned();
+            row.gpus.iter().map(number).collect::<Vec<_>>().join(" ")
+        }
+        "size_bytes" => maybe(plan.map(|plan| plan.size_bytes)),
+        "ios" => job.ios.to_string(),
+        "bytes" => job.bytes.to_string(),
+        "failed_ios" => job.failed.to_string(),
+        "throughput_bytes_per_s" => job.bytes_per_s.to_string(),
+        "latency_p99_ns" => maybe(job.p99_ns),
+        "latency_max_ns" => maybe(job.max_ns),
+        "cpu_cores_busy" => job.cores_busy.to_string(),
+        "cpu_us_per_mib" => maybe(job.us_per_mib),
+        "started_at" => record.started_at.clone(),
+        "tool_version" => record.tool.version.clone(),
+        "verdict" => maybe(job.verdict.as_ref()),
+        "run_ended" => ended_word(record.ended).to_owned(),
+        "measured_begin_ns" => maybe(job.measured.map(|span| span.begin_ns)),
+        "measured_end_ns" => maybe(job.measured.map(|span| span.end_ns)),
+        "last_done_ns" => maybe(job.measured.map(|span| span.length_ns())),
+        "rank" => row.rank.to_string(),
+        "host" => row.host.clone(),
+        _ => String::new(),
+    }
 }
 
 /// The fields of one row, in the order of [`COLUMNS`].
@@ -372,6 +448,29 @@ pub const COLUMNS: &[Column] = &[
     column("beside_alone_p99_ns", "the row's 99th percentile without it", |l| {
         maybe(l.alone().and_then(|side| side.latency.as_ref()?.total.p99_ns))
     }),
+    column("ranks", "processes of a run on several ranks; empty for one process", |l| {
+        maybe(l.record.ranks.as_ref().map(|all| all.ranks))
+    }),
+    column("hosts", "their hosts", |l| maybe(l.record.ranks.as_ref().map(|all| all.hosts.len()))),
+    column(
+        "until_first_bytes_per_s",
+        "bytes per second of all ranks, both directions, until the first rank was done",
+        |l| maybe(l.rates().map(|rates| rates.until_first.bytes_per_s)),
+    ),
+    column(
+        "while_all_bytes_per_s",
+        "the same while all ranks ran; empty where there was no such time",
+        |l| maybe(l.rates().and_then(|rates| rates.while_all).map(|rate| rate.bytes_per_s)),
+    ),
+    column(
+        "start_skew_ns",
+        "time from the first rank's start to the last one's, by compared clocks",
+        |l| maybe(l.group().map(|group| group.start_skew_ns)),
+    ),
+    column("rank", "the rank in rows of single ranks (`--per-rank`); empty for all", |_| {
+        String::new()
+    }),
+    column("host", "its host; empty for all", |_| String::new()),
 ];
 
 #[cfg(test)]

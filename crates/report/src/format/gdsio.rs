@@ -16,7 +16,7 @@ pub type Job<'a> = (&'a JobPlan, &'a JobResult);
 /// configuration file. With a software GPU, a second line says so. It begins with `# software
 /// GPU:`, so that a script that looks for `IoType:` ignores it. The record of an unfinished run
 /// adds a line that begins with `# unfinished:`. Verdicts follow as lines that begin with `# path:`
-/// ([`verdicts`]).
+/// ([`verdicts`]), after one that begins with `# ranks:` where there were several ([`clients`]).
 ///
 /// Ends in a line feed. Without any job the text is empty.
 #[must_use]
@@ -25,7 +25,7 @@ pub fn render(record: &Record) -> String {
     if jobs.is_empty() {
         return String::new();
     }
-    let mut out = line(&jobs);
+    let mut out = line(ranks(record), &jobs);
     out.push('\n');
     if record.plan.software_gpu {
         out.push_str(
@@ -36,7 +36,7 @@ pub fn render(record: &Record) -> String {
     if record.ended == EndedHow::Unfinished {
         out.push_str("# unfinished: the process ended before the run was complete\n");
     }
-    for verdict in verdicts(record) {
+    for verdict in clients(record).into_iter().chain(verdicts(record)) {
         out.push_str(&verdict);
         out.push('\n');
     }
@@ -56,13 +56,43 @@ pub fn verdicts(record: &Record) -> Vec<String> {
     jobs(record).filter_map(line).collect()
 }
 
+/// How many ranks on which hosts the line is of, and the rates of their jobs while all of them ran,
+/// as a comment line `# ranks: …` without a line feed. Records of one process give none.
+#[must_use]
+pub fn clients(record: &Record) -> Option<String> {
+    let all = record.ranks.as_ref()?;
+    let hosts = match &all.hosts[..] {
+        [one] => format!("host {}", one.name),
+        many => format!("{} hosts", many.len()),
+    };
+    let mut text = format!("{} on {hosts}", all.ranks);
+    for job in all.groups.iter().flat_map(|group| &group.jobs) {
+        let rate = job.while_all.map_or_else(
+            || "no time in which all ran".to_owned(),
+            |rate| {
+                let bound = 100.0 * float(rate.bytes_bound) / float(rate.bytes.max(1));
+                let (rate, bound) = (rate.bytes_per_s / GIB, bound.ceil());
+                format!("{rate:.6} GiB/sec ±{bound}% while all ran")
+            },
+        );
+        text.push_str(&format!("; {}: {rate}", job.job));
+    }
+    Some(format!("# ranks: {}", printable_short(&text)))
+}
+
+/// How many ranks the results of a record are of; 1 for one process.
+#[must_use]
+pub fn ranks(record: &Record) -> u32 {
+    record.ranks.as_ref().map_or(1, |all| all.ranks)
+}
+
 /// A line for each job, for gdsio's `-J`: `Job: NAME `, then the fields of [`line()`]. No output of
 /// gdsio's own `-J` is public, so this form is gpuio's; the prefix keeps scripts that look for a
 /// line beginning with `IoType:` from counting jobs twice.
 #[must_use]
 pub fn per_job(record: &Record) -> Vec<String> {
     jobs(record)
-        .map(|job| format!("Job: {} {}", printable_short(&job.0.name), line(&[job])))
+        .map(|job| format!("Job: {} {}", printable_short(&job.0.name), line(ranks(record), &[job])))
         .collect()
 }
 
@@ -71,8 +101,8 @@ pub fn per_job(record: &Record) -> Vec<String> {
 /// * `IoType` is `READ`, `WRITE`, `RANDREAD` or `RANDWRITE`; `RW` or `RANDRW` (gpuio's words) when
 ///   both directions occur. It is one of the `RAND` words when any job is random.
 /// * `XferType` is gdsio's name of the path, `MIXED` when jobs differ.
-/// * `Threads` is the sum over jobs. `IoDepth` appears for gdsio's batch types only: the depth,
-///   the largest when jobs differ.
+/// * `Threads` is the sum over jobs, and over the ranks of a run on several. `IoDepth` appears for
+///   gdsio's batch types only: the depth, the largest when jobs differ.
 /// * `DataSetSize` is KiB moved, then the sum over threads of the size each works on.
 /// * `IOSize` is the block size in KiB, rounded down; where block sizes vary, within a job or
 ///   between jobs, the mean I/O rounded to the nearest KiB.
@@ -84,11 +114,13 @@ pub fn per_job(record: &Record) -> Vec<String> {
 ///
 /// Fractions have six decimals and are made from unrounded values.
 #[must_use]
-pub fn line(jobs: &[Job<'_>]) -> String {
-    let threads: u64 = jobs.iter().map(|(plan, _)| u64::from(plan.threads)).sum();
+pub fn line(ranks: u32, jobs: &[Job<'_>]) -> String {
+    // Every rank has the threads of the plan.
+    let of = |plan: &JobPlan| u64::from(plan.threads).saturating_mul(u64::from(ranks));
+    let threads = sum(jobs, |plan, _| of(plan));
     let bytes: u64 = sum(jobs, |_, job| job.read.bytes + job.write.bytes);
     let ops: u64 = sum(jobs, |_, job| job.read.ios + job.write.ios);
-    let size = sum(jobs, |plan, _| u64::from(plan.threads).saturating_mul(plan.size_bytes));
+    let size = sum(jobs, |plan, _| of(plan).saturating_mul(plan.size_bytes));
     let seconds = float(total_time_ns(jobs)) / 1e9;
     let throughput = if seconds > 0.0 { float(bytes) / GIB / seconds } else { 0.0 };
     format!(

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::facts::{BlockFacts, TargetStorage};
-use gpuio_record::{Arrivals, DirectMode, Distribution, Order, TargetKind, VerifyMode};
+use gpuio_record::{
+    Arrivals, DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode,
+};
 use gpuio_units::format_bytes;
 
 use super::rows::Row;
@@ -124,6 +126,16 @@ fn depth(row: &Row<'_>) -> Place {
     }
 }
 
+/// Axes of sets with records of several ranks.
+const RANKS: &str = "ranks";
+const HOSTS: &str = "hosts";
+
+/// A number of ranks or hosts; one process has one of each.
+fn of_ranks(row: &Row<'_>, number: fn(&RanksResult) -> usize) -> Place {
+    let number = row.record().ranks.as_ref().map_or(1, number);
+    (number.to_string(), Some(float(number as u64)))
+}
+
 /// The axes of every record. The first chooses the colours. Axes of the load come before those that
 /// follow from it, so that figures fix them first.
 const AXES: &[Known] = &[
@@ -138,6 +150,8 @@ const AXES: &[Known] = &[
         (row.plan.threads.to_string(), Some(f64::from(row.plan.threads)))
     }),
     ("depth", "depth per thread", true, Role::Load, depth),
+    (RANKS, "ranks", true, Role::Load, |row| of_ranks(row, |all| all.ranks as usize)),
+    (HOSTS, "hosts", true, Role::CameAlong, |row| of_ranks(row, |all| all.hosts.len())),
     ("settings", "other settings", true, Role::Load, |row| (settings(row), None)),
     ("machine", "machine", true, Role::Load, |row| (header::host(&row.record().host), None)),
     ("opened", "opened", true, Role::CameAlong, |row| {
@@ -176,7 +190,9 @@ pub(super) fn axes(set: &Set) -> Vec<Axis> {
         Role::Load if key == "settings" && keys().next().is_some() => Role::CameAlong,
         role => role,
     };
-    let of_all = AXES.iter().map(|(key, label, filter, of, place)| Axis {
+    let any_ranks = set.members.iter().any(|member| member.record.ranks.is_some());
+    let of_set = AXES.iter().filter(|axis| any_ranks || ![RANKS, HOSTS].contains(&axis.0));
+    let of_all = of_set.map(|(key, label, filter, of, place)| Axis {
         key: (*key).to_owned(),
         label: (*label).to_owned(),
         filter: *filter,

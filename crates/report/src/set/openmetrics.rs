@@ -1,6 +1,7 @@
 //! OpenMetrics text, version 1.0.0 (the specification of that name, section "Text format"): one
 //! family after another, its metadata first, counters and units named as required.
 
+use gpuio_record::RankJob;
 use gpuio_stat::Summary;
 
 use super::Set;
@@ -116,8 +117,108 @@ pub(super) fn render(set: &Set) -> String {
         out.push_str(&format!("{NAME}_count{{{labels}}} {}\n", total.count));
         out.push_str(&format!("{NAME}_sum{{{labels}}} {sum}\n"));
     }
+    ranks(&mut out, set);
     out.push_str("# EOF\n");
     out
+}
+
+/// A family of gauges of single ranks.
+struct RankGauge {
+    name: &'static str,
+    unit: &'static str,
+    help: &'static str,
+    value: fn(&RankJob) -> Option<f64>,
+}
+
+const RANK_GAUGES: &[RankGauge] = &[
+    RankGauge {
+        name: "gpuio_rank_throughput_bytes_per_second",
+        unit: "bytes_per_second",
+        help: "Bytes per second of one rank over its own time, both directions.",
+        value: |job| Some(job.bytes_per_s),
+    },
+    RankGauge {
+        name: "gpuio_rank_moved_bytes",
+        unit: "bytes",
+        help: "Bytes that one rank moved, both directions.",
+        value: |job| Some(crate::number::float(job.bytes)),
+    },
+    RankGauge {
+        name: "gpuio_rank_failed_operations",
+        unit: "operations",
+        help: "I/Os of one rank that failed.",
+        value: |job| Some(crate::number::float(job.failed)),
+    },
+    RankGauge {
+        name: "gpuio_rank_latency_p99_seconds",
+        unit: "seconds",
+        help: "99th percentile of the latencies of one rank.",
+        value: |job| job.p99_ns.map(|ns| crate::number::float(ns) / 1e9),
+    },
+    RankGauge {
+        name: "gpuio_rank_latency_max_seconds",
+        unit: "seconds",
+        help: "Largest latency of one rank.",
+        value: |job| job.max_ns.map(|ns| crate::number::float(ns) / 1e9),
+    },
+    RankGauge {
+        name: "gpuio_rank_busy_cpus",
+        unit: "cpus",
+        help: "CPUs that one rank kept busy.",
+        value: |job| Some(job.cores_busy),
+    },
+];
+
+/// Runs on several ranks: their rates together, and a sample for each rank.
+fn ranks(out: &mut String, set: &Set) {
+    let all = || {
+        let each = set.members.iter().enumerate();
+        each.filter_map(|(nth, member)| Some((nth.to_string(), member.record.ranks.as_ref()?)))
+    };
+    if all().next().is_none() {
+        return;
+    }
+    const NAME: &str = "gpuio_ranks_throughput_bytes_per_second";
+    let help = "Bytes per second of all ranks, both directions, over a window.";
+    head(out, NAME, "gauge", "bytes_per_second", help);
+    for (number, ranks) in all() {
+        for job in ranks.groups.iter().flat_map(|group| &group.jobs) {
+            let windows = [
+                ("until_first", Some(job.until_first)),
+                ("while_all", job.while_all),
+                ("until_last", Some(job.until_last)),
+            ];
+            for (window, rate) in windows {
+                let labels = [("record_number", &*number), ("job", &job.job), ("window", window)];
+                let value = rate.map(|rate| rate.bytes_per_s);
+                sample(out, NAME, &labels, value);
+            }
+        }
+    }
+    for gauge in RANK_GAUGES {
+        head(out, gauge.name, "gauge", gauge.unit, gauge.help);
+        for (number, ranks) in all() {
+            for row in &ranks.rows {
+                let (rank, local) = (row.rank.to_string(), row.local_rank.to_string());
+                for job in &row.jobs {
+                    let labels = [
+                        ("record_number", &*number),
+                        ("job", &job.job),
+                        ("rank", &rank),
+                        ("host", &row.host),
+                        ("local_rank", &local),
+                    ];
+                    sample(out, gauge.name, &labels, (gauge.value)(job));
+                }
+            }
+        }
+    }
+}
+
+fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], value: Option<f64>) {
+    if let Some(value) = value.filter(|value| value.is_finite()) {
+        out.push_str(&format!("{name}{{{}}} {value}\n", written(labels)));
+    }
 }
 
 fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
@@ -136,7 +237,7 @@ fn runs(set: &Set) -> String {
         let software = if record.plan.software_gpu { "1" } else { "0" };
         let ended = crate::format::csv::ended_word(record.ended);
         let number = nth.to_string();
-        let labels = [
+        let mut labels = vec![
             ("record", member.name.as_str()),
             ("record_number", &number),
             ("tool", &record.tool.name),
@@ -145,6 +246,11 @@ fn runs(set: &Set) -> String {
             ("ended", ended),
             ("software_gpu", software),
         ];
+        let ranks = record.ranks.as_ref();
+        let ranks = ranks.map(|all| (all.ranks.to_string(), all.hosts.len().to_string()));
+        if let Some((ranks, hosts)) = &ranks {
+            labels.extend([("ranks", ranks.as_str()), ("hosts", hosts.as_str())]);
+        }
         out.push_str(&format!("gpuio_run_info{{{}}} 1\n", written(&labels)));
     }
     out

@@ -33,11 +33,17 @@ impl<'a> Row<'a> {
         crate::expected::find(self.record(), &self.plan.name, self.direction)
     }
 
+    /// How many ranks ran, where a launcher started them.
+    fn ranks(&self) -> Option<u32> {
+        self.record().ranks.as_ref().map(|all| all.ranks)
+    }
+
     /// The load in few words: `randread 4K, 2×32`.
     pub(super) fn load(&self) -> String {
         let rw = rw_of(self.plan, self.direction);
         let block = blocks_short(&self.plan.blocks);
-        format!("{rw} {block}, {}×{}", self.plan.threads, self.plan.depth)
+        let ranks = self.ranks().map_or_else(String::new, |ranks| format!("{ranks}×"));
+        format!("{rw} {block}, {ranks}{}×{}", self.plan.threads, self.plan.depth)
     }
 
     /// The same in words, with who chose the depth: `randread 4K, 2 threads at depth 32`.
@@ -49,7 +55,12 @@ impl<'a> Row<'a> {
             many => format!("{many} threads"),
         };
         let ours = if chosen::depth_is_ours(self) { " (automatic)" } else { "" };
-        format!("{rw} {block}, {threads} at depth {}{ours}", self.plan.depth)
+        let ranks = match self.ranks() {
+            Some(1) => "1 rank of ".to_owned(),
+            Some(many) => format!("{many} ranks of "),
+            None => String::new(),
+        };
+        format!("{rw} {block}, {ranks}{threads} at depth {}{ours}", self.plan.depth)
     }
 
     /// The rate as it is printed.

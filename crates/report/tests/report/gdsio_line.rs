@@ -95,7 +95,7 @@ fn a_job_that_did_what_gdsio_printed_gives_the_same_line() {
     for printed in PRINTED.lines() {
         let theirs = parse(printed).unwrap_or_else(|| panic!("not parsed: {printed}"));
         let (plan, done) = job_of(&theirs);
-        let ours = line(&[(&plan, &done)]);
+        let ours = line(1, &[(&plan, &done)]);
         let mut ours = parse(&ours).unwrap_or_else(|| panic!("not parsed: {ours}"));
         // Theirs was made from a time with more digits than it printed.
         let ratio = fraction(ours.throughput) / fraction(theirs.throughput);
@@ -152,7 +152,7 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
     }
     (one.last_done_ns, two.last_done_ns) = (2_000_000_000, 1_000_000_000);
     (one.measured, two.measured) = (None, None);
-    let text = line(&[(&first, &one), (&second, &two)]);
+    let text = line(1, &[(&first, &one), (&second, &two)]);
     let sum = parse(&text).unwrap();
     assert_eq!((sum.threads, sum.ops, sum.xfer_type), ("8", "400", "MIXED"));
     assert_eq!((sum.latency_us, sum.seconds), ("40.000000", "2.000000"));
@@ -161,11 +161,11 @@ fn jobs_are_summed_and_latency_is_weighted_by_ios() {
     let span = |begin_ns, end_ns| Some(gpuio_record::TimeSpan { begin_ns, end_ns });
     one.measured = span(1_000_000_000, 3_000_000_000);
     two.measured = span(3_500_000_000, 4_500_000_000);
-    let text = line(&[(&first, &one), (&second, &two)]);
+    let text = line(1, &[(&first, &one), (&second, &two)]);
     assert_eq!(parse(&text).unwrap().seconds, "3.500000");
     // A stonewall between them: one after the other.
     second.group = 1;
-    let text = line(&[(&first, &one), (&second, &two)]);
+    let text = line(1, &[(&first, &one), (&second, &two)]);
     assert_eq!(parse(&text).unwrap().seconds, "3.000000");
 }
 
@@ -175,7 +175,7 @@ fn a_job_in_which_nothing_completed_is_zeros_and_no_panic() {
     let mut done = result(&plan);
     done.read = Default::default();
     (done.last_done_ns, done.measured) = (0, None);
-    let text = line(&[(&plan, &done)]);
+    let text = line(1, &[(&plan, &done)]);
     let idle = parse(&text).unwrap();
     assert_eq!((idle.throughput, idle.latency_us, idle.ops), ("0.000000", "0.000000", "0"));
     assert_eq!(idle.io_size_kib, "1024");
@@ -186,10 +186,10 @@ fn mixed_loads_have_words_of_their_own() {
     let mut plan = job("mixed");
     let done = result(&plan);
     plan.read_percent = 30;
-    assert!(line(&[(&plan, &done)]).starts_with("IoType: RW "));
+    assert!(line(1, &[(&plan, &done)]).starts_with("IoType: RW "));
     plan.order =
         Order::Random { distribution: gpuio_record::Distribution::Uniform, coverage: true };
-    assert!(line(&[(&plan, &done)]).starts_with("IoType: RANDRW "));
+    assert!(line(1, &[(&plan, &done)]).starts_with("IoType: RANDRW "));
 }
 
 #[test]

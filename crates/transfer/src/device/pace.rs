@@ -66,8 +66,8 @@ impl CopyPace {
         self.in_flight.fetch_sub(copy.len, Ordering::Relaxed);
     }
 
-    /// Waits without the driver until about when it ends: sleeps until shortly before it, if that is
-    /// long, else spins. False if it should have ended by now.
+    /// Waits without the driver until about when it ends: sleeps until shortly before it, if that
+    /// is long, else spins. False if it should have ended by now.
     pub(crate) fn wait(&self, copy: PacedCopy) -> bool {
         let pace = self.nanos_per_mib.load(Ordering::Relaxed);
         let takes = u128::from(copy.ahead) * u128::from(pace) / u128::from(MIB);

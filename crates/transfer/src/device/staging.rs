@@ -254,8 +254,8 @@ impl StagingRing {
         }
     }
 
-    /// Enqueues work for a slot, and the event that `wait_for_slot` polls. `len` are its bytes; 0 if
-    /// nothing is known of its time.
+    /// Enqueues work for a slot, and the event that `wait_for_slot` polls. `len` are its bytes; 0
+    /// if nothing is known of its time.
     fn enqueue(
         &mut self,
         slot: usize,

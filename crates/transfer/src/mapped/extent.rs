@@ -14,9 +14,9 @@ use super::users::Users;
 pub(crate) const EXTENT: u64 = 16 << 20;
 
 /// Page cache reads of so many bytes make an extent hot: sixteen passes over it. A registration
-/// takes 0.8 ms, and 2 to 4 where sixteen threads read, which it holds up meanwhile; a pass over the
-/// extent takes 0.4 to 1 ms. What a pass then saves is between a hundredth (sixteen threads, 1 MiB)
-/// and half of it (one thread): so a file that is read a few times is better left alone.
+/// takes 0.8 ms, and 2 to 4 where sixteen threads read, which it holds up meanwhile; a pass over
+/// the extent takes 0.4 to 1 ms. What a pass then saves is between a hundredth (sixteen threads, 1
+/// MiB) and half of it (one thread): so a file that is read a few times is better left alone.
 pub(crate) const HOT: u64 = 16 * EXTENT;
 
 /// What is registered.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_gpu::{FilePages, MapError};
 
@@ -11,6 +11,7 @@ use super::extent::{EXTENT, Ended, Registered};
 use super::inode::MappedInode;
 use super::lease::Watcher;
 use super::{MappedFiles, tick};
+use crate::clock::{Clock, Nanos};
 use crate::device::Device;
 
 /// Without a budget of its own the library registers one part in so many of the machine's memory.
@@ -25,7 +26,7 @@ const STILL_USED: (Duration, Duration) = (Duration::from_millis(5), Duration::fr
 /// After a registration the mapper maps nothing for so many times as long as it took. The driver
 /// and the kernel hold locks meanwhile for which reads wait, so this bounds what they lose: 3 in a
 /// hundred.
-const PAUSE: u32 = 31;
+const PAUSE: Nanos = 31;
 
 #[derive(Debug)]
 pub(super) struct Mapper {
@@ -138,14 +139,15 @@ impl Mapper {
         }
     }
 
-    /// Waits for the next task, at most for `wait`: an extent to map only from `map_from` on.
-    fn next(&self, wait: Option<Duration>, map_from: Instant) -> NextTask {
+    /// Waits for the next task, at most for `wait`: an extent to map only from `map_from` of
+    /// `clock` on.
+    fn next(&self, wait: Option<Duration>, (clock, map_from): (Clock, Nanos)) -> NextTask {
         let mut tasks = self.lock();
         loop {
             if let Some(task) = tasks.returns.pop_front() {
                 return NextTask::Return(task);
             }
-            let pause = map_from.saturating_duration_since(Instant::now());
+            let pause = Duration::from_nanos(map_from.saturating_sub(clock.now()));
             if pause.is_zero()
                 && let Some(task) = tasks.maps.pop_front()
             {
@@ -184,11 +186,12 @@ impl Mapper {
         let mut unswept: Vec<Arc<MappedInode>> = Vec::new();
         // Extents of files that ended, which were in use.
         let mut ended: Vec<Ended> = Vec::new();
-        let mut map_from = Instant::now();
+        let clock = files.clock;
+        let mut map_from = 0;
         let mut look = STILL_USED.0;
         loop {
             let waits = !unswept.is_empty() || !ended.is_empty();
-            let task = self.next(waits.then_some(look), map_from);
+            let task = self.next(waits.then_some(look), (clock, map_from));
             look = match task {
                 NextTask::None => (look * 2).min(STILL_USED.1),
                 NextTask::Map(_) | NextTask::Return(_) => STILL_USED.0,
@@ -196,11 +199,12 @@ impl Mapper {
             files.queued.sweep();
             match task {
                 NextTask::Map(MapTask { inode, index, device }) => {
-                    let began = Instant::now();
+                    let began = clock.now();
                     if let Some(inode) = inode.upgrade() {
                         self.map(files, &mut work, &inode, index, device);
                     }
-                    map_from = Instant::now() + began.elapsed() * PAUSE;
+                    let ended = clock.now();
+                    map_from = ended + (ended - began) * PAUSE;
                 }
                 NextTask::Return(ReturnTask::Sweep(inode)) => unswept.push(inode),
                 NextTask::Return(ReturnTask::Unregister(more)) => ended.extend(more),

@@ -24,6 +24,8 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("bench", "format", "bad_days::io_errors"),
     ("bench", "output", "bad_input::outputs"),
     ("bench", "share", "ranks::one_file_is_read_by_all_ranks_only_if_that_is_meant"),
+    ("sweep", "share", "ranks_verbs::flags_of_ranks_reach_the_runs_of_a_sweep"),
+    ("sweep", "rank-timeout", "ranks_verbs::a_point_whose_rank_dies_fails_and_the_sweep_goes_on"),
     ("bench", "rank-timeout", "ranks::a_rank_that_hangs_ends_the_run_and_is_named"),
     ("bench", "per-rank", "ranks::only_rank_0_prints_and_show_prints_it_again"),
     ("show", "per-rank", "ranks::only_rank_0_prints_and_show_prints_it_again"),

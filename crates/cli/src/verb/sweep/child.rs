@@ -1,7 +1,9 @@
 //! One run: `gpuio bench` as a child process that ends with this one.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,9 +13,11 @@ use gpuio_record::{EndedHow, Record};
 use gpuio_report::format::json;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, getppid, kill_process, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
 
 use super::directory::errors_of;
 use crate::failure::Failure;
+use crate::ranks::{Children, LIBRARY_VARIABLE, Wanted};
 
 /// Time that a run has to end after SIGTERM before it is killed.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,37 +65,68 @@ pub(crate) fn die_with_parent() -> Result<(), Failure> {
     Err(Failure::Ran(format!("the gpuio that started this run (process {parent}) has ended")))
 }
 
-/// A run of `--ab`.
-pub(crate) fn command_of_ab() -> Result<Command, Failure> {
-    command(AB)
+/// What starts a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ChildOf {
+    Sweep,
+    Ab,
 }
 
-/// This program again, as a child that ends with this process. It reads nothing.
-fn command(parent: &str) -> Result<Command, Failure> {
+/// This program again, as a child that ends with this process.
+pub(crate) fn child_command(of: ChildOf) -> Result<Command, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Ran(format!("gpuio's own executable: {error}")))?;
     let mut command = Command::new(program);
-    command.env(parent, std::process::id().to_string()).stdin(Stdio::null());
+    let parent = match of {
+        ChildOf::Sweep => SWEEP,
+        ChildOf::Ab => AB,
+    };
+    command.env(parent, std::process::id().to_string());
     Ok(command)
+}
+
+/// A file in memory, for what a run prints.
+pub(crate) fn memory() -> Result<File, Failure> {
+    let could = |errno: rustix::io::Errno| {
+        Failure::Ran(format!("memory for what a run prints: {}", std::io::Error::from(errno)))
+    };
+    memfd_create("gpuio-run", MemfdFlags::CLOEXEC).map(File::from).map_err(could)
+}
+
+/// What to run.
+pub(super) struct Point<'a> {
+    /// The arguments of gpuio.
+    pub(super) words: Vec<String>,
+    /// How many ranks; all where this is not said.
+    pub(super) ranks: Option<u32>,
+    /// The sweep's folder, where the data set is in it.
+    pub(super) folder: Option<&'a Path>,
 }
 
 /// Runs gpuio with these arguments; the record goes into `draft`. Messages go to memory. Neither
 /// leaves a file behind if this process crashes.
-pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<Ended, Failure> {
+pub(super) fn run(
+    children: &Children<'_>,
+    point: Point<'_>,
+    draft: &Draft,
+    stop: &AtomicBool,
+) -> Result<Ended, Failure> {
     let could =
         |what: &'static str| move |error: std::io::Error| Failure::Ran(format!("{what}: {error}"));
     let record = draft.file().try_clone().map_err(could("the file for the record"))?;
-    let messages = memfd_create("gpuio-sweep", MemfdFlags::CLOEXEC).map(File::from);
-    let messages =
-        messages.map_err(|errno| could("memory for the messages of a run")(errno.into()))?;
-    let mut command = command(SWEEP)?;
-    command.args(words).args(["--quiet", "--format", "json"]);
+    let messages = memory()?;
     let to_memory = messages.try_clone().map_err(could("memory for the messages of a run"))?;
-    command.stdout(record).stderr(to_memory);
-    let mut child = command.spawn().map_err(could("gpuio bench could not be started"))?;
-    let Some(status) = end_of(&mut child, stop).map_err(could("waiting for gpuio bench"))? else {
-        return Ok(Ended::Stopped);
+    let more = ["--quiet", "--format", "json"].map(OsString::from);
+    let words = point.words.into_iter().map(OsString::from).chain(more).collect();
+    let wanted = Wanted {
+        of: ChildOf::Sweep,
+        words,
+        ranks: point.ranks,
+        folder: point.folder,
+        stdout: record,
+        stderr: Some(to_memory),
     };
+    let Some(status) = children.run(wanted, stop)? else { return Ok(Ended::Stopped) };
     let record = text(draft.file().try_clone().map_err(could("the record"))?);
     let record = json::parse(&record).ok();
     // Ctrl-C at a terminal reaches both processes, and the run may have ended first.
@@ -104,7 +139,7 @@ pub(super) fn run(words: &[String], draft: &Draft, stop: &AtomicBool) -> Result<
 }
 
 /// The whole content of a file.
-fn text(mut file: File) -> String {
+pub(crate) fn text(mut file: File) -> String {
     let mut bytes = Vec::new();
     // An unreadable file is no record and has no messages.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
@@ -117,6 +152,8 @@ pub(super) fn unavailable(words: &[String]) -> Result<Option<String>, Failure> {
     let could = |error: std::io::Error| Failure::Ran(format!("gpuio bench --dry-run: {error}"));
     let program = std::env::current_exe().map_err(could)?;
     let mut command = Command::new(program);
+    // One process tries for all.
+    command.env(LIBRARY_VARIABLE, "off");
     command.args(words).args(["--size", "1m", "--directory", ".", "--dry-run"]);
     let output = command.stdin(Stdio::null()).output().map_err(could)?;
     let messages = String::from_utf8_lossy(&output.stderr);
@@ -125,7 +162,12 @@ pub(super) fn unavailable(words: &[String]) -> Result<Option<String>, Failure> {
 }
 
 /// Waits for the end of the child; `None` if this process stopped it.
-pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
+/// `is_killed` says that it is to be killed at once.
+pub(crate) fn end_of(
+    child: &mut Child,
+    stop: &AtomicBool,
+    is_killed: &dyn Fn() -> bool,
+) -> std::io::Result<Option<ExitStatus>> {
     let mut terminated_at: Option<Instant> = None;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -138,6 +180,7 @@ pub(crate) fn end_of(child: &mut Child, stop: &AtomicBool) -> std::io::Result<Op
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
             }
             Some(since) if since.elapsed() > TIMEOUT => child.kill()?,
+            _ if is_killed() => child.kill()?,
             _ => {}
         }
         std::thread::sleep(super::LOOK);

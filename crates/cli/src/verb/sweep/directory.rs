@@ -33,7 +33,7 @@ const LOCK: &str = ".lock";
 /// Name of the record of the current run, if it must have a name.
 const RUNNING: &str = "running";
 /// The data directory, unless a flag names another.
-const DATA: &str = "data";
+pub(crate) const DATA: &str = "data";
 /// Maximum size of `sweep.json`.
 const MOST_BYTES: u64 = 256 << 20;
 
@@ -346,6 +346,9 @@ fn base(resolved: &ResolvedSweep) -> String {
     let mut lines: Vec<String> = resolved.base.clone();
     if let Ok(here) = std::env::current_dir() {
         lines.push(format!("in {}", here.display()));
+    }
+    if let Some(ranks) = resolved.ranks.filter(|_| !resolved.varies_ranks()) {
+        lines.push(format!("on {ranks} ranks"));
     }
     if let Some(search) = &resolved.search {
         lines.push(format!("search {}", search.words));

@@ -8,9 +8,10 @@ use gpuio_plan::{AUTO, unused};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin};
 use gpuio_sweep::{Axis, Preset};
 
-use super::request::keyed;
+use super::request::{RANKS, keyed};
 use crate::args::Work;
 use crate::failure::Failure;
+use crate::ranks::Place;
 use crate::verb::bench;
 
 /// Flags under which keys of a point are given.
@@ -41,9 +42,9 @@ fn same(one: &str, two: &str) -> bool {
 /// The job of a point; `None` if a value is wrong, which was reported before.
 pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobSpec> {
     let mut job = job.clone();
-    for (axis, value) in axes.iter().zip(values) {
+    for (axis, value) in axes.iter().zip(values).filter(|(axis, _)| axis.key != RANKS) {
         let (key, value) = keyed(&axis.key, value);
-        bench::set(&mut job, &key, &value, VARY).ok()?;
+        bench::set(&mut job, &key, &Place::alone().fill(&value), VARY).ok()?;
     }
     Some(job)
 }

@@ -24,42 +24,62 @@ use crate::args::Sweep;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output;
+use crate::ranks::{self, Children};
+use crate::unused;
 use child::Ended;
 use directory::SweepDirectory;
 use request::ResolvedSweep;
 
-pub(crate) use child::{command_of_ab, die_with_parent, end_of, is_of_a_sweep, is_of_ab};
+pub(crate) use child::{
+    ChildOf, child_command, die_with_parent, end_of, is_of_a_sweep, is_of_ab, memory, text,
+};
+pub(crate) use directory::DATA;
 
 /// Interval at which a wait checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
-    crate::ranks::refuse("gpuio sweep")?;
+    match ranks::join(sweep.ranks.timeout()?)? {
+        Ok(Some(joined)) if joined.is_first() => joined.lead(|children| on(children, sweep)),
+        Ok(Some(joined)) => Ok(ranks::serve(joined)),
+        Ok(None) => {
+            unused::rank_limits(&sweep.ranks)?;
+            on(&Children::alone(), sweep).map(ExitCode::from)
+        }
+        Err(code) => Ok(code),
+    }
+}
+
+/// The sweep, as one process or on rank 0 of several; its exit code.
+fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
     let quiet = sweep.vary.quiet;
     let dry_run = sweep.vary.dry_run;
     let keep = sweep.work.data.keep;
-    let resolved = request::resolve(sweep)?;
+    let resolved = request::resolve(sweep, children.ranks())?;
     if dry_run {
         output::put(&table::dry_run(&resolved))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(0);
     }
     let stop = interrupt::flag();
     let mut directory = SweepDirectory::open(&resolved)?;
     if !quiet {
         message!("{}", table::estimate(&resolved));
     }
-    let ended = drive(&resolved, &mut directory, &stop, quiet)?;
+    let ended = drive(&resolved, &mut directory, children, &stop, quiet)?;
     directory.clear();
     let whole = ended == Why::Done;
     if whole && !keep {
         directory.remove_data();
+        if resolved.own_data {
+            children.remove_data_of(&resolved.directory);
+        }
     }
     output::put(&table::results(&resolved, &directory, ended))?;
     if directory.is_unavailable() {
-        return Ok(ExitCode::from(3));
+        return Ok(3);
     }
     let failed = directory.any_failed() || ended == Why::Interrupted || directory.is_empty();
-    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+    Ok(u8::from(failed))
 }
 
 /// Why no more runs are started.
@@ -73,6 +93,7 @@ enum Why {
 fn drive(
     resolved: &ResolvedSweep,
     directory: &mut SweepDirectory,
+    children: &Children<'_>,
     stop: &AtomicBool,
     quiet: bool,
 ) -> Result<Why, Failure> {
@@ -89,9 +110,14 @@ fn drive(
         if stop.load(Ordering::Relaxed) {
             return Ok(Why::Interrupted);
         }
-        let words = resolved.arguments_of(&directory.sweep.points[at].at);
+        let point = &directory.sweep.points[at].at;
+        let point = child::Point {
+            words: resolved.arguments_of(point),
+            ranks: resolved.ranks_of(point),
+            folder: resolved.own_data.then_some(resolved.directory.as_path()),
+        };
         let draft = directory.draft()?;
-        let outcome = match child::run(&words, &draft, stop)? {
+        let outcome = match child::run(children, point, &draft, stop)? {
             Ended::Stopped => return Ok(Why::Interrupted),
             Ended::Finished(record, error) => {
                 directory.keep(at, draft, &record, error, resolved)?;

@@ -15,11 +15,14 @@ use super::fall_back::fall_back;
 use super::{effects, routes};
 use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
+use crate::ranks::Place;
 use crate::unused;
 use crate::verb::bench;
 
 /// The axis whose values are directories, files or devices.
 const TARGET: &str = "target";
+/// The axis whose values are numbers of ranks.
+pub(super) const RANKS: &str = "ranks";
 /// Bytes per thread by default: too much for a drive's cache, little enough to write quickly.
 const SIZE: &str = "128M";
 /// Keys that a search can vary, and the default range.
@@ -53,6 +56,8 @@ pub(super) struct ResolvedSweep {
     pub(super) own_data: bool,
     /// Number of the GPU through which points of path `routed` copy, if a preset sets it.
     pub(super) via: Option<String>,
+    /// How many ranks were started, where a launcher did.
+    pub(super) ranks: Option<u32>,
 }
 
 /// A search for the highest load.
@@ -101,10 +106,20 @@ impl Search {
 }
 
 impl ResolvedSweep {
+    /// How many ranks take part in this point; all where the sweep does not vary that.
+    pub(super) fn ranks_of(&self, at: &[String]) -> Option<u32> {
+        let (_, value) = self.axes.iter().zip(at).find(|(axis, _)| axis.key == RANKS)?;
+        value.parse().ok()
+    }
+
+    pub(super) fn varies_ranks(&self) -> bool {
+        self.axes.iter().any(|axis| axis.key == RANKS)
+    }
+
     /// Arguments for `gpuio` that run this point.
     pub(super) fn arguments_of(&self, at: &[String]) -> Vec<String> {
         let mut words = self.base.clone();
-        for (axis, value) in self.axes.iter().zip(at) {
+        for (axis, value) in self.axes.iter().zip(at).filter(|(axis, _)| axis.key != RANKS) {
             let (key, value) = keyed(&axis.key, value);
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
@@ -119,8 +134,10 @@ impl ResolvedSweep {
     }
 }
 
-pub(super) fn resolve(sweep: Sweep) -> Result<ResolvedSweep, Failure> {
-    let Sweep { job_file, vary, work } = sweep;
+/// `ranks` is how many a launcher started, where one did.
+pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep, Failure> {
+    let Sweep { job_file, vary, work, ranks: limits } = sweep;
+    limits.share()?;
     let job_file = job_file.as_deref();
     unused::sweep(&vary)?;
     let preset = vary.preset.as_deref().map(find).transpose()?;
@@ -141,6 +158,7 @@ pub(super) fn resolve(sweep: Sweep) -> Result<ResolvedSweep, Failure> {
     let mut keys = keys(&work, preset, &axes);
     let note = fall_back(&mut keys, &work, preset)?;
     let mut job = shared(job_file, &keys)?;
+    check_ranks(&axes, ranks)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
@@ -168,7 +186,7 @@ pub(super) fn resolve(sweep: Sweep) -> Result<ResolvedSweep, Failure> {
     // A load that may become steady ends then.
     let bounded = job.loops.is_none() && job.steady.is_none();
     Ok(ResolvedSweep {
-        base: base(&work, job_file.is_some(), &keys, &directory),
+        base: [base(&work, job_file.is_some(), &keys, &directory), limits.words()].concat(),
         own_data: !placed,
         via: via.filter(|_| job.via_gpu.is_none()),
         job_file: job_file.map(text).transpose()?,
@@ -185,6 +203,7 @@ pub(super) fn resolve(sweep: Sweep) -> Result<ResolvedSweep, Failure> {
         axes,
         points,
         job,
+        ranks,
     })
 }
 
@@ -299,7 +318,8 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
 
 /// Keys and values that all points share: the preset's, then the flags', without those that vary.
 fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
-    let flags = work.keys().into_iter().map(|(key, value, _)| (key.to_owned(), value));
+    let flags = work.keys().into_iter();
+    let flags = flags.map(|(key, value, _)| (key.to_owned(), bench::local_gpu(key, &value)));
     let sets = work.data.set.iter().map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (key.trim().replace('-', "_"), value.trim().to_owned())
@@ -335,8 +355,10 @@ fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec,
         )));
     };
     let mut job = job.clone();
+    // Values with {rank} are checked as those of rank 0.
+    let here = Place::alone();
     for (key, value) in keys {
-        bench::set(&mut job, key, value, "--set")?;
+        bench::set(&mut job, key, &here.fill(value), "--set")?;
     }
     if job.keep == Some(false) {
         return Err(Failure::Usage(
@@ -353,9 +375,30 @@ fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec,
     Ok(job)
 }
 
+/// Refuses numbers of ranks that can't take part.
+fn check_ranks(axes: &[Axis], started: Option<u32>) -> Result<(), Failure> {
+    let Some(axis) = axes.iter().find(|axis| axis.key == RANKS) else { return Ok(()) };
+    let all = axis.values.join(",");
+    let Some(started) = started else {
+        return Err(Failure::Usage(format!(
+            "--vary {RANKS}={all}: one process runs, and a sweep starts no ranks by itself; start \
+             gpuio by mpirun or srun with as many as the largest value"
+        )));
+    };
+    for value in &axis.values {
+        if !value.parse::<u32>().is_ok_and(|ranks| (1..=started).contains(&ranks)) {
+            return Err(Failure::Usage(format!(
+                "--vary {RANKS}={all}: {value} of {started} ranks can't take part; values are 1 \
+                 to {started}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Parses every value before the first run, so that a typing error does not waste an hour.
 fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
-    for axis in axes {
+    for axis in axes.iter().filter(|axis| axis.key != RANKS) {
         // `thread` is a key of fio's, and `threads` is meant.
         if let Some(Status::NoEffect { why }) = gpuio_spec::find(&axis.key).map(|key| key.status) {
             let key = &axis.key;
@@ -364,7 +407,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
         for value in &axis.values {
             let (key, value) = keyed(&axis.key, value);
             let mut job = job.clone();
-            bench::set(&mut job, &key, &value, "--vary")?;
+            bench::set(&mut job, &key, &Place::alone().fill(&value), "--vary")?;
             let many = job.paths.as_ref().is_some_and(|paths| paths.len() > 1);
             if many || job.paths.as_ref().is_some_and(|paths| paths.iter().any(|p| p == "all")) {
                 return Err(Failure::Usage(format!(
@@ -378,6 +421,7 @@ fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
 
 /// Key and value of a job for a value of an axis.
 pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
+    let value = &bench::local_gpu(key, value);
     if key != TARGET {
         return (key.to_owned(), value.to_owned());
     }

@@ -29,7 +29,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
 
 fn computation(requested: &ComputationPlan, gpu: &GpuComputation) -> String {
     let mut head = format!(
-        "{} on {} of {} multiprocessors of GPU {}",
+        "{}{} on {} of {} multiprocessors of GPU {}",
+        gpu.rank.map_or_else(String::new, |rank| format!("rank {rank}: ")),
         requested.with.word(),
         gpu.occupied,
         gpu.multiprocessors,

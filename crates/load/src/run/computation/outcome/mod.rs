@@ -89,6 +89,7 @@ fn gpu(
     let ratio = ratio(&rates);
     GpuComputation {
         index,
+        rank: None,
         multiprocessors: done.multiprocessors,
         blocks: done.blocks,
         occupied: done.occupied,

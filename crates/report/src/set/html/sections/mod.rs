@@ -2,6 +2,7 @@
 
 mod detail;
 mod devices;
+mod ranks;
 mod summary;
 
 use std::fmt::Write as _;
@@ -25,6 +26,7 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         out.push_str(PLOTS);
         table(out, set, rows);
     }
+    ranks::section(out, set);
     devices::section(out, set);
     detail::topology(out, set);
     detail::findings(out, set);
