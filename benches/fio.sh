@@ -42,7 +42,9 @@ import glob, json, statistics, sys
 pairs = {}
 for path in sorted(glob.glob(sys.argv[1] + "/*.json")):
     ours = json.load(open(path))["jobs"][0]["read"]["iops"]
-    theirs = json.load(open(path[:-4] + "fio"))["jobs"][0]["read"]["iops"]
+    # fio may write notes before it.
+    text = open(path[:-4] + "fio").read()
+    theirs = json.loads(text[text.index("{"):])["jobs"][0]["read"]["iops"]
     engine, jobs, _ = path.split("/")[-1].split(".", 2)
     pairs.setdefault((engine, jobs), []).append((ours, theirs))
 print(f"{'engine':9} jobs {'gpuio/s':>9} {'fio/s':>9}  ratio: median of pairs (min to max)")

@@ -149,7 +149,7 @@ fn the_files_in_the_documents_are_files() {
     Figures::built_in().add("docs", files[0]).unwrap();
     let system = System::read("docs", files[1], Figures::built_in()).unwrap();
     let answer = system.answer();
-    assert_eq!(answer.scale.len(), 4);
+    assert_eq!(answer.scale.len(), 12, "each number of clients with each of nodes");
     assert!(answer.total.bytes_per_s.is_some(), "{answer:#?}");
 }
 

@@ -26,7 +26,7 @@ fn bytes(dir: &Path, name: &str) -> Vec<u8> {
 }
 
 /// Which ranks found something wrong.
-fn bad_ranks(record: &Value) -> Vec<u64> {
+pub(crate) fn bad_ranks(record: &Value) -> Vec<u64> {
     let rows = record["ranks"]["rows"].as_array().unwrap();
     let bad = |row: &&Value| row["jobs"][0]["verified"] == false;
     rows.iter().filter(bad).map(|row| row["rank"].as_u64().unwrap()).collect()

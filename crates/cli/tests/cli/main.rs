@@ -44,6 +44,7 @@ mod paths;
 mod plan;
 mod quick;
 mod ranks;
+mod ranks_hosts;
 mod ranks_verbs;
 mod rates;
 mod record;

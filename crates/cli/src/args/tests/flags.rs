@@ -42,6 +42,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("check", "gpu", "check::a_mount_is_judged_and_proven_with_the_software_gpu"),
     ("check", "prove", "check::a_mount_is_judged_and_proven_with_the_software_gpu"),
     ("check", "from", "check::a_captured_mount_has_a_verdict_and_cufile_json_its_places"),
+    ("check", "hosts", "hosts::hosts_that_differ_are_named"),
     ("check", "format", "check::a_failure_is_exit_code_1_in_text_and_json"),
     ("compare", "axis", "compare::paths_of_one_record_compare_by_axis"),
     ("compare", "despite", "compare::a_software_gpu_is_refused_beside_real_results"),
@@ -59,6 +60,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("plan", "rw", "plan::what_should_be_reached_stands_beside_each_pair"),
     ("plan", "bs", "plan::a_job_file_of_this_machine_is_one_for_bench"),
     ("plan", "from", "hostile_text::captures_of_machines"),
+    ("plan", "hosts", "hosts::seven_clients_are_one_plan_with_the_sum_and_its_bottleneck"),
     ("plan", "format", "plan::other_forms"),
     ("plan", "write", "plan::a_job_file_is_never_overwritten"),
     ("plan", "spec", "plan::what_should_be_reached_stands_beside_each_pair"),
@@ -101,6 +103,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("top", "count", "top::lines_of_json_are_one_object_each"),
     ("top", "serve", "top::a_name_that_nothing_has_is_refused_with_those_there_are"),
     ("topo", "from", "topo::a_capture_of_this_machine_gives_its_answers"),
+    ("topo", "keep-addresses", "hosts::servers_of_captures_without_addresses_are_not_taken_for_the_same"),
     ("topo", "format", "topo::pictures_and_hwlocs_xml_are_whole"),
     ("topo", "capture", "topo::a_capture_of_this_machine_gives_its_answers"),
 ];
