@@ -103,7 +103,11 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("top", "count", "top::lines_of_json_are_one_object_each"),
     ("top", "serve", "top::a_name_that_nothing_has_is_refused_with_those_there_are"),
     ("topo", "from", "topo::a_capture_of_this_machine_gives_its_answers"),
-    ("topo", "keep-addresses", "hosts::servers_of_captures_without_addresses_are_not_taken_for_the_same"),
+    (
+        "topo",
+        "keep-addresses",
+        "hosts::servers_of_captures_without_addresses_are_not_taken_for_the_same",
+    ),
     ("topo", "format", "topo::pictures_and_hwlocs_xml_are_whole"),
     ("topo", "capture", "topo::a_capture_of_this_machine_gives_its_answers"),
 ];
