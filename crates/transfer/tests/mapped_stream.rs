@@ -138,7 +138,7 @@ fn parameters_count_when_the_stream_arrives() {
     };
     let completion = put(&stream, &hot, params);
     let changed = ResolvedParams { size: 190_001, file_offset: 60_001, buffer_offset: 123 };
-    // SAFETY: the stream is held, so nobody reads it.
+    // SAFETY: the stream is held, so no thread reads it.
     unsafe { std::ptr::from_mut(read).write_volatile(changed) };
     gate.open();
     stream.sync();
