@@ -248,17 +248,5 @@ fn one_rate(file: &str, section: &Section<'_>) -> Result<(f64, String), FileErro
 /// Whether a pattern with `*` fits a name, blank and `_` alike, case aside.
 fn fits(pattern: &str, name: &str) -> bool {
     let plain = |text: &str| text.trim().to_ascii_lowercase().replace('_', " ");
-    let (pattern, name) = (plain(pattern), plain(name));
-    let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or("");
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
+    gpuio_units::fits_wildcard(&plain(pattern), &plain(name))
 }

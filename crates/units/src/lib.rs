@@ -21,6 +21,7 @@ mod pcie;
 mod percent;
 mod printable;
 mod rate;
+mod wildcard;
 
 pub use bytes::{format_bytes, parse_bytes};
 pub use duration::{format_duration_ns, parse_duration_ns};
@@ -38,6 +39,7 @@ pub use printable::{
     printable_short,
 };
 pub use rate::{parse_bytes_per_second, parse_count};
+pub use wildcard::fits_wildcard;
 
 #[cfg(test)]
 mod tests;

@@ -80,19 +80,5 @@ impl Place {
 /// Whether a host is called so: with or without its domain, and `*` stands for any characters.
 fn is_called(pattern: &str, host: &str) -> bool {
     let short = host.split('.').next().unwrap_or(host);
-    like(pattern, host) || like(pattern, short)
-}
-
-fn like(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(mut rest) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
-    let mut pieces: Vec<&str> = pieces.collect();
-    let Some(last) = pieces.pop() else { return rest.is_empty() };
-    for piece in pieces {
-        match rest.find(piece) {
-            Some(at) => rest = &rest[at + piece.len()..],
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
+    gpuio_units::fits_wildcard(pattern, host) || gpuio_units::fits_wildcard(pattern, short)
 }
