@@ -304,10 +304,7 @@ fn settings(tuning: Tuning) -> Settings {
     if let Some(mib) = tuning.ring_mib {
         settings.max_staging_bytes = u64::from(mib) << 20;
     }
-    // Only on request: on an H100 a test in which the program holds a stream up while a mapped file
-    // ends did not end itself, and the driver's call that gives a registration back may wait for
-    // all work on the device.
-    settings.max_mapped_bytes = Some(u64::from(tuning.mapped_mib.unwrap_or(0)) << 20);
+    settings.max_mapped_bytes = tuning.mapped_mib.map(|mib| u64::from(mib) << 20);
     if let Some(kib) = tuning.chunk_kib {
         settings.max_piece_bytes = kib.saturating_mul(1024);
     }

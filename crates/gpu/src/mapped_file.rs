@@ -202,6 +202,25 @@ impl MappedFile {
         self.give_back()
     }
 
+    /// Lets go of the file and keeps the registration: unregistering waits for all work of the
+    /// device, and other threads' launches and copies wait for it meanwhile (H100, driver of CUDA
+    /// 13.0), so a thread of a library must not do it behind a program's back.
+    ///
+    /// The addresses stay taken and can't be accessed any more, so that no other memory gets them
+    /// while the driver knows them; the file is no longer mapped. Its pinned pages stay in memory
+    /// until the context ends. `None`: the context was reset, so nothing is registered and all was
+    /// given back. Calls no driver that waits for the device.
+    #[must_use]
+    pub fn retire(mut self) -> Option<RetiredFile> {
+        let mapping = self.mapping.take().map(ManuallyDrop::new)?;
+        if self.context.is_reset() {
+            drop(ManuallyDrop::into_inner(mapping));
+            return None;
+        }
+        mapping.forget_file();
+        Some(RetiredFile { context: self.context.clone(), mapping })
+    }
+
     fn give_back(&mut self) -> Result<(), GpuError> {
         // Where it can't be unregistered the addresses stay taken.
         let Some(mapping) = self.mapping.take().map(ManuallyDrop::new) else { return Ok(()) };
@@ -221,6 +240,35 @@ impl Drop for MappedFile {
     fn drop(&mut self) {
         // A drop reports nothing; `close` does.
         let _ = self.give_back();
+    }
+}
+
+/// A registration that outlives its use: see [`MappedFile::retire`]. Dropping it gives nothing back.
+#[derive(Debug)]
+pub struct RetiredFile {
+    context: Context,
+    mapping: ManuallyDrop<Mapping>,
+}
+
+// SAFETY: it owns addresses that nothing accesses.
+unsafe impl Send for RetiredFile {}
+
+impl RetiredFile {
+    /// Bytes that are pinned: whole pages.
+    #[must_use]
+    pub fn pinned_bytes(&self) -> u64 {
+        self.mapping.len as u64
+    }
+
+    /// Gives the addresses back if the context was reset, and the registration ended with it; else
+    /// returns itself.
+    #[must_use]
+    pub fn released(self) -> Option<Self> {
+        if !self.context.is_reset() {
+            return Some(self);
+        }
+        drop(ManuallyDrop::into_inner(self.mapping));
+        None
     }
 }
 
@@ -248,6 +296,15 @@ impl Mapping {
         }
         let start = NonNull::new(start.cast::<u8>()).ok_or_else(wrong)?;
         Ok(Self { start, len })
+    }
+
+    /// Takes the file out of the addresses, which stay taken and can't be accessed. A kernel without
+    /// memory for that leaves the file mapped.
+    fn forget_file(&self) {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let start = self.start.as_ptr().cast::<c_void>();
+        // SAFETY: replaces a mapping of ours, whole, which no host thread ever accesses.
+        let _ = unsafe { libc::mmap64(start, self.len, libc::PROT_NONE, flags, -1, 0) };
     }
 
     /// Brings the pages of `len` bytes from `at` on, inside the mapping, into the page cache and

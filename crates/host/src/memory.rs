@@ -26,6 +26,33 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> MemoryFacts {
     }
 }
 
+/// Bytes that drivers and the kernel hold in memory by pins (`pin_user_pages(9)`): `nr_foll_pin_*`
+/// of `/proc/vmstat`, Linux 5.7 and later. Drivers that pin in other ways are not counted. `None`
+/// where the kernel does not say.
+#[must_use]
+pub fn pinned_bytes(root: &Root) -> Option<u64> {
+    let text = root.read("proc/vmstat").ok()??;
+    let pages = text.parse(parse_pins).ok()??;
+    Some(pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// Pages whose pins were taken and not given back, by `/proc/vmstat`; `None` without these lines.
+///
+/// # Errors
+/// [`Malformed`] when a line is there and its value has another form.
+pub fn parse_pins(text: &str) -> Result<Option<u64>, Malformed> {
+    let count = |name: &str| {
+        let lines = text.lines().enumerate();
+        let mut values = lines.filter_map(|(at, line)| Some((at, line.strip_prefix(name)?.trim())));
+        let parsed = values.next().map(|(at, value)| {
+            value.parse::<u64>().map_err(|_| Malformed::new(at, value, "an unsigned number"))
+        });
+        parsed.transpose()
+    };
+    let (taken, released) = (count("nr_foll_pin_acquired ")?, count("nr_foll_pin_released ")?);
+    Ok(taken.zip(released).map(|(taken, released)| taken.saturating_sub(released)))
+}
+
 fn meminfo(root: &Root) -> Result<Option<MemoryFacts>, HostError> {
     let Some(text) = root.read("proc/meminfo")? else {
         return Ok(None);

@@ -74,6 +74,14 @@ fn memory_sizes_and_limits() {
 }
 
 #[test]
+fn pinned_pages_are_those_not_given_back() {
+    let text = "nr_foll_pin_acquired 700\nnr_foll_pin_acquired_other 5\nnr_foll_pin_released 200\n";
+    assert_eq!(memory::parse_pins(text).unwrap(), Some(500));
+    assert_eq!(memory::parse_pins("nr_foll_pin_acquired 7\n").unwrap(), None);
+    assert_eq!(memory::parse_pins("\nnr_foll_pin_released x\n").unwrap_err().line, 2);
+}
+
+#[test]
 fn resource_limits() {
     let text = "Limit                     Soft Limit           Hard Limit           Units\n\
                 Max open files            1024                 524288               files\n\
@@ -193,6 +201,7 @@ fn all_parsers(bytes: &[u8]) {
     let _ = numa::parse_node_memory(&text, "MemTotal");
     let _ = numa::normalize_pci(&text);
     let _ = memory::parse_meminfo(&text);
+    let _ = memory::parse_pins(&text);
     let _ = memory::parse_limit(&text);
     let _ = memory::parse_cgroup(&text);
     let _ = kernel::parse_limit(&text, "Max open files");

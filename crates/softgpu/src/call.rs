@@ -11,11 +11,27 @@ use crate::machine::{self, Machine};
 pub(crate) fn call(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>) -> c_int {
     guarded(|| {
         let machine = machine::get()?;
+        machine.frees.pass(name);
         capture::allow(machine, name)?;
         match machine.config.fault(name) {
             Some(code) => Err(code),
             None => body(machine),
         }
+    })
+}
+
+/// Answers a call that frees memory, as `frees` says.
+pub(crate) fn free(name: &str, body: impl FnOnce(&'static Machine) -> Answer<()>) -> c_int {
+    guarded(|| {
+        let machine = machine::get()?;
+        capture::allow(machine, name)?;
+        if let Some(code) = machine.config.fault(name) {
+            return Err(code);
+        }
+        machine.frees.alone(|| {
+            machine.streams_here().iter().for_each(|stream| stream.wait());
+            body(machine)
+        })
     })
 }
 
@@ -26,6 +42,7 @@ pub(crate) fn later(
 ) -> c_int {
     guarded(|| {
         let machine = machine::get()?;
+        machine.frees.pass(name);
         capture::allow(machine, name)?;
         body(machine, machine.config.fault(name))
     })

@@ -16,6 +16,8 @@
 //! - A synchronous copy from pageable memory to a device, a copy on devices and a memset return
 //!   before their work has ended, unless the allocation or the context is set to synchronize them
 //!   (`CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, `CU_CTX_SYNC_MEMOPS`).
+//! - Freeing memory waits for the context's work, and most other calls wait for that (module
+//!   `frees`): what frees memory behind a program's back hangs, as with hardware.
 //! - Using a destroyed context, stream or other object, or querying memory that was freed, ends
 //!   the process. The manual leaves this undefined, and hardware's driver may crash or not.
 //! - A page of managed memory is on the host or on a device, and only a prefetch moves it: access
@@ -70,6 +72,7 @@ mod code;
 mod config;
 mod default;
 mod event;
+mod frees;
 mod handles;
 mod kernel;
 mod locked;

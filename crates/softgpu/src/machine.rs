@@ -15,6 +15,7 @@ use crate::code::{
 use crate::config::Config;
 use crate::default::{Defaults, Which};
 use crate::event::Event;
+use crate::frees::Frees;
 use crate::handles::Handles;
 use crate::memory::Memory;
 use crate::module::{Function, Module};
@@ -59,6 +60,7 @@ pub(crate) struct Machine {
     pub(crate) config: Config,
     pub(crate) devices: Vec<Device>,
     pub(crate) memory: Memory,
+    pub(crate) frees: Frees,
     pub(crate) peers: Peers,
     pub(crate) contexts: Handles<Created>,
     pub(crate) streams: Handles<Stream>,
@@ -113,6 +115,7 @@ impl Machine {
             config,
             devices,
             memory: Memory::new(),
+            frees: Frees::default(),
             peers,
             contexts: Handles::from("context", FIRST_CREATED),
             streams: Handles::from("stream", 0x0100_0000),

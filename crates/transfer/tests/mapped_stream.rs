@@ -345,6 +345,29 @@ fn a_writer_does_not_wait_for_a_queued_copy_which_keeps_its_pages() {
     assert_eq!(checked(&Made::new(), &hot, 0, LEN).bytes, 0, "the file is empty now");
 }
 
+/// To unregister memory waits for all streams, and launches of other threads wait for it: here that
+/// stream waits for this thread.
+#[test]
+fn a_mapped_file_that_ends_waits_for_no_stream() {
+    let hot = heated(2 << 20);
+    let stream = Made::new();
+    let gate = Gate::new();
+    stream.hold(gate);
+    let completion = put(&stream, &hot, params(0, 300_000));
+    truncate(&hot.path, 1 << 20);
+    wait_until_unmapped(&hot.path);
+    let target = Memory::new(MemoryKind::Device, 100_000);
+    let location = transfer().locate(target.address()).unwrap();
+    // SAFETY: memory of the test's own.
+    let done =
+        unsafe { transfer().call(Op::Read, &hot.file, location, target.address(), 100_000, 4096) };
+    assert_eq!(done.unwrap().bytes, 100_000);
+    assert!(target.take(0, 100_000) == content()[4096..104_096]);
+    gate.open();
+    stream.sync();
+    compare(&hot, &completion, 0, 300_000);
+}
+
 #[test]
 fn a_file_that_is_closed_gives_its_lease_back_and_keeps_the_pages_of_a_queued_copy() {
     const LEN: usize = 200_000;

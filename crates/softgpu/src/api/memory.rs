@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::backing::MemoryRange;
-use crate::call::{call, later, put};
+use crate::call::{call, free, later, put};
 use crate::code::{Answer, Code, INVALID_VALUE, NOT_SUPPORTED};
 use crate::locked;
 use crate::machine::Machine;
@@ -40,7 +40,7 @@ pub(crate) unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, len: usize) -> 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFree_v2(address: u64) -> c_int {
-    call("cuMemFree_v2", |machine| {
+    free("cuMemFree_v2", |machine| {
         let kinds = [Kind::Device, Kind::Managed, Kind::Pool];
         let freed = kinds.into_iter().any(|kind| machine.memory.free(address, kind).is_ok());
         if freed { Ok(()) } else { Err(INVALID_VALUE) }
@@ -72,7 +72,7 @@ pub(crate) unsafe extern "C" fn cuMemAllocHost_v2(start: *mut *mut c_void, len: 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemFreeHost(start: *mut c_void) -> c_int {
-    call("cuMemFreeHost", |machine| machine.memory.free(start as u64, Kind::Pinned))
+    free("cuMemFreeHost", |machine| machine.memory.free(start as u64, Kind::Pinned))
 }
 
 #[unsafe(no_mangle)]
@@ -95,7 +95,7 @@ pub(crate) extern "C" fn cuMemHostRegister_v2(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cuMemHostUnregister(start: *mut c_void) -> c_int {
-    call("cuMemHostUnregister", |machine| machine.memory.unregister(start.cast()))
+    free("cuMemHostUnregister", |machine| machine.memory.unregister(start.cast()))
 }
 
 /// Memory that is page-locked has the same address on the device.

@@ -49,7 +49,7 @@ unsafe impl Sync for ExtentCell {}
 // SAFETY: all it holds is.
 unsafe impl Send for ExtentCell {}
 
-/// A use of an extent. It is not unregistered before this is dropped.
+/// A use of an extent. It is not retired before this is dropped.
 #[derive(Debug)]
 pub(crate) struct ExtentUse {
     pub(super) users: &'static Users,
@@ -201,7 +201,7 @@ impl Ended {
         self.users.is_idle()
     }
 
-    /// What can be unregistered. It has no users left.
+    /// What can be retired. It has no users left.
     pub(super) fn into_registered(self) -> Registered {
         unused().push(self.users);
         self.registered

@@ -194,7 +194,7 @@ impl Drop for MappedInode {
         drop(held);
         self.files.remove(self.id);
         let registered = self.cells.iter_mut().filter_map(ExtentCell::end);
-        self.files.unregister_soon(registered);
+        self.files.retire_soon(registered);
     }
 }
 

@@ -1,11 +1,17 @@
-//! The mapper: the thread that registers hot extents and gives registrations back.
+//! The mapper: the thread that registers hot extents and retires what is no longer used.
+//!
+//! It unregisters nothing. Unregistering waits for all work of the device, and launches and copies of
+//! other threads wait for it meanwhile: a program in which a kernel or a stream waits for another
+//! thread's next launch would never go on, and neither would our own operations in its streams. So
+//! a registration that is no longer used gives its file and its lease back, and keeps its pages.
+//! They count in the budget. Registering does not wait for the device.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use gpuio_gpu::{FilePages, MapError};
+use gpuio_gpu::{FilePages, MapError, RetiredFile};
 
 use super::extent::{EXTENT, Ended, Registered};
 use super::inode::MappedInode;
@@ -16,7 +22,9 @@ use crate::device::Device;
 
 /// Without a budget of its own the library registers one part in so many of the machine's memory.
 const SHARE: u64 = 8;
-/// An extent that was used within so many ticks is not given up for another one.
+/// And no more where one part in so many of all memory is pinned, by any process or driver.
+const MACHINE_SHARE: u64 = 2;
+/// An extent that was used within so many ticks is not given up for another device.
 const RECENT: u32 = 2;
 /// After so many refusals of the driver and no success, no file is mapped any more.
 const REFUSALS: i32 = 3;
@@ -64,8 +72,8 @@ struct MapTask {
 enum ReturnTask {
     /// Give up what closed extents of a file hold.
     Sweep(Arc<MappedInode>),
-    /// Give registrations back.
-    Unregister(Vec<Ended>),
+    /// Retire registrations.
+    Retire(Vec<Ended>),
 }
 
 #[derive(Debug)]
@@ -81,8 +89,12 @@ enum NextTask {
 struct Work {
     /// Extents that hold something.
     mapped: Vec<(Weak<MappedInode>, usize)>,
+    /// Those that are not used any more.
+    retired: Vec<RetiredFile>,
+    retired_bytes: u64,
+    /// All, with those that are retired.
     registered_bytes: u64,
-    budget: u64,
+    budget: Budget,
 }
 
 impl Mapper {
@@ -110,8 +122,8 @@ impl Mapper {
         self.submit(files, |tasks| tasks.returns.push_back(task));
     }
 
-    pub(super) fn unregister_soon(&self, files: &'static MappedFiles, ended: Vec<Ended>) {
-        let task = ReturnTask::Unregister(ended);
+    pub(super) fn retire_soon(&self, files: &'static MappedFiles, ended: Vec<Ended>) {
+        let task = ReturnTask::Retire(ended);
         self.submit(files, |tasks| tasks.returns.push_back(task));
     }
 
@@ -131,8 +143,7 @@ impl Mapper {
     }
 
     fn submit(&self, files: &'static MappedFiles, push: impl FnOnce(&mut Tasks)) {
-        // Without the thread nothing was registered; a registration that is dropped is given back
-        // at once.
+        // Without the thread nothing was registered.
         if self.has_started(files) {
             push(&mut self.lock());
             self.changed.notify_one();
@@ -180,8 +191,7 @@ fn start(files: &'static MappedFiles) -> bool {
 
 impl Mapper {
     fn run(&self, files: &'static MappedFiles) {
-        let mut work =
-            Work { budget: files.budget.unwrap_or_else(default_budget), ..Work::default() };
+        let mut work = Work { budget: Budget::new(files.budget), ..Work::default() };
         // Files with closed extents that were in use.
         let mut unswept: Vec<Arc<MappedInode>> = Vec::new();
         // Extents of files that ended, which were in use.
@@ -207,11 +217,11 @@ impl Mapper {
                     map_from = ended + (ended - began) * PAUSE;
                 }
                 NextTask::Return(ReturnTask::Sweep(inode)) => unswept.push(inode),
-                NextTask::Return(ReturnTask::Unregister(more)) => ended.extend(more),
+                NextTask::Return(ReturnTask::Retire(more)) => ended.extend(more),
                 NextTask::None => {}
             }
             let idle = ended.extract_if(.., |one| one.is_idle());
-            idle.for_each(|one| work.unregister(one.into_registered()));
+            idle.for_each(|one| work.retire(one.into_registered()));
             unswept.retain(|inode| !work.sweep(inode));
         }
     }
@@ -244,7 +254,7 @@ impl Mapper {
         // SAFETY: this is the mapper.
         match unsafe { inode.publish(index, registered, ended, tick(files.clock.now())) } {
             Ok(()) => work.mapped.push((Arc::downgrade(inode), index)),
-            Err(registered) => work.unregister(registered),
+            Err(registered) => work.retire(registered),
         }
     }
 
@@ -261,15 +271,20 @@ impl Mapper {
         let size = u64::try_from(size.st_size).ok()?;
         let start = index as u64 * EXTENT;
         let end = (start + EXTENT).min(size);
-        if end <= start || !work.make_room(end - start, tick(files.clock.now())) {
+        if end <= start || !work.has_room(end - start) {
             return None;
         }
         let pages = FilePages::map(std::os::fd::AsFd::as_fd(inode.fd()), start..end);
         let made = pages.and_then(|pages| {
             pages.read_in(&|| true)?;
             let file = pages.register(device.context(), true)?;
-            let device_ptr = file.seen_by(device.context())?;
-            Ok((file, device_ptr))
+            match file.seen_by(device.context()) {
+                Ok(device_ptr) => Ok((file, device_ptr)),
+                Err(error) => {
+                    drop(file.retire());
+                    Err(MapError::Gpu(error))
+                }
+            }
         });
         match made {
             Ok((file, device_ptr)) => {
@@ -309,7 +324,7 @@ impl Work {
             // SAFETY: this is the mapper's thread, which alone has a `Work`.
             match unsafe { cell[*index].take() } {
                 Some(registered) => {
-                    self.unregister(registered);
+                    self.retire(registered);
                     false
                 }
                 None => {
@@ -322,38 +337,103 @@ impl Work {
         all
     }
 
-    /// Whether `len` bytes more fit, after extents that were not used lately gave way.
-    fn make_room(&mut self, len: u64, now: u32) -> bool {
-        while self.registered_bytes + len > self.budget {
-            let alive = self.mapped.iter().filter_map(|(inode, index)| {
-                let inode = inode.upgrade()?;
-                let used = inode.cells[*index].last_used();
-                Some((used, inode, *index))
-            });
-            let Some((used, inode, index)) = alive.min_by_key(|(used, _, _)| *used) else {
-                return false;
-            };
-            if used + RECENT >= now {
-                return false;
-            }
-            inode.cells[index].close();
-            inode.cells[index].cool();
-            if !self.sweep(&inode) {
-                return false;
-            }
+    /// Whether `len` bytes more fit into the budget.
+    fn has_room(&mut self, len: u64) -> bool {
+        if self.registered_bytes + len > self.budget.bytes {
+            // Those of a device that was reset.
+            let retired = std::mem::take(&mut self.retired);
+            self.retired = retired.into_iter().filter_map(RetiredFile::released).collect();
+            let retired = self.retired.iter().map(RetiredFile::pinned_bytes).sum::<u64>();
+            self.registered_bytes -= self.retired_bytes - retired;
+            self.retired_bytes = retired;
         }
-        true
+        self.budget.allows(self.registered_bytes, len)
     }
 
-    fn unregister(&mut self, registered: Registered) {
-        self.registered_bytes -= registered.file.pinned_bytes().min(self.registered_bytes);
-        // What the driver refuses to give back stays mapped. Nothing reads it any more.
-        let _ = registered.file.close();
+    /// Ends the use of a registration. Its pages count until the device is reset.
+    fn retire(&mut self, registered: Registered) {
+        let len = registered.file.pinned_bytes();
+        match registered.file.retire() {
+            Some(retired) => {
+                self.retired_bytes += len;
+                self.retired.push(retired);
+            }
+            None => self.registered_bytes -= len,
+        }
     }
 }
 
-/// A part of what this process may use.
-fn default_budget() -> u64 {
-    let facts = gpuio_host::memory::read(&gpuio_host::Root::live(), &mut Vec::new());
-    facts.usable_bytes.unwrap_or(0) / SHARE
+/// How many bytes may be registered.
+#[derive(Default)]
+struct Budget {
+    bytes: u64,
+    /// The most bytes that are pinned on the whole machine, where the user set no budget: other
+    /// processes register files too.
+    of_machine: Option<u64>,
+}
+
+impl Budget {
+    /// What the user set, or a part of what this process may use.
+    fn new(requested: Option<u64>) -> Self {
+        if let Some(bytes) = requested {
+            return Self { bytes, of_machine: None };
+        }
+        let facts = gpuio_host::memory::read(&gpuio_host::Root::live(), &mut Vec::new());
+        Self {
+            bytes: facts.usable_bytes.unwrap_or(0) / SHARE,
+            of_machine: facts.total_bytes.map(|total| total / MACHINE_SHARE),
+        }
+    }
+
+    /// Whether so many bytes are allowed, of which `new` are not registered yet.
+    fn allows(&self, registered: u64, new: u64) -> bool {
+        let pinned = |most| {
+            let pinned = gpuio_host::memory::pinned_bytes(&gpuio_host::Root::live());
+            pinned.is_none_or(|pinned| pinned + new <= most)
+        };
+        registered + new <= self.bytes && self.of_machine.is_none_or(pinned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use gpuio_gpu::{Context, Driver, Which};
+
+    use super::*;
+
+    #[test]
+    fn what_is_retired_keeps_its_pages_and_counts() {
+        const LEN: u64 = 1 << 20;
+        let context = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(LEN).unwrap();
+        let name = file.path().to_str().unwrap().to_owned();
+        let registered = || {
+            let pages = FilePages::map(file.as_file().as_fd(), 0..LEN).unwrap();
+            let registered = pages.register(&context, true).unwrap();
+            let device_ptr = registered.seen_by(&context).unwrap();
+            Registered { file: registered, device_ptr, serial: 1, ends_file: true }
+        };
+        let is_mapped = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            maps.lines().any(|line| line.contains(&name))
+        };
+        let budget = Budget { bytes: 2 * LEN + LEN / 2, of_machine: None };
+        let mut work = Work { budget, ..Work::default() };
+        for nth in 1..=2 {
+            assert!(work.has_room(LEN));
+            let one = registered();
+            work.registered_bytes += one.file.pinned_bytes();
+            assert!(is_mapped());
+            work.retire(one);
+            assert!(!is_mapped(), "the file is let go of");
+            assert_eq!((work.registered_bytes, work.retired_bytes), (nth * LEN, nth * LEN));
+        }
+        assert!(!work.has_room(LEN) && work.has_room(LEN / 2));
+        let full = Budget { bytes: u64::MAX / 2, of_machine: Some(0) };
+        let pinned = gpuio_host::memory::pinned_bytes(&gpuio_host::Root::live());
+        assert_eq!(full.allows(0, 1), pinned.is_none(), "the machine has no room");
+    }
 }

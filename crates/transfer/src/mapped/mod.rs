@@ -2,7 +2,7 @@
 //!
 //! A file is divided into extents of 16 MiB. Reads from the page cache heat them ([`observe`]). A
 //! hot extent is mapped and registered with the driver (`gpuio_gpu::MappedFile`) by a thread of
-//! its own, the mapper, within a budget; the least recently used one leaves. A read whose bytes
+//! its own, the mapper, within a budget. A read whose bytes
 //! all lie in registered extents needs no `pread(2)` and no page-locked memory of ours: a kernel or
 //! a copy of the driver reads the page cache ([`find`]). All other reads go as they always do.
 //!
@@ -15,7 +15,7 @@
 //! stopped, the kernel may have taken its leases away. Each read under a lease also looks at the
 //! file's size and time of change: truncation through overlayfs ends no lease.
 //!
-//! Who uses an extent counts as its user, and it is not unregistered meanwhile: the thread that
+//! Who uses an extent counts as its user, and it is not retired meanwhile: the thread that
 //! waits for a copy, or for a copy in a program's stream, which no thread waits for, an entry in a
 //! list (`queued`). Neither keeps a lease.
 //!
@@ -300,10 +300,10 @@ impl MappedFiles {
     }
 
     /// Gives registrations back, in the mapper's thread.
-    fn unregister_soon(&'static self, ended: impl Iterator<Item = Ended>) {
+    fn retire_soon(&'static self, ended: impl Iterator<Item = Ended>) {
         let ended: Vec<_> = ended.collect();
         if !ended.is_empty() {
-            self.mapper.unregister_soon(self, ended);
+            self.mapper.retire_soon(self, ended);
         }
     }
 

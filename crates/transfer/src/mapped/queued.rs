@@ -2,7 +2,7 @@
 //!
 //! Each ends when the stream has stored a value. Nothing has to be quick then: a range that is kept
 //! for too long only stays registered. So whoever adds a copy looks at the others, and the mapper
-//! looks while it has something to unregister.
+//! looks while it has something to retire.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Counts the users of a mapped extent, so that it can be closed and then unregistered.
+//! Counts the users of a mapped extent, so that it can be closed and then retired.
 
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{size, thread_number};
