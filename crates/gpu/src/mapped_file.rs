@@ -243,7 +243,8 @@ impl Drop for MappedFile {
     }
 }
 
-/// A registration that outlives its use: see [`MappedFile::retire`]. Dropping it gives nothing back.
+/// A registration that outlives its use: see [`MappedFile::retire`]. Dropping it gives nothing
+/// back.
 #[derive(Debug)]
 pub struct RetiredFile {
     context: Context,
@@ -298,8 +299,8 @@ impl Mapping {
         Ok(Self { start, len })
     }
 
-    /// Takes the file out of the addresses, which stay taken and can't be accessed. A kernel without
-    /// memory for that leaves the file mapped.
+    /// Takes the file out of the addresses, which stay taken and can't be accessed. A kernel
+    /// without memory for that leaves the file mapped.
     fn forget_file(&self) {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let start = self.start.as_ptr().cast::<c_void>();

@@ -39,7 +39,7 @@
 //! | stream worker | file side of transfers in streams | file I/O |
 //! | stream call worker | whole calls for streams of other contexts | as a caller |
 //! | poller, one for each kind above | watches semaphore values of streams | its sleep |
-//! | mapper | maps and registers hot files, retires what is not used any more | file I/O, the driver |
+//! | mapper | registers hot files, retires what is no longer used | file I/O, the driver |
 //! | watcher of leases | gives back leases that the kernel wants | its signal |
 //!
 //! All are named `gpuio-transfer`. Pool workers start with the first batch, or the first call that

@@ -150,12 +150,14 @@ fn parameters_count_when_the_stream_arrives() {
 /// Changes a mapped file while reads of it wait in a held stream, and compares them with the file
 /// as it is when the stream goes on.
 fn changed_before_the_stream_arrives(change: impl FnOnce(&Hot)) {
+    /// A longer read is so many operations that the driver waits for space in the held stream.
+    const LEN: usize = 1_000_000;
     let hot = heated(FILE);
     let stream = Made::new();
-    let target = Memory::new(MemoryKind::Device, FILE);
+    let target = Memory::new(MemoryKind::Device, LEN);
     let gate = Gate::new();
     stream.hold(gate);
-    let completion = put(&stream, &hot, params(0, FILE));
+    let completion = put(&stream, &hot, params(0, LEN));
     // Another one right behind it.
     let second = stream
         .put(transfer(), (Op::Read, &hot.file), target.address(), params(4096, 100_000))
@@ -165,7 +167,7 @@ fn changed_before_the_stream_arrives(change: impl FnOnce(&Hot)) {
     assert!(clock.elapsed() < HANG / 6, "a lease is kept for a stream that is held");
     gate.open();
     stream.sync();
-    assert_eq!(compare(&hot, &completion, 0, FILE).route.mapped, 0, "the rule ended");
+    assert_eq!(compare(&hot, &completion, 0, LEN).route.mapped, 0, "the rule ended");
     let done = moved(&second);
     let mut expected = vec![0; 100_000];
     let filled = hot.own.read_at(&mut expected, 4096).unwrap();
@@ -372,9 +374,15 @@ fn a_mapped_file_that_ends_waits_for_no_stream() {
 fn a_file_that_is_closed_gives_its_lease_back_and_keeps_the_pages_of_a_queued_copy() {
     const LEN: usize = 200_000;
     let hot = heated(2 << 20);
+    // Freed after the stream goes on, also where the test fails: to free it waits for the stream.
+    let memory;
     let arrived = Arrived::of(&hot, LEN);
-    let Hot { dir: kept, path, file, own, memory, .. } = hot;
-    drop((file, own));
+    let (kept, path);
+    {
+        let Hot { dir, path: of, file, own, memory: its, .. } = hot;
+        drop((file, own));
+        (kept, path, memory) = (dir, of, its);
+    }
     // The transfer itself still has the file; its last holder goes with its last chunk.
     std::thread::sleep(Duration::from_millis(50));
     OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();

@@ -1,10 +1,10 @@
 //! The mapper: the thread that registers hot extents and retires what is no longer used.
 //!
-//! It unregisters nothing. Unregistering waits for all work of the device, and launches and copies of
-//! other threads wait for it meanwhile: a program in which a kernel or a stream waits for another
-//! thread's next launch would never go on, and neither would our own operations in its streams. So
-//! a registration that is no longer used gives its file and its lease back, and keeps its pages.
-//! They count in the budget. Registering does not wait for the device.
+//! It unregisters nothing. Unregistering waits for all work of the device, and launches and copies
+//! of other threads wait for it meanwhile: a program in which a kernel or a stream waits for
+//! another thread's next launch would never go on, and neither would our own operations in its
+//! streams. So a registration that is no longer used gives its file and its lease back, and keeps
+//! its pages. They count in the budget. Registering does not wait for the device.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

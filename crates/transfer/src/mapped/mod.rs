@@ -2,9 +2,9 @@
 //!
 //! A file is divided into extents of 16 MiB. Reads from the page cache heat them ([`observe`]). A
 //! hot extent is mapped and registered with the driver (`gpuio_gpu::MappedFile`) by a thread of
-//! its own, the mapper, within a budget. A read whose bytes
-//! all lie in registered extents needs no `pread(2)` and no page-locked memory of ours: a kernel or
-//! a copy of the driver reads the page cache ([`find`]). All other reads go as they always do.
+//! its own, the mapper, within a budget. A read whose bytes all lie in registered extents needs no
+//! `pread(2)` and no page-locked memory of ours: a kernel or a copy of the driver reads the page
+//! cache ([`find`]). All other reads go as they always do.
 //!
 //! A registration keeps pages, not the bytes of a file, so it is used only while a rule makes sure
 //! that these do not change (`rule`): the file is immutable, or this process holds a read lease on
@@ -299,7 +299,7 @@ impl MappedFiles {
         now.saturating_sub(looked) < self.enough.load(Ordering::Relaxed)
     }
 
-    /// Gives registrations back, in the mapper's thread.
+    /// Retires registrations, in the mapper's thread.
     fn retire_soon(&'static self, ended: impl Iterator<Item = Ended>) {
         let ended: Vec<_> = ended.collect();
         if !ended.is_empty() {
