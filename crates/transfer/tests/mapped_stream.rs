@@ -313,8 +313,11 @@ impl Arrived {
 
 /// Whether the library has the file mapped.
 fn is_mapped(path: &Path) -> bool {
-    let name = path.to_str().unwrap();
-    std::fs::read_to_string("/proc/self/maps").unwrap().lines().any(|line| line.contains(name))
+    // As the kernel names it: the build's directory may be a link.
+    let dir = path.parent().unwrap().canonicalize().unwrap();
+    let name = dir.join(path.file_name().unwrap());
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().any(|line| line.contains(name.to_str().unwrap()))
 }
 
 /// The longest pause of the thread that unregisters is 0.5 s.
