@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use mode::{MODES, Mode};
 pub use narrow::narrow;
-pub use need::{Answer, Need};
+pub use need::{About, Answer, Need};
 pub use text::render;
 
 /// A mount and a GPU of one machine.
