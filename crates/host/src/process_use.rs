@@ -1,8 +1,8 @@
 //! What another process has mapped and open: `/proc/PID/maps`, `fd`, `fdinfo`, `mountinfo`, `io` and
 //! `environ` (proc_pid_maps(5), proc_pid_fd(5), proc_pid_fdinfo(5)).
 //!
-//! All of these can be read by the process's user and by root alone (ptrace(2),
-//! `PTRACE_MODE_READ_FSCREDS`); for others each is unknown, with that reason.
+//! Only the process's user and root may read these (ptrace(2), `PTRACE_MODE_READ_FSCREDS`), where no
+//! security module forbids it; for others each is unknown, with that reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,8 @@ const VARIABLES: [&str; 5] =
 /// Files that are no storage.
 const NO_STORAGE: [&str; 4] = ["/memfd:", "/dev/shm/", "/proc/", "/sys/"];
 
-const NOT_ALLOWED: &str = "it can be read by the process's user and by root alone";
+const NOT_ALLOWED: &str =
+    "only its user and root may read it, and a container or security module may forbid that too";
 
 /// Reads the process; `None` when there is none of this number.
 #[must_use]
@@ -254,7 +255,7 @@ mod tests {
         process(dir.path());
         let read = read(&Root::at(dir.path()), 7).unwrap();
         for why in [read.libraries.why(), read.files.why(), read.io.why(), read.environment.why()] {
-            assert!(why.unwrap().contains("by root alone"), "{why:?}");
+            assert!(why.unwrap().contains("its user and root"), "{why:?}");
         }
         assert!(super::read(&Root::at(dir.path()), 8).is_none());
     }

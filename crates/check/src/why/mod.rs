@@ -31,6 +31,8 @@ pub struct Why {
     pub mount_point: String,
     /// Its file system.
     pub fs_type: String,
+    /// Options of the mount and of its file system.
+    pub mount_options: String,
     /// The GPU.
     pub gpu: String,
     /// Whether GDS can be on, by the facts.
@@ -99,6 +101,7 @@ pub fn of(verdict: &Verdict) -> Why {
         path: verdict.path.clone(),
         mount_point: verdict.mount_point.clone(),
         fs_type: verdict.fs_type.clone(),
+        mount_options: verdict.mount_options.clone(),
         gpu: verdict.gpu.clone(),
         gds,
         conclusion: conclusion(verdict, gds, absent),
@@ -187,13 +190,16 @@ fn ways(verdict: &Verdict, absent: Option<&Need>) -> Vec<Way> {
                          others through page-locked host memory (`gpuio exec`)"
             .to_owned(),
     };
-    let bench = match on {
-        true => {
-            "paths host, staged, cached, gather, library and others through host memory; paths \
-                 gds as NVIDIA's libcufile goes (`gpuio list`)"
-                .to_owned()
+    let bench = match (on, !never(verdict)) {
+        (true, true) => "paths host, staged, cached, gather, library and others through host \
+                         memory; paths gds as NVIDIA's libcufile goes (`gpuio list`)"
+            .to_owned(),
+        (true, false) => "paths host, staged, cached, gather, library and others through host \
+                          memory (`gpuio list`)"
+            .to_owned(),
+        (false, _) => {
+            format!("path host alone: {lacks} (to try the others: --gpu software)")
         }
-        false => format!("path host alone: {lacks} (to try the others: --gpu software)"),
     };
     let own_mode = on.then_some("gpuio");
     vec![
@@ -201,6 +207,12 @@ fn ways(verdict: &Verdict, absent: Option<&Need>) -> Vec<Way> {
         Way { with: "gpuio's libcufile", mode: own_mode, words: drop_in },
         Way { with: "gpuio bench", mode: own_mode.or(Some("host")), words: bench },
     ]
+}
+
+/// Whether NVIDIA's libcufile can move nothing here.
+fn never(verdict: &Verdict) -> bool {
+    let is_off = |mode: &ModeVerdict| mode.works == Answer::No;
+    find(verdict, "compat").is_some_and(is_off) && direct_modes(verdict).into_iter().all(is_off)
 }
 
 fn nvidia(verdict: &Verdict, absent: Option<&Need>) -> Way {
@@ -218,7 +230,7 @@ fn nvidia(verdict: &Verdict, absent: Option<&Need>) -> Way {
     }
     let open = direct.iter().find(|mode| mode.works == Answer::Unknown);
     match (open, compat_works) {
-        (_, Answer::No) if open.is_none() => {
+        _ if never(verdict) => {
             let why = compat.map(reason).unwrap_or_default();
             Way { with, mode: None, words: format!("not at all, calls fail: {why}") }
         }
@@ -239,10 +251,22 @@ fn nvidia(verdict: &Verdict, absent: Option<&Need>) -> Way {
     }
 }
 
-/// Every need of every mode once, in the order of [`About`]; what is not met before what is.
+/// Direct modes for this kind of file system; all of them where there is none.
+fn modes_of_this_kind(verdict: &Verdict) -> Vec<&ModeVerdict> {
+    let all = direct_modes(verdict);
+    let of_this: Vec<&ModeVerdict> =
+        all.iter().copied().filter(|mode| !mode.needs.iter().any(is_of_another_kind)).collect();
+    if of_this.is_empty() { all } else { of_this }
+}
+
+/// Every need of every mode once, in the order of [`About`]; what is not met before what is. Direct
+/// modes for other kinds of file systems are left out.
 fn evidence(verdict: &Verdict) -> Vec<Evidence> {
     let mut all: Vec<Evidence> = Vec::new();
-    for (mode, need) in needs(verdict) {
+    let shown = modes_of_this_kind(verdict);
+    let left_out =
+        |name: &str| DIRECT.contains(&name) && shown.iter().all(|mode| mode.mode != name);
+    for (mode, need) in needs(verdict).filter(|(mode, _)| !left_out(mode)) {
         match all.iter_mut().find(|one| (one.about, &one.found) == (need.about, &need.found)) {
             Some(known) if known.modes.contains(&mode) => {}
             Some(known) => known.modes.push(mode),
@@ -263,8 +287,13 @@ fn evidence(verdict: &Verdict) -> Vec<Evidence> {
     all
 }
 
+/// What each direct mode for this kind of file system lacks; none where one works.
 fn changes(verdict: &Verdict) -> Vec<Change> {
-    let off = direct_modes(verdict).into_iter().filter(|mode| mode.works != Answer::Yes);
+    let modes = modes_of_this_kind(verdict);
+    if modes.iter().any(|mode| mode.works == Answer::Yes) {
+        return Vec::new();
+    }
+    let off = modes.into_iter();
     let change = |mode: &ModeVerdict| {
         let lacking = mode.needs.iter().filter(|need| need.met != Answer::Yes);
         let blocks = |need: &&Need| need.met == Answer::No && need.fix.is_none();

@@ -344,11 +344,16 @@ fn open(seen: &Seen, possible: &[&Why], files: &[OpenFile], nodes: usize) -> (An
         NvidiaFs::Moved { read_bytes, written_bytes } => read_bytes.saturating_add(*written_bytes),
         _ => 0,
     };
-    if nodes > 0 && moved > 0 {
+    // The kernel counts bios in the process that submits them, which for nvidia-fs is the caller.
+    let own = seen.io_now.known().map_or(0, |now| {
+        now.moved.storage_read_bytes.saturating_add(now.moved.storage_write_bytes)
+    });
+    if nodes > 0 && moved > 0 && own > 0 && !possible.is_empty() {
         let words = format!(
-            "GDS is on, by all that can be seen: it has nvidia-fs open, and nvidia-fs moved {} \
-             while it was watched (for all processes together)",
-            size(moved)
+            "GDS is on, by all that can be seen: it has nvidia-fs open, and while it was watched \
+             nvidia-fs moved {} (for all processes together) and storage {} for this one",
+            size(moved),
+            size(own)
         );
         return (Answer::Yes, words);
     }

@@ -6,6 +6,8 @@ use crate::verdict::Answer;
 
 /// More layers of storage than this are cut, and the number of the rest is printed.
 const STORAGE: usize = 4;
+/// Longer findings are cut after their first clause, in characters.
+const LONGEST: usize = 200;
 /// Width of the words before a line.
 const HEAD: usize = 20;
 
@@ -37,6 +39,13 @@ pub(super) fn changes(out: &mut String, changes: &[Change], width: usize) {
     if changes.is_empty() {
         return;
     }
+    let reasons: Vec<&String> = changes.iter().filter_map(|one| one.impossible.as_ref()).collect();
+    if let (Some(first), true) = (reasons.first(), reasons.len() == changes.len())
+        && reasons.iter().all(|reason| reason == first)
+    {
+        wrap(out, "\nWhat would turn GDS on: ", &format!("nothing here, as {first}"), width);
+        return;
+    }
     out.push_str("\nWhat would turn GDS on (one of)\n");
     for change in changes {
         if let Some(why) = &change.impossible {
@@ -59,6 +68,9 @@ fn evidence(out: &mut String, why: &Why, width: usize) {
     if why.storage.len() > shown {
         line(out, "", &format!("and {} more", why.storage.len() - shown), width);
     }
+    if !why.mount_options.is_empty() {
+        line(out, "mount options", &why.mount_options, width);
+    }
     // What is as it should be shares a line for each subject.
     let mut rest = why.evidence.as_slice();
     while let Some(first) = rest.first() {
@@ -72,7 +84,16 @@ fn evidence(out: &mut String, why: &Why, width: usize) {
             Answer::Unknown => "unknown",
         };
         let head = format!("{:<12} {mark}", first.about.word());
-        let found: Vec<&str> = group.iter().map(|one| one.found.as_str()).collect();
+        let found: Vec<String> = group.iter().map(|one| shortened(&one.found)).collect();
         line(out, &head, &found.join("; "), width);
     }
+}
+
+/// The first clauses of a long finding. JSON has all of it.
+fn shortened(found: &str) -> String {
+    if found.chars().count() <= LONGEST {
+        return found.to_owned();
+    }
+    let cut = found.match_indices("; ").map(|(at, _)| at).next();
+    cut.map_or_else(|| found.to_owned(), |at| format!("{} …", &found[..at]))
 }

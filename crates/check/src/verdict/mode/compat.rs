@@ -30,16 +30,21 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
 fn allowed(pair: &Pair<'_>) -> Need {
     let (forced, allowed) = (compat_forced(pair.machine), compat_allowed(pair.machine));
     if forced.value == Fact::Known(true) {
-        return Need::yes(About::Configuration, format!("it is forced ({})", forced.from));
+        return Need::yes(
+            About::Configuration,
+            format!("compatibility mode is forced ({})", forced.from),
+        );
     }
     match allowed.value {
-        Fact::Known(true) => {
-            Need::yes(About::Configuration, format!("it is allowed ({})", allowed.from))
-        }
-        Fact::Known(false) => {
-            Need::no(About::Configuration, format!("it is forbidden ({})", allowed.from))
-                .fix("set properties.allow_compat_mode to true")
-        }
+        Fact::Known(true) => Need::yes(
+            About::Configuration,
+            format!("compatibility mode is allowed ({})", allowed.from),
+        ),
+        Fact::Known(false) => Need::no(
+            About::Configuration,
+            format!("compatibility mode is forbidden ({})", allowed.from),
+        )
+        .fix("set properties.allow_compat_mode to true"),
         Fact::Unknown(why) => Need::unknown(About::Configuration, why),
     }
 }

@@ -41,9 +41,10 @@ pub(super) fn run(pid: u32, as_json: bool) -> Result<ExitCode, Failure> {
     let machine = machine_of(&root, &process);
     sleep(WATCH.saturating_sub(began.at.elapsed()));
     let ended = Counters::read(&root, pid);
-    let (mounts, unjudged) = judged(&machine, &process);
+    let page = page(&root, pid);
+    let (mounts, unjudged) = judged(&machine, &process, &page);
     let why = of_process(Seen {
-        page: page(&root, pid),
+        page,
         io_now: began.io_until(&ended, &process),
         nvidia_fs: began.nvidia_fs_until(&ended),
         process,
@@ -103,7 +104,7 @@ impl Counters {
 /// Reads whose each libcufile is, by the file that the process sees.
 fn find_makers(process: &mut ProcessUse) {
     let Fact::Known(libraries) = &mut process.libraries else { return };
-    for library in libraries {
+    for library in libraries.iter_mut().filter(|one| one.path.contains("/libcufile.so")) {
         library.made_by = maker(process.pid, library);
     }
 }
@@ -141,11 +142,15 @@ fn machine_of(root: &Root, process: &ProcessUse) -> Machine {
 
 /// The verdict on each mount of its files with each GPU whose node it has open; of GPUs with the
 /// same answer the first.
-fn judged(machine: &Machine, process: &ProcessUse) -> (Vec<Why>, Vec<String>) {
+fn judged(
+    machine: &Machine,
+    process: &ProcessUse,
+    page: &Fact<LivePage>,
+) -> (Vec<Why>, Vec<String>) {
     let files = process.files.known().map(Vec::as_slice).unwrap_or_default();
     let any_direct = files.iter().any(|file| file.direct);
     let (mut whys, mut unjudged): (Vec<Why>, Vec<String>) = (Vec::new(), Vec::new());
-    let gpus = gpus_of(machine, process);
+    let gpus = gpus_of(machine, process, page);
     let mut points: Vec<&str> = Vec::new();
     // Of a process with O_DIRECT files, others are logs and the like.
     for file in files.iter().filter(|file| file.direct == any_direct) {
@@ -192,8 +197,12 @@ fn mount_for<'m>(
     })
 }
 
-/// GPUs whose nodes the process has open; without one, the first of the machine.
-fn gpus_of<'m>(machine: &'m Machine, process: &ProcessUse) -> Vec<Gpu<'m>> {
+/// GPUs whose nodes the process has open; without one, the first of the machine. The software GPU
+/// where its live page names it.
+fn gpus_of<'m>(machine: &'m Machine, process: &ProcessUse, page: &Fact<LivePage>) -> Vec<Gpu<'m>> {
+    if page.known().is_some_and(|page| page.moved.iter().any(|moved| moved.software)) {
+        return vec![Gpu::Software];
+    }
     let nodes = process.devices.known().map(Vec::as_slice).unwrap_or_default();
     let open = |gpu: &&GpuFacts| {
         gpu.minor.is_some_and(|minor| nodes.contains(&format!("/dev/nvidia{minor}")))
@@ -244,7 +253,9 @@ fn next(why: &ProcessWhy) -> Vec<String> {
             "gpuio stats {pid} -l 3 --watch   (rates and latencies by GPU and path)"
         ));
     } else if !why.is_answered() {
-        next.push(format!("sudo gpuio why {pid}   (what only root may read)"));
+        if !rustix::process::geteuid().is_root() {
+            next.push(format!("sudo gpuio why {pid}   (what only root may read)"));
+        }
     } else {
         next.push(format!(
             "gds_stats -p {pid} -l 3   (NVIDIA's tool, for programs on NVIDIA's libcufile that run \
