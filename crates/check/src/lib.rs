@@ -13,8 +13,8 @@
 //! measured results with that verdict; it is pure too. The `cli` measures (`verb/check/prove`): it
 //! runs `gpuio bench` as a process for each path.
 //!
-//! [`why`] answers "is GDS on, and which way do the bytes go?" from verdicts, and for a process also
-//! from what it has mapped and open. It has no rules of its own.
+//! [`why`] answers "is GDS on, and which way do the bytes go?" from verdicts, and for a process
+//! also from what it has mapped and open. It has no rules of its own.
 //!
 //! [`gdscheck`] prints gdscheck's sections from the same facts. gdscheck's own output (read by
 //! `capture`) is kept apart in a `Machine`, because it is a tool's statement: a rule uses it only

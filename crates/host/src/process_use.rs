@@ -1,8 +1,8 @@
-//! What another process has mapped and open: `/proc/PID/maps`, `fd`, `fdinfo`, `mountinfo`, `io` and
-//! `environ` (proc_pid_maps(5), proc_pid_fd(5), proc_pid_fdinfo(5)).
+//! What another process has mapped and open: `/proc/PID/maps`, `fd`, `fdinfo`, `mountinfo`, `io`
+//! and `environ` (proc_pid_maps(5), proc_pid_fd(5), proc_pid_fdinfo(5)).
 //!
-//! Only the process's user and root may read these (ptrace(2), `PTRACE_MODE_READ_FSCREDS`), where no
-//! security module forbids it; for others each is unknown, with that reason.
+//! Only the process's user and root may read these (ptrace(2), `PTRACE_MODE_READ_FSCREDS`), where
+//! no security module forbids it; for others each is unknown, with that reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -211,7 +211,8 @@ mod tests {
             "7f00-7f01 r--p 00000000 fe:00 11 /usr/lib/libcufile.so.1.13.0\n\
              7f01-7f02 r-xp 00001000 fe:00 11 /usr/lib/libcufile.so.1.13.0\n\
              7f03-7f04 r-xp 00000000 fe:00 12 /opt/a b/libcuda.so.1 (deleted)\n\
-             7f05-7f06 r-xp 00000000 fe:00 13 /usr/lib/libc.so.6\n7f07-7f08 rw-p 0 00:00 0 [heap]\n",
+             7f05-7f06 r-xp 00000000 fe:00 13 /usr/lib/libc.so.6\n\
+             7f07-7f08 rw-p 0 00:00 0 [heap]\n",
         );
         put(
             tree,

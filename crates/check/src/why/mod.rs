@@ -1,4 +1,4 @@
-//! "Is GDS on, and which way do the bytes go?": the answer for a mount and a GPU, and for a process.
+//! "Is GDS on, and which way do the bytes go?": the answers for a mount and a GPU, and a process.
 //!
 //! GDS is on where NVIDIA's libcufile moves bytes between storage and GPU memory without a copy in
 //! host memory: one of the modes `nvidia-fs`, `p2pdma` and `rdma` of a [`Verdict`]. Everything here

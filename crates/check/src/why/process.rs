@@ -280,7 +280,8 @@ fn by_page(seen: &Seen, page: &LivePage) -> (Answer, String) {
     }
     if nvidia == 0 {
         let words = format!(
-            "GDS is off. {who} moved {} between files and GPU memory, all of it through host memory",
+            "GDS is off. {who} moved {} between files and GPU memory, all of it through host \
+             memory",
             size(bounced)
         );
         return (Answer::No, words);

@@ -106,7 +106,7 @@ fn data_mounts(machine: &Machine, live: bool) -> Vec<&MountedStorage> {
             let (one, two) = (&known.mount, &mount.mount);
             (&one.source, &one.fs_type, one.device) == (&two.source, &two.fs_type, two.device)
         };
-        if !kept.iter().any(|known| same(known)) {
+        if !kept.iter().any(same) {
             kept.push(mount);
         }
     }
