@@ -13,6 +13,9 @@
 //! measured results with that verdict; it is pure too. The `cli` measures (`verb/check/prove`): it
 //! runs `gpuio bench` as a process for each path.
 //!
+//! [`why`] answers "is GDS on, and which way do the bytes go?" from verdicts, and for a process
+//! also from what it has mapped and open. It has no rules of its own.
+//!
 //! [`gdscheck`] prints gdscheck's sections from the same facts. gdscheck's own output (read by
 //! `capture`) is kept apart in a `Machine`, because it is a tool's statement: a rule uses it only
 //! where it would be *unknown* otherwise, and says so.
@@ -36,9 +39,11 @@ mod rule;
 mod sample;
 pub mod text;
 mod verdict;
+pub mod why;
 
 pub use finding::{Finding, Found, Severity};
 pub use rule::{RULES, Rule, check, find};
 pub use verdict::{
-    Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, gpu_of, mount_of, narrow, verdict,
+    About, Answer, Gpu, MODES, Mode, ModeVerdict, Need, Pair, Verdict, gpu_of, mount_of, narrow,
+    verdict,
 };

@@ -198,6 +198,7 @@ mod tests {
             path: "/d".to_owned(),
             mount_point: "/d".to_owned(),
             fs_type: "xfs".to_owned(),
+            mount_options: String::new(),
             storage: Vec::new(),
             gpu: "GPU0".to_owned(),
             modes: answers.iter().map(mode).collect(),

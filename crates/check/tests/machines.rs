@@ -94,6 +94,24 @@ fn a_verdict_on_an_array() {
     insta::assert_snapshot!("verdict-dgx-a100", text::verdict(&verdict, 100));
 }
 
+#[test]
+fn why_bytes_go_the_way_they_go() {
+    use gpuio_check::why;
+    for (name, table) in [("dgx-2", DGX_2), ("dgx-a100", DGX_A100), ("virtual", VIRTUAL)] {
+        let machine = read(table);
+        let data = |mount: &&gpuio_record::facts::MountedStorage| {
+            mount.nfs.is_some() || mount.devices.iter().any(|device| device.starts_with("md1"))
+        };
+        let mount = machine.mounts.iter().find(data).or(machine.mounts.first()).unwrap();
+        let gpu = machine.gpus.first().map_or(Gpu::None, Gpu::Real);
+        let at = mount.mount.mount_point.as_str();
+        let why = why::of(&verdict(&Pair { machine: &machine, mount, gpu }, at));
+        let text = why::render(&why, &[], 100);
+        assert!(text.lines().count() <= 50, "it is to fit a screen:\n{text}");
+        insta::assert_snapshot!(format!("why-{name}"), text);
+    }
+}
+
 /// A server with all that a mode needs, and then without one thing after the other.
 #[test]
 fn each_need_that_is_lacking_is_a_no_with_its_reason() {

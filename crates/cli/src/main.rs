@@ -98,6 +98,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Top(top) => verb::top::run(&top),
         Verb::Stats(args) => verb::stats::run(&args),
         Verb::Topo(topo) => verb::topo::run(&topo),
+        Verb::Why(args) => verb::why::run(&args),
         Verb::GdsStats { words } => verb::gds_stats::run(&words),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

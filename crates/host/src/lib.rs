@@ -51,6 +51,7 @@ pub mod pci;
 pub mod proc_io;
 pub mod process;
 pub mod process_time;
+pub mod process_use;
 pub mod rdma_io;
 mod recorder;
 pub mod residency;

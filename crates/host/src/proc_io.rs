@@ -36,7 +36,20 @@ impl ProcessIoSample {
 /// # Errors
 /// [`HostError`] when the file cannot be read or understood.
 pub fn sample(root: &Root) -> Result<Option<ProcessIoSample>, HostError> {
-    let Some(text) = root.read("proc/self/io")? else {
+    sample_at(root, "proc/self/io")
+}
+
+/// The same of another process; `None` also when the caller may not read it: only its user and root
+/// may (ptrace(2), `PTRACE_MODE_READ_FSCREDS`).
+///
+/// # Errors
+/// [`HostError`] when the file cannot be read or understood.
+pub fn sample_of(root: &Root, pid: u32) -> Result<Option<ProcessIoSample>, HostError> {
+    sample_at(root, &format!("proc/{pid}/io"))
+}
+
+fn sample_at(root: &Root, file: &str) -> Result<Option<ProcessIoSample>, HostError> {
+    let Some(text) = root.read(file)? else {
         return Ok(None);
     };
     text.parse(parse).map(Some)

@@ -2,7 +2,7 @@
 
 use gpuio_record::facts::Fact;
 
-use super::{Gpu, Need, Pair};
+use super::{About, Gpu, Need, Pair};
 use crate::machine::{MODULES_NOT_READ, gpu_name, module, modules_were_read};
 
 /// The GPU in words.
@@ -22,8 +22,8 @@ pub(super) fn title(pair: &Pair<'_>) -> String {
 /// A GPU with memory that devices on PCI can reach.
 pub(super) fn real(pair: &Pair<'_>) -> Need {
     match pair.gpu {
-        Gpu::Real(_) => Need::yes(title(pair)),
-        Gpu::Software => Need::no("the software GPU has no memory on PCI"),
+        Gpu::Real(_) => Need::yes(About::Gpu, title(pair)),
+        Gpu::Software => Need::no(About::Gpu, "the software GPU has no memory on PCI"),
         Gpu::None => none(pair),
     }
 }
@@ -31,22 +31,27 @@ pub(super) fn real(pair: &Pair<'_>) -> Need {
 /// The need where no GPU is known.
 pub(super) fn none(pair: &Pair<'_>) -> Need {
     if pair.machine.pci.is_empty() {
-        Need::unknown("no PCI function is known, so no GPU either")
+        Need::unknown(About::Gpu, "no PCI function is known, so no GPU either")
     } else {
-        Need::no("no GPU is here")
+        Need::no(About::Gpu, "no GPU is here")
     }
 }
 
 /// A module: loaded, or not.
 pub(super) fn loaded(pair: &Pair<'_>, name: &str, fix: &str) -> Need {
+    let about = match name {
+        "nvidia" => About::Driver,
+        "nvidia_fs" => About::NvidiaFs,
+        _ => About::Network,
+    };
     let found = module(pair.machine, name).filter(|_| modules_were_read(pair.machine));
     match found {
-        None => Need::unknown(MODULES_NOT_READ),
+        None => Need::unknown(about, MODULES_NOT_READ),
         Some(module) if module.loaded => {
             let version = module.version.as_ref().map(|version| format!(" {version}"));
-            Need::yes(format!("{name}{} is loaded", version.unwrap_or_default()))
+            Need::yes(about, format!("{name}{} is loaded", version.unwrap_or_default()))
         }
-        Some(_) => Need::no(format!("{name} is not loaded")).fix(fix),
+        Some(_) => Need::no(about, format!("{name} is not loaded")).fix(fix),
     }
 }
 
@@ -58,6 +63,7 @@ pub(super) fn driver(pair: &Pair<'_>) -> Need {
 /// NVIDIA's open driver of release 565 or later.
 pub(super) fn open_driver(pair: &Pair<'_>) -> Vec<Need> {
     let kind = Need::of(
+        About::Driver,
         &pair.machine.settings.open_driver,
         "NVIDIA's driver is the open one",
         "NVIDIA's driver is the closed one",
@@ -67,13 +73,13 @@ pub(super) fn open_driver(pair: &Pair<'_>) -> Vec<Need> {
     let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     let release = match (version, major) {
         (Some(version), Some(major)) if major >= 565 => {
-            Need::yes(format!("its release is {version}"))
+            Need::yes(About::Driver, format!("its release is {version}"))
         }
         (Some(version), Some(_)) => {
-            Need::no(format!("its release is {version}; 565 was the first"))
+            Need::no(About::Driver, format!("its release is {version}; 565 was the first"))
                 .fix("install 565 or later")
         }
-        _ => Need::unknown("the release of NVIDIA's driver is not reported"),
+        _ => Need::unknown(About::Driver, "the release of NVIDIA's driver is not reported"),
     };
     vec![kind, release]
 }
@@ -84,13 +90,18 @@ const LISTED: [&str; 9] = ["A100", "A40", "L4", "L40S", "H100", "H200", "B100", 
 pub(super) fn listed(pair: &Pair<'_>) -> Need {
     let Gpu::Real(gpu) = pair.gpu else { return real(pair) };
     match &gpu.name {
-        Fact::Unknown(why) => Need::unknown(format!("the GPU's model is not known: {why}")),
+        Fact::Unknown(why) => {
+            Need::unknown(About::Gpu, format!("the GPU's model is not known: {why}"))
+        }
         Fact::Known(name) => {
             let mut words = name.split([' ', '-']);
             if words.any(|word| LISTED.contains(&word)) {
-                Need::yes(format!("{name} is on NVIDIA's list"))
+                Need::yes(About::Gpu, format!("{name} is on NVIDIA's list"))
             } else {
-                Need::no(format!("{name} is not on NVIDIA's list: {}", LISTED.join(", ")))
+                Need::no(
+                    About::Gpu,
+                    format!("{name} is not on NVIDIA's list: {}", LISTED.join(", ")),
+                )
             }
         }
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use mode::{MODES, Mode};
 pub use narrow::narrow;
-pub use need::{Answer, Need};
+pub use need::{About, Answer, Need};
 pub use text::render;
 
 /// A mount and a GPU of one machine.
@@ -47,6 +47,8 @@ pub struct Verdict {
     pub mount_point: String,
     /// Its file system.
     pub fs_type: String,
+    /// Options of the mount and of its file system, each once, with commas between.
+    pub mount_options: String,
     /// What it lies on, from the mount down to each drive or to the server.
     pub storage: Vec<String>,
     /// The GPU.
@@ -78,10 +80,18 @@ pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
         let works = Answer::of_all(needs.iter().map(|need| need.met));
         ModeVerdict { mode: mode.name, is: mode.is, works, needs, source: mode.source }
     });
+    let mount = &pair.mount.mount;
+    let mut options: Vec<&str> = Vec::new();
+    for option in mount.options.iter().chain(&mount.super_options) {
+        if !options.contains(&option.as_str()) {
+            options.push(option);
+        }
+    }
     Verdict {
         path: path.to_owned(),
         mount_point: pair.mount.mount.mount_point.clone(),
         fs_type: pair.mount.mount.fs_type.clone(),
+        mount_options: options.join(","),
         storage: stack::lines(pair.machine, pair.mount),
         gpu: gpu::title(pair),
         modes: modes.collect(),

@@ -39,9 +39,59 @@ impl Answer {
     }
 }
 
+/// What a need is about, in the order in which evidence is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum About {
+    /// The GPU itself.
+    Gpu,
+    /// NVIDIA's kernel driver and its settings.
+    Driver,
+    /// The module nvidia-fs and the storage drivers that registered with it.
+    NvidiaFs,
+    /// The kernel's release and configuration.
+    Kernel,
+    /// The file system and its mount options.
+    FileSystem,
+    /// Devices below the mount.
+    Storage,
+    /// How GPU and drives reach each other.
+    Pcie,
+    /// Network cards.
+    Network,
+    /// NVIDIA's library.
+    Library,
+    /// cuFile's settings: variables and `cufile.json`.
+    Configuration,
+    /// udev's database.
+    Udev,
+}
+
+impl About {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            About::Gpu => "GPU",
+            About::Driver => "driver",
+            About::NvidiaFs => "nvidia-fs",
+            About::Kernel => "kernel",
+            About::FileSystem => "file system",
+            About::Storage => "storage",
+            About::Pcie => "PCIe",
+            About::Network => "network",
+            About::Library => "libcufile",
+            About::Configuration => "cufile.json",
+            About::Udev => "udev",
+        }
+    }
+}
+
 /// A need of a mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
+    /// What it is about.
+    pub about: About,
     /// Whether it is met.
     pub met: Answer,
     /// What was found; of an unknown, why it is not known.
@@ -51,16 +101,16 @@ pub struct Need {
 }
 
 impl Need {
-    pub(crate) fn yes(found: impl Into<String>) -> Need {
-        Need { met: Answer::Yes, found: found.into(), fix: None }
+    pub(crate) fn yes(about: About, found: impl Into<String>) -> Need {
+        Need { about, met: Answer::Yes, found: found.into(), fix: None }
     }
 
-    pub(crate) fn no(found: impl Into<String>) -> Need {
-        Need { met: Answer::No, found: found.into(), fix: None }
+    pub(crate) fn no(about: About, found: impl Into<String>) -> Need {
+        Need { about, met: Answer::No, found: found.into(), fix: None }
     }
 
-    pub(crate) fn unknown(why: impl Into<String>) -> Need {
-        Need { met: Answer::Unknown, found: why.into(), fix: None }
+    pub(crate) fn unknown(about: About, why: impl Into<String>) -> Need {
+        Need { about, met: Answer::Unknown, found: why.into(), fix: None }
     }
 
     pub(crate) fn fix(mut self, fix: impl Into<String>) -> Need {
@@ -74,11 +124,11 @@ impl Need {
     }
 
     /// A fact that is on or off.
-    pub(crate) fn of(fact: &Fact<bool>, on: &str, off: &str, unknown: &str) -> Need {
+    pub(crate) fn of(about: About, fact: &Fact<bool>, on: &str, off: &str, unknown: &str) -> Need {
         match fact {
-            Fact::Known(true) => Need::yes(on),
-            Fact::Known(false) => Need::no(off),
-            Fact::Unknown(why) => Need::unknown(format!("{unknown}: {why}")),
+            Fact::Known(true) => Need::yes(about, on),
+            Fact::Known(false) => Need::no(about, off),
+            Fact::Unknown(why) => Need::unknown(about, format!("{unknown}: {why}")),
         }
     }
 }

@@ -13,6 +13,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod top;
+mod why;
 
 use std::path::PathBuf;
 
@@ -25,6 +26,7 @@ pub(crate) use results::{Compare, Report, Show};
 pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
+pub(crate) use why::Why;
 
 /// Measure the path from storage to GPU memory, with evidence for every number.
 #[derive(Debug, Parser)]
@@ -104,6 +106,14 @@ pub(crate) enum Verb {
     /// Prints the PCIe tree with the speed of each link, the distance between devices, and the
     /// devices near each GPU. With two devices: the route between them, link by link.
     Topo(Topo),
+    /// Answer "is GDS on, and which way do my bytes go?" for a mount and a GPU, or for a process.
+    ///
+    /// The conclusion first, then the way with NVIDIA's libcufile, with gpuio's and in gpuio bench,
+    /// what would change it, and each fact behind it. With PID: which libcufile a running program
+    /// uses, its open files and device nodes, and what its counters show; it is watched for a
+    /// second. Reads only. Exit code 3: no such process, or nothing of it may be read.
+    #[command(after_help = why::EXAMPLES)]
+    Why(Why),
     /// Print live counters of a process in the format of gds_stats (see docs/stats.md).
     #[command(name = "gds_stats", disable_help_flag = true)]
     GdsStats {

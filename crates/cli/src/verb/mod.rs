@@ -18,3 +18,4 @@ pub(crate) mod stats;
 pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod topo;
+pub(crate) mod why;

@@ -12,7 +12,7 @@ fn put(dir: &Path, file: &str, text: &str) {
 }
 
 /// A GPU on PCI and nothing else: no /run/udev.
-fn gpu_without_udev(dir: &Path) {
+pub(crate) fn gpu_without_udev(dir: &Path) {
     let device = "tree/sys/devices/pci0000:00/0000:00:01.0";
     for (file, text) in [("vendor", "0x10de\n"), ("device", "0x2330\n"), ("class", "0x030200\n")] {
         put(dir, &format!("{device}/{file}"), text);

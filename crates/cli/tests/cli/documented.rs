@@ -16,6 +16,7 @@ mod pages;
 /// Lines that begin like this don't run here. Each is of a page.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio check --mount /data --gpu 0", "names a GPU of the machine"),
+    ("gpuio why --mount /data --gpu 0", "names a GPU of the machine"),
     ("gpuio plan --gpu 0,4 ", "names GPUs of the machine"),
     ("gpuio plan --drive ", "names drives of the machine"),
     ("gpuio topo GPU0 ", "names a GPU and a drive of the machine"),

@@ -88,3 +88,8 @@ fn top() {
 fn stats() {
     insta::assert_snapshot!("stats", help("stats --help"));
 }
+
+#[test]
+fn why() {
+    insta::assert_snapshot!("why", help("why --help"));
+}

@@ -54,3 +54,4 @@ mod sweep;
 mod tool;
 mod top;
 mod topo;
+mod why;

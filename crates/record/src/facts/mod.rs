@@ -14,6 +14,7 @@ mod machine;
 mod mounted;
 mod nic;
 mod pci;
+mod process;
 mod server_route;
 mod storage;
 mod system;
@@ -32,6 +33,7 @@ pub use machine::{
 pub use mounted::{MountKind, MountedStorage, NfsFacts};
 pub use nic::{InterfaceFacts, LinkLayer, NicFacts, RdmaFacts, RdmaPort};
 pub use pci::{Acs, AcsControl, Lanes, PciFacts, PciPort};
+pub use process::{LibraryMaker, MappedLibrary, OpenFile, ProcessUse};
 pub use server_route::ServerRoute;
 pub use storage::{
     BlockCounters, BlockFacts, BlockKind, DeviceNumber, DirectAlignment, FileFacts, MountFacts,

@@ -4,7 +4,7 @@ use gpuio_record::facts::Fact;
 
 use super::{Mode, shared};
 use crate::configuration::{compat_allowed, compat_forced};
-use crate::verdict::{Gpu, Need, Pair, gpu};
+use crate::verdict::{About, Gpu, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
     name: "compat",
@@ -15,12 +15,14 @@ pub(super) const MODE: Mode = Mode {
 
 fn needs(pair: &Pair<'_>) -> Vec<Need> {
     let gpu = match pair.gpu {
-        Gpu::Software => Need::no("NVIDIA's library does not know the software GPU"),
+        Gpu::Software => Need::no(About::Gpu, "NVIDIA's library does not know the software GPU"),
         _ => gpu::real(pair),
     };
     let library = match &pair.machine.cufile.library {
-        Fact::Known(file) => Need::yes(format!("the library is there: {file}")),
-        Fact::Unknown(why) => Need::unknown(format!("whether the library is there: {why}")),
+        Fact::Known(file) => Need::yes(About::Library, format!("the library is there: {file}")),
+        Fact::Unknown(why) => {
+            Need::unknown(About::Library, format!("whether the library is there: {why}"))
+        }
     };
     vec![gpu, gpu::driver(pair), library, allowed(pair), shared::udev(pair)]
 }
@@ -28,12 +30,21 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
 fn allowed(pair: &Pair<'_>) -> Need {
     let (forced, allowed) = (compat_forced(pair.machine), compat_allowed(pair.machine));
     if forced.value == Fact::Known(true) {
-        return Need::yes(format!("it is forced ({})", forced.from));
+        return Need::yes(
+            About::Configuration,
+            format!("compatibility mode is forced ({})", forced.from),
+        );
     }
     match allowed.value {
-        Fact::Known(true) => Need::yes(format!("it is allowed ({})", allowed.from)),
-        Fact::Known(false) => Need::no(format!("it is forbidden ({})", allowed.from))
-            .fix("set properties.allow_compat_mode to true"),
-        Fact::Unknown(why) => Need::unknown(why),
+        Fact::Known(true) => Need::yes(
+            About::Configuration,
+            format!("compatibility mode is allowed ({})", allowed.from),
+        ),
+        Fact::Known(false) => Need::no(
+            About::Configuration,
+            format!("compatibility mode is forbidden ({})", allowed.from),
+        )
+        .fix("set properties.allow_compat_mode to true"),
+        Fact::Unknown(why) => Need::unknown(About::Configuration, why),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Mode;
 use crate::machine::has_option;
-use crate::verdict::{Need, Pair};
+use crate::verdict::{About, Need, Pair};
 
 pub(super) const MODE: Mode = Mode {
     name: "host",
@@ -12,9 +12,12 @@ pub(super) const MODE: Mode = Mode {
 };
 
 fn needs(pair: &Pair<'_>) -> Vec<Need> {
-    let reads = Need::yes("any file system can be read into host memory");
+    let reads = Need::yes(About::FileSystem, "any file system can be read into host memory");
     if has_option(pair.mount, "ro") {
-        return vec![reads, Need::yes("it is mounted read-only: reads, no writes")];
+        return vec![
+            reads,
+            Need::yes(About::FileSystem, "it is mounted read-only: reads, no writes"),
+        ];
     }
     vec![reads]
 }

@@ -2,7 +2,7 @@
 
 use super::{Mode, shared};
 use crate::verdict::layer::{self, Disk};
-use crate::verdict::{Need, Pair, gpu};
+use crate::verdict::{About, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
     name: "nvidia-fs",
@@ -44,8 +44,10 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
 
 fn array(name: &str, level: &str) -> Need {
     match level {
-        "raid0" => Need::yes(format!("{name} is a RAID0")),
-        other => Need::unknown(format!("{name} is {other}; NVIDIA names RAID0 alone"))
-            .fix("confirm it with --prove"),
+        "raid0" => Need::yes(About::Storage, format!("{name} is a RAID0")),
+        other => {
+            Need::unknown(About::Storage, format!("{name} is {other}; NVIDIA names RAID0 alone"))
+                .fix("confirm it with --prove")
+        }
     }
 }

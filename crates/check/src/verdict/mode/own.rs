@@ -1,7 +1,7 @@
 //! gpuio's own paths into GPU memory.
 
 use super::Mode;
-use crate::verdict::{Gpu, Need, Pair, gpu};
+use crate::verdict::{About, Gpu, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
     name: "gpuio",
@@ -15,6 +15,7 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         Gpu::Real(_) => vec![gpu::real(pair), gpu::driver(pair)],
         Gpu::Software => {
             vec![Need::yes(
+                About::Gpu,
                 "the software GPU runs these paths: the data is correct, the speed is not a GPU's",
             )]
         }

@@ -6,7 +6,7 @@ use super::{Mode, shared};
 use crate::configuration::{config, p2pdma};
 use crate::machine::{linux, module, root_port};
 use crate::verdict::layer::{self, Disk};
-use crate::verdict::{Answer, Gpu, Need, Pair, gpu};
+use crate::verdict::{About, Answer, Gpu, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
     name: "p2pdma",
@@ -44,21 +44,26 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
 
 fn kernel(pair: &Pair<'_>) -> Need {
     match linux(pair.machine) {
-        None => return Need::unknown("the kernel's release is not reported"),
+        None => return Need::unknown(About::Kernel, "the kernel's release is not reported"),
         Some((major, minor)) if (major, minor) < (6, 2) => {
-            return Need::no(format!("Linux {major}.{minor}; 6.2 was the first"))
+            return Need::no(About::Kernel, format!("Linux {major}.{minor}; 6.2 was the first"))
                 .fix("use 6.2 or later");
         }
         Some(_) => {}
     }
     let option = pair.machine.config.options.get("CONFIG_PCI_P2PDMA").map(String::as_str);
     match (option, pair.machine.config.source.why()) {
-        (Some("y"), _) => Need::yes("Linux 6.2 or later with CONFIG_PCI_P2PDMA"),
-        (Some(_), _) => Need::no("CONFIG_PCI_P2PDMA is off").fix("use a kernel that has it"),
-        (None, why) => Need::unknown(format!(
-            "whether the kernel has CONFIG_PCI_P2PDMA is not known: {}",
-            why.unwrap_or("the option is not in its configuration")
-        ))
+        (Some("y"), _) => Need::yes(About::Kernel, "Linux 6.2 or later with CONFIG_PCI_P2PDMA"),
+        (Some(_), _) => {
+            Need::no(About::Kernel, "CONFIG_PCI_P2PDMA is off").fix("use a kernel that has it")
+        }
+        (None, why) => Need::unknown(
+            About::Kernel,
+            format!(
+                "whether the kernel has CONFIG_PCI_P2PDMA is not known: {}",
+                why.unwrap_or("the option is not in its configuration")
+            ),
+        )
         .fix("`grep p2pdma_pgmap_ops /proc/kallsyms`"),
     }
 }
@@ -69,25 +74,36 @@ fn static_bar1(pair: &Pair<'_>) -> Need {
                 RmForceDisableIomapWC=1;\"` in /etc/modprobe.d, then boot";
     // An empty string is not kept among the parameters: with others there, it was empty.
     match parameters.filter(|parameters| !parameters.is_empty()) {
-        None => {
-            Need::unknown("whether NVIDIA's driver has RMForceStaticBar1=1 is not known").fix(fix)
-        }
+        None => Need::unknown(
+            About::Driver,
+            "whether NVIDIA's driver has RMForceStaticBar1=1 is not known",
+        )
+        .fix(fix),
         Some(all)
             if all.get("RegistryDwords").is_some_and(|w| w.contains("RMForceStaticBar1=1")) =>
         {
-            Need::yes("NVIDIA's driver maps all GPU memory at once (RMForceStaticBar1)")
+            Need::yes(
+                About::Driver,
+                "NVIDIA's driver maps all GPU memory at once (RMForceStaticBar1)",
+            )
         }
-        Some(_) => Need::no("NVIDIA's driver does not have RMForceStaticBar1=1").fix(fix),
+        Some(_) => {
+            Need::no(About::Driver, "NVIDIA's driver does not have RMForceStaticBar1=1").fix(fix)
+        }
     }
 }
 
 fn switched_on(pair: &Pair<'_>, path: &str) -> Need {
     let setting = p2pdma(pair.machine);
     match setting.value {
-        Fact::Known(true) => Need::yes(format!("{path} is on ({})", setting.from)),
-        Fact::Known(false) => Need::no(format!("{path} is off ({})", setting.from))
-            .fix(format!("set {path} to true in cufile.json")),
-        Fact::Unknown(why) => Need::unknown(why),
+        Fact::Known(true) => {
+            Need::yes(About::Configuration, format!("{path} is on ({})", setting.from))
+        }
+        Fact::Known(false) => {
+            Need::no(About::Configuration, format!("{path} is off ({})", setting.from))
+                .fix(format!("set {path} to true in cufile.json"))
+        }
+        Fact::Unknown(why) => Need::unknown(About::Configuration, why),
     }
 }
 
@@ -111,9 +127,10 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
     wanted
         .map(|(_, path)| {
             if config.switch(path) == Some(true) {
-                Need::yes(format!("{path} is on"))
+                Need::yes(About::Configuration, format!("{path} is on"))
             } else {
-                Need::no(format!("{path} is off")).fix(format!("set {path} to true in cufile.json"))
+                Need::no(About::Configuration, format!("{path} is off"))
+                    .fix(format!("set {path} to true in cufile.json"))
             }
         })
         .collect()
@@ -122,10 +139,10 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
 fn multipath(pair: &Pair<'_>) -> Need {
     let nvme = module(pair.machine, "nvme_core");
     match nvme.and_then(|nvme| nvme.parameters.get("multipath")).map(String::as_str) {
-        Some("N") => Need::yes("NVMe's own multipath is off"),
-        Some(_) => Need::no("NVMe's own multipath is on (nvme_core.multipath)")
+        Some("N") => Need::yes(About::Storage, "NVMe's own multipath is off"),
+        Some(_) => Need::no(About::Storage, "NVMe's own multipath is on (nvme_core.multipath)")
             .fix("boot with nvme_core.multipath=N"),
-        None => Need::unknown("whether NVMe's own multipath is on is not known"),
+        None => Need::unknown(About::Storage, "whether NVMe's own multipath is on is not known"),
     }
 }
 
@@ -137,7 +154,10 @@ fn meeting(pair: &Pair<'_>) -> Need {
     let drives: Vec<&str> = disks.flat_map(|disk| &disk.pci).map(String::as_str).collect();
     let at = |address: &str| root_port(machine, address);
     let Some(gpu_at) = gpu.pci.as_deref().and_then(at) else {
-        return Need::unknown("the PCIe path from the GPU to its root port is not known");
+        return Need::unknown(
+            About::Pcie,
+            "the PCIe path from the GPU to its root port is not known",
+        );
     };
     let below_switch = gpu.pci.as_deref().is_some_and(|address| {
         let route = machine.upstream_path(address);
@@ -146,9 +166,9 @@ fn meeting(pair: &Pair<'_>) -> Need {
     let far: Vec<&str> =
         drives.iter().copied().filter(|drive| at(drive) != Some(gpu_at) || !below_switch).collect();
     if far.is_empty() && !drives.is_empty() {
-        return Need::yes("GPU and drives meet below one root port");
+        return Need::yes(About::Pcie, "GPU and drives meet below one root port");
     }
-    Need::unknown(format!(
+    Need::unknown(About::Pcie, format!(
         "{} and the GPU meet in the root complex, which the kernel allows for host bridges that it \
          knows alone",
         crate::machine::count(far.len(), "drive")
@@ -158,11 +178,18 @@ fn meeting(pair: &Pair<'_>) -> Need {
 
 fn array(name: &str, level: &str, linux: Option<(u32, u32)>) -> Need {
     match (level, linux) {
-        ("raid0", Some(release)) if release >= (7, 1) => Need::yes(format!("{name} is a RAID0")),
-        ("raid0", Some((major, minor))) => {
-            Need::no(format!("{name} is a RAID0, which needs Linux 7.1 (here {major}.{minor})"))
+        ("raid0", Some(release)) if release >= (7, 1) => {
+            Need::yes(About::Storage, format!("{name} is a RAID0"))
         }
-        ("raid0", None) => Need::unknown(format!("{name} is a RAID0, which needs Linux 7.1")),
-        (other, _) => Need::no(format!("{name} is {other}: of arrays only RAID0 can")),
+        ("raid0", Some((major, minor))) => Need::no(
+            About::Storage,
+            format!("{name} is a RAID0, which needs Linux 7.1 (here {major}.{minor})"),
+        ),
+        ("raid0", None) => {
+            Need::unknown(About::Storage, format!("{name} is a RAID0, which needs Linux 7.1"))
+        }
+        (other, _) => {
+            Need::no(About::Storage, format!("{name} is {other}: of arrays only RAID0 can"))
+        }
     }
 }

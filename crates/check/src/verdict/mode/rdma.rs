@@ -6,7 +6,7 @@ use super::{Mode, shared};
 use crate::configuration::config;
 use crate::machine::module;
 use crate::verdict::layer::{self, Disk};
-use crate::verdict::{Answer, Need, Pair, gpu};
+use crate::verdict::{About, Answer, Need, Pair, gpu};
 
 pub(super) const MODE: Mode = Mode {
     name: "rdma",
@@ -27,9 +27,12 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
             let disks = layer::below(pair.machine, pair.mount);
             let over_rdma = disks.iter().any(|disk| layer::disk(disk) == Disk::NvmeRdma);
             return vec![if over_rdma {
-                Need::no("its NVMe drives over RDMA go by mode nvidia-fs or p2pdma")
+                Need::no(
+                    About::FileSystem,
+                    "its NVMe drives over RDMA go by mode nvidia-fs or p2pdma",
+                )
             } else {
-                Need::no("no network file system")
+                Need::no(About::FileSystem, "no network file system")
             }];
         }
     };
@@ -58,10 +61,10 @@ fn kernel_client(pair: &Pair<'_>, driver: &str) -> Vec<Need> {
 fn nfs(pair: &Pair<'_>) -> Vec<Need> {
     let transport = pair.mount.nfs.as_ref().and_then(|nfs| nfs.transport.as_deref());
     let by_rdma = match transport {
-        Some(rdma) if rdma.starts_with("rdma") => Need::yes("NFS over RDMA"),
-        Some(other) => Need::no(format!("NFS over {other}"))
+        Some(rdma) if rdma.starts_with("rdma") => Need::yes(About::FileSystem, "NFS over RDMA"),
+        Some(other) => Need::no(About::FileSystem, format!("NFS over {other}"))
             .fix("if the server can: unmount, and mount with `-o proto=rdma,port=20049`"),
-        None => Need::unknown("the options do not show the transport"),
+        None => Need::unknown(About::FileSystem, "the options do not show the transport"),
     };
     let loaded = module_of_kernel(pair);
     let is_loaded = loaded.met == Answer::Yes;
@@ -79,9 +82,10 @@ fn active_card(pair: &Pair<'_>) -> Need {
         .filter(|device| device.ports.iter().any(|port| port.state.as_deref() == Some("ACTIVE")));
     let names: Vec<&str> = active.map(|device| device.name.as_str()).collect();
     if names.is_empty() {
-        Need::no("no RDMA port is active").fix("look at `ibv_devinfo` and the cables")
+        Need::no(About::Network, "no RDMA port is active")
+            .fix("look at `ibv_devinfo` and the cables")
     } else {
-        Need::yes(format!("RDMA ports are active: {}", names.join(", ")))
+        Need::yes(About::Network, format!("RDMA ports are active: {}", names.join(", ")))
     }
 }
 
@@ -93,9 +97,9 @@ fn user_space(pair: &Pair<'_>) -> Vec<Need> {
         .into_iter()
         .any(|name| module(pair.machine, name).is_some_and(|module| module.loaded));
     let memory = if dmabuf {
-        Need::yes("GPU memory is registered by dma-buf (rdma_peer_type)")
+        Need::yes(About::Network, "GPU memory is registered by dma-buf (rdma_peer_type)")
     } else if loaded {
-        Need::yes("nvidia_peermem is loaded")
+        Need::yes(About::Network, "nvidia_peermem is loaded")
     } else {
         gpu::loaded(pair, "nvidia_peermem", "`modprobe nvidia-peermem`, or rdma_peer_type dmabuf")
     };
@@ -103,10 +107,13 @@ fn user_space(pair: &Pair<'_>) -> Vec<Need> {
         entry.path.ends_with("rdma_dev_addr_list") && !config.texts(&entry.path).is_empty()
     });
     let addresses = if named {
-        Need::yes("cufile.json names addresses of cards")
+        Need::yes(About::Network, "cufile.json names addresses of cards")
     } else {
-        Need::unknown("cufile.json names no address of a card: cuFile looks for them itself")
-            .fix("fill properties.rdma_dev_addr_list")
+        Need::unknown(
+            About::Network,
+            "cufile.json names no address of a card: cuFile looks for them itself",
+        )
+        .fix("fill properties.rdma_dev_addr_list")
     };
     vec![memory, active_card(pair), addresses]
 }

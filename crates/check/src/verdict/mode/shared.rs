@@ -5,16 +5,22 @@ use gpuio_record::facts::{BlockKind, Fact, Machine, MountKind};
 use crate::configuration::{compat_forced, config};
 use crate::machine::has_option;
 use crate::verdict::layer::{self, Disk};
-use crate::verdict::{Gpu, Need, Pair};
+use crate::verdict::{About, Gpu, Need, Pair};
 
 /// That no setting sends every I/O through host memory.
 pub(super) fn not_forced(pair: &Pair<'_>) -> Need {
     let forced = compat_forced(pair.machine);
     match forced.value {
-        Fact::Known(true) => Need::no(format!("compatibility mode is forced ({})", forced.from))
-            .fix("set properties.force_compat_mode to false, unset CUFILE_FORCE_COMPAT_MODE"),
-        Fact::Known(false) => Need::yes("compatibility mode is not forced"),
-        Fact::Unknown(why) => Need::unknown(why),
+        Fact::Known(true) => Need::no(
+            About::Configuration,
+            format!("compatibility mode is forced ({})", forced.from),
+        )
+        .fix("set properties.force_compat_mode to false, unset CUFILE_FORCE_COMPAT_MODE"),
+        Fact::Known(false) => Need::yes(
+            About::Configuration,
+            format!("compatibility mode is not forced ({})", forced.from),
+        ),
+        Fact::Unknown(why) => Need::unknown(About::Configuration, why),
     }
 }
 
@@ -30,14 +36,19 @@ pub(super) fn local_file_system(pair: &Pair<'_>) -> Need {
         "ext4" => {
             let other = ["data=journal", "data=writeback"];
             match other.into_iter().find(|option| has_option(mount, option)) {
-                Some(option) => Need::no(format!("ext4 is mounted with {option}"))
-                    .fix("mount it with data=ordered"),
-                None => Need::yes("ext4 in ordered mode"),
+                Some(option) => {
+                    Need::no(About::FileSystem, format!("ext4 is mounted with {option}"))
+                        .fix("mount it with data=ordered")
+                }
+                None => Need::yes(About::FileSystem, "ext4 in ordered mode"),
             }
         }
-        "xfs" => Need::yes("XFS"),
-        _ if network => Need::no(format!("{fs_type} is reached over the network: see mode rdma")),
-        _ => Need::no(format!("{fs_type} is neither ext4 nor XFS"))
+        "xfs" => Need::yes(About::FileSystem, "XFS"),
+        _ if network => Need::no(
+            About::FileSystem,
+            format!("{fs_type} is reached over the network: see mode rdma"),
+        ),
+        _ => Need::no(About::FileSystem, format!("{fs_type} is neither ext4 nor XFS"))
             .fix("put the data on ext4 or XFS on NVMe"),
     }
 }
@@ -50,7 +61,7 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
         return if on_network {
             Vec::new()
         } else {
-            vec![Need::unknown("the devices below the mount are not known")]
+            vec![Need::unknown(About::Storage, "the devices below the mount are not known")]
         };
     }
     let mut needs = Vec::new();
@@ -60,29 +71,40 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
             BlockKind::Partition => {}
             BlockKind::Md => match device.array.as_ref().and_then(|array| array.level.as_deref()) {
                 Some(level) => needs.push(array(name, level)),
-                None => needs.push(Need::unknown(format!("the level of {name} is not reported"))),
+                None => needs.push(Need::unknown(
+                    About::Storage,
+                    format!("the level of {name} is not reported"),
+                )),
             },
             BlockKind::DeviceMapper => {
                 let mapper = device.mapper.as_deref().unwrap_or("device-mapper");
                 needs.push(
-                    Need::no(format!(
-                        "{name} is {mapper}, through which nvidia-fs and peer-to-peer \
+                    Need::no(
+                        About::Storage,
+                        format!(
+                            "{name} is {mapper}, through which nvidia-fs and peer-to-peer \
                          DMA do not go"
-                    ))
+                        ),
+                    )
                     .fix("use the drives or a software RAID0 of them without it"),
                 );
             }
-            BlockKind::Loop => needs.push(Need::no(format!("{name} is a file on a loop device"))),
+            BlockKind::Loop => {
+                needs.push(Need::no(About::Storage, format!("{name} is a file on a loop device")))
+            }
             BlockKind::Virtual => {
-                needs.push(Need::no(format!("{name} has no hardware of its own")))
+                needs.push(Need::no(About::Storage, format!("{name} has no hardware of its own")))
             }
             BlockKind::Disk => needs.push(match layer::disk(device) {
-                Disk::Nvme => Need::yes(format!("{name} is an NVMe drive")),
-                Disk::NvmeRdma => Need::yes(format!("{name} is an NVMe drive over RDMA")),
-                Disk::NvmeOther => {
-                    Need::no(format!("{name} is reached over a network without RDMA"))
+                Disk::Nvme => Need::yes(About::Storage, format!("{name} is an NVMe drive")),
+                Disk::NvmeRdma => {
+                    Need::yes(About::Storage, format!("{name} is an NVMe drive over RDMA"))
                 }
-                Disk::Other => Need::no(format!("{name} is not an NVMe drive")),
+                Disk::NvmeOther => Need::no(
+                    About::Storage,
+                    format!("{name} is reached over a network without RDMA"),
+                ),
+                Disk::Other => Need::no(About::Storage, format!("{name} is not an NVMe drive")),
             }),
         }
     }
@@ -104,22 +126,29 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
     };
     let units = &pair.machine.settings.iommu_units;
     if kind("DMA") && units.iter().any(|unit| unit.contains("smmu")) {
-        return Need::yes("an SMMU translates their DMA, as NVIDIA wants it on Grace");
+        return Need::yes(About::Pcie, "an SMMU translates their DMA, as NVIDIA wants it on Grace");
     }
     if kind("DMA") {
-        return Need::unknown("an IOMMU translates the DMA of GPU or drives: direct I/O may fail")
-            .fix("boot with `iommu=pt`");
+        return Need::unknown(
+            About::Pcie,
+            "an IOMMU translates the DMA of GPU or drives: direct I/O may fail",
+        )
+        .fix("boot with `iommu=pt`");
     }
     let silent = functions.iter().any(|f| f.iommu_group.is_some() && f.iommu_domain.is_none());
     if silent || functions.is_empty() {
-        return Need::unknown("whether an IOMMU translates the DMA of GPU and drives is not known");
+        return Need::unknown(
+            About::Pcie,
+            "whether an IOMMU translates the DMA of GPU and drives is not known",
+        );
     }
-    Need::yes("no IOMMU translates the DMA of GPU and drives")
+    Need::yes(About::Pcie, "no IOMMU translates the DMA of GPU and drives")
 }
 
 /// udev's database, which cuFile queries about the device below a file.
 pub(super) fn udev(pair: &Pair<'_>) -> Need {
     Need::of(
+        About::Udev,
         &pair.machine.settings.udev_runtime,
         "/run/udev is there",
         "/run/udev is missing: cuFile fails with 5027",
@@ -131,12 +160,17 @@ pub(super) fn udev(pair: &Pair<'_>) -> Need {
 /// That cuFile's configuration does not keep it from this storage.
 pub(super) fn not_denied(pair: &Pair<'_>) -> Need {
     if let crate::configuration::File::Unknown(why) = crate::configuration::file(pair.machine) {
-        return Need::unknown(format!("cuFile's configuration is not known: {why}"));
+        return Need::unknown(
+            About::Configuration,
+            format!("cuFile's configuration is not known: {why}"),
+        );
     }
     match denied(pair.machine, pair) {
-        Some(what) => Need::no(format!("{what} of cufile.json keeps cuFile from it"))
-            .fix("take the entry out of the list"),
-        None => Need::yes("cufile.json denies none of it"),
+        Some(what) => {
+            Need::no(About::Configuration, format!("{what} of cufile.json keeps cuFile from it"))
+                .fix("take the entry out of the list")
+        }
+        None => Need::yes(About::Configuration, "cufile.json denies none of it"),
     }
 }
 
@@ -171,17 +205,18 @@ fn denied(machine: &Machine, pair: &Pair<'_>) -> Option<String> {
 pub(super) fn registered(pair: &Pair<'_>, driver: &str, fix: &str) -> Need {
     match &pair.machine.settings.nvidia_fs_drivers {
         Fact::Known(drivers) if drivers.iter().any(|one| one == driver) => {
-            Need::yes(format!("{driver} has registered with nvidia-fs"))
+            Need::yes(About::NvidiaFs, format!("{driver} has registered with nvidia-fs"))
         }
         Fact::Known(drivers) => {
             let others =
                 if drivers.is_empty() { "none has".to_owned() } else { drivers.join(", ") };
             let words = format!("{driver} has not registered with nvidia-fs ({others})");
-            Need::no(words).fix(fix)
+            Need::no(About::NvidiaFs, words).fix(fix)
         }
-        Fact::Unknown(why) => Need::unknown(format!(
-            "whether {driver} has registered with nvidia-fs is not known: {why}"
-        ))
+        Fact::Unknown(why) => Need::unknown(
+            About::NvidiaFs,
+            format!("whether {driver} has registered with nvidia-fs is not known: {why}"),
+        )
         .fix("read /proc/driver/nvidia-fs/modules there"),
     }
 }

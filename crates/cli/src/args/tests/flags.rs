@@ -110,6 +110,10 @@ const TESTED: &[(&str, &str, &str)] = &[
     ),
     ("topo", "format", "topo::pictures_and_hwlocs_xml_are_whole"),
     ("topo", "capture", "topo::a_capture_of_this_machine_gives_its_answers"),
+    ("why", "mount", "why::this_directory_has_an_answer"),
+    ("why", "gpu", "why::this_directory_has_an_answer"),
+    ("why", "format", "why::this_directory_has_an_answer"),
+    ("why", "from", "why::another_machine_is_answered_from_its_files"),
 ];
 
 /// Whether the flag of a load stands for a key of the table.

@@ -1,7 +1,7 @@
 //! `gpuio check`: diagnoses storage-to-GPU I/O problems of a machine.
 
 mod hosts;
-mod pair;
+pub(super) mod pair;
 mod prove;
 
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
 }
 
 /// The running machine.
-fn own_machine() -> Machine {
+pub(super) fn own_machine() -> Machine {
     let mut machine = gpuio_load::machine::read(&Root::live());
     machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));
     machine

@@ -10,7 +10,7 @@ use gpuio_record::facts::{Fact, GpuFacts, Machine};
 use crate::failure::Failure;
 
 /// The path as the machine has it: on this machine with links resolved, on another as given.
-pub(super) fn resolve(path: &Path, live: bool) -> Result<String, Failure> {
+pub(in crate::verb) fn resolve(path: &Path, live: bool) -> Result<String, Failure> {
     let name = path.display();
     if !live {
         let path = path.to_str().filter(|path| path.starts_with('/'));
@@ -43,7 +43,7 @@ pub(super) fn directory(path: &str) -> PathBuf {
 }
 
 /// NVIDIA's library, loaded but not opened, so that it starts nothing.
-pub(super) fn library() -> Fact<String> {
+pub(in crate::verb) fn library() -> Fact<String> {
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
     let search = Search { prefixes: prefixes.map(PathBuf::from).collect(), ..Search::default() };
     match Library::load(&search) {
@@ -53,7 +53,7 @@ pub(super) fn library() -> Fact<String> {
 }
 
 /// The mount that serves the path, and the GPU: the one that was named, else the first.
-pub(super) fn find<'m>(
+pub(in crate::verb) fn find<'m>(
     machine: &'m Machine,
     path: &str,
     gpu: Option<&str>,

@@ -1,0 +1,238 @@
+use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile, ProcessIo, ProcessUse};
+
+use super::*;
+
+fn need(about: About, met: Answer, found: &str, fix: Option<&str>) -> Need {
+    Need { about, met, found: found.to_owned(), fix: fix.map(str::to_owned) }
+}
+
+fn yes(about: About, found: &str) -> Need {
+    need(about, Answer::Yes, found, None)
+}
+
+/// A verdict whose modes have these needs.
+fn verdict(of: &[(&'static str, Vec<Need>)]) -> Verdict {
+    let mode = |(mode, needs): &(&'static str, Vec<Need>)| ModeVerdict {
+        mode,
+        is: "a mode",
+        works: Answer::of_all(needs.iter().map(|need| need.met)),
+        needs: needs.clone(),
+        source: "a test",
+    };
+    Verdict {
+        path: "/data/x".to_owned(),
+        mount_point: "/data".to_owned(),
+        fs_type: "ext4".to_owned(),
+        mount_options: "rw".to_owned(),
+        storage: vec!["nvme0n1: NVMe".to_owned()],
+        gpu: "GPU0".to_owned(),
+        modes: of.iter().map(mode).collect(),
+    }
+}
+
+/// One with nvidia-fs as given, the others as on a plain machine with ext4.
+fn with_nvidia_fs(nvidia_fs: Vec<Need>, library: Answer) -> Verdict {
+    let library = need(About::Library, library, "the library is there: L", None);
+    let off = need(About::Configuration, Answer::No, "use_pci_p2pdma is off", Some("set it"));
+    let other = need(About::FileSystem, Answer::No, "no network file system", None);
+    verdict(&[
+        ("nvidia-fs", nvidia_fs),
+        ("p2pdma", vec![off.clone(), Need { found: "Linux 5.4".to_owned(), ..off }]),
+        ("rdma", vec![other]),
+        ("compat", vec![library]),
+        ("gpuio", vec![yes(About::Gpu, "GPU0")]),
+        ("host", vec![yes(About::FileSystem, "any")]),
+    ])
+}
+
+fn not_loaded() -> Vec<Need> {
+    vec![
+        yes(About::Gpu, "GPU0"),
+        need(About::NvidiaFs, Answer::No, "nvidia_fs is not loaded", Some("modprobe nvidia-fs")),
+    ]
+}
+
+#[test]
+fn what_is_lacking_is_the_conclusion_and_its_fix_the_change() {
+    let why = of(&with_nvidia_fs(not_loaded(), Answer::Yes));
+    assert_eq!(why.gds, Answer::No);
+    assert!(why.conclusion.starts_with("GDS is off for /data/x"), "{}", why.conclusion);
+    assert!(why.conclusion.ends_with("nvidia_fs is not loaded"), "{}", why.conclusion);
+    let modes: Vec<_> = why.ways.iter().map(|way| way.mode).collect();
+    assert_eq!(modes, [Some("compat"), Some("gpuio"), Some("gpuio")]);
+    // rdma is for other file systems, and is left out.
+    let changes: Vec<_> = why.changes.iter().map(|change| change.mode).collect();
+    assert_eq!(changes, ["nvidia-fs", "p2pdma"]);
+    assert_eq!(why.changes[0].steps, ["modprobe nvidia-fs"]);
+    assert!(why.evidence.iter().all(|one| one.found != "no network file system"));
+    // Each fact once, with the modes that need it; by subject, what is not met first.
+    let gpu: Vec<_> = why.evidence.iter().filter(|one| one.about == About::Gpu).collect();
+    assert_eq!(gpu.len(), 1);
+    assert_eq!(gpu[0].modes, ["nvidia-fs", "gpuio"]);
+    let text = render(&why, &["gpuio x".to_owned()], 80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() < 30, "{text}");
+    assert!(text.ends_with("Next: gpuio x\n"), "{text}");
+}
+
+#[test]
+fn gds_can_be_on_where_a_direct_mode_and_the_library_are_there() {
+    let good = vec![yes(About::NvidiaFs, "nvidia_fs is loaded")];
+    let why = of(&with_nvidia_fs(good.clone(), Answer::Yes));
+    assert_eq!((why.gds, why.ways[0].mode), (Answer::Yes, Some("nvidia-fs")));
+    assert!(why.ways[1].words.contains("passed on to NVIDIA's"), "{:?}", why.ways[1]);
+    assert!(why.changes.is_empty());
+    let why = of(&with_nvidia_fs(good, Answer::Unknown));
+    assert_eq!((why.gds, why.ways[0].mode), (Answer::Unknown, None));
+    assert!(why.conclusion.contains("unknown: the library is there"), "{}", why.conclusion);
+}
+
+#[test]
+fn an_unknown_need_is_an_unknown_answer() {
+    let open = vec![need(About::NvidiaFs, Answer::Unknown, "modules were not read", None)];
+    let why = of(&with_nvidia_fs(open, Answer::Yes));
+    assert_eq!(why.gds, Answer::Unknown);
+    assert!(why.conclusion.ends_with("unknown: modules were not read"), "{}", why.conclusion);
+    assert_eq!(why.ways[0].mode, None);
+    assert_eq!(why.changes[0].steps, ["find out: modules were not read"]);
+}
+
+#[test]
+fn equal_gpus_share_a_row() {
+    let off = of(&with_nvidia_fs(not_loaded(), Answer::Yes));
+    let on = of(&with_nvidia_fs(vec![yes(About::NvidiaFs, "loaded")], Answer::Yes));
+    let all = [(&off, "0".to_owned()), (&off, "1".to_owned()), (&on, "2".to_owned())];
+    let table = Overview::of(all.into_iter());
+    assert_eq!(table.rows.len(), 2);
+    assert_eq!(table.rows[0].gpus, ["0", "1"]);
+    let text = table.text();
+    assert!(text.contains("0,1") && text.contains("direct (nvidia-fs)"), "{text}");
+}
+
+fn library(made_by: Fact<LibraryMaker>) -> MappedLibrary {
+    let path = "/usr/lib/libcufile.so.1.13.0".to_owned();
+    MappedLibrary { path, deleted: false, version: Some("1.13.0".to_owned()), made_by }
+}
+
+/// A process on NVIDIA's library with an O_DIRECT file on a mount where nvidia-fs works.
+fn seen() -> Seen {
+    let file = OpenFile {
+        path: "/data/x".to_owned(),
+        mount_point: Some("/data".to_owned()),
+        fs_type: Some("ext4".to_owned()),
+        device: None,
+        direct: true,
+        reads: true,
+        writes: false,
+        descriptors: 1,
+    };
+    let good = vec![yes(About::NvidiaFs, "nvidia_fs is loaded")];
+    Seen {
+        process: ProcessUse {
+            pid: 7,
+            command: Some("python train.py".to_owned()),
+            same_mounts: Fact::Known(true),
+            libraries: Fact::Known(vec![library(Fact::Known(LibraryMaker::Other))]),
+            files: Fact::Known(vec![file]),
+            devices: Fact::Known(vec!["/dev/nvidia-fs0".to_owned(), "/dev/nvidia0".to_owned()]),
+            io: Fact::Known(ProcessIo::default()),
+            environment: Fact::Known(std::collections::BTreeMap::new()),
+        },
+        page: Fact::unknown("no page"),
+        io_now: Fact::Known(IoNow {
+            seconds: 1.0,
+            moved: ProcessIo { storage_read_bytes: 5 << 20, ..ProcessIo::default() },
+        }),
+        nvidia_fs: NvidiaFs::Moved { read_bytes: 5 << 20, written_bytes: 0 },
+        mounts: vec![of(&with_nvidia_fs(good, Answer::Yes))],
+        unjudged: Vec::new(),
+    }
+}
+
+/// The answer after a change, which must have these words.
+#[track_caller]
+fn answers(change: impl FnOnce(&mut Seen), gds: Answer, words: &str) {
+    let mut seen = seen();
+    change(&mut seen);
+    let why = of_process(seen);
+    assert_eq!(why.gds, gds, "{}", why.conclusion);
+    assert!(why.conclusion.contains(words), "{}", why.conclusion);
+    let text = render_process(&why, &[], 80);
+    assert!(text.starts_with("Process 7 (python train.py)\n"), "{text}");
+}
+
+#[test]
+fn a_process_on_nvidias_library_is_judged_by_nodes_files_and_counters() {
+    answers(|_| {}, Answer::Yes, "nvidia-fs moved 5.00 MiB");
+    let still = NvidiaFs::Moved { read_bytes: 0, written_bytes: 0 };
+    answers(|s| s.nvidia_fs = still, Answer::Unknown, "not counted for each process");
+    let quiet = NvidiaFs::Unknown("it does not count".to_owned());
+    answers(|s| s.nvidia_fs = quiet, Answer::Unknown, "not counted for each process");
+    let idle = |s: &mut Seen| s.io_now = Fact::unknown("not watched");
+    answers(idle, Answer::Unknown, "not counted for each process");
+    let no_node = |s: &mut Seen| s.process.devices = Fact::Known(vec!["/dev/nvidia0".to_owned()]);
+    answers(no_node, Answer::No, "no node of it open");
+    answers(|s| s.process.devices = Fact::unknown("denied"), Answer::Unknown, "denied");
+    answers(|s| s.process.files = Fact::Known(vec![]), Answer::Unknown, "no file on storage");
+    let buffered = |s: &mut Seen| {
+        if let Fact::Known(files) = &mut s.process.files {
+            files.iter_mut().for_each(|file| file.direct = false);
+        }
+    };
+    answers(buffered, Answer::Unknown, "O_DIRECT");
+    let off = || vec![of(&with_nvidia_fs(not_loaded(), Answer::Yes))];
+    answers(|s| s.mounts = off(), Answer::No, "nvidia_fs is not loaded");
+    let half = |s: &mut Seen| {
+        s.mounts = off();
+        s.unjudged = vec!["/other: a container".to_owned()];
+    };
+    answers(half, Answer::Unknown, "unknown");
+}
+
+#[test]
+fn a_process_without_a_library_and_one_that_may_not_be_read() {
+    let none = |s: &mut Seen| s.process.libraries = Fact::Known(vec![]);
+    answers(none, Answer::Unknown, "linked into the program");
+    let bare = |s: &mut Seen| {
+        s.process.libraries = Fact::Known(vec![]);
+        s.process.devices = Fact::Known(vec![]);
+    };
+    answers(bare, Answer::No, "no libcufile mapped");
+    let hidden = |s: &mut Seen| s.process.libraries = Fact::unknown("only its user may");
+    answers(hidden, Answer::Unknown, "only its user may");
+    let mut seen = seen();
+    hidden(&mut seen);
+    assert!(!of_process(seen).is_answered());
+    let replaced = || Fact::Known(vec![library(Fact::unknown("the file was removed"))]);
+    answers(|s| s.process.libraries = replaced(), Answer::Unknown, "the file was removed");
+}
+
+#[test]
+fn a_live_page_decides_before_what_is_predicted() {
+    let moved = |path: &str, bytes: u64| Moved {
+        gpu: Some(0),
+        software: false,
+        path: path.to_owned(),
+        engine: "direct".to_owned(),
+        read_bytes: bytes,
+        written_bytes: 0,
+    };
+    let page = |moved: Vec<Moved>| {
+        let (program, release) = (format!("{CUFILE_PAGE}python"), "0.1.0".to_owned());
+        Fact::Known(LivePage { program, release, moved })
+    };
+    let ours = |s: &mut Seen| {
+        s.process.libraries = Fact::Known(vec![library(Fact::Known(LibraryMaker::Gpuio))]);
+    };
+    let copied = vec![moved("copy", 1 << 20), moved("kernel", 1 << 20)];
+    answers(|s| s.page = page(copied), Answer::No, "gpuio's libcufile moved 2.00 MiB");
+    let passed = vec![moved("copy", 1 << 20), moved("nvidia", 3 << 20)];
+    answers(|s| s.page = page(passed), Answer::Yes, "3.00 MiB of 4.00 MiB went by NVIDIA's");
+    answers(|s| s.page = page(vec![moved("host", 9)]), Answer::No, "none to a GPU");
+    let idle = |s: &mut Seen| {
+        ours(s);
+        s.page = page(vec![]);
+    };
+    answers(idle, Answer::Unknown, "counts no bytes yet");
+    answers(ours, Answer::Unknown, "no page");
+}

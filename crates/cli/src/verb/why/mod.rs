@@ -1,0 +1,175 @@
+//! `gpuio why`: whether GDS is on, and which way bytes go, for a mount and a GPU or for a process.
+//!
+//! Reads facts and prints the answer that crate `check` makes of them.
+
+mod process;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use gpuio_check::why::{Overview, Why as Answer, render};
+use gpuio_check::{Gpu, Pair};
+use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
+use serde_json::json;
+
+use crate::args::Why;
+use crate::failure::Failure;
+use crate::output;
+use crate::source;
+use crate::ui::terminal_width;
+use crate::verb::check::{own_machine, pair};
+
+/// Name of the JSON's layout.
+const SCHEMA: &str = "gpuio-why-v1";
+/// File systems of images, which hold no data of users.
+const IMAGES: [&str; 3] = ["squashfs", "iso9660", "erofs"];
+/// More mounts are not judged in a table.
+const MOUNTS: usize = 12;
+
+pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
+    let json = match args.format.as_deref().unwrap_or("text") {
+        "text" => false,
+        "json" => true,
+        other => {
+            return Err(Failure::Usage(format!("--format {other}: formats are text, json")));
+        }
+    };
+    match args.pid {
+        Some(pid) => process::run(pid, json),
+        None => of_machine(args, json),
+    }
+}
+
+fn of_machine(args: &Why, json: bool) -> Result<ExitCode, Failure> {
+    let live = args.from.is_empty();
+    let mut machine = if live { own_machine() } else { source::read(&args.from)?.machine };
+    if live {
+        machine.cufile.library = pair::library();
+    }
+    let mounts = data_mounts(&machine, live);
+    let path = match (&args.mount, mounts.first()) {
+        (Some(path), _) => pair::resolve(path, live)?,
+        (None, _) if live => pair::resolve(Path::new("."), true)?,
+        (None, Some(first)) => first.mount.mount_point.clone(),
+        (None, None) => {
+            return Err(Failure::Unavailable(
+                "no mount of data is among what was read; name a path with --mount".to_owned(),
+            ));
+        }
+    };
+    let pair = pair::find(&machine, &path, args.gpu.as_deref())?;
+    let answer = of_pair(&pair, &path);
+    let whole = args.mount.is_none() && args.gpu.is_none();
+    let overview = whole.then(|| overview(&machine, &mounts));
+    output::put(&if json {
+        let page = json!({ "schema": SCHEMA, "answer": answer, "overview": overview });
+        printed(&page)?
+    } else {
+        let mut out = String::new();
+        if let Some(overview) = overview.filter(|table| table.rows.len() > 1) {
+            out.push_str(&overview.text());
+            let more = mounts.len().saturating_sub(MOUNTS);
+            if more > 0 {
+                out.push_str(&format!("  and {more} more mounts: name one with --mount\n"));
+            }
+            out.push('\n');
+        }
+        let next = next(&pair, &path, live);
+        out.push_str(&render(&answer, &next, usize::from(terminal_width())));
+        out
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_pair(pair: &Pair<'_>, path: &str) -> Answer {
+    gpuio_check::why::of(&gpuio_check::verdict(pair, path))
+}
+
+fn printed(value: &serde_json::Value) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::Ran(format!("the answer can't be printed: {error}")))
+}
+
+/// Mounts of storage, each file system once, by the shortest of its mount points.
+fn data_mounts(machine: &Machine, live: bool) -> Vec<&MountedStorage> {
+    let is_data = |mount: &&MountedStorage| {
+        let held = !matches!(mount.kind, MountKind::Memory | MountKind::Overlay);
+        let image = IMAGES.contains(&mount.mount.fs_type.as_str());
+        // Containers mount single files.
+        held && !image && (!live || Path::new(&mount.mount.mount_point).is_dir())
+    };
+    let mut all: Vec<&MountedStorage> = machine.mounts.iter().filter(is_data).collect();
+    all.sort_by_key(|mount| mount.mount.mount_point.len());
+    let mut kept: Vec<&MountedStorage> = Vec::new();
+    for mount in all {
+        let same = |known: &&MountedStorage| {
+            let (one, two) = (&known.mount, &mount.mount);
+            (&one.source, &one.fs_type, one.device) == (&two.source, &two.fs_type, two.device)
+        };
+        if !kept.iter().any(same) {
+            kept.push(mount);
+        }
+    }
+    kept
+}
+
+fn overview(machine: &Machine, mounts: &[&MountedStorage]) -> Overview {
+    let gpus: Vec<Gpu<'_>> = match machine.gpus.as_slice() {
+        [] => vec![Gpu::None],
+        gpus => gpus.iter().map(Gpu::Real).collect(),
+    };
+    let answers: Vec<(Answer, String)> = mounts
+        .iter()
+        .take(MOUNTS)
+        .flat_map(|&mount| gpus.iter().map(move |&gpu| (mount, gpu)))
+        .map(|(mount, gpu)| {
+            let pair = Pair { machine, mount, gpu };
+            let name = match gpu {
+                Gpu::Real(gpu) => short(gpu),
+                Gpu::Software => "software".to_owned(),
+                Gpu::None => "none".to_owned(),
+            };
+            (of_pair(&pair, &mount.mount.mount_point), name)
+        })
+        .collect();
+    Overview::of(answers.iter().map(|(why, name)| (why, name.clone())))
+}
+
+/// The GPU's number, else its address.
+fn short(gpu: &GpuFacts) -> String {
+    let number = gpu.index.known().map(u32::to_string);
+    number.or_else(|| gpu.pci.clone()).unwrap_or_else(|| "?".to_owned())
+}
+
+/// Commands that answer what facts leave open.
+fn next(pair: &Pair<'_>, path: &str, live: bool) -> Vec<String> {
+    let path = quoted(path);
+    let gpu = match pair.gpu {
+        Gpu::Real(gpu) => format!(" --gpu {}", short(gpu)),
+        Gpu::Software => " --gpu software".to_owned(),
+        Gpu::None => {
+            return vec![
+                "gpuio bench --gpu software   (tries gpuio's paths to GPU memory without a GPU)"
+                    .to_owned(),
+            ];
+        }
+    };
+    let check = format!("gpuio check --mount {path}{gpu}");
+    match live {
+        true => vec![
+            format!("{check} --prove   (real I/O on each way: proof, where this is from facts)"),
+            format!("{check}   (what costs throughput between the two)"),
+        ],
+        false => vec![format!("{check} --prove on that machine   (real I/O on each way)")],
+    }
+}
+
+/// A word of a command line, in quotes where a shell needs them.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@,".contains(c);
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,272 @@
+//! `gpuio why PID`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use gpuio_check::why::{
+    IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, render_process,
+};
+use gpuio_check::{Gpu, Pair, mount_of};
+use gpuio_host::proc_io::{self, ProcessIoSample};
+use gpuio_host::{Root, cufile, nvidia_fs, process_use};
+use gpuio_page::LivePageRoot;
+use gpuio_page::read::{self, Owner};
+use gpuio_record::facts::{
+    Fact, GpuFacts, LibraryMaker, Machine, MappedLibrary, MountedStorage, OpenFile, ProcessUse,
+};
+use serde_json::json;
+
+use super::{SCHEMA, of_pair, printed};
+use crate::failure::Failure;
+use crate::output;
+use crate::ui::terminal_width;
+use crate::verb::check::own_machine;
+
+/// How long counters are watched.
+const WATCH: Duration = Duration::from_secs(1);
+
+pub(super) fn run(pid: u32, as_json: bool) -> Result<ExitCode, Failure> {
+    let root = Root::live();
+    let gone = || {
+        Failure::Unavailable(format!(
+            "process {pid}: there is none of this number here; in a container only its own \
+             processes have numbers"
+        ))
+    };
+    let mut process = process_use::read(&root, pid).ok_or_else(gone)?;
+    let began = Counters::read(&root, pid);
+    find_makers(&mut process);
+    let machine = machine_of(&root, &process);
+    sleep(WATCH.saturating_sub(began.at.elapsed()));
+    let ended = Counters::read(&root, pid);
+    let page = page(&root, pid);
+    let (mounts, unjudged) = judged(&machine, &process, &page);
+    let why = of_process(Seen {
+        page,
+        io_now: began.io_until(&ended, &process),
+        nvidia_fs: began.nvidia_fs_until(&ended),
+        process,
+        mounts,
+        unjudged,
+    });
+    output::put(&match as_json {
+        true => printed(&json!({ "schema": SCHEMA, "process": why }))?,
+        false => render_process(&why, &next(&why), usize::from(terminal_width())),
+    })?;
+    Ok(if why.is_answered() { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}
+
+/// Counters at one moment.
+struct Counters {
+    at: Instant,
+    io: Option<ProcessIoSample>,
+    nvidia_fs: Result<Option<nvidia_fs::NvidiaFsSample>, String>,
+}
+
+impl Counters {
+    fn read(root: &Root, pid: u32) -> Counters {
+        Counters {
+            io: proc_io::sample_of(root, pid).ok().flatten(),
+            nvidia_fs: nvidia_fs::sample(root).map_err(|error| error.to_string()),
+            at: Instant::now(),
+        }
+    }
+
+    fn io_until(&self, later: &Counters, process: &ProcessUse) -> Fact<IoNow> {
+        match (&self.io, &later.io) {
+            (Some(from), Some(to)) => Fact::Known(IoNow {
+                seconds: later.at.duration_since(self.at).as_secs_f64(),
+                moved: from.delta(to),
+            }),
+            (Some(_), None) => Fact::unknown("the process ended while it was watched"),
+            (None, _) => Fact::unknown(process.io.why().unwrap_or("it was not read")),
+        }
+    }
+
+    fn nvidia_fs_until(&self, later: &Counters) -> NvidiaFs {
+        match (&self.nvidia_fs, &later.nvidia_fs) {
+            (Err(why), _) | (_, Err(why)) => NvidiaFs::Unknown(why.clone()),
+            (Ok(None), _) | (_, Ok(None)) => NvidiaFs::NotLoaded,
+            (Ok(Some(from)), Ok(Some(to))) => match from.delta(to) {
+                Some((read_bytes, written_bytes)) => NvidiaFs::Moved { read_bytes, written_bytes },
+                None => NvidiaFs::Unknown(
+                    "it does not count reads and writes (echo 1 > \
+                     /sys/module/nvidia_fs/parameters/rw_stats_enabled, at some cost)"
+                        .to_owned(),
+                ),
+            },
+        }
+    }
+}
+
+/// Reads whose each libcufile is, by the file that the process sees.
+fn find_makers(process: &mut ProcessUse) {
+    let Fact::Known(libraries) = &mut process.libraries else { return };
+    for library in libraries.iter_mut().filter(|one| one.path.contains("/libcufile.so")) {
+        library.made_by = maker(process.pid, library);
+    }
+}
+
+fn maker(pid: u32, library: &MappedLibrary) -> Fact<LibraryMaker> {
+    if library.deleted {
+        return Fact::unknown("the file was removed or replaced since");
+    }
+    let file = PathBuf::from(format!("/proc/{pid}/root{}", library.path));
+    match std::fs::read(&file) {
+        Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => Fact::Known(LibraryMaker::Gpuio),
+        Ok(_) => Fact::Known(LibraryMaker::Other),
+        Err(error) => Fact::unknown(format!("{}: {error}", file.display())),
+    }
+}
+
+/// This machine, with cuFile's configuration as the process sees it.
+fn machine_of(root: &Root, process: &ProcessUse) -> Machine {
+    let mut machine = own_machine();
+    let its_root = match process.same_mounts.known() {
+        Some(true) => root.clone(),
+        _ => Root::at(format!("/proc/{}/root", process.pid)),
+    };
+    machine.cufile = cufile::read(&its_root, process.environment.clone());
+    let others = process.libraries.known().into_iter().flatten();
+    let mut others = others.filter(|one| {
+        one.made_by == Fact::Known(LibraryMaker::Other) && one.path.contains("/libcufile.so")
+    });
+    machine.cufile.library = match others.next() {
+        Some(library) => Fact::Known(library.path.clone()),
+        None => Fact::unknown("the process has not mapped NVIDIA's libcufile"),
+    };
+    machine
+}
+
+/// The verdict on each mount of its files with each GPU whose node it has open; of GPUs with the
+/// same answer the first.
+fn judged(
+    machine: &Machine,
+    process: &ProcessUse,
+    page: &Fact<LivePage>,
+) -> (Vec<Why>, Vec<String>) {
+    let files = process.files.known().map(Vec::as_slice).unwrap_or_default();
+    let any_direct = files.iter().any(|file| file.direct);
+    let (mut whys, mut unjudged): (Vec<Why>, Vec<String>) = (Vec::new(), Vec::new());
+    let gpus = gpus_of(machine, process, page);
+    let mut points: Vec<&str> = Vec::new();
+    // Of a process with O_DIRECT files, others are logs and the like.
+    for file in files.iter().filter(|file| file.direct == any_direct) {
+        let mount = match mount_for(machine, process, file) {
+            Ok(mount) => mount,
+            Err(why) => {
+                unjudged.push(why);
+                continue;
+            }
+        };
+        if points.contains(&mount.mount.mount_point.as_str()) {
+            continue;
+        }
+        points.push(&mount.mount.mount_point);
+        for &gpu in &gpus {
+            let why = of_pair(&Pair { machine, mount, gpu }, &mount.mount.mount_point);
+            let same = |known: &Why| {
+                (&known.mount_point, known.gds, &known.ways)
+                    == (&why.mount_point, why.gds, &why.ways)
+            };
+            if !whys.iter().any(same) {
+                whys.push(why);
+            }
+        }
+    }
+    unjudged.sort();
+    unjudged.dedup();
+    (whys, unjudged)
+}
+
+fn mount_for<'m>(
+    machine: &'m Machine,
+    process: &ProcessUse,
+    file: &OpenFile,
+) -> Result<&'m MountedStorage, String> {
+    if file.mount_point.is_none() {
+        return Err(format!("{}: the verdict is for files on mounts, and it has none", file.path));
+    }
+    let same = process.same_mounts == Fact::Known(true);
+    let by_path = mount_of(machine, &file.path).filter(|_| same);
+    let by_device = || machine.mounts.iter().find(|one| Some(one.mount.device) == file.device);
+    by_path.or_else(by_device).ok_or_else(|| {
+        format!("{}: the process sees other mounts than gpuio does (a container)", file.path)
+    })
+}
+
+/// GPUs whose nodes the process has open; without one, the first of the machine. The software GPU
+/// where its live page names it.
+fn gpus_of<'m>(machine: &'m Machine, process: &ProcessUse, page: &Fact<LivePage>) -> Vec<Gpu<'m>> {
+    if page.known().is_some_and(|page| page.moved.iter().any(|moved| moved.software)) {
+        return vec![Gpu::Software];
+    }
+    let nodes = process.devices.known().map(Vec::as_slice).unwrap_or_default();
+    let open = |gpu: &&GpuFacts| {
+        gpu.minor.is_some_and(|minor| nodes.contains(&format!("/dev/nvidia{minor}")))
+    };
+    let open: Vec<Gpu<'_>> = machine.gpus.iter().filter(open).map(Gpu::Real).collect();
+    match (open.is_empty(), machine.gpus.first()) {
+        (false, _) => open,
+        (true, Some(first)) => vec![Gpu::Real(first)],
+        (true, None) => vec![Gpu::None],
+    }
+}
+
+fn page(root: &Root, pid: u32) -> Fact<LivePage> {
+    let listing = read::find(&LivePageRoot::live(), root, pid);
+    let Some(found) = listing.found.iter().find(|found| found.owner != Owner::Gone) else {
+        let why = listing.notes.first().cloned();
+        return Fact::unknown(why.unwrap_or_else(|| {
+            "it publishes none that this user may read; gpuio bench and programs on gpuio's \
+             libcufile do"
+                .to_owned()
+        }));
+    };
+    let snapshot = match &found.page {
+        Ok(snapshot) => snapshot,
+        Err(why) => return Fact::unknown(format!("{}: the page {why}", found.path.display())),
+    };
+    let moved = snapshot.paths.iter().map(|counters| Moved {
+        gpu: counters.gpu,
+        software: counters.pci == "software",
+        path: counters.path.clone(),
+        engine: counters.engine.clone(),
+        read_bytes: counters.read.bytes,
+        written_bytes: counters.write.bytes,
+    });
+    Fact::Known(LivePage {
+        program: snapshot.program.clone(),
+        release: snapshot.release.clone(),
+        moved: moved.collect(),
+    })
+}
+
+/// Commands that show more.
+fn next(why: &ProcessWhy) -> Vec<String> {
+    let pid = why.pid;
+    let mut next = Vec::new();
+    if why.page.known().is_some() {
+        next.push(format!(
+            "gpuio stats {pid} -l 3 --watch   (rates and latencies by GPU and path)"
+        ));
+    } else if !why.is_answered() {
+        if !rustix::process::geteuid().is_root() {
+            next.push(format!("sudo gpuio why {pid}   (what only root may read)"));
+        }
+    } else {
+        next.push(format!(
+            "gds_stats -p {pid} -l 3   (NVIDIA's tool, for programs on NVIDIA's libcufile that run \
+             with CUFILE_STATS_LEVEL=3; gpuio can't read those statistics)"
+        ));
+    }
+    let mount =
+        why.mounts.first().map(|mount| format!(" --mount {}", super::quoted(&mount.mount_point)));
+    next.push(format!(
+        "gpuio why{}   (the machine, without the process)",
+        mount.unwrap_or_default()
+    ));
+    next
+}

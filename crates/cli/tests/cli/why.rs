@@ -1,0 +1,155 @@
+//! `gpuio why`: of this machine, of captured trees, and of programs that run.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::check::gpu_without_udev;
+use crate::exec::{cc, compile};
+use crate::stats::{LOAD, Run, shared_memory};
+use crate::tool::{GPUIO, gpuio, scratch};
+
+#[test]
+fn this_directory_has_an_answer() {
+    let dir = scratch();
+    let text = gpuio(dir.path(), "why").exits(0).out;
+    let words = ["Bytes go\n", "NVIDIA's libcufile", "gpuio's libcufile", "\nEvidence\n", "Next: "];
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in {text}");
+    }
+    assert!(text.lines().any(|line| line.contains("GDS")), "{text}");
+    let page = gpuio(dir.path(), "why --mount . --gpu software --format json").exits(0).json();
+    assert_eq!(page["schema"], "gpuio-why-v1");
+    assert!(page["overview"].is_null(), "one mount was named");
+    let answer = &page["answer"];
+    assert_eq!(answer["gds"], "no");
+    assert!(answer["conclusion"].as_str().unwrap().contains("software GPU"), "{answer}");
+    assert_eq!(answer["ways"][1]["mode"], "gpuio");
+}
+
+#[test]
+fn another_machine_is_answered_from_its_files() {
+    let dir = scratch();
+    gpu_without_udev(dir.path());
+    let mounts = "21 1 259:0 / /data rw,noatime - xfs /dev/nvme0n1 rw\n\
+                  22 1 0:40 / /far rw - nfs filer:/x rw,proto=tcp,addr=10.0.0.7\n";
+    std::fs::create_dir_all(dir.path().join("tree/proc/self")).unwrap();
+    std::fs::write(dir.path().join("tree/proc/self/mountinfo"), mounts).unwrap();
+    let text = gpuio(dir.path(), "why --from tree").exits(0).out;
+    assert!(text.contains("/data") && text.contains("/far"), "a table of all mounts: {text}");
+    let page = gpuio(dir.path(), "why --from tree --mount /data/x --format json").exits(0).json();
+    assert_eq!(page["answer"]["gds"], "no");
+    assert_eq!(page["answer"]["mount_options"], "rw,noatime");
+    let udev = page["answer"]["evidence"].as_array().unwrap();
+    assert!(udev.iter().any(|one| one["about"] == "udev" && one["met"] == "no"), "{udev:#?}");
+    gpuio(dir.path(), "why --from tree --gpu 7").exits(2).prints(&["no such GPU"]);
+}
+
+#[test]
+fn what_can_not_be_answered_is_refused() {
+    let dir = scratch();
+    gpuio(dir.path(), "why 0").exits(2);
+    gpuio(dir.path(), "why 1 --mount /").exits(2);
+    gpuio(dir.path(), "why --format csv").exits(2).prints(&["text, json"]);
+    gpuio(dir.path(), "why --mount gone").exits(2).prints(&["--mount gone"]);
+    gpuio(dir.path(), "why --mount /proc").exits(2).prints(&["holds no data"]);
+    // Beyond the largest number that the kernel gives.
+    gpuio(dir.path(), "why 4194305").exits(3).prints(&["4194305", "none of this number"]);
+}
+
+#[test]
+fn a_run_of_gpuio_is_answered_by_its_live_page() {
+    if !shared_memory() {
+        return;
+    }
+    let dir = scratch();
+    let load = LOAD.replace("--path host", "--path staged --gpu software");
+    let run = Run::start(dir.path(), &load);
+    let text = gpuio(dir.path(), &format!("why {}", run.pid())).exits(0).out;
+    assert!(text.contains("all of it through host memory"), "{text}");
+    assert!(text.contains("software GPU 0: "), "{text}");
+    assert!(text.contains("data/gpuio.0"), "{text}");
+}
+
+/// Reads a file into GPU memory through libcufile, again and again, and prints a line first.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+struct answer { int code, cuda; };
+struct descriptor { int kind; unsigned long fd; const void *operations; };
+#define F(library, name, type) __typeof__(type) name = (__typeof__(type))dlsym(library, #name)
+int main(int argc, char **argv) {
+  void *cuda = dlopen(argv[1], RTLD_NOW), *cufile = dlopen(argv[2], RTLD_NOW);
+  if (!cuda || !cufile) { puts(dlerror()); return 1; }
+  F(cuda, cuInit, int (*)(unsigned));
+  F(cuda, cuDevicePrimaryCtxRetain, int (*)(void **, int));
+  F(cuda, cuCtxSetCurrent, int (*)(void *));
+  F(cuda, cuMemAlloc_v2, int (*)(unsigned long *, unsigned long));
+  F(cufile, cuFileHandleRegister, struct answer (*)(void **, struct descriptor *));
+  F(cufile, cuFileRead, long (*)(void *, unsigned long, unsigned long, long, long));
+  void *context, *handle;
+  unsigned long memory;
+  if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 2;
+  if (cuMemAlloc_v2(&memory, 65536)) return 3;
+  struct descriptor file = {1, open(argv[3], O_RDONLY), 0};
+  if (cuFileHandleRegister(&handle, &file).code) return 4;
+  for (int at = 0; at < 60000; at++) {
+    if (cuFileRead(handle, memory, 65536, 0, 0) != 65536) return 5;
+    if (!at) { puts("reads"); fflush(stdout); }
+    usleep(10000);
+  }
+  return 0;
+}
+"#;
+
+/// A child that ends with the test.
+struct Client(Child);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let uid = rustix::process::geteuid().as_raw();
+        let _ = std::fs::remove_file(format!("/dev/shm/gpuio-{uid}/{}", self.0.id()));
+    }
+}
+
+#[test]
+fn a_program_on_gpuios_libcufile_is_answered_by_what_it_has_and_moved() {
+    let (Some(cc), true) = (cc(), shared_memory()) else { return };
+    let dir = scratch();
+    let built = |name: &str| Path::new(GPUIO).with_file_name("deps").join(name);
+    let (program, data) = (dir.path().join("client"), dir.path().join("data"));
+    compile(&cc, &program, PROGRAM, &["-ldl"]);
+    std::fs::write(&data, vec![7_u8; 65536]).unwrap();
+    let json = crate::tool::file(dir.path(), "cufile.json", "{}");
+    let mut command = Command::new(&program);
+    command.arg(built("libgpuio_softgpu.so")).arg(built("libcufile.so")).arg(&data);
+    command.env("GPUIO_CUFILE_DRIVER", built("libgpuio_softgpu.so"));
+    command.env("CUFILE_ENV_PATH_JSON", &json).env_remove("GPUIO_CUFILE");
+    let mut client = Client(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(client.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "reads\n");
+    let pid = client.0.id();
+    let text = gpuio(dir.path(), &format!("why {pid}")).exits(0).out;
+    assert!(text.contains("GDS is off. gpuio's libcufile moved "), "{text}");
+    let page = gpuio(dir.path(), &format!("why {pid} --format json")).exits(0).json();
+    let process = &page["process"];
+    assert_eq!(process["gds"], "no");
+    let libraries = process["process"]["libraries"]["known"].as_array().unwrap();
+    let ours = |one: &&serde_json::Value| one["path"].as_str().unwrap().contains("/libcufile.so");
+    let ours = libraries.iter().find(ours).unwrap();
+    assert_eq!(ours["made_by"]["known"], "gpuio");
+    let moved = process["page"]["known"]["moved"].as_array().unwrap();
+    assert!(moved.iter().any(|one| one["gpu"] == 0 && one["read_bytes"].as_u64() > Some(0)));
+    let files = process["process"]["files"]["known"].as_array().unwrap();
+    let name = data.canonicalize().unwrap();
+    let name = name.to_str().unwrap();
+    assert!(files.iter().any(|file| file["path"] == name && file["reads"] == true), "{files:#?}");
+    let variables = &process["process"]["environment"]["known"];
+    assert_eq!(variables["CUFILE_ENV_PATH_JSON"], json.to_str().unwrap());
+}
