@@ -29,7 +29,7 @@ impl Frees {
     /// Waits while another thread frees memory, if this call does that.
     pub(crate) fn pass(&self, call: &str) {
         let waits = call != NOT_WAITING && WAITING.iter().any(|family| call.starts_with(family));
-        if waits && self.any.load(Ordering::Acquire) {
+        if waits && self.any.load(Ordering::Acquire) && !in_a_stream() {
             let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
             drop(self.ended.wait_while(busy, |busy| *busy));
         }
@@ -47,6 +47,12 @@ impl Frees {
         let _end = End(self);
         free()
     }
+}
+
+/// Whether this is a stream's thread: a host function of softcufile's, in place of what NVIDIA's
+/// library has the device do, calls the driver there. Who frees waits for it.
+fn in_a_stream() -> bool {
+    std::thread::current().name().is_some_and(|name| name.starts_with("softgpu"))
 }
 
 /// Lets the others on.
