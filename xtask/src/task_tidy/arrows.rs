@@ -19,6 +19,10 @@ pub(super) struct Package {
     pub(super) manifest: String,
     pub(super) name: String,
     pub(super) uses: Vec<String>,
+    /// The package's name in lock files.
+    pub(super) full_name: String,
+    /// The names of all packages that it is built with.
+    pub(super) needs: Vec<String>,
 }
 
 pub(super) fn check(rules: &Rules, packages: &[Package]) -> Vec<Finding> {
@@ -66,11 +70,15 @@ pub(super) fn read(metadata: &Value, root: &str) -> Vec<Package> {
         let name = manifest.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
         let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
         let built_with = dependencies.iter().filter(|one| one["kind"] != "dev");
-        let names = built_with.filter_map(|one| one["name"].as_str()?.strip_prefix(PREFIX));
+        let needs = built_with.filter_map(|one| one["name"].as_str());
+        let needs: Vec<String> = needs.map(str::to_owned).collect();
+        let names = needs.iter().filter_map(|one| one.strip_prefix(PREFIX));
         Some(Package {
             manifest: manifest.to_owned(),
             name: name.to_owned(),
             uses: names.map(str::to_owned).collect(),
+            full_name: package["name"].as_str()?.to_owned(),
+            needs,
         })
     });
     ours.collect()

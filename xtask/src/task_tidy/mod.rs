@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 mod architecture;
 mod arrows;
 mod calls;
+mod locks;
 mod rust;
 mod text;
 mod words;
@@ -71,6 +72,7 @@ fn check(
     let architecture = architecture.context("ARCHITECTURE.md is missing: it holds the rules")?;
     let rules = architecture::Rules::read(&architecture.text)?;
     let mut findings = arrows::check(&rules, packages);
+    findings.extend(locks::check(files, packages));
     for file in files {
         findings.extend(text::check(file, exists));
         if has_extension(&file.path, "rs") {
