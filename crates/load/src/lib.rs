@@ -39,9 +39,16 @@
 //!   fills files with a few threads before the clock.
 //! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
 //!   NVML.
+//! - In runs that mpirun or srun started: `gpuio-ranks` (`gpuio_ranks`) makes all calls of MPI. It
+//!   sleeps 1 ms between two, 10 ms while the clock runs. A thread of the `cli` writes the results
+//!   so far once a second. In a sweep or `--ab` on several ranks, `gpuio-to-child` and
+//!   `gpuio-of-child` pass messages on between the sockets of a run's process and `gpuio-ranks`.
 //!
-//! While the clock runs, running workers share only atomics with these threads: a sampler never
-//! waits for a worker, nor a worker for a sampler.
+//! While the clock runs, a worker waits for no other thread of gpuio, with three exceptions: the
+//! threads of engine `pool`; those of `transfer` on the paths `library*`; and the end of a ramp,
+//! where the workers of a job take one reading of the process's CPU time together. A worker that
+//! has finished takes the lock of the gate. All other exchange is by atomics: a sampler never waits
+//! for a worker, nor a worker for a sampler.
 
 pub(crate) mod ceiling;
 pub mod direct_try;

@@ -4,16 +4,38 @@
 //! Nothing here measures, reads the system, prints, or looks at anything but its argument. Every
 //! function may be called from any thread and gives the same text for the same record.
 //!
-//! - `format/` prints one record. `format/text/table.rs` has the columns of the text table and, in
-//!   the same order, the fields behind them; `load` and `evidence` compute the fields.
+//! - `format/` prints one record. `format/text/table.rs` has the columns of the table of results
+//!   (`COLUMNS`) and, in the same order, the fields of the record behind them (`job_row`); the
+//!   other tables have a file each beside it.
 //! - [`set`] shows several records: `rows` (job and direction), `axes` (in what rows differ),
 //!   `figures` (what was measured), `series`. Each is a table, and every format walks the tables.
 //! - `set/html` writes one page: text that needs no script, blocks of JSON in columns, and the
-//!   scripts of `assets/`, in the order in which `html/mod.rs` lists them. Distributions and
+//!   scripts of `assets/`, in the order in which `set/html/mod.rs` lists them. Distributions and
 //!   series are parsed only when their plot is shown; records are packed (gzip, base64) until the
 //!   reader saves them. `devices` selects what is shown of sampled devices; `origin` decides
 //!   whether a record was made on a given machine, so that the `cli` draws only that machine's
 //!   topology. Tests open the page in Chromium where it is installed.
+//!
+//! Where the field behind a column is computed:
+//!
+//! - throughput, IOPS, failed: `load/src/run/results.rs`
+//! - p50 … max: the time at which an I/O is due: `load/src/run/timed/mod.rs`; its end:
+//!   `Completion` in `io/src/path/mod.rs`; the difference: `Loop::complete`, which counts it in
+//!   `Live` (`stat/src/live.rs`, `stat/src/shared.rs`); the sum at the end:
+//!   `load/src/run/timed/leave.rs` and `load/src/run/results.rs`, then `Histogram::summary`
+//!   (`stat/src/histogram/mod.rs`)
+//! - CPUs, µs/MiB: `Usage` in `load/src/run/rusage.rs`; whose CPU time it is: `whose` in
+//!   `load/src/run/results.rs`
+//! - rows of totals, all of the above: `load/src/run/total.rs`
+//! - path taken: `evidence/src/verdict`, from the evidence sources in `evidence/src/source`
+//! - % of: `load/src/ceiling/lowest.rs`; loads of ceilings in `plan/src/ceiling`, other
+//!   ceilings beside `lowest.rs`
+//! - verified: `load/src/run/verify/mod.rs`
+//! - cached, from storage, to storage: `evidence/src/snapshot.rs`
+//! - page cache pinned, reads until it pays: `load/src/run/mapped/mod.rs`
+//! - device columns: `watch/src/probe/mod.rs`, `evidence/src/series.rs`
+//! - expected, bottleneck: `flow/src/fill.rs`; of several ranks `flow/src/hosts.rs`
+//! - ratio, interval, verdict of `compare`: `compare/src/evaluate.rs`, `stat/src/infer/mod.rs`
 //!
 //! To add a format: a file `format/NAME.rs` and a row in [`FORMATS`], or `set/NAME.rs` and a row
 //! in `SET_FORMATS`. To add a figure, axis or series: a row in `FIGURES`, `AXES` or `LINES` in

@@ -1,34 +1,28 @@
 //! Reads the machine-checked lines of ARCHITECTURE.md, so that the page and the check cannot
 //! drift apart.
 
-use std::collections::BTreeMap;
-
 use anyhow::ensure;
 
 /// The head of the table of crates.
-const HEAD: &str = "| Crate | What it does | May use |";
+const HEAD: &str = "| Layer | Crates |";
 
 /// What ARCHITECTURE.md allows.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// Crate → the crates it may use, without the `gpuio-` of the package name.
-    pub(super) arrows: BTreeMap<String, Vec<String>>,
+    /// The crates, without the `gpuio-` of the package name. Each may use those before it.
+    pub(super) crates: Vec<String>,
     /// Path prefixes where `unsafe` may be written: `crates/io/`, `crates/load/src/affinity.rs`.
     pub(super) unsafe_paths: Vec<String>,
 }
 
 impl Rules {
-    /// Reads the table of crates (``| `a` | what it does | `b`, `c` |``) and the paragraph that
-    /// begins with `` `unsafe` is allowed in``.
+    /// Reads the table of crates (``| layer | `a`: what it is. `b`, `c` |``) and the paragraph
+    /// that begins with `` `unsafe` is allowed in``. A name with a dot or a slash is no crate.
     pub(super) fn read(page: &str) -> anyhow::Result<Self> {
         let table = page.lines().skip_while(|line| *line != HEAD).skip(2);
-        let mut arrows = BTreeMap::new();
-        for line in table.map_while(|line| line.strip_prefix("| ")) {
-            if let [user, _, used, _] = line.split('|').collect::<Vec<_>>()[..] {
-                let users = names(user);
-                arrows.extend(users.into_iter().map(|user| (user, names(used))));
-            }
-        }
+        let rows = table.map_while(|line| line.strip_prefix("| "));
+        let crates: Vec<String> =
+            rows.flat_map(names).filter(|name| !name.contains(['.', '/'])).collect();
         let unsafe_paths: Vec<String> = page
             .split("\n\n")
             .filter_map(|part| part.trim_start().strip_prefix("`unsafe` is allowed in"))
@@ -40,12 +34,12 @@ impl Rules {
                 None => format!("crates/{name}/"),
             })
             .collect();
-        ensure!(!arrows.is_empty(), "ARCHITECTURE.md has no table with the head {HEAD:?}");
+        ensure!(!crates.is_empty(), "ARCHITECTURE.md has no table with the head {HEAD:?}");
         ensure!(
             !unsafe_paths.is_empty(),
             "ARCHITECTURE.md has no paragraph that begins with \"`unsafe` is allowed in\""
         );
-        Ok(Self { arrows, unsafe_paths })
+        Ok(Self { crates, unsafe_paths })
     }
 }
 

@@ -1,4 +1,4 @@
-//! A crate may use only the crates that ARCHITECTURE.md lists for it.
+//! A crate may use only the crates that ARCHITECTURE.md lists before it.
 
 use std::path::Path;
 use std::process::Command;
@@ -32,19 +32,19 @@ pub(super) fn check(rules: &Rules, packages: &[Package]) -> Vec<Finding> {
 fn check_one(rules: &Rules, package: &Package) -> Vec<Finding> {
     let user = &package.name;
     let finding = |what: String| Finding::new(&package.manifest, 1, RULE, what);
-    let Some(allowed) = rules.arrows.get(user) else {
+    let Some(at) = rules.crates.iter().position(|name| name == user) else {
         return vec![finding(format!(
-            "`{user}` is not in the table of crates in ARCHITECTURE.md, add a row \
-             \"| `{user}` | … | … |\""
+            "`{user}` is not in the table of crates in ARCHITECTURE.md, add it behind all that it \
+             uses"
         ))];
     };
-    let wrong = package.uses.iter().filter(|used| !allowed.contains(used));
+    let before = &rules.crates[..at];
+    let wrong = package.uses.iter().filter(|used| !before.contains(used));
     wrong
         .map(|used| {
-            let may = if allowed.is_empty() { "nothing".to_owned() } else { allowed.join(", ") };
             finding(format!(
-                "`{user}` may not use `{used}`, only {may} (ARCHITECTURE.md): move the code to a \
-                 crate that may, or pass a value in"
+                "`{user}` may not use `{used}`, which comes after it in the table of crates in \
+                 ARCHITECTURE.md: move the code to a later crate, or pass a value in"
             ))
         })
         .collect()

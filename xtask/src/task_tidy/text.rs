@@ -45,6 +45,10 @@ pub(super) fn check(file: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> 
     if has_extension(&file.path, "md") {
         findings.extend(links(file, exists));
     }
+    if let Some(folder) = file.path.strip_suffix("lib.rs") {
+        let page = file.text.lines().enumerate().filter(|(_, line)| line.starts_with("//!"));
+        findings.extend(page.flat_map(|(at, line)| gone(file, at + 1, line, folder, exists)));
+    }
     findings
 }
 
@@ -88,12 +92,7 @@ fn links(page: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
             continue;
         }
         if page.path == "ARCHITECTURE.md" {
-            let gone = files_named(line)
-                .filter(|file| !exists(file) && !exists(&format!("crates/{file}")));
-            findings.extend(gone.map(|file| {
-                let what = format!("there is no file `{file}`, here or below crates/, correct it");
-                Finding::new(&page.path, index + 1, "link", what)
-            }));
+            findings.extend(gone(page, index + 1, line, "", exists));
         }
         for target in targets(line) {
             let Some(path) = resolve(&page.path, &target) else {
@@ -107,6 +106,27 @@ fn links(page: &File, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Source files that a line of a page names and that are neither at the root, below `crates/`
+/// nor below `folder`.
+fn gone(
+    page: &File,
+    number: usize,
+    line: &str,
+    folder: &str,
+    exists: &dyn Fn(&str) -> bool,
+) -> Vec<Finding> {
+    let is_there = |file: &str| {
+        exists(file) || exists(&format!("crates/{file}")) || exists(&format!("{folder}{file}"))
+    };
+    let files = files_named(line).filter(|file| !is_there(file));
+    files
+        .map(|file| {
+            let what = format!("there is no file `{file}`, here or below crates/, correct it");
+            Finding::new(&page.path, number, "link", what)
+        })
+        .collect()
 }
 
 /// Source files that a line names in code spans, with a folder and without a placeholder.
