@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::{
@@ -18,16 +19,21 @@ struct Bench {
     driver: Driver,
     context: Context,
     program: Library,
+    /// One test at a time: what one frees waits for a stream that another holds, and blocks the
+    /// call that would let it on.
+    _alone: MutexGuard<'static, ()>,
 }
 
 fn bench() -> Bench {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system");
     let driver = Driver::load(if system { &Which::System } else { &Which::Software }).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     context.make_current().unwrap();
     // SAFETY: the library is loaded already; its initialisers do not run again.
     let program = unsafe { Library::new(driver.library_path_hint()) }.unwrap();
-    Bench { driver, context, program }
+    Bench { driver, context, program, _alone: alone }
 }
 
 impl Bench {
