@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use gpuio_record::{
     CacheReading, CpuCost, CpuScope, DirectMode, DirectionResult, DirectionTotal, EndedHow,
-    HolesReading, JobResult, Latency, LibraryBytes, MappedResult, Proof, RankGroup, Route,
-    SegmentBytes, Source, StorageReading, TimeSpan, Verdict, VerifyOutcome,
+    HolesReading, JobResult, Latency, MappedResult, Proof, RankGroup, Route, Source,
+    StorageReading, TimeSpan, Verdict, VerifyOutcome,
 };
 use gpuio_stat::Histogram;
 
@@ -175,7 +175,7 @@ impl JobSum {
         add_cpu(&mut sum.cpu, &job.cpu);
         self.cpu_us = add_cpu_us(self.cpu_us, job);
         add_engines(sum, job);
-        add_file_leg(sum, job);
+        sum.file_leg += job.file_leg;
         add_routes(sum, job);
         add_verify(&mut sum.verify, job.verify.as_ref());
         // The decision of rank 0 is that of all.
@@ -268,40 +268,16 @@ fn add_engines(sum: &mut JobResult, job: &JobResult) {
     }
 }
 
-fn add_file_leg(sum: &mut JobResult, job: &JobResult) {
-    let (sum, one) = (&mut sum.file_leg, &job.file_leg);
-    sum.read_ios += one.read_ios;
-    sum.read_bytes += one.read_bytes;
-    sum.write_ios += one.write_ios;
-    sum.write_bytes += one.write_bytes;
-    sum.short_ios += one.short_ios;
-    sum.faults += one.faults;
-}
-
 fn add_routes(sum: &mut JobResult, job: &JobResult) {
     if let Some(one) = &job.via {
         let all = sum.via.get_or_insert_with(|| gpuio_record::ViaResult {
             gpu: one.gpu,
             ..gpuio_record::ViaResult::default()
         });
-        all.through_host |= one.through_host;
-        let add = |sum: &mut SegmentBytes, one: &SegmentBytes| {
-            sum.host_near_bytes += one.host_near_bytes;
-            sum.near_far_bytes += one.near_far_bytes;
-        };
-        add(&mut all.read, &one.read);
-        add(&mut all.write, &one.write);
+        *all += one;
     }
-    if let Some(one) = &job.library {
-        let all = sum.library.get_or_insert_default();
-        let add = |sum: &mut LibraryBytes, one: &LibraryBytes| {
-            sum.cached_bytes += one.cached_bytes;
-            sum.direct_bytes += one.direct_bytes;
-            sum.by_kernel_bytes += one.by_kernel_bytes;
-            sum.by_copy_bytes += one.by_copy_bytes;
-        };
-        add(&mut all.read, &one.read);
-        add(&mut all.write, &one.write);
+    if let Some(one) = job.library {
+        *sum.library.get_or_insert_default() += one;
     }
     if let Some(one) = &job.fan_out {
         let all = sum.fan_out.get_or_insert_default();

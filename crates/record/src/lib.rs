@@ -16,6 +16,7 @@ mod proof;
 mod ranks;
 mod result;
 mod steady;
+mod sum;
 mod sweep;
 mod totals;
 mod warning;

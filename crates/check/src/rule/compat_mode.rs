@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn without_file_and_gpu_nobody_cares() {
+    fn without_file_and_gpu_it_is_not_applicable() {
         let mut machine = sample::gpu_and_drive_below_a_switch();
         machine.cufile.text = Fact::Known(None);
         assert_eq!(evaluate(&machine)[0].severity, Severity::Info);

@@ -113,10 +113,12 @@ impl Sums {
         });
         add_via(&mut self.via, outcome.legs.via.as_ref());
         add_fan_out(&mut self.fan_out, outcome.legs.fan_out);
-        add_library(&mut self.library, outcome.legs.library);
+        if let Some(library) = outcome.legs.library {
+            *self.library.get_or_insert_default() += library;
+        }
         self.mapped.0 += outcome.legs.mapped.0;
         self.mapped.1 += outcome.legs.mapped.1;
-        count_leg(&mut self.file_leg, &outcome.legs.file);
+        self.file_leg += outcome.legs.file;
         self.reads.merge(&outcome.timed.reads);
         self.writes.merge(&outcome.timed.writes);
         self.usage.add(&outcome.timed.usage);
@@ -204,11 +206,7 @@ fn add_via(sum: &mut Option<ViaResult>, from: Option<&ViaResult>) {
         *sum = Some(from.clone());
         return;
     };
-    sum.through_host |= from.through_host;
-    for (sum, from) in [(&mut sum.read, &from.read), (&mut sum.write, &from.write)] {
-        sum.host_near_bytes += from.host_near_bytes;
-        sum.near_far_bytes += from.near_far_bytes;
-    }
+    *sum += from;
 }
 
 fn add_fan_out(sum: &mut Option<FanOutResult>, from: Option<FanOutResult>) {
@@ -225,26 +223,6 @@ fn fan_out(sum: FanOutResult, reads: &Tally, elapsed_ns: u64) -> FanOutResult {
     let placed_bytes = reads.bytes * u64::from(sum.gpus);
     let placed_bytes_per_s = per_second(placed_bytes, elapsed_ns);
     FanOutResult { placed_bytes, placed_bytes_per_s, ..sum }
-}
-
-fn add_library(sum: &mut Option<LibraryResult>, from: Option<LibraryResult>) {
-    let Some(from) = from else { return };
-    let sum = sum.get_or_insert_default();
-    for (sum, from) in [(&mut sum.read, from.read), (&mut sum.write, from.write)] {
-        sum.cached_bytes += from.cached_bytes;
-        sum.direct_bytes += from.direct_bytes;
-        sum.by_kernel_bytes += from.by_kernel_bytes;
-        sum.by_copy_bytes += from.by_copy_bytes;
-    }
-}
-
-fn count_leg(sum: &mut FileLegCounters, from: &FileLegCounters) {
-    sum.read_ios += from.read_ios;
-    sum.read_bytes += from.read_bytes;
-    sum.write_ios += from.write_ios;
-    sum.write_bytes += from.write_bytes;
-    sum.short_ios += from.short_ios;
-    sum.faults += from.faults;
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate needs no 64 bits")]
