@@ -163,10 +163,18 @@ impl Counts {
     }
 }
 
+/// How many tests run at once unless the environment says it: more than processors, since many
+/// tests wait most of the time.
+fn test_threads() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (processors + 1).to_string())
+}
+
 /// Runs all tests, showing their output as it comes.
 fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Result<()> {
     let mut command = Command::new(cargo_path());
     command.current_dir(root).args(["test", "--workspace", "--no-fail-fast"]);
+    command.env("RUST_TEST_THREADS", test_threads());
     command.envs(python.map(|python| (packages::PYTHON, python)));
     let mut child = command
         .stdout(Stdio::piped())

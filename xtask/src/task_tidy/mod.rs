@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 mod architecture;
 mod arrows;
 mod calls;
+mod examples;
 mod locks;
 mod rust;
 mod text;
@@ -73,6 +74,7 @@ fn check(
     let rules = architecture::Rules::read(&architecture.text)?;
     let mut findings = arrows::check(&rules, packages);
     findings.extend(locks::check(files, packages));
+    findings.extend(examples::check(files));
     for file in files {
         findings.extend(text::check(file, exists));
         if has_extension(&file.path, "rs") {

@@ -73,6 +73,21 @@ fn arrows_follow_the_page() {
 }
 
 #[test]
+fn an_example_that_no_test_runs_is_found() {
+    let found = |toml: &str, source: &str| {
+        examples::check(&[file("crates/io/Cargo.toml", toml), file("crates/io/src/a.rs", source)])
+    };
+    let off = "[lib]\ndoctest = false\n";
+    for opening in ["```", "```rust", "```rust,no_run"] {
+        let source = format!("/// ```text\n/// a\n/// ```\n///\n/// {opening}\n/// f()\n/// ```\n");
+        let lines: Vec<_> = found(off, &source).iter().map(|found| found.line).collect();
+        assert_eq!(lines, [5]);
+        assert_eq!(found("[lib]\n", &source), []);
+    }
+    assert_eq!(found(off, "/// ```text\n/// a\n/// ```\nfn f() {}\n"), []);
+}
+
+#[test]
 fn the_lock_file_of_fuzz_is_that_of_the_crates() {
     let lock = concat!(
         "[[package]]\nname = \"gpuio-io\"\nversion = \"0.1.0\"\ndependencies = [\n",

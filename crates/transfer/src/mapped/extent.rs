@@ -13,12 +13,6 @@ use super::users::Users;
 /// other users of the driver for longer while it is registered (50 µs for each MiB, H100).
 pub(crate) const EXTENT: u64 = 16 << 20;
 
-/// Page cache reads of so many bytes make an extent hot: sixteen passes over it. A registration
-/// takes 0.8 ms, and 2 to 4 where sixteen threads read, which it holds up meanwhile; a pass over
-/// the extent takes 0.4 to 1 ms. What a pass then saves is between a hundredth (sixteen threads, 1
-/// MiB) and half of it (one thread): so a file that is read a few times is better left alone.
-pub(crate) const HOT: u64 = 16 * EXTENT;
-
 /// What is registered.
 #[derive(Debug)]
 pub(super) struct Registered {
@@ -96,10 +90,10 @@ impl ExtentCell {
         })
     }
 
-    /// Counts bytes that were read from the page cache; true when they make the extent hot.
-    pub(super) fn heats(&self, bytes: u64) -> bool {
+    /// Counts bytes that were read from the page cache; true when they reach `hot`.
+    pub(super) fn heats(&self, bytes: u64, hot: u64) -> bool {
         let before = self.heat.fetch_add(bytes, Ordering::Relaxed);
-        before < HOT && before.saturating_add(bytes) >= HOT
+        before < hot && before.saturating_add(bytes) >= hot
     }
 
     /// Counts from 0 again.

@@ -70,6 +70,8 @@ pub(crate) struct MappedFiles {
     clock: Clock,
     /// Most registered bytes; `None` for a share of the machine's memory. 0: no file is mapped.
     budget: Option<u64>,
+    /// Bytes that make an extent hot.
+    hot: u64,
     inodes: Mutex<HashMap<InodeId, Weak<MappedInode>>>,
     mapper: Mapper,
     queued: QueuedCopies,
@@ -130,6 +132,7 @@ impl MappedFiles {
             mark: ProcessMark::new(),
             clock: Clock::start(),
             budget: settings.max_mapped_bytes,
+            hot: settings.bytes_until_mapped,
             inodes: Mutex::default(),
             mapper: Mapper::new(),
             queued: QueuedCopies::default(),
@@ -223,7 +226,7 @@ impl MappedFiles {
             let next = end.min((at / EXTENT + 1) * EXTENT);
             let index = usize::try_from(at / EXTENT).unwrap_or(usize::MAX);
             let Some(cell) = inode.cells.get(index) else { return };
-            if cell.heats((next - at).saturating_mul(u64::from(weight))) {
+            if cell.heats((next - at).saturating_mul(u64::from(weight)), self.hot) {
                 self.mapper.map_soon(self, inode, index, device);
             }
             at = next;

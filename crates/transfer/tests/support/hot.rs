@@ -33,6 +33,8 @@ pub(crate) fn transfer() -> &'static Transfer {
         unsafe { std::env::set_var("GPUIO_SOFT_KEEP_PAGES", "1") };
         let mut settings = settings();
         settings.max_mapped_bytes = Some(1 << 30);
+        // Two passes: by default a test would read for seconds.
+        settings.bytes_until_mapped = 2 * EXTENT as u64;
         Transfer::new(settings)
     })
 }
