@@ -146,7 +146,7 @@ pub(super) struct Seen {
     pub(super) key: Option<u64>,
     /// Whether part of the file was never written, where that matters and is known.
     pub(super) has_holes: bool,
-    /// Whether the file's directory is absent and can be made.
+    /// Whether the file's directory, where it was absent, can be made or has been made since.
     pub(super) parent_can_be_made: bool,
 }
 
@@ -395,6 +395,9 @@ fn is_same(named: &Path, wanted: &Wanted, seen: &Seen) -> bool {
     named == wanted.path || held.is_some_and(|held| other() == Some(held))
 }
 
+/// Whether an absent directory of a file can be made. Another process of the same run, such as a
+/// rank, may have made it after the facts were collected: it is there then, and nothing is to be
+/// refused.
 pub(super) fn parent_can_be_made(path: &Path) -> bool {
     let Some(parent) = path.parent() else {
         return false;
@@ -402,7 +405,10 @@ pub(super) fn parent_can_be_made(path: &Path) -> bool {
     let above = parent
         .parent()
         .map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
-    fs::symlink_metadata(parent).is_err() && above.is_some_and(Path::is_dir)
+    match fs::symlink_metadata(parent) {
+        Ok(parent) => parent.is_dir(),
+        Err(_) => above.is_some_and(Path::is_dir),
+    }
 }
 
 /// The command that writes what a read misses.

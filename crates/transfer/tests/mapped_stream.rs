@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Op, Param, Params, ResolvedParams, Transferred};
-use program::{Completion, Gate, Made};
+use program::{Completion, Gate, Made, alone};
 use support::hot::{EXTENT, FILE, HANG, Hot, content, transfer};
 use support::{Memory, bytes, dir, gpu};
 
@@ -76,6 +76,7 @@ fn heated(len: usize) -> Hot {
 
 #[test]
 fn mapped_bytes_are_the_files() {
+    let _alone = alone();
     let hot = heated(FILE);
     let stream = Made::new();
     // Longer ones are chunks of half a staging buffer; of a chunk all bytes are mapped or none.
@@ -104,6 +105,7 @@ fn mapped_bytes_are_the_files() {
 
 #[test]
 fn reads_in_streams_make_a_file_hot() {
+    let _alone = alone();
     for len in [300_000, 4096] {
         let hot = Hot::of(2 << 20);
         let stream = Made::new();
@@ -124,6 +126,7 @@ fn reads_in_streams_make_a_file_hot() {
 
 #[test]
 fn parameters_count_when_the_stream_arrives() {
+    let _alone = alone();
     let hot = heated(FILE);
     let stream = Made::new();
     let gate = Gate::new();
@@ -177,6 +180,7 @@ fn changed_before_the_stream_arrives(change: impl FnOnce(&Hot)) {
 
 #[test]
 fn written_through_the_page_cache() {
+    let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
         hot.writer(0).write_all_at(&bytes(2, 3 << 20), 123).unwrap();
     });
@@ -184,6 +188,7 @@ fn written_through_the_page_cache() {
 
 #[test]
 fn written_past_the_page_cache() {
+    let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
         let page = bytes(3, 2 << 20);
         let start = page.as_ptr().align_offset(4096);
@@ -199,6 +204,7 @@ fn written_past_the_page_cache() {
 
 #[test]
 fn written_by_another_process() {
+    let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
         let script = r#"printf changed | dd of="$0" bs=7 seek=600 conv=notrunc status=none"#;
         let done = std::process::Command::new("sh").args(["-c", script]).arg(&hot.path).status();
@@ -208,6 +214,7 @@ fn written_by_another_process() {
 
 #[test]
 fn written_by_the_library() {
+    let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
         let own = OpenOptions::new().read(true).write(true).open(&hot.path).unwrap();
         let file = transfer().file(own.as_fd()).unwrap();
@@ -223,11 +230,13 @@ fn written_by_the_library() {
 
 #[test]
 fn truncated() {
+    let _alone = alone();
     changed_before_the_stream_arrives(|hot| truncate(&hot.path, 50_000));
 }
 
 #[test]
 fn a_hole_is_punched() {
+    let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
         let writer = hot.writer(0);
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -245,6 +254,7 @@ fn truncate(path: &Path, len: i64) {
 
 #[test]
 fn the_files_child_does_not_disturb_a_held_read() {
+    let _alone = alone();
     let hot = heated(FILE);
     let stream = Made::new();
     let gate = Gate::new();
@@ -331,6 +341,7 @@ fn wait_until_unmapped(path: &Path) {
 
 #[test]
 fn a_writer_does_not_wait_for_a_queued_copy_which_keeps_its_pages() {
+    let _alone = alone();
     // One chunk of the staging buffers of these tests.
     const LEN: usize = 200_000;
     let hot = heated(2 << 20);
@@ -354,6 +365,7 @@ fn a_writer_does_not_wait_for_a_queued_copy_which_keeps_its_pages() {
 /// stream waits for this thread.
 #[test]
 fn a_mapped_file_that_ends_waits_for_no_stream() {
+    let _alone = alone();
     let hot = heated(2 << 20);
     let stream = Made::new();
     let gate = Gate::new();
@@ -375,6 +387,7 @@ fn a_mapped_file_that_ends_waits_for_no_stream() {
 
 #[test]
 fn a_file_that_is_closed_gives_its_lease_back_and_keeps_the_pages_of_a_queued_copy() {
+    let _alone = alone();
     const LEN: usize = 200_000;
     let hot = heated(2 << 20);
     // Freed after the stream goes on, also where the test fails: to free it waits for the stream.
@@ -398,6 +411,7 @@ fn a_file_that_is_closed_gives_its_lease_back_and_keeps_the_pages_of_a_queued_co
 
 #[test]
 fn a_file_that_is_closed_after_a_read_in_a_stream_is_not_kept_open() {
+    let _alone = alone();
     let hot = heated(2 << 20);
     let stream = Made::new();
     assert_eq!(checked(&stream, &hot, 0, 100_000).route.mapped, 100_000);
@@ -412,6 +426,7 @@ fn a_file_that_is_closed_after_a_read_in_a_stream_is_not_kept_open() {
 
 #[test]
 fn many_streams_beside_writers_never_see_what_was_there_before() {
+    let _alone = alone();
     const LEN: usize = 1 << 20;
     let version = |number: u64| number.to_le_bytes().repeat(LEN / 8);
     let hot = heated(2 << 20);

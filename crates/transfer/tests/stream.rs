@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use gpuio_gpu::{Managed, MemoryKind};
 use gpuio_transfer::{Fault, Op, Param, Params, ResolvedParams, Transfer};
-use program::{Completion, Gate, Made, alloc, capture, make, on};
+use program::{Completion, Gate, Made, alloc, alone, capture, make, on};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::{
@@ -52,6 +52,7 @@ fn fault(completion: &Completion) -> Fault {
 
 #[test]
 fn parameters_are_read_when_the_stream_reaches_them() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(1, 300_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
@@ -83,6 +84,7 @@ fn parameters_are_read_when_the_stream_reaches_them() {
 
 #[test]
 fn earlier_and_later_work_keeps_its_order() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let len = 700_000;
     let path = written(&dir, "file", &[]);
@@ -114,6 +116,7 @@ fn earlier_and_later_work_keeps_its_order() {
 
 #[test]
 fn many_at_once_over_four_streams() {
+    let _alone = alone();
     let (transfer, dir) = (transfer(), dir());
     let len = 1 << 20;
     let content = bytes(4, 16 * len);
@@ -166,6 +169,7 @@ fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
 
 #[test]
 fn more_streams_than_threads() {
+    let _alone = alone();
     // More streams than the poller watches.
     let (transfer, streams) = (transfer(), (0..70).map(|_| Made::new()).collect::<Vec<_>>());
     for turns in [1, 2, 5] {
@@ -175,6 +179,7 @@ fn more_streams_than_threads() {
 
 #[test]
 fn threads_that_went_to_sleep_are_woken() {
+    let _alone = alone();
     let (transfer, streams) = (transfer(), (0..3).map(|_| Made::new()).collect::<Vec<_>>());
     // So many that streams are expected to be prompt, and only polled.
     read_by_each(&transfer, &streams, 5);
@@ -193,6 +198,7 @@ fn threads_that_went_to_sleep_are_woken() {
 
 #[test]
 fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     // The bound is 2 MiB.
     let len = 9 << 20;
@@ -229,6 +235,7 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
 
 #[test]
 fn failures_are_reported_and_the_stream_continues() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(6, 100_000);
     let path = written(&dir, "file", &content);
@@ -265,6 +272,7 @@ fn failures_are_reported_and_the_stream_continues() {
 
 #[test]
 fn a_captured_stream_takes_no_transfer() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let file = file(&transfer, &written(&dir, "file", &bytes(7, 5000)), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 5000);
@@ -279,6 +287,7 @@ fn a_captured_stream_takes_no_transfer() {
 
 #[test]
 fn a_file_may_be_dropped_while_transfers_wait() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(8, 200_000);
     let path = written(&dir, "file", &content);
@@ -299,6 +308,7 @@ fn a_file_may_be_dropped_while_transfers_wait() {
 
 #[test]
 fn default_streams_are_streams_too() {
+    let _alone = alone();
     let (transfer, dir) = (transfer(), memory_dir());
     let content = bytes(9, 70_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
@@ -316,6 +326,7 @@ fn default_streams_are_streams_too() {
 
 #[test]
 fn a_context_of_the_program_works_too() {
+    let _alone = alone();
     let (transfer, dir) = (transfer(), dir());
     let content = bytes(10, 500_000);
     let path = written(&dir, "file", &content);
@@ -344,6 +355,7 @@ fn a_context_of_the_program_works_too() {
 
 #[test]
 fn managed_memory_is_on_the_gpu_before_its_bytes_arrive() {
+    let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     let content = bytes(11, 400_000);
     let path = written(&dir, "file", &content);
@@ -466,26 +478,31 @@ fn check(mode: Mode, kind: MemoryKind) {
 
 #[test]
 fn the_model_matches_plain_files_and_device_memory() {
+    let _alone = alone();
     check(Mode::Plain, MemoryKind::Device);
 }
 
 #[test]
 fn the_model_matches_direct_files_and_device_memory() {
+    let _alone = alone();
     check(Mode::Direct, MemoryKind::Device);
 }
 
 #[test]
 fn the_model_matches_direct_files_and_mapped_memory() {
+    let _alone = alone();
     check(Mode::Direct, MemoryKind::Vmm);
 }
 
 #[test]
 fn the_model_matches_plain_files_and_host_memory() {
+    let _alone = alone();
     check(Mode::Plain, MemoryKind::Malloc);
 }
 
 #[test]
 fn the_model_matches_direct_files_and_locked_memory() {
+    let _alone = alone();
     check(Mode::Direct, MemoryKind::Pinned);
 }
 
@@ -493,6 +510,7 @@ fn the_model_matches_direct_files_and_locked_memory() {
 /// stream already has the store of its semaphore, or a later one, when chunks are in progress.
 #[test]
 fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
+    let _alone = alone();
     const NAME: &str = "a_transfer_that_fails_half_way_leaves_nothing_in_the_stream";
     if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
         if gpu().context.driver().is_software() {
@@ -529,6 +547,7 @@ fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
 /// made, all of their calls fail, and none waits for ever.
 #[test]
 fn calls_end_where_no_memory_can_be_page_locked() {
+    let _alone = alone();
     const NAME: &str = "calls_end_where_no_memory_can_be_page_locked";
     if std::env::var_os("GPUIO_SOFT_FAIL").is_none() {
         if gpu().context.driver().is_software() {

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libloading::os::unix::Library;
 use tempfile::TempDir;
@@ -156,10 +156,19 @@ impl Gpuio {
         if code == 0 { Ok(Mapped(map)) } else { Err(code) }
     }
 
-    /// Maps a range, which works.
+    /// Maps a range, which works. A child that another test begins has a copy of each descriptor
+    /// until it runs its program, also of a writer's that this test has closed.
     pub(crate) fn map(&self, file: &File, offset: u64, length: u64) -> Mapped {
-        let opened = self.open(file.as_raw_fd(), offset, length, 0);
-        opened.unwrap_or_else(|code| panic!("{code}: {}", self.error()))
+        let began = Instant::now();
+        loop {
+            match self.open(file.as_raw_fd(), offset, length, 0) {
+                Ok(map) => return map,
+                Err(code) if code == -libc::EAGAIN && began.elapsed() < HANG => {
+                    std::thread::yield_now();
+                }
+                Err(code) => panic!("{code}: {}", self.error()),
+            }
+        }
     }
 
     /// The negative errno of a range that can't be mapped.

@@ -8,7 +8,7 @@ use gpuio_record::facts::{BlockTarget, MountedAt, Signature, TargetFacts, Target
 
 use super::super::look::Owner;
 use super::super::manifest::FILE_NAME;
-use super::super::ownership::{Seen, decide};
+use super::super::ownership::{Seen, decide, parent_can_be_made};
 use super::*;
 
 fn refuse(wanted: &Wanted, permit: &Permit, parts: &[&str]) -> Refusal {
@@ -413,6 +413,39 @@ fn device(target: BlockTarget, wanted: &Wanted, permit: &Permit) -> Result<Verdi
         parent_can_be_made: false,
     };
     decide(wanted, permit, seen)
+}
+
+/// Ranks look and make directories side by side: one that is there by now is no reason to refuse.
+#[test]
+fn a_directory_that_another_rank_has_made_meanwhile_is_no_danger() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("d/gpuio.0");
+    let facts = TargetFacts {
+        path: path.display().to_string(),
+        resolved: None,
+        symlink: false,
+        kind: Found::Absent { parent_exists: false },
+        mount: None,
+        unchecked: Vec::new(),
+    };
+    let seen = |parent_can_be_made| Seen {
+        facts: facts.clone(),
+        dangers: danger(&facts),
+        held: None,
+        dir_entry: None,
+        owner: Ok(Owner::Foreign),
+        key: None,
+        has_holes: false,
+        parent_can_be_made,
+    };
+    let permit = Permit { overwrite: false, devices: Vec::new(), make_missing: true };
+    assert!(parent_can_be_made(&path), "it can be made");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let wanted = wanted(&path, MIB);
+    assert!(decide(&wanted, &permit, seen(parent_can_be_made(&path))).is_ok());
+    fs::remove_dir(path.parent().unwrap()).unwrap();
+    fs::write(path.parent().unwrap(), "").unwrap();
+    assert!(decide(&wanted, &permit, seen(parent_can_be_made(&path))).is_err(), "a file");
 }
 
 fn blank() -> BlockTarget {

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Condvar, Mutex, OnceLock};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gpuio_gpu::{DevPtr, RawStream, UserStream};
 use gpuio_transfer::{
@@ -20,6 +20,14 @@ fn library() -> &'static Library {
         // SAFETY: the library is loaded already; its initialisers do not run again.
         unsafe { Library::new(path) }.unwrap()
     })
+}
+
+/// One test of a program at a time: a test that frees GPU memory waits for the stream that another
+/// test holds, and blocks the call that would let that stream on. To be taken first in a test, so
+/// that it is given back last.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A driver call that creates something: an output pointer, flags, and one more number.
