@@ -376,8 +376,6 @@ fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, tempfile::TempDir) {
     (ran, dir)
 }
 
-/// MPICH's launcher ends all ranks within milliseconds, before one can print, unless it is set
-/// not to.
 #[test]
 fn a_rank_that_is_killed_ends_the_run() {
     for mpi in installed() {
@@ -385,15 +383,22 @@ fn a_rank_that_is_killed_ends_the_run() {
     }
 }
 
+/// MPICH's launcher ends all ranks within milliseconds, before one can print, unless it is set
+/// not to. Also then it does so now and then, where the processors are busy.
 const KEPT_MPICH: Mpi = Mpi { mpirun: "mpirun.mpich", flags: &["-disable-auto-cleanup"] };
 
 #[test]
 fn a_rank_that_is_killed_is_named() {
     for mpi in installed() {
-        let mpi = if mpi.mpirun == KEPT_MPICH.mpirun { &KEPT_MPICH } else { mpi };
-        let (ran, _dir) = end_by(mpi, "-KILL", &[]);
-        assert!(ran.err.contains("error: rank 2 (host "), "{}", ran.err);
-        assert!(ran.err.contains(") died"), "{}", ran.err);
+        let is_mpich = mpi.mpirun == KEPT_MPICH.mpirun;
+        let mpi = if is_mpich { &KEPT_MPICH } else { mpi };
+        let is_named = || {
+            let (ran, _dir) = end_by(mpi, "-KILL", &[]);
+            let is_named = ran.err.contains("error: rank 2 (host ") && ran.err.contains(") died");
+            assert!(is_named || is_mpich, "{}", ran.err);
+            is_named
+        };
+        assert!((0..10).any(|_| is_named()), "{}", mpi.mpirun);
     }
 }
 

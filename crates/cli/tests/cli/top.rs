@@ -17,8 +17,9 @@ fn lines_of_json_are_one_object_each() {
     assert_eq!(objects.len(), 3);
     for object in &objects {
         assert_eq!(object["schema"], "gpuio-top/1");
+        // After a late line the next comes sooner: the times of lines are kept.
         let seconds = object["seconds"].as_f64().unwrap();
-        assert!((0.09..60.0).contains(&seconds), "{seconds}");
+        assert!((0.001..60.0).contains(&seconds), "{seconds}");
         let devices = object["devices"].as_array().unwrap();
         let memory = devices.iter().find(|one| one["kind"] == "page_cache").unwrap();
         assert!(memory["figures"]["free_bytes"].as_f64().unwrap() > 0.0, "{memory}");
