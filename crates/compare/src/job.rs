@@ -295,6 +295,7 @@ impl Job<'_> {
         let stop = self.plan.stop;
         let mut words = Vec::new();
         words.extend(stop.runtime_ns.map(format_duration_ns));
+        words.extend(stop.wear_out.then(|| "then the bytes of the fastest thread".to_owned()));
         words
             .extend(stop.bytes_per_thread.map(|bytes| format!("{} a thread", format_bytes(bytes))));
         let steady = self.plan.steady.as_ref();

@@ -111,6 +111,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         verify: None,
         between_ios_ns: 0,
         steady: None,
+        stonewall: None,
         series: Vec::new(),
         workers: Vec::new(),
         gpus: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpuio_record::{
     CacheReading, CpuCost, CpuScope, DirectMode, DirectionResult, DirectionTotal, EndedHow,
-    HolesReading, JobResult, Latency, MappedResult, Proof, RankGroup, Route, Source,
+    HolesReading, JobResult, Latency, MappedResult, Proof, RankGroup, Route, Source, Stonewall,
     StorageReading, TimeSpan, Verdict, VerifyOutcome,
 };
 use gpuio_stat::Histogram;
@@ -24,6 +24,8 @@ pub(crate) struct JobSum {
     write: DirectionSum,
     series: SeriesSum,
     beside: CostSum,
+    /// The stonewalls of ranks that came to it.
+    walls: Vec<(u32, Stonewall)>,
     /// Microseconds of CPU, where each rank's cost is known.
     cpu_us: Option<f64>,
     ranks: Vec<u32>,
@@ -129,6 +131,7 @@ impl JobSum {
         (result.library, result.mapped, result.measured) = (None, None, None);
         result.fan_out = None;
         (result.proof, result.steady, result.beside) = (None, None, None);
+        result.stonewall = None;
         result.file_leg = gpuio_record::FileLegCounters::default();
         result.cache = CacheReading::default();
         result.engine.clear();
@@ -143,6 +146,7 @@ impl JobSum {
             write: DirectionSum::default(),
             series,
             beside: CostSum::default(),
+            walls: Vec::new(),
             cpu_us: Some(0.0),
             ranks: Vec::new(),
             verdicts: Vec::new(),
@@ -182,6 +186,7 @@ impl JobSum {
         if rank == 0 {
             sum.steady = job.steady;
         }
+        self.walls.extend(job.stonewall.map(|wall| (rank, wall)));
         if let Some(cost) = &job.beside {
             self.beside.add(rank, cost);
         }
@@ -220,6 +225,9 @@ impl JobSum {
         let end = spans.iter().map(|span| span.end_ns).max();
         let measured = begin.zip(end).map(|(begin_ns, end_ns)| TimeSpan { begin_ns, end_ns });
         let time_ns = measured.map_or(longest, |span| span.length_ns());
+        if self.walls.len() == self.ranks.len() {
+            result.stonewall = stonewall(&self.walls, &result.name, facts);
+        }
         let rates = groups.iter().flat_map(|group| &group.jobs).find(|job| job.job == result.name);
         result.first_done_ns = rates.map_or(result.first_done_ns, |job| job.until_first.time_ns);
         result.first_done_bytes = rates.map_or(bytes, |job| job.until_first.bytes);
@@ -243,6 +251,17 @@ impl JobSum {
         result.cache.storage = self.devices.into_iter().map(named).collect();
         result
     }
+}
+
+/// What all ranks had moved at the stonewall: from the first begin until the last came to it.
+fn stonewall(walls: &[(u32, Stonewall)], job: &str, facts: &[RankFacts]) -> Option<Stonewall> {
+    let begin = |rank: u32| facts.get(rank as usize)?.times.get(job).map(|span| span.begin_ns);
+    let first = walls.iter().map(|(rank, _)| begin(*rank)).min()??;
+    let late = |rank: u32| begin(rank).map_or(0, |at| at - first);
+    let time_ns = walls.iter().map(|(rank, wall)| late(*rank) + wall.time_ns).max()?;
+    let bytes = walls.iter().map(|(_, wall)| wall.bytes).sum();
+    let bytes_per_thread = walls.iter().map(|(_, wall)| wall.bytes_per_thread).max()?;
+    Some(Stonewall { time_ns, bytes, bytes_per_s: per_second(bytes, time_ns), bytes_per_thread })
 }
 
 fn add_cpu_us(sum: Option<f64>, job: &JobResult) -> Option<f64> {

@@ -49,6 +49,8 @@ pub struct RankFacts {
     pub clock_offset_ns: i64,
     /// The offset is at most this wrong.
     pub clock_bound_ns: u64,
+    /// Its network cards that lead to its servers.
+    pub nics: Vec<String>,
     /// Where its own results lie.
     pub saved: Option<String>,
     /// The times of its jobs on rank 0's clock, by job name.
@@ -246,6 +248,7 @@ fn row_of(rank: u32, facts: &RankFacts) -> RankRow {
         numa_nodes: Vec::new(),
         target: String::new(),
         devices: Vec::new(),
+        nics: facts.nics.clone(),
         ended: None,
         error: None,
         saved: facts.saved.clone(),

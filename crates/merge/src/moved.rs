@@ -150,6 +150,7 @@ pub(crate) fn stragglers(job: &str, rows: &[RankRow]) -> Vec<Straggler> {
         host: row.host.clone(),
         gpus: row.gpus.clone(),
         devices: row.devices.clone(),
+        nics: row.nics.clone(),
         bytes_per_s: *rate,
         of_median: rate / median,
     })

@@ -76,9 +76,35 @@ fn a_lost_rank_fails_the_run_and_is_named() {
     assert_eq!(merged.jobs[0].read.bytes, 2000);
 }
 
+/// From the first begin, which is rank 0's, until the last came to it, which began later.
+#[test]
+fn what_was_moved_until_a_stonewall_is_added_over_the_time_until_the_last_came_to_it() {
+    let at = |rank: u32, time_ns, bytes| {
+        let mut record = record(rank, 4000, &[5]);
+        let bytes_per_s = 0.0;
+        record.jobs[0].stonewall =
+            Some(gpuio_record::Stonewall { time_ns, bytes, bytes_per_s, bytes_per_thread: 900 });
+        record
+    };
+    let mut facts = facts(2);
+    facts[1].times.insert("job".to_owned(), TimeSpan { begin_ns: 110, end_ns: 1_000_000_010 });
+    let mut merger = Merger::new(at(0, 1_000_000_000, 3000), facts.clone());
+    merger.add(1, &at(1, 999_999_950, 1000));
+    let merged = merger.finish(Started::default(), Vec::new(), None);
+    let wall = merged.jobs[0].stonewall.unwrap();
+    assert_eq!((wall.time_ns, wall.bytes, wall.bytes_per_thread), (1_000_000_050, 4000, 900));
+    assert!((wall.bytes_per_s - 4000.0).abs() < 0.001);
+    // One of the ranks has none.
+    let mut merger = Merger::new(at(0, 1_000_000_000, 3000), facts);
+    merger.add(1, &record(1, 4000, &[5]));
+    assert_eq!(merger.finish(Started::default(), Vec::new(), None).jobs[0].stonewall, None);
+}
+
 #[test]
 fn slow_ranks_are_named_with_their_ratio() {
-    let mut merger = Merger::new(record(0, 1000, &[5]), facts(5));
+    let mut facts = facts(5);
+    facts[3].nics = vec!["mlx5_1".to_owned()];
+    let mut merger = Merger::new(record(0, 1000, &[5]), facts);
     for (rank, bytes) in [(1, 1000), (2, 1000), (3, 400), (4, 950)] {
         merger.add(rank, &record(rank, bytes, &[5]));
     }
@@ -92,11 +118,14 @@ fn slow_ranks_are_named_with_their_ratio() {
     };
     let group = RankGroup { group: 0, start_skew_ns: 0, skew_bound_ns: 0, jobs: vec![job] };
     let merged = merger.finish(Started::default(), vec![group], None);
-    let rates = &merged.ranks.unwrap().groups[0].jobs[0];
+    let ranks = merged.ranks.unwrap();
+    assert_eq!((ranks.rows[3].nics.len(), ranks.rows[2].nics.len()), (1, 0));
+    let rates = &ranks.groups[0].jobs[0];
     assert_eq!(rates.ends_by, Some(gpuio_record::RanksEnd::of(&merged.plan.jobs[0].stop)));
     let slow = &rates.stragglers;
     assert_eq!(slow.len(), 1);
     assert_eq!((slow[0].rank, slow[0].host.as_str()), (3, "n1"));
+    assert_eq!(slow[0].nics, ["mlx5_1"]);
     assert!((slow[0].of_median - 0.4).abs() < 1e-9);
 }
 

@@ -395,16 +395,23 @@ pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
     let bytes = job.io_size.or(job.loops.map(passes));
     // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
     let timed = job.time_based.unwrap_or(!is_fio(job));
-    let bytes = bytes.or((job.wear_out == Some(true)).then_some(size));
+    let wear_out = job.wear_out == Some(true);
+    let bytes = bytes.or((wear_out && job.runtime_ns.is_none()).then_some(size));
     match (job.runtime_ns, bytes) {
-        (Some(t), None) if timed => Stop { runtime_ns: Some(t), bytes_per_thread: None },
-        (Some(t), None) => Stop { runtime_ns: Some(t), bytes_per_thread: Some(size) },
-        (Some(t), Some(b)) => Stop { runtime_ns: Some(t), bytes_per_thread: Some(b) },
-        (None, Some(b)) => Stop { runtime_ns: None, bytes_per_thread: Some(b) },
-        (None, None) if is_fio(job) || is_gdsio(job) => {
-            Stop { runtime_ns: None, bytes_per_thread: Some(size) }
+        (Some(t), None) if timed => Stop { runtime_ns: Some(t), bytes_per_thread: None, wear_out },
+        (Some(t), None) => {
+            Stop { runtime_ns: Some(t), bytes_per_thread: Some(size), wear_out: false }
         }
-        (None, None) => Stop { runtime_ns: Some(RUNTIME_NS), bytes_per_thread: None },
+        (Some(t), Some(b)) => {
+            Stop { runtime_ns: Some(t), bytes_per_thread: Some(b), wear_out: false }
+        }
+        (None, Some(b)) => Stop { runtime_ns: None, bytes_per_thread: Some(b), wear_out: false },
+        (None, None) if is_fio(job) || is_gdsio(job) => {
+            Stop { runtime_ns: None, bytes_per_thread: Some(size), wear_out: false }
+        }
+        (None, None) => {
+            Stop { runtime_ns: Some(RUNTIME_NS), bytes_per_thread: None, wear_out: false }
+        }
     }
 }
 

@@ -361,7 +361,7 @@ impl Ranks {
             }
             // Rank 0 has its own time to collect, and some to write.
             let late = ended_at.is_some_and(|at| at.elapsed() > self.save * 2);
-            if late {
+            if late || self.shared.gone().contains(&0) {
                 return Err(self.ended().unwrap_or(Ended(GONE.to_owned(), 1)));
             }
             let event = hold(&self.events).recv_timeout(Duration::from_millis(20));

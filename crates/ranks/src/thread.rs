@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 
 use crate::activity::{Activity, Idle, Stage};
 use crate::link::Link;
@@ -31,10 +31,16 @@ const LIVELY: Duration = Duration::from_secs(1);
 /// this one has it by then. Until then a death is one at once: MPICH's launcher ends all ranks
 /// within milliseconds of it.
 const DEATH_GRACE: Duration = Duration::from_millis(100);
-/// Heartbeats that were sent before the leave arrived have come by then.
-const LAST_BEATS: Duration = Duration::from_millis(20);
+/// Messages that were under way when this rank left have come by then. MPICH 4.0 with UCX over TCP
+/// hangs in MPI_Finalize on a rank that has just sent one.
+const LAST_MESSAGES: Duration = Duration::from_millis(100);
 /// What was sent has left by then.
 const SEND_TIME: Duration = Duration::from_secs(2);
+/// MPI_Abort has ended this process by then. MPICH waits for an answer of its launcher for ever,
+/// also where the network to it is gone.
+const ABORT_TIME: Duration = Duration::from_secs(3);
+/// All ranks have come to MPI_Finalize by then, which waits for them.
+const FINALIZE_TIME: Duration = Duration::from_secs(15);
 
 /// What the program wants.
 pub(crate) enum Command {
@@ -151,7 +157,7 @@ struct Watched {
 pub(crate) struct Worker<L> {
     link: L,
     setup: Setup,
-    shared: std::sync::Arc<Shared>,
+    shared: Arc<Shared>,
     commands: Receiver<Command>,
     events: Sender<Event>,
     idle: Idle,
@@ -182,7 +188,7 @@ impl<L: Link> Worker<L> {
     pub(crate) fn new(
         link: L,
         setup: Setup,
-        shared: std::sync::Arc<Shared>,
+        shared: Arc<Shared>,
         commands: Receiver<Command>,
         events: Sender<Event>,
     ) -> Worker<L> {
@@ -423,7 +429,7 @@ impl<L: Link> Worker<L> {
         if self.ended_at.is_some_and(|at| at.elapsed() > most) {
             let why = self.shared.ended().map(|ended| ended.0).unwrap_or_default();
             self.report(&why);
-            self.link.abort(1);
+            self.abort(1);
             std::process::exit(1);
         }
     }
@@ -575,16 +581,46 @@ impl<L: Link> Worker<L> {
     fn leave(mut self, code: u8) {
         self.leaving = true;
         let began = Instant::now();
-        let last = if self.is_first() { LAST_BEATS } else { Duration::ZERO };
-        while began.elapsed() < last || !self.link.has_sent() && began.elapsed() < SEND_TIME {
+        while began.elapsed() < LAST_MESSAGES
+            || !self.link.has_sent() && began.elapsed() < SEND_TIME
+        {
             self.messages();
             std::thread::sleep(PAUSE);
         }
         let gone = !hold(&self.shared.gone).is_empty();
         if gone {
             // It ends this process too; should it return, the caller does.
-            return self.link.abort(code);
+            return self.abort(code);
         }
-        self.link.finalize();
+        let link = self.link;
+        within(FINALIZE_TIME, code, || link.finalize());
     }
+
+    /// Ends the processes of all ranks; this one also where MPI does not come back.
+    fn abort(&self, code: u8) {
+        within(ABORT_TIME, code, || self.link.abort(code));
+    }
+}
+
+/// A last call of MPI. A process whose call does not come back in time ends without it: its results
+/// are saved and the reason is printed. Should the exit itself wait for MPI, it is killed.
+fn within(time: Duration, code: u8, call: impl FnOnce()) {
+    let returned = Arc::new(AtomicBool::new(false));
+    let exit: fn(u8) = |code| std::process::exit(i32::from(code));
+    let kill: fn(u8) = |_| {
+        let _ = kill_process(getpid(), Signal::KILL);
+    };
+    for (time, end) in [(time, exit), (time + Duration::from_secs(1), kill)] {
+        let seen = Arc::clone(&returned);
+        let watch = move || {
+            std::thread::sleep(time);
+            if !seen.load(Ordering::Relaxed) {
+                end(code);
+            }
+        };
+        // Without a thread the launcher has to end this process.
+        let _ = std::thread::Builder::new().name("gpuio-last-call".to_owned()).spawn(watch);
+    }
+    call();
+    returned.store(true, Ordering::Relaxed);
 }

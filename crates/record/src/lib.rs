@@ -45,7 +45,7 @@ pub use ranks::{
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,
     GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult, NeverStarted, Point,
-    Record, SegmentBytes, SetupTimes, StorageReading, TimeSpan, Tool, VerifyMismatch,
+    Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, TimeSpan, Tool, VerifyMismatch,
     VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};

@@ -285,12 +285,16 @@ pub struct BlockShare {
 }
 
 /// When a job ends: at whichever limit comes first; at least one is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Time after the ramp, nanoseconds.
     pub runtime_ns: Option<u64>,
     /// Bytes per thread.
     pub bytes_per_thread: Option<u64>,
+    /// The time is no end: after it each thread goes on until it has moved as many bytes as the one
+    /// that had moved most by then, of all ranks. False in older records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wear_out: bool,
 }
 
 /// A rate that each thread keeps.

@@ -121,6 +121,8 @@ pub enum RanksEnd {
     WearOut,
     /// On each rank, whichever of the two comes first.
     First,
+    /// A time, after which all threads go on to the largest number of bytes that one had reached.
+    StonewallWearOut,
 }
 
 impl RanksEnd {
@@ -128,6 +130,7 @@ impl RanksEnd {
     #[must_use]
     pub fn of(stop: &Stop) -> RanksEnd {
         match (stop.runtime_ns, stop.bytes_per_thread) {
+            (Some(_), None) if stop.wear_out => RanksEnd::StonewallWearOut,
             (Some(_), None) => RanksEnd::Stonewall,
             (None, _) => RanksEnd::WearOut,
             (Some(_), Some(_)) => RanksEnd::First,
@@ -141,6 +144,7 @@ impl RanksEnd {
             RanksEnd::Stonewall => "stonewall",
             RanksEnd::WearOut => "wear-out",
             RanksEnd::First => "either",
+            RanksEnd::StonewallWearOut => "stonewall, wear-out",
         }
     }
 }
@@ -170,6 +174,9 @@ pub struct Straggler {
     pub gpus: Vec<String>,
     /// Its block devices, or what its mount is of.
     pub devices: Vec<String>,
+    /// Its network cards: those that lead to its servers; empty without one, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nics: Vec<String>,
     /// Its rate, over its own time.
     pub bytes_per_s: f64,
     /// That over the median of all ranks.
@@ -199,6 +206,9 @@ pub struct RankRow {
     pub target: String,
     /// Block devices behind it, or what its mount is of.
     pub devices: Vec<String>,
+    /// Network cards that lead to its servers; empty without one, and in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nics: Vec<String>,
     /// How it ended; absent where nothing was received of it.
     pub ended: Option<EndedHow>,
     /// Why it ended early, or why nothing was received of it.

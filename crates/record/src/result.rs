@@ -79,6 +79,19 @@ pub struct Record {
     pub ranks: Option<RanksResult>,
 }
 
+/// The stonewall of a job that goes on after it, reads and writes together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Stonewall {
+    /// From the end of the ramp until the last thread had come to it, nanoseconds.
+    pub time_ns: u64,
+    /// Bytes that all threads had moved when they came to it.
+    pub bytes: u64,
+    /// Bytes per second.
+    pub bytes_per_s: f64,
+    /// Bytes that each thread moved in all, at least: the most that one had begun to move by then.
+    pub bytes_per_thread: u64,
+}
+
 /// The program that made a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
@@ -183,6 +196,10 @@ pub struct JobResult {
     /// Whether it became steady, where that was requested.
     #[serde(default)]
     pub steady: Option<Steady>,
+    /// What was moved until the stonewall, of jobs that go on after it; absent of others, and where
+    /// a thread ended before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stonewall: Option<Stonewall>,
     /// One point per interval, ramp included (negative times).
     pub series: Vec<Point>,
     /// One entry per worker.

@@ -133,7 +133,8 @@ pub struct JobSpec {
     pub layout: Option<LayoutKind>,
     /// Whose data each rank reads.
     pub read_shift: Option<ReadShift>,
-    /// End when all bytes were moved, not by time.
+    /// End when all bytes were moved, not by time; or, after a time, once all threads have moved as
+    /// many as the fastest.
     pub wear_out: Option<bool>,
     /// All threads use one descriptor per file.
     pub shared_fd: Option<bool>,

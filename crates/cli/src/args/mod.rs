@@ -258,9 +258,10 @@ pub(crate) struct Load {
     /// Number of passes over the region, instead of a run time
     #[arg(long, value_name = "N")]
     pub(crate) loops: Option<String>,
-    /// End when each thread has moved its whole size, instead of a run time: on several ranks the
-    /// wear-out, where a run time is the stonewall
-    #[arg(long, conflicts_with = "runtime")]
+    /// End when each thread has moved its whole size, instead of a run time (a stonewall); with
+    /// --runtime, go on after it until each thread has moved what the fastest had begun by then, on
+    /// several ranks that of all
+    #[arg(long)]
     pub(crate) wear_out: bool,
     /// Percentage of reads in a mixed load [50]
     #[arg(long, value_name = "PERCENT")]

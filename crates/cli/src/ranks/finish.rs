@@ -58,6 +58,7 @@ impl Joined {
             let all = all.ok_or_else(|| Ended(super::UNREADABLE.to_owned(), 1))?;
             placement::agree(&all, share).map_err(|why| Ended(why, 2))?;
             table = placement::table(&all, terminal_width());
+            self.nics.get_or_init(|| all.iter().map(|one| one.nics().to_vec()).collect());
             Ok(vec![Vec::new(); all.len()])
         });
         agreed.map(|_| table).map_err(|ended| failure_of(&ended))
@@ -211,6 +212,7 @@ impl Joined {
                 pid: hello.pid,
                 clock_offset_ns: offset.offset_ns,
                 clock_bound_ns: offset.bound_ns,
+                nics: self.nics.get().and_then(|all| all.get(rank).cloned()).unwrap_or_default(),
                 saved: None,
                 times: learned.times.get(rank).cloned().unwrap_or_default(),
             }

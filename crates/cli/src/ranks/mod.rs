@@ -23,11 +23,13 @@ mod finish;
 mod placement;
 mod steady;
 mod synchronised;
+#[cfg(test)]
+mod tests;
 
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_mpi::{Launcher, World};
@@ -68,6 +70,8 @@ pub(crate) struct Joined {
     launcher: String,
     hellos: Vec<Hello>,
     place: Place,
+    /// On rank 0, once the plans were compared: the network cards of each rank.
+    nics: OnceLock<Vec<Vec<String>>>,
 }
 
 /// The launcher of this process, unless `GPUIO_MPI=off`.
@@ -111,10 +115,11 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
         output::speak();
         Failure::Unavailable(why)
     })?;
-    match hello(&ranks) {
+    match hello(&ranks, &own_hello()) {
         Ok((hellos, place)) => {
             watch_neighbour(&ranks, &hellos);
-            Ok(Ok(Some(Joined { ranks, launcher: name, hellos, place })))
+            let nics = OnceLock::new();
+            Ok(Ok(Some(Joined { ranks, launcher: name, hellos, place, nics })))
         }
         Err(ended) => Ok(Err(finish::send_home(ranks, &ended))),
     }
@@ -148,9 +153,8 @@ fn own_hello() -> Hello {
     }
 }
 
-fn hello(ranks: &Ranks) -> Result<(Vec<Hello>, Place), Ended> {
-    let own = to_bytes(&own_hello());
-    let all = ranks.exchange("hello", own, |all| {
+fn hello(ranks: &Ranks, own: &Hello) -> Result<(Vec<Hello>, Place), Ended> {
+    let all = ranks.exchange("hello", to_bytes(own), |all| {
         let hellos: Vec<Option<Hello>> = all.iter().map(|one| parse(one)).collect();
         same_version(&hellos).map_err(|why| Ended(why, 2))?;
         let answer = to_bytes(&hellos);

@@ -150,6 +150,10 @@ struct Common {
 }
 
 impl Placed {
+    pub(super) fn nics(&self) -> &[String] {
+        &self.nics
+    }
+
     pub(super) fn of(plan: &Plan, place: &Place, kernel: &str, cpus: Vec<u32>) -> Placed {
         let mut gpus = Vec::new();
         let mut numa_nodes = Vec::new();

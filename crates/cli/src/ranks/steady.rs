@@ -1,6 +1,7 @@
-//! Whether a job has become steady on all ranks: rank 0 adds up what they count and decides. What
-//! is posted is not waited for: some hundred bytes per check of the criterion, one a second by
-//! default.
+//! What ranks agree on while they run: whether a job has become steady on all of them, where rank 0
+//! adds up what they count, and how far all go on after a stonewall, where it takes the largest
+//! number. What is posted is not waited for: some hundred bytes per check of the criterion, one a
+//! second by default.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,10 @@ enum Post {
     Part { start: u32, job: usize, nth: u64, part: (u64, f64, f64, u64) },
     /// From rank 0: the job is steady.
     Steady { start: u32, job: usize, steady: Steady },
+    /// From a rank: the most bytes that one of its threads had reached at the stonewall.
+    Wall { start: u32, job: usize, bytes: u64 },
+    /// From rank 0: the most of all.
+    WearOut { start: u32, job: usize, bytes: u64 },
 }
 
 /// The jobs of the running group.
@@ -35,6 +40,9 @@ struct OfJob {
     parts: BTreeMap<u64, BTreeMap<u32, Interval>>,
     next: u64,
     steady: Option<Steady>,
+    /// What ranks have said of the stonewall; on rank 0.
+    walls: BTreeMap<u32, u64>,
+    wear_out: Option<u64>,
 }
 
 impl Agreement {
@@ -60,6 +68,26 @@ impl Agreement {
 
     /// What was decided of a job.
     pub(super) fn of(&mut self, ranks: &Ranks, job: usize) -> Option<Steady> {
+        self.take(ranks);
+        self.jobs.get(job)?.steady
+    }
+
+    /// All threads of this rank have come to the stonewall of a job.
+    pub(super) fn at_stonewall(&mut self, ranks: &Ranks, job: usize, bytes: u64) {
+        if ranks.rank() == 0 {
+            self.add_wall(ranks, job, (0, bytes));
+        } else {
+            ranks.post(&to_bytes(&Post::Wall { start: self.start, job, bytes }));
+        }
+    }
+
+    /// How many bytes each thread of a job moves, once all ranks have come to its stonewall.
+    pub(super) fn wear_out(&mut self, ranks: &Ranks, job: usize) -> Option<u64> {
+        self.take(ranks);
+        self.jobs.get(job)?.wear_out
+    }
+
+    fn take(&mut self, ranks: &Ranks) {
         for (from, bytes) in ranks.posted() {
             match parse(&bytes) {
                 Some(Post::Part { start, job, nth, part }) if start == self.start => {
@@ -72,10 +100,25 @@ impl Agreement {
                         job.steady = Some(steady);
                     }
                 }
+                Some(Post::Wall { start, job, bytes }) if start == self.start => {
+                    self.add_wall(ranks, job, (from, bytes));
+                }
+                Some(Post::WearOut { start, job, bytes }) if start == self.start => {
+                    if let Some(job) = self.jobs.get_mut(job) {
+                        job.wear_out = Some(bytes);
+                    }
+                }
                 _ => {}
             }
         }
-        self.jobs.get(job)?.steady
+    }
+
+    fn add_wall(&mut self, ranks: &Ranks, at: usize, said: (u32, u64)) {
+        let (start, all) = (self.start, ranks.size() as usize);
+        let Some(job) = self.jobs.get_mut(at) else { return };
+        if let Some(bytes) = job.add_wall(said, all) {
+            ranks.post(&to_bytes(&Post::WearOut { start, job: at, bytes }));
+        }
     }
 
     fn add(&mut self, ranks: &Ranks, at: usize, nth: u64, (from, part): (u32, Interval)) {
@@ -88,6 +131,13 @@ impl Agreement {
 }
 
 impl OfJob {
+    /// Adds what a rank says; the largest number once all have said theirs.
+    fn add_wall(&mut self, (from, bytes): (u32, u64), ranks: usize) -> Option<u64> {
+        self.walls.insert(from, bytes);
+        self.wear_out = self.walls.values().max().copied().filter(|_| self.walls.len() == ranks);
+        self.wear_out
+    }
+
     /// Adds a part; the result once the job has become steady by it.
     fn add(&mut self, nth: u64, (from, part): (u32, Interval), ranks: usize) -> Option<Steady> {
         let window = self.window.as_mut()?;
@@ -112,6 +162,15 @@ mod tests {
 
     fn part(at_ns: u64, per_s: f64) -> Interval {
         Interval { at_ns, per_s, latency_ns: 0.0, ios: 1 }
+    }
+
+    #[test]
+    fn after_a_stonewall_all_go_on_to_the_largest_number() {
+        let mut job = OfJob::default();
+        assert_eq!(job.add_wall((1, 700), 3), None);
+        assert_eq!(job.add_wall((0, 300), 3), None);
+        assert_eq!(job.add_wall((2, 500), 3), Some(700));
+        assert_eq!(job.wear_out, Some(700));
     }
 
     #[test]

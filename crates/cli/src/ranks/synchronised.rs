@@ -272,7 +272,10 @@ impl<'a> Synchronised<'a> {
 fn due(jobs: &[JobPlan]) -> (u64, Option<u64>) {
     let delay = jobs.iter().map(|job| job.start_delay_ns).max().unwrap_or(0);
     let paced = jobs.iter().any(|job| job.pacing.is_some());
-    let end = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
+    let end = |job: &JobPlan| {
+        let runtime_ns = job.stop.runtime_ns.filter(|_| !job.stop.wear_out)?;
+        Some(job.start_delay_ns + job.ramp_ns + runtime_ns)
+    };
     (delay, jobs.iter().map(end).max().flatten().filter(|_| paced))
 }
 
@@ -351,6 +354,14 @@ impl Peers for Synchronised<'_> {
 
     fn steady(&self, job: usize) -> Option<Steady> {
         hold(&self.state).steady.of(self.ranks, job)
+    }
+
+    fn at_stonewall(&self, job: usize, bytes: u64) {
+        hold(&self.state).steady.at_stonewall(self.ranks, job, bytes);
+    }
+
+    fn wear_out(&self, job: usize) -> Option<u64> {
+        hold(&self.state).steady.wear_out(self.ranks, job)
     }
 
     fn wants_results(&self) -> bool {

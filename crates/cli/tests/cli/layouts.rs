@@ -92,6 +92,39 @@ fn a_file_for_a_load_with_a_time_is_laid_out_by_all_ranks() {
     }
 }
 
+/// As IOR's stonewall with wear-out: after the time each thread goes on to what the fastest had
+/// begun by then.
+#[test]
+fn after_a_stonewall_all_ranks_wear_out() {
+    let check = |record: &Value| {
+        let job = &record["jobs"][0];
+        let (wall, read) = (&job["stonewall"], &job["read"]["bytes"]);
+        assert!(wall["time_ns"].as_u64().unwrap() >= 300_000_000, "{wall}");
+        let goal = wall["bytes_per_thread"].as_u64().unwrap();
+        let (at_wall, all) = (wall["bytes"].as_u64().unwrap(), read.as_u64().unwrap());
+        assert!(at_wall <= all && all >= 4 * goal, "{wall}, {all} in all");
+        let workers = job["workers"].as_array().unwrap();
+        assert_eq!(workers.len(), 4);
+        for worker in workers {
+            assert!(worker["bytes"].as_u64().unwrap() >= goal, "{worker} of {goal}");
+        }
+    };
+    let dir = scratch();
+    // One block of the four is 15 times as large as the others.
+    let line = "--rw read --bssplit 4k/75:60k/25 --buffered --runtime 0.3 --wear-out --size 1m \
+                --directory d -o r.json";
+    let ran = bench(dir.path(), &format!("{line} --threads 4")).exits(0);
+    assert!(ran.out.contains("stonewall and wear-out:"), "{}", ran.out);
+    check(&record(dir.path(), "r.json"));
+    for mpi in installed() {
+        ranks(mpi, dir.path(), 4, line).exits(0);
+        let record = record(dir.path(), "r.json");
+        check(&record);
+        let job = &record["ranks"]["groups"][0]["jobs"][0];
+        assert_eq!(job["ends_by"], "stonewall_wear_out");
+    }
+}
+
 #[test]
 fn a_shift_reads_and_verifies_what_another_rank_wrote() {
     for mpi in installed() {

@@ -12,7 +12,7 @@ use crate::tool::{GPUIO, TIMEOUT, command, scratch};
 /// A launcher with the flags that it needs here.
 pub(crate) struct Mpi {
     pub(crate) mpirun: &'static str,
-    flags: &'static [&'static str],
+    pub(crate) flags: &'static [&'static str],
 }
 
 pub(crate) const ALL: [Mpi; 2] = [
@@ -89,7 +89,7 @@ pub(crate) fn record(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-fn journals(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn journals(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let is_journal = |path: &PathBuf| path.to_string_lossy().ends_with(".gpuio-journal.json");
     let mut found: Vec<PathBuf> = entries.filter(is_journal).collect();
@@ -335,7 +335,7 @@ fn begun(mpi: &Mpi, dir: &Path, more: &[&str]) -> std::process::Child {
 }
 
 /// The process of a rank, by its journal.
-fn process_of(dir: &Path, rank: u32) -> String {
+pub(crate) fn process_of(dir: &Path, rank: u32) -> String {
     let journals = journals(dir);
     let path =
         journals.iter().find(|path| path.to_string_lossy().contains(&format!("-rank{rank}-")));
@@ -345,7 +345,7 @@ fn process_of(dir: &Path, rank: u32) -> String {
 }
 
 /// Whether a process is there and runs.
-fn runs(pid: &str) -> bool {
+pub(crate) fn runs(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
@@ -366,14 +366,19 @@ fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, tempfile::TempDir) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     for rank in [0, 1, 3] {
-        let names = journals(dir.path());
-        let name = names.iter().find(|n| n.to_string_lossy().contains(&format!("-rank{rank}-")));
-        let shown = command(dir.path()).arg("show").arg(name.unwrap()).output().unwrap();
-        let shown = Ran::from(shown).exits(0).out;
-        assert!(shown.contains(&format!("rank {rank} of 4 alone")), "{shown}");
-        assert!(shown.contains("(partial)"), "{shown}");
+        has_own_results(dir.path(), rank);
     }
     (ran, dir)
+}
+
+/// Checks that what a rank of four had done so far can be shown.
+pub(crate) fn has_own_results(dir: &Path, rank: u32) {
+    let names = journals(dir);
+    let name = names.iter().find(|n| n.to_string_lossy().contains(&format!("-rank{rank}-")));
+    let shown = command(dir).arg("show").arg(name.unwrap()).output().unwrap();
+    let shown = Ran::from(shown).exits(0).out;
+    assert!(shown.contains(&format!("rank {rank} of 4 alone")), "{shown}");
+    assert!(shown.contains("(partial)"), "{shown}");
 }
 
 #[test]

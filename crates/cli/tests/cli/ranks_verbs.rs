@@ -340,13 +340,15 @@ fn formats_have_ranks_and_hosts() {
         let one = [&words[..], &["-o", "r.csv", "--per-rank"]].concat();
         run(mpi, dir.path(), &one).exits(0);
         let csv = std::fs::read_to_string(dir.path().join("r.csv")).unwrap();
-        assert_eq!(csv.lines().count(), 1 + 1 + 4, "{csv}");
-        let last: Vec<_> = csv.lines().map(|line| line.rsplit(',').nth(1).unwrap()).collect();
-        assert_eq!(last, ["rank", "", "0", "1", "2", "3"]);
+        assert_eq!(csv.lines().count(), 1 + 1 + 1 + 4, "{csv}");
+        let columns = csv.lines().next().unwrap().rsplit(',');
+        let place = columns.into_iter().position(|name| name == "rank").unwrap();
+        let ranks: Vec<_> = csv.lines().map(|line| line.rsplit(',').nth(place).unwrap()).collect();
+        assert_eq!(ranks, ["rank", "", "", "0", "1", "2", "3"], "all, the host, each rank");
         run(mpi, dir.path(), &[&words[..], &["-o", "r.json"]].concat()).exits(0);
         let gpuio = |words: &[&str]| Ran::from(command(dir.path()).args(words).output().unwrap());
         let shown = gpuio(&["show", "r.json", "--format", "csv", "--per-rank"]).exits(0).out;
-        assert_eq!(shown.lines().count(), 6);
+        assert_eq!(shown.lines().count(), 7);
         let text = gpuio(&["report", "r.json", "--format", "openmetrics"]).exits(0).out;
         let of_rank = "gpuio_rank_throughput_bytes_per_second{record_number=\"0\",job=\"job\",\
                        rank=\"3\",host=\"";

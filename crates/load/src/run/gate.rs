@@ -8,6 +8,7 @@ use gpuio_io::clock::{Clock, Nanos};
 use gpuio_stat::{Live, LiveTotals};
 
 use super::rusage::Usage;
+use super::stonewall::Wall;
 
 /// How far a group has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +145,8 @@ pub(super) struct FirstDone {
     bytes: AtomicU64,
     left: AtomicU32,
     process: [OnceLock<Usage>; 2],
+    /// The stonewall, of jobs that go on after it.
+    pub(super) wall: Wall,
     /// The job has converged: its workers start nothing more.
     pub(super) converged: AtomicBool,
 }
@@ -155,6 +158,7 @@ impl FirstDone {
             bytes: AtomicU64::new(0),
             left: AtomicU32::new(workers),
             process: Default::default(),
+            wall: Wall::new(workers),
             converged: AtomicBool::new(false),
         }
     }

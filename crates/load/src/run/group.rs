@@ -27,6 +27,7 @@ use super::peers::{NotOpened, Peers, READING_NS, Start};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::SeriesSampler;
+use super::stonewall;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
 use super::{Means, Ran, RunError, RunObserver, computation, reached, so_far, warn};
@@ -249,9 +250,11 @@ impl Group<'_> {
         observer.started(self.jobs);
         gate.open(Stage::Running(start));
         let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
+        let often = self.means.peers.is_some() || self.jobs.iter().any(stonewall::is_of);
         loop {
             let timeout = sampler.timeout(self.clock.now(), self.interval_ns);
-            let done = gate.await_done(self.means.peers.map_or(timeout, |_| timeout.min(READING)));
+            let done = gate.await_done(if often { timeout.min(READING) } else { timeout });
+            stonewall::decide(self.jobs, firsts, self.means.peers);
             let now = self.clock.now();
             if let Some(peers) = self.means.peers {
                 self.report_moved(peers, gate, live_ranges, now);
@@ -360,7 +363,8 @@ impl Group<'_> {
     }
 }
 
-/// With other processes: what was moved while all of them ran is known this well.
+/// With other processes: what was moved while all of them ran is known this well. And after a
+/// stonewall threads that go on learn how far within this time.
 const READING: Duration = Duration::from_nanos(READING_NS);
 
 impl Group<'_> {

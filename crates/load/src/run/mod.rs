@@ -18,6 +18,7 @@ mod rusage;
 mod sample;
 mod so_far;
 mod steady;
+mod stonewall;
 mod timed;
 mod total;
 mod verify;

@@ -9,7 +9,8 @@ use super::Ran;
 use super::steady::Interval;
 
 /// The other processes of a run. Called from the run's own thread. What is called while the clock
-/// runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::so_far`]) waits for no
+/// runs ([`Peers::moved`], [`Peers::interval`], [`Peers::steady`], [`Peers::at_stonewall`],
+/// [`Peers::wear_out`], [`Peers::so_far`]) waits for no
 /// other process.
 pub trait Peers: Sync + Debug {
     /// Waits for all processes, and returns what the first says. `what` names the exchange.
@@ -57,6 +58,13 @@ pub trait Peers: Sync + Debug {
     /// What all processes have decided of that job; in the one that decides also before it is
     /// steady.
     fn steady(&self, job: usize) -> Option<Steady>;
+
+    /// All workers of this process have come to the stonewall of a job that goes on after it; the
+    /// most bytes that one of them had begun to move.
+    fn at_stonewall(&self, job: usize, bytes: u64);
+
+    /// The most of all processes, once all have come to it.
+    fn wear_out(&self, job: usize) -> Option<u64>;
 
     /// Whether results so far are wanted now: about once in a second.
     fn wants_results(&self) -> bool;

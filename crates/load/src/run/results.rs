@@ -70,6 +70,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         verify: sums.findings.map(|findings| findings.into_record(job)),
         between_ios_ns: sums.between_ios_ns,
         steady,
+        stonewall: measured.and_then(|span| first.wall.result(span.begin_ns)),
         series,
         gpus: gpus(job, &sums.workers),
         workers: sums.workers,

@@ -49,6 +49,7 @@ pub(super) fn results(
             verify: None,
             between_ios_ns: 0,
             steady: None,
+            stonewall: None,
             series: points.to_vec(),
             workers: (0..).zip(pages).map(|(thread, page)| worker(thread, page, elapsed)).collect(),
             gpus: Vec::new(),

@@ -45,7 +45,7 @@ pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
     JobPlan {
         name: ceiling.name.clone(),
         group: 0,
-        stop: Stop { runtime_ns: runtime, bytes_per_thread: None },
+        stop: Stop { runtime_ns: runtime, bytes_per_thread: None, wear_out: false },
         steady: None,
         ramp_ns: runtime.unwrap_or(0) / RAMP_PART,
         start_delay_ns: 0,

@@ -1,11 +1,11 @@
 use super::*;
 
 fn timed(runtime_ns: u64) -> Stop {
-    Stop { runtime_ns: Some(runtime_ns), bytes_per_thread: None }
+    Stop { runtime_ns: Some(runtime_ns), bytes_per_thread: None, wear_out: false }
 }
 
 fn bytes(bytes: u64) -> Stop {
-    Stop { runtime_ns: None, bytes_per_thread: Some(bytes) }
+    Stop { runtime_ns: None, bytes_per_thread: Some(bytes), wear_out: false }
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -148,9 +148,11 @@ fn a_native_job_stops_by_time_unless_bytes_were_requested() {
     assert_eq!(stop("runtime=3"), timed(3 * SECOND));
     assert_eq!(stop("io_size=5m"), bytes(5 * MIB));
     assert_eq!(stop("size=1g\nloops=3"), bytes(3 * GIB));
-    let both = Stop { runtime_ns: Some(3 * SECOND), bytes_per_thread: Some(5 * MIB) };
+    let both =
+        Stop { runtime_ns: Some(3 * SECOND), bytes_per_thread: Some(5 * MIB), wear_out: false };
     assert_eq!(stop("runtime=3\nio_size=5m"), both);
-    let one_pass = Stop { runtime_ns: Some(3 * SECOND), bytes_per_thread: Some(GIB) };
+    let one_pass =
+        Stop { runtime_ns: Some(3 * SECOND), bytes_per_thread: Some(GIB), wear_out: false };
     assert_eq!(stop("runtime=3\nsize=1g\ntime_based=0"), one_pass);
 }
 
@@ -176,7 +178,8 @@ fn fio_reads_four_kib_through_the_page_cache_once() {
     assert_eq!((planned.engine.actual.as_str(), planned.depth), ("psync", 1));
     assert_eq!((planned.blocks, planned.direct), (sizes(4 * KIB), DirectMode::Buffered));
     assert_eq!((planned.stop, planned.file_prefix.as_str()), (bytes(GIB), "gpuio"));
-    let capped = Stop { runtime_ns: Some(5 * SECOND), bytes_per_thread: Some(GIB) };
+    let capped =
+        Stop { runtime_ns: Some(5 * SECOND), bytes_per_thread: Some(GIB), wear_out: false };
     assert_eq!(job("ioengine=sync\nsize=1g\nruntime=5").stop, capped);
     assert_eq!(job("ioengine=sync\nsize=1g\nruntime=5\ntime_based").stop, timed(5 * SECOND));
     let order = Order::Random { distribution: Distribution::Uniform, coverage: true };

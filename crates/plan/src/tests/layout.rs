@@ -144,10 +144,19 @@ fn what_a_layout_can_not_be_is_refused() {
 #[test]
 fn wear_out_ends_by_bytes() {
     let stop = |text: &str| job(&format!("directory=/d\nsize=1m\n{text}")).stop;
-    let bytes = |bytes| Stop { runtime_ns: None, bytes_per_thread: Some(bytes) };
+    let bytes = |bytes| Stop { runtime_ns: None, bytes_per_thread: Some(bytes), wear_out: false };
     assert_eq!(stop("wear_out"), bytes(MIB));
     assert!(stop("wear_out=0").runtime_ns.is_some());
-    let spec = parsed("[a]\ndirectory=/d\nwear_out\nruntime=3");
-    let why = Bench::default().refusal(&spec).to_string();
-    assert!(why.contains("runtime ends all threads at the same time"), "{why}");
+    let refusal = |more: &str| {
+        let spec = parsed(&format!("[a]\ndirectory=/d\nwear_out\nruntime=3\n{more}"));
+        Bench::default().refusal(&spec).to_string()
+    };
+    let why = refusal("");
+    assert!(why.contains("one thread runs"), "{why}");
+    let why = refusal("threads=2\nio_size=1m");
+    assert!(why.contains("the job ends after its bytes"), "{why}");
+    let why = refusal("threads=2\nsteadystate=iops:2%\nss_dur=2");
+    assert!(why.contains("once the load is steady"), "{why}");
+    let both = Stop { runtime_ns: Some(3_000_000_000), bytes_per_thread: None, wear_out: true };
+    assert_eq!(stop("wear_out\nruntime=3\nthreads=2"), both);
 }

@@ -177,20 +177,33 @@ impl KeyContext<'_> {
     }
 }
 
-/// Bytes end a job that has no time, and in other tools' dialects one without either.
+/// Bytes end a job that has no time, and in other tools' dialects one without either. After a time
+/// it lets slower threads go on.
 fn wear_out(s: &KeyContext<'_>) -> Option<String> {
     let requested = s.requested;
     if requested.wear_out != Some(true) {
         return None;
     }
-    when(requested.runtime_ns.is_some(), "runtime ends all threads at the same time; leave one out")
-        .or_else(|| {
-            let bytes = requested.io_size.is_some() || requested.loops.is_some();
-            when(
-                bytes || is_fio(requested) || is_gdsio(requested),
-                "the job ends after its bytes without it; leave it out",
-            )
-        })
+    let bytes = requested.io_size.is_some() || requested.loops.is_some();
+    let timed = requested.runtime_ns.is_some();
+    let alone = requested.rank.as_ref().is_none_or(|place| place.ranks == 1);
+    when(
+        bytes || is_fio(requested) || is_gdsio(requested),
+        "the job ends after its bytes without it; leave it out",
+    )
+    .or_else(|| {
+        when(
+            timed && s.plan.steady.is_some(),
+            "all threads end once the load is steady; leave one of the two out",
+        )
+    })
+    .or_else(|| {
+        when(
+            timed && alone && s.plan.threads == 1,
+            "one thread runs, and after its runtime it would have to catch up with none; leave it \
+             out, or leave out runtime to move the whole size",
+        )
+    })
 }
 
 /// The grid of random blocks. Where all are touched once, it is not finer than the largest of them.

@@ -1,8 +1,8 @@
 //! One row per job and direction.
 
 use gpuio_record::{
-    ComputationPlan, CpuScope, DirectMode, DirectionResult, EndedHow, JobExpected, JobPlan,
-    JobResult, RankGroup, RankJob, RankJobRates, RankRow, Record, VerifyMode,
+    ComputationPlan, CpuScope, DirectMode, DirectionResult, EndedHow, HostJobExpected, JobExpected,
+    JobPlan, JobResult, RankGroup, RankHost, RankJob, RankJobRates, RankRow, Record, VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -73,12 +73,20 @@ pub fn render(record: &Record) -> String {
     lines.text()
 }
 
-/// The same with a row for each job of each rank at the end. Such a row has what the record has of
-/// a rank, reads and writes together; the other fields are empty. Without ranks it is [`render`].
+/// The same with a row for each job of each host with an expectation, then for each job of each
+/// rank. Such a row has what the record has of a host or rank, reads and writes together; the other
+/// fields are empty, of a host that of the rank too. Without ranks it is [`render`].
 #[must_use]
 pub fn render_per_rank(record: &Record) -> String {
     let mut text = render(record);
     let mut lines = Lines::new();
+    for host in record.ranks.iter().flat_map(|all| &all.hosts) {
+        for job in &host.expected {
+            let plan = record.plan.jobs.iter().find(|plan| plan.name == job.job);
+            let cell = |column: &Column| host_cell(column.name, record, plan, (host, job));
+            lines.push(COLUMNS.iter().map(cell));
+        }
+    }
     for row in record.ranks.iter().flat_map(|all| &all.rows) {
         for job in &row.jobs {
             let plan = record.plan.jobs.iter().find(|plan| plan.name == job.job);
@@ -90,6 +98,27 @@ pub fn render_per_rank(record: &Record) -> String {
     text
 }
 
+/// The field of a host in the column of this name.
+fn host_cell(
+    column: &str,
+    record: &Record,
+    plan: Option<&JobPlan>,
+    (host, job): (&RankHost, &HostJobExpected),
+) -> String {
+    match column {
+        "job" => job.job.clone(),
+        "throughput_bytes_per_s" => job.measured_bytes_per_s.to_string(),
+        "expected_bytes_per_s" => maybe(job.expected.bytes_per_s),
+        "expected_percent" => maybe(job.percent),
+        "expected_bottleneck" => maybe(job.expected.bottleneck.as_ref()),
+        "expected_unknown" => maybe(job.expected.unknown.as_ref()),
+        "verdict" => host.verdicts.join("; "),
+        "ranks" => host.ranks.len().to_string(),
+        "host" => host.name.clone(),
+        _ => part_cell(column, record, plan),
+    }
+}
+
 /// The field of a rank in the column of this name.
 fn rank_cell(
     column: &str,
@@ -99,24 +128,11 @@ fn rank_cell(
 ) -> String {
     match column {
         "job" => job.job.clone(),
-        "group" => maybe(plan.map(|plan| plan.group)),
-        "path" => maybe(plan.map(|plan| &plan.path.choice.actual)),
-        "gpu_software" => u8::from(record.plan.software_gpu).to_string(),
-        "rw" => maybe(plan.map(rw)),
-        "direction" => match plan.map(directions) {
-            Some([only]) => only.name().to_owned(),
-            _ => "both".to_owned(),
-        },
         "ended" => maybe(row.ended.map(ended_word)),
-        "block_min_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).0)),
-        "block_max_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).1)),
-        "threads" => maybe(plan.map(|plan| plan.threads)),
-        "depth" => maybe(plan.map(|plan| plan.depth)),
         "gpus" => {
             let number = |gpu: &String| gpu.split(' ').next().unwrap_or_default().to_owned();
             row.gpus.iter().map(number).collect::<Vec<_>>().join(" ")
         }
-        "size_bytes" => maybe(plan.map(|plan| plan.size_bytes)),
         "ios" => job.ios.to_string(),
         "bytes" => job.bytes.to_string(),
         "failed_ios" => job.failed.to_string(),
@@ -125,15 +141,36 @@ fn rank_cell(
         "latency_max_ns" => maybe(job.max_ns),
         "cpu_cores_busy" => job.cores_busy.to_string(),
         "cpu_us_per_mib" => maybe(job.us_per_mib),
-        "started_at" => record.started_at.clone(),
-        "tool_version" => record.tool.version.clone(),
         "verdict" => maybe(job.verdict.as_ref()),
-        "run_ended" => ended_word(record.ended).to_owned(),
         "measured_begin_ns" => maybe(job.measured.map(|span| span.begin_ns)),
         "measured_end_ns" => maybe(job.measured.map(|span| span.end_ns)),
         "last_done_ns" => maybe(job.measured.map(|span| span.length_ns())),
         "rank" => row.rank.to_string(),
         "host" => row.host.clone(),
+        "nics" => row.nics.join(" "),
+        _ => part_cell(column, record, plan),
+    }
+}
+
+/// The field that all hosts and ranks have in common.
+fn part_cell(column: &str, record: &Record, plan: Option<&JobPlan>) -> String {
+    match column {
+        "group" => maybe(plan.map(|plan| plan.group)),
+        "path" => maybe(plan.map(|plan| &plan.path.choice.actual)),
+        "gpu_software" => u8::from(record.plan.software_gpu).to_string(),
+        "rw" => maybe(plan.map(rw)),
+        "direction" => match plan.map(directions) {
+            Some([only]) => only.name().to_owned(),
+            _ => "both".to_owned(),
+        },
+        "block_min_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).0)),
+        "block_max_bytes" => maybe(plan.map(|plan| block_bounds(&plan.blocks).1)),
+        "threads" => maybe(plan.map(|plan| plan.threads)),
+        "depth" => maybe(plan.map(|plan| plan.depth)),
+        "size_bytes" => maybe(plan.map(|plan| plan.size_bytes)),
+        "started_at" => record.started_at.clone(),
+        "tool_version" => record.tool.version.clone(),
+        "run_ended" => ended_word(record.ended).to_owned(),
         _ => String::new(),
     }
 }
@@ -470,7 +507,21 @@ pub const COLUMNS: &[Column] = &[
     column("rank", "the rank in rows of single ranks (`--per-rank`); empty for all", |_| {
         String::new()
     }),
-    column("host", "its host; empty for all", |_| String::new()),
+    column(
+        "host",
+        "its host, also in rows of single hosts (`--per-rank`), which have no rank; empty for all",
+        |_| String::new(),
+    ),
+    column("nics", "network cards that lead to the servers of a rank's files", |_| String::new()),
+    column(
+        "stonewall_ns",
+        "time from the end of the ramp until the last thread came to the stonewall; empty where \
+         the load did not go on after it",
+        |l| maybe(l.job.stonewall.map(|wall| wall.time_ns)),
+    ),
+    column("stonewall_bytes_per_s", "bytes per second until then, both directions", |l| {
+        maybe(l.job.stonewall.map(|wall| wall.bytes_per_s))
+    }),
 ];
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod one_load;
 mod origins;
 mod page_loads;
 mod proof_text;
+mod ranks;
 mod records;
 mod schema;
 mod set_formats;

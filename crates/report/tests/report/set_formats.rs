@@ -166,7 +166,10 @@ fn csv_has_a_line_per_row_with_record_and_axes_at_its_end() {
     let text = render("csv", &set);
     let mut lines = text.lines();
     let head = lines.next().unwrap();
-    assert!(head.ends_with("rank,host,record,axis_bs,axis_na me"), "{head}");
+    assert!(
+        head.ends_with("host,nics,stonewall_ns,stonewall_bytes_per_s,record,axis_bs,axis_na me"),
+        "{head}"
+    );
     let rows = lines.count();
     let one: usize = set
         .members

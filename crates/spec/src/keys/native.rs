@@ -133,7 +133,14 @@ pub(super) const KEYS: &[Key] = &[
         "several ranks: read what another wrote: `rank` (the next), `node` (of the next host), or \
          how many ranks further on",
     ),
-    key("wear_out", &[], Native, set::WEAR_OUT, "end when each thread has moved its whole size"),
+    key(
+        "wear_out",
+        &[],
+        Native,
+        set::WEAR_OUT,
+        "end when each thread has moved its whole size; with `runtime`, go on after it until each \
+         has moved what the fastest had begun by then",
+    ),
     key(
         "file_prefix",
         &[],

@@ -139,6 +139,18 @@ const PACKAGES: &[Package] = &[
         tests: "several ranks under MPICH",
     },
     Package {
+        what: "ip",
+        from: Source::Debian("iproute2"),
+        sign: Sign::Program(&["ip"]),
+        tests: "gpuio, ranks_hosts: ranks on two hosts with a network between them",
+    },
+    Package {
+        what: "bindfs",
+        from: Source::Debian("bindfs"),
+        sign: Sign::Program(&["bindfs"]),
+        tests: "gpuio, ranks_hosts: hosts that mount one directory by themselves",
+    },
+    Package {
         what: "Python with virtual environments",
         from: Source::Debian("python3-venv"),
         sign: Sign::Module("ensurepip"),

@@ -5,6 +5,7 @@ use gpuio_record::NeverStarted;
 use gpuio_stat::{Counted, Tally};
 
 use super::super::rusage::Usage;
+use super::super::stonewall;
 use super::super::worker::{self, side};
 use super::{Loop, Timed};
 
@@ -53,6 +54,9 @@ impl Loop<'_> {
         let used = Usage::of_thread();
         let helpers = Usage::of_threads(&self.tools.helpers);
         self.publish();
+        if stonewall::is_of(self.task.job) && self.bounds.deadline.is_some() {
+            self.task.first_done.wall.miss();
+        }
         self.task.first_done.note(self.last_back, || worker::counted(self.task));
         if self.task.first_done.is_last() {
             self.task.gate.job_done();

@@ -20,6 +20,7 @@ use super::RunError;
 use super::failures::Failures;
 use super::reached::ReachedMap;
 use super::rusage::Usage;
+use super::stonewall;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
@@ -65,6 +66,8 @@ struct Bounds {
     all_from: Nanos,
     deadline: Option<Nanos>,
     bytes: Option<u64>,
+    /// The deadline is behind, and how many bytes are to follow is not known yet.
+    wears_out: bool,
 }
 
 struct Loop<'a> {
@@ -120,6 +123,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         all_from: start + task.all_from_ns,
         deadline: job.stop.runtime_ns.map(|time| from + time),
         bytes: job.stop.bytes_per_thread,
+        wears_out: false,
     };
     let began = start + job.start_delay_ns;
     let blocks = block_sequence(task, tools)?;
@@ -268,6 +272,15 @@ impl Loop<'_> {
         self.next_mark = ahead.min().unwrap_or(Nanos::MAX);
     }
 
+    /// The time is over, and the load goes on.
+    #[cold]
+    fn come_to_stonewall(&mut self, now: Nanos) {
+        (self.bounds.deadline, self.bounds.wears_out) = (None, true);
+        let (moved, begun) =
+            (self.live().totals().counted_bytes, self.issued_bytes - self.early_bytes);
+        self.task.first_done.wall.come(now, moved, begun);
+    }
+
     #[inline]
     fn live(&self) -> &Live {
         &self.task.gate.live[self.task.live_index]
@@ -284,7 +297,15 @@ impl Loop<'_> {
     #[inline]
     fn look_around(&mut self, now: Nanos) {
         if self.bounds.deadline.is_some_and(|deadline| now >= deadline) {
-            self.stopping = true;
+            match stonewall::is_of(self.task.job) {
+                true => self.come_to_stonewall(now),
+                false => self.stopping = true,
+            }
+        }
+        if self.bounds.wears_out
+            && let Some(goal) = self.task.first_done.wall.goal()
+        {
+            (self.bounds.bytes, self.bounds.wears_out) = (Some(goal), false);
         }
         if self.task.first_done.converged.load(Ordering::Relaxed) {
             self.stopping = true;

@@ -226,6 +226,9 @@ fn time(out: &mut String, job: &JobPlan) {
         set(out, "runtime", &format_duration_ns(runtime));
         // Without a byte limit the load repeats until the time is up.
         switch(out, "time_based", job.stop.bytes_per_thread.is_none());
+        if job.stop.wear_out {
+            switch(out, "wear_out", true);
+        }
     }
     if let Some(steady) = &job.steady {
         set(out, "steadystate", &steady.requested);

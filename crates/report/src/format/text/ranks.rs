@@ -110,7 +110,6 @@ fn hosts(hosts: &[RankHost], width: u16) -> String {
     if expected {
         columns.push(words("of expected"));
     }
-    let list = |of: &[String]| if of.is_empty() { NONE.to_owned() } else { of.join(", ") };
     let row = |host: &RankHost| {
         let mut row = vec![
             host.name.clone(),
@@ -145,6 +144,7 @@ fn stragglers(all: &RanksResult, width: u16) -> String {
             let mut words = vec![format!("host {}", slow.host)];
             words.extend(slow.gpus.iter().map(|gpu| format!("GPU {gpu}")));
             words.extend(slow.devices.iter().cloned());
+            words.extend(slow.nics.iter().map(|nic| format!("NIC {nic}")));
             let text = format!(
                 "job {}, rank {}: {}, {:.2} of the median rank ({})",
                 job.job,
@@ -177,11 +177,10 @@ fn lost(all: &RanksResult, width: u16) -> String {
 }
 
 fn rows(all: &RanksResult, width: u16) -> String {
-    let columns = vec![
-        figures("rank"),
-        words("host"),
-        words("GPU"),
-        words("files"),
+    let mut columns = vec![figures("rank"), words("host"), words("GPU"), words("files")];
+    let by_network = all.rows.iter().any(|row| !row.nics.is_empty());
+    columns.extend(by_network.then(|| words("NIC")));
+    columns.extend([
         words("job"),
         figures("throughput"),
         figures("done in"),
@@ -190,16 +189,15 @@ fn rows(all: &RanksResult, width: u16) -> String {
         figures("failed"),
         words("path taken"),
         figures("clock"),
-    ];
+    ]);
     let mut grid = Grid { columns, rows: Vec::new() };
     for row in &all.rows {
         for job in &row.jobs {
             let time_ns = job.measured.map(|span| span.length_ns());
-            grid.rows.push(vec![
-                row.rank.to_string(),
-                row.host.clone(),
-                gpus(row),
-                row.target.clone(),
+            let mut cells =
+                vec![row.rank.to_string(), row.host.clone(), list(&row.gpus), row.target.clone()];
+            cells.extend(by_network.then(|| list(&row.nics)));
+            cells.extend([
                 job.job.clone(),
                 throughput(job.bytes_per_s),
                 maybe_time(time_ns),
@@ -209,13 +207,14 @@ fn rows(all: &RanksResult, width: u16) -> String {
                 job.verdict.clone().unwrap_or_else(|| NONE.to_owned()),
                 offset(row),
             ]);
+            grid.rows.push(cells);
         }
     }
     grid.at_any_width(width)
 }
 
-fn gpus(row: &RankRow) -> String {
-    if row.gpus.is_empty() { NONE.to_owned() } else { row.gpus.join(", ") }
+fn list(of: &[String]) -> String {
+    if of.is_empty() { NONE.to_owned() } else { of.join(", ") }
 }
 
 /// How far the rank's clock was ahead of rank 0's.

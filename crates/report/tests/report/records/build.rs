@@ -85,7 +85,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         align_bytes: 4096,
         direct_alignment_bytes: 512,
         skew_bytes: 0,
-        stop: Stop { runtime_ns: Some(10 * SECOND), bytes_per_thread: None },
+        stop: Stop { runtime_ns: Some(10 * SECOND), bytes_per_thread: None, wear_out: false },
         steady: None,
         ramp_ns: 0,
         start_delay_ns: 0,
@@ -239,6 +239,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         verify: None,
         between_ios_ns: 0,
         steady: None,
+        stonewall: None,
         series: vec![Point {
             at_ns: 1_000_000_000,
             span_ns: SECOND,

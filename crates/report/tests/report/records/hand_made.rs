@@ -63,7 +63,8 @@ fn rand_mixed(rand_read: &JobPlan) -> JobPlan {
         vec![BlockShare { percent: 60, ..block(4096) }, BlockShare { percent: 40, ..block(65536) }];
     mixed.order =
         Order::Random { distribution: Distribution::Zipf { theta: 1.2 }, coverage: false };
-    mixed.stop = Stop { runtime_ns: Some(1_500_000_000), bytes_per_thread: Some(64 << 20) };
+    mixed.stop =
+        Stop { runtime_ns: Some(1_500_000_000), bytes_per_thread: Some(64 << 20), wear_out: false };
     mixed.pacing =
         Some(Pacing { bytes_per_s: None, iops: Some(20_000), arrivals: Arrivals::Poisson });
     mixed

@@ -2,34 +2,44 @@
 
 use std::fmt::Write as _;
 
-use gpuio_record::{RankRow, RanksResult, RateOver};
+use gpuio_record::{HostJobExpected, JobResult, RankHost, RankRow, RanksResult, RateOver};
 use gpuio_units::{format_cpu_list, markup};
 
 use super::super::super::Set;
 use super::detail;
+use crate::ceilings::percent;
+use crate::expected::{bottleneck, unknown};
 use crate::number::{NONE, bytes, float, maybe_time, throughput, time};
 
 /// Rows of ranks that are shown of one record; all are in the records.
 const ROWS: usize = 1000;
 
 pub(super) fn section(out: &mut String, set: &Set) {
-    let all: Vec<(&str, &RanksResult)> = set
+    let all: Vec<(&str, &RanksResult, &[JobResult])> = set
         .members
         .iter()
-        .filter_map(|member| Some((member.name.as_str(), member.record.ranks.as_ref()?)))
+        .filter_map(|member| {
+            let record = &member.record;
+            Some((member.name.as_str(), record.ranks.as_ref()?, record.jobs.as_slice()))
+        })
         .collect();
     if all.is_empty() {
         return;
     }
     detail::section(out, "ranks", "Hosts and ranks");
     detail::cut(out, all.len());
-    for (name, ranks) in all.iter().take(detail::MOST) {
-        record(out, name, ranks, all.len() == 1);
+    for (name, ranks, jobs) in all.iter().take(detail::MOST) {
+        record(out, name, (ranks, jobs), all.len() == 1);
     }
     out.push_str("</section>\n");
 }
 
-fn record(out: &mut String, name: &str, ranks: &RanksResult, open: bool) {
+fn record(
+    out: &mut String,
+    name: &str,
+    (ranks, results): (&RanksResult, &[JobResult]),
+    open: bool,
+) {
     let hosts = match &ranks.hosts[..] {
         [one] => format!("host {}", one.name),
         many => format!("{} hosts", many.len()),
@@ -46,7 +56,7 @@ fn record(out: &mut String, name: &str, ranks: &RanksResult, open: bool) {
         markup(&ranks.launcher),
         markup(&ranks.library)
     );
-    rates(out, ranks);
+    rates(out, ranks, results);
     host_table(out, ranks);
     stragglers(out, ranks);
     out.push_str("<details><summary>A row per rank</summary>\n");
@@ -80,7 +90,7 @@ fn table(out: &mut String, label: &str, heads: &[&str], figures: usize, rows: &[
     out.push_str("</tbody></table></div>\n");
 }
 
-fn rates(out: &mut String, ranks: &RanksResult) {
+fn rates(out: &mut String, ranks: &RanksResult, results: &[JobResult]) {
     if jobs(ranks).next().is_none() {
         out.push_str("<p>No group was finished by all ranks, so there is no common rate.</p>\n");
         return;
@@ -91,12 +101,17 @@ fn rates(out: &mut String, ranks: &RanksResult) {
         let bound = if bound >= 0.5 { format!(" ±{bound:.0}%") } else { String::new() };
         format!("{}{bound} in {}", throughput(rate.bytes_per_s), time(rate.time_ns))
     };
+    let wall = |job: &str| {
+        let wall = results.iter().find(|one| one.name == job)?.stonewall?;
+        Some(format!("{} in {}", throughput(wall.bytes_per_s), time(wall.time_ns)))
+    };
     let mut lines = Vec::new();
     for group in &ranks.groups {
         let (skew, bound) = (time(group.start_skew_ns), time(group.skew_bound_ns));
         for job in &group.jobs {
             lines.push(vec![
                 job.job.clone(),
+                wall(&job.job).unwrap_or_else(|| NONE.to_owned()),
                 cell(Some(job.until_first)),
                 cell(job.while_all),
                 cell(Some(job.until_last)),
@@ -104,7 +119,14 @@ fn rates(out: &mut String, ranks: &RanksResult) {
             ]);
         }
     }
-    let heads = ["all ranks", "until first done", "while all ran", "until last done", "start skew"];
+    let heads = [
+        "all ranks",
+        "until the stonewall",
+        "until first done",
+        "while all ran",
+        "until last done",
+        "start skew",
+    ];
     table(out, "rates of all ranks", &heads, 1, &lines);
 }
 
@@ -112,13 +134,33 @@ fn list(of: &[String]) -> String {
     if of.is_empty() { NONE.to_owned() } else { of.join(", ") }
 }
 
+/// How much of its expectation each job of a host reached, and of what that is the limit.
+fn expected(host: &RankHost) -> String {
+    let several = host.expected.len() > 1;
+    let one = |one: &HostJobExpected| {
+        let job = if several { format!("{}: ", one.job) } else { String::new() };
+        let text = match (one.expected.bytes_per_s, one.percent) {
+            (Some(rate), Some(reached)) => {
+                let limit = bottleneck(&one.expected).map(|part| format!(" ({part})"));
+                let limit = limit.unwrap_or_default();
+                format!("{} % of {}{limit}", percent(reached), throughput(rate))
+            }
+            _ => format!("unknown: {}", unknown(&one.expected)),
+        };
+        format!("{job}{text}")
+    };
+    let words: Vec<String> = host.expected.iter().map(one).collect();
+    if words.is_empty() { NONE.to_owned() } else { words.join("; ") }
+}
+
 fn host_table(out: &mut String, ranks: &RanksResult) {
-    let row = |host: &gpuio_record::RankHost| {
+    let row = |host: &RankHost| {
         vec![
             host.name.clone(),
             format_cpu_list(&host.ranks),
             list(&host.verdicts),
             list(&host.devices),
+            expected(host),
             host.cpu.clone().unwrap_or_else(|| NONE.to_owned()),
             host.kernel.clone().unwrap_or_else(|| NONE.to_owned()),
             bytes(host.bytes),
@@ -126,9 +168,18 @@ fn host_table(out: &mut String, ranks: &RanksResult) {
         ]
     };
     let lines: Vec<Vec<String>> = ranks.hosts.iter().map(row).collect();
-    let heads =
-        ["host", "ranks", "path taken", "devices", "processor", "kernel", "moved", "warnings"];
-    table(out, "hosts", &heads, 6, &lines);
+    let heads = [
+        "host",
+        "ranks",
+        "path taken",
+        "devices",
+        "of expected",
+        "processor",
+        "kernel",
+        "moved",
+        "warnings",
+    ];
+    table(out, "hosts", &heads, 7, &lines);
 }
 
 fn stragglers(out: &mut String, ranks: &RanksResult) {
@@ -141,6 +192,7 @@ fn stragglers(out: &mut String, ranks: &RanksResult) {
                 slow.host.clone(),
                 list(&slow.gpus),
                 list(&slow.devices),
+                list(&slow.nics),
                 throughput(slow.bytes_per_s),
                 format!("{:.2}", slow.of_median),
             ]);
@@ -152,8 +204,8 @@ fn stragglers(out: &mut String, ranks: &RanksResult) {
         return;
     }
     out.push_str("<p>Slow ranks, below nine tenths of the median:</p>\n");
-    let heads = ["job", "rank", "host", "GPU", "devices", "throughput", "of median"];
-    table(out, "slow ranks", &heads, 5, &lines);
+    let heads = ["job", "rank", "host", "GPU", "devices", "NIC", "throughput", "of median"];
+    table(out, "slow ranks", &heads, 6, &lines);
 }
 
 fn rows(out: &mut String, ranks: &RanksResult) {
@@ -171,6 +223,7 @@ fn rows(out: &mut String, ranks: &RanksResult) {
         "host",
         "GPU",
         "files",
+        "NIC",
         "job",
         "path taken",
         "throughput",
@@ -181,14 +234,14 @@ fn rows(out: &mut String, ranks: &RanksResult) {
         "failed",
         "clock",
     ];
-    table(out, "ranks", &heads, 6, &lines);
+    table(out, "ranks", &heads, 7, &lines);
 }
 
 /// A line per job; one with the reason where nothing was received.
 fn of_rank(row: &RankRow) -> Vec<Vec<String>> {
     let start = |job: String, verdict: String| {
         let (rank, host) = (row.rank.to_string(), row.host.clone());
-        vec![rank, host, list(&row.gpus), row.target.clone(), job, verdict]
+        vec![rank, host, list(&row.gpus), row.target.clone(), list(&row.nics), job, verdict]
     };
     if row.jobs.is_empty() {
         let why = row.error.clone().unwrap_or_else(|| "no result".to_owned());

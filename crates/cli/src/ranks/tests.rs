@@ -1,0 +1,99 @@
+//! The first exchange between processes of different versions, as threads of one process.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use gpuio_ranks::{Left, Link};
+
+use super::*;
+
+/// A link by channels.
+struct Channels {
+    rank: u32,
+    to: Vec<Sender<(u32, Vec<u8>)>>,
+    from: Receiver<(u32, Vec<u8>)>,
+}
+
+impl Link for Channels {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        2
+    }
+
+    fn library(&self) -> &'static str {
+        "channels"
+    }
+
+    fn send(&mut self, to: u32, message: &[u8]) -> Result<(), String> {
+        // A rank that left hears nothing.
+        let _ = self.to[to as usize].send((self.rank, message.to_vec()));
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
+        Ok(self.from.try_recv().ok())
+    }
+
+    fn has_sent(&mut self) -> bool {
+        true
+    }
+
+    fn abort(&self, code: u8) {
+        panic!("ended by MPI_Abort with {code}");
+    }
+
+    fn finalize(self) {}
+}
+
+fn two() -> [Ranks; 2] {
+    let [(to_first, first), (to_second, second)] = [channel(), channel()];
+    let to = vec![to_first, to_second];
+    let join = |rank, from| {
+        let link = Channels { rank, to: to.clone(), from };
+        let setup = Setup {
+            clock: gpuio_page::monotonic_ns,
+            limits: Limits::of(Duration::from_secs(600), 2),
+            stop: Arc::default(),
+            shows_all: true,
+            report: Box::new(|_| {}),
+        };
+        Ranks::join(move || Ok(link), setup).unwrap()
+    };
+    [join(0, first), join(1, second)]
+}
+
+/// Why the run ended on both ranks, of which the second sends this first.
+fn refusals(second: &[u8]) -> [Ended; 2] {
+    let [first, other] = two();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            let ended = other.exchange("hello", second.to_vec(), |_| Ok(Vec::new())).unwrap_err();
+            let _ = other.deliver(Err("it was sent back".to_owned()), "");
+            other.leave(ended.1);
+            ended
+        });
+        let ended = hello(&first, &own_hello()).unwrap_err();
+        first.collect(&mut |_, _| {});
+        first.release(Left { code: ended.1, saved: false });
+        first.leave(ended.1);
+        [ended, other.join().unwrap()]
+    })
+}
+
+#[test]
+fn ranks_of_different_versions_are_sent_back_and_both_are_named() {
+    let own = env!("CARGO_PKG_VERSION");
+    let older = Hello { version: "0.0.9".to_owned(), host: "n2".to_owned(), ..own_hello() };
+    let expected = format!(
+        "rank 1 (host n2) runs gpuio 0.0.9, rank 0 runs {own}; install the same version on all \
+         hosts"
+    );
+    assert_eq!(refusals(&to_bytes(&older)), [Ended(expected.clone(), 2), Ended(expected, 2)]);
+    // Of a version that says something else first, the number is not known.
+    let [first, other] = refusals(b"{\"release\": 7}");
+    assert_eq!(first, other);
+    assert!(first.0.contains("rank 1 runs another version of gpuio than rank 0"), "{first}");
+}
