@@ -6,6 +6,7 @@ mod output;
 
 mod args;
 mod captured;
+mod carried;
 mod cufile;
 mod driver;
 mod failure;
@@ -33,6 +34,7 @@ use args::{Cli, Verb};
 use failure::Failure;
 
 fn main() -> ExitCode {
+    gpuio_objects::carried_by(carried::unpack);
     let words: Vec<OsString> = std::env::args_os().collect();
     let done = match face(words.first()) {
         Some(face) => run_emulated(face, words.get(1..).unwrap_or_default()),
@@ -90,6 +92,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Check(check) => verb::check::run(&check),
         Verb::Compare(args) => verb::compare::run(&args),
         Verb::Exec(exec) => verb::exec::run(&exec),
+        Verb::Generate(args) => verb::generate::run(&args),
         Verb::List => verb::list::run(),
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),

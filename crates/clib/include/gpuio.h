@@ -1,9 +1,12 @@
 /*
- * gpuio.h: files in the page cache, for a program's own GPU kernels.
+ * gpuio.h: files into GPU memory, and files in the page cache for a program's own GPU kernels.
  *
- * A kernel reads the mapped bytes of a file at an address, without a copy or a buffer. They stay in
- * memory until the mapping is closed. Only files that cannot change meanwhile can be mapped: see
- * docs/gpuio-h.md, which also says what is not here.
+ * gpuio_read moves bytes of a file into memory of a GPU or the host. gpuio_memory and gpuio_tensor
+ * make such memory, and tensors in it, for programs without CUDA's runtime.
+ *
+ * gpuio_map: a kernel reads the mapped bytes of a file at an address, without a copy or a buffer.
+ * They stay in memory until the mapping is closed. Only files that cannot change meanwhile can be
+ * mapped: see docs/gpuio-h.md, which also says what is not here.
  *
  * Link with -lgpuio. C11 and C++11; needs no CUDA header. Every function may be called from any
  * thread, and from many at once, and leaves the thread's current CUDA context as it was. Results
@@ -20,6 +23,76 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/*
+ * The GPUs that the driver has, or -ENODEV: there is no CUDA driver, or it has no GPU. `*software`,
+ * unless NULL, becomes 1 for gpuio's software GPU, whose speed says nothing, else 0.
+ */
+int gpuio_gpus(int *software);
+
+/* What a read moved. */
+typedef struct gpuio_bytes {
+  uint64_t bytes;  /* from the start of the range; fewer than asked only where the file ends */
+  uint64_t cached; /* of these, out of the page cache */
+  uint64_t direct; /* of these, from the device past the page cache (O_DIRECT) */
+  uint64_t gpu;    /* of these, into memory of a GPU */
+} gpuio_bytes;
+
+/*
+ * Reads `length` bytes of a file, from `offset` on, into memory at `address`: of a GPU (a
+ * CUdeviceptr, of any allocation) or of the host. Any offset, address and length will do. Returns
+ * when the bytes are there, for the host and for later work of any CUDA stream. The memory must not
+ * be used meanwhile. `fd` is open for reading; `moved` may be NULL.
+ *
+ * Returns 0 or a negative errno; gpuio_error() has the words. What is in the memory is then
+ * undefined.
+ *
+ *   -EINVAL  `address` is NULL, or `fd` is neither a regular file nor a block device
+ *   -EBADF   `fd` is not open for reading
+ *   -EFAULT  `address` is no memory of this process
+ *   -EMFILE  too many open files
+ *   -ENOMEM  no page-locked memory for the transfer
+ *   -EIO     the file could not be read, or the driver refused a copy
+ *   -EPERM   GPU memory in a child of fork(2)
+ *   -ENOTRECOVERABLE  a defect in gpuio: please report it
+ */
+int gpuio_read(int fd, uint64_t offset, void *address, uint64_t length, gpuio_bytes *moved);
+
+/* Memory that its maker and its tensors share. */
+typedef struct gpuio_memory gpuio_memory;
+
+/* The `device` of host memory. */
+enum { GPUIO_HOST = -1 };
+
+/*
+ * Allocates `length` bytes on a GPU, by the CUDA driver's number, in its primary context, or with
+ * GPUIO_HOST in the host. `*memory` becomes the memory, or NULL where it fails. 0, -ENODEV (no such
+ * GPU), -ENOMEM, -EINVAL, or -EIO.
+ */
+int gpuio_memory_new(int device, uint64_t length, gpuio_memory **memory);
+
+/* Its first byte, a CUdeviceptr on a GPU; NULL for NULL, and where it has no bytes. */
+void *gpuio_memory_address(const gpuio_memory *memory);
+
+/* Its bytes; 0 for NULL. */
+uint64_t gpuio_memory_length(const gpuio_memory *memory);
+
+/* Copies `length` bytes, from `offset` on, to host memory. 0, -EINVAL for a range outside, -EIO. */
+int gpuio_memory_copy_out(const gpuio_memory *memory, uint64_t offset, void *to, uint64_t length);
+
+/* Gives up its maker's share: it is freed when its tensors are gone too. */
+void gpuio_memory_release(gpuio_memory *memory);
+
+/* A tensor as in dlpack.h (DLPack 1.1), whose deleter frees it. */
+struct DLManagedTensor;
+
+/*
+ * Makes a tensor of the elements in a memory from byte `offset` on, last index fastest. `code` and
+ * `bits` are those of DLPack's DLDataType; `bits` is a multiple of 8. 0, or -EINVAL: no such shape,
+ * or a range outside the memory.
+ */
+int gpuio_tensor_new(const gpuio_memory *memory, uint64_t offset, uint8_t code, uint8_t bits,
+                     int dimensions, const int64_t *shape, struct DLManagedTensor **tensor);
 
 /* A mapped part of a file. */
 typedef struct gpuio_map gpuio_map;

@@ -1,13 +1,11 @@
-//! The functions of `include/gpuio.h`, which is the contract of each.
+//! Mappings of files, and the last error. `include/gpuio.h` is the contract of each function.
 
 use std::ffi::{c_char, c_int};
-use std::os::fd::BorrowedFd;
-use std::sync::OnceLock;
 
-use gpuio_gpu::Which;
-use gpuio_transfer::{FileMapping, MappingState, Settings, Transfer};
+use gpuio_transfer::{FileMapping, MappingState};
 
 use crate::failure::{self, Failure, run};
+use crate::process::{file, gpu, path, transfer, which};
 
 /// `GPUIO_MAP_SURE` and `GPUIO_MAP_WANTED`.
 const SURE: c_int = 0;
@@ -19,31 +17,6 @@ const _: fn() = || {
     needs::<FileMapping>();
 };
 
-/// The driver, read from the environment once.
-fn driver() -> &'static Which {
-    static DRIVER: OnceLock<Which> = OnceLock::new();
-    DRIVER.get_or_init(|| Which::from_variable(std::env::var_os("GPUIO_CUFILE_DRIVER")))
-}
-
-/// The transfer of this process.
-fn transfer() -> &'static Transfer {
-    static TRANSFER: OnceLock<Transfer> = OnceLock::new();
-    TRANSFER.get_or_init(|| {
-        let mut settings = Settings::default();
-        settings.driver = driver().clone();
-        Transfer::new(settings)
-    })
-}
-
-/// The file of a descriptor, for messages.
-fn path(fd: c_int) -> String {
-    let link = format!("/proc/self/fd/{fd}");
-    match rustix::fs::readlink(&link, Vec::new()) {
-        Ok(name) => name.to_string_lossy().into_owned(),
-        Err(_) => format!("descriptor {fd}"),
-    }
-}
-
 fn open(fd: c_int, offset: u64, length: u64, device: c_int) -> Result<FileMapping, Failure> {
     if length == 0 {
         return Err(Failure::new(libc::EINVAL, "length is 0. Map one byte or more"));
@@ -51,19 +24,8 @@ fn open(fd: c_int, offset: u64, length: u64, device: c_int) -> Result<FileMappin
     let end = offset.checked_add(length).ok_or_else(|| {
         Failure::new(libc::EINVAL, "offset + length is above 2^64. Map a range inside the file")
     })?;
-    if fd < 0 {
-        return Err(Failure::new(libc::EBADF, "no descriptor has a negative number: see open(2)"));
-    }
-    let device = u32::try_from(device).map_err(|_| {
-        Failure::new(libc::ENODEV, "no GPU has a negative number. The first one is 0")
-    })?;
-    // SAFETY: the caller's descriptor, open during the call by the interface; a closed one is
-    // refused by the kernel.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    let file = transfer().file(fd)?;
-    transfer()
-        .map(&file, offset..end, device)
-        .map_err(|error| Failure::of_mapping(&error, driver()))
+    let (file, device) = (file(fd)?, gpu(device)?);
+    transfer().map(&file, offset..end, device).map_err(|error| Failure::of_mapping(&error, which()))
 }
 
 /// Maps a range of a file.

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gpuio_gpu::{Driver, MapError, Which};
-use gpuio_transfer::{FileError, MappingError};
+use gpuio_gpu::{Driver, GpuError, MapError, Which};
+use gpuio_transfer::{Fault, FileError, LocationError, MappingError};
 
 /// The driver's code for a GPU that it does not have (`CUDA_ERROR_INVALID_DEVICE`, CUDA driver API
 /// manual).
@@ -49,6 +49,38 @@ impl From<FileError> for Failure {
 }
 
 impl Failure {
+    /// What the driver refused.
+    pub(crate) fn of_gpu(error: &GpuError) -> Self {
+        let errno = match error.code {
+            INVALID_DEVICE => libc::ENODEV,
+            _ if error.is_out_of_memory() => libc::ENOMEM,
+            _ => libc::EIO,
+        };
+        Self::new(errno, error.to_string())
+    }
+
+    /// Why an address is not known.
+    pub(crate) fn of_location(error: &LocationError) -> Self {
+        match error {
+            LocationError::Gpu(error) => Self::of_gpu(error),
+            error => Self::new(libc::EPERM, error.to_string()),
+        }
+    }
+
+    /// Why a transfer failed.
+    pub(crate) fn of_fault(fault: &Fault) -> Self {
+        let errno = match fault {
+            Fault::File { errno: errno @ (libc::EBADF | libc::EFAULT | libc::EINVAL), .. } => {
+                *errno
+            }
+            Fault::Gpu(error) => return Self::of_gpu(error),
+            Fault::Forked => libc::EPERM,
+            Fault::Panicked => libc::ENOTRECOVERABLE,
+            _ => libc::EIO,
+        };
+        Self::new(errno, fault.to_string())
+    }
+
     /// Why a range could not be mapped. `which` is the driver that was to be used.
     pub(crate) fn of_mapping(error: &MappingError, which: &Which) -> Self {
         let errno = match error {
@@ -160,6 +192,13 @@ mod tests {
         assert_eq!(of(MappingError::Reopen { errno: libc::ENOENT }), libc::EACCES);
         assert_eq!(of(MappingError::NoWatcher), libc::EPERM);
         assert_eq!(of(MapError::Short { length: 5, end: 6 }.into()), libc::EINVAL);
+        let of_read = |errno| {
+            let (offset, len, path) = (0, 1, "/data".into());
+            Failure::of_fault(&Fault::File { call: "pread", errno, offset, len, path }).errno
+        };
+        assert_eq!(of_read(libc::EFAULT), libc::EFAULT);
+        assert_eq!(of_read(libc::ENODATA), libc::EIO);
+        assert_eq!(Failure::of_fault(&Fault::Forked).errno, libc::EPERM);
         let call = |errno| MapError::Call { call: "mmap", errno };
         assert_eq!(of(call(libc::ENOMEM).into()), libc::ENOMEM);
         assert_eq!(of(call(libc::EFAULT).into()), libc::EIO);

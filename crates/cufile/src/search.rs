@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "libcufile.so.0";
-/// The file name of gpuio's stand-in.
-const STAND_IN: &str = "libgpuio_softcufile.so";
 
 /// Which library to load.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,20 +23,10 @@ pub(crate) struct Candidates {
     pub(crate) empty: Vec<(String, String)>,
 }
 
-/// The candidates for the stand-in, in this order: beside the running program and in `deps/` below
-/// it, in `../deps` (cargo's examples), and in `../lib/gpuio` (an installed program). Empty if the
-/// program's own path can't be read.
+/// The candidates for the stand-in: where gpuio's own objects are.
 #[must_use]
 pub fn stand_in_candidates() -> Vec<PathBuf> {
-    let Ok(exe) = std::env::current_exe() else {
-        return Vec::new();
-    };
-    let Some(dir) = exe.parent() else {
-        return Vec::new();
-    };
-    let candidates =
-        [dir.to_path_buf(), dir.join("deps"), dir.join("../deps"), dir.join("../lib/gpuio")];
-    candidates.iter().map(|directory| directory.join(STAND_IN)).collect()
+    gpuio_objects::candidates(gpuio_objects::STAND_IN)
 }
 
 impl Search {

@@ -5,11 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gpuio_objects::SOFTWARE_GPU;
+
 use crate::error::{Absent, GpuError};
 use crate::table::{self, CUdevice, Table};
-
-/// The file name of gpuio's software GPU.
-const SOFTWARE: &str = "libgpuio_softgpu.so";
 
 /// Which driver library to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,22 +21,13 @@ pub enum Which {
     Library(PathBuf),
 }
 
-/// Where the software GPU is looked for, in this order.
-///
-/// Beside the running program and in `deps/` below it (a program that cargo built), in `../deps`
-/// (cargo's examples), and in `../lib/gpuio` (an installed program). A test binary of cargo lies in
-/// `deps` itself. Empty if the program's own path cannot be read.
+/// Where the software GPU is looked for, in this order: where gpuio's own objects are, then where
+/// the loader looks. A program under `gpuio exec` has it there (`LD_LIBRARY_PATH`).
 #[must_use]
 pub fn software_candidates() -> Vec<PathBuf> {
-    let Ok(exe) = std::env::current_exe() else {
-        return Vec::new();
-    };
-    let Some(dir) = exe.parent() else {
-        return Vec::new();
-    };
-    let places =
-        [dir.to_path_buf(), dir.join("deps"), dir.join("../deps"), dir.join("../lib/gpuio")];
-    places.iter().map(|place| place.join(SOFTWARE)).collect()
+    let mut files = gpuio_objects::candidates(SOFTWARE_GPU);
+    files.push(SOFTWARE_GPU.into());
+    files
 }
 
 impl Which {

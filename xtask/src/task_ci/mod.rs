@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{task_model, task_tidy};
+use crate::{task_model, task_site, task_tidy};
 
 mod packages;
 #[cfg(test)]
@@ -70,7 +70,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     // The program prefers the shared objects in its directory to those of the test build: none of
     // an older build may be tested instead.
     step("shared objects", || {
-        let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin"];
+        let objects = ["gpuio-softgpu", "gpuio-softcufile", "gpuio-dropin", "gpuio-clib"];
         let named = objects.iter().flat_map(|object| ["-p", object]);
         let arguments: Vec<&str> = std::iter::once("build").chain(named).collect();
         cargo(root, &arguments)
@@ -79,6 +79,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;
     step("documentation", || document(root))?;
+    step("links of the site", || task_site::run(root, &["--check".to_owned()]))?;
     step("licences, bans and sources", || deny(root))?;
     step_with_outcome("advisories", || advisories(root))
 }

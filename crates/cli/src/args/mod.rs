@@ -4,6 +4,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
 mod exec;
+mod generate;
 mod machine;
 mod ranks;
 mod rebuild;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use exec::Exec;
+pub(crate) use generate::{Generate, What};
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use results::{Compare, Report, Show};
@@ -69,6 +71,9 @@ pub(crate) enum Verb {
     /// missing or can't be loaded by the program, 126 the program can't be executed, 127 no such
     /// program.
     Exec(Exec),
+    /// Make manual pages, completions or pages of the reference.
+    #[command(hide = true)]
+    Generate(Generate),
     /// List the built-in paths, engines and formats, and which of them can run here.
     List,
     /// Create a report from records and sweeps: one HTML page with plots and evidence, or tables.

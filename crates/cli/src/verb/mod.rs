@@ -8,6 +8,7 @@ pub(crate) mod exec;
 pub(crate) mod gds_stats;
 pub(crate) mod gdscheck;
 pub(crate) mod gdsio;
+pub(crate) mod generate;
 pub(crate) mod list;
 pub(crate) mod plan;
 mod plan_expect;

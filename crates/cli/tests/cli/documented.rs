@@ -23,6 +23,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio topo --from DIR", "a copy of another machine's /sys and /proc: cli/tests/cli/topo.rs"),
     ("gpuio top", "shows devices until it is ended: cli/tests/cli/top.rs"),
     ("gpuio stats PID --watch", "until the process ends: cli/tests/cli/stats.rs"),
+    ("gpuio compare baseline now --threshold", "its exit code is what it measured"),
     ("gpuio compare gpuio.json fio.json", "one load by three tools: cli/tests/cli/compare.rs"),
 ];
 
@@ -47,7 +48,8 @@ impl Stage {
     fn new() -> Stage {
         let dir = scratch();
         let at = dir.path();
-        for folder in ["mnt/nvme/data", "mnt/nvme/gds_dir", "mnt/nvme0", "bin", "before", "after"] {
+        let results = ["bin", "before", "after", "baseline", "now"];
+        for folder in ["mnt/nvme/data", "mnt/nvme/gds_dir", "mnt/nvme0"].iter().chain(&results) {
             std::fs::create_dir_all(at.join(folder)).unwrap();
         }
         let job = "[a]\nrw=read\nbs=64k\nsize=1m\nruntime=30ms\n";

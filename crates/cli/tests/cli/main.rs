@@ -29,6 +29,7 @@ mod guard;
 mod help;
 mod hostile_text;
 mod hosts;
+mod install;
 mod job_files;
 mod journal;
 mod layouts;

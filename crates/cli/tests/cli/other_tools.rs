@@ -23,7 +23,7 @@ fn starts(program: &str) -> bool {
 }
 
 /// The Python for tests, if it imports this module.
-fn python(module: &str) -> Option<PathBuf> {
+pub(crate) fn python(module: &str) -> Option<PathBuf> {
     let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     let mut import = Command::new(&python);
     let ran = import.args(["-c", &format!("import {module}")]).output();

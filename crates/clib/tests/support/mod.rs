@@ -26,6 +26,25 @@ pub(crate) const WANTED: c_int = 1;
 /// `gpuio_map`.
 pub(crate) enum Map {}
 
+/// `gpuio_memory`.
+pub(crate) enum Memory {}
+
+/// `DLManagedTensor` of DLPack 1.1.
+#[repr(C)]
+pub(crate) struct Managed {
+    pub(crate) data: *mut c_void,
+    pub(crate) device: [i32; 2],
+    pub(crate) dimensions: i32,
+    pub(crate) code: u8,
+    pub(crate) bits: u8,
+    pub(crate) lanes: u16,
+    pub(crate) shape: *const i64,
+    pub(crate) strides: *const i64,
+    pub(crate) byte_offset: u64,
+    pub(crate) owner: *mut c_void,
+    pub(crate) deleter: unsafe extern "C" fn(*mut Managed),
+}
+
 /// A mapping's address, which any thread may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapped(pub(crate) *mut Map);
@@ -66,6 +85,15 @@ table! {
         gpuio_map_state: fn(*const Map) -> c_int;
         gpuio_map_close: fn(*mut Map) -> c_int;
         gpuio_error: fn() -> *const c_char;
+        gpuio_gpus: fn(*mut c_int) -> c_int;
+        gpuio_read: fn(c_int, u64, *mut c_void, u64, *mut [u64; 4]) -> c_int;
+        gpuio_memory_new: fn(c_int, u64, *mut *mut Memory) -> c_int;
+        gpuio_memory_address: fn(*const Memory) -> *mut c_void;
+        gpuio_memory_length: fn(*const Memory) -> u64;
+        gpuio_memory_copy_out: fn(*const Memory, u64, *mut c_void, u64) -> c_int;
+        gpuio_memory_release: fn(*mut Memory) -> ();
+        gpuio_tensor_new:
+            fn(*const Memory, u64, u8, u8, c_int, *const i64, *mut *mut Managed) -> c_int;
     }
 }
 

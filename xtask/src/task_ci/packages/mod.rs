@@ -163,6 +163,18 @@ const PACKAGES: &[Package] = &[
         tests: "gpuio-watch, gpuio-report and gpuio: Prometheus' own parser reads OpenMetrics",
     },
     Package {
+        what: "NumPy",
+        from: Source::Pip("numpy==2.4.6"),
+        sign: Sign::Module("numpy"),
+        tests: "gpuio, install: the module of Python",
+    },
+    Package {
+        what: "pandas",
+        from: Source::Pip("pandas==3.1.1"),
+        sign: Sign::Module("pandas"),
+        tests: "gpuio, install: data frames of the module of Python",
+    },
+    Package {
         what: "fio-plot",
         from: Source::Pip("fio-plot==1.1.21"),
         sign: Sign::Module("fio_plot"),

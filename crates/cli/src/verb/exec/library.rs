@@ -20,16 +20,11 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Searches the directory of the running program, its `deps/`, `../deps` (cargo's tests), and
-    /// `../lib/gpuio` (an installed program).
+    /// Searches where gpuio's own objects are, those that the program carries last.
     pub(crate) fn find() -> Result<Library, Failure> {
-        let exe = std::env::current_exe().map_err(|error| {
-            Failure::Unavailable(format!("gpuio's own path can't be read (/proc): {error}"))
-        })?;
-        let beside = exe.parent().unwrap_or(Path::new("/"));
-        let directories =
-            [beside.to_path_buf(), beside.join("deps"), beside.join("../deps")].into_iter();
-        Library::among(directories.chain([beside.join("../lib/gpuio")]), cache().as_deref())
+        let carried = std::iter::once_with(gpuio_objects::unpacked).flatten();
+        let directories = gpuio_objects::directories().into_iter().chain(carried);
+        Library::among(directories, cache().as_deref())
     }
 
     /// The first of these directories that has the library. `cache` is where a directory of links
@@ -54,9 +49,11 @@ impl Library {
             tried.push(format!("no {} in {}", NAMES[0], directory_tried.display()));
         }
         Err(Failure::Unavailable(format!(
-            "gpuio's libcufile.so.0 was not found ({}). Build it (cargo build -p gpuio), or \
-             install it as PREFIX/lib/gpuio/libcufile.so.0 for PREFIX/bin/gpuio",
-            tried.join("; ")
+            "gpuio's libcufile.so.0 was not found ({}){}. Build it (cargo build -p gpuio), \
+             install it as PREFIX/lib/gpuio/libcufile.so.0 for PREFIX/bin/gpuio, or install a \
+             gpuio that carries it (docs/install.md)",
+            tried.join("; "),
+            if crate::carried::is_there() { "" } else { ", and this gpuio carries none" },
         )))
     }
 
@@ -117,7 +114,7 @@ fn is_alone(directory: &Path, object: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
     let foreign = |name: &OsStr| {
         let name = name.to_string_lossy();
-        let ours = name.starts_with("libgpuio_") || name.starts_with("libcufile.so");
+        let ours = name.starts_with("libgpuio") || name.starts_with("libcufile.so");
         name.contains(".so") && !ours
     };
     NAMES.iter().all(answers) && !entries.flatten().any(|entry| foreign(&entry.file_name()))

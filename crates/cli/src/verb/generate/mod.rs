@@ -1,0 +1,74 @@
+//! `gpuio generate`: manual pages, completions and pages of the reference, out of the tables that
+//! the program itself uses. For packages and the documentation's site.
+
+mod reference;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
+use gpuio_outfile::{Directory, Draft};
+
+use crate::args::{Cli, Generate, What};
+use crate::failure::Failure;
+
+/// A file: its name, and what is in it.
+type Page = (String, Vec<u8>);
+
+pub(crate) fn run(args: &Generate) -> Result<ExitCode, Failure> {
+    let pages = match args.what {
+        What::Man => manual()?,
+        What::Bash => vec![completions(Shell::Bash, "gpuio")],
+        What::Zsh => vec![completions(Shell::Zsh, "_gpuio")],
+        What::Fish => vec![completions(Shell::Fish, "gpuio.fish")],
+        What::Reference => reference::pages(),
+    };
+    for (name, bytes) in &pages {
+        write(&args.directory, name, bytes).map_err(|error| {
+            let path = args.directory.join(name);
+            Failure::Ran(format!("{}: {error}", path.display()))
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    let draft = Draft::begin(Directory::open(directory)?, OsStr::new(name))?;
+    draft.fill_unsynced(bytes)?;
+    draft.give_name().map(drop).map_err(|unnamed| unnamed.error)
+}
+
+/// The command line, with what clap adds to it.
+fn command() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
+/// `gpuio.1`, and `gpuio-VERB.1` for each verb.
+fn manual() -> Result<Vec<Page>, Failure> {
+    let mut pages = Vec::new();
+    let command = command();
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let verbs = verbs.filter(|verb| verb.get_name() != "help").cloned().map(|verb| {
+        let name = format!("gpuio-{}", verb.get_name());
+        let spelled = format!("gpuio {}", verb.get_name());
+        verb.version(env!("CARGO_PKG_VERSION")).display_name(&name).bin_name(spelled)
+    });
+    for page in std::iter::once(command.clone().display_name("gpuio")).chain(verbs) {
+        let name = page.get_display_name().unwrap_or_else(|| page.get_name()).to_owned();
+        let mut bytes = Vec::new();
+        let man = clap_mangen::Man::new(page).title(&name);
+        man.render(&mut bytes).map_err(|error| Failure::Ran(format!("{name}.1: {error}")))?;
+        pages.push((format!("{name}.1"), bytes));
+    }
+    Ok(pages)
+}
+
+fn completions(shell: Shell, file: &str) -> Page {
+    let mut bytes = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "gpuio", &mut bytes);
+    (file.to_owned(), bytes)
+}

@@ -1,0 +1,67 @@
+//! What one process has once: the driver that the environment names, and the transfer.
+
+use std::os::fd::BorrowedFd;
+use std::sync::OnceLock;
+
+use gpuio_gpu::{Context, Driver, Which};
+use gpuio_transfer::{File, Settings, Transfer};
+
+use crate::failure::Failure;
+
+/// The driver's name, read from the environment once.
+pub(crate) fn which() -> &'static Which {
+    static WHICH: OnceLock<Which> = OnceLock::new();
+    WHICH.get_or_init(|| Which::from_variable(std::env::var_os("GPUIO_CUFILE_DRIVER")))
+}
+
+/// The driver. One that does not load is tried again by the next call.
+pub(crate) fn driver() -> Result<&'static Driver, Failure> {
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    if let Some(driver) = DRIVER.get() {
+        return Ok(driver);
+    }
+    let loaded =
+        Driver::load(which()).map_err(|absent| Failure::new(libc::ENODEV, absent.to_string()))?;
+    Ok(DRIVER.get_or_init(|| loaded))
+}
+
+/// The primary context of a GPU.
+pub(crate) fn context(device: u32) -> Result<Context, Failure> {
+    Context::new(driver()?, device).map_err(|error| Failure::of_gpu(&error))
+}
+
+/// The transfer of this process.
+pub(crate) fn transfer() -> &'static Transfer {
+    static TRANSFER: OnceLock<Transfer> = OnceLock::new();
+    TRANSFER.get_or_init(|| {
+        let mut settings = Settings::default();
+        settings.driver = which().clone();
+        Transfer::new(settings)
+    })
+}
+
+/// The file of a caller's descriptor, which is duplicated.
+pub(crate) fn file(fd: i32) -> Result<File, Failure> {
+    if fd < 0 {
+        return Err(Failure::new(libc::EBADF, "no descriptor has a negative number: see open(2)"));
+    }
+    // SAFETY: the caller's descriptor, open during the call by the interface; a closed one is
+    // refused by the kernel.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    Ok(transfer().file(fd)?)
+}
+
+/// The number of a GPU.
+pub(crate) fn gpu(device: i32) -> Result<u32, Failure> {
+    u32::try_from(device)
+        .map_err(|_| Failure::new(libc::ENODEV, "no GPU has a negative number. The first one is 0"))
+}
+
+/// The file of a descriptor, for messages.
+pub(crate) fn path(fd: i32) -> String {
+    let link = format!("/proc/self/fd/{fd}");
+    match rustix::fs::readlink(&link, Vec::new()) {
+        Ok(name) => name.to_string_lossy().into_owned(),
+        Err(_) => format!("descriptor {fd}"),
+    }
+}

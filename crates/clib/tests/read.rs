@@ -1,0 +1,156 @@
+//! Reads into memory of the GPU and the host, and tensors in it, by the interface.
+#![allow(unsafe_code, reason = "the interface under test is unsafe")]
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+
+mod support;
+
+use std::ffi::c_int;
+use std::os::fd::AsRawFd;
+
+use support::{Managed, Memory, bytes, dir, file, gpuio};
+
+const HOST: c_int = -1;
+
+fn memory(device: c_int, length: u64) -> Result<*mut Memory, c_int> {
+    let mut made = std::ptr::dangling_mut();
+    // SAFETY: valid for the write of a pointer.
+    let code = unsafe { (gpuio().gpuio_memory_new)(device, length, &raw mut made) };
+    assert_eq!(code != 0, made.is_null(), "{code}");
+    if code == 0 { Ok(made) } else { Err(code) }
+}
+
+fn copy(memory: *mut Memory, offset: u64, len: usize) -> Result<Vec<u8>, c_int> {
+    let mut copied = vec![0; len];
+    let to = copied.as_mut_ptr().cast();
+    // SAFETY: a memory, and room for so many bytes.
+    let code = unsafe { (gpuio().gpuio_memory_copy_out)(memory, offset, to, len as u64) };
+    if code == 0 { Ok(copied) } else { Err(code) }
+}
+
+fn release(memory: *mut Memory) {
+    // SAFETY: a memory, which the test does not use again.
+    unsafe { (gpuio().gpuio_memory_release)(memory) };
+}
+
+fn read(
+    fd: c_int,
+    offset: u64,
+    memory: *mut Memory,
+    at: usize,
+    len: u64,
+) -> Result<[u64; 4], c_int> {
+    let mut moved = [u64::MAX; 4];
+    // SAFETY: a memory.
+    let address = unsafe { (gpuio().gpuio_memory_address)(memory) };
+    let address = address.wrapping_byte_add(at);
+    // SAFETY: the ranges of the tests are in the memory.
+    let code = unsafe { (gpuio().gpuio_read)(fd, offset, address, len, &raw mut moved) };
+    if code == 0 { Ok(moved) } else { Err(code) }
+}
+
+#[test]
+fn any_range_of_a_file_gets_into_memory() {
+    let dir = dir();
+    let data = bytes(5_000_003);
+    let file = file(&dir.path().join("data"), &data);
+    for device in [0, HOST] {
+        let memory = memory(device, 6 << 20).unwrap();
+        // SAFETY: a memory.
+        assert_eq!(unsafe { (gpuio().gpuio_memory_length)(memory) }, 6 << 20);
+        for (offset, len, at) in
+            [(0, data.len(), 0), (12_345, 4_000_001, 777), (4_999_999, 4, 5), (1, 3000, 4095)]
+        {
+            let moved = read(file.as_raw_fd(), offset, memory, at, len as u64).unwrap();
+            let gpu = if device == HOST { 0 } else { len as u64 };
+            assert_eq!((moved[0], moved[3]), (len as u64, gpu), "{moved:?}");
+            assert_eq!(moved[1] + moved[2], len as u64, "{moved:?}");
+            let from = usize::try_from(offset).unwrap();
+            let right = &data[from..from + len];
+            assert!(copy(memory, at as u64, len).unwrap() == right, "{device} {offset} {len}");
+        }
+        // Past the end: what there is.
+        let moved = read(file.as_raw_fd(), 5_000_000, memory, 0, 100).unwrap();
+        assert_eq!(moved[0], 3);
+        release(memory);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_has_an_errno_and_words() {
+    let mut software = -1;
+    // SAFETY: valid for the write of an int.
+    assert_eq!(unsafe { (gpuio().gpuio_gpus)(&raw mut software) }, 1);
+    assert_eq!(software, c_int::from(!support::system()));
+    let dir = dir();
+    let path = dir.path().join("data");
+    let file = file(&path, b"abc");
+    let host = memory(HOST, 4096).unwrap();
+    assert_eq!(read(-1, 0, host, 0, 1), Err(-libc::EBADF));
+    let writer = std::fs::File::options().write(true).open(&path).unwrap();
+    assert_eq!(read(writer.as_raw_fd(), 0, host, 0, 1), Err(-libc::EBADF));
+    assert!(gpuio().error().contains("gpuio_read of 1 bytes at 0 of"), "{}", gpuio().error());
+    // SAFETY: refused before it is used.
+    let code = unsafe {
+        (gpuio().gpuio_read)(file.as_raw_fd(), 0, std::ptr::null_mut(), 1, std::ptr::null_mut())
+    };
+    assert_eq!(code, -libc::EINVAL);
+    assert_eq!(copy(host, 4090, 7), Err(-libc::EINVAL));
+    assert_eq!(memory(77, 1), Err(-libc::ENODEV));
+    assert_eq!(memory(-2, 1), Err(-libc::ENODEV));
+    assert_eq!(memory(HOST, u64::MAX), Err(-libc::ENOMEM));
+    release(host);
+    let none = memory(0, 0).unwrap();
+    // SAFETY: a memory without bytes.
+    assert!(unsafe { (gpuio().gpuio_memory_address)(none) }.is_null());
+    assert_eq!(copy(none, 0, 0), Ok(vec![]));
+    release(none);
+    release(std::ptr::null_mut());
+}
+
+#[test]
+fn a_tensor_keeps_its_bytes() {
+    let dir = dir();
+    let data = bytes(4096);
+    let file = file(&dir.path().join("data"), &data);
+    let memory = memory(HOST, 4096).unwrap();
+    read(file.as_raw_fd(), 0, memory, 0, 4096).unwrap();
+    let made = |offset: u64, bits: u8, shape: &[i64]| {
+        let mut tensor: *mut Managed = std::ptr::dangling_mut();
+        let dimensions = c_int::try_from(shape.len()).unwrap();
+        // SAFETY: a memory, a shape, and a place for a pointer.
+        let code = unsafe {
+            (gpuio().gpuio_tensor_new)(
+                memory,
+                offset,
+                2,
+                bits,
+                dimensions,
+                shape.as_ptr(),
+                &raw mut tensor,
+            )
+        };
+        assert_eq!(code != 0, tensor.is_null(), "{code}");
+        if code == 0 { Ok(tensor) } else { Err(code) }
+    };
+    assert_eq!(made(0, 16, &[2, 1025]), Err(-libc::EINVAL));
+    assert!(gpuio().error().contains("4100 bytes at 0"), "{}", gpuio().error());
+    assert_eq!(made(0, 12, &[1]), Err(-libc::EINVAL));
+    assert_eq!(made(0, 16, &[-1]), Err(-libc::EINVAL));
+    assert_eq!(made(0, 16, &[1; 65]), Err(-libc::EINVAL));
+    let tensor = made(96, 16, &[100, 20]).unwrap();
+    release(memory);
+    // SAFETY: a tensor, until its deleter is called.
+    let seen = unsafe { &*tensor };
+    assert_eq!((seen.device, seen.dimensions, seen.byte_offset), ([1, 0], 2, 0));
+    assert_eq!((seen.code, seen.bits, seen.lanes), (2, 16, 1));
+    // SAFETY: two numbers.
+    let shape = unsafe { *seen.shape.cast::<[i64; 2]>() };
+    // SAFETY: as above.
+    let strides = unsafe { *seen.strides.cast::<[i64; 2]>() };
+    assert_eq!((shape, strides), ([100, 20], [20, 1]));
+    // SAFETY: the tensor's elements, of 4000 bytes.
+    let elements = unsafe { std::slice::from_raw_parts(seen.data.cast::<u8>(), 4000) };
+    assert!(elements == &data[96..]);
+    // SAFETY: once, and the last use.
+    unsafe { (seen.deleter)(tensor) };
+}

@@ -1,0 +1,29 @@
+"""gpuio in Python: results as data frames, jobs from a notebook, files into tensors.
+
+``load`` and ``bench`` run the program ``gpuio``; ``safetensors``, ``read_into`` and ``Memory`` call
+``libgpuio.so.0``. Nothing here falls back silently: what took another way than asked says so in a
+warning (`FallbackWarning`), or is an error (`GpuioError`). docs/python.md has the page.
+"""
+
+from ._library import Gpus, GpuioError, Moved, gpus
+from ._memory import Memory, Tensor, read_into
+from ._program import bench, load, program, record, series
+from ._safetensors import FallbackWarning, Loaded, safetensors
+
+__all__ = [
+    "FallbackWarning",
+    "Gpus",
+    "GpuioError",
+    "Loaded",
+    "Memory",
+    "Moved",
+    "Tensor",
+    "bench",
+    "gpus",
+    "load",
+    "program",
+    "read_into",
+    "record",
+    "safetensors",
+    "series",
+]

@@ -1,0 +1,107 @@
+"""The program ``gpuio``: its results as data frames, and a job from a notebook.
+
+Figures come from the program's own formats (``gpuio report --format csv``), so that a column means
+in Python what it means everywhere (docs/formats.md).
+"""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+
+from ._library import GpuioError
+
+if TYPE_CHECKING:
+    import pandas
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+# Names the program in another place than the wheel's.
+_VARIABLE = "GPUIO_PROGRAM"
+
+
+def program() -> str:
+    """The program: named by ``GPUIO_PROGRAM``, of this environment, or in ``PATH``."""
+    named = os.environ.get(_VARIABLE)
+    own = Path(sysconfig.get_path("scripts")) / "gpuio"
+    found = named or (str(own) if own.exists() else shutil.which("gpuio"))
+    if not found:
+        raise FileNotFoundError(
+            f"the program gpuio was not found: not {own}, and not in PATH. Install it (pip install "
+            f"gpuio), or set {_VARIABLE} to it"
+        )
+    return found
+
+
+def _run(arguments: List[str]) -> str:
+    command = [program(), *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        words = done.stderr.strip() or done.stdout.strip() or "it printed nothing"
+        raise GpuioError(done.returncode, f"{' '.join(command)} ended with code "
+                         f"{done.returncode}: {words}")
+    return done.stdout
+
+
+def load(*paths: PathLike) -> "pandas.DataFrame":
+    """Records and sweeps as a data frame: a row for each job and direction of each record.
+
+    ``paths`` are what ``gpuio report`` takes: records, sweeps, directories of them. Columns are
+    those of its ``csv`` (docs/formats.md), with units in their names, then ``record`` and an
+    ``axis_KEY`` for each axis of a sweep. What was not measured is missing (NaN), never 0.
+    """
+    import pandas
+
+    if not paths:
+        raise ValueError("load needs one record or sweep, or more")
+    text = _run(["report", "--format", "csv", *(os.fspath(path) for path in paths)])
+    return pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
+
+
+def record(path: PathLike) -> Dict[str, Any]:
+    """A record as it is (docs/schema has its schema)."""
+    with open(path, encoding="utf-8") as file:
+        read = json.load(file)
+    if not isinstance(read, dict) or not {"schema_version", "tool", "jobs"} <= read.keys():
+        raise ValueError(f"{os.fspath(path)} is no record of gpuio")
+    return read
+
+
+def series(path: PathLike) -> "pandas.DataFrame":
+    """The series of a record: a row for each job and interval, with the fields of its points."""
+    import pandas
+
+    rows = []
+    for job in record(path)["jobs"]:
+        for point in job["series"]:
+            rows.append({"job": job["name"], **point})
+    return pandas.json_normalize(rows)
+
+
+def bench(
+    *arguments: str, output: Optional[PathLike] = None, **flags: Union[str, int, float, bool, None]
+) -> "pandas.DataFrame":
+    """Runs ``gpuio bench`` and returns its results as `load` does.
+
+    Flags are those of the command line with ``_`` for ``-``: ``bench(rw="randread", bs="4k",
+    runtime="2s", direct=True)``; ``arguments`` are further words, such as a job file. ``output``
+    keeps the record; ``frame.attrs["record"]`` has it in any case.
+    """
+    words = ["bench", *arguments]
+    for name, value in flags.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words.extend([flag, str(value)])
+    with tempfile.TemporaryDirectory(prefix="gpuio-") as scratch:
+        place = Path(scratch) / "record.json" if output is None else Path(output)
+        _run([*words, "-q", "-o", str(place)])
+        frame = load(place)
+        frame.attrs["record"] = record(place)
+        return frame

@@ -1,0 +1,273 @@
+"""The module as its users use it, on gpuio's software GPU.
+
+  GPUIO_LIBGPUIO=…/libgpuio.so GPUIO_CUFILE_DRIVER=…/libgpuio_softgpu.so GPUIO_PROGRAM=…/gpuio \
+    python3 -m unittest discover -s python/tests
+
+Needs NumPy; tests of data frames need pandas, and those of PyTorch it, and skip without.
+"""
+
+import gc
+import importlib.util
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+import numpy
+
+import gpuio
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+HAS_PANDAS = importlib.util.find_spec("pandas") is not None
+GENERATOR = numpy.random.default_rng(1)
+
+
+def written(path, tensors, metadata=None):
+    """A file of safetensors, written by its format's page alone."""
+    names = {"float32": "F32", "int64": "I64", "uint8": "U8", "bool": "BOOL", "float16": "F16",
+             "int16": "I16", "complex64": "C64"}
+    header, data = {}, b""
+    for name, array in tensors.items():
+        end = len(data) + array.nbytes
+        kind = names[str(array.dtype)]
+        header[name] = {"dtype": kind, "shape": list(array.shape),
+                        "data_offsets": [len(data), end]}
+        data += array.tobytes()
+    if metadata:
+        header["__metadata__"] = metadata
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.dir = Path(scratch.name)
+
+    def sample(self):
+        return {
+            "weight": GENERATOR.standard_normal((300, 257), dtype=numpy.float32),
+            "mask": GENERATOR.integers(0, 2, (7, 3)).astype(bool),
+            "ids": GENERATOR.integers(-(2**60), 2**60, (1000,)),
+            "one": numpy.float32(1.5).reshape(()),
+            "none": numpy.zeros((0, 4), dtype=numpy.int16),
+            "odd": GENERATOR.integers(0, 255, (5,)).astype(numpy.uint8),
+            "half": GENERATOR.standard_normal((9, 9)).astype(numpy.float16),
+        }
+
+
+class Safetensors(Files):
+    def test_the_bytes_are_those_of_the_file_on_each_device(self):
+        right = self.sample()
+        path = written(self.dir / "model.safetensors", right, {"format": "np"})
+        for device, name in [("cpu", "cpu"), ("cuda", "cuda:0"), (0, "cuda:0")]:
+            loaded = gpuio.safetensors(path, device)
+            self.assertEqual((loaded.device, loaded.metadata), (name, {"format": "np"}))
+            self.assertEqual(set(loaded), set(right))
+            total = sum(array.nbytes for array in right.values())
+            self.assertEqual(loaded.moved.bytes, total)
+            self.assertEqual(loaded.moved.gpu, 0 if device == "cpu" else total)
+            self.assertEqual(loaded.moved.cached + loaded.moved.direct, total)
+            for key, array in loaded.numpy().items():
+                self.assertEqual(array.dtype, right[key].dtype, key)
+                numpy.testing.assert_array_equal(array, right[key], err_msg=key)
+                self.assertEqual(loaded[key].shape, right[key].shape)
+
+    def test_a_tensor_goes_to_others_by_dlpack_and_outlives_what_made_it(self):
+        right = self.sample()
+        loaded = gpuio.safetensors(written(self.dir / "a.safetensors", right), "cpu")
+        taken = numpy.from_dlpack(loaded["weight"])
+        unused = loaded["weight"].__dlpack__()
+        plain = loaded["ids"].numpy()
+        self.assertEqual(loaded["weight"].__dlpack_device__(), (1, 0))
+        del loaded, unused
+        gc.collect()
+        numpy.testing.assert_array_equal(taken, right["weight"])
+        numpy.testing.assert_array_equal(plain, right["ids"])
+        self.assertEqual(gpuio.Memory(0, 64).tensor("uint8", [64]).__dlpack_device__(), (2, 0))
+        with self.assertRaises(BufferError):
+            gpuio.Memory("cpu", 64).tensor("uint8", [64]).__dlpack__(copy=True)
+
+    def test_nothing_falls_back_unless_asked_and_then_a_warning_says_so(self):
+        right = self.sample()
+        path = written(self.dir / "a.safetensors", right)
+        with self.assertRaisesRegex(gpuio.GpuioError, "on GPU 99") as caught:
+            gpuio.safetensors(path, "cuda:99")
+        self.assertEqual(caught.exception.errno, 19)
+        with self.assertWarnsRegex(gpuio.FallbackWarning, "not on cuda:99: .*GPU 99"):
+            loaded = gpuio.safetensors(path, "cuda:99", fallback="cpu")
+        self.assertEqual(loaded.device, "cpu")
+        numpy.testing.assert_array_equal(loaded["weight"].numpy(), right["weight"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            gpuio.safetensors(path, "cuda:0", fallback="cpu")
+        for device in ("gpu", "cuda:x", -1, "cpu:1", True):
+            with self.assertRaises(ValueError):
+                gpuio.safetensors(path, device)
+
+    def test_files_that_are_wrong_are_refused(self):
+        def file(header, data=b""):
+            text = header if isinstance(header, bytes) else json.dumps(header).encode()
+            path = self.dir / "bad.safetensors"
+            path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+            return path
+
+        def one(shape, begin, end, kind="U8"):
+            return {"a": {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}}
+
+        two = {**one([2], 0, 2), "b": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]}}
+        for header, data, why in [
+            (b"{", b"", "no file of safetensors"),
+            (b"[]", b"", "no file of safetensors"),
+            (one([4], 0, 4), b"abc", "4 bytes by its shape"),
+            (one([3], 0, 4), b"abcd", "3 bytes by its shape"),
+            (one([-1, -4], 0, 4), b"abcd", "by its shape"),
+            (one([4], 0, 4, "Q7"), b"abcd", "type Q7"),
+            (one([2], 2, 4), b"abcd", "begins at byte 2"),
+            (two, b"abc", "begins at byte 1"),
+            ({"a": {"dtype": "U8"}}, b"", "no dtype, shape and data_offsets"),
+        ]:
+            with self.assertRaisesRegex(ValueError, why):
+                gpuio.safetensors(file(header, data), "cpu")
+        path = self.dir / "short"
+        path.write_bytes(b"\xff" * 9)
+        with self.assertRaisesRegex(ValueError, "header would have"):
+            gpuio.safetensors(path, "cpu")
+        with self.assertRaises(FileNotFoundError):
+            gpuio.safetensors(self.dir / "gone", "cpu")
+
+
+class ReadInto(Files):
+    def test_any_buffer_of_the_host_and_memory_of_the_gpu(self):
+        data = GENERATOR.bytes(100_000)
+        path = self.dir / "data"
+        path.write_bytes(data)
+        array = numpy.zeros((100, 125), dtype=numpy.uint64)
+        self.assertEqual(gpuio.read_into(array, path).bytes, 100_000)
+        self.assertEqual(array.tobytes(), data)
+        part = bytearray(1000)
+        with open(path, "rb") as file:
+            moved = gpuio.read_into(part, file.fileno(), 99_500)
+        self.assertEqual((moved.bytes, moved.gpu), (500, 0))
+        self.assertEqual(part[:500], data[99_500:])
+        tensor = gpuio.Memory(0, 4096).tensor("int16", [100, 2], offset=96)
+        self.assertEqual(gpuio.read_into(tensor, path, 11).gpu, 400)
+        self.assertEqual(tensor.numpy().tobytes(), data[11:411])
+        self.assertEqual(gpuio.read_into(numpy.zeros(0), path), (0, 0, 0, 0))
+
+    def test_what_cannot_be_filled_is_refused(self):
+        path = self.dir / "data"
+        path.write_bytes(b"abc")
+        read_only = numpy.zeros(3)
+        read_only.flags.writeable = False
+        for wrong in (b"abc", numpy.zeros((4, 4))[:, 1], read_only):
+            with self.assertRaises(ValueError):
+                gpuio.read_into(wrong, path)
+        with self.assertRaises(ValueError):
+            gpuio.read_into(bytearray(1), path, -1)
+        with self.assertRaises(TypeError):
+            gpuio.read_into(3, path)
+        with self.assertRaisesRegex(gpuio.GpuioError, "neither|only regular"):
+            gpuio.read_into(bytearray(1), os.pipe()[0])
+
+    def test_memory_is_given_back(self):
+        with gpuio.Memory("cpu", 4096) as memory:
+            tensor = memory.tensor("uint8", [4096])
+            array = tensor.numpy()
+        with self.assertRaisesRegex(ValueError, "released"):
+            memory.copy_out()
+        with self.assertRaises(ValueError):
+            gpuio.Memory("cpu", 10).tensor("int16", [6])
+        with self.assertRaises(TypeError):
+            gpuio.Memory("cpu", 10).tensor("int7", [1])
+        del array, tensor
+
+
+class Gpus(unittest.TestCase):
+    def test_the_software_gpu_says_what_it_is(self):
+        software = os.environ.get("GPUIO_CUFILE_DRIVER", "system") != "system"
+        self.assertEqual(gpuio.gpus().software, software)
+        self.assertGreaterEqual(gpuio.gpus().count, 1)
+
+    def test_without_a_driver_the_reason_is_an_error(self):
+        script = "import gpuio\ntry: gpuio.gpus()\nexcept gpuio.GpuioError as e: print(e.errno, e)"
+        environment = {**os.environ, "GPUIO_CUFILE_DRIVER": "/none/libcuda.so.1"}
+        done = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
+                              stdout=subprocess.PIPE, timeout=60)
+        self.assertTrue(done.stdout.startswith("19 "), done.stdout)
+        self.assertIn("no CUDA driver library could be loaded", done.stdout)
+
+
+@unittest.skipUnless(HAS_TORCH, "SKIPPED: no PyTorch here")
+class Torch(Files):
+    def test_tensors_share_their_bytes(self):
+        import torch
+
+        right = self.sample()
+        loaded = gpuio.safetensors(written(self.dir / "a.safetensors", right), "cpu")
+        for key, tensor in loaded.torch().items():
+            self.assertEqual(tuple(tensor.shape), right[key].shape)
+            numpy.testing.assert_array_equal(tensor.numpy(), right[key], err_msg=key)
+        for kind in ("bfloat16", "float8_e4m3fn", "uint16", "bool"):
+            tensor = gpuio.Memory("cpu", 64).tensor(kind, [4]).torch()
+            self.assertEqual(tensor.dtype, getattr(torch, kind))
+        if torch.cuda.is_available() and not gpuio.gpus().software:
+            loaded = gpuio.safetensors(self.dir / "a.safetensors", "cuda:0")
+            for key, tensor in loaded.torch().items():
+                self.assertEqual(tensor.device, torch.device("cuda:0"))
+                numpy.testing.assert_array_equal(tensor.cpu().numpy(), right[key], err_msg=key)
+            filled = torch.zeros(1000, dtype=torch.int64, device="cuda")
+            torch.cuda.synchronize()
+            moved = gpuio.read_into(filled, self.dir / "a.safetensors", 8)
+            self.assertEqual((moved.bytes, moved.gpu), (8000, 8000))
+            data = (self.dir / "a.safetensors").read_bytes()
+            self.assertEqual(filled.cpu().numpy().tobytes(), data[8:8008])
+        path = self.dir / "data"
+        path.write_bytes(bytes(range(40)))
+        filled = torch.zeros(5, dtype=torch.int64)
+        self.assertEqual(gpuio.read_into(filled, path).bytes, 40)
+        self.assertEqual(filled.numpy().tobytes(), bytes(range(40)))
+        with self.assertRaises(ValueError):
+            gpuio.read_into(torch.zeros(4, 4).t(), path)
+
+
+@unittest.skipUnless(HAS_PANDAS, "SKIPPED: no pandas here")
+class Frames(Files):
+    def test_a_job_from_python_is_a_frame_and_its_record_too(self):
+        place = self.dir / "r.json"
+        words = {"bs": "64k", "size": "1m", "runtime": "50ms", "directory": str(self.dir)}
+        frame = gpuio.bench(path="host,staged", gpu="software", rw="randread", output=place, **words)
+        self.assertEqual(list(frame["path"]), ["host", "staged"])
+        self.assertEqual(list(frame["direction"]), ["read", "read"])
+        self.assertTrue((frame["throughput_bytes_per_s"] > 0).all())
+        self.assertTrue((frame["gpu_software"][1:] == 1).all())
+        self.assertEqual(len(frame.attrs["record"]["jobs"]), 2)
+        again = gpuio.load(place)
+        self.assertEqual(list(again["bytes"]), list(frame["bytes"]))
+        series = gpuio.series(place)
+        self.assertEqual(set(series["job"]), set(frame["job"]))
+        self.assertIn("read_bytes", series)
+
+    def test_what_the_program_refuses_is_an_error_with_its_words(self):
+        with self.assertRaisesRegex(gpuio.GpuioError, "bs") as caught:
+            gpuio.bench(bs="12q", directory=str(self.dir))
+        self.assertEqual(caught.exception.errno, 2)
+        with self.assertRaises(ValueError):
+            gpuio.load()
+        other = self.dir / "other.json"
+        other.write_text("{}")
+        with self.assertRaisesRegex(ValueError, "no record"):
+            gpuio.record(other)
+        with self.assertRaises(gpuio.GpuioError):
+            gpuio.load(other)
+
+
+if __name__ == "__main__":
+    unittest.main()

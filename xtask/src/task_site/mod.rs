@@ -1,0 +1,161 @@
+//! `cargo xtask site`: the documentation as a site, below `target/site`.
+//!
+//! The book's sources are the pages of `docs/`, BENCHMARKS.md and CHANGELOG.md, and the reference
+//! that is generated: commands, keys and checks by `gpuio generate`, warnings out of the record's
+//! schema. All links are checked, to pages and to headings, and every page must be in the table of
+//! contents. Then mdBook makes the site. `--check` ends before that, for CI.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+
+use crate::task_ci::{cargo_path, target};
+
+mod links;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+/// The release that `book.toml` is written for.
+const MDBOOK: &str = "0.5.4";
+/// The contents' places for generated pages, and for those from outside `docs/`.
+const REFERENCE: &str = "<!-- reference -->\n";
+const OUTSIDE: &str = "<!-- outside -->\n";
+/// Pages from the root: their names there and in the book.
+const FROM_ROOT: [(&str, &str, &str); 2] =
+    [("BENCHMARKS.md", "benchmarks.md", "Benchmarks"), ("CHANGELOG.md", "changelog.md", "Changes")];
+
+/// Pages by their path in the book.
+type Pages = BTreeMap<String, String>;
+
+pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let check_only = match arguments {
+        [] => false,
+        [flag] if flag == "--check" => true,
+        _ => bail!("site takes --check, not {arguments:?}"),
+    };
+    let site = target(root).join("site");
+    let source = site.join("src");
+    if source.exists() {
+        std::fs::remove_dir_all(&source)?;
+    }
+    std::fs::create_dir_all(source.join("reference"))?;
+    copy_assets(&root.join("docs"), &source)?;
+    let mut pages = own_pages(root)?;
+    let generated = generate(root, &source.join("reference"))?;
+    let schema = root.join("docs/schema/record-v3.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(schema)?)?;
+    let generated = generated.into_iter().chain(warnings::pages(&schema)?);
+    pages.extend(generated.map(|(name, text)| (format!("reference/{name}"), text)));
+    let contents = pages.get("SUMMARY.md").context("docs/SUMMARY.md is missing")?;
+    pages.insert("SUMMARY.md".to_owned(), contents_with(contents, &pages)?);
+    let wrong = links::check(&pages, &|path| source.join(path).exists());
+    ensure!(wrong.is_empty(), "{} links are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    for (name, text) in &pages {
+        std::fs::write(source.join(name), text)?;
+    }
+    println!("site: {} pages, all links lead somewhere", pages.len());
+    if check_only { Ok(()) } else { book(root, &site) }
+}
+
+/// Pages of `docs/` and of the root, with links between them as they are in the book.
+fn own_pages(root: &Path) -> anyhow::Result<Pages> {
+    let mut pages = Pages::new();
+    for entry in std::fs::read_dir(root.join("docs"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            let name = path.file_name().context("a page has a name")?.display().to_string();
+            let text = std::fs::read_to_string(&path)?;
+            pages.insert(name, text.replace("](../BENCHMARKS.md", "](benchmarks.md"));
+        }
+    }
+    for (from, name, _) in FROM_ROOT {
+        let text = std::fs::read_to_string(root.join(from))?.replace("](docs/", "](");
+        pages.insert(name.to_owned(), text.replace("](BENCHMARKS.md", "](benchmarks.md"));
+    }
+    Ok(pages)
+}
+
+/// Pictures and other files that pages show.
+fn copy_assets(from: &Path, to: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(from)? {
+        let path = entry?.path();
+        let there = to.join(path.file_name().context("a file has a name")?);
+        if path.is_dir() {
+            std::fs::create_dir_all(&there)?;
+            copy_assets(&path, &there)?;
+        } else if path.extension().is_none_or(|extension| extension != "md") {
+            std::fs::copy(&path, &there)?;
+        }
+    }
+    Ok(())
+}
+
+/// The pages that the program makes of its tables.
+fn generate(root: &Path, to: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let mut command = Command::new(cargo_path());
+    command.current_dir(root).args(["run", "--quiet", "-p", "gpuio", "--"]);
+    let status = command.args(["generate", "reference"]).arg(to).status()?;
+    ensure!(status.success(), "gpuio generate reference ended with {status}");
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(to)? {
+        let path = entry?.path();
+        let name = path.file_name().context("a page has a name")?.display().to_string();
+        pages.push((name, std::fs::read_to_string(&path)?));
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+/// The first line of a page without its mark.
+fn title(page: &str) -> &str {
+    page.lines().next().unwrap_or_default().trim_start_matches('#').trim()
+}
+
+/// The table of contents with the generated pages, those of one check or warning below its list.
+fn contents_with(contents: &str, pages: &Pages) -> anyhow::Result<String> {
+    let mut rows = String::new();
+    for (list, parts) in [
+        ("commands", None),
+        ("keys", None),
+        ("checks", Some("check-")),
+        ("warnings", Some("warning-")),
+    ] {
+        let name = format!("reference/{list}.md");
+        let page = pages.get(&name).with_context(|| format!("no {name} was generated"))?;
+        rows.push_str(&format!("- [{}]({name})\n", title(page)));
+        let Some(start) = parts else { continue };
+        let of_list =
+            pages.iter().filter(|(path, _)| path.starts_with(&format!("reference/{start}")));
+        for (path, page) in of_list {
+            rows.push_str(&format!("  - [{}]({path})\n", title(page)));
+        }
+    }
+    let outside: String =
+        FROM_ROOT.iter().map(|(_, name, title)| format!("- [{title}]({name})\n")).collect();
+    ensure!(contents.contains(REFERENCE) && contents.contains(OUTSIDE), "no place in SUMMARY.md");
+    Ok(contents.replace(REFERENCE, &rows).replace(OUTSIDE, &outside))
+}
+
+/// Makes the site with mdBook, which is built once.
+fn book(root: &Path, site: &Path) -> anyhow::Result<()> {
+    let tools = target(root).join("site-tools");
+    let mdbook: PathBuf = tools.join("bin/mdbook");
+    if !mdbook.exists() {
+        println!("mdBook is not installed: building {MDBOOK}, some minutes");
+        let mut install = Command::new(cargo_path());
+        install.args(["install", "mdbook", "--locked", "--version", MDBOOK, "--root"]);
+        install.arg(&tools).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+        ensure!(install.status()?.success(), "mdBook could not be built");
+    }
+    let settings = "[book]\ntitle = \"gpuio\"\nlanguage = \"en\"\nsrc = \"src\"\n\n\
+                    [output.html]\nno-section-label = true\n";
+    std::fs::write(site.join("book.toml"), settings)?;
+    let status = Command::new(&mdbook).arg("build").arg(site).status()?;
+    ensure!(status.success(), "mdbook ended with {status}");
+    println!("site: {}", site.join("book/index.html").display());
+    Ok(())
+}
