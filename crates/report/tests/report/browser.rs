@@ -267,6 +267,27 @@ await wait(300);
 document.querySelector('.plot details').open = true;
 await wait(100);
 out.plotTable = document.querySelector('.plot details table').rows.length;
+const saved = gpuio.picture.svgText(gpuio.picture.ofFigure(document.querySelector('figure.plot')));
+const read = new DOMParser().parseFromString(saved, 'image/svg+xml');
+out.picture = { root: read.documentElement.nodeName, odd: /NaN|undefined|Infinity/.test(saved),
+  lines: read.querySelectorAll('path').length, dots: read.querySelectorAll('circle').length,
+  texts: [...read.querySelectorAll('text')].map((one) => one.textContent) };
+const heat = gpuio.picture.ofFigure(document.querySelector('figure.plot[data-kind=\"heat\"]'));
+out.heatCells = heat.querySelectorAll('rect').length;
+const png = await gpuio.picture.png(gpuio.picture.ofFigure(document.querySelector('figure.plot')));
+out.png = [...new Uint8Array(await png.arrayBuffer())].slice(0, 4);
+out.pngBytes = png.size;
+dispatchEvent(new Event('beforeprint'));
+await wait(100);
+out.paper = [...document.querySelectorAll('figure.plot .paper')].filter((one) =>
+  one.querySelector('path')).length;
+out.canvases = [...document.querySelectorAll('figure.plot:not(.undrawn) .canvas')].length;
+out.open = [...document.querySelectorAll('details.fold')].filter((one) => one.open)
+  .map((one) => one.id);
+dispatchEvent(new Event('afterprint'));
+out.after_print = document.querySelectorAll('.paper').length;
+document.querySelector('a[href=\"#findings\"]').click();
+out.findings = document.getElementById('findings').open;
 out.csv = gpuio.page.csv().split('\\n').length;
 const packed = document.getElementById('records').textContent;
 const stream = new Blob([gpuio.page.bytes(packed)]).stream();
@@ -290,6 +311,7 @@ fn tips_filters_order_theme_and_files_answer() {
         assert!(sorted.is_sorted_by(|a, b| a >= b), "{sorted:?}");
         assert_eq!((&out["light"], &out["dark"]), (&"light".into(), &"dark".into()));
         assert!(out["plotTable"].as_u64().unwrap() > 1);
+        pictures(&out);
         assert_eq!(out["csv"], rows + 2);
         // As text, since a script's numbers lose digits above 2^53.
         let packed: Vec<Value> = serde_json::from_str(out["records"].as_str().unwrap()).unwrap();
@@ -299,6 +321,24 @@ fn tips_filters_order_theme_and_files_answer() {
             assert!(record == member.record, "{} is another record", member.name);
         }
     });
+}
+
+/// What is saved and printed is what is drawn: the same lines, dots and ticks as vectors.
+fn pictures(out: &Value) {
+    let picture = &out["picture"];
+    assert_eq!((&picture["root"], &picture["odd"]), (&"svg".into(), &false.into()), "{picture}");
+    assert!(picture["lines"].as_u64().unwrap() > 0 || picture["dots"].as_u64().unwrap() > 0);
+    let texts: Vec<String> = serde_json::from_value(picture["texts"].clone()).unwrap();
+    assert!(texts.iter().any(|text| text.contains("Throughput")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.ends_with("iB/s")), "no ticks: {texts:?}");
+    assert!(out["heatCells"].as_u64().unwrap() > 2, "{out:#}");
+    assert_eq!(out["png"], serde_json::json!([0x89, 0x50, 0x4e, 0x47]));
+    assert!(out["pngBytes"].as_u64().unwrap() > 3000, "{}", out["pngBytes"]);
+    assert!(out["paper"].as_u64().unwrap() > 0, "{out:#}");
+    assert_eq!(out["paper"], out["canvases"], "a vector picture for each canvas");
+    let open: Vec<String> = serde_json::from_value(out["open"].clone()).unwrap();
+    assert!(open.contains(&"environment".to_owned()), "{open:?}");
+    assert_eq!((&out["after_print"], &out["findings"]), (&0.into(), &true.into()));
 }
 
 #[test]

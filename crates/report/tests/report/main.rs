@@ -11,6 +11,7 @@
 
 mod browser;
 mod csv_rules;
+mod first_screen;
 mod gdsio_line;
 mod one_load;
 mod origins;
