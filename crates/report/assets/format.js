@@ -48,7 +48,7 @@ gpuio.format = (() => {
     "us/MiB": (value) => scaled(value * 1000, 1000, TIME, " "),
     "cores": (value) => scaled(value, 1000, DECIMAL, " "),
     "%": percent,
-    "share": (value) => (value === 0 ? "0" : value.toPrecision(2)) + " %",
+    "share": (value) => (value === 0 ? "0" : value.toPrecision(3)) + " %",
     "B": (value) => scaled(value, 1024, BINARY, " "),
     "s": (value) => scaled(value * 1e9, 1000, TIME, " "),
     "W": (value) => scaled(value, 1000, DECIMAL, " ") + " W",

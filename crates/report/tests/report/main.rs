@@ -10,6 +10,7 @@
 )]
 
 mod browser;
+mod chromium;
 mod csv_rules;
 mod first_screen;
 mod gdsio_line;
