@@ -43,7 +43,7 @@ pub(crate) struct Compare {
     /// comma-separated list [throughput]
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold")]
     pub(crate) metric: Vec<String>,
-    /// Output format: text, json or markdown [text]
+    /// Output format: text, json, markdown or html [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 }
