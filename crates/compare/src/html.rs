@@ -9,7 +9,7 @@ use gpuio_units::markup;
 use crate::comparison::{Comparison, Pair};
 use crate::figure::{Row, Verdict};
 use crate::metric::{self, METRICS};
-use crate::table::{cells, legend, runs, threshold};
+use crate::table::{cells, legend, ratio, runs, threshold};
 
 /// Nothing is fetched, framed, sent or run.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; \
@@ -200,8 +200,8 @@ fn table(out: &mut String, comparison: &Comparison, rows: &[Entry<'_>], reach: f
     );
     let _ = writeln!(
         out,
-        "<th scope=\"col\">÷{reach:.1} … 1 … ×{reach:.1}</th><th scope=\"col\">result</th></tr>\
-         </thead><tbody>"
+        "<th scope=\"col\">÷{0} … 1 … ×{0}</th><th scope=\"col\">result</th></tr></thead><tbody>",
+        ratio(reach)
     );
     for (pair, row) in rows {
         let [name, before, after, ratio, interval, result] = cells(row);

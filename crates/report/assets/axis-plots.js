@@ -106,11 +106,14 @@ gpuio.axisPlot = (() => {
       keys.forEach((key, figure) => {
         const made = line(of, axis, x.taken, key, own);
         most = Math.max(most, made.most);
-        const nthOfColour = seen.get(tints[nth]) || 0;
-        if (figure === keys.length - 1) seen.set(tints[nth], nthOfColour + 1);
+        // Several figures of one line each have a colour; of several lines, a dash.
+        const tinted = groups.length === 1 && keys.length > 1;
+        const tint = tinted ? gpuio.colour.nth(figure) : tints[nth];
+        const nthOfColour = seen.get(tint) || 0;
+        if (figure === keys.length - 1) seen.set(tint, nthOfColour + 1);
         const what = keys.length > 1 ? key.replace("_", ".") : "";
         const label = [name.replace(/^path /, ""), what].filter(Boolean).join(" ") || data.word("path", of[0]);
-        lines.push({ label, colour: tints[nth], dash: figure + nthOfColour, ...made });
+        lines.push({ label, colour: tint, dash: tinted ? 0 : figure + nthOfColour, ...made });
       });
     });
     const figure = data.columns.get(keys[0]);

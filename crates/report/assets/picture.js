@@ -158,16 +158,19 @@ gpuio.picture = (() => {
 
   const svgText = (svg) => new XMLSerializer().serializeToString(svg);
 
-  // As a PNG of twice the size, for slides.
-  const png = async (svg) => {
+  // The bytes of a PNG of twice the size, for slides.
+  const png = (svg) => new Promise((done, failed) => {
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
     const image = new Image();
+    image.onload = () => {
+      const canvas = make("canvas", { width: width * 2, height: height * 2 });
+      canvas.getContext("2d").drawImage(image, 0, 0, width * 2, height * 2);
+      const text = canvas.toDataURL("image/png").split(",")[1];
+      done(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)));
+    };
+    image.onerror = failed;
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
-    await image.decode();
-    const canvas = make("canvas", { width: width * 2, height: height * 2 });
-    canvas.getContext("2d").drawImage(image, 0, 0, width * 2, height * 2);
-    return new Promise((done) => { canvas.toBlob(done, "image/png"); });
-  };
+  });
 
   return { dots, ofLine, ofSvg, ofTable, ofFigure, svgText, png };
 })();

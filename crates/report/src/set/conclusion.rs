@@ -220,11 +220,9 @@ fn range(points: &[Point<'_>]) -> String {
 fn caution(rows: &[Row<'_>]) -> Option<String> {
     let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
         let mut found: Vec<(usize, usize)> = Vec::new();
-        for row in rows.iter().filter(|row| test(row)) {
-            if !found.contains(&(row.nth, row.job)) {
-                found.push((row.nth, row.job));
-            }
-        }
+        found.extend(rows.iter().filter(|row| test(row)).map(|row| (row.nth, row.job)));
+        // Both directions of a job stand side by side.
+        found.dedup();
         found.len()
     };
     let all = jobs(&|_| true);

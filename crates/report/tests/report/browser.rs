@@ -167,8 +167,8 @@ out.picture = { root: read.documentElement.nodeName, odd: /NaN|undefined|Infinit
 const heat = gpuio.picture.ofFigure(document.querySelector('figure.plot[data-kind=\"heat\"]'));
 out.heatCells = heat.querySelectorAll('rect').length;
 const png = await gpuio.picture.png(gpuio.picture.ofFigure(document.querySelector('figure.plot')));
-out.png = [...new Uint8Array(await png.arrayBuffer())].slice(0, 4);
-out.pngBytes = png.size;
+out.png = [...png].slice(0, 4);
+out.pngBytes = png.length;
 dispatchEvent(new Event('beforeprint'));
 await wait(100);
 out.paper = [...document.querySelectorAll('figure.plot .paper')].filter((one) =>

@@ -6,6 +6,7 @@
 
 mod svg;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Set;
@@ -111,9 +112,10 @@ fn axis<'c>(set: &Set, rows: &[Row<'_>], columns: &'c [Column]) -> Option<&'c Co
     let mut keys = varied(set);
     keys.extend(["block", "threads", "depth"].map(str::to_owned));
     let within = |column: &&Column| {
-        let path = |row: usize| &rows[row].plan.path.choice.actual;
-        (1..rows.len()).any(|row| {
-            (0..row).any(|other| path(other) == path(row) && column.of[other] != column.of[row])
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        rows.iter().zip(&column.of).any(|(row, place)| {
+            let path = row.plan.path.choice.actual.as_str();
+            first.entry(path).or_insert(*place) != place
         })
     };
     let numbers = |column: &&Column| column.numbers.is_some() && within(column);

@@ -177,7 +177,8 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     {
         let _ = write!(out, "<th scope=\"col\" data-key=\"{key}\">{label}</th>");
     }
-    for (key, label) in COLUMNS {
+    let columns = columns(rows);
+    for (key, label) in &columns {
         let long = FIGURES.iter().find(|figure| figure.key == *key).map_or("", |f| f.label);
         let _ = write!(
             out,
@@ -187,12 +188,21 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     let several = set.members.len() > 1;
-    rows.iter().take(WITHOUT_SCRIPT).for_each(|row| line(out, row, several));
+    rows.iter().take(WITHOUT_SCRIPT).for_each(|row| line(out, row, several, &columns));
     out.push_str("</tbody></table>\n</div>\n<p class=\"pages\" hidden></p>\n");
     out.push_str(detail::FOLD_END);
 }
 
-fn line(out: &mut String, row: &Row<'_>, several: bool) {
+/// The columns in which some row has a figure.
+fn columns(rows: &[Row<'_>]) -> Vec<(&'static str, &'static str)> {
+    let some = |key: &str| {
+        let value = figures::find(key).map(|figure| figure.value);
+        value.is_some_and(|value| rows.iter().any(|row| value(row).is_some()))
+    };
+    COLUMNS.iter().filter(|(key, _)| some(key)).copied().collect()
+}
+
+fn line(out: &mut String, row: &Row<'_>, several: bool, columns: &[(&str, &str)]) {
     let proof = row.result.proof.as_ref();
     let taken = proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone());
     let words =
@@ -202,7 +212,7 @@ fn line(out: &mut String, row: &Row<'_>, several: bool) {
     words[1..].iter().for_each(|word| {
         let _ = write!(out, "<td>{}</td>", markup(word));
     });
-    for (key, _) in COLUMNS {
+    for (key, _) in columns {
         let value = figures::find(key).and_then(|figure| {
             let value = (figure.value)(row)?;
             Some((figures::print(figure.unit, value), value))
