@@ -50,7 +50,10 @@ fn one(kind: &Kind, text: &str, captured: &mut Captured) -> bool {
 fn shown(captured: &Captured) {
     let topology = Topology::of(&captured.machine, &[]);
     is_shown(&gpuio_topo::format::text(&topology));
-    assert!(gpuio_topo::format::svg(&topology).ends_with("</svg>\n"));
+    let machine = &captured.machine;
+    assert!(gpuio_topo::format::svg(machine, &topology).ends_with("</svg>\n"));
+    let page = gpuio_topo::format::html(machine, &topology);
+    assert_eq!(page.matches("</script>").count(), 2, "a name ends the page's data");
     let xml = gpuio_topo::format::hwloc_xml(&captured.machine);
     is_shown(&xml);
     let rules: Vec<_> = gpuio_check::RULES.iter().collect();

@@ -64,6 +64,7 @@ fn compared(sides: &[Side]) {
     let comparison = compare(sides, &options);
     is_shown(&gpuio_compare::text::render(&comparison, 100));
     is_shown(&gpuio_compare::markdown::render(&comparison));
+    assert!(!gpuio_compare::html::render(&comparison).contains("<script"));
 }
 
 /// A live page's bytes.

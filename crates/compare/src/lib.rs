@@ -2,8 +2,8 @@
 //! and lists the differences that make two results no fair pair.
 //!
 //! Pure: [`of_record::runs`] and [`of_reading::run`] make [`Run`]s, [`compare`] makes a
-//! [`Comparison`] of them, [`text`], [`markdown`] and [`json`] print it. The reasons are in
-//! `docs/compare.md`.
+//! [`Comparison`] of them, and [`text`], [`markdown`], [`html`] and [`json`] print it. The reasons
+//! are in `docs/compare.md`.
 //!
 //! - A `Run` holds facts by the keys of `ASPECTS` and figures by the keys of `METRICS`. A row of
 //!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
@@ -21,6 +21,7 @@ mod comparison;
 mod difference;
 mod evaluate;
 mod figure;
+pub mod html;
 mod job;
 pub mod json;
 pub mod markdown;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
+use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::structs::device::FieldId;
 
 use crate::Unread;
@@ -16,6 +18,9 @@ const SENT: u32 = 197;
 const RECEIVED: u32 = 198;
 /// Field: links to a CPU other than PCIe (`NVML_FI_DEV_C2C_LINK_COUNT`).
 const C2C_LINKS: u32 = 170;
+
+/// Field: temperature of memory (`NVML_FI_DEV_MEMORY_TEMP`).
+const MEMORY_TEMP: u32 = 82;
 
 /// One GPU.
 pub struct Gpu<'library>(pub(crate) Device<'library>);
@@ -52,6 +57,15 @@ impl Link {
         let speed = gpuio_units::pcie_mega_transfers(self.generation)?;
         gpuio_units::pcie_bytes_per_second(speed, u64::from(self.lanes))
     }
+}
+
+/// A process with a compute context on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process {
+    /// Its number in the system's first PID namespace.
+    pub pid: u32,
+    /// Its GPU memory, in bytes; `None` where the driver does not report it.
+    pub memory: Option<u64>,
 }
 
 /// How busy a GPU is, each reading on its own.
@@ -178,6 +192,36 @@ impl Gpu<'_> {
             Ok(u64::from(kib) * 1000)
         };
         Ok([rate(PcieUtilCounter::Send)?, rate(PcieUtilCounter::Receive)?])
+    }
+
+    /// The processes with a compute context on it, in the system's first PID namespace.
+    ///
+    /// # Errors
+    /// When this GPU or driver does not list them.
+    pub fn processes(&self) -> Result<Vec<Process>, Unread> {
+        let all = read("processes", self.0.running_compute_processes())?;
+        let one = |process: ProcessInfo| Process {
+            pid: process.pid,
+            memory: match process.used_gpu_memory {
+                UsedGpuMemory::Used(bytes) => Some(bytes),
+                UsedGpuMemory::Unavailable => None,
+            },
+        };
+        Ok(all.into_iter().map(one).collect())
+    }
+
+    /// Temperature of its memory, as HBM has one; `nvidia-smi dmon` calls it `mtemp`.
+    ///
+    /// # Errors
+    /// When this GPU or driver does not report it.
+    pub fn memory_celsius(&self) -> Result<u64, Unread> {
+        let what = "memory temperature (field 82)";
+        let mut answers = read(what, self.0.field_values_for(&[FieldId(MEMORY_TEMP)]))?.into_iter();
+        let missing = || Unread { what, why: "no answer".to_owned() };
+        let value = read(what, read(what, answers.next().ok_or_else(missing)?)?.value)?;
+        let found = counter::of(&value).map(|counter| counter.value);
+        // 0 is the answer of GPUs without such a sensor.
+        found.filter(|celsius| *celsius > 0).ok_or_else(missing)
     }
 
     /// Links to a CPU's memory other than PCIe (NVLink-C2C of Grace): bytes may go there and past

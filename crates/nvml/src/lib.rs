@@ -19,7 +19,7 @@ use std::fmt;
 use nvml_wrapper::error::NvmlError;
 
 pub use counter::{Counter, Width};
-pub use gpu::{Activity, Bar1, Gpu, Link, Readings};
+pub use gpu::{Activity, Bar1, Gpu, Link, Process, Readings};
 pub use nvlink::{NvLink, NvLinkEnd, NvLinks};
 
 /// The library by the name that the driver installs; the one without a number comes with

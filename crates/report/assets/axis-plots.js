@@ -44,7 +44,7 @@ gpuio.axisPlot = (() => {
   };
 
   // Axes that separate lines by default: those within a path, if that gives few lines.
-  const FEW = 12;
+  const FEW = 8;
   const tell = (axis, rows, few) => {
     // Points by path keep their colours.
     const by = data.varying(APART.filter((key) => key === "path" || key !== axis.key));
@@ -66,9 +66,10 @@ gpuio.axisPlot = (() => {
     return { taken, values, log: log ? 2 : 0, ticks, widest, label: axis.label, words: !numbers };
   };
 
+  // The colours of paths where each has one line; else every line has a colour of its own.
   const colours = (names, rows) => {
     const paths = new Set(rows.map((of) => data.word("path", of[0])));
-    return names.map((_, nth) => (paths.size === names.length || paths.size > 1
+    return names.map((_, nth) => (paths.size === names.length
       ? gpuio.colour.path(data.word("path", rows[nth][0])) : gpuio.colour.nth(nth)));
   };
 
@@ -105,18 +106,21 @@ gpuio.axisPlot = (() => {
       keys.forEach((key, figure) => {
         const made = line(of, axis, x.taken, key, own);
         most = Math.max(most, made.most);
-        const nthOfColour = seen.get(tints[nth]) || 0;
-        if (figure === keys.length - 1) seen.set(tints[nth], nthOfColour + 1);
+        // Several figures of one line each have a colour; of several lines, a dash.
+        const tinted = groups.length === 1 && keys.length > 1;
+        const tint = tinted ? gpuio.colour.nth(figure) : tints[nth];
+        const nthOfColour = seen.get(tint) || 0;
+        if (figure === keys.length - 1) seen.set(tint, nthOfColour + 1);
         const what = keys.length > 1 ? key.replace("_", ".") : "";
         const label = [name.replace(/^path /, ""), what].filter(Boolean).join(" ") || data.word("path", of[0]);
-        lines.push({ label, colour: tints[nth], dash: figure + nthOfColour, ...made });
+        lines.push({ label, colour: tint, dash: tinted ? 0 : figure + nthOfColour, ...made });
       });
     });
     const figure = data.columns.get(keys[0]);
     const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
     // Over decades what is small would lie on the axis.
-    const wide = ["ns", "1/s", "B/s"].includes(figure.unit) && values.length
-      && Math.max(...values) / Math.min(...values) > 30;
+    const wide = ["ns", "1/s", "B/s", "us/MiB"].includes(figure.unit) && values.length
+      && Math.max(...values) / Math.min(...values) > 10;
     return {
       title: `${figure.label} against ${axis.label}`, x, lines, most, held, own,
       keys: !(axis.key === "path" && groups.length === x.taken.length),

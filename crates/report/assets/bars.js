@@ -100,7 +100,9 @@ gpuio.bars = (() => {
       const width = Math.max(300, Math.min(area.clientWidth || 800, 1100));
       area.replaceChildren();
       for (const group of all.slice(0, MOST)) {
-        area.append(make("h4", {}, group.title), picture(group, figure, width));
+        const part = make("div", {}, make("h4", {}, group.title), picture(group, figure, width));
+        part.picture = () => gpuio.picture.ofSvg(part.querySelector("svg"), group.title);
+        area.append(part);
       }
       const rest = all.length > MOST ? ` ${all.length - MOST} more loads are not shown: filter the rows.` : "";
       const marks = all.some((group) => group.paths.some(({ rows }) => rows.some((row) => data.value("ceiling", row) !== null)));

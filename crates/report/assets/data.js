@@ -87,7 +87,7 @@ gpuio.data = (() => {
 
 // Elements, with text that is never markup.
 gpuio.make = (name, attributes, ...inside) => {
-  const svg = ["svg", "g", "rect", "line", "text", "title", "path", "circle"].includes(name);
+  const svg = ["svg", "g", "rect", "line", "text", "title", "path", "polyline", "circle"].includes(name);
   const element = svg
     ? document.createElementNS("http://www.w3.org/2000/svg", name)
     : document.createElement(name);
@@ -101,21 +101,19 @@ gpuio.make = (name, attributes, ...inside) => {
   return element;
 };
 
-// Colours: one for each path, the same in every plot and in every report.
+// Colours: one for each path, different ones for all paths of a page (`set/colours.rs`).
 gpuio.colour = (() => {
-  const KNOWN = ["host", "staged", "gather", "cached", "managed", "resident", "routed", "gds",
-    "gds-stream", "gds-batch", "gds-batch-stream"];
+  const PALETTE = 8;
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const path = (name) => {
-    const at = KNOWN.indexOf(name);
-    return css("--p" + (at < 0 ? 11 : at));
-  };
+  const known = new Map(gpuio.data.figures.colours);
+  const path = (name) => css("--p" + (known.get(name) ?? 5));
   const paint = () => {
     for (const element of document.querySelectorAll("[data-path]")) {
       element.style.setProperty("--mine", path(element.dataset.path));
     }
   };
-  // The n-th of several lines that have no path of their own.
-  const nth = (n) => css("--p" + (n % 11));
-  return { css, path, nth, paint };
+  // The n-th of several lines that have no path of their own, and how often its colour was used.
+  const nth = (n) => css("--p" + (n % PALETTE));
+  const again = (n) => Math.floor(n / PALETTE);
+  return { css, path, nth, again, paint };
 })();

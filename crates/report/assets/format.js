@@ -48,7 +48,7 @@ gpuio.format = (() => {
     "us/MiB": (value) => scaled(value * 1000, 1000, TIME, " "),
     "cores": (value) => scaled(value, 1000, DECIMAL, " "),
     "%": percent,
-    "share": (value) => (value === 0 ? "0" : value.toPrecision(2)) + " %",
+    "share": (value) => (value === 0 ? "0" : value.toPrecision(3)) + " %",
     "B": (value) => scaled(value, 1024, BINARY, " "),
     "s": (value) => scaled(value * 1e9, 1000, TIME, " "),
     "W": (value) => scaled(value, 1000, DECIMAL, " ") + " W",
@@ -67,8 +67,12 @@ gpuio.format = (() => {
     return text === "-" ? text : text + (SUFFIX[unit] || "");
   };
 
+  // The text of a tick, without digits that say nothing: "2 GiB/s", not "2.00 GiB/s".
+  const tick = (unit, value) => print(unit, value).replace(/^(-?\d+)\.(\d*?)0+(?=\D|$)/, (_, whole, rest) =>
+    (rest ? `${whole}.${rest}` : whole));
+
   // Steps of an axis in powers of two are right for bytes, in tens for the rest.
   const base = (unit) => (unit === "B/s" || unit === "B" ? 1024 : 1000);
 
-  return { print, full, base };
+  return { print, tick, full, base };
 })();

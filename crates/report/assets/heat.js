@@ -49,7 +49,9 @@ gpuio.heat = (() => {
       ...columns.map((column) => cell(at.get(`${place}/${column}`) || [], figure, low, high, own)))));
     const table = make("table", { class: "heat" }, make("caption", { class: "unseen" },
       `${figure.label} by ${y.label} and ${x.label}`), make("thead", {}, head), body);
-    area.replaceChildren(make("div", { class: "scroll", tabindex: "0" }, table));
+    const box = make("div", { class: "scroll", tabindex: "0" }, table);
+    box.picture = () => gpuio.picture.ofTable(table);
+    area.replaceChildren(box);
   };
 
   const create = (host) => {

@@ -64,8 +64,14 @@ gpuio.hold = (() => {
   const depthsDiffer = (of) => new Set(of.map((row) => data.value("in_flight", row))).size > 1
     && of.some((row) => data.figures.own_depth[row]);
 
-  const DEPTHS = " Depths (I/Os in flight per thread) were chosen automatically and differ: each mark shows its own. "
-    + "To use one depth for all, set --depth.";
+  const DEPTHS = " Automatic depths differ: each mark shows its own.";
 
-  return { rows, differ, places, caption, controls, depth, depthsDiffer, DEPTHS };
+  // Once above all plots, what the notes below them are short for.
+  const tellDepths = () => {
+    const own = data.figures.own_depth.some((one, row) => one && data.value("in_flight", row) !== data.value("in_flight", 0));
+    const place = document.getElementById("depths");
+    if (own && place) place.textContent = " Depths (I/Os in flight per thread) were chosen automatically and differ; to use one depth for all, set --depth.";
+  };
+
+  return { rows, differ, places, caption, controls, depth, depthsDiffer, tellDepths, DEPTHS };
 })();

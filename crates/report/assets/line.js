@@ -3,16 +3,20 @@
 
 gpuio.line = (() => {
   const { make } = gpuio;
-  const { print, full, base } = gpuio.format;
+  const { print, tick: tickText, full, base } = gpuio.format;
   const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [14, 4]];
   const BORDERS = ["solid", "dashed", "dotted", "double", "groove"];
   const tip = () => document.getElementById("tip");
   const say = (text) => { document.getElementById("say").textContent = text; };
 
-  // Round steps in the unit's own base.
+  // Round steps in the unit's own base: 1, 2 and 5 of each decade of KiB, MiB, GiB.
   const steps = (unit) => {
     if (base(unit) !== 1024) return undefined;
-    return Array.from({ length: 60 }, (_, power) => 2 ** power);
+    const found = [];
+    for (let power = 0; power < 6; power += 1) {
+      for (const step of [1, 2, 5, 10, 20, 50, 100, 200, 500]) found.push(step * 1024 ** power);
+    }
+    return found;
   };
 
   // Powers of two between two values, at most eight or so.
@@ -25,7 +29,7 @@ gpuio.line = (() => {
   // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, or decades alone where there are many.
   const decades = (axis) => (_, __, low, high) => {
     if (base(axis.unit) === 1024) return powers(low, high);
-    const many = high / low > 1000;
+    const many = high / low > 100;
     const found = [];
     for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
       for (const step of many ? [1] : [1, 2, 5]) {
@@ -94,10 +98,10 @@ gpuio.line = (() => {
     const font = "12px system-ui, sans-serif";
     const axis = (unit, more) => ({
       stroke: ink, grid, ticks: { ...grid, size: 4 }, font, labelFont: font,
-      space: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : print(unit, tick))),
+      space: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? null : tickText(unit, tick))),
       ...more,
     });
-    const x = axis(spec.x.unit, { label: spec.x.label, labelSize: 20, size: 34 });
+    const x = axis(spec.x.unit, { label: spec.x.label, labelSize: spec.x.label ? 20 : 0, size: 34, space: 90 });
     if (spec.x.ticks) {
       x.splits = () => spec.x.ticks.map((tick) => tick.at);
       const turned = spec.x.words && spec.x.ticks.length * spec.x.widest > width - 80;
@@ -105,7 +109,7 @@ gpuio.line = (() => {
       x.values = (plot) => (turned ? spec.x.ticks.map((tick) => tick.text) : apart(plot, spec.x.ticks));
       x.filter = (_, splits) => splits;
     }
-    const y = axis(spec.y.unit, { size: 76, space: 36 });
+    const y = axis(spec.y.unit, { size: 76, space: 28 });
     for (const [one, its] of [[x, spec.x], [y, spec.y]]) {
       if (its.log && !its.ticks) Object.assign(one, { splits: decades(its), filter: (_, splits) => splits });
       else if (!its.ticks && steps(its.unit)) one.incrs = steps(its.unit);
@@ -118,7 +122,7 @@ gpuio.line = (() => {
         label: line.label, stroke: line.colour, width: 2, dash: DASHES[(line.dash || 0) % 5],
         spanGaps: !line.gaps, show: line.show !== false,
         paths: spec.x.words ? () => null : spec.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
-        points: { show: spec.x.words || (spec.x.values.length * 18 < Math.min(width, 1080) && !spec.stepped),
+        points: { show: gpuio.picture.dots(spec, width),
           size: spec.x.words ? 10 : 7,
           fill: spec.x.words && line.dash ? gpuio.colour.css("--card") : line.colour },
       }))],
@@ -154,7 +158,7 @@ gpuio.line = (() => {
 
   const fillTip = (spec, plot, at, focused) => {
     const box = tip();
-    box.replaceChildren(make("strong", {}, `${spec.x.label}: ${placeText(spec, at)}`));
+    box.replaceChildren(make("strong", {}, `${spec.x.name || spec.x.label}: ${placeText(spec, at)}`));
     spec.lines.forEach((line, nth) => {
       const place = holding(line, at);
       if (!plot.series[nth + 1].show || line.values[place] == null) return;
@@ -180,7 +184,7 @@ gpuio.line = (() => {
       body.append(make("tr", {}, make("th", { scope: "row" }, placeText(spec, at)), ...cells));
     });
     const heads = spec.lines.map((line) => make("th", { scope: "col", class: "n" }, line.label));
-    const head = make("tr", {}, make("th", { scope: "col" }, spec.x.label), ...heads);
+    const head = make("tr", {}, make("th", { scope: "col" }, spec.x.name || spec.x.label), ...heads);
     return make("table", {}, make("thead", {}, head), body);
   };
 
@@ -209,7 +213,7 @@ gpuio.line = (() => {
       plot.setCursor({ left: plot.valToPos(spec.x.values[at], "x"), top: top || 0 });
       fillTip(spec, plot, at, line);
       const one = spec.lines[line];
-      say(`${one.label}, ${spec.x.label} ${placeText(spec, at)}: ${reading(spec, one, at)}`);
+      say(`${one.label}, ${spec.x.name || spec.x.label} ${placeText(spec, at)}: ${reading(spec, one, at)}`);
     });
     host.addEventListener("blur", () => { tip().hidden = true; });
   };
@@ -255,6 +259,8 @@ gpuio.line = (() => {
     });
     keysRow.hidden = spec.keys === false;
     host.append(keysRow, details);
+    // A vector picture: for paper, and for files.
+    host.picture = () => gpuio.picture.ofLine(plot, spec);
     new ResizeObserver(() => {
       const now = Math.max(280, canvas.clientWidth);
       if (Math.abs(now - plot.width) > 2) plot.setSize({ width: now, height: plot.height });

@@ -8,39 +8,97 @@ gpuio.page = (() => {
   const plots = new Map();
   const seen = new Set();
 
-  const redraw = () => {
-    for (const host of seen) plots.get(host)();
-  };
+  // A plot in a folded part has no width: it is drawn when the part opens.
+  const folded = (host) => Boolean(host.closest("details:not([open])"));
 
-  // Draws every plot, visible or not: for print, and for tests.
-  const drawAll = () => {
-    for (const [host, draw] of plots) {
-      if (!seen.has(host)) {
-        seen.add(host);
-        draw();
-      }
+  // Figures that can't be drawn are listed below the others, with the reason.
+  const listUndrawn = () => {
+    const box = document.getElementById("undrawn");
+    const lines = [];
+    for (const host of seen) {
+      const note = [...host.querySelectorAll("p.quiet")].map((one) => one.textContent).find((text) => text.startsWith("Not drawn"));
+      host.classList.toggle("undrawn", Boolean(note));
     }
+    for (const host of document.querySelectorAll("figure.plot.undrawn")) {
+      const note = [...host.querySelectorAll("p.quiet")].map((one) => one.textContent).find((text) => text.startsWith("Not drawn"));
+      if (note) lines.push(`${host.querySelector("figcaption").textContent}: ${note.replace("Not drawn: ", "")}`);
+    }
+    for (const part of document.querySelectorAll("details.more")) {
+      const figures = [...part.querySelectorAll("figure.plot")];
+      part.hidden = figures.every((one) => one.classList.contains("undrawn"));
+    }
+    box.hidden = lines.length === 0;
+    box.querySelector("ul").replaceChildren(...lines.map((line) => make("li", {}, line)));
   };
 
+  const draw = (host) => {
+    seen.add(host);
+    plots.get(host)();
+  };
+  // Redraws what is on the screen; the rest when it is opened.
+  const redraw = () => {
+    for (const host of [...seen]) {
+      if (folded(host)) seen.delete(host);
+      else plots.get(host)();
+    }
+    listUndrawn();
+  };
+
+  // Opens and draws everything: for print, and for tests.
+  const drawAll = () => {
+    document.querySelectorAll("details.more").forEach((part) => { part.open = true; });
+    for (const host of plots.keys()) if (!seen.has(host)) draw(host);
+    listUndrawn();
+  };
+
+  // Buttons that save what is drawn.
+  const addButtons = (host) => {
+    const name = () => host.querySelector("figcaption").textContent.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60);
+    const button = (label, work) => {
+      const made = make("button", { type: "button" }, label);
+      made.addEventListener("click", work);
+      return made;
+    };
+    const { ofFigure, svgText, png } = gpuio.picture;
+    host.append(make("p", { class: "saves" },
+      button("Save SVG", () => save(`${name()}.svg`, "image/svg+xml", [svgText(ofFigure(host))])),
+      button("Save PNG", async () => save(`${name()}.png`, "image/png", [await png(ofFigure(host))]))));
+  };
+
+  // Plots whose value can't be told before they are drawn are tried, so that an empty part is not
+  // offered.
   const startPlots = () => {
-    const watch = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting || seen.has(entry.target)) continue;
-        seen.add(entry.target);
-        plots.get(entry.target)();
-      }
-    }, { rootMargin: "300px" });
     for (const host of document.querySelectorAll("figure.plot")) {
       plots.set(host, KINDS[host.dataset.kind].create(host));
-      watch.observe(host);
+      addButtons(host);
     }
-    // Plots out of view are drawn when idle.
+    // With a single load, its distribution and its time are all that can be shown.
+    if (data.figures.loads.every((load) => load === data.figures.loads[0])) {
+      document.querySelectorAll("details.alone").forEach((part) => { part.open = true; });
+    }
+    for (const part of document.querySelectorAll("details.more")) {
+      part.addEventListener("toggle", () => {
+        if (!part.open) return;
+        part.querySelectorAll("figure.plot").forEach((host) => { if (!seen.has(host)) draw(host); });
+        listUndrawn();
+      });
+    }
+    // Whether these two can be drawn needs no width.
+    for (const [host, work] of plots) {
+      if (!["bars", "heat"].includes(host.dataset.kind)) continue;
+      work();
+      seen.add(host);
+    }
+    listUndrawn();
+    document.querySelectorAll('figure.plot[data-kind="bars"], figure.plot[data-kind="heat"]').forEach((host) => seen.delete(host));
     const idle = (work) => setTimeout(work, 30);
     const next = () => {
-      const host = [...plots.keys()].find((one) => !seen.has(one));
-      if (!host) return;
-      seen.add(host);
-      plots.get(host)();
+      const host = [...plots.keys()].find((one) => !seen.has(one) && !folded(one));
+      if (!host) {
+        listUndrawn();
+        return;
+      }
+      draw(host);
       idle(next);
     };
     idle(next);
@@ -69,14 +127,56 @@ gpuio.page = (() => {
       applyTheme(THEMES[nth]);
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => applyTheme(THEMES[nth]));
+    startPrint(() => applyTheme("light"), () => applyTheme(THEMES[nth]));
+  };
+
+  // On paper are the plots that are open on the screen, paths against paths and latencies, and every
+  // other part that is not longer than a page or two. Vector pictures replace the canvases.
+  const LONG = { evidence: 12, commands: 12, rows: 40 };
+  const startPrint = (light, back) => {
+    let before = [];
     addEventListener("beforeprint", () => {
-      drawAll();
-      applyTheme("light");
-      // Printed evidence of many jobs would be too long.
-      const evidence = document.querySelectorAll("#evidence details");
-      if (evidence.length <= 12) evidence.forEach((details) => { details.open = true; });
+      before = [...document.querySelectorAll("details")].map((one) => [one, one.open]);
+      document.querySelectorAll("details.paper-too").forEach((part) => { part.open = true; });
+      for (const host of plots.keys()) if (!seen.has(host) && !folded(host)) draw(host);
+      light();
+      for (const fold of document.querySelectorAll("details.fold")) {
+        const inner = [...fold.querySelectorAll("details")];
+        const long = fold.querySelectorAll("tbody tr").length > LONG.rows && !(fold.id in LONG)
+          || fold.id in LONG && inner.length > LONG[fold.id];
+        fold.open = !long;
+        if (fold.id in LONG && !long) inner.forEach((one) => { one.open = true; });
+      }
+      for (const area of document.querySelectorAll("figure.plot *")) {
+        const canvas = area.picture && area.querySelector(":scope > .canvas");
+        if (!canvas || area.querySelector(":scope > .paper")) continue;
+        const picture = area.picture();
+        picture.classList.add("paper");
+        canvas.before(picture);
+      }
     });
-    addEventListener("afterprint", () => applyTheme(THEMES[nth]));
+    addEventListener("afterprint", () => {
+      document.querySelectorAll(".paper").forEach((one) => one.remove());
+      before.forEach(([one, open]) => { one.open = open; });
+      back();
+    });
+    document.getElementById("print").addEventListener("click", () => print());
+  };
+
+  // A link into a folded part opens it.
+  const startLinks = () => {
+    const open = () => {
+      const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+      if (target instanceof HTMLDetailsElement) target.open = true;
+    };
+    addEventListener("hashchange", open);
+    for (const link of document.querySelectorAll('a[href^="#"]')) {
+      link.addEventListener("click", () => {
+        const target = document.getElementById(link.getAttribute("href").slice(1));
+        if (target instanceof HTMLDetailsElement) target.open = true;
+      });
+    }
+    open();
   };
 
   const chip = (axis, place) => {
@@ -100,10 +200,10 @@ gpuio.page = (() => {
     const search = make("input", { type: "search", placeholder: "part of a name" });
     search.addEventListener("input", () => data.search(search.value));
     chips.append(make("fieldset", {}, make("legend", {}, "job or record"), search));
-    const tell = () => { count.textContent = `${data.shown().length} of ${data.figures.rows} rows are shown.`; };
+    const tell = () => { count.textContent = `${data.shown().length} of ${data.figures.rows} rows are shown`; };
     data.changed(tell);
     tell();
-    section.hidden = data.figures.rows < 2;
+    section.hidden = !chips.querySelector("fieldset input[type=checkbox]");
   };
 
   const save = (name, type, parts) => {
@@ -158,9 +258,11 @@ gpuio.page = (() => {
     gpuio.colour.paint();
     startTheme();
     startFiles();
+    startLinks();
     if (!data.figures.rows) return;
     startFilters();
     gpuio.table.start();
+    gpuio.hold.tellDepths();
     document.getElementById("plots").hidden = false;
     startPlots();
     document.documentElement.dataset.ready = String(Math.round(performance.now()));

@@ -8,7 +8,7 @@ gpuio.time = (() => {
     "%": "share of time", count: "number", B: "memory" };
   const TINTS = { read: 0, write: 1, reads: 0, writes: 1, p50: 2, p99: 3, largest: 5 };
   // Colours of devices, unlike those of the job's own lines.
-  const DEVICE_TINTS = [7, 2, 6, 10, 3, 9, 4, 5];
+  const DEVICE_TINTS = [7, 6, 4, 3, 2, 5, 1, 0];
   // Devices of one kind that are shown by default.
   const AT_FIRST = 4;
   // Ends of intervals nearer to each other than this part of an interval are one place.
@@ -99,7 +99,8 @@ gpuio.time = (() => {
       units.get(line.unit).push(line);
     }
     area.replaceChildren();
-    for (const unit of Object.keys(NAMES).filter((one) => units.has(one))) {
+    const shown = Object.keys(NAMES).filter((one) => units.has(one));
+    for (const unit of shown) {
       const drawn = units.get(unit);
       const host = make("div");
       area.append(make("h4", {}, NAMES[unit]), host);
@@ -109,10 +110,11 @@ gpuio.time = (() => {
           if (value > 0) [low, high] = [Math.min(low, value), Math.max(high, value)];
         }
       }
-      const wide = unit === "ns" && high / low > 30;
+      const wide = unit === "ns" && high / low > 10;
       gpuio.line.draw(host, {
-        title: `${NAMES[unit]} over time`, height: 170, sync,
-        x: { values: seconds, label: "seconds after the ramp", unit: "s" },
+        title: `${NAMES[unit]} over time`, height: unit === shown.at(-1) ? 170 : 150, sync,
+        // One label for all, which share the axis.
+        x: { values: seconds, name: "time after the ramp", label: unit === shown.at(-1) ? "time after the ramp" : "", unit: "s" },
         y: { unit, label: "", zero: true, log: wide ? 10 : 0 },
         lines: drawn.map((line) => ({ ...line,
           values: wide ? line.values.map((value) => (value === 0 ? null : value)) : line.values })),
@@ -121,7 +123,7 @@ gpuio.time = (() => {
   };
 
   const NOTE = "One point per interval of the record; before 0 is the ramp, which is not measured; the last "
-    + "interval may be short. Figures here are rounded to four digits.";
+    + "interval may be short.";
   const beside = (group) => (group.devices.length
     ? " Dashed lines are devices: they include everything that used the device, "
       + (group.jobs > 1 ? `the ${group.jobs} jobs that ran together and other programs;` : "also other programs;")

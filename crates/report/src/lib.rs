@@ -9,6 +9,8 @@
 //!   other tables have a file each beside it.
 //! - [`set`] shows several records: `rows` (job and direction), `axes` (in what rows differ),
 //!   `figures` (what was measured), `series`. Each is a table, and every format walks the tables.
+//! - `set/conclusion` and `set/plot` make the first screen: two sentences, and one plot that needs
+//!   no script, which is also the format `svg`.
 //! - `set/html` writes one page: text that needs no script, blocks of JSON in columns, and the
 //!   scripts of `assets/`, in the order in which `set/html/mod.rs` lists them. Distributions and
 //!   series are parsed only when their plot is shown; records are packed (gzip, base64) until the

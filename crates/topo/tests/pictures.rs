@@ -23,6 +23,16 @@ fn read(table: &str) -> Machine {
     gpuio_host::machine::read(&tree::table::build(table).root())
 }
 
+/// Read once: that takes longer than all pictures.
+fn dgx_2() -> Machine {
+    static READ: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
+    READ.get_or_init(|| read(DGX_2)).clone()
+}
+
+fn picture(machine: &Machine) -> String {
+    format::svg(machine, &Topology::of(machine, &[]))
+}
+
 /// A text of the picture and the place that it takes: left, right, line.
 #[derive(Debug, Clone)]
 struct Word {
@@ -40,19 +50,16 @@ fn attribute(tag: &str, name: &str) -> Option<f64> {
 
 /// Every text, by the sizes that the style sheet gives.
 fn words(svg: &str) -> Vec<Word> {
-    let tags = svg.split("<text ").skip(1);
+    // A text that reads upwards has no place of its own in a row.
+    let tags = svg.split("<text ").skip(1).filter(|tag| !tag.contains("gt-up"));
     let word = |tag: &str| {
         let tag = format!(" {tag}");
         let written = &tag[tag.find('>').unwrap() + 1..tag.find("</text>").unwrap()];
         let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")];
         let text =
             entities.iter().fold(written.to_owned(), |text, (from, to)| text.replace(from, to));
-        let size = match &tag {
-            small if small.contains("gt-small") => 9.0,
-            inside if inside.contains("gt-in") => 10.0,
-            head if head.contains("gt-head") => 12.0,
-            _ => 11.0,
-        };
+        let small = ["gt-small", "gt-in"].iter().any(|class| tag.contains(class));
+        let size = if small { 11.0 } else { 12.0 };
         #[expect(clippy::cast_precision_loss, reason = "a few letters")]
         let wide = text.chars().count() as f64 * size * 0.6;
         let x = attribute(&tag, "x").unwrap();
@@ -65,8 +72,17 @@ fn words(svg: &str) -> Vec<Word> {
 
 fn no_text_overlaps(svg: &str) {
     let words = words(svg);
-    let head = &svg[..svg.find('>').unwrap()];
-    let (width, height) = (attribute(head, "width").unwrap(), attribute(head, "height").unwrap());
+    let view: Vec<f64> = svg
+        .split_once("viewBox=\"0 0 ")
+        .unwrap()
+        .1
+        .split('"')
+        .next()
+        .unwrap()
+        .split(' ')
+        .map(|number| number.parse().unwrap())
+        .collect();
+    let (width, height) = (view[0], view[1]);
     for (at, one) in words.iter().enumerate() {
         let inside = one.left >= 0.0 && one.right <= width && one.y < height;
         assert!(inside, "{}: {one:?} of {width}", one.text);
@@ -81,8 +97,9 @@ fn no_text_overlaps(svg: &str) {
 #[test]
 fn pictures_of_servers_are_readable() {
     for table in TABLES {
-        let topology = Topology::of(&read(table), &[]);
-        let svg = format::svg(&topology);
+        let machine = read(table);
+        let topology = Topology::of(&machine, &[]);
+        let svg = format::svg(&machine, &topology);
         no_text_overlaps(&svg);
         for device in &topology.devices {
             assert!(svg.contains(&format!(">{}</text>", device.name)), "{}", device.name);
@@ -98,8 +115,9 @@ fn pictures_of_servers_are_readable() {
 
 #[test]
 fn a_cell_for_each_gpu_and_device() {
-    let topology = Topology::of(&read(DGX_2), &[]);
-    let svg = format::svg(&topology);
+    let machine = dgx_2();
+    let topology = Topology::of(&machine, &[]);
+    let svg = format::svg(&machine, &topology);
     let cells = svg.matches("class=\"gt-in\"").count();
     assert_eq!(cells, topology.devices.len() * 16 + 8, "devices by GPUs, and the legend");
     assert!(
@@ -111,8 +129,8 @@ fn a_cell_for_each_gpu_and_device() {
 #[test]
 fn slow_links_and_nvlinks_show() {
     let mut machine = read(TABLES[2]);
-    let svg = format::svg(&Topology::of(&machine, &[]));
-    assert!(svg.contains(">of 8 GT/s x16</text>"));
+    let svg = picture(&machine);
+    assert!(svg.contains(">of Gen3 x16</text>"));
     let path = "gt-line gt-slow\" d=";
     assert_eq!(svg.matches(path).count(), 3, "two GPUs and the legend");
     for (gpu, other) in [(0, "0000:08:00.0"), (1, "0000:07:00.0")] {
@@ -124,13 +142,53 @@ fn slow_links_and_nvlinks_show() {
             bytes_per_second: None,
         }]);
     }
-    let svg = format::svg(&Topology::of(&machine, &[]));
-    assert_eq!(svg.matches(">NV4</text>").count(), 2);
+    let svg = picture(&machine);
+    assert_eq!(svg.matches(">NV4</text>").count(), 4, "two cells, and over both GPUs' lines");
+    assert_eq!(svg.matches("gt-line gt-nvline").count(), 1);
+    assert!(
+        svg.contains(">NVLink: 1 pairs of GPUs joined directly") || svg.contains("joined directly")
+    );
+}
+
+/// Switches are a bar that all their GPUs reach; what is not known is said.
+#[test]
+fn nvswitches_are_drawn_or_said_to_be_unknown() {
+    let mut machine = dgx_2();
+    assert!(picture(&machine).contains(">NVLink and NVSwitch: unknown, "));
+    for gpu in &mut machine.gpus {
+        gpu.nvlinks = Fact::Known(vec![NvLinkPeer {
+            pci: None,
+            kind: NvLinkEnd::Switch,
+            links: 6,
+            version: Some(2),
+            bytes_per_second: Some(25_000_000_000),
+        }]);
+    }
+    let svg = picture(&machine);
+    no_text_overlaps(&svg);
+    assert!(svg.contains(">NVSwitch</text>"));
+    assert_eq!(svg.matches(">6 links</text>").count(), 16);
+    assert!(svg.contains("16 GPUs on NVSwitches, 6 links each, 150.0 GB/s each way."));
+    for gpu in &mut machine.gpus {
+        gpu.nvlinks = Fact::Known(Vec::new());
+    }
+    assert!(picture(&machine).contains(">NVLink and NVSwitch: none is up.</text>"));
+}
+
+/// Speeds stand as people name them, and far is not drawn as an alarm.
+#[test]
+fn links_have_generation_and_rate_and_the_picture_scales() {
+    let svg = picture(&dgx_2());
+    assert!(svg.contains(">Gen3 x16</text>") && svg.contains(">15.8 GB/s</text>"));
+    assert!(svg.starts_with("<svg ") && svg.contains(" width=\"100%\" viewBox="));
+    let far = svg.split(".gt-sys { fill: #").nth(1).unwrap();
+    let channel = |at: usize| u8::from_str_radix(&far[at..at + 2], 16).unwrap();
+    assert!(channel(0).abs_diff(channel(2)) < 16 && channel(0).abs_diff(channel(4)) < 16);
 }
 
 #[test]
 fn many_devices_and_odd_names_fit() {
-    let mut machine = read(DGX_2);
+    let mut machine = dgx_2();
     let drive = machine.block.iter().find(|one| one.facts.name == "nvme9n1").unwrap().clone();
     for number in 10..64 {
         let mut another = drive.clone();
@@ -140,10 +198,10 @@ fn many_devices_and_odd_names_fit() {
     machine.nics[0].rdma[0].name = "<&\"\u{1}a-name-that-is-much-longer-than-any-box".to_owned();
     machine.mounts[1].mount.mount_point = "/x".repeat(500);
     machine.block[0].facts.model = Some("a]]>b</title>".to_owned());
-    let svg = format::svg(&Topology::of(&machine, &[]));
+    let svg = picture(&machine);
     no_text_overlaps(&svg);
     assert!(!svg.contains("</title></title>") && !svg.contains('\u{1}'));
-    let empty = format::svg(&Topology::of(&Machine::default(), &[]));
+    let empty = picture(&Machine::default());
     assert!(empty.ends_with("</svg>\n"));
 }
 
@@ -151,7 +209,7 @@ fn many_devices_and_odd_names_fit() {
 #[test]
 fn the_documents_picture_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topo-dgx-2.svg");
-    let svg = format::svg(&Topology::of(&read(DGX_2), &[]));
+    let svg = picture(&dgx_2());
     if std::env::var_os("UPDATE_PICTURE").is_some() {
         std::fs::write(path, &svg).unwrap();
     }

@@ -80,7 +80,7 @@ fn what_the_listing_leaves_open_is_said() {
     assert!(notes.contains("the class that nvidia-smi printed"), "{notes}");
     let text = format::text(&topology);
     assert!(text.contains("mlx5_0 mlx5_1 (NODE)"), "{text}");
-    assert!(format::svg(&topology).contains("position unknown"));
+    assert!(format::svg(&captured.machine, &topology).contains("position unknown"));
 }
 
 #[test]

@@ -33,6 +33,8 @@ pub struct Row {
     pub change: Option<Change>,
     /// Why it can't: the device is new, or its counters began again.
     pub why: Option<&'static str>,
+    /// Words on it, such as the GPUs that a process uses; empty where there are none.
+    pub about: String,
 }
 
 impl Row {
@@ -88,12 +90,15 @@ fn rows(probe: &'static Probe, before: &[Reading], after: &[Reading], seconds: f
                 }
             };
             let why = found.as_ref().err().copied();
-            Row { name: later.name.clone(), change: found.ok(), why }
+            Row { name: later.name.clone(), change: found.ok(), why, about: later.about.clone() }
         })
         .collect();
-    if rows.len() > probe.most {
-        let first = |row: &Row| row.figures(probe).first().copied().flatten().unwrap_or(-1.0);
-        rows.sort_by(|a, b| first(b).total_cmp(&first(a)));
+    if probe.most < usize::MAX {
+        let rank = |row: &Row| match probe.rank {
+            Some(rank) => row.change.as_ref().and_then(rank).unwrap_or(-1.0),
+            None => row.figures(probe).first().copied().flatten().unwrap_or(-1.0),
+        };
+        rows.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
         rows.truncate(probe.most);
     }
     rows

@@ -10,8 +10,9 @@
 //! [`Watcher`] belongs to one thread at a time. Users: `gpuio top` (screen, lines, Prometheus),
 //! and `evidence`, which samples the devices below a job's files during the run.
 //!
-//! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width) and
-//! the figures made from a change, a row in [`PROBES`], and a row in docs/top.md.
+//! To add a kind of device: a file `probe/NAME.rs` with its metrics (key, unit, scale, width), the
+//! figures made from a change and the one for its history, a row in [`PROBES`], and a row in
+//! docs/top.md.
 
 mod counters;
 mod interval;
@@ -25,6 +26,6 @@ mod select;
 pub use counters::Counters;
 pub use interval::{Interval, Row, Table};
 pub use metric::{Change, Figure, Form, Kind, Metric};
-pub use probe::{Eye, PROBES, Probe, Reading};
+pub use probe::{Eye, PROBES, Probe, Reading, Trend};
 pub use sample::{Sample, Watcher};
 pub use select::{Selection, Unknown, behind, select, way_to};

@@ -83,6 +83,9 @@ fn one_table(table: &Table, width: usize) -> String {
             let cell = cell(figure.form, figures.get(*nth).copied().flatten());
             let _ = write!(text, " {:>1$}", cell, figure.heading.len().max(8));
         }
+        if !row.about.is_empty() {
+            let _ = write!(text, "  {}", printable_short(&row.about));
+        }
         text.push('\n');
     }
     text.push('\n');
@@ -119,6 +122,7 @@ pub fn json_line(interval: &Interval, time: &str) -> String {
                 "kind": table.probe.name,
                 "device": row.name,
                 "unknown": row.why,
+                "about": (!row.about.is_empty()).then_some(&row.about),
                 "figures": figures,
             }));
         }

@@ -32,6 +32,8 @@ fn tree(disks: &str, later: bool) -> tempfile::TempDir {
     let ticks = 10 + 30 * n;
     let process = format!("7 (gpuio) S 1 7 7 0 -1 4 0 0 0 0 {ticks} 20 0 0 20 0 1 0 99 0 0\n");
     put(at, "proc/7/stat", &process);
+    let io = format!("read_bytes: {}\nwrite_bytes: 4096\n", 4096 + n * (6 << 20));
+    put(at, "proc/7/io", &io);
     put(at, "proc/9/stat", "9 (kworker/0:1) I 2 0 0 0 -1 4 0 0 0 0 5 5 0 0 20 0 1 0 1 0 0\n");
     let port = "sys/class/infiniband/mlx5_0/ports/1/counters";
     put(at, &format!("{port}/port_rcv_data"), &format!("{}\n", 1000 + n * 262_144));
@@ -102,6 +104,8 @@ fn every_kind_of_device_has_its_figures() {
     assert_eq!(of("cpu", "node 0 (2 CPUs)", "user_percent"), Some(25.0));
     let hertz = rustix_ticks();
     let busy = of("process", "7 gpuio", "cpu_percent").unwrap();
+    let read = of("process", "7 gpuio", "read_bytes_per_second").unwrap();
+    assert_eq!(read, f64::from(6 << 20) / 2.0);
     assert!((busy - 30.0 / hertz / 2.0 * 100.0).abs() < 0.51, "{busy}");
     assert_eq!(interval.table("process").unwrap().rows.len(), 1, "threads of the kernel are not");
     assert!(interval.table("gpu").unwrap().absent.is_some());
@@ -264,7 +268,12 @@ proptest! {
             let mut probes = vec![Err("not looked at".to_owned()); PROBES.len()];
             let values = vec![Some(value); width];
             probes[probe] =
-                Ok(vec![gpuio_watch::Reading { name: "x".to_owned(), identity: 0, values }]);
+                Ok(vec![gpuio_watch::Reading {
+                    name: "x".to_owned(),
+                    identity: 0,
+                    values,
+                    about: String::new(),
+                }]);
             Sample { at_ns, probes }
         };
         let interval = Interval::between(&sample(5, from), &sample(5 + later, to));

@@ -17,7 +17,8 @@ pub(crate) struct Topo {
     /// ibdev2netdev, mount and others [this machine]
     #[arg(long, value_name = "DIR|TAR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
-    /// Output format: text, json, svg (a picture) or hwloc-xml (for lstopo -i) [text]
+    /// Output format: text, json, svg (a picture), html (a page that highlights routes) or
+    /// hwloc-xml (for lstopo -i) [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     /// Save the kernel files that topo and check read to this new tar file; host and user names,

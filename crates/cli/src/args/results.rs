@@ -43,7 +43,7 @@ pub(crate) struct Compare {
     /// comma-separated list [throughput]
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold")]
     pub(crate) metric: Vec<String>,
-    /// Output format: text, json or markdown [text]
+    /// Output format: text, json, markdown or html [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 }
@@ -58,7 +58,8 @@ pub(crate) struct Report {
     /// [report.html; standard output in other formats]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Output format: html, markdown, csv, fio-json or openmetrics [by the file's extension; html]
+    /// Output format: html, svg, markdown, csv, fio-json or openmetrics [by the file's extension;
+    /// html]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     /// Title of the report [name of the sweep or record]

@@ -26,7 +26,8 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
         [] => match wanted {
             Format::Text => format::text(&topology),
             Format::Json => format::json(&topology).map_err(unprintable)?,
-            Format::Svg => format::svg(&topology),
+            Format::Svg => format::svg(&captured.machine, &topology),
+            Format::Html => format::html(&captured.machine, &topology),
             Format::Hwloc => format::hwloc_xml(&captured.machine),
         },
         [a, b] => {
@@ -50,6 +51,7 @@ enum Format {
     Text,
     Json,
     Svg,
+    Html,
     Hwloc,
 }
 
@@ -58,15 +60,16 @@ fn wanted(topo: &Topo) -> Result<Format, Failure> {
         None | Some("text") => Format::Text,
         Some("json") => Format::Json,
         Some("svg") => Format::Svg,
+        Some("html") => Format::Html,
         Some("hwloc-xml") => Format::Hwloc,
         Some(other) => {
-            let words = "formats are text, json, svg, hwloc-xml";
+            let words = "formats are text, json, svg, html, hwloc-xml";
             return Err(Failure::Usage(format!("--format {other}: {words}")));
         }
     };
-    if !topo.pair.is_empty() && matches!(format, Format::Svg | Format::Hwloc) {
+    if !topo.pair.is_empty() && !matches!(format, Format::Text | Format::Json) {
         let words = "for two devices the formats are text, json";
-        return Err(Failure::Usage(format!("--format svg and hwloc-xml: {words}")));
+        return Err(Failure::Usage(format!("--format svg, html and hwloc-xml: {words}")));
     }
     Ok(format)
 }

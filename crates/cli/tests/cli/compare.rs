@@ -183,7 +183,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     refused("r.json r.json --despite colour", &["colour", "software-gpu"]);
     refused("r.json r.json --threshold 5% --metric colour", &["colour", "p99.9"]);
     refused("r.json r.json --threshold many", &["--threshold"]);
-    refused("r.json r.json --format yaml", &["text, json, markdown"]);
+    refused("r.json r.json --format yaml", &["text, json, markdown, html"]);
     refused("r.json --axis colour", &["colour"]);
 }
 

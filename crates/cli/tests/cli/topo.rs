@@ -81,6 +81,8 @@ fn pictures_and_hwlocs_xml_are_whole() {
     };
     let svg = run("svg");
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains(">GPU1</text>"));
+    let page = run("html");
+    assert!(page.starts_with("<!doctype html>") && page.contains("data-device=\"GPU1\""), "{page}");
     fs::write(dir.path().join("x.xml"), run("hwloc-xml")).unwrap();
     let again = finish(command(dir.path()).args(["topo", "--from", "x.xml"])).exits(0);
     assert!(again.out.contains("GPU0  34:00.0  nvme2n1 (PXB)"), "{}", again.out);
@@ -97,7 +99,7 @@ fn what_is_no_machine_or_device_is_refused_with_its_name() {
     run(&["--from", "nothing"]).prints(&["--from nothing", "No such file"]);
     run(&["--from", "."]).prints(&["--from .", "neither ./sys nor ./proc"]);
     run(&["--from", names[0], "."]).prints(&["it is a directory"]);
-    run(&["--format", "png"]).prints(&["formats are text, json, svg, hwloc-xml"]);
+    run(&["--format", "png"]).prints(&["formats are text, json, svg, html, hwloc-xml"]);
     run(&["GPU0", "GPU1", "--format", "svg", "--from", names[0], names[1]])
         .prints(&["for two devices the formats are text, json"]);
     run(&["--capture", "x.tar", "--from", names[0]]).prints(&["--capture", "a directory"]);

@@ -11,7 +11,7 @@ mod made;
 
 use gpuio_compare::axis::{Axis, split};
 use gpuio_compare::{
-    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, json,
+    ASPECTS, Basis, Comparison, Kind, Options, Row, Side, Threshold, Verdict, compare, html, json,
     markdown, of_reading, of_record, text,
 };
 use serde_json::Value;
@@ -378,4 +378,40 @@ fn pages() {
     assert_eq!(json["schema"], "gpuio-compare-v1");
     assert_eq!(json["pairs"][0]["rows"][0]["basis"]["from"], "repeats");
     insta::assert_snapshot!("json", format!("{:#}", json["pairs"][1]));
+}
+
+/// What got worse comes first, with its ratio drawn; a name from outside is text.
+#[test]
+fn the_page_begins_with_what_got_worse() {
+    let hostile = "<img src=x>&\"after";
+    let sides = [repeats("before", &NEAR), repeats(hostile, &times(0.9))];
+    let page = html::render(&compare(&sides, &with_threshold(5.0, &[])));
+    assert!(!page.contains("<img") && !page.contains("<script"), "{page}");
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
+    let (loss, alarm, differs) =
+        (place("The largest loss is "), place("class=\"alarm\""), place("<h2>What differs"));
+    let worse = place("<details open><summary>Worse: 7</summary>");
+    assert!(loss < alarm && alarm < differs && differs < worse);
+    assert!(page.contains("Throughput of 1 load: lower at 1."), "{page}");
+    assert_eq!(page.matches("<svg ").count(), 7);
+    assert!(!page.contains("NaN"), "{page}");
+    // The throughput is worse, and left of the middle.
+    let bar = page.split("class=\"bar worse\" x1=\"").nth(1).unwrap();
+    let left: f64 = bar.split('"').next().unwrap().parse().unwrap();
+    assert!(left > 0.0, "{left}");
+    let better = html::render(&compare(
+        &[repeats("a", &NEAR), repeats("b", &times(1.2))],
+        &Options::default(),
+    ));
+    assert!(better.contains("Nothing is certainly worse. The largest gain is "), "{better}");
+    let noise =
+        html::render(&compare(&[repeats("a", &NEAR), repeats("b", &NEAR)], &Options::default()));
+    assert!(
+        noise.contains("not distinguishable at 1")
+            && noise.contains("<details open><summary>No difference"),
+        "{noise}"
+    );
+    let one =
+        html::render(&compare(&[repeats("a", &[1.0]), repeats("b", &[0.5])], &Options::default()));
+    assert!(one.contains("<details open><summary>One run each"), "{one}");
 }

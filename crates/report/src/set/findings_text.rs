@@ -1,7 +1,7 @@
 //! Findings and facts of a set in words, shared by the formats for people.
 
 use gpuio_record::{
-    Assessment, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
+    Assessment, CufileUsed, DirectMode, EndedHow, Evidence, JobResult, Proof, Record, WarningKind,
 };
 
 use super::Set;
@@ -214,16 +214,64 @@ pub(super) fn where_and_how(set: &Set) -> Facts {
     if set.members.is_empty() {
         return Vec::new();
     }
+    let processors = |record: &Record| {
+        let words = [Some(header::processors(&record.host)), header::containment(&record.host)];
+        let words: Vec<String> =
+            words.into_iter().flatten().filter(|one| !one.is_empty()).collect();
+        if words.is_empty() { Vec::new() } else { vec![words.join(", ")] }
+    };
+    let drives = |record: &Record| {
+        let known = record.storage.iter().map(|place| match (&place.device, &place.mount) {
+            (Some(block), _) => header::device(block),
+            (None, Some(mount)) => format!("unknown, mounted from {}", mount.source),
+            (None, None) => "unknown".to_owned(),
+        });
+        known.collect()
+    };
+    let file_systems = |record: &Record| {
+        let mounts = record.storage.iter().filter_map(|place| place.mount.as_ref());
+        mounts.map(|mount| format!("{} at {}", mount.fs_type, mount.mount_point)).collect()
+    };
+    let kernel = |record: &Record| {
+        record.host.kernel.release.iter().map(|release| format!("Linux {release}")).collect()
+    };
+    let driver = |record: &Record| {
+        let cuda = record.driver_version.map(|(major, minor)| format!("CUDA {major}.{minor}"));
+        cuda.into_iter().chain(record.cufile.as_ref().map(cufile)).collect()
+    };
     vec![
-        some("machine", each(&|record| vec![header::host(&record.host)]), "unknown"),
-        some("GPU", each(&header::gpus), "none was used"),
-        some(
-            "storage",
-            each(&|record| record.storage.iter().map(header::storage).collect()),
-            "unknown",
-        ),
+        ("date", dates(set)),
+        some("CPU", each(&processors), "unknown"),
+        some("GPU", each(&header::gpus_alone), "none was used"),
+        some("drives", each(&drives), "unknown"),
+        some("file system", each(&file_systems), "none, or unknown"),
+        some("kernel", each(&kernel), "unknown"),
+        some("driver", each(&driver), "none was used"),
         ("page cache", page_cache(set)),
     ]
+}
+
+/// The cuFile library of a run and the kernel module below it.
+fn cufile(used: &CufileUsed) -> String {
+    let library = match (used.stand_in, used.gpuio, used.version) {
+        (true, _, _) => "gpuio's stand-in for cuFile".to_owned(),
+        (_, true, _) => "gpuio's libcufile".to_owned(),
+        (_, _, Some((major, minor))) => format!("cuFile {major}.{minor}"),
+        (_, _, None) => "cuFile".to_owned(),
+    };
+    match used.nvidia_fs {
+        Some((major, minor)) => format!("{library} with nvidia-fs {major}.{minor}"),
+        None => format!("{library} without nvidia-fs"),
+    }
+}
+
+/// When the first and the last record began.
+fn dates(set: &Set) -> String {
+    match times(set) {
+        Some((first, last)) if first != last => format!("{first} to {last}"),
+        Some((first, _)) => first,
+        None => "unknown".to_owned(),
+    }
 }
 
 /// Above the first share of a job's files in the page cache, it counts as warm, up to the second as
@@ -248,10 +296,17 @@ fn page_cache(set: &Set) -> String {
     };
     let requested: Vec<&str> =
         set.sweeps.iter().filter_map(|sweep| sweep.cache.as_deref()).collect();
-    match requested.first() {
-        Some(words) => format!("{text}. Requested: {words}"),
-        None => text,
-    }
+    let requested = match requested.first() {
+        Some(words) => format!(". Requested: {words}"),
+        None => String::new(),
+    };
+    let jobs = jobs().collect::<Vec<&JobResult>>();
+    let from_cache = |job: &&JobResult| {
+        job.proof.as_ref().is_some_and(|proof| proof.verdict.words.contains("page cache"))
+    };
+    let warm = !jobs.is_empty() && jobs.iter().all(from_cache);
+    let meaning = if warm { ". So the rates are those of memory, not of a drive" } else { "" };
+    format!("{text}{requested}{meaning}")
 }
 
 fn state(jobs: &[&JobResult]) -> String {

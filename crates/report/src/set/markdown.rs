@@ -6,7 +6,7 @@ use gpuio_units::{markdown, printable_short};
 use super::Set;
 use super::rows::{Row, rows, software};
 use super::summary::{self, Summary};
-use super::{devices, findings_text};
+use super::{conclusion, devices, findings_text};
 use crate::ceilings;
 use crate::expected;
 use crate::number::{NONE, iops, maybe_time};
@@ -22,6 +22,9 @@ pub(super) fn render(set: &Set) -> String {
             "**Software GPU: these runs used no hardware GPU. Never compare these figures with \
              those of a GPU.**\n\n",
         );
+    }
+    for sentence in conclusion::conclusion(set) {
+        out.push_str(&format!("{}\n\n", markdown(&sentence)));
     }
     for (what, text) in findings_text::where_and_how(set) {
         out.push_str(&format!("- {what}: {}\n", markdown(&text)));

@@ -5,6 +5,8 @@
 
 mod axes;
 mod chosen;
+mod colours;
+mod conclusion;
 mod csv;
 mod devices;
 mod figures;
@@ -14,6 +16,7 @@ mod html;
 mod markdown;
 mod openmetrics;
 mod origin;
+mod plot;
 mod rows;
 mod series;
 mod summary;
@@ -123,6 +126,13 @@ pub const SET_FORMATS: &[SetFormat] = &[
         summary: "one page with plots, tables, evidence and the data; needs no network",
         mark: "<meta name=\"generator\" content=\"gpuio report",
         render: html::render,
+    },
+    SetFormat {
+        name: "svg",
+        extension: "svg",
+        summary: "the first plot of the page as a picture",
+        mark: plot::MARK,
+        render: plot::render,
     },
     SetFormat {
         name: "markdown",

@@ -98,7 +98,7 @@ fn median_of(rows: &[Row<'_>], figure: &figures::Figure) -> Option<f64> {
 }
 
 /// Half the width of the 95 % interval of a mean (Student's t) as a share of it.
-fn half_width(values: &[f64]) -> Option<f64> {
+pub(super) fn half_width(values: &[f64]) -> Option<f64> {
     if values.len() < RUNS {
         return None;
     }

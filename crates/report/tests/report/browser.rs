@@ -1,33 +1,15 @@
 //! The page in a real Chromium, without a window: it opens without errors or requests, plots are
 //! drawn, tool tips and filters answer, and its numbers are the record's.
-//!
-//! Where no Chromium is installed the tests say so and are skipped. `GPUIO_CHROMIUM` names one that
-//! is not in the path.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use gpuio_record::Record;
 use gpuio_report::set::{Member, Picture, Set, find_set_format};
 use serde_json::Value;
 
+use crate::chromium;
+pub(crate) use crate::chromium::{nothing_wrong, with_browser};
 use crate::records;
-
-/// A page takes seconds, on a busy machine some more.
-const TIMEOUT: Duration = Duration::from_secs(120);
-
-/// A browser, or `None` where there is none.
-fn browser() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("GPUIO_CHROMIUM") {
-        return Some(PathBuf::from(named));
-    }
-    let path = std::env::var_os("PATH")?;
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let all: Vec<PathBuf> =
-        std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).collect();
-    all.into_iter().find(|file| file.is_file())
-}
 
 /// A member for each record, named by number.
 fn set(records: Vec<Record>) -> Set {
@@ -43,15 +25,6 @@ pub(crate) fn page(set: &Set) -> String {
     (find_set_format("html").unwrap().render)(set)
 }
 
-/// Watches from the first moment on.
-const WATCH: &str = "<head><script>
-window.seen = [];
-addEventListener('error', (event) => seen.push(`error: ${event.message} ${event.lineno}`), true);
-addEventListener('unhandledrejection', (event) => seen.push(`rejected: ${event.reason}`));
-document.addEventListener('securitypolicyviolation',
-  (event) => seen.push(`refused: ${event.violatedDirective} ${event.blockedURI}`));
-</script>";
-
 /// Keeps the table as it was written, before the page's scripts draw it anew.
 const KEEP: &str = "<script>
 window.cells = () => [...document.querySelectorAll('#rows tbody tr')].map((row) =>
@@ -59,91 +32,10 @@ window.cells = () => [...document.querySelectorAll('#rows tbody tr')].map((row) 
 window.written = cells();
 </script><script type=\"application/json\" id=\"figures\">";
 
-/// Opens the page, runs `steps` (which fill `out`), and gives `out` with what was seen meanwhile.
+/// Opens a report, and keeps its table as it was written.
 pub(crate) fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}"));
-    std::fs::create_dir_all(&dir).unwrap();
-    let end = format!(
-        "<script>setTimeout(async () => {{ const out = {{}};
-         try {{ {steps} }} catch (error) {{ seen.push(`step: ${{error}} ${{error.stack}}`); }}
-         out.seen = seen;
-         out.requests = performance.getEntriesByType('resource').map((entry) => entry.name);
-         const made = document.createElement('pre');
-         made.id = 'out';
-         made.textContent = btoa(unescape(encodeURIComponent(JSON.stringify(out))));
-         document.body.append(made); }}, 1500);</script></body>\n</html>"
-    );
-    let html = html
-        .replacen("<head>", WATCH, 1)
-        .replacen("<script type=\"application/json\" id=\"figures\">", KEEP, 1)
-        .replacen("</body>\n</html>", &end, 1);
-    let file = dir.join("page.html");
-    std::fs::write(&file, html).unwrap();
-    let mut command = Command::new(browser);
-    command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
-        .args(["--virtual-time-budget=15000", "--window-size=1300,1000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
-        .arg(format!("file://{}", file.display()))
-        .stderr(Stdio::null());
-    let dom = finish(&mut command, &dir.join("dom.html"));
-    let reported = dom.split("<pre id=\"out\">").nth(1).and_then(|rest| rest.split('<').next());
-    let reported = reported.unwrap_or_else(|| panic!("{command:?} gave no answer"));
-    serde_json::from_slice(&unbase64(reported)).unwrap()
-}
-
-/// Runs the browser to its end, or kills it and fails when it hangs.
-fn finish(command: &mut Command, into: &Path) -> String {
-    let mut child = command.stdout(std::fs::File::create(into).unwrap()).spawn().unwrap();
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > TIMEOUT {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("{command:?} hangs");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    String::from_utf8_lossy(&std::fs::read(into).unwrap()).into_owned()
-}
-
-fn unbase64(text: &str) -> Vec<u8> {
-    let mut bits = 0u32;
-    let mut held = 0;
-    let mut out = Vec::new();
-    for letter in text.bytes() {
-        let six = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => continue,
-        };
-        bits = (bits << 6) | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push(u8::try_from(bits >> held & 0xff).unwrap());
-        }
-    }
-    out
-}
-
-/// Runs `test` with a browser, or says that there is none.
-pub(crate) fn with_browser(test: impl FnOnce(&Path)) {
-    match browser() {
-        Some(browser) => test(&browser),
-        None => println!(
-            "SKIPPED: no Chromium in the path; install the package chromium, or name one in \
-             GPUIO_CHROMIUM"
-        ),
-    }
-}
-
-pub(crate) fn nothing_wrong(out: &Value) {
-    assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");
-    assert_eq!(out["requests"], Value::Array(Vec::new()), "{out:#}");
+    let figures = "<script type=\"application/json\" id=\"figures\">";
+    chromium::open(browser, name, &html.replacen(figures, KEEP, 1), steps)
 }
 
 fn all_records() -> Vec<Record> {
@@ -267,6 +159,27 @@ await wait(300);
 document.querySelector('.plot details').open = true;
 await wait(100);
 out.plotTable = document.querySelector('.plot details table').rows.length;
+const saved = gpuio.picture.svgText(gpuio.picture.ofFigure(document.querySelector('figure.plot')));
+const read = new DOMParser().parseFromString(saved, 'image/svg+xml');
+out.picture = { root: read.documentElement.nodeName, odd: /NaN|undefined|Infinity/.test(saved),
+  lines: read.querySelectorAll('path').length, dots: read.querySelectorAll('circle').length,
+  texts: [...read.querySelectorAll('text')].map((one) => one.textContent) };
+const heat = gpuio.picture.ofFigure(document.querySelector('figure.plot[data-kind=\"heat\"]'));
+out.heatCells = heat.querySelectorAll('rect').length;
+const png = await gpuio.picture.png(gpuio.picture.ofFigure(document.querySelector('figure.plot')));
+out.png = [...png].slice(0, 4);
+out.pngBytes = png.length;
+dispatchEvent(new Event('beforeprint'));
+await wait(100);
+out.paper = [...document.querySelectorAll('figure.plot .paper')].filter((one) =>
+  one.querySelector('path')).length;
+out.canvases = [...document.querySelectorAll('figure.plot:not(.undrawn) .canvas')].length;
+out.open = [...document.querySelectorAll('details.fold')].filter((one) => one.open)
+  .map((one) => one.id);
+dispatchEvent(new Event('afterprint'));
+out.after_print = document.querySelectorAll('.paper').length;
+document.querySelector('a[href=\"#findings\"]').click();
+out.findings = document.getElementById('findings').open;
 out.csv = gpuio.page.csv().split('\\n').length;
 const packed = document.getElementById('records').textContent;
 const stream = new Blob([gpuio.page.bytes(packed)]).stream();
@@ -290,6 +203,7 @@ fn tips_filters_order_theme_and_files_answer() {
         assert!(sorted.is_sorted_by(|a, b| a >= b), "{sorted:?}");
         assert_eq!((&out["light"], &out["dark"]), (&"light".into(), &"dark".into()));
         assert!(out["plotTable"].as_u64().unwrap() > 1);
+        pictures(&out);
         assert_eq!(out["csv"], rows + 2);
         // As text, since a script's numbers lose digits above 2^53.
         let packed: Vec<Value> = serde_json::from_str(out["records"].as_str().unwrap()).unwrap();
@@ -299,6 +213,24 @@ fn tips_filters_order_theme_and_files_answer() {
             assert!(record == member.record, "{} is another record", member.name);
         }
     });
+}
+
+/// What is saved and printed is what is drawn: the same lines, dots and ticks as vectors.
+fn pictures(out: &Value) {
+    let picture = &out["picture"];
+    assert_eq!((&picture["root"], &picture["odd"]), (&"svg".into(), &false.into()), "{picture}");
+    assert!(picture["lines"].as_u64().unwrap() > 0 || picture["dots"].as_u64().unwrap() > 0);
+    let texts: Vec<String> = serde_json::from_value(picture["texts"].clone()).unwrap();
+    assert!(texts.iter().any(|text| text.contains("Throughput")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.ends_with("iB/s")), "no ticks: {texts:?}");
+    assert!(out["heatCells"].as_u64().unwrap() > 2, "{out:#}");
+    assert_eq!(out["png"], serde_json::json!([0x89, 0x50, 0x4e, 0x47]));
+    assert!(out["pngBytes"].as_u64().unwrap() > 3000, "{}", out["pngBytes"]);
+    assert!(out["paper"].as_u64().unwrap() > 0, "{out:#}");
+    assert_eq!(out["paper"], out["canvases"], "a vector picture for each canvas");
+    let open: Vec<String> = serde_json::from_value(out["open"].clone()).unwrap();
+    assert!(open.contains(&"environment".to_owned()), "{open:?}");
+    assert_eq!((&out["after_print"], &out["findings"]), (&0.into(), &true.into()));
 }
 
 #[test]

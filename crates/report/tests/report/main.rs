@@ -10,7 +10,9 @@
 )]
 
 mod browser;
+mod chromium;
 mod csv_rules;
+mod first_screen;
 mod gdsio_line;
 mod one_load;
 mod origins;

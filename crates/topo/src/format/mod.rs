@@ -1,6 +1,7 @@
-//! Topologies as text, JSON, a picture, and hwloc's XML.
+//! Topologies as text, JSON, a picture, a page, and hwloc's XML.
 
 mod affinity;
+mod html;
 mod hwloc;
 mod matrix;
 mod pair;
@@ -8,6 +9,7 @@ mod svg;
 mod tree;
 
 pub use affinity::affinity;
+pub use html::html;
 pub use hwloc::hwloc_xml;
 pub use matrix::matrix;
 pub use pair::pair;

@@ -2,7 +2,7 @@
 //! `iostat -x` (iostat(1) of sysstat 12).
 
 use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure, milliseconds};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, both};
 
 const fn sectors(key: &'static str, help: &'static str) -> Metric {
     Metric { scale: (512, 1), ..bytes(key, help) }
@@ -58,7 +58,9 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/diskstats",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: both(|c| Some(c.rate("read_bytes")? + c.rate("written_bytes")?)),
     most: usize::MAX,
+    rank: None,
     read,
 };
 

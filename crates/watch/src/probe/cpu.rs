@@ -3,7 +3,7 @@
 use gpuio_host::cpu_time::CpuSample;
 
 use crate::metric::{Change, Figure, Form, Metric, figure, milliseconds};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, Trend};
 
 const METRICS: [Metric; 6] = [
     milliseconds("user_seconds", "Time in programs, summed over processors"),
@@ -43,7 +43,16 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/stat",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: Some(Trend {
+        heading: "%busy",
+        form: Form::Percent,
+        of: |c| {
+            let kinds = ["user_seconds", "system_seconds", "interrupt_seconds"];
+            kinds.into_iter().map(|key| share(c, key)).sum()
+        },
+    }),
     most: usize::MAX,
+    rank: None,
     read,
 };
 

@@ -5,13 +5,13 @@
 use gpuio_nvml::{Gpu, Width};
 
 use crate::metric::{Figure, Form, Kind, Metric, figure};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, both};
 
 const fn metric(key: &'static str, unit: &'static str, kind: Kind, help: &'static str) -> Metric {
     Metric { key, unit, scale: (1, 1), kind, help }
 }
 
-const METRICS: [Metric; 15] = [
+const METRICS: [Metric; 16] = [
     metric("pcie_received_bytes", "bytes", Kind::Counter64, "Bytes received over PCIe"),
     metric("pcie_sent_bytes", "bytes", Kind::Counter64, "Bytes sent over PCIe"),
     metric("pcie_receive_rate", "", Kind::Gauge, "Bytes per second received, over the last 20 ms"),
@@ -23,13 +23,14 @@ const METRICS: [Metric; 15] = [
     metric("bar1_size_bytes", "bytes", Kind::Gauge, "All of BAR1"),
     Metric { scale: (1, 1000), ..metric("power_watts", "watts", Kind::Gauge, "Power drawn") },
     metric("temperature_celsius", "celsius", Kind::Gauge, "Temperature of the chip"),
+    metric("memory_celsius", "celsius", Kind::Gauge, "Temperature of the memory"),
     metric("clock_hertz", "hertz", Kind::Gauge, "Clock of the multiprocessors"),
     metric("memory_clock_hertz", "hertz", Kind::Gauge, "Clock of memory"),
     metric("encoder_percent", "percent", Kind::Gauge, "Share of time of the video encoder"),
     metric("decoder_percent", "percent", Kind::Gauge, "Share of time of the video decoder"),
 ];
 
-const FIGURES: [Figure; 14] = [
+const FIGURES: [Figure; 15] = [
     figure("pcie_received_bytes_per_second", "rx MiB/s", Form::Mebibytes, true, |c| {
         c.rate("pcie_received_bytes").or_else(|| c.of("pcie_receive_rate"))
     }),
@@ -51,6 +52,7 @@ const FIGURES: [Figure; 14] = [
     figure("bar1_size_bytes", "of MiB", Form::Mebibytes, false, |c| c.of("bar1_size_bytes")),
     figure("power_watts", "W", Form::Number, false, |c| c.of("power_watts")),
     figure("temperature_celsius", "°C", Form::Number, false, |c| c.of("temperature_celsius")),
+    figure("memory_celsius", "mem °C", Form::Number, false, |c| c.of("memory_celsius")),
     figure("clock_hertz", "MHz", Form::Megahertz, false, |c| c.of("clock_hertz")),
     figure("memory_clock_hertz", "mem MHz", Form::Megahertz, false, |c| c.of("memory_clock_hertz")),
     figure("encoder_percent", "%enc", Form::Percent, false, |c| c.of("encoder_percent")),
@@ -63,7 +65,13 @@ pub(super) const PROBE: Probe = Probe {
     source: "NVML",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: both(|c| {
+        let either = |counter, rate| c.rate(counter).or_else(|| c.of(rate));
+        let received = either("pcie_received_bytes", "pcie_receive_rate")?;
+        Some(received + either("pcie_sent_bytes", "pcie_send_rate")?)
+    }),
     most: usize::MAX,
+    rank: None,
     read,
 };
 
@@ -97,6 +105,7 @@ fn values(gpu: &Gpu<'_>) -> Vec<Option<u64>> {
         bar1.map(|bar1| bar1.total),
         activity.power_milliwatts.ok().map(u64::from),
         activity.celsius.ok().map(u64::from),
+        gpu.memory_celsius().ok(),
         clocks.map(|[chip, _]| chip),
         clocks.map(|[_, memory]| memory),
         video.map(|[encoder, _]| u64::from(encoder)),

@@ -1,7 +1,7 @@
 //! Network interfaces: `/proc/net/dev`. Bytes that RDMA moves are in the ports' counters.
 
 use crate::metric::{self, Figure, Form, Metric, bytes, count, figure};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, both};
 
 const METRICS: [Metric; 8] = [
     bytes("received_bytes", "Bytes received"),
@@ -33,7 +33,9 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/net/dev",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: both(|c| Some(c.rate("received_bytes")? + c.rate("sent_bytes")?)),
     most: usize::MAX,
+    rank: None,
     read,
 };
 

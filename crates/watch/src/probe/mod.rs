@@ -17,7 +17,7 @@ use gpuio_nvml::Library;
 use gpuio_record::facts::NumaNode;
 
 use crate::counters::Counters;
-use crate::metric::{Figure, Metric};
+use crate::metric::{Change, Figure, Form, Metric};
 
 /// A kind of device.
 #[derive(Debug)]
@@ -32,10 +32,30 @@ pub struct Probe {
     pub metrics: &'static [Metric],
     /// What is shown of each.
     pub figures: &'static [Figure],
-    /// At most so many devices are shown, those with the largest first figure.
+    /// What the history of each device shows.
+    pub trend: Option<Trend>,
+    /// At most so many devices are shown, those of the highest rank.
     pub most: usize,
+    /// The rank; the first figure where there is none.
+    pub rank: Option<fn(&Change) -> Option<f64>>,
     /// Reads all devices of the kind; a reason where there can be none.
     pub read: fn(&mut Eye) -> Result<Vec<Reading>, String>,
+}
+
+/// One number that sums up what a device does, for its history.
+#[derive(Debug, Clone, Copy)]
+pub struct Trend {
+    /// Its unit, as headings have it.
+    pub heading: &'static str,
+    /// How it is shown.
+    pub form: Form,
+    /// The number; `None` where it is not known.
+    pub of: fn(&Change) -> Option<f64>,
+}
+
+/// Bytes per second in both directions, by the names of two counters.
+pub(crate) const fn both(of: fn(&Change) -> Option<f64>) -> Option<Trend> {
+    Some(Trend { heading: "MiB/s", form: Form::Mebibytes, of })
 }
 
 /// The table of probes, in the order of the screen.
@@ -62,11 +82,13 @@ pub struct Reading {
     pub identity: u64,
     /// Raw numbers in the order of the probe's metrics.
     pub values: Vec<Option<u64>>,
+    /// Words on it, such as the GPUs that a process uses; empty where there are none.
+    pub about: String,
 }
 
 impl Reading {
     pub(crate) fn new(name: impl Into<String>, values: Vec<Option<u64>>) -> Reading {
-        Reading { name: name.into(), identity: 0, values }
+        Reading { name: name.into(), identity: 0, values, about: String::new() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! NFS mounts: `/proc/self/mountstats`. Bytes are those from and to the server.
 
 use crate::metric::{Figure, Form, Metric, bytes, count, figure, milliseconds};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, both};
 
 const METRICS: [Metric; 11] = [
     bytes("read_bytes", "Bytes that the server delivered"),
@@ -46,7 +46,9 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/self/mountstats",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: both(|c| Some(c.rate("read_bytes")? + c.rate("written_bytes")?)),
     most: usize::MAX,
+    rank: None,
     read,
 };
 

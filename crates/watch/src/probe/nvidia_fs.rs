@@ -3,7 +3,7 @@
 use gpuio_host::nvidia_fs::NvidiaFsSample;
 
 use crate::metric::{Figure, Form, Kind, Metric, bytes, count, figure};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, both};
 
 const METRICS: [Metric; 15] = [
     count("reads", "Reads done"),
@@ -49,7 +49,9 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/driver/nvidia-fs/stats",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: both(|c| Some(c.rate("read_bytes")? + c.rate("written_bytes")?)),
     most: usize::MAX,
+    rank: None,
     read,
 };
 
@@ -112,7 +114,9 @@ pub(super) const GPUS: Probe = Probe {
     source: "/proc/driver/nvidia-fs/stats",
     metrics: &GPU_METRICS,
     figures: &GPU_FIGURES,
+    trend: None,
     most: usize::MAX,
+    rank: None,
     read: read_gpus,
 };
 

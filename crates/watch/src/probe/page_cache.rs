@@ -1,7 +1,7 @@
 //! Memory and page cache: `/proc/meminfo`.
 
 use crate::metric::{Figure, Form, Kind, Metric, bytes, figure};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, Trend};
 
 const fn metric(key: &'static str, help: &'static str) -> Metric {
     Metric { kind: Kind::Gauge, ..bytes(key, help) }
@@ -29,7 +29,9 @@ pub(super) const PROBE: Probe = Probe {
     source: "/proc/meminfo",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: Some(Trend { heading: "dirty MiB", form: Form::Mebibytes, of: |c| c.of("dirty_bytes") }),
     most: usize::MAX,
+    rank: None,
     read,
 };
 

@@ -1,37 +1,69 @@
-//! Processes: `/proc/PID/stat`, without threads of the kernel. 100 % is one
-//! processor.
+//! Processes: `/proc/PID/stat` and `/proc/PID/io`, without threads of the kernel; memory on GPUs by
+//! NVML, and paths of programs with a live page. Bytes are those that reached or came from storage,
+//! of processes that the user may look at (proc_pid_io(5)). 100 % is one processor.
+
+use std::collections::BTreeMap;
 
 use gpuio_host::process_time::{ProcessSample, samples};
+use gpuio_host::{proc_io, process};
+use gpuio_page::read::Owner;
+use gpuio_page::{LivePageRoot, REGISTERED, Snapshot, read as pages};
+use gpuio_units::human_bytes;
 
-use crate::metric::{Figure, Form, Metric, figure, milliseconds};
-use crate::probe::{Eye, Probe, Reading};
+use crate::metric::{Change, Figure, Form, Kind, Metric, bytes, figure, milliseconds};
+use crate::probe::{Eye, Probe, Reading, both};
 
 /// Kernel threads are remembered by number; beyond so many the memory is emptied, since numbers are
 /// used again.
 const MOST_REMEMBERED: usize = 1 << 16;
 
-const METRICS: [Metric; 2] = [
+/// The system's first PID namespace (`PROC_PID_INIT_INO` in include/linux/proc_ns.h). NVML's
+/// numbers of processes are of this one: in another they would name other processes.
+const FIRST_NAMESPACE: u64 = 0xefff_fffc;
+
+const METRICS: [Metric; 5] = [
     milliseconds("user_seconds", "Time in its own code"),
     milliseconds("system_seconds", "Time in the kernel"),
+    bytes("read_bytes", "Bytes that storage read for it"),
+    bytes("written_bytes", "Bytes that it sent to storage"),
+    Metric { kind: Kind::Gauge, ..bytes("gpu_memory_bytes", "Its memory on all GPUs") },
 ];
 
-const FIGURES: [Figure; 3] = [
-    figure("cpu_percent", "%CPU", Form::Percent, true, |c| {
-        Some((c.rate("user_seconds")? + c.rate("system_seconds")?) * 100.0)
+const FIGURES: [Figure; 6] = [
+    figure("read_bytes_per_second", "rMiB/s", Form::Mebibytes, true, |c| c.rate("read_bytes")),
+    figure("written_bytes_per_second", "wMiB/s", Form::Mebibytes, true, |c| {
+        c.rate("written_bytes")
     }),
-    figure("user_percent", "%user", Form::Percent, true, |c| Some(c.rate("user_seconds")? * 100.0)),
-    figure("system_percent", "%system", Form::Percent, true, |c| {
+    figure("cpu_percent", "%CPU", Form::Percent, true, cpu),
+    figure("user_percent", "%user", Form::Percent, false, |c| {
+        Some(c.rate("user_seconds")? * 100.0)
+    }),
+    figure("system_percent", "%system", Form::Percent, false, |c| {
         Some(c.rate("system_seconds")? * 100.0)
     }),
+    figure("gpu_memory_bytes", "GPU GiB", Form::Gibibytes, true, |c| c.of("gpu_memory_bytes")),
 ];
+
+fn cpu(change: &Change) -> Option<f64> {
+    Some((change.rate("user_seconds")? + change.rate("system_seconds")?) * 100.0)
+}
+
+fn moved(change: &Change) -> Option<f64> {
+    Some(change.rate("read_bytes")? + change.rate("written_bytes")?)
+}
 
 pub(super) const PROBE: Probe = Probe {
     name: "process",
-    title: "Processes",
-    source: "/proc/PID/stat",
+    title: "Processes by I/O",
+    source: "/proc/PID/stat and /proc/PID/io, NVML, live pages",
     metrics: &METRICS,
     figures: &FIGURES,
-    most: 5,
+    trend: both(moved),
+    most: 8,
+    // By bytes; those without any by processor time, which is below one byte.
+    rank: Some(|change| {
+        Some(moved(change).unwrap_or(0.0) + cpu(change).unwrap_or(0.0).min(1e6) / 1e7)
+    }),
     read,
 };
 
@@ -40,10 +72,75 @@ fn read(eye: &mut Eye) -> Result<Vec<Reading>, String> {
         eye.kernels_own.clear();
     }
     let processes = samples(&eye.root, &mut eye.kernels_own).map_err(|error| error.to_string())?;
+    let gpus = on_gpus(eye);
+    let paths = paths(eye);
     let reading = |one: ProcessSample| {
-        let ticks = [one.user, one.system];
-        let values = ticks.map(|ticks| Some(eye.milliseconds(ticks))).to_vec();
-        Reading { identity: one.began, ..Reading::new(format!("{} {}", one.pid, one.name), values) }
+        let [user, system] = [one.user, one.system].map(|ticks| Some(eye.milliseconds(ticks)));
+        // One that may not be looked at, or that ended meanwhile, has no counters.
+        let io = proc_io::sample_of(&eye.root, one.pid).ok().flatten().map(|sample| sample.total);
+        let gpu = gpus.get(&one.pid);
+        let mut about: Vec<String> = Vec::new();
+        about.extend(gpu.map(|(_, words)| words.clone()));
+        about.extend(paths.get(&one.pid).cloned());
+        let values = vec![
+            user,
+            system,
+            io.as_ref().map(|io| io.storage_read_bytes),
+            io.as_ref().map(|io| io.storage_write_bytes),
+            gpu.and_then(|(bytes, _)| *bytes),
+        ];
+        Reading {
+            identity: one.began,
+            about: about.join("; "),
+            ..Reading::new(format!("{} {}", one.pid, one.name), values)
+        }
     };
     Ok(processes.into_iter().map(reading).collect())
+}
+
+/// Memory on GPUs by process, where NVML's numbers are those of `/proc` here.
+fn on_gpus(eye: &Eye) -> BTreeMap<u32, (Option<u64>, String)> {
+    let mut found: BTreeMap<u32, (Option<u64>, String)> = BTreeMap::new();
+    let Ok(library) = &eye.gpus else { return found };
+    if process::namespace(&eye.root) != FIRST_NAMESPACE {
+        return found;
+    }
+    for (nth, uuid) in library.uuids().unwrap_or_default().iter().enumerate() {
+        let users = library.gpu(uuid).and_then(|gpu| gpu.processes());
+        for user in users.unwrap_or_default() {
+            #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+            let memory = user.memory.map(|bytes| format!(" {}", human_bytes(bytes as f64)));
+            let words = format!("GPU{nth}{}", memory.unwrap_or_default());
+            let (bytes, known) = found.entry(user.pid).or_insert((Some(0), String::new()));
+            *bytes = bytes.zip(user.memory).map(|(sum, more)| sum + more);
+            if !known.is_empty() {
+                known.push_str(", ");
+            }
+            known.push_str(&words);
+        }
+    }
+    found
+}
+
+/// Paths with their GPUs of the programs that publish a live page: `gpuio bench`, and those on our
+/// libraries. GPU numbers are CUDA's in that process.
+fn paths(eye: &Eye) -> BTreeMap<u32, String> {
+    if !eye.root.is_live() {
+        return BTreeMap::new();
+    }
+    let listing = pages::list(&LivePageRoot::live(), &eye.root);
+    let running = listing.found.into_iter().filter(|found| found.owner == Owner::Runs);
+    running.filter_map(|found| Some((found.pid, words(&found.page.ok()?)))).collect()
+}
+
+fn words(page: &Snapshot) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for counters in page.paths.iter().filter(|counters| counters.path != REGISTERED) {
+        let gpu = counters.gpu.map(|gpu| format!(" CUDA GPU {gpu}")).unwrap_or_default();
+        let one = format!("{}{gpu}", counters.path);
+        if !words.contains(&one) {
+            words.push(one);
+        }
+    }
+    format!("{}: {}", page.program, words.join(", "))
 }

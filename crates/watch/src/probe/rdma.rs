@@ -3,7 +3,7 @@
 use gpuio_host::rdma_io::{UNIT_BYTES, known_units};
 
 use crate::metric::{self, Figure, Form, Metric, bytes, count, figure};
-use crate::probe::{Eye, Probe, Reading};
+use crate::probe::{Eye, Probe, Reading, both};
 
 const fn data(key: &'static str, help: &'static str) -> Metric {
     Metric { scale: (UNIT_BYTES, 1), ..bytes(key, help) }
@@ -35,7 +35,9 @@ pub(super) const PROBE: Probe = Probe {
     source: "/sys/class/infiniband/*/ports/*/counters",
     metrics: &METRICS,
     figures: &FIGURES,
+    trend: both(|c| Some(c.rate("received_bytes")? + c.rate("sent_bytes")?)),
     most: usize::MAX,
+    rank: None,
     read,
 };
 

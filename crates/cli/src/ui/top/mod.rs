@@ -1,6 +1,7 @@
 //! The screen of `gpuio top`.
 
 mod draw;
+mod history;
 mod state;
 
 use std::sync::Arc;
@@ -51,7 +52,7 @@ fn show(
 ) -> std::io::Result<()> {
     let stop = interrupt::flag();
     exit_after_hang_up(Arc::clone(&stop));
-    let mut state = State::new(every, !anstyle_query::no_color());
+    let mut state = State::new(every, !anstyle_query::no_color(), host());
     let mut before = watcher.sample();
     let mut due = Instant::now() + state.every;
     let mut shown = 0;
@@ -79,10 +80,8 @@ fn show(
         }
         due = Instant::now() + state.every;
         let after = watcher.sample();
-        if !state.paused {
-            state.interval = Some(Interval::between(&before, &after));
-            terminal.draw(|frame| draw::screen(frame, &state))?;
-        }
+        state.take(Interval::between(&before, &after), clock());
+        terminal.draw(|frame| draw::screen(frame, &state))?;
         before = after;
         shown += 1;
         if count.is_some_and(|count| shown >= count) {
@@ -90,4 +89,14 @@ fn show(
         }
     }
     Ok(())
+}
+
+/// The machine's name, as the kernel has it (uname(2)).
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// The time of day here.
+fn clock() -> String {
+    jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

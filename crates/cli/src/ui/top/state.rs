@@ -5,6 +5,8 @@ use std::time::Duration;
 use gpuio_watch::{Interval, Row, Table};
 use ratatui::crossterm::event::KeyCode;
 
+use super::history::History;
+
 /// Intervals that + and - select.
 const STEPS: [Duration; 8] = [
     Duration::from_millis(100),
@@ -35,6 +37,12 @@ pub(super) struct State {
     pub(super) color: bool,
     pub(super) paused: bool,
     pub(super) interval: Option<Interval>,
+    pub(super) history: History,
+    /// The machine's name, and the time of the last sample as people here write it.
+    pub(super) host: String,
+    pub(super) clock: String,
+    /// Whether the keys and columns are explained instead of the tables.
+    pub(super) help: bool,
     /// The selected table, counted among those with devices.
     pub(super) table: usize,
     /// The first visible device of that table.
@@ -44,8 +52,29 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(every: Duration, color: bool) -> State {
-        State { every, color, paused: false, interval: None, table: 0, first: 0, sort: None }
+    pub(super) fn new(every: Duration, color: bool, host: String) -> State {
+        State {
+            every,
+            color,
+            paused: false,
+            interval: None,
+            history: History::default(),
+            host,
+            clock: String::new(),
+            help: false,
+            table: 0,
+            first: 0,
+            sort: None,
+        }
+    }
+
+    /// Takes an interval that ended at this time. While paused the tables stay as they are, and
+    /// only the history goes on.
+    pub(super) fn take(&mut self, interval: Interval, clock: String) {
+        self.history.add(&interval);
+        if !self.paused {
+            (self.interval, self.clock) = (Some(interval), clock);
+        }
     }
 
     /// Tables that have devices.
@@ -74,6 +103,8 @@ impl State {
         let rows = table.map_or(0, |table| table.rows.len());
         let figures = table.map_or(0, |table| table.probe.figures.len());
         match key {
+            KeyCode::Char('?' | 'h') => self.help = !self.help,
+            KeyCode::Esc if self.help => self.help = false,
             KeyCode::Char('q') | KeyCode::Esc => return Act::End,
             KeyCode::Tab | KeyCode::Right => self.go_to((self.table + 1) % count.max(1)),
             KeyCode::BackTab | KeyCode::Left => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag};
-use gpuio_compare::{json, markdown, text};
+use gpuio_compare::{html, json, markdown, text};
 
 use crate::args::Compare;
 use crate::failure::Failure;
@@ -63,8 +63,9 @@ pub(crate) fn find(name: &str) -> Result<Format, Failure> {
         "text" => |comparison| text::render(comparison, usize::from(terminal_width())),
         "json" => json::render,
         "markdown" => markdown::render,
+        "html" => html::render,
         other => {
-            let known = "formats are text, json, markdown";
+            let known = "formats are text, json, markdown, html";
             return Err(Failure::Usage(format!("--format {other}: {known}")));
         }
     })

@@ -68,7 +68,7 @@ fn draw(facts: &Captured) -> String {
     let printed = facts.matrix.as_ref().map(cells).unwrap_or_default();
     let mut topology = Topology::of(&facts.machine, &printed);
     topology.notes.extend(problems(facts));
-    format::svg(&topology)
+    format::svg(&facts.machine, &topology)
 }
 
 /// A picture from a file, or none if `none` was requested.

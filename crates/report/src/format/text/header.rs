@@ -55,6 +55,20 @@ pub(crate) fn to_the_second(moment: &str) -> String {
 
 /// A short description of the machine.
 pub(crate) fn host(host: &HostFacts) -> String {
+    let mut words = vec![processors(host)];
+    if let Some(release) = &host.kernel.release {
+        words.push(format!("Linux {release}"));
+    }
+    words.extend(containment(host));
+    words.retain(|word| !word.is_empty());
+    if words.is_empty() {
+        words.push("machine unknown".to_owned());
+    }
+    words.join(", ")
+}
+
+/// Processors and memory, as one text; empty where nothing is known.
+pub(crate) fn processors(host: &HostFacts) -> String {
     let mut words = Vec::new();
     if let Some(model) = &host.cpu.model {
         words.push(model.clone());
@@ -72,18 +86,14 @@ pub(crate) fn host(host: &HostFacts) -> String {
     if let Some(usable) = host.memory.usable_bytes.or(host.memory.total_bytes) {
         words.push(format!("{} memory", bytes(usable)));
     }
-    if let Some(release) = &host.kernel.release {
-        words.push(format!("Linux {release}"));
-    }
-    if let Some(container) = &host.kernel.containment.container {
-        words.push(format!("in {container}"));
-    } else if host.kernel.containment.hypervisor == Some(true) {
-        words.push("in a virtual machine".to_owned());
-    }
-    if words.is_empty() {
-        words.push("machine unknown".to_owned());
-    }
     words.join(", ")
+}
+
+/// The container or virtual machine around it.
+pub(crate) fn containment(host: &HostFacts) -> Option<String> {
+    let around = &host.kernel.containment;
+    let machine = || (around.hypervisor == Some(true)).then(|| "in a virtual machine".to_owned());
+    around.container.as_ref().map(|name| format!("in {name}")).or_else(machine)
 }
 
 /// File system and device behind a path.
@@ -101,7 +111,8 @@ pub(crate) fn storage(target_storage: &TargetStorage) -> String {
     text
 }
 
-fn device(block: &BlockFacts) -> String {
+/// A block device, with what is known of it.
+pub(crate) fn device(block: &BlockFacts) -> String {
     let mut words = Vec::new();
     words.extend(block.model.clone());
     words.extend(block.transport.clone());
@@ -137,8 +148,21 @@ fn direct_modes(record: &Record) -> Option<String> {
     }
 }
 
-/// Each GPU once.
+/// Each GPU once, with the driver's CUDA version.
 pub(crate) fn gpus(record: &Record) -> Vec<String> {
+    let driver = record
+        .driver_version
+        .map(|(major, minor)| format!(", CUDA {major}.{minor}"))
+        .unwrap_or_default();
+    gpu_lines(record, &driver)
+}
+
+/// Each GPU once.
+pub(crate) fn gpus_alone(record: &Record) -> Vec<String> {
+    gpu_lines(record, "")
+}
+
+fn gpu_lines(record: &Record, driver: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (plan, _) in jobs(record) {
         let near = plan.via.as_ref().map(|via| (&via.gpu, ", on the route to the others"));
@@ -146,10 +170,6 @@ pub(crate) fn gpus(record: &Record) -> Vec<String> {
             let unsaid = gpu.software && !gpu.name.contains(SOFTWARE_GPU);
             let kind = if unsaid { format!(" ({SOFTWARE_GPU})") } else { String::new() };
             let node = gpu.numa_node.map(|node| format!(", NUMA node {node}")).unwrap_or_default();
-            let driver = record
-                .driver_version
-                .map(|(major, minor)| format!(", CUDA {major}.{minor}"))
-                .unwrap_or_default();
             let memory = bytes(gpu.memory_bytes);
             let (index, name, pci) = (gpu.index, &gpu.name, &gpu.pci);
             let line = format!("{index} {name}{kind}, {memory}, {pci}{node}{driver}{role}");

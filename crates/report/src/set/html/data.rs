@@ -10,7 +10,7 @@ use super::super::Set;
 use super::super::axes::{Column, Role, columns, varied};
 use super::super::figures::FIGURES;
 use super::super::rows::Row;
-use super::super::{chosen, findings_text, series};
+use super::super::{chosen, colours, findings_text, series};
 use crate::ceilings;
 
 /// Up to this many rows, distributions have the finer of two resolutions.
@@ -52,6 +52,7 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "rows": rows.len(),
         "varied": varied(set),
         "names": rows.iter().map(|row| findings_text::name(row, several)).collect::<Vec<String>>(),
+        "colours": colours::of_paths(rows),
         "loads": rows.iter().map(Row::load).collect::<Vec<String>>(),
         "own_depth": rows
             .iter()

@@ -27,6 +27,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../../assets/format.js"),
     include_str!("../../../assets/data.js"),
     include_str!("../../../assets/hold.js"),
+    include_str!("../../../assets/picture.js"),
     include_str!("../../../assets/line.js"),
     include_str!("../../../assets/axis-plots.js"),
     include_str!("../../../assets/latency.js"),

@@ -19,6 +19,16 @@ impl Draw {
         self.put(format_args!("<g><title>{}</title>", markup(title)));
     }
 
+    /// The same with attributes, by which the page's script knows what a shape is. Values are
+    /// numbers, or escaped here.
+    pub(super) fn open_as(&mut self, class: &str, data: &[(&str, &str)], title: &str) {
+        self.put(format_args!("<g class=\"{class}\""));
+        for (name, value) in data {
+            self.put(format_args!(" data-{name}=\"{}\"", markup(value)));
+        }
+        self.put(format_args!("><title>{}</title>", markup(title)));
+    }
+
     pub(super) fn close(&mut self) {
         self.put(format_args!("</g>\n"));
     }
@@ -38,11 +48,29 @@ impl Draw {
         self.put(format_args!("<text class=\"{style}\" x=\"{x}\" y=\"{y}\">{text}</text>"));
     }
 
+    /// Text that reads upwards, its middle at `at`.
+    pub(super) fn upright(&mut self, style: &str, at: (u32, u32), text: &str) {
+        let (x, y) = at;
+        let text = markup(text);
+        self.put(format_args!(
+            "<text class=\"{style} gt-up\" \
+             transform=\"translate({x} {y}) rotate(-90)\">{text}</text>"
+        ));
+    }
+
     /// From the right edge of one box down or up to the left of another.
     pub(super) fn elbow(&mut self, style: &str, from: (u32, u32), turn: u32, to: (u32, u32)) {
         let ((x, y), (end, below)) = (from, to);
         self.put(format_args!("<path class=\"gt-line\" d=\"M{x} {y}H{turn}V{below}\"/>"));
         self.put(format_args!("<path class=\"gt-line {style}\" d=\"M{turn} {below}H{end}\"/>"));
+    }
+
+    /// From the right edge of one box out to `turn`, and back to that of another.
+    pub(super) fn bracket(&mut self, style: &str, right: u32, turn: u32, rows: (u32, u32)) {
+        let (from, to) = rows;
+        self.put(format_args!(
+            "<path class=\"gt-line {style}\" d=\"M{right} {from}H{turn}V{to}H{right}\"/>"
+        ));
     }
 
     fn put(&mut self, piece: std::fmt::Arguments<'_>) {

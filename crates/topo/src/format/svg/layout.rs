@@ -1,25 +1,25 @@
 //! The positions: a row for each device, each bridge and switch in the middle of what
 //! hangs below it, columns by depth, devices in the last one.
 
-use gpuio_units::{format_cpu_list, human_bytes};
+use gpuio_record::facts::Lanes;
+use gpuio_units::{format_cpu_list, human_bytes, human_transfers, pcie_generation};
 
 use super::draw::{Draw, fit, width};
-use super::{BOX, EDGE, ROW};
+use super::{BOX, EDGE, ROW, SMALL};
 use crate::format::short;
+use crate::link::rate_text;
 use crate::{Branch, DeviceKind, HostBridge, Knot, KnotKind, Link, Topology};
 
 /// Width of the box of a host bridge or switch.
-const INNER: u32 = 112;
+const INNER: u32 = 116;
 /// From a box to those of the next column: the link's words stand there.
-const GAP: u32 = 128;
+const GAP: u32 = 104;
 /// Width of a device's box at least, and at most.
-const LEAF: (u32, u32) = (64, 150);
-/// Font size of links.
-const SMALL: u32 = 9;
+const LEAF: (u32, u32) = (64, 320);
 /// Font size of boxes.
-const NORMAL: u32 = 11;
-/// Characters of mounts next to the matrix at most.
-const MOUNTS: u32 = 320;
+const NORMAL: u32 = 12;
+/// Width of mounts next to the matrix at most.
+const MOUNTS: u32 = 300;
 
 /// A row of the picture: one device.
 #[derive(Debug)]
@@ -45,6 +45,9 @@ struct Band {
 struct Node {
     words: String,
     title: String,
+    /// Number of the box, and of the device whose box it is.
+    number: usize,
+    device: Option<usize>,
     style: &'static str,
     column: u32,
     /// Its middle.
@@ -61,6 +64,8 @@ pub(super) struct Layout {
     bands: Vec<Band>,
     roots: Vec<Node>,
     pub(super) rows: Vec<Row>,
+    /// Boxes so far.
+    boxes: usize,
     columns: u32,
     leaf: u32,
     /// The right edge of the tree.
@@ -79,6 +84,7 @@ impl Layout {
             bands: Vec::new(),
             roots: Vec::new(),
             rows: Vec::new(),
+            boxes: 0,
             columns: deepest,
             leaf,
             width: 0,
@@ -88,6 +94,17 @@ impl Layout {
         topology.tree.iter().for_each(|branch| layout.branch(topology, branch));
         layout.unplaced(topology);
         layout
+    }
+
+    /// The number of the next box.
+    fn next(&mut self) -> usize {
+        self.boxes += 1;
+        self.boxes
+    }
+
+    /// The right edge of devices' boxes.
+    pub(super) fn right(&self) -> u32 {
+        self.x(self.columns) + self.leaf
     }
 
     /// The left edge of a column's boxes.
@@ -114,6 +131,8 @@ impl Layout {
             bridge.below.iter().flat_map(|knot| self.knot(topology, knot, 1)).collect();
         let name = bridge.name.as_deref().unwrap_or("unknown");
         Node {
+            number: self.next(),
+            device: None,
             words: format!("host {name}"),
             title: format!("host bridge {name}"),
             style: "gt-box",
@@ -151,6 +170,8 @@ impl Layout {
             _ => format!("{what} {address}"),
         };
         vec![Node {
+            number: self.next(),
+            device: None,
             words,
             title: title(knot, &format!("{what} {address}"), ""),
             style: "gt-box",
@@ -168,6 +189,8 @@ impl Layout {
         self.height += ROW;
         self.rows.push(Row { device, y, mounts: String::new() });
         Node {
+            number: self.next(),
+            device: Some(device),
             words: one.name.clone(),
             title: title(knot, &one.name, one.model.as_deref().unwrap_or_default()),
             style: style(one.kind),
@@ -194,7 +217,10 @@ impl Layout {
             let y = self.height + ROW / 2;
             self.height += ROW;
             self.rows.push(Row { device, y, mounts: String::new() });
+            let number = self.next();
             self.roots.push(Node {
+                number,
+                device: Some(device),
                 words: one.name.clone(),
                 title: format!("{}: no PCI function of it is known", one.name),
                 style: style(one.kind),
@@ -216,7 +242,7 @@ impl Layout {
         for band in &self.bands {
             draw.open(&band.words);
             draw.rect("gt-band", (EDGE, band.top), (wide, band.bottom - band.top), 6);
-            let words = fit(&band.words, 12, self.width - EDGE);
+            let words = fit(&band.words, NORMAL, self.width - EDGE);
             draw.text("gt-head", (EDGE + 8, band.top + 17), &words);
             draw.close();
             if band.empty {
@@ -232,53 +258,69 @@ impl Layout {
     }
 
     /// Boxes and lines.
-    pub(super) fn tree(&self, draw: &mut Draw) {
-        self.roots.iter().for_each(|node| self.node(node, draw));
+    pub(super) fn tree(&self, topology: &Topology, draw: &mut Draw) {
+        self.roots.iter().for_each(|node| self.node(topology, node, None, draw));
     }
 
-    fn node(&self, node: &Node, draw: &mut Draw) {
+    fn node(&self, topology: &Topology, node: &Node, up: Option<usize>, draw: &mut Draw) {
         let x = self.x(node.column);
         let leaf = node.below.is_empty() && node.style != "gt-box";
         let wide = if leaf { self.leaf } else { INNER };
         let turn = x + wide + 12;
         for below in &node.below {
             let to = self.x(below.column);
-            draw.open(&below.title);
+            let rate = below.link.as_ref().and_then(|link| link.bytes_per_second);
+            let rate = rate.map(|rate| rate.to_string()).unwrap_or_default();
+            let number = below.number.to_string();
+            draw.open_as("gt-link", &[("link", &number), ("rate", &rate)], &below.title);
             draw.elbow(strain(below.link.as_ref()), (x + wide, node.y), turn, (to, below.y));
             self.link(below, turn, draw);
             draw.close();
         }
-        draw.open(&node.title);
+        let (number, up_word) = (node.number.to_string(), up.map(|up| up.to_string()));
+        let mut data = vec![("box", number.as_str()), ("name", node.words.as_str())];
+        data.extend(up_word.as_ref().map(|up| ("up", up.as_str())));
+        let device = node.device.map(|device| topology.devices[device].name.as_str());
+        data.extend(device.map(|name| ("device", name)));
+        draw.open_as("gt-node-box", &data, &node.title);
         draw.rect(node.style, (x, node.y - BOX / 2), (wide, BOX), 4);
         let words = fit(&node.words, NORMAL, wide - 8);
         draw.text("gt-mid", (x + wide / 2, node.y + 4), &words);
         draw.close();
-        node.below.iter().for_each(|below| self.node(below, draw));
+        for below in &node.below {
+            self.node(topology, below, Some(node.number), draw);
+        }
     }
 
-    /// Speed above the line, notes below it.
+    /// Generation and lanes above the line; below it the rate, or what it could be.
     fn link(&self, node: &Node, turn: u32, draw: &mut Draw) {
         if !node.linked {
             return;
         }
         let at = self.x(node.column);
         // Next to the box, so that the text of long lines is where the link ends.
-        let left = at.saturating_sub(GAP - 20).max(turn + 4);
-        let space = at - left - 4;
-        let Some(link) = &node.link else { return };
-        draw.text("gt-small gt-soft", (left, node.y - 3), &fit(&link.text(), SMALL, space));
-        let (style, words) = if link.is_below_most() {
-            ("gt-small gt-slow-text", format!("of {}", link.most_text()))
-        } else if link.is_held_by_port() {
-            ("gt-small gt-port-text", format!("device {}", link.device_most_text()))
-        } else {
+        let left = at.saturating_sub(GAP - 16).max(turn + 4);
+        let space = at - left - 2;
+        let Some(link) = &node.link else {
+            draw.text("gt-small gt-soft", (left, node.y - 4), "unknown");
             return;
         };
-        draw.text(style, (left, node.y + 10), &fit(&words, SMALL, space));
+        let (style, above, below) = if link.is_below_most() {
+            ("gt-slow-text", generation(link.now), format!("of {}", generation(link.most)))
+        } else if link.is_held_by_port() {
+            ("gt-port-text", generation(link.now), format!("card {}", generation(link.device_most)))
+        } else {
+            ("gt-soft", generation(link.now), rate(link))
+        };
+        let above = if above.is_empty() { link.text() } else { above };
+        let style = format!("gt-small {style}");
+        draw.text(&style, (left, node.y - 4), &fit(&above, SMALL, space));
+        draw.text(&style, (left, node.y + 12), &fit(&below, SMALL, space));
     }
 
     pub(super) fn mounts_width(&self) -> u32 {
-        let widest = self.rows.iter().map(|row| width(&row.mounts, 10)).max().unwrap_or(0);
+        let lines = self.rows.iter().flat_map(|row| in_lines(&row.mounts));
+        let widest = lines.map(|line| width(&line, SMALL)).max().unwrap_or(0);
         if widest == 0 { 0 } else { widest.min(MOUNTS) + EDGE }
     }
 
@@ -286,11 +328,49 @@ impl Layout {
     pub(super) fn mounts(&self, draw: &mut Draw, x: u32) {
         for row in self.rows.iter().filter(|row| !row.mounts.is_empty()) {
             draw.open(&row.mounts);
-            let words = fit(&row.mounts, 10, MOUNTS);
-            draw.text("gt-small gt-soft", (x + 8, row.y + 3), &words);
+            let lines = in_lines(&row.mounts);
+            let first = if lines.len() > 1 { row.y - 3 } else { row.y + 4 };
+            for (line, y) in lines.iter().zip((first..).step_by(13)) {
+                draw.text("gt-small gt-soft", (x + 8, y), &shorten(line, MOUNTS));
+            }
             draw.close();
         }
     }
+}
+
+/// Mounts in at most two lines, as many in each.
+fn in_lines(mounts: &str) -> Vec<String> {
+    let all: Vec<&str> = mounts.split(", ").filter(|mount| !mount.is_empty()).collect();
+    let half = all.len().div_ceil(2).max(1);
+    all.chunks(half).map(|part| part.join(", ")).collect()
+}
+
+/// Generation and lanes: `Gen4 x16`. Speeds of no generation are in GT/s; empty where nothing is
+/// known.
+fn generation(lanes: Lanes) -> String {
+    let speed = lanes.mega_transfers.map(|mega| match pcie_generation(mega) {
+        Some(number) => format!("Gen{number}"),
+        None => human_transfers(mega),
+    });
+    let lanes = lanes.width.map(|lanes| format!("x{lanes}"));
+    [speed, lanes].into_iter().flatten().collect::<Vec<String>>().join(" ")
+}
+
+/// Bytes per second of a link in one direction; empty where it is not known.
+fn rate(link: &Link) -> String {
+    link.bytes_per_second.map(rate_text).unwrap_or_default()
+}
+
+/// A text that is cut in its middle where it is longer than the space: both ends tell more.
+fn shorten(text: &str, space: u32) -> String {
+    let most = (space * 10 / (SMALL * 6)) as usize;
+    let all = text.chars().count();
+    if all <= most {
+        return text.to_owned();
+    }
+    let half = most.saturating_sub(1) / 2;
+    let head = text.chars().take(half);
+    head.chain(['…']).chain(text.chars().skip(all - half)).collect()
 }
 
 /// What is mounted from a function. The function does not show on which of its disks that is.
@@ -349,7 +429,10 @@ fn title(knot: &Knot, name: &str, model: &str) -> String {
         (None, false) => {}
     }
     match &knot.link {
-        Some(link) => words.push_str(&format!(", link {} {}", link.text(), link.mark())),
+        Some(link) => {
+            let (lanes, rate) = (generation(link.now), rate(link));
+            words.push_str(&format!(", link {} ({lanes}, {rate}) {}", link.text(), link.mark()));
+        }
         None => words.push_str(", link unknown"),
     }
     if !knot.mounts.is_empty() {

@@ -2,17 +2,25 @@
 
 use super::draw::{Draw, width};
 use super::style::of_class;
-use super::{CELL, EDGE};
+use super::{EDGE, SMALL};
 use crate::{Class, Topology};
 
 /// Width that the longest line of the legend needs.
-pub(super) const LEAST_WIDTH: u32 = 760;
+pub(super) const LEAST_WIDTH: u32 = 900;
 
 /// Height of a line.
-const LINE: u32 = 18;
+const LINE: u32 = 20;
+/// Width of a sample.
+const CELL: u32 = 44;
 
 /// Draws below `top`; where it ends.
-pub(super) fn draw(topology: &Topology, top: u32, wide: u32, draw: &mut Draw) -> u32 {
+pub(super) fn draw(
+    topology: &Topology,
+    nvlinks: &str,
+    top: u32,
+    wide: u32,
+    draw: &mut Draw,
+) -> u32 {
     let mut y = top;
     let mut cell = |style: &str, name: &str, meaning: &str| {
         draw.rect(style, (EDGE, y - 11), (CELL - 2, 15), 2);
@@ -27,7 +35,11 @@ pub(super) fn draw(topology: &Topology, top: u32, wide: u32, draw: &mut Draw) ->
     cell("gt-none", "?", "not known");
     let lines = y;
     marks(wide / 2, top, draw);
-    notes(topology, lines + LINE / 2, wide, draw)
+    // The sentence says it.
+    let said = |note: &&String| note.starts_with("NVLinks between GPUs unknown");
+    let others = topology.notes.iter().filter(|note| !said(note)).map(String::as_str);
+    let all = std::iter::once(nvlinks).chain(others);
+    notes(all, lines + LINE / 2, wide, draw)
 }
 
 /// The legend's right half: kinds of devices, and links.
@@ -39,7 +51,7 @@ fn marks(left: u32, top: u32, draw: &mut Draw) {
         y += LINE;
     }
     for (style, words) in [
-        ("", "link, with its speed as it is now where that is known"),
+        ("", "link, as it is now: generation, lanes, GB/s each way"),
         ("gt-slow", "slower or narrower than both ends could (idle devices may)"),
         ("gt-port", "the device could do more in a better slot"),
     ] {
@@ -49,12 +61,12 @@ fn marks(left: u32, top: u32, draw: &mut Draw) {
     }
 }
 
-fn notes(topology: &Topology, top: u32, wide: u32, draw: &mut Draw) -> u32 {
+fn notes<'n>(all: impl Iterator<Item = &'n str>, top: u32, wide: u32, draw: &mut Draw) -> u32 {
     let mut y = top;
-    for note in &topology.notes {
+    for note in all {
         for line in wrapped(note, wide - 2 * EDGE) {
             draw.text("gt-small gt-note", (EDGE, y), &line);
-            y += LINE - 4;
+            y += LINE - 3;
         }
     }
     y
@@ -65,11 +77,11 @@ fn wrapped(text: &str, space: u32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if width(line, 9) + width(word, 9) + 6 <= space => {
+            Some(line) if width(line, SMALL) + width(word, SMALL) + 7 <= space => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(super::draw::fit(word, 9, space)),
+            _ => lines.push(super::draw::fit(word, SMALL, space)),
         }
     }
     lines

@@ -4,13 +4,13 @@ use crate::{Class, Route};
 
 /// The style sheet: light, and dark where the reader's system is.
 pub(super) const SHEET: &str = "\
-.gt { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; font-size: 11px; }
+.gt { font-family: 'DejaVu Sans Mono', Menlo, Consolas, monospace; font-size: 12px; }
 .gt-back { fill: #ffffff; }
 .gt text { fill: #1c2733; }
 .gt-band { fill: #f2f5f8; stroke: #d5dce4; }
-.gt-head { font-weight: bold; font-size: 12px; }
-.gt .gt-soft, .gt .gt-note { fill: #5b6875; }
-.gt-small { font-size: 9px; }
+.gt-head { font-weight: bold; }
+.gt .gt-soft, .gt .gt-note { fill: #55616d; }
+.gt-small { font-size: 11px; }
 .gt-box { fill: #ffffff; stroke: #77848f; }
 .gt-gpu { fill: #dff3d8; stroke: #4b8b2e; }
 .gt-nic { fill: #dcebfb; stroke: #2f6fb3; }
@@ -19,27 +19,33 @@ pub(super) const SHEET: &str = "\
 .gt-slow { stroke: #d0021b; stroke-width: 2.5; }
 .gt-port { stroke: #c77700; stroke-width: 2; }
 .gt .gt-slow-text { fill: #c00018; font-weight: bold; }
-.gt .gt-port-text { fill: #9a5b00; }
-.gt .gt-in { fill: #10202e; text-anchor: middle; font-size: 10px; }
+.gt .gt-port-text { fill: #8a5200; }
+.gt .gt-in { text-anchor: middle; font-size: 11px; }
 .gt-mid { text-anchor: middle; }
 .gt-x { fill: #e3e7eb; }
-.gt-nv { fill: #b79ae0; }
-.gt-pix { fill: #5cb85c; }
-.gt-pxb { fill: #b2d860; }
-.gt-phb { fill: #f6e26b; }
-.gt-node { fill: #f7b26a; }
-.gt-sys { fill: #ea8378; }
+.gt-nv { fill: #cdb8ee; }
+.gt-nvline { stroke: #7a4fc0; stroke-width: 2; }
+.gt-switch { fill: #ece3fa; stroke: #7a4fc0; }
+.gt-pix { fill: #6fc2a1; }
+.gt-pxb { fill: #a9dcc6; }
+.gt-phb { fill: #d0e6f4; }
+.gt-node { fill: #e2e9f0; }
+.gt-sys { fill: #fbfcfd; stroke: #d5dce4; }
 .gt-none { fill: #ffffff; stroke: #9aa5b0; stroke-dasharray: 2 2; }
 @media (prefers-color-scheme: dark) {
 .gt-back { fill: #14191f; }
 .gt text { fill: #e3e9ef; }
 .gt-band { fill: #1c232b; stroke: #323c47; }
-.gt .gt-soft, .gt .gt-note { fill: #9daab6; }
+.gt .gt-soft, .gt .gt-note { fill: #a3b0bc; }
 .gt-box { fill: #252e38; stroke: #77848f; }
 .gt-gpu { fill: #23401a; } .gt-nic { fill: #1a3350; } .gt-drive { fill: #47300f; }
-.gt .gt-slow-text { fill: #ff7a85; } .gt .gt-port-text { fill: #f0b45a; }
-.gt .gt-in { fill: #10202e; }
-.gt-none { fill: #c6ced6; }
+.gt .gt-slow-text { fill: #ff8a93; } .gt .gt-port-text { fill: #f0b45a; }
+.gt-slow { stroke: #ff5a68; }
+.gt-x { fill: #39434d; } .gt-nv { fill: #55398c; } .gt-switch { fill: #33244f; }
+.gt-nvline, .gt-switch { stroke: #a98be0; }
+.gt-pix { fill: #23805d; } .gt-pxb { fill: #1f5a48; } .gt-phb { fill: #2a475c; }
+.gt-node { fill: #303a45; } .gt-sys { fill: #1c232b; stroke: #3a4550; }
+.gt-none { fill: #14191f; }
 }
 ";
 

@@ -1,14 +1,18 @@
 //! Draws the screen: a heading, the tables one below another, and a line of keys.
 //!
 //! The selected table gets the space that it needs; the others share the rest in their order.
-//! Colours only mark busy devices and errors.
+//! Colours only mark busy devices and errors. From 100 columns on each device has its history.
 
+mod help;
+
+use gpuio_units::paragraph;
 use gpuio_watch::{Figure, Form, Row, Table, print};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use super::history;
 use super::state::State;
 
 /// A device that is busy for more than this share of the time is near its limit if it does one
@@ -16,6 +20,10 @@ use super::state::State;
 const BUSY_PERCENT: f64 = 90.0;
 /// Columns for names.
 const NAME: usize = 20;
+/// Screens from this width on have the history, which takes so many columns: the bars, and the most
+/// of them.
+const HISTORY_FROM: usize = 100;
+const HISTORY: usize = history::MOST + 11;
 
 pub(super) fn screen(frame: &mut Frame<'_>, state: &State) {
     let area = frame.area();
@@ -30,6 +38,15 @@ pub(super) fn screen(frame: &mut Frame<'_>, state: &State) {
 fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![heading(state)];
     let space = height.saturating_sub(2);
+    if state.help {
+        lines.extend(help::lines(state, width).into_iter().take(space + 1));
+        lines.resize(space + 1, Line::default());
+        let keys = "? back to the tables  tab table  q quit";
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        lines.push(Line::styled(print::short(keys, width), dim));
+        lines.truncate(height);
+        return lines;
+    }
     let tables = state.tables();
     let heights = share(&tables, state.table, space);
     for (nth, (table, height)) in tables.iter().zip(heights).enumerate() {
@@ -37,7 +54,7 @@ fn lines(state: &State, width: usize, height: usize) -> Vec<Line<'static>> {
     }
     lines.extend(absent(state, space + 1 - lines.len().min(space + 1), width));
     lines.resize(space + 1, Line::default());
-    let keys = "q quit  tab table  ↑↓ scroll  s sort  p pause  +- interval";
+    let keys = "q quit  ? help  tab table  ↑↓ scroll  s sort  p pause  +- interval";
     lines.push(Line::styled(print::short(keys, width), Style::new().add_modifier(Modifier::DIM)));
     lines.truncate(height);
     lines
@@ -53,7 +70,11 @@ fn heading(state: &State) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     Line::from(vec![
         Span::styled("gpuio top", bold),
-        Span::raw(format!("  every {every} s  {what}{paused}")),
+        Span::raw(format!(
+            "  {}  {}  every {every} s  {what}{paused}",
+            print::short(&state.host, 32),
+            state.clock
+        )),
     ])
 }
 
@@ -83,13 +104,20 @@ fn one_table(
     if height < 2 {
         return vec![Line::default(); height];
     }
-    let columns = print::columns(table, width);
+    let trend = table.probe.trend.filter(|_| width >= HISTORY_FROM);
+    let left = if trend.is_some() { width - HISTORY } else { width };
+    let columns = print::columns(table, left);
     let title = print::short(table.probe.title, NAME);
     let mut head = format!("{title:<NAME$}");
     for (column, figure) in &columns {
         let mark = if nth == state.table && state.sort == Some(*column) { "▼" } else { "" };
         let heading = format!("{mark}{}", figure.heading);
         head.push_str(&format!(" {heading:>0$}", wide(figure)));
+    }
+    if let Some(trend) = trend {
+        let (head_left, bars) = (cut(&head, left), history::MOST);
+        let words = format!("last {bars}, {}", trend.heading);
+        head = format!("{head_left:<left$} {words:>bars$} {:>9}", "most");
     }
     let mut style = Style::new().add_modifier(Modifier::BOLD);
     if nth == state.table {
@@ -98,7 +126,7 @@ fn one_table(
     let mut lines = vec![Line::styled(cut(&head, width), style)];
     let rows = state.rows(nth, table);
     let shown = rows.iter().take(height - 1);
-    lines.extend(shown.map(|row| one_row(state, table, row, &columns)));
+    lines.extend(shown.map(|row| one_row(state, table, row, &columns, (left, width))));
     lines.resize(height, Line::default());
     lines
 }
@@ -108,6 +136,7 @@ fn one_row(
     table: &Table,
     row: &Row,
     columns: &[(usize, &'static Figure)],
+    (left, width): (usize, usize),
 ) -> Line<'static> {
     let name = print::short(&row.name, NAME);
     let mut spans = vec![Span::raw(format!("{name:<NAME$}"))];
@@ -121,6 +150,19 @@ fn one_row(
         let text = format!(" {:>1$}", print::cell(figure.form, value), wide(figure));
         spans.push(Span::styled(text, style(state, figure, value)));
     }
+    let used: usize = spans.iter().map(|span| span.content.chars().count()).sum();
+    let space = left.saturating_sub(used + 2);
+    let about = if space > 8 { print::short(&row.about, space) } else { String::new() };
+    if !about.is_empty() {
+        spans.push(Span::raw(format!("  {about}")));
+    }
+    if let Some(trend) = table.probe.trend.filter(|_| left < width) {
+        let used: usize = spans.iter().map(|span| span.content.chars().count()).sum();
+        let (bars, most) = state.history.bars(table.probe.name, &row.name);
+        let most = print::cell(trend.form, most);
+        let gap = " ".repeat(left.saturating_sub(used));
+        spans.push(Span::raw(format!("{gap} {bars} {most:>9}")));
+    }
     Line::from(spans)
 }
 
@@ -130,10 +172,17 @@ fn wide(figure: &Figure) -> usize {
 
 fn style(state: &State, figure: &Figure, value: Option<f64>) -> Style {
     let value = value.unwrap_or(0.0);
-    let bad = matches!(figure.key, "errors" | "receive_errors" | "dropped" | "repeated");
+    let bad = matches!(
+        figure.key,
+        "errors" | "receive_errors" | "send_discards" | "dropped" | "repeated" | "mapping_errors"
+    );
     match figure.form {
         _ if !state.color => Style::new(),
         Form::Percent if figure.key == "busy_percent" && value > BUSY_PERCENT => {
+            Style::new().fg(Color::Yellow)
+        }
+        // Such I/O passes the processor, which costs bandwidth and may be avoided.
+        Form::Percent if figure.key == "cross_root_port_percent" && value > 0.0 => {
             Style::new().fg(Color::Yellow)
         }
         _ if bad && value > 0.0 => Style::new().fg(Color::Red),
@@ -141,15 +190,21 @@ fn style(state: &State, figure: &Figure, value: Option<f64>) -> Style {
     }
 }
 
-/// Kinds without devices, with the reason, if there are lines left.
+/// Kinds without devices, with the whole reason, if there are lines left.
 fn absent(state: &State, space: usize, width: usize) -> Vec<Line<'static>> {
+    let dim = Style::new().add_modifier(Modifier::DIM);
+    let lines = absences(state, width);
+    lines.into_iter().take(space).map(|words| Line::styled(words, dim)).collect()
+}
+
+/// Kinds without devices, with the reason, in as many lines as it needs.
+fn absences(state: &State, width: usize) -> Vec<String> {
     let tables = state.interval.iter().flat_map(|interval| &interval.tables);
     let words = tables.filter_map(|table| {
         let why = table.absent.as_ref()?;
-        Some(print::short(&format!("{}: {why}", table.probe.title), width))
+        Some(paragraph(&format!("{}: ", table.probe.title), 2, why, width.max(8)))
     });
-    let dim = Style::new().add_modifier(Modifier::DIM);
-    words.take(space).map(|words| Line::styled(words, dim)).collect()
+    words.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<String>>()).collect()
 }
 
 /// The first characters that fit: only the last column may be cut.

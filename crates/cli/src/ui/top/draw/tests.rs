@@ -31,8 +31,9 @@ fn state() -> State {
     let mut watcher = Watcher::new(tree(before, 0), Vec::new(), Selection::default());
     let first = watcher.sample_at(0);
     watcher.look_at(tree(after, 2));
-    let mut state = State::new(Duration::from_secs(1), true);
-    state.interval = Some(Interval::between(&first, &watcher.sample_at(1_000_000_000)));
+    let mut state = State::new(Duration::from_secs(1), true, "node7".to_owned());
+    let interval = Interval::between(&first, &watcher.sample_at(1_000_000_000));
+    state.take(interval, "2026-11-25 08:09:10".to_owned());
     state
 }
 
@@ -63,7 +64,7 @@ fn a_narrow_terminal_shows_what_matters() {
 
 #[test]
 fn a_wide_one_shows_all_columns() {
-    let lines = text(&state(), 150, 24);
+    let lines = text(&state(), 190, 24);
     for heading in ["r_await ms", "rareq KiB", "wrqm/s"] {
         assert!(lines[1].contains(heading), "{}", lines[1]);
     }
@@ -75,7 +76,7 @@ fn no_size_is_too_small() {
     for (width, height) in [(1, 1), (10, 3), (80, 2), (20, 200)] {
         assert_eq!(text(&state(), width, height).len(), usize::from(height));
     }
-    let empty = State::new(Duration::from_secs(1), true);
+    let empty = State::new(Duration::from_secs(1), true, String::new());
     assert!(text(&empty, 40, 5)[0].contains("first interval"));
 }
 
@@ -110,4 +111,30 @@ fn colours_mean_something_and_can_be_off() {
     assert_eq!(colors(&state), (true, true), "a busy drive, two errors");
     state.color = false;
     assert_eq!(colors(&state), (false, false));
+}
+
+#[test]
+fn the_heading_has_host_and_clock_and_rows_their_history() {
+    let lines = text(&state(), 120, 24);
+    assert!(lines[0].contains("node7  2026-11-25 08:09:10  every 1 s"), "{}", lines[0]);
+    assert!(lines[1].ends_with("last 24, MiB/s      most"), "{}", lines[1]);
+    assert!(lines[3].ends_with("█   3500.00"), "{}", lines[3]);
+    assert!(!text(&state(), 80, 24)[3].contains('█'), "no room for it");
+}
+
+#[test]
+fn help_explains_keys_and_columns_and_shows_whole_reasons() {
+    let mut state = state();
+    assert_eq!(state.key(KeyCode::Char('?')), Act::Draw);
+    let page = text(&state, 60, 60).join("\n");
+    for words in ["Keys", "sort it by the next column", "r_await ms", "read await seconds"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    // Every word of a reason that is longer than a line is there.
+    let tables = state.interval.as_ref().unwrap().tables.iter();
+    let why = tables.filter_map(|table| table.absent.clone()).max_by_key(String::len).unwrap();
+    let flat = page.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(flat.contains(&why.split_whitespace().collect::<Vec<&str>>().join(" ")), "{page}");
+    assert_eq!(state.key(KeyCode::Esc), Act::Draw, "it closes the page");
+    assert!(!state.help);
 }

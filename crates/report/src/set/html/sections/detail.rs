@@ -21,6 +21,18 @@ pub(super) fn section(out: &mut String, id: &str, title: &str) {
     );
 }
 
+/// Begins a section that is folded until the reader opens it; ends with [`FOLD_END`].
+pub(super) fn fold(out: &mut String, id: &str, title: &str, open: bool) {
+    let open = if open { " open" } else { "" };
+    let _ = writeln!(
+        out,
+        "<details class=\"fold\" id=\"{id}\"{open}><summary><h2>{title}</h2></summary>"
+    );
+}
+
+/// The end of a folded section.
+pub(super) const FOLD_END: &str = "</details>\n";
+
 /// Reports what was cut, if anything.
 pub(super) fn cut(out: &mut String, all: usize) {
     if all > MOST {
@@ -34,7 +46,7 @@ pub(super) fn cut(out: &mut String, all: usize) {
 
 /// The picture, as an image: nothing in it can run.
 pub(super) fn topology(out: &mut String, set: &Set) {
-    section(out, "topology", "Topology");
+    fold(out, "topology", "Topology", false);
     match &set.topology {
         Picture::Absent(why) => {
             let _ = writeln!(out, "<p>No picture: {}.</p>", markup(why));
@@ -49,14 +61,22 @@ pub(super) fn topology(out: &mut String, set: &Set) {
             );
         }
     }
-    out.push_str("</section>\n");
+    out.push_str(FOLD_END);
 }
 
 pub(super) fn findings(out: &mut String, set: &Set) {
-    section(out, "findings", "Findings");
     let findings = findings_text::findings(set);
+    let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
+    let (bad, warnings) = (of(findings_text::Weight::Bad), of(findings_text::Weight::Warning));
+    let title = format!(
+        "Findings <span class=\"quiet\">{bad} {}, {warnings} {}</span>",
+        if bad == 1 { "error" } else { "errors" },
+        if warnings == 1 { "warning" } else { "warnings" }
+    );
+    fold(out, "findings", &title, bad > 0);
     if findings.is_empty() {
-        out.push_str("<p>The records have no errors and no warnings.</p>\n</section>\n");
+        out.push_str("<p>The records have no errors and no warnings.</p>\n");
+        out.push_str(FOLD_END);
         return;
     }
     out.push_str("<ul class=\"findings\">\n");
@@ -84,7 +104,8 @@ pub(super) fn findings(out: &mut String, set: &Set) {
         }
         out.push_str("</li>\n");
     }
-    out.push_str("</ul>\n</section>\n");
+    out.push_str("</ul>\n");
+    out.push_str(FOLD_END);
 }
 
 pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
@@ -92,7 +113,7 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
     if proofs.is_empty() {
         return;
     }
-    section(out, "evidence", "Evidence: which path the bytes took");
+    fold(out, "evidence", "Evidence: which path the bytes took", false);
     cut(out, proofs.len());
     let several = rows.iter().any(|row| row.nth > 0);
     for (row, proof) in proofs.iter().take(MOST) {
@@ -111,7 +132,7 @@ pub(super) fn evidence(out: &mut String, rows: &[Row<'_>]) {
         evidence_table(out, &proof.evidence);
         out.push_str("</details>\n");
     }
-    out.push_str("</section>\n");
+    out.push_str(FOLD_END);
 }
 
 fn evidence_table(out: &mut String, evidence_table: &[Evidence]) {
@@ -144,7 +165,7 @@ fn evidence_table(out: &mut String, evidence_table: &[Evidence]) {
 }
 
 pub(super) fn environment(out: &mut String, set: &Set) {
-    section(out, "environment", "Environment");
+    fold(out, "environment", "Environment", false);
     let machines = findings_text::machines(set);
     let several = machines.len() > 1;
     cut(out, machines.len());
@@ -161,11 +182,11 @@ pub(super) fn environment(out: &mut String, set: &Set) {
         }
         out.push_str("</dl>\n");
     }
-    out.push_str("</section>\n");
+    out.push_str(FOLD_END);
 }
 
 pub(super) fn commands(out: &mut String, set: &Set) {
-    section(out, "commands", "The exact commands");
+    fold(out, "commands", "Commands", false);
     for sweep in &set.sweeps {
         let _ = writeln!(
             out,
@@ -190,7 +211,7 @@ pub(super) fn commands(out: &mut String, set: &Set) {
             markup(record.plan_text.trim_end())
         );
     }
-    out.push_str("</section>\n");
+    out.push_str(FOLD_END);
 }
 
 /// What the report does not contain, and why.
@@ -218,7 +239,7 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
          resolution than the records; percentiles of the legs are among the figures."
             .to_owned(),
     );
-    section(out, "absent", "Not in this report");
+    fold(out, "absent", "Not in this report", false);
     out.push_str("<ul>\n");
     for line in lines {
         let _ = writeln!(out, "<li>{}</li>", markup(&line));
@@ -227,5 +248,6 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         "<li id=\"no-records\" hidden>The records themselves: compressed, they exceed the limit \
          of this page (report --embed-limit). All figures are in it.</li>\n",
     );
-    out.push_str("</ul>\n</section>\n");
+    out.push_str("</ul>\n");
+    out.push_str(FOLD_END);
 }

@@ -8,7 +8,7 @@ use gpuio_units::markup;
 
 pub(super) fn section(out: &mut String, set: &Set) {
     let Some(sampler) = devices::sampler(set) else { return };
-    detail::section(out, "devices", "Devices during the jobs");
+    detail::fold(out, "devices", "Devices during the jobs", false);
     let _ = writeln!(
         out,
         "<p>{}</p>\n<p class=\"quiet\">{}</p>",
@@ -18,7 +18,7 @@ pub(super) fn section(out: &mut String, set: &Set) {
     for table in devices::tables(set) {
         table_of(out, &table);
     }
-    out.push_str("</section>\n");
+    out.push_str(detail::FOLD_END);
 }
 
 fn table_of(out: &mut String, table: &devices::Table) {

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 use super::super::Set;
 use super::super::figures::{self, FIGURES};
-use super::super::findings_text;
 use super::super::rows::{Row, software};
+use super::super::{conclusion, findings_text, plot};
 use crate::number;
 use gpuio_units::markup;
 
@@ -26,11 +26,11 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
         out.push_str(PLOTS);
         table(out, set, rows);
     }
+    detail::findings(out, set);
+    detail::evidence(out, rows);
     ranks::section(out, set);
     devices::section(out, set);
     detail::topology(out, set);
-    detail::findings(out, set);
-    detail::evidence(out, rows);
     detail::environment(out, set);
     detail::commands(out, set);
     detail::absent(out, set, rows);
@@ -47,31 +47,6 @@ pub(super) fn body(out: &mut String, set: &Set, rows: &[Row<'_>]) {
 
 fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let _ = write!(out, "<header>\n<h1>{}</h1>\n", markup(&set.title));
-    let records = match set.members.len() {
-        1 => "1 record".to_owned(),
-        number => format!("{} records", number::count(number as u64)),
-    };
-    let points = format!("{} rows (job and direction)", number::count(rows.len() as u64));
-    let when = match findings_text::times(set) {
-        Some((first, last)) if first == last => format!(", begun {first}"),
-        Some((first, last)) => format!(", begun {first} to {last}"),
-        None => String::new(),
-    };
-    let _ = writeln!(out, "<p class=\"sub\">{records}, {points}{}</p>", markup(&when));
-    out.push_str("<dl class=\"where\">\n");
-    for (what, text) in findings_text::where_and_how(set) {
-        let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", markup(&text));
-    }
-    out.push_str("</dl>\n");
-    out.push_str(
-        "<div class=\"tools\" hidden>\n\
-         <button type=\"button\" id=\"theme\">Theme: as the system</button>\n\
-         <button type=\"button\" id=\"save-csv\">Save shown rows (CSV)</button>\n\
-         <button type=\"button\" id=\"save-figures\">Save all figures (JSON)</button>\n\
-         <button type=\"button\" id=\"save-records\">Save records (JSON)</button>\n</div>\n\
-         <noscript><p class=\"note\">Without scripts there are no plots and no filters; summary, \
-         table, findings and evidence are all here.</p></noscript>\n</header>\n",
-    );
     if software(set) {
         out.push_str(
             "<p class=\"banner\" role=\"note\"><strong>Software GPU.</strong> At least one of \
@@ -79,28 +54,89 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
              threads. Never compare them with those of a GPU.</p>\n",
         );
     }
+    for sentence in conclusion::conclusion(set) {
+        let _ = writeln!(out, "<p class=\"conclusion\">{}</p>", markup(&sentence));
+    }
+    out.push_str("<div class=\"first\">\n<dl class=\"where\">\n");
+    for (what, text) in findings_text::where_and_how(set) {
+        let _ = writeln!(out, "<dt>{what}</dt><dd>{}</dd>", markup(&text));
+    }
+    let records = match set.members.len() {
+        1 => "1 record".to_owned(),
+        number => format!("{} records", number::count(number as u64)),
+    };
+    let jobs = match rows.len() {
+        1 => "1 row (a job and direction)".to_owned(),
+        many => format!("{} rows (a job and direction each)", number::count(many as u64)),
+    };
+    let findings = findings_line(set);
+    let _ = writeln!(out, "<dt>data</dt><dd>{records}, {jobs}; {findings}</dd>\n</dl>");
+    match plot::main(set) {
+        Ok(plot) => {
+            let _ = writeln!(
+                out,
+                "<figure class=\"main\"><figcaption>{}</figcaption>{}<p class=\"quiet\">{}</p>\
+                 </figure>",
+                markup(&plot.title),
+                plot::inside(&plot),
+                markup(&plot.note)
+            );
+        }
+        Err(why) => {
+            let _ = writeln!(out, "<p class=\"quiet\">No plot here: {}.</p>", markup(why));
+        }
+    }
+    out.push_str(
+        "</div>\n<div class=\"tools\" hidden>\n\
+         <button type=\"button\" id=\"theme\">Theme: as the system</button>\n\
+         <button type=\"button\" id=\"print\">Print or PDF</button>\n\
+         <button type=\"button\" id=\"save-csv\">Save shown rows (CSV)</button>\n\
+         <button type=\"button\" id=\"save-figures\">Save all figures (JSON)</button>\n\
+         <button type=\"button\" id=\"save-records\">Save records (JSON)</button>\n</div>\n\
+         <noscript><p class=\"note\">Without scripts only the first plot is drawn and there are no \
+         filters; summary, table, findings and evidence are all here.</p></noscript>\n</header>\n",
+    );
 }
 
-/// Where the scripts insert the filters and plots.
-const PLOTS: &str = "<section id=\"filters\" aria-labelledby=\"h-filters\" hidden>\n\
-<h2 id=\"h-filters\">Show</h2>\n<div class=\"chips\"></div>\n\
-<p class=\"quiet count\"></p>\n</section>\n\
-<section id=\"plots\" aria-labelledby=\"h-plots\" hidden>\n<h2 id=\"h-plots\">Plots</h2>\n\
-<p class=\"quiet\">Plots take the focus: left and right move along the points, up and down change \
-the line. Under each stands its table.</p>\n\
+/// How many errors and warnings there are, with the way to them.
+fn findings_line(set: &Set) -> String {
+    let findings = findings_text::findings(set);
+    let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
+    let (bad, warnings) = (of(findings_text::Weight::Bad), of(findings_text::Weight::Warning));
+    format!(
+        "<a href=\"#findings\">findings</a>: {bad} {}, {warnings} {}",
+        if bad == 1 { "error" } else { "errors" },
+        if warnings == 1 { "warning" } else { "warnings" }
+    )
+}
+
+/// Where the scripts insert the filters and plots. Further plots are drawn when their part opens.
+const PLOTS: &str = "<section id=\"plots\" aria-labelledby=\"h-plots\" hidden>\n\
+<h2 id=\"h-plots\">Plots</h2>\n\
+<p class=\"quiet\">Arrow keys move along the points of a plot that has the focus. Below each are \
+its table and buttons that save it.<span id=\"depths\"></span></p>\n\
+<details id=\"filters\" hidden><summary>Filter rows <span class=\"quiet count\"></span>\
+</summary>\n\
+<div class=\"chips\"></div></details>\n\
 <div class=\"pair\">\n\
 <figure class=\"plot\" data-kind=\"axis\" data-figure=\"rate\"></figure>\n\
 <figure class=\"plot\" data-kind=\"axis\" data-figure=\"iops\"></figure>\n\
 <figure class=\"plot\" data-kind=\"axis\" data-figure=\"p99\"></figure>\n\
 <figure class=\"plot\" data-kind=\"axis\" data-figure=\"cpu\"></figure>\n\
 </div>\n\
-<figure class=\"plot\" data-kind=\"bars\"></figure>\n\
+<details class=\"more paper-too\"><summary>Path against path</summary>\n\
+<figure class=\"plot\" data-kind=\"bars\"></figure></details>\n\
+<details class=\"more alone paper-too\"><summary>Latency distribution</summary>\n\
 <div class=\"pair\">\n\
 <figure class=\"plot\" data-kind=\"percentiles\"></figure>\n\
 <figure class=\"plot\" data-kind=\"histogram\"></figure>\n\
-</div>\n\
-<figure class=\"plot\" data-kind=\"time\"></figure>\n\
-<figure class=\"plot\" data-kind=\"heat\"></figure>\n\
+</div></details>\n\
+<details class=\"more alone\"><summary>Over time, with devices</summary>\n\
+<figure class=\"plot\" data-kind=\"time\"></figure></details>\n\
+<details class=\"more\"><summary>Two axes at once</summary>\n\
+<figure class=\"plot\" data-kind=\"heat\"></figure></details>\n\
+<details id=\"undrawn\" hidden><summary>Plots that these rows do not allow</summary>\
+<ul></ul></details>\n\
 </section>\n";
 
 /// The columns of the table: a figure's key and its heading.
@@ -118,9 +154,9 @@ const COLUMNS: &[(&str, &str)] = &[
 ];
 
 fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
-    out.push_str(
-        "<section id=\"table\" aria-labelledby=\"h-table\">\n<h2 id=\"h-table\">All rows</h2>\n",
-    );
+    let rows_word =
+        format!("All rows <span class=\"quiet\">{}</span>", number::count(rows.len() as u64));
+    detail::fold(out, "table", &rows_word, false);
     if rows.len() > WITHOUT_SCRIPT {
         let (all, first) = (number::count(rows.len() as u64), WITHOUT_SCRIPT);
         let _ = writeln!(
@@ -141,7 +177,8 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     {
         let _ = write!(out, "<th scope=\"col\" data-key=\"{key}\">{label}</th>");
     }
-    for (key, label) in COLUMNS {
+    let columns = columns(rows);
+    for (key, label) in &columns {
         let long = FIGURES.iter().find(|figure| figure.key == *key).map_or("", |f| f.label);
         let _ = write!(
             out,
@@ -151,11 +188,21 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     let several = set.members.len() > 1;
-    rows.iter().take(WITHOUT_SCRIPT).for_each(|row| line(out, row, several));
-    out.push_str("</tbody></table>\n</div>\n<p class=\"pages\" hidden></p>\n</section>\n");
+    rows.iter().take(WITHOUT_SCRIPT).for_each(|row| line(out, row, several, &columns));
+    out.push_str("</tbody></table>\n</div>\n<p class=\"pages\" hidden></p>\n");
+    out.push_str(detail::FOLD_END);
 }
 
-fn line(out: &mut String, row: &Row<'_>, several: bool) {
+/// The columns in which some row has a figure.
+fn columns(rows: &[Row<'_>]) -> Vec<(&'static str, &'static str)> {
+    let some = |key: &str| {
+        let value = figures::find(key).map(|figure| figure.value);
+        value.is_some_and(|value| rows.iter().any(|row| value(row).is_some()))
+    };
+    COLUMNS.iter().filter(|(key, _)| some(key)).copied().collect()
+}
+
+fn line(out: &mut String, row: &Row<'_>, several: bool, columns: &[(&str, &str)]) {
     let proof = row.result.proof.as_ref();
     let taken = proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone());
     let words =
@@ -165,7 +212,7 @@ fn line(out: &mut String, row: &Row<'_>, several: bool) {
     words[1..].iter().for_each(|word| {
         let _ = write!(out, "<td>{}</td>", markup(word));
     });
-    for (key, _) in COLUMNS {
+    for (key, _) in columns {
         let value = figures::find(key).and_then(|figure| {
             let value = (figure.value)(row)?;
             Some((figures::print(figure.unit, value), value))

@@ -26,12 +26,12 @@ pub(super) fn section(out: &mut String, set: &Set) {
     if all.is_empty() {
         return;
     }
-    detail::section(out, "ranks", "Hosts and ranks");
+    detail::fold(out, "ranks", "Hosts and ranks", all.len() == 1);
     detail::cut(out, all.len());
     for (name, ranks, jobs) in all.iter().take(detail::MOST) {
         record(out, name, (ranks, jobs), all.len() == 1);
     }
-    out.push_str("</section>\n");
+    out.push_str(detail::FOLD_END);
 }
 
 fn record(

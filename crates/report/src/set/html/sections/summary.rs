@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::super::super::Set;
 use super::super::super::summary::{self, Line, Summary, Taken};
-use super::super::super::{Set, findings_text};
 use crate::number::NONE;
 use gpuio_units::markup;
 
@@ -16,15 +16,7 @@ pub(super) fn section(out: &mut String, set: &Set) {
     for text in &summary.below {
         let _ = writeln!(out, "<p class=\"quiet\">{}</p>", markup(text));
     }
-    let findings = findings_text::findings(set);
-    let of = |weight| findings.iter().filter(|finding| finding.weight == weight).count();
-    let (bad, warnings) = (of(findings_text::Weight::Bad), of(findings_text::Weight::Warning));
-    let _ = writeln!(
-        out,
-        "<p><a href=\"#findings\">Findings</a>: {bad} {}, {warnings} {}.</p>\n</section>",
-        if bad == 1 { "error" } else { "errors" },
-        if warnings == 1 { "warning" } else { "warnings" }
-    );
+    out.push_str("</section>\n");
 }
 
 fn table(out: &mut String, summary: &Summary) {

@@ -1,0 +1,267 @@
+//! What a set shows, in two sentences: the first words of a report.
+//!
+//! The first sentence compares paths into GPU memory where they ran the same load, else it names
+//! the rate of the only load, or the lowest and the highest. A path counts as the fastest of a
+//! load only if its 95 % interval does not overlap that of the next one, or if there are too few
+//! runs for intervals, which is said. The second sentence names what a reader must not overlook: a
+//! run that ended early, wrong data, failed I/Os, bytes that took another path than requested.
+
+use std::collections::BTreeMap;
+
+use gpuio_record::EndedHow;
+use gpuio_stat::infer;
+
+use super::Set;
+use super::axes::{Column, Role, columns};
+use super::figures::{find, points};
+use super::rows::{Row, rows};
+use super::summary::{half_width, median};
+use crate::number::{iops, throughput};
+use crate::workload::{blocks_short, rw_of};
+use gpuio_units::human_ns;
+
+/// All runs of one load.
+struct Point<'a> {
+    rows: Vec<Row<'a>>,
+    /// Values on the axes of the load, without the path.
+    load: Vec<usize>,
+    median: f64,
+    /// 95 % interval of the mean rate; `None` with fewer than three runs.
+    interval: Option<(f64, f64)>,
+}
+
+impl Point<'_> {
+    fn path(&self) -> &str {
+        &self.rows[0].plan.path.choice.actual
+    }
+
+    fn rate(&self) -> String {
+        throughput(self.median)
+    }
+
+    /// With its depth, without which no two rates can be compared.
+    fn rate_at_depth(&self) -> String {
+        format!("{} {} at depth {}", self.path(), self.rate(), self.rows[0].plan.depth)
+    }
+
+    /// Whether it is faster than another beyond doubt; `None` without intervals.
+    fn beats(&self, other: &Point<'_>) -> Option<bool> {
+        Some(self.interval?.0 > other.interval?.1)
+    }
+}
+
+/// The sentences.
+pub(super) fn conclusion(set: &Set) -> Vec<String> {
+    let rows = rows(set);
+    if rows.is_empty() {
+        return vec!["No job of these records has a result.".to_owned()];
+    }
+    let columns = columns(set, &rows);
+    let points = measured(&rows, &columns);
+    let result = match points.as_slice() {
+        [one] => single(one),
+        several => compared(several).unwrap_or_else(|| range(several)),
+    };
+    [Some(result), caution(&rows)].into_iter().flatten().collect()
+}
+
+fn measured<'a>(rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {
+    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
+    let is_load = |column: &&Column| column.role == Role::Load && column.key != "path";
+    let point = |of: Vec<usize>| {
+        let load = columns.iter().filter(is_load).map(|column| column.of[of[0]]).collect();
+        let rates: Vec<f64> = of.iter().map(|row| rows[*row].side().bytes_per_s).collect();
+        let mean = infer::mean(&rates).unwrap_or(0.0);
+        Point {
+            load,
+            median: median(&rates).unwrap_or(0.0),
+            interval: half_width(&rates).map(|half| (mean * (1.0 - half), mean * (1.0 + half))),
+            rows: of.iter().map(|row| rows[*row]).collect(),
+        }
+    };
+    points(columns, &records).into_iter().map(point).collect()
+}
+
+fn single(point: &Point<'_>) -> String {
+    let first = &point.rows[0];
+    let runs = match (point.rows.len(), half_width(&rates(point))) {
+        (1, _) => " (one run)".to_owned(),
+        (runs, None) => format!(" (median of {runs} runs)"),
+        (runs, Some(half)) => {
+            format!(" (median of {runs} runs, 95 % interval ±{:.1} %)", half * 100.0)
+        }
+    };
+    let value = |key: &str| {
+        let values: Vec<f64> = point
+            .rows
+            .iter()
+            .filter_map(|row| find(key).and_then(|one| (one.value)(row)))
+            .collect();
+        median(&values)
+    };
+    let mut text = format!("{}, {}: {}{runs}", point.path(), first.load_in_words(), point.rate());
+    text.extend(value("iops").map(|value| format!(", {} IOPS", iops(value))));
+    text.extend(value("p50").map(|value| format!(", p50 {}", human_ns(value))));
+    text.extend(value("p99").map(|value| format!(", p99 {}", human_ns(value))));
+    text + "."
+}
+
+fn rates(point: &Point<'_>) -> Vec<f64> {
+    point.rows.iter().map(|row| row.side().bytes_per_s).collect()
+}
+
+/// Loads that at least two paths into GPU memory ran, each with its points, the fastest first.
+fn contests<'p, 'a>(points: &'p [Point<'a>]) -> Vec<Vec<&'p Point<'a>>> {
+    let mut loads: BTreeMap<&[usize], Vec<&Point<'_>>> = BTreeMap::new();
+    for point in points.iter().filter(|point| !point.rows[0].plan.gpus.is_empty()) {
+        loads.entry(&point.load).or_default().push(point);
+    }
+    let several = |group: &Vec<&Point<'_>>| group.iter().any(|one| one.path() != group[0].path());
+    let mut all: Vec<Vec<&Point<'_>>> = loads.into_values().filter(several).collect();
+    all.iter_mut().for_each(|group| group.sort_by(|a, b| b.median.total_cmp(&a.median)));
+    all
+}
+
+fn compared(points: &[Point<'_>]) -> Option<String> {
+    let contests = contests(points);
+    if contests.is_empty() {
+        return None;
+    }
+    let mut paths: Vec<&str> = Vec::new();
+    let mut wins: Vec<(&str, usize)> = Vec::new();
+    let (mut unclear, mut without) = (0, false);
+    for contest in &contests {
+        for path in contest.iter().map(|point| point.path()) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        let (first, next) = (contest.first()?, contest.get(1)?);
+        let clear = first.beats(next);
+        without |= clear.is_none();
+        match (clear, wins.iter_mut().find(|(path, _)| *path == first.path())) {
+            (Some(false), _) => unclear += 1,
+            (_, Some((_, times))) => *times += 1,
+            (_, None) => wins.push((first.path(), 1)),
+        }
+    }
+    wins.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+    paths.sort_unstable();
+    let all = contests.len();
+    let mut text = String::new();
+    if all > 1 {
+        let won = wins.iter().enumerate().map(|(nth, (path, times))| match nth {
+            0 => format!("{path} was the fastest at {times} of {all} loads"),
+            _ => format!("{path} at {times}"),
+        });
+        let mut parts: Vec<String> = won.collect();
+        if wins.is_empty() {
+            parts.push(format!("none was clearly the fastest at any of {all} loads"));
+        }
+        let few = if without { " (medians; intervals need three runs)" } else { "" };
+        let tie = match unclear {
+            0 => String::new(),
+            _ if wins.is_empty() => String::new(),
+            many => format!("; at {many} the 95 % intervals of the two fastest overlap"),
+        };
+        text = format!("Of {}, {}{few}{tie}. ", paths.join(", "), parts.join(", "));
+    }
+    Some(text + &difference(&contests)?)
+}
+
+/// The load at which paths differ most.
+fn difference(contests: &[Vec<&Point<'_>>]) -> Option<String> {
+    let ratio = |contest: &&Vec<&Point<'_>>| {
+        let (first, last) = (contest.first()?, contest.last()?);
+        (last.median > 0.0).then(|| first.median / last.median)
+    };
+    let clear = |contest: &&Vec<&Point<'_>>| {
+        let ends = contest.first().zip(contest.last());
+        ends.is_some_and(|(first, last)| first.beats(last) != Some(false))
+    };
+    let most = contests.iter().filter(clear).max_by(|a, b| {
+        let of = |contest| ratio(contest).unwrap_or(0.0);
+        of(a).total_cmp(&of(b))
+    });
+    let Some(most) = most else {
+        return Some("At no load do the 95 % intervals of two paths lie apart.".to_owned());
+    };
+    let (first, last) = (most.first()?, most.last()?);
+    let factor = ratio(&most)?;
+    let words = match factor {
+        _ if factor >= 9.95 => format!("{factor:.0} times"),
+        _ if factor >= 1.95 => format!("{factor:.1} times"),
+        _ => format!("{:.0} % more", (factor - 1.0) * 100.0),
+    };
+    let head = if contests.len() > 1 { "The largest difference is at " } else { "At " };
+    let load = load(&first.rows[0]);
+    Some(format!("{head}{load}: {}, {} ({words}).", first.rate_at_depth(), last.rate_at_depth()))
+}
+
+/// The load without its depth, which differs between paths where it was automatic.
+fn load(row: &Row<'_>) -> String {
+    let threads = if row.plan.threads == 1 { "thread" } else { "threads" };
+    let (rw, block) = (rw_of(row.plan, row.direction), blocks_short(&row.plan.blocks));
+    format!("{rw} {block}, {} {threads}", row.plan.threads)
+}
+
+fn range(points: &[Point<'_>]) -> String {
+    let by = |a: &&Point<'_>, b: &&Point<'_>| a.median.total_cmp(&b.median);
+    let (Some(low), Some(high)) = (points.iter().min_by(by), points.iter().max_by(by)) else {
+        return String::new();
+    };
+    let of = |point: &Point<'_>| {
+        format!("{} ({}, {})", point.rate(), point.path(), point.rows[0].load_in_words())
+    };
+    format!("{} loads, from {} to {}.", points.len(), of(low), of(high))
+}
+
+/// What must not be overlooked; that all went as requested, where that is known.
+fn caution(rows: &[Row<'_>]) -> Option<String> {
+    let jobs = |test: &dyn Fn(&Row<'_>) -> bool| {
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        found.extend(rows.iter().filter(|row| test(row)).map(|row| (row.nth, row.job)));
+        // Both directions of a job stand side by side.
+        found.dedup();
+        found.len()
+    };
+    let all = jobs(&|_| true);
+    let of = |number: usize| match (number, all) {
+        (1, 1) => "the job".to_owned(),
+        (number, all) if number == all => format!("all {all} jobs"),
+        (number, all) => format!("{number} of {all} jobs"),
+    };
+    let mut parts: Vec<String> = Vec::new();
+    let mut say = |number: usize, what: &str| {
+        if number > 0 {
+            parts.push(format!("{what} {}", of(number)));
+        }
+    };
+    say(jobs(&|row| row.result.ended != EndedHow::Complete), "not complete:");
+    say(
+        jobs(&|row| row.result.verify.as_ref().is_some_and(|outcome| outcome.bad_blocks > 0)),
+        "wrong data in",
+    );
+    say(jobs(&|row| row.side().failed > 0), "failed I/Os in");
+    let other = |row: &Row<'_>| row.result.proof.as_ref().is_some_and(|one| !one.as_requested);
+    if let Some(first) = rows.iter().find(|row| other(row)) {
+        let mut paths: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(|row| other(row)) {
+            let path = row.plan.path.choice.actual.as_str();
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        let verdict = first.result.proof.as_ref().map_or("", |one| one.verdict.words.as_str());
+        let number = of(jobs(&other));
+        parts.push(format!(
+            "the bytes did not take the requested path in {number} ({}: {verdict})",
+            paths.join(", ")
+        ));
+    }
+    if parts.is_empty() {
+        let proven = rows.iter().all(|row| row.result.proof.is_some());
+        return proven.then(|| "All bytes took the requested path.".to_owned());
+    }
+    Some(format!("Note: {}.", parts.join("; ")))
+}

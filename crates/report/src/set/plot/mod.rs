@@ -1,0 +1,331 @@
+//! The plot that shows a set's main result: chosen here, drawn in `svg`.
+//!
+//! Throughput against what was varied, a line per path; of loads that no number tells apart, a bar
+//! each; of a single load, its rate over time. As every figure it is of one load: `figures::fix`
+//! decides which rows it draws.
+
+mod svg;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::Set;
+use super::axes::{Column, columns, varied};
+use super::figures::{self, Unit};
+use super::rows::{Row, rows};
+use super::summary::median;
+use super::{chosen, colours};
+use crate::number::float;
+use crate::workload::{Direction, blocks_short, rw_of};
+
+/// In the first bytes of a picture.
+pub(super) const MARK: &str = "<svg data-generator=\"gpuio report\"";
+
+/// Bars at most: more are no picture.
+const MOST_BARS: usize = 16;
+/// Runs at most whose rates over time are drawn.
+const MOST_RUNS: usize = 5;
+/// Values that lie this far apart need a logarithmic axis.
+const WIDE: f64 = 10.0;
+
+/// A plot.
+pub(super) struct Plot {
+    /// What is drawn of which load.
+    pub(super) title: String,
+    /// How to read it.
+    pub(super) note: String,
+    shape: Shape,
+}
+
+enum Shape {
+    Lines { x: Axis, lines: Vec<Line> },
+    Bars(Vec<Bar>),
+}
+
+/// A horizontal axis.
+struct Axis {
+    label: String,
+    log: bool,
+    /// Places with a label; for time, none: they are chosen when drawn.
+    ticks: Vec<(f64, String)>,
+}
+
+struct Line {
+    label: String,
+    colour: usize,
+    marks: Vec<Mark>,
+    /// Whether each value has a dot.
+    dots: bool,
+}
+
+/// A value with the range of its runs.
+struct Mark {
+    x: f64,
+    y: f64,
+    low: f64,
+    high: f64,
+    words: String,
+}
+
+struct Bar {
+    label: String,
+    colour: usize,
+    value: f64,
+}
+
+/// The plot of a set, or why there is none.
+pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
+    let rows = rows(set);
+    if rows.is_empty() {
+        return Err("no job of these records has a result");
+    }
+    let columns = columns(set, &rows);
+    let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
+    if let Some(plot) = by_axis(set, &rows, &columns, &records) {
+        return Ok(plot);
+    }
+    let points = figures::points(&columns, &records);
+    match points.as_slice() {
+        [one] => over_time(&rows, one).ok_or("its only load has no series"),
+        several if several.len() <= MOST_BARS => Ok(bars(&rows, several)),
+        _ => Err("its loads differ in more than a picture shows"),
+    }
+}
+
+/// The plot inside a page, whose style sheet it uses.
+pub(super) fn inside(plot: &Plot) -> String {
+    svg::draw(plot, false)
+}
+
+/// The plot as a picture of its own; of a set without one, its reason.
+pub(super) fn render(set: &Set) -> String {
+    let plot = main(set).unwrap_or_else(|why| Plot {
+        title: set.title.clone(),
+        note: format!("No plot: {why}."),
+        shape: Shape::Bars(Vec::new()),
+    });
+    svg::draw(&plot, true) + "\n"
+}
+
+/// The first axis with numbers on which a path's rows differ: what sweeps varied, then the load's.
+fn axis<'c>(set: &Set, rows: &[Row<'_>], columns: &'c [Column]) -> Option<&'c Column> {
+    let mut keys = varied(set);
+    keys.extend(["block", "threads", "depth"].map(str::to_owned));
+    let within = |column: &&Column| {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        rows.iter().zip(&column.of).any(|(row, place)| {
+            let path = row.plan.path.choice.actual.as_str();
+            first.entry(path).or_insert(*place) != place
+        })
+    };
+    let numbers = |column: &&Column| column.numbers.is_some() && within(column);
+    let find = |key: &String| columns.iter().find(|column| column.key == *key).filter(numbers);
+    keys.iter().find_map(find)
+}
+
+fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -> Option<Plot> {
+    let across = axis(set, rows, columns)?;
+    let numbers = across.numbers.as_ref()?;
+    let all: Vec<usize> = (0..rows.len()).collect();
+    let shown = [across.key.as_str(), "path", "direction"];
+    let choice = figures::fix(columns, records, &all, &shown, &[]);
+    let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
+    let directions = drawn.iter().any(|row| row.direction != drawn[0].direction);
+    let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+    for row in &choice.rows {
+        let path = &rows[*row].plan.path.choice.actual;
+        let label = match directions {
+            true => format!("{path}, {}", rows[*row].direction.name()),
+            false => path.clone(),
+        };
+        match groups.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, of)) => of.push(*row),
+            None => groups.push((label, vec![*row])),
+        }
+    }
+    let known = colours::of_paths(rows);
+    let single = groups.len() <= known.len();
+    let line = |(nth, (label, of)): (usize, (String, Vec<usize>))| {
+        let path = &rows[of[0]].plan.path.choice.actual;
+        let own = known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour);
+        let colour = if single { own } else { nth % colours::PALETTE };
+        Line { marks: marks(rows, across, numbers, &of, &label), label, colour, dots: true }
+    };
+    let lines: Vec<Line> = groups.into_iter().enumerate().map(line).collect();
+    let mut places: Vec<usize> = choice.rows.iter().map(|row| across.of[*row]).collect();
+    places.sort_unstable();
+    places.dedup();
+    let (first, last) = (numbers[*places.first()?], numbers[*places.last()?]);
+    if places.len() < 2 {
+        return None;
+    }
+    let others = ["load", "block", "threads", "depth", "path", "direction"];
+    let fixed = choice.fixed.iter().filter_map(|fixed| {
+        let column = &columns[fixed.column];
+        let named = others.contains(&column.key.as_str());
+        (!named).then(|| format!(", {} {}", column.label, column.words[fixed.place]))
+    });
+    let common = common(&drawn, &across.key);
+    Some(Plot {
+        title: format!(
+            "Throughput against {}: {common}{}",
+            across.label,
+            fixed.collect::<String>()
+        ),
+        note: note(&lines, &drawn, rows.len() - drawn.len()),
+        shape: Shape::Lines {
+            x: Axis {
+                label: across.label.clone(),
+                log: first > 0.0 && last / first >= 8.0,
+                ticks: places.iter().map(|at| (numbers[*at], across.words[*at].clone())).collect(),
+            },
+            lines,
+        },
+    })
+}
+
+/// The rows of a line as one mark per place, ascending.
+fn marks(
+    rows: &[Row<'_>],
+    across: &Column,
+    numbers: &[f64],
+    of: &[usize],
+    label: &str,
+) -> Vec<Mark> {
+    let mut places: Vec<usize> = of.iter().map(|row| across.of[*row]).collect();
+    places.sort_unstable();
+    places.dedup();
+    let mark = |place: usize| {
+        let here = || of.iter().filter(|row| across.of[**row] == place);
+        let rates: Vec<f64> = here().map(|row| rows[*row].side().bytes_per_s).collect();
+        let y = median(&rates)?;
+        let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = rates.iter().copied().fold(0.0, f64::max);
+        let print = |value| figures::print(Unit::BytesPerSecond, value);
+        let range = match rates.len() {
+            1 => String::new(),
+            many => format!(", median of {many}, {} to {}", print(low), print(high)),
+        };
+        let depth = here().next().filter(|row| chosen::depth_is_ours(&rows[**row]));
+        let depth =
+            depth.map_or(String::new(), |row| format!(", at depth {}", rows[*row].plan.depth));
+        let words = format!(
+            "{label}, {} {}: {}{range}{depth}",
+            across.label,
+            across.words[place],
+            print(y)
+        );
+        Some(Mark { x: numbers[place], y, low, high, words })
+    };
+    places.into_iter().filter_map(mark).collect()
+}
+
+/// What rows have in common: direction and order, block, threads, depth.
+fn common(rows: &[Row<'_>], except: &str) -> String {
+    let first = &rows[0];
+    let mut words: Vec<String> = Vec::new();
+    let mut same = |key: &str, of: &dyn Fn(&Row<'_>) -> String| {
+        let word = of(first);
+        if key != except && rows.iter().all(|row| of(row) == word) {
+            words.push(word);
+        }
+    };
+    same("load", &|row| rw_of(row.plan, row.direction).to_owned());
+    same("block", &|row| blocks_short(&row.plan.blocks));
+    same("threads", &|row| match row.plan.threads {
+        1 => "1 thread".to_owned(),
+        many => format!("{many} threads"),
+    });
+    same("depth", &|row| match chosen::depth_is_ours(row) {
+        true => "automatic depth".to_owned(),
+        false => format!("depth {}", row.plan.depth),
+    });
+    words.join(", ")
+}
+
+fn note(lines: &[Line], drawn: &[Row<'_>], left: usize) -> String {
+    let most = lines.iter().flat_map(|line| &line.marks).any(|mark| mark.high > mark.low);
+    let mut note = match most {
+        true => "Medians of the runs of one load; whiskers show the lowest and the highest.",
+        false => "One run of each load.",
+    }
+    .to_owned();
+    let depths = drawn.iter().any(|row| row.plan.depth != drawn[0].plan.depth);
+    if depths && drawn.iter().any(chosen::depth_is_ours) {
+        note.push_str(" Depths were chosen automatically and differ; the summary has them.");
+    }
+    if left > 0 {
+        let _ = write!(note, " {left} rows of other loads are below.");
+    }
+    note
+}
+
+/// A bar per point, in the order of the summary.
+fn bars(rows: &[Row<'_>], points: &[Vec<usize>]) -> Plot {
+    let known = colours::of_paths(rows);
+    let load = |point: &Vec<usize>| rows[point[0]].load_in_words();
+    let same = points.iter().all(|point| load(point) == load(&points[0]));
+    let bar = |point: &Vec<usize>| {
+        let row = &rows[point[0]];
+        let path = &row.plan.path.choice.actual;
+        let rates: Vec<f64> = point.iter().map(|row| rows[*row].side().bytes_per_s).collect();
+        Bar {
+            label: if same { path.clone() } else { format!("{path} {}", row.load()) },
+            colour: known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour),
+            value: median(&rates).unwrap_or(0.0),
+        }
+    };
+    let runs = rows.len() > points.len();
+    Plot {
+        title: match same {
+            true => format!("Throughput by path: {}", load(&points[0])),
+            false => "Throughput of each load (block, threads×depth)".to_owned(),
+        },
+        note: if runs { "Medians of the runs of one load." } else { "One run of each load." }
+            .to_owned(),
+        shape: Shape::Bars(points.iter().map(bar).collect()),
+    }
+}
+
+/// The rate of one load in each interval of its runs.
+fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
+    let some: Vec<&Row<'_>> = point
+        .iter()
+        .map(|row| &rows[*row])
+        .filter(|row| row.result.series.len() > 2)
+        .take(MOST_RUNS)
+        .collect();
+    let first = some.first()?;
+    let line = |(nth, row): (usize, &&Row<'_>)| {
+        let mark = |point: &gpuio_record::Point| {
+            let bytes = match row.direction {
+                Direction::Read => point.read_bytes,
+                Direction::Write => point.write_bytes,
+            };
+            #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
+            let x = point.at_ns as f64 / 1e9;
+            let y = float(bytes) * 1e9 / float(point.span_ns);
+            let words = format!("{x:.2} s: {}", figures::print(Unit::BytesPerSecond, y));
+            Mark { x, y, low: y, high: y, words }
+        };
+        let series = row.result.series.iter().filter(|point| point.span_ns > 0);
+        let label = if some.len() > 1 { format!("run {}", nth + 1) } else { String::new() };
+        Line { label, colour: nth, marks: series.map(mark).collect(), dots: false }
+    };
+    let more = point.len() - some.len();
+    let more = if more > 0 { format!(" {more} more runs are below.") } else { String::new() };
+    Some(Plot {
+        title: format!(
+            "Throughput over time: {}, {}",
+            first.plan.path.choice.actual,
+            first.load_in_words()
+        ),
+        note: format!(
+            "One value per interval of the record, at its end; before 0 is the ramp.{more}"
+        ),
+        shape: Shape::Lines {
+            x: Axis { label: "seconds after the ramp".to_owned(), log: false, ticks: Vec::new() },
+            lines: some.iter().enumerate().map(line).collect(),
+        },
+    })
+}

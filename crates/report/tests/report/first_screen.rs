@@ -1,0 +1,175 @@
+//! The first words and the first plot of a report, and the colours of its paths.
+
+use gpuio_report::set::{Set, find_set_format};
+
+use crate::one_load::{automatic, grid, run, set};
+use crate::records;
+
+fn render(name: &str, set: &Set) -> String {
+    (find_set_format(name).unwrap().render)(set)
+}
+
+/// The sentences above the facts of a machine.
+fn sentences(set: &Set) -> String {
+    let text = render("markdown", set);
+    let body = text.split_once("# loads\n\n").unwrap().1;
+    body.split("\n\n- date").next().unwrap().replace("\n\n", " ").replace('\\', "")
+}
+
+/// The same set with all jobs on a GPU.
+fn on_gpu(mut set: Set) -> Set {
+    let gpus = records::staged_in_trouble().plan.jobs[0].gpus.clone();
+    for member in &mut set.members {
+        member.record.plan.jobs[0].gpus.clone_from(&gpus);
+        member.record.plan.software_gpu = false;
+    }
+    set
+}
+
+/// Three runs of each path and block with these factors of the rate.
+fn three(factors: &[(&str, [f64; 3])]) -> Set {
+    let of = |(path, factors): &(&'static str, [f64; 3])| {
+        let path = *path;
+        factors.map(|faster| run(path, 4096, 1, false, faster))
+    };
+    let factors: Vec<(&'static str, [f64; 3])> = factors
+        .iter()
+        .map(|(path, factors)| (if *path == "gather" { "gather" } else { "staged" }, *factors))
+        .collect();
+    on_gpu(set(factors.iter().flat_map(of).collect()))
+}
+
+#[test]
+fn the_fastest_path_is_named_only_if_intervals_are_apart() {
+    let clear = sentences(&three(&[("gather", [4.0, 4.1, 4.05]), ("staged", [1.0, 1.1, 1.05])]));
+    assert!(clear.contains("At randread 4K, 2 threads: gather "), "{clear}");
+    assert!(clear.contains("at depth 1 (3.9 times)"), "{clear}");
+    let noise = sentences(&three(&[("gather", [1.0, 3.0, 2.0]), ("staged", [1.1, 2.9, 1.9])]));
+    assert!(noise.contains("At no load do the 95 % intervals of two paths lie apart"), "{noise}");
+    // Two runs of each have no interval, which is said.
+    let few = sentences(&on_gpu(grid()));
+    assert!(few.contains("of 6 loads (medians; intervals need three runs)"), "{few}");
+}
+
+#[test]
+fn one_load_is_its_rate_and_others_are_a_range() {
+    let one = sentences(&set(vec![run("host", 4096, 1, false, 1.0)]));
+    assert!(one.starts_with("host, randread 4K, 2 threads at depth 1: "), "{one}");
+    assert!(one.contains("(one run)") && one.contains(" IOPS, p50 "), "{one}");
+    let two =
+        sentences(&set(vec![run("host", 4096, 1, false, 1.0), run("host", 65536, 1, false, 2.0)]));
+    assert!(two.starts_with("2 loads, from ") && two.contains("randread 64K"), "{two}");
+    let none = sentences(&set(Vec::new()));
+    assert!(none.starts_with("No job of these records has a result."), "{none}");
+}
+
+#[test]
+fn what_went_wrong_is_in_the_first_words() {
+    let mut wrong = set(vec![run("gds", 4096, 1, false, 1.0), run("gds", 4096, 1, false, 1.0)]);
+    let job = &mut wrong.members[1].record.jobs[0];
+    job.read.failed = 3;
+    job.ended = gpuio_record::EndedHow::Interrupted;
+    let text = sentences(&wrong);
+    assert!(text.contains("Note: not complete: 1 of 2 jobs; failed I/Os in 1 of 2 jobs"), "{text}");
+}
+
+/// The picture has each path's line, round ticks, and one load.
+#[test]
+fn the_first_plot_is_of_one_load_with_ticks_of_round_rates() {
+    let picture = render("svg", &grid());
+    assert_eq!(picture.matches("<polyline").count(), 2, "{picture}");
+    assert_eq!(picture.matches("<circle").count(), 6, "three blocks of two paths: {picture}");
+    let title = "Throughput against block size: randread, 2 threads, depth 1";
+    let heading = format!("fill=\"var(--ink)\">{title}</text>");
+    assert!(picture.contains(&heading), "{picture}");
+    assert!(picture.contains(" 12 rows of other loads"), "{picture}");
+    assert!(!picture.contains(".00 GiB/s</text>") && !picture.contains("NaN"), "{picture}");
+    let chosen = render("svg", &automatic());
+    assert!(chosen.contains("automatic depth</text>"), "{chosen}");
+    let bars = render(
+        "svg",
+        &set(vec![run("gather", 4096, 1, false, 1.0), run("gds", 4096, 1, false, 1.0)]),
+    );
+    assert_eq!(bars.matches("rx=\"2\"").count(), 2, "{bars}");
+    let none = render("svg", &Set::default());
+    assert!(none.contains("No plot: no job of these records has a result."), "{none}");
+}
+
+/// Linear light of a colour `#rrggbb`.
+fn linear(colour: &str) -> [f64; 3] {
+    [1, 3, 5].map(|at| {
+        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    })
+}
+
+/// Oklab of a colour as it looks with a deficiency: B. Ottosson, "A perceptual color space" (2020).
+fn seen(colour: &str, by: &[[f64; 3]; 3]) -> [f64; 3] {
+    let times = |matrix: &[[f64; 3]; 3], v: [f64; 3]| {
+        matrix.map(|row| row.iter().zip(v).map(|(factor, value)| factor * value).sum::<f64>())
+    };
+    let light = times(by, linear(colour)).map(|value| value.clamp(0.0, 1.0));
+    let cones = [
+        [0.412_221, 0.536_333, 0.051_446],
+        [0.211_903, 0.680_700, 0.107_397],
+        [0.088_302, 0.281_719, 0.629_979],
+    ];
+    let lab = [
+        [0.210_454, 0.793_618, -0.004_072],
+        [1.977_998, -2.428_592, 0.450_594],
+        [0.025_904, 0.782_772, -0.808_676],
+    ];
+    times(&lab, times(&cones, light).map(f64::cbrt))
+}
+
+/// Normal sight, and no red or green: G. M. Machado and others, IEEE TVCG 15 (2009), severity 1.
+const SIGHTS: [[[f64; 3]; 3]; 3] = [
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    [
+        [0.152_286, 1.052_583, -0.204_868],
+        [0.114_503, 0.786_281, 0.099_216],
+        [-0.003_882, -0.048_116, 1.051_998],
+    ],
+    [
+        [0.367_322, 0.860_646, -0.227_968],
+        [0.280_085, 0.672_501, 0.047_413],
+        [-0.011_820, 0.042_940, 0.968_881],
+    ],
+];
+
+#[test]
+fn colours_of_paths_differ_for_every_sight_and_stand_out() {
+    let sheet = include_str!("../../assets/page.css");
+    let palettes: Vec<Vec<&str>> = sheet
+        .split("--p0: ")
+        .skip(1)
+        .map(|part| {
+            let part = part.split('}').next().unwrap();
+            part.split(';').take(8).map(|one| &one[one.find('#').unwrap()..][..7]).collect()
+        })
+        .collect();
+    assert_eq!(palettes.len(), 3, "light, dark by the system, dark by choice");
+    assert_eq!(palettes[1], palettes[2]);
+    for (palette, paper) in palettes.iter().zip(["#f6f7f8", "#1c2126"]) {
+        let bright = |colour: &str| {
+            let [red, green, blue] = linear(colour);
+            0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+        };
+        for (nth, one) in palette.iter().enumerate() {
+            let (a, b) = (bright(one), bright(paper));
+            assert!(a.max(b) / a.min(b) >= 2.99, "{one} on {paper}");
+            for other in &palette[nth + 1..] {
+                for sight in &SIGHTS {
+                    let (one, other) = (seen(one, sight), seen(other, sight));
+                    let apart: f64 = one.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum();
+                    assert!(apart.sqrt() > 0.06, "{palette:?} {one:?} {other:?}");
+                }
+            }
+        }
+    }
+    // The picture's own style has the same colours.
+    let picture = render("svg", &grid());
+    for colour in palettes.iter().flatten() {
+        assert!(picture.contains(colour), "{colour}");
+    }
+}
