@@ -7,18 +7,24 @@ mod output;
 mod args;
 mod captured;
 mod carried;
+mod colour;
 mod cufile;
 mod driver;
 mod failure;
 mod figures;
+mod fio_logs;
 mod hosts;
 mod interrupt;
 mod journal;
+mod live_metrics;
+mod made;
 mod outcome;
+mod quick;
 mod ranks;
 mod records;
 mod serve;
 mod session;
+mod settings;
 mod source;
 mod ui;
 mod unused;
@@ -28,7 +34,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
+use gpuio_units::Powers;
 
 use args::{Cli, Verb};
 use failure::Failure;
@@ -78,7 +85,11 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     if let Some(face) = face(words.get(1)) {
         return run_emulated(face, words.get(2..).unwrap_or_default());
     }
-    let cli = match Cli::try_parse_from(words) {
+    let command = args::command();
+    let words = args::keys_as_flags(words, &command);
+    let words = settings::added(&words, &command)?;
+    let parsed = command.try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it));
+    let cli = match parsed {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
         Err(error) if error.use_stderr() => {
@@ -87,7 +98,16 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         }
         Err(help) => help.exit(),
     };
+    if let Some(word) = &cli.color {
+        colour::request(word);
+    }
+    if let Some(word) = &cli.units {
+        gpuio_units::print_in(if word == "si" { Powers::Si } else { Powers::Iec });
+    }
     match cli.verb {
+        Verb::Version => {
+            output::put(concat!("gpuio ", env!("CARGO_PKG_VERSION"))).map(|()| ExitCode::SUCCESS)
+        }
         Verb::Bench(bench) => verb::bench::run(&bench),
         Verb::Check(check) => verb::check::run(&check),
         Verb::Compare(args) => verb::compare::run(&args),

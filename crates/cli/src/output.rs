@@ -16,8 +16,10 @@ use gpuio_report::format::text::Show;
 use gpuio_report::format::{self, Row};
 use gpuio_units::printable_lines;
 
-use crate::args::Out;
+use crate::args::{Out, Save};
+use crate::colour;
 use crate::failure::Failure;
+use crate::made;
 use crate::unused;
 
 /// [`print_message`] with the arguments of `format!`.
@@ -40,44 +42,54 @@ pub(crate) struct Sink {
 impl Sink {
     /// Opens the output. An existing file is always refused: `--overwrite` is about data files, and
     /// one flag must not permit two dangerous things.
-    pub(crate) fn open(out: &Out) -> Result<Sink, Failure> {
+    ///
+    /// `quick` says whether text is one screen, unless details are requested.
+    pub(crate) fn open(out: &Out, quick: bool) -> Result<Sink, Failure> {
         let named = out.format.as_deref().map(find).transpose()?;
+        let evidence = out.evidence || out.details;
+        let screen = find(if quick && !evidence { "summary" } else { "text" })?;
         let Some(path) = &out.output else {
-            let text = find("text")?;
-            let row = named.unwrap_or(text);
-            unused::evidence(out.evidence, row.name == "text")?;
-            let stdout = Some(row);
-            return Ok(Sink { stdout, evidence: out.evidence, per_rank: false, file: None });
+            let row = named.unwrap_or(screen);
+            unused::evidence(out, row.name == "text")?;
+            return Ok(Sink { stdout: Some(row), evidence, per_rank: false, file: None });
         };
         let row = match named {
             Some(row) => row,
-            None => find(match path.extension().and_then(|e| e.to_str()) {
-                Some("csv") => "csv",
-                Some("txt") => "text",
-                Some("ini") => "plan",
-                _ => "json",
-            })?,
+            None => find(by_extension(path).unwrap_or("json"))?,
         };
-        let stdout = if out.quiet { None } else { Some(find("text")?) };
-        unused::evidence(out.evidence, stdout.is_some() || row.name == "text")?;
-        let file = Some((Output::begin("-o", path)?, row));
-        Ok(Sink { stdout, evidence: out.evidence, per_rank: false, file })
+        let stdout = if out.quiet { None } else { Some(screen) };
+        unused::evidence(out, stdout.is_some() || row.name == "text")?;
+        if let Some(name) = other_format(path, row) {
+            return Err(Failure::Usage(format!(
+                "--format {} -o {}: the file's name says {name}; give it another ending, or leave \
+                 --format out",
+                row.name,
+                path.display()
+            )));
+        }
+        let file = Some((Output::begin("-o", path, out.force)?, row));
+        Ok(Sink { stdout, evidence, per_rank: false, file })
+    }
+
+    /// Whether it prints one screen.
+    pub(crate) fn is_summary(&self) -> bool {
+        self.stdout.is_some_and(|row| row.name == "summary")
     }
 
     /// A JSON file in the working directory, named by the time of day, in addition to the text. If
     /// it can't be written, the run goes on without it.
-    pub(crate) fn open_quick(evidence: bool) -> Result<Sink, Failure> {
+    pub(crate) fn open_quick(out: &Out) -> Result<Sink, Failure> {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
-        let file = match Output::begin("-o", &path) {
+        let file = match Output::begin("-o", &path, false) {
             Ok(output) => Some((output, row)),
             Err(failure) => {
                 message!("note: the record of this run is not saved: {failure}");
                 None
             }
         };
-        Ok(Sink { stdout: Some(find("text")?), evidence, per_rank: false, file })
+        Ok(Sink { file, ..Sink::open(out, true)? })
     }
 
     /// Whether the text has a row for each rank.
@@ -89,8 +101,8 @@ impl Sink {
         Show { evidence: self.evidence, per_rank: self.per_rank }
     }
 
-    /// Prints and saves.
-    pub(crate) fn write(self, record: &Record, width: u16) -> Result<(), Failure> {
+    /// Prints and saves; the path of the file.
+    pub(crate) fn write(self, record: &Record, width: u16) -> Result<Option<PathBuf>, Failure> {
         let show = self.show();
         if let Some(row) = self.stdout {
             put(&rendered(row, record, width, show))?;
@@ -101,7 +113,43 @@ impl Sink {
             if self.stdout.is_some() {
                 put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
             }
+            return Ok(Some(path));
         }
+        Ok(None)
+    }
+}
+
+/// The format that the ending of a file's name says.
+fn by_extension(path: &Path) -> Option<&'static str> {
+    match path.extension()?.to_str()? {
+        "csv" => Some("csv"),
+        "txt" => Some("text"),
+        "ini" => Some("plan"),
+        "json" => Some("json"),
+        _ => None,
+    }
+}
+
+/// The format that a file's name says, if it is not the one that is written. Text may hold any.
+fn other_format(path: &Path, row: &Row) -> Option<&'static str> {
+    by_extension(path).filter(|name| *name != row.name && *name != "text")
+}
+
+/// The text of a verb, on its way to standard output or to a file that was checked before the work.
+#[derive(Debug)]
+pub(crate) struct Delivery(Option<Output>);
+
+impl Delivery {
+    pub(crate) fn open(save: &Save) -> Result<Delivery, Failure> {
+        let begin = |path: &PathBuf| Output::begin("-o", path, save.force);
+        save.output.as_ref().map(begin).transpose().map(Delivery)
+    }
+
+    pub(crate) fn put(self, text: &str) -> Result<(), Failure> {
+        let Some(output) = self.0 else { return put(text) };
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        let path = output.save_text("the output", &format!("{text}{newline}"))?;
+        message!("Written: {}", path.display());
         Ok(())
     }
 }
@@ -110,6 +158,7 @@ impl Sink {
 pub(crate) fn rendered(row: &Row, record: &Record, width: u16, show: Show) -> String {
     match row.name {
         "text" => format::text::render_text_with(record, width, show),
+        "summary" => format::summary::render(record, width),
         "csv" if show.per_rank => format::csv::render_per_rank(record),
         _ => (row.render)(record),
     }
@@ -141,7 +190,10 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
     }
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
-    let text = fit(text);
+    let mut text = fit(text);
+    if colour::is_on(&std::io::stdout()) {
+        text = Cow::Owned(colour::painted(&text));
+    }
     match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::Ran(format!("standard output: {error}")))
@@ -160,7 +212,11 @@ pub(crate) fn print_message(text: &str) {
 
 /// [`print_message`] by any rank.
 pub(crate) fn print_always(text: &str) {
-    let _ = std::io::stderr().lock().write_all(message_lines(text).as_bytes());
+    let mut lines = message_lines(text);
+    if colour::is_on(&std::io::stderr()) {
+        lines = colour::painted(&lines);
+    }
+    let _ = std::io::stderr().lock().write_all(lines.as_bytes());
 }
 
 fn message_lines(text: &str) -> String {
@@ -192,24 +248,45 @@ pub(crate) struct Output {
     flag: &'static str,
     path: PathBuf,
     draft: Draft,
+    /// A file of ours that is to be replaced.
+    old: Option<File>,
 }
 
 impl Output {
     /// Checks name, permission and free space before the work, so that the result of a long run is
-    /// not lost at its end.
-    pub(crate) fn begin(flag: &'static str, path: &Path) -> Result<Output, Failure> {
+    /// not lost at its end. Makes the directory. With `force` a file that gpuio wrote, and that
+    /// nothing changed since, is replaced.
+    pub(crate) fn begin(flag: &'static str, path: &Path, force: bool) -> Result<Output, Failure> {
         let at = path.display();
         let refused = |error: std::io::Error| Failure::Usage(format!("{flag} {at}: {error}"));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+            std::fs::create_dir_all(folder).map_err(refused)?;
+        }
         let (directory, name) = Directory::of(path).map_err(refused)?;
+        let mut old = None;
         if directory.look(&name).map_err(refused)?.is_some() {
-            return Err(Failure::Usage(format!(
-                "{flag} {at}: the file exists already; choose another name or remove it first"
-            )));
+            old = if force { directory.file(&name).map_err(refused)? } else { None };
+            let ours = old.as_ref().map(made::is_ours).transpose().map_err(refused)?;
+            let what = match (force, ours) {
+                (true, Some(true)) => None,
+                (true, _) => Some(
+                    "gpuio did not write this file, or it was changed since, and --force \
+                     replaces no such file; choose another name or remove it first",
+                ),
+                (false, _) => Some(
+                    "the file exists already; choose another name, or replace a file of gpuio's \
+                     with --force",
+                ),
+            };
+            if let Some(what) = what {
+                return Err(Failure::Usage(format!("{flag} {at}: {what}")));
+            }
         }
         clear_drafts(&directory, &name);
         let draft = Draft::begin(directory, &name).map_err(refused)?;
         draft.reserve(RESERVE).map_err(|error| Failure::Ran(format!("{flag} {at}: {error}")))?;
-        Ok(Output { flag, path: path.to_owned(), draft })
+        Ok(Output { flag, path: path.to_owned(), draft, old })
     }
 
     /// Writes a text, after [`fit`], as [`Output::save`] does.
@@ -220,11 +297,16 @@ impl Output {
     /// Writes all of the text and names the file. If a file of that name was created during the
     /// run, that file stays and ours gets a similar name. Returns the final path.
     pub(crate) fn save(self, what: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
-        let Output { flag, path, mut draft } = self;
+        let Output { flag, path, mut draft, old } = self;
         let failed = |error: std::io::Error| {
             Failure::Ran(format!("{}: {what} could not be saved: {error}", path.display()))
         };
         draft.fill(bytes).map_err(failed)?;
+        made::mark(draft.file(), bytes);
+        if old.is_some() {
+            let named = draft.replace(old.as_ref());
+            return named.map(|_| path.clone()).map_err(|unnamed| failed(unnamed.error));
+        }
         let mut name = path.file_name().unwrap_or_default().to_owned();
         for number in 2.. {
             let taken = match draft.give_name_as(&name) {

@@ -7,7 +7,7 @@
 //! `--despite`, `--force` for a new file) are accepted.
 
 use crate::args::{
-    Bench, Check, Exec, FigureFlags, RankFlags, RankLimits, Report, Show, Stats, Vary,
+    Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
 };
 use crate::failure::Failure;
 
@@ -61,10 +61,16 @@ pub(crate) fn rank_limits(limits: &RankLimits) -> Result<(), Failure> {
 }
 
 /// Evidence of a job's data path; `text` says whether text is printed.
-pub(crate) fn evidence(requested: bool, text: bool) -> Result<(), Failure> {
-    let why = "it applies to text only; other formats always include the evidence; leave it \
-        out";
-    refuse(&[("--evidence", requested && !text, why)])
+pub(crate) fn evidence(out: &Out, text: bool) -> Result<(), Failure> {
+    evidence_of(out.evidence, text)?;
+    refuse(&[("--details", out.details && !text, TEXT_ONLY)])
+}
+
+const TEXT_ONLY: &str =
+    "it applies to text only; other formats always include the evidence; leave it out";
+
+fn evidence_of(requested: bool, text: bool) -> Result<(), Failure> {
+    refuse(&[("--evidence", requested && !text, TEXT_ONLY)])
 }
 
 pub(crate) fn show(show: &Show) -> Result<(), Failure> {
@@ -72,7 +78,7 @@ pub(crate) fn show(show: &Show) -> Result<(), Failure> {
     let text = format == "text";
     let why = "it applies to text and csv; JSON always has a row for each rank; leave it out";
     refuse(&[("--per-rank", show.per_rank && !text && format != "csv", why)])?;
-    evidence(show.evidence, text)
+    evidence_of(show.evidence, text)
 }
 
 pub(crate) fn check(check: &Check) -> Result<(), Failure> {
@@ -117,8 +123,8 @@ pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(
 }
 
 pub(crate) fn stats(stats: &Stats) -> Result<(), Failure> {
-    let list = stats.pid.is_none() && !stats.json;
-    let why = "the list of processes has one line each; name a process, or add --json";
+    let list = stats.pid.is_none() && !stats.is_json();
+    let why = "the list of processes has one line each; name a process, or add --format json";
     refuse(&[("--level", stats.level.is_some() && list, why)])
 }
 

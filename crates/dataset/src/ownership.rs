@@ -74,6 +74,9 @@ pub struct Permit {
     /// Whether files that a job only reads may be made first. gdsio's face does not: there the
     /// user runs the write command.
     pub make_missing: bool,
+    /// The same of files that are named, as fio does: a name may be misspelt, so only for fio's
+    /// jobs.
+    pub make_named: bool,
 }
 
 /// A target that may be used.
@@ -208,7 +211,8 @@ pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Ver
 }
 
 fn absent(wanted: &Wanted, permit: &Permit, mut seen: Seen) -> Result<Verdict, Refusal> {
-    let may_make = wanted.writes || (wanted.directory.is_some() && permit.make_missing);
+    let in_place = wanted.directory.is_some() || permit.make_named;
+    let may_make = wanted.writes || (in_place && permit.make_missing);
     if !may_make {
         return Err(Refusal::NeverWritten {
             path: wanted.path.clone(),

@@ -91,6 +91,7 @@ fn config(shape: Shape, context: &Context, held: &Held, mapped: &[Arc<MappedFile
         memory: shape.memory,
         gpu: Some(gpu),
         cufile: None,
+        fio_headers: false,
         inject: None,
         counters: Arc::new(LegCounters::default()),
         library: Arc::new(LibraryCounters::default()),

@@ -110,6 +110,7 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         failed: 0,
         verify: None,
         between_ios_ns: 0,
+        flushes: None,
         steady: None,
         stonewall: None,
         series: Vec::new(),

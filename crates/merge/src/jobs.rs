@@ -129,7 +129,7 @@ impl JobSum {
         (result.failed, result.between_ios_ns) = (0, 0);
         (result.never_started, result.verify, result.via) = (None, None, None);
         (result.library, result.mapped, result.measured) = (None, None, None);
-        result.fan_out = None;
+        (result.fan_out, result.flushes) = (None, None);
         (result.proof, result.steady, result.beside) = (None, None, None);
         result.stonewall = None;
         result.file_leg = gpuio_record::FileLegCounters::default();
@@ -168,6 +168,11 @@ impl JobSum {
         sum.ended = worse(sum.ended, job.ended);
         sum.failed += job.failed;
         sum.between_ios_ns += job.between_ios_ns;
+        if let Some(one) = job.flushes {
+            let all = sum.flushes.get_or_insert_default();
+            all.calls += one.calls;
+            all.ns += one.ns;
+        }
         if job.direct_actual == DirectMode::Buffered {
             sum.direct_actual = DirectMode::Buffered;
         }
@@ -336,6 +341,10 @@ pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOut
     };
     sum.timed_blocks += one.timed_blocks;
     sum.timed_bytes += one.timed_bytes;
+    sum.sample_of_bytes = match (sum.sample_of_bytes, one.sample_of_bytes) {
+        (None, None) => None,
+        (a, b) => Some(a.unwrap_or(sum.pass_bytes) + b.unwrap_or(one.pass_bytes)),
+    };
     sum.pass_blocks += one.pass_blocks;
     sum.pass_bytes += one.pass_bytes;
     sum.filled_bytes += one.filled_bytes;

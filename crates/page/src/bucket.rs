@@ -28,6 +28,11 @@ pub(crate) fn bucket(ns: u64) -> usize {
     (u64::from(shift) * SUB + (ns >> shift)) as usize
 }
 
+/// The bucket that begins at this power of two, from 2^SUB_BITS on, in nanoseconds.
+pub(crate) fn starts_at_power(power: u32) -> usize {
+    bucket(1 << power)
+}
+
 /// The middle of a bucket, nanoseconds; the lowest value of the last, which has no end.
 fn middle(index: usize) -> u64 {
     let index = index as u64;

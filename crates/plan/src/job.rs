@@ -11,7 +11,9 @@ use gpuio_units::format_cpu_list;
 use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
-use super::{Picked, PlanError, fan_out, layout, mapped, memory, regions, steady, vet, via};
+use super::{
+    Picked, PlanError, fan_out, habits, layout, mapped, memory, regions, steady, vet, via,
+};
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
 /// and bought no rate from 64 KiB on (one copy engine serves each direction), but was worth 1.7
@@ -20,6 +22,7 @@ fn default_streams(block_max: u64) -> u32 {
     if block_max < 64 << 10 { 2 } else { 1 }
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each field of the plan")]
 pub(super) fn resolve(
     spec: &JobSpec,
     picked: &Picked,
@@ -55,9 +58,12 @@ pub(super) fn resolve(
         align_bytes,
         direct_alignment_bytes: alignment,
         skew_bytes,
-        stop: defaults::stop(spec, laid.size_bytes),
+        stop: habits::counted(spec, defaults::stop(spec, laid.size_bytes))?,
         steady: None,
         ramp_ns: spec.ramp_ns.unwrap_or(0),
+        think: habits::think(spec),
+        flush: habits::flush(spec),
+        logs: habits::logs(spec),
         start_delay_ns: spec.start_delay_ns.unwrap_or(0),
         pacing: pacing(spec),
         seed,
@@ -67,6 +73,8 @@ pub(super) fn resolve(
         invalidate: false,
         sync: spec.sync.unwrap_or(false),
         verify: verify(spec, read_percent),
+        verify_ns: spec.verify_ns,
+        fio_headers: spec.fio_headers == Some(true),
         salt: defaults::SALT,
         fill: spec.fill.unwrap_or(Fill::Pattern),
         refill: spec.refill.unwrap_or(false),
@@ -87,6 +95,10 @@ pub(super) fn resolve(
         size_bytes: laid.size_bytes,
         offset_bytes: spec.offset.unwrap_or(0),
         shared_files: ground.shared,
+        files_per_thread: ground.files_per_thread(),
+        files_in_turn: habits::files_in_turn(spec, &ground),
+        offset_increment: spec.offset_increment,
+        file_bytes: spec.file_bytes,
         layout,
         gpus,
         targets: laid.targets,
@@ -209,6 +221,7 @@ fn engine(
         return Ok((choice(no_engine(path), Some(why)), false));
     }
     let (name, why) = defaults::engine(spec, path, direct, facts);
+    let name = polled(spec, name, direct)?;
     let row = facts.catalog.engine(&name).ok_or_else(|| {
         let known: Vec<&str> = facts.catalog.engines.iter().map(|row| row.name).collect();
         let near = super::nearest(&name, known.iter().copied());
@@ -224,6 +237,27 @@ fn engine(
         return Err(PlanError::unavailable(spec, "engine", what));
     }
     Ok((choice(row.name, why), row.asynchronous))
+}
+
+/// The form of `io_uring` that polls, where that was requested.
+fn polled(spec: &JobSpec, name: String, direct: DirectMode) -> Result<String, PlanError> {
+    let (polled, thread) = (spec.polled == Some(true), spec.submit_thread == Some(true));
+    if name == "io_uring-iopoll" || (name == "io_uring" && polled) {
+        if direct == DirectMode::Buffered {
+            let what = "the kernel polls for completions of O_DIRECT I/O only; use direct=1";
+            return Err(PlanError::usage(spec, if polled { "polled" } else { "engine" }, what));
+        }
+        if thread {
+            let what = "a kernel thread that submits and completions that are polled for are two \
+                        engines here; leave one out";
+            return Err(PlanError::usage(spec, "submit_thread", what));
+        }
+    }
+    Ok(match name.as_str() {
+        "io_uring" if polled => "io_uring-iopoll".to_owned(),
+        "io_uring" if thread => "io_uring-sqpoll".to_owned(),
+        _ => name,
+    })
 }
 
 /// The GPUs whose memory a job uses; empty on the host path.
@@ -276,12 +310,16 @@ fn find(spec: &JobSpec, index: u32, present: &[Gpu]) -> Result<Gpu, PlanError> {
 /// The message about a GPU that is not here.
 pub(super) fn no_gpu(index: u32, present: &[Gpu]) -> String {
     let numbers: Vec<u32> = present.iter().map(|gpu| gpu.index).collect();
-    let have = match numbers.as_slice() {
-        [] => "no GPU".to_owned(),
-        [one] => format!("one GPU, number {one}"),
-        many => format!("GPUs {}", format_cpu_list(many)),
-    };
-    format!("there is no GPU {index}; this machine has {have}")
+    match numbers.as_slice() {
+        [] => format!("there is no GPU {index}: this machine has none"),
+        [one] => {
+            format!("there is no GPU {index}: this machine has one GPU, and its number is {one}")
+        }
+        many => {
+            let (count, list) = (many.len(), format_cpu_list(many));
+            format!("there is no GPU {index}: this machine has {count}, numbered {list}")
+        }
+    }
 }
 
 /// Refuses GPUs that were named and are not here, whichever path the job takes: on the host path
@@ -322,6 +360,10 @@ fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
     match spec.verify.unwrap_or(VerifyMode::Off) {
         // A job that only reads has nothing to rewrite.
         VerifyMode::Rewrite if read_percent == 100 => VerifyMode::Pass,
+        // fio checks each block that it reads.
+        VerifyMode::Pass if read_percent == 100 && spec.fio_headers == Some(true) => {
+            VerifyMode::Inline
+        }
         mode => mode,
     }
 }

@@ -24,6 +24,7 @@ mod cufile;
 mod defaults;
 mod facts;
 mod fan_out;
+mod habits;
 mod job;
 mod layout;
 mod mapped;
@@ -51,7 +52,7 @@ pub use defaults::REFUSES_DIRECT;
 pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
 pub use layout::on_own_files;
 pub use mapped::mapped_parts;
-pub use quick::{QuickSize, quick_spec};
+pub use quick::{QuickSize, fit_quick, quick_spec};
 pub use regions::SCRATCH;
 
 /// Why there is no plan.
@@ -116,8 +117,13 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     let mut left_out = Vec::new();
     let mut group = 0;
     let only_one = spec.jobs.len() == 1;
+    let mut began_at = 0;
     for (number, requested) in spec.jobs.iter().enumerate() {
         let wall = requested.stonewall == Some(true) && number > 0;
+        let wall = wall || habits::waits(&spec.jobs, number, began_at)?;
+        if wall {
+            began_at = number;
+        }
         let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
         job::named_gpus(requested, facts)?;
         let rows = paths_of(requested, facts, &mut left_out)?;
@@ -157,17 +163,23 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
             return Err(PlanError::Unavailable { at: None, what });
         }
     }
-    let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
     let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
-    let interval_ns = match shortest {
-        Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
-        None => INTERVAL_NS / 5,
-    };
-    let interval_ns = steady::interval(interval_ns, &jobs);
+    let interval_ns = interval_of(&jobs);
     let ceilings = ceiling::plan(&jobs, facts);
     let cufile = cufile::of_jobs(spec, &jobs, &left_out, &facts.catalog)?;
     let name = spec.name.clone();
     Ok(Plan { name, jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
+}
+
+/// Time between two points of the series.
+fn interval_of(jobs: &[JobPlan]) -> u64 {
+    let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
+    let interval_ns = match shortest {
+        Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
+        None => INTERVAL_NS / 5,
+    };
+    let lines = jobs.iter().filter_map(|job| job.logs.as_ref()?.line_ns).min();
+    steady::interval(lines.map_or(interval_ns, |line| interval_ns.min(line.max(10_000_000))), jobs)
 }
 
 /// Where a job on one path stands in its plan.
@@ -234,7 +246,12 @@ fn paths_of(
 ) -> Result<Vec<Picked>, PlanError> {
     let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
     let Some(names) = &job.paths else {
-        let (name, why) = if wants_gpu {
+        let (name, why) = if job.fio_cufile == Some(true) {
+            match job.cuda_posix == Some(true) {
+                true => ("staged", "fio's libcufile with cuda_io=posix"),
+                false => ("gds", "fio's libcufile"),
+            }
+        } else if wants_gpu {
             ("staged", "a GPU was requested and no path")
         } else {
             ("host", "no GPU and no path was requested")
@@ -249,10 +266,14 @@ fn paths_of(
                 let (name, why) = auto::choose(&auto::sight(job, facts));
                 rows.extend(pick(facts, name, AUTO, Some(why)));
             }
-            name => rows.push(
-                pick(facts, name, name, None)
-                    .ok_or_else(|| unknown_path(job, name, &facts.catalog))?,
-            ),
+            name => {
+                let row = pick(facts, name, name, None)
+                    .ok_or_else(|| unknown_path(job, name, &facts.catalog))?;
+                match lacks(job, row.row, facts).filter(|_| job.paths_if_here) {
+                    Some(why) => leave_out(left_out, row.row, why),
+                    None => rows.push(row),
+                }
+            }
         }
     }
     Ok(rows)

@@ -26,6 +26,23 @@ pub(super) struct Ground {
     strided: bool,
     /// Whether the directory is gpuio's own scratch.
     pub(super) scratch: bool,
+    /// Files of each thread in the directory.
+    each: u32,
+}
+
+impl Ground {
+    /// Files of each thread in the directory, where that is more than one.
+    pub(super) fn files_per_thread(&self) -> Option<u32> {
+        (self.each > 1).then_some(self.each)
+    }
+
+    /// Files that each thread works on.
+    pub(super) fn files_of_a_thread(&self) -> usize {
+        match self.directory {
+            Some(_) if !self.shared => self.each as usize,
+            _ => self.paths.len(),
+        }
+    }
 }
 
 /// Regions of all threads.
@@ -81,20 +98,33 @@ pub(super) fn ground(
             first,
             strided,
             scratch,
+            each: 1,
         });
     }
+    let each = requested.files_per_thread.unwrap_or(1);
     let scratch = requested.directory.is_none();
     let rank = requested.rank.as_ref().map(|place| place.rank);
     let directory = requested.directory.clone().unwrap_or_else(|| scratch_of(rank));
     let paths: Vec<String> = match common {
         Some(_) => vec![file_of(&directory, &prefix, SHARED)],
-        None => files_of(&directory, &prefix, first..first.saturating_add(threads)).collect(),
+        None => files_of(&directory, &prefix, first..first.saturating_add(threads))
+            .flat_map(|path| numbered(path, each))
+            .collect(),
     };
     // Every file of a directory has the same neighbours: one look answers for those not there.
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
     let (directory, shared) = (Some(directory), common.is_some());
     let sharers = sharers(shared);
-    Ok(Ground { directory, prefix, paths, infos, shared, sharers, first, strided, scratch })
+    let each = if shared { 1 } else { each };
+    Ok(Ground { directory, prefix, paths, infos, shared, sharers, first, strided, scratch, each })
+}
+
+/// The files of a thread: this one, or several with numbers.
+fn numbered(path: String, each: u32) -> Vec<String> {
+    match each {
+        0 | 1 => vec![path],
+        many => (0..many).map(|nth| format!("{path}.{nth}")).collect(),
+    }
 }
 
 /// The last part of the name of a file that all threads share.
@@ -139,7 +169,21 @@ pub(super) fn lay(
     facts: &Facts<'_>,
 ) -> Result<Laid, PlanError> {
     let offset = requested.offset.unwrap_or(0);
+    if requested.create_files == Some(false) {
+        let absent = ground.infos.iter().position(|place| place.length_bytes.is_none());
+        if let Some(at) = absent {
+            let path = &ground.paths[at];
+            let what = format!("{path} does not exist, and is not to be made; name one that does");
+            return Err(PlanError::usage(requested, "create_files", what));
+        }
+    }
+    let per_file = ground.directory.is_some() && !ground.shared;
     let mut size = size(requested, threads, ground, block_max, alignment, facts)?;
+    let all = size;
+    if ground.each > 1 {
+        size /= u64::from(ground.each);
+        size -= size % alignment.max(1);
+    }
     if ground.strided && requested.size.is_none() && block_max > 0 {
         size -= size % block_max;
     }
@@ -151,13 +195,16 @@ pub(super) fn lay(
         return Err(PlanError::usage(requested, "size", what));
     }
     let past_end = |what: &str| PlanError::usage(requested, "size", what.to_owned());
+    // Threads of named files that share nothing may start apart all the same.
+    let apart = if per_file { 0 } else { requested.offset_increment.unwrap_or(0) };
+    let last = apart.checked_mul(u64::from(threads.saturating_sub(1)));
     let length = size
         .checked_mul(ground.sharers)
-        .and_then(|all| all.checked_add(offset))
+        .and_then(|all| all.checked_add(offset)?.checked_add(last?))
         .filter(|length| *length <= i64::MAX as u64)
         .ok_or_else(|| past_end("offset plus size of all threads is past the largest file"))?;
+    let length = longer(requested, ground, length)?;
     let targets = targets(ground, length);
-    let per_file = ground.directory.is_some() && !ground.shared;
     let stripe = ground.strided.then(|| Stripe {
         block_bytes: block_max,
         stride_bytes: ground.sharers.saturating_mul(block_max),
@@ -167,15 +214,32 @@ pub(super) fn lay(
         .map(|thread| {
             let before = u64::from(ground.first) + u64::from(thread);
             let at = if ground.shared { offset + before * part } else { offset };
+            let at = at + apart * u64::from(thread);
             let region = |target| Region { target, offset: at, length: size, stripe };
             if per_file {
-                vec![region(thread)]
+                let first = thread.saturating_mul(ground.each);
+                (first..first.saturating_add(ground.each)).map(region).collect()
             } else {
                 (0u32..).take(ground.paths.len()).map(region).collect()
             }
         })
         .collect();
-    Ok(Laid { size_bytes: size, targets, regions })
+    Ok(Laid { size_bytes: all, targets, regions })
+}
+
+/// The length of the files: what is used of them, or longer where that was requested.
+fn longer(requested: &JobSpec, ground: &Ground, used: u64) -> Result<u64, PlanError> {
+    let Some(wanted) = requested.file_bytes else { return Ok(used) };
+    let what = if wanted < used {
+        format!("files of {wanted} bytes do not hold the {used} that the threads use of them")
+    } else if wanted > i64::MAX as u64 {
+        "it is past the largest file".to_owned()
+    } else if ground.infos.iter().any(|place| place.device) {
+        "a block device has the length that it has; leave it out".to_owned()
+    } else {
+        return Ok(wanted);
+    };
+    Err(PlanError::usage(requested, "file_bytes", what))
 }
 
 fn targets(ground: &Ground, length_bytes: u64) -> Vec<TargetPlan> {
@@ -219,6 +283,14 @@ fn size(
         return Ok(size);
     }
     let offset = requested.offset.unwrap_or(0);
+    if let Some(share) = requested.size_percent {
+        return portion(requested, ground, (share, offset), alignment);
+    }
+    if let Some(length) = requested.file_bytes {
+        // The whole of each file, which threads divide or have for themselves.
+        let left = length.saturating_sub(offset) / ground.sharers * u64::from(ground.each);
+        return Ok(left - left % alignment.max(1));
+    }
     let lengths = ground.infos.iter().map(|place| place.length_bytes);
     let shortest = lengths.zip(&ground.paths).min_by_key(|(length, _)| *length);
     if let Some((Some(length), path)) = shortest {
@@ -242,6 +314,25 @@ fn size(
         return Err(PlanError::usage(requested, "size", what));
     }
     Ok(suits(threads, ground, facts).max(block_max))
+}
+
+/// A share of the shortest file, or of the length that files will have.
+fn portion(
+    requested: &JobSpec,
+    ground: &Ground,
+    (share, offset): (u8, u64),
+    alignment: u64,
+) -> Result<u64, PlanError> {
+    let there = ground.infos.iter().map(|place| place.length_bytes).min().flatten();
+    let Some(length) = requested.file_bytes.or(there) else {
+        let what = "a share of a file that is not there yet is no size; add filesize=, or give \
+                    bytes";
+        return Err(PlanError::usage(requested, "size", what));
+    };
+    let wanted = u128::from(length) * u128::from(share) / 100;
+    let wanted = u64::try_from(wanted).unwrap_or(length).min(length.saturating_sub(offset));
+    let each = wanted / ground.sharers * u64::from(ground.each);
+    Ok(each - each % alignment.max(1))
 }
 
 /// A size that suits disk and memory: at most 1 GiB a thread, and all threads together at most a

@@ -16,6 +16,8 @@ const BLOCK_MOST: u64 = 0x7fff_f000;
 const THREADS_MOST: u32 = 65_536;
 /// Files that all threads of a plan may open together: each is planned, opened and recorded.
 const OPENS_MOST: u64 = 1 << 20;
+/// Bytes of fio's header in a block.
+const FIO_HEADER: u64 = 44;
 /// 100 years: delay, ramp and time together stay far below the 584 years of the run's clock.
 const TIME_MOST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
 
@@ -182,12 +184,51 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         let what = "random fill can't be verified; leave out --fill random or --verify";
         return wrong("fill", what.into());
     }
+    let mixed = (1..100).contains(&plan.read_percent);
+    if mixed && plan.logs.as_ref().is_some_and(|logs| logs.lat.is_some()) {
+        let what = "latencies of the series are of reads and writes together; use jobs that only \
+                    read or only write";
+        return wrong("lat_log", what.into());
+    }
+    if let Some(what) = fio_headers(plan) {
+        return wrong("verify", what.to_owned());
+    }
     if let Some(what) = read_back::of_job(plan) {
         return wrong("verify", what);
     }
     layout::strided(requested, plan)?;
     times(requested, plan)?;
     sequences(requested, plan)
+}
+
+/// Why blocks can't have fio's headers.
+fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
+    let one_size = matches!(plan.blocks.as_slice(), [one] if one.min_bytes == one.max_bytes);
+    let large = plan.blocks.iter().all(|block| block.min_bytes > FIO_HEADER);
+    let aligned = plan.blocks.iter().all(|block| plan.align_bytes.is_multiple_of(block.max_bytes));
+    let random = matches!(plan.order, gpuio_record::Order::Random { .. });
+    let why = [
+        (
+            plan.path.choice.actual != "host",
+            "fio's headers are made and checked in host memory; use path=host, or verify=pass to \
+             verify gpuio's pattern in GPU memory",
+        ),
+        (!one_size, "fio's headers need one block size here; use bs= with one, or verify=pass"),
+        (!large, "a block must be longer than fio's header of 44 bytes; raise bs"),
+        (
+            random && !aligned,
+            "blocks with headers must not overlap; leave out blockalign, or use verify=pass",
+        ),
+        (
+            plan.fill == Fill::Random,
+            "random fill can't be verified; leave out --fill random or --verify",
+        ),
+        (
+            plan.verify == VerifyMode::Rewrite,
+            "verify=rewrite is for gpuio's pattern; use verify=pass with it",
+        ),
+    ];
+    why.into_iter().find(|(wrong, _)| plan.fio_headers && *wrong).map(|(_, why)| why)
 }
 
 /// `4096`, or `4096 to 8192 step 512`.
@@ -251,6 +292,7 @@ fn times(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
         ("steady_window_ns", plan.steady.as_ref().map_or(0, |steady| steady.window_ns)),
         ("steady_ramp_ns", plan.steady.as_ref().map_or(0, |steady| steady.ramp_ns)),
         ("ceilings", plan.ceilings_ns.unwrap_or(0)),
+        ("verify_ns", plan.verify_ns.unwrap_or(0)),
     ];
     match all.iter().find(|(_, time)| *time > TIME_MOST_NS) {
         None => Ok(()),

@@ -33,9 +33,9 @@ pub use expected::{Expected, JobExpected};
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
-    Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, Gpu, GuardNote, JobPlan,
-    LayoutKind, LayoutPlan, LeftOut, Order, Pacing, PathChoice, Plan, Region, Stop, Stripe,
-    TargetKind, TargetPlan, VerifyMode, Via, WorkerPlan,
+    Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, FlushPlan, Gpu,
+    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PathChoice, Plan,
+    Region, Stop, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{
@@ -44,9 +44,9 @@ pub use ranks::{
 };
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,
-    GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult, NeverStarted, Point,
-    Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, TimeSpan, Tool, VerifyMismatch,
-    VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
+    FlushResult, GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult,
+    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, TimeSpan,
+    Tool, VerifyMismatch, VerifyOutcome, VerifySubject, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};

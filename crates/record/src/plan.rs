@@ -109,6 +109,15 @@ pub struct JobPlan {
     pub steady: Option<SteadyPlan>,
     /// Time at the start that runs but does not count, nanoseconds.
     pub ramp_ns: u64,
+    /// Pauses between I/Os, where requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<ThinkPlan>,
+    /// When written data is sent to the medium, besides `sync`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush: Option<FlushPlan>,
+    /// Logs in fio's format that are written after the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logs: Option<LogPlan>,
     /// Wait before the first I/O, nanoseconds after the common start.
     pub start_delay_ns: u64,
     /// Requested rate, per thread.
@@ -131,6 +140,14 @@ pub struct JobPlan {
     pub sync: bool,
     /// Whether and how data is verified.
     pub verify: VerifyMode,
+    /// Longest time for verification after the clock, nanoseconds: a random sample of what fits
+    /// into it is checked. Absent where all is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_ns: Option<u64>,
+    /// Whether blocks have fio's headers with CRC-32C instead of the pattern alone, and are checked
+    /// by these, so that fio can verify them and gpuio what fio wrote.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fio_headers: bool,
     /// Salt of the data pattern.
     pub salt: u64,
     /// What writes carry.
@@ -178,6 +195,18 @@ pub struct JobPlan {
     pub offset_bytes: u64,
     /// Whether all threads work on the same files, region after region.
     pub shared_files: bool,
+    /// Files of each thread in a directory, where that is more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_per_thread: Option<u32>,
+    /// Whether a thread with several files takes a block of each in turn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub files_in_turn: bool,
+    /// How far apart the regions of threads start, where that was requested, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset_increment: Option<u64>,
+    /// Length of each file in bytes, where that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
     /// How the data of all threads, and of all ranks, lie in files, where that was requested or
     /// another rank's are read; absent where each thread has its own file or region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,8 +258,50 @@ impl JobPlan {
     /// wall clock.
     #[must_use]
     pub fn works_between_ios(&self) -> bool {
-        self.refill || self.verify == VerifyMode::Inline || self.reads_writes_back()
+        let headers = self.fio_headers && self.read_percent < 100;
+        let inline = self.verify == VerifyMode::Inline;
+        self.refill || inline || headers || self.reads_writes_back()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Pauses of each thread between its I/Os.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ThinkPlan {
+    /// Length of a pause, nanoseconds; it begins when no I/O is in flight.
+    pub pause_ns: u64,
+    /// Its first part in which the thread computes, nanoseconds.
+    pub spin_ns: u64,
+    /// I/Os between two pauses, at least 1.
+    pub every_ios: u64,
+}
+
+/// When written data is sent to the medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlushPlan {
+    /// After so many writes of a thread; absent where not before the end.
+    pub every_ios: Option<u64>,
+    /// Whether that is fdatasync(2), and not fsync(2).
+    pub data_only: bool,
+    /// Whether fsync(2) follows the last write, inside the measured time.
+    pub at_end: bool,
+}
+
+/// Logs in fio's format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogPlan {
+    /// First part of the name of the log of throughput.
+    pub bw: Option<String>,
+    /// The same of latencies.
+    pub lat: Option<String>,
+    /// The same of I/Os per second.
+    pub iops: Option<String>,
+    /// Time that a line covers, nanoseconds; absent where it is the interval of the series.
+    pub line_ns: Option<u64>,
 }
 
 /// Order in which offsets come.

@@ -193,6 +193,9 @@ pub struct JobResult {
     /// Time spent generating and checking between I/Os, summed over workers: inside the wall
     /// clock, outside all latencies. 0 unless verification is inline or buffers are refilled.
     pub between_ios_ns: u64,
+    /// Calls that sent written data to the medium during the measured time, where requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<FlushResult>,
     /// Whether it became steady, where that was requested.
     #[serde(default)]
     pub steady: Option<Steady>,
@@ -223,6 +226,16 @@ pub struct JobResult {
     /// What the job and a concurrent computation cost each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationCost>,
+}
+
+/// Calls of fsync(2) or fdatasync(2) in the measured time: inside the wall clock, outside the
+/// latencies of writes that were done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlushResult {
+    /// How many.
+    pub calls: u64,
+    /// Their time, summed over workers, nanoseconds.
+    pub ns: u64,
 }
 
 /// A time on the run's clock, which begins before the first group: jobs of one run may be compared.
@@ -405,6 +418,10 @@ pub struct VerifyOutcome {
     /// the file can be verified by later runs. They were not read back.
     #[serde(default)]
     pub filled_bytes: u64,
+    /// Bytes of which those of the pass are a random sample, because the time for it was limited
+    /// and ended; absent where all were checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample_of_bytes: Option<u64>,
     /// Where blocks were checked: `GPU memory, by a kernel` or `host memory, by the CPU`.
     pub checked_in: String,
     /// Blocks with at least one wrong word.

@@ -109,7 +109,8 @@ pub(crate) fn actual_engine(plan: &JobPlan, job: &JobResult) -> String {
 }
 
 /// Verification in a word or two: `ok`; `rewritten, ok` if other data than the timed writes was
-/// verified; `reads ok` if only reads were; `3 bad`, `cut short`, or `-` if off.
+/// verified; `reads ok` if only reads were; `sample ok` if a part was; `3 bad`, `cut short`, or `-`
+/// if off.
 pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
     match outcome {
         None => crate::number::NONE.to_owned(),
@@ -120,6 +121,7 @@ pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
         Some(outcome) => match outcome.subject {
             VerifySubject::Rewritten => "rewritten, ok".to_owned(),
             VerifySubject::TimedReads => "reads ok".to_owned(),
+            _ if outcome.sample_of_bytes.is_some() => "sample ok".to_owned(),
             VerifySubject::Unspecified | VerifySubject::Reads | VerifySubject::TimedWrites => {
                 "ok".to_owned()
             }

@@ -55,6 +55,50 @@ pub struct JobSpec {
     pub blocks: Option<Vec<BlockShare>>,
     /// Size of each thread's region of the file, not the amount moved.
     pub size: Option<u64>,
+    /// The same as a share of each file that is there, in per cent: 1 to 100.
+    pub size_percent: Option<u8>,
+    /// Length of each file, which may be longer than the regions in it; at least 1.
+    pub file_bytes: Option<u64>,
+    /// Files of each thread in a directory, among which `size` is divided; at least 1.
+    pub files_per_thread: Option<u32>,
+    /// A thread with several files takes a block of each in turn.
+    pub files_in_turn: Option<bool>,
+    /// Regions of threads start so many bytes apart.
+    pub offset_increment: Option<u64>,
+    /// I/Os each thread makes before it stops; at least 1.
+    pub number_ios: Option<u64>,
+    /// Start after the job of this name has ended.
+    pub wait_for: Option<String>,
+    /// Whether a file that is not there is made; a block device always is.
+    pub create_files: Option<bool>,
+    /// `fsync` after so many writes; 0 for never.
+    pub fsync_ios: Option<u64>,
+    /// `fdatasync` after so many writes; 0 for never.
+    pub fdatasync_ios: Option<u64>,
+    /// `fsync` once the last write is done, inside the measured time.
+    pub end_fsync: Option<bool>,
+    /// Pause after I/Os, in nanoseconds.
+    pub think_ns: Option<u64>,
+    /// Part of the pause in which the thread computes, in nanoseconds.
+    pub think_spin_ns: Option<u64>,
+    /// I/Os between two pauses; at least 1.
+    pub think_ios: Option<u64>,
+    /// First parts of the names of fio's logs: of throughput, latency and I/Os per second.
+    pub bw_log: Option<String>,
+    /// See `bw_log`.
+    pub lat_log: Option<String>,
+    /// See `bw_log`.
+    pub iops_log: Option<String>,
+    /// Time that a line of a log covers, in nanoseconds.
+    pub log_ns: Option<u64>,
+    /// Completions are polled for by the kernel.
+    pub polled: Option<bool>,
+    /// A thread of the kernel's submits.
+    pub submit_thread: Option<bool>,
+    /// fio's engine libcufile: `paths` follows from it where none is named.
+    pub fio_cufile: Option<bool>,
+    /// fio's `cuda_io=posix`: through host memory.
+    pub cuda_posix: Option<bool>,
     /// Bytes each thread moves before it stops.
     pub io_size: Option<u64>,
     /// Where the first thread's region starts, in bytes.
@@ -99,6 +143,10 @@ pub struct JobSpec {
     pub cache_alike: Option<bool>,
     /// Whether and when data is verified.
     pub verify: Option<VerifyMode>,
+    /// Blocks have fio's headers with CRC-32C.
+    pub fio_headers: Option<bool>,
+    /// Longest time for verification after the run, in nanoseconds: what fits into it is checked.
+    pub verify_ns: Option<u64>,
     /// Whether ceilings are measured, and how long each.
     pub ceilings: Option<Ceilings>,
     /// GPU computation during the job.
@@ -176,6 +224,8 @@ pub struct JobSpec {
     /// cuFile settings by the path of their keys (`properties.allow_compat_mode`), which override
     /// its configuration file. cuFile reads them once per process, for all jobs.
     pub cufile: BTreeMap<&'static str, CufileSetting>,
+    /// Paths that are named and can't run here are left out with their reason, as those of `all`.
+    pub paths_if_here: bool,
     /// Whether this is one of many runs whose keys were checked together: a key without effect on
     /// this run is noted, not refused.
     pub one_of_many: bool,

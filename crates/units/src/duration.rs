@@ -4,7 +4,7 @@ use crate::UnitError;
 use crate::decimal::{Decimal, Wanted};
 
 const SUFFIXES: &str =
-    "a duration in seconds, or with ns, us, ms, s, m or h: 10, 10s, 1.5s, 500ms, 2m";
+    "a duration in seconds, or with ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d";
 
 const WANTED: Wanted = Wanted {
     number: SUFFIXES,
@@ -22,11 +22,31 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
+/// Other spellings.
+const WORDS: [(&str, u64); 16] = [
+    ("d", 86_400_000_000_000),
+    ("day", 86_400_000_000_000),
+    ("days", 86_400_000_000_000),
+    ("hour", 3_600_000_000_000),
+    ("hours", 3_600_000_000_000),
+    ("min", 60_000_000_000),
+    ("mins", 60_000_000_000),
+    ("minute", 60_000_000_000),
+    ("minutes", 60_000_000_000),
+    ("sec", 1_000_000_000),
+    ("secs", 1_000_000_000),
+    ("second", 1_000_000_000),
+    ("seconds", 1_000_000_000),
+    ("msec", 1_000_000),
+    ("usec", 1_000),
+    ("nsec", 1),
+];
+
 /// Reads a duration and returns nanoseconds.
 ///
 /// A bare number is seconds, as in fio's `runtime=` and gdsio's `-T`. Suffixes are `ns`, `us`
-/// (also `µs`), `ms`, `s`, `m` (minutes) and `h`, in lower case: `M` would be a size. Decimals
-/// are accepted when they are a whole number of nanoseconds.
+/// (also `µs`), `ms`, `s`, `m` (minutes), `h` and `d`, and words such as `min` and `days`, in lower
+/// case: `M` would be a size. Decimals are accepted when they are a whole number of nanoseconds.
 ///
 /// # Errors
 ///
@@ -43,7 +63,7 @@ pub fn parse_duration_ns(input: &str) -> Result<u64, UnitError> {
         "" => 1_000_000_000,
         // U+00B5 micro sign and U+03BC Greek mu look alike and keyboards give either.
         "\u{b5}s" | "\u{3bc}s" => 1_000,
-        suffix => match UNITS.iter().find(|(name, _)| *name == suffix) {
+        suffix => match UNITS.iter().chain(&WORDS).find(|(name, _)| *name == suffix) {
             Some((_, unit)) => *unit,
             None => {
                 return Err(UnitError::new(input, bad_column(input, number.len), SUFFIXES));
@@ -53,10 +73,11 @@ pub fn parse_duration_ns(input: &str) -> Result<u64, UnitError> {
     number.times(unit, input, &WANTED)
 }
 
-/// The first byte past the longest accepted suffix, so that `10sec` points at `e`.
+/// The first byte past the longest accepted suffix, so that `10sx` points at `x`.
 fn bad_column(input: &str, from: usize) -> usize {
     let suffix = &input[from..];
-    let fits = UNITS.iter().map(|(name, _)| *name).filter(|name| suffix.starts_with(*name));
+    let fits =
+        UNITS.iter().chain(&WORDS).map(|(name, _)| *name).filter(|name| suffix.starts_with(*name));
     from + fits.map(str::len).max().unwrap_or(0)
 }
 

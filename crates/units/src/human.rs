@@ -1,30 +1,66 @@
 //! Rounded forms for people, three significant digits. Never read back.
 
+use std::sync::OnceLock;
+
 const BINARY: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const BINARY_RATE: [&str; 7] = ["B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"];
 const DECIMAL: [&str; 5] = ["", "k", "M", "G", "T"];
+const DECIMAL_BYTES: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
 const DECIMAL_RATE: [&str; 5] = ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"];
 const TIME: [&str; 4] = ["ns", "µs", "ms", "s"];
 
-/// Bytes as `512 B`, `2.31 GiB`, `1000 KiB`: powers of 1024, named so.
+/// Powers in which sizes and rates are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Powers {
+    /// Powers of 1000: kB, MB, GB.
+    Si,
+    /// Powers of 1024: KiB, MiB, GiB.
+    Iec,
+}
+
+/// What the process prints everywhere, where that was requested.
+static REQUESTED: OnceLock<Powers> = OnceLock::new();
+
+/// From now on all `human_*` forms of bytes have these powers, whatever each has by itself. To be
+/// set once, before anything is printed; later calls change nothing.
+pub fn print_in(powers: Powers) {
+    let _ = REQUESTED.set(powers);
+}
+
+fn powers(own: Powers) -> Powers {
+    REQUESTED.get().copied().unwrap_or(own)
+}
+
+/// Bytes as `512 B`, `2.31 GiB`, `1000 KiB`: powers of 1024, named so, unless others are requested
+/// by [`print_in`].
 ///
 /// A value that is not a number or infinite prints `n/a`; a negative one keeps its sign.
 #[must_use]
 pub fn human_bytes(bytes: f64) -> String {
-    scaled(bytes, 1024.0, &BINARY)
+    match powers(Powers::Iec) {
+        Powers::Iec => scaled(bytes, 1024.0, &BINARY),
+        Powers::Si => scaled(bytes, 1000.0, &DECIMAL_BYTES),
+    }
 }
 
 /// Bytes per second as `2.31 GiB/s`. Same rules as [`human_bytes`].
 #[must_use]
 pub fn human_rate(bytes_per_second: f64) -> String {
-    scaled(bytes_per_second, 1024.0, &BINARY_RATE)
+    rate(bytes_per_second, powers(Powers::Iec))
 }
 
 /// Bytes per second as `2.31 GB/s`: powers of 1000, as links and data sheets count. Same rules as
 /// [`human_bytes`].
 #[must_use]
 pub fn human_decimal_rate(bytes_per_second: f64) -> String {
-    scaled(bytes_per_second, 1000.0, &DECIMAL_RATE)
+    rate(bytes_per_second, powers(Powers::Si))
+}
+
+pub(crate) fn rate(bytes_per_second: f64, powers: Powers) -> String {
+    match powers {
+        Powers::Iec => scaled(bytes_per_second, 1024.0, &BINARY_RATE),
+        Powers::Si => scaled(bytes_per_second, 1000.0, &DECIMAL_RATE),
+    }
 }
 
 /// A count, or a rate of operations, as `999`, `12.3 k`, `1.23 M`: powers of 1000.

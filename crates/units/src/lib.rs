@@ -7,7 +7,8 @@
 //!   same value. They are for options, job files and records.
 //! * `human_*` rounds to three significant digits. It is for people and is never read back.
 //!
-//! Every function is pure, takes no lock, reads no locale, and can be called from any thread.
+//! Every function takes no lock, reads no locale, can be called from any thread, and is pure but
+//! for one setting of the process: the powers that [`print_in`] requests for all `human_*` forms.
 
 mod bytes;
 mod decimal;
@@ -28,7 +29,8 @@ pub use duration::{format_duration_ns, parse_duration_ns};
 pub use error::UnitError;
 pub use hosts::{host_list, hosts_of};
 pub use human::{
-    human_bytes, human_count, human_decimal_rate, human_ns, human_rate, human_transfers,
+    Powers, human_bytes, human_count, human_decimal_rate, human_ns, human_rate, human_transfers,
+    print_in,
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
 pub use paragraph::paragraph;

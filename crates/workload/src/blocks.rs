@@ -14,7 +14,8 @@ pub fn unit(job: &JobPlan) -> u64 {
     let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
     // Threads that share a file start one size after the other.
     let apart = if job.sharers() > 1 { job.size_bytes } else { 0 };
-    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, apart, 4096]);
+    let steps = job.offset_increment.unwrap_or(0);
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, apart, steps, 4096]);
     // The largest power of two that divides all of them.
     1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
 }
@@ -40,6 +41,7 @@ pub fn config(
         read_percent: job.read_percent,
         regions: regions.collect(),
         stripe: worker.regions.first().and_then(|region| region.stripe),
+        in_turn: job.files_in_turn,
         seed: worker.seed,
         passes: None,
     }

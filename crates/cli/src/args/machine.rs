@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::FigureFlags;
+use super::{FigureFlags, Save};
 
 /// Which machine, and which part of it.
 #[derive(Debug, Args)]
@@ -18,12 +18,14 @@ pub(crate) struct Topo {
     #[arg(long, value_name = "DIR|TAR|FILE", num_args = 1..)]
     pub(crate) from: Vec<PathBuf>,
     /// Output format: text, json, svg (a picture), html (a page that highlights routes) or
-    /// hwloc-xml (for lstopo -i) [text]
+    /// hwloc-xml (for lstopo -i) [text; with -o by the file's extension]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) save: Save,
     /// Save the kernel files that topo and check read to this new tar file; host and user names,
     /// serial numbers, UUIDs, network addresses and mount sources are replaced
-    #[arg(long, value_name = "TAR", conflicts_with_all = ["pair", "format"])]
+    #[arg(long, value_name = "TAR", conflicts_with_all = ["pair", "format", "output"])]
     pub(crate) capture: Option<PathBuf>,
     /// Keep host names, network addresses and mount sources in the capture: gpuio plan --hosts
     /// needs them to know which hosts share a server
@@ -44,7 +46,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "RULE",
-        conflicts_with_all = ["only", "skip", "all", "mount", "from", "hosts", "format"]
+        conflicts_with_all = ["only", "skip", "all", "mount", "from", "hosts", "format", "output"]
     )]
     pub(crate) explain: Option<String>,
     /// List each rule that does not apply on its own line, instead of grouped by reason
@@ -73,6 +75,8 @@ pub(crate) struct Check {
     /// Output format: text or json [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) save: Save,
 }
 
 /// What to pair, for which load, and on which machine.
@@ -104,9 +108,12 @@ pub(crate) struct Plan {
     /// Output format: text, json, job (the job file) or gdsio (a gdsio config file) [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Also write the job file here; an existing file is never overwritten
-    #[arg(long, value_name = "FILE")]
-    pub(crate) write: Option<PathBuf>,
+    /// Also write the job file here; its directory is made if needed
+    #[arg(long, short, value_name = "FILE", visible_alias = "write")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace that file if gpuio wrote it and nothing changed it since; never any other file
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) figures: FigureFlags,
     /// Estimate the performance of the system or cluster described in this file, instead of a
@@ -114,7 +121,7 @@ pub(crate) struct Plan {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["gpu", "mount", "drive", "rw", "bs", "from", "hosts", "write"]
+        conflicts_with_all = ["gpu", "mount", "drive", "rw", "bs", "from", "hosts", "output"]
     )]
     pub(crate) system: Option<PathBuf>,
 }

@@ -3,39 +3,58 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
 
+mod examples;
 mod exec;
 mod generate;
+mod keys_as_flags;
 mod machine;
 mod ranks;
 mod rebuild;
 mod results;
+mod save;
 mod stats;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod top;
 mod why;
+mod workflow;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 
 pub(crate) use exec::Exec;
 pub(crate) use generate::{Generate, What};
+pub(crate) use keys_as_flags::replaced as keys_as_flags;
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use results::{Compare, Report, Show};
+pub(crate) use save::Save;
 pub(crate) use stats::Stats;
 pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
 pub(crate) use why::Why;
+pub(crate) use workflow::command;
 
 /// Measure the path from storage to GPU memory, with evidence for every number.
 #[derive(Debug, Parser)]
-#[command(name = "gpuio", version, max_term_width = 100)]
+#[command(name = "gpuio", version, disable_version_flag = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
+    /// Print the version
+    #[arg(long, short = 'V', visible_short_alias = 'v', action = ArgAction::Version)]
+    version: Option<bool>,
+    /// Powers of sizes and rates in text: si (MB = 10^6 bytes) or iec (MiB = 2^20 bytes) [iec;
+    /// figures of data sheets si]
+    #[arg(long, global = true, value_name = "si|iec", value_parser = ["si", "iec"],
+          help_heading = "Every verb")]
+    pub(crate) units: Option<String>,
+    /// Colours: auto, always or never [auto: on a terminal, unless NO_COLOR is set]
+    #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"],
+          alias = "colour", help_heading = "Every verb")]
+    pub(crate) color: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -43,16 +62,18 @@ pub(crate) enum Verb {
     /// Run a load and measure it.
     ///
     /// Without arguments: creates scratch files in this directory, runs short read and write loads
-    /// on every path that can run here, verifies the data that was read and written, prints the
-    /// results and saves the record. With options that describe a load: runs one job with the
-    /// defaults in brackets. SIZE: bytes, or with suffix k, M, G, T (powers of 1024). TIME:
-    /// seconds, or with suffix us, ms, s, m, h.
+    /// on every path that can run here, verifies samples of the data that was read and written,
+    /// prints one screen with a conclusion and saves the record; all of it within a minute. With
+    /// options that describe a load: runs one job with the defaults in brackets. SIZE: bytes, or
+    /// with suffix k, M, G, T (powers of 1024). TIME: seconds, or with suffix us, ms, s, min, h, d.
+    #[command(after_help = examples::BENCH)]
     Bench(Box<Bench>),
     /// Diagnose storage-to-GPU I/O problems on this machine and suggest fixes.
     ///
     /// Each rule ends as fail, warn, unknown (facts are missing, with the reason), info, pass or
     /// n/a (it does not apply here). The exit code is 1 if a rule failed. Changes nothing.
     /// docs/check.md lists the rules.
+    #[command(after_help = examples::CHECK)]
     Check(Check),
     /// Compare results: ratio, 95 % interval, and whether the difference is more than noise.
     ///
@@ -60,6 +81,7 @@ pub(crate) enum Verb {
     /// elbencho's CSV. The first result is the baseline. Exit code 1: a result is worse than
     /// --threshold allows. Exit code 2: the results are not comparable, because settings or
     /// machines differ (docs/compare.md).
+    #[command(after_help = examples::COMPARE)]
     Compare(Compare),
     /// Run a program that uses cuFile with gpuio's libcufile.so.0.
     ///
@@ -70,29 +92,35 @@ pub(crate) enum Verb {
     /// signals and exit code. Exit codes if it does not start: 2 wrong usage, 3 gpuio's library is
     /// missing or can't be loaded by the program, 126 the program can't be executed, 127 no such
     /// program.
+    #[command(after_help = examples::EXEC)]
     Exec(Exec),
     /// Make manual pages, completions or pages of the reference.
     #[command(hide = true)]
     Generate(Generate),
     /// List the built-in paths, engines and formats, and which of them can run here.
+    #[command(after_help = examples::LIST)]
     List,
-    /// Create a report from records and sweeps: one HTML page with plots and evidence, or tables.
+    /// Create a report of records and sweeps: one HTML page with plots and evidence, or tables.
     ///
     /// The HTML page is one file and needs no network. Other formats are for wikis, plotting and
     /// monitoring (docs/report.md).
+    #[command(after_help = examples::REPORT)]
     Report(Report),
     /// Recommend the storage for each GPU, estimate its performance, and write a job file.
     ///
     /// Pairs each GPU with the nearest drives, arrays, mounts and network cards. Reports which
     /// links they share, how arrays should be regrouped, the throughput and IOPS to expect from the
     /// hardware, and the part that limits them (docs/plan.md). Runs no load and changes nothing.
+    #[command(after_help = examples::PLAN)]
     Plan(Plan),
     /// Print a saved record again, or the journal of a run that crashed.
+    #[command(after_help = examples::SHOW)]
     Show(Show),
     /// Run a load for every combination of some values, in shuffled rounds.
     ///
     /// Saves one record per run in a directory. The same command resumes an interrupted sweep. Each
     /// point is a run of gpuio bench and shares the bench flags given here (docs/sweep.md).
+    #[command(after_help = examples::SWEEP)]
     Sweep(Box<Sweep>),
     /// Show live device activity: drives, arrays, GPUs, network, NFS, page cache, CPUs.
     ///
@@ -100,18 +128,21 @@ pub(crate) enum Verb {
     /// devices that are active and not virtual. On a terminal: a full screen. Otherwise: tables,
     /// lines of JSON, or a page for Prometheus (docs/top.md). Keys: q quits, tab and arrows move, s
     /// sorts, p pauses, + and - change the interval.
+    #[command(after_help = examples::TOP)]
     Top(Top),
     /// Show live statistics of gpuio processes: throughput, percentiles, GPUs and paths.
     ///
     /// Without a process ID: lists the processes that publish statistics, your own or, for root,
     /// all of them (docs/stats.md).
+    #[command(after_help = examples::STATS)]
     Stats(Stats),
     /// Show how GPUs, drives, arrays, network cards and mounts are connected (docs/topo.md).
     ///
     /// Prints the PCIe tree with the speed of each link, the distance between devices, and the
     /// devices near each GPU. With two devices: the route between them, link by link.
+    #[command(after_help = examples::TOPO)]
     Topo(Topo),
-    /// Answer "is GDS on, and which way do my bytes go?" for a mount and a GPU, or for a process.
+    /// Answer "is GDS on, which way do my bytes go?" for a mount and a GPU, or a process.
     ///
     /// The conclusion first, then the way with NVIDIA's libcufile, with gpuio's and in gpuio bench,
     /// what would change it, and each fact behind it. With PID: which libcufile a running program
@@ -119,6 +150,8 @@ pub(crate) enum Verb {
     /// second. Reads only. Exit code 3: no such process, or nothing of it may be read.
     #[command(after_help = why::EXAMPLES)]
     Why(Why),
+    /// Print the version.
+    Version,
     /// Print live counters of a process in the format of gds_stats (see docs/stats.md).
     #[command(name = "gds_stats", disable_help_flag = true)]
     GdsStats {
@@ -219,7 +252,7 @@ pub(crate) struct Load {
     #[arg(long, conflicts_with = "path")]
     pub(crate) fan_out: bool,
     /// I/O engine between file and host memory: psync, io_uring, libaio, mmap, null, pool [auto]
-    #[arg(long, value_name = "ENGINE")]
+    #[arg(long, value_name = "ENGINE", visible_alias = "ioengine")]
     pub(crate) engine: Option<String>,
     /// Direction and order: read, write, randread, randwrite, rw, randrw [read]
     #[arg(long, value_name = "RW")]
@@ -240,13 +273,13 @@ pub(crate) struct Load {
     #[arg(long, value_name = "SIZE")]
     pub(crate) offset: Option<String>,
     /// Number of threads [1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", visible_alias = "numjobs")]
     pub(crate) threads: Option<String>,
     /// I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks above 128k; other engines:
     /// 4 on a GPU path, else 1; paths gather and mapped: by block size. --dry-run prints it]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", visible_alias = "iodepth")]
     pub(crate) depth: Option<String>,
-    /// Run time in seconds, or with a suffix: 10, 500ms, 2m [10]
+    /// Run time in seconds, or with a suffix: 10, 500ms, 2min, 1h, 1d [10]
     #[arg(long, value_name = "TIME")]
     pub(crate) runtime: Option<String>,
     /// Warm-up time at the start that is not measured [0]
@@ -297,7 +330,8 @@ pub(crate) struct Load {
     pub(crate) seed: Option<String>,
     /// Verify the data: pass (after the measurement: reads back what timed writes wrote, or reads
     /// again what timed reads read), rewrite (writes all data again and verifies it) or inline
-    /// (every timed read) [off; pass if no mode is given]
+    /// (every timed read) [off; pass if no mode is given; without a load a sample in a limited
+    /// time, full checks all]
     #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true,
           default_missing_value = "pass")]
     pub(crate) verify: Option<String>,
@@ -433,12 +467,20 @@ pub(crate) struct Data {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Out {
-    /// Output format: text, json, csv, gdsio or plan [text; with -o by the file's extension]
-    #[arg(long, value_name = "FORMAT")]
+    /// Output format: text, summary, json, csv, gdsio or plan [text; summary without a load; with
+    /// -o by the file's extension]
+    #[arg(long, value_name = "FORMAT", alias = "output-format")]
     pub(crate) format: Option<String>,
-    /// Also save the record in this file
+    /// Also save the record in this file; its directory is made if needed
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Replace that file if gpuio wrote it and nothing changed it since; never any other file
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+    /// Print everything: all tables, warnings and evidence, where a run without a load prints one
+    /// screen
+    #[arg(long, short = 'v', visible_alias = "verbose")]
+    pub(crate) details: bool,
     /// Show the evidence for every job's data path, not only where it differs from the requested
     /// one (docs/proof.md; text format only)
     #[arg(long)]
@@ -449,6 +491,11 @@ pub(crate) struct Out {
     /// No progress display, and no table if the record is saved
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Serve the run's live counters to Prometheus at http://ADDR:PORT/metrics; without ADDR only
+    /// to this machine (docs/stats.md)
+    #[arg(long, value_name = "[ADDR:]PORT",
+          conflicts_with_all = ["no_stats_page", "dry_run", "ab"])]
+    pub(crate) serve: Option<String>,
     /// Publish no live counters for gpuio stats
     #[arg(long)]
     pub(crate) no_stats_page: bool,
@@ -557,4 +604,5 @@ impl Bench {
 }
 
 /// Keys that choose the directory or GPU of the quick run. With them it is still the quick run.
-const QUICK_KEYS: [&str; 6] = ["directory", "gpu", "keep", "runtime", "file_prefix", "ceilings"];
+const QUICK_KEYS: [&str; 7] =
+    ["directory", "gpu", "keep", "runtime", "file_prefix", "ceilings", "verify"];

@@ -4,15 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Save;
+
 /// What to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// A record saved with -o NAME.json, or a journal
     #[arg(value_name = "FILE")]
     pub(crate) record: PathBuf,
-    /// Output format: text, json, csv, gdsio or plan [text]
+    /// Output format: text, summary, json, csv, gdsio or plan [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) save: Save,
     /// Show the evidence for every job's data path (docs/proof.md; text format only)
     #[arg(long)]
     pub(crate) evidence: bool,
@@ -46,6 +50,8 @@ pub(crate) struct Compare {
     /// Output format: text, json, markdown or html [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) save: Save,
 }
 
 /// Which records to report, and where to write the report.

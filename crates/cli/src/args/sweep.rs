@@ -25,8 +25,9 @@ pub(crate) struct Sweep {
 pub(crate) struct Vary {
     /// Axis: a job-file key, target (directories, files, devices), or ranks (with mpirun or srun:
     /// how many of them take part), and its values:
-    /// threads=1,2,4..16*2, bs=4k..1M*4, depth=8..32+8; braces keep commas in a value: gpu=0,{0,1};
-    /// 4k..1M*4 multiplies by 4, 8..32+8 adds 8; repeat for more axes
+    /// threads=1,2,4..16*2, bs=4k..1M*4, depth=8..32+8; braces keep commas in a value:
+    /// 'gpu=0,{0,1}', quoted, as a shell expands them; 4k..1M*4 multiplies by 4, 8..32+8 adds 8;
+    /// repeat for more axes
     #[arg(long, value_name = "KEY=VALUES")]
     pub(crate) vary: Vec<String>,
     /// Use predefined axes and load: quick, guide, paths, matrix, clients, gdsbench, routing;

@@ -8,11 +8,15 @@ pub(crate) struct Top {
     /// Files, mounts, drives, arrays, network interfaces, or GPUs (GPU0) [all active devices]
     #[arg(value_name = "FILE|MOUNT|DEVICE|GPU")]
     pub(crate) devices: Vec<String>,
-    /// Print a table per interval [a full screen on a terminal]
-    #[arg(long)]
+    /// Output format: text (a table per interval) or json (a line per interval) [a full screen on a
+    /// terminal, else text]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
+    pub(crate) format: Option<String>,
+    /// The same as --format text
+    #[arg(long, hide = true, conflicts_with = "format")]
     pub(crate) plain: bool,
-    /// Print one line of JSON per interval
-    #[arg(long, conflicts_with = "plain")]
+    /// The same as --format json
+    #[arg(long, hide = true, conflicts_with_all = ["plain", "format"])]
     pub(crate) json: bool,
     /// Time between two samples, at least 100 ms [1s]
     #[arg(long, value_name = "TIME")]
@@ -25,7 +29,15 @@ pub(crate) struct Top {
     #[arg(
         long,
         value_name = "[ADDR:]PORT",
-        conflicts_with_all = ["plain", "json", "interval", "count"]
+        conflicts_with_all = ["format", "plain", "json", "interval", "count"]
     )]
     pub(crate) serve: Option<String>,
+}
+
+impl Top {
+    /// What is printed where there is no screen; none where that was not said.
+    pub(crate) fn is_json(&self) -> Option<bool> {
+        let named = self.format.as_deref().map(|name| name == "json");
+        named.or(self.json.then_some(true)).or(self.plain.then_some(false))
+    }
 }

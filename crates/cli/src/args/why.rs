@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Save;
+
 /// Lines behind the flags.
 pub(super) const EXAMPLES: &str = "Examples:
   gpuio why                           # all mounts and GPUs, then this directory and the first GPU
@@ -30,4 +32,6 @@ pub(crate) struct Why {
     /// Output format: text or json [text]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+    #[command(flatten)]
+    pub(crate) save: Save,
 }

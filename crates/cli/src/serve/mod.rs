@@ -16,7 +16,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gpuio_watch::{Watcher, openmetrics};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::connection::Connection;
@@ -43,16 +42,40 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-/// Serves until Ctrl-C.
-pub(crate) fn run(mut watcher: Watcher, address: SocketAddr) -> Result<ExitCode, Failure> {
-    let failed = |error| Failure::Unavailable(format!("--serve {address}: {error}"));
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    message!("serving http://{bound}/metrics; Ctrl-C stops");
-    let page = move || output::fit(&openmetrics::text(&watcher.sample())).into_owned();
-    Server::new(listener, page).run(&interrupt::flag()).map_err(failed)?;
+/// Serves this page until Ctrl-C.
+pub(crate) fn run(address: SocketAddr, page: impl FnMut() -> String) -> Result<ExitCode, Failure> {
+    let bound = Bound::new(address)?;
+    message!("serving http://{}/metrics; Ctrl-C stops", bound.at);
+    bound.serve(page, &interrupt::flag())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An address that is served.
+pub(crate) struct Bound {
+    listener: TcpListener,
+    pub(crate) at: SocketAddr,
+}
+
+impl Bound {
+    pub(crate) fn new(address: SocketAddr) -> Result<Bound, Failure> {
+        let failed = |error| Failure::Unavailable(format!("--serve {address}: {error}"));
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let at = listener.local_addr().map_err(failed)?;
+        Ok(Bound { listener, at })
+    }
+
+    /// Serves until this is set.
+    pub(crate) fn serve(
+        self,
+        mut page: impl FnMut() -> String,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let at = self.at;
+        let page = move || output::fit(&page()).into_owned();
+        let done = Server::new(self.listener, page).run(stop);
+        done.map_err(|error| Failure::Unavailable(format!("--serve {at}: {error}")))
+    }
 }
 
 /// A listener, its connections, and the function that renders the page.

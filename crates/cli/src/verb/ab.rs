@@ -44,9 +44,9 @@ struct Job {
 /// The exit code.
 pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure> {
     unused::ab(bench)?;
-    if bench.out.evidence {
-        let what = "--evidence: --ab prints a comparison; -o DIR keeps the records, and gpuio \
-            show --evidence prints one";
+    if bench.out.evidence || bench.out.details {
+        let what = "--evidence, --details: --ab prints a comparison; -o DIR keeps the records, and \
+            gpuio show --evidence prints one";
         return Err(Failure::Usage(what.to_owned()));
     }
     // A wrong text is reported now, not in the first round.
@@ -101,7 +101,9 @@ fn job(letter: char, path: &Path, bench: &Bench) -> Result<Job, Failure> {
 
 /// Creates the directory for the records; an existing one may hold those of another run.
 fn make_directory(path: &Path) -> Result<&Path, Failure> {
-    std::fs::create_dir(path).map_err(|error| {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let made = above.map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::fs::create_dir(path)).map_err(|error| {
         let name = path.display();
         let hint = match error.kind() {
             std::io::ErrorKind::AlreadyExists => "; choose another name, or remove it first",

@@ -3,18 +3,21 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_host::{Root, input};
+use gpuio_host::input;
 use gpuio_load::run::Permit;
-use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
+use gpuio_plan::fit_quick;
 use gpuio_record::{Plan, Record};
-use gpuio_spec::{At, Ceilings, JobSpec, Origin, Spec};
+use gpuio_spec::{At, Ceilings, Dialect, JobSpec, Origin, Spec};
 
 use crate::args::Bench;
 use crate::failure::Failure;
 use crate::figures;
+use crate::fio_logs::Logs;
 use crate::journal::{self, Journal};
+use crate::live_metrics::Served;
 use crate::outcome;
 use crate::output::{self, Sink};
+use crate::quick;
 use crate::ranks::{self, Children, Joined, Place};
 use crate::session::Session;
 use crate::ui::{Progress, terminal_width};
@@ -46,17 +49,18 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
 
 /// The plan of this process.
 fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Session, Failure> {
-    let permit = Permit {
-        overwrite: bench.work.data.overwrite,
-        devices: bench.work.data.destroy_data_on.clone(),
-        make_missing: true,
-    };
     let mut spec = if bench.is_quick() {
-        quick_run(bench, joined)?
+        quick::spec(bench, joined)?
     } else if let Some(path) = &bench.job_file {
         read_jobs_at(path, place)?
     } else {
         Spec { name: None, jobs: vec![JobSpec::new("job")] }
+    };
+    let permit = Permit {
+        overwrite: bench.work.data.overwrite,
+        devices: bench.work.data.destroy_data_on.clone(),
+        make_missing: true,
+        make_named: spec.jobs.iter().any(|job| job.dialect == Some(Dialect::Fio)),
     };
     for job in &mut spec.jobs {
         override_at(job, bench, place)?;
@@ -73,6 +77,9 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
     }
     let figures = figures::read(&bench.figures)?;
     let mut session = Session::prepare(&spec, permit, &bench.work.cufile, bench.out.dry_run)?;
+    if bench.is_quick() {
+        fit_quick(&mut session.plan, bench.work.load.runtime.is_some());
+    }
     session.figures = figures;
     session.counts = !bench.out.no_stats_page;
     session.watched = !bench.out.no_watch;
@@ -87,6 +94,7 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let sink = sink(bench)?;
+    let logs = Logs::open(&session.plan)?;
     let progress = Progress::new(bench.out.quiet);
     if !bench.out.quiet {
         report_unused(&session.plan);
@@ -98,39 +106,50 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
         true => Journal::none(),
         false => Journal::new(bench.out.output.as_deref()),
     };
+    let served = bench.out.serve.as_deref().map(Served::begin).transpose()?;
     let record = session.run(&progress, &journal)?;
+    drop(served);
     progress.clear();
-    sink.write(&record, terminal_width()).map_err(|failure| failure.with_journal(&journal))?;
+    let written = finish(bench, sink, &record).and_then(|()| logs.write(&record));
+    written.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
-    if !bench.out.quiet {
-        report_left_out(&record.plan);
-    }
     if let Some(error) = &record.error {
         message!("error: {error}");
     }
-    report_no_gpu(bench, &record)?;
     Ok(outcome::exit_code(&record))
+}
+
+/// Prints and saves the record, and what follows from it.
+fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
+    let summary = sink.is_summary();
+    let saved = sink.write(record, terminal_width())?;
+    if bench.out.quiet {
+        return Ok(());
+    }
+    if !summary {
+        report_left_out(&record.plan);
+    }
+    match bench.is_quick() && bench.out.format.is_none() {
+        true => output::put(&format!("\n{}", quick::next(record, saved.as_deref()))),
+        false => Ok(()),
+    }
 }
 
 /// Where the record goes.
 fn sink(bench: &Bench) -> Result<Sink, Failure> {
-    let own_file = bench.is_quick() && bench.out.output.is_none() && bench.out.format.is_none();
-    if own_file { Sink::open_quick(bench.out.evidence) } else { Sink::open(&bench.out) }
-}
-
-fn report_no_gpu(bench: &Bench, record: &Record) -> Result<(), Failure> {
-    if !bench.is_quick() || record.driver_version.is_some() || bench.out.quiet {
-        return Ok(());
-    }
-    output::put(
-        "\nNo GPU was found, so only the host path ran. To try the GPU paths without a GPU: \
-         gpuio bench --gpu software\n",
-    )
+    let quick = bench.is_quick();
+    let own_file = quick && bench.out.output.is_none() && bench.out.format.is_none();
+    if own_file { Sink::open_quick(&bench.out) } else { Sink::open(&bench.out, quick) }
 }
 
 /// What ranks would each do by itself, and can't be added.
 fn refuse_on_ranks(plan: &Plan) -> Result<(), Failure> {
     let ceilings = plan.jobs.iter().any(|job| job.ceilings_ns.is_some());
+    if plan.jobs.iter().any(|job| job.logs.is_some()) {
+        let what = "write_bw_log and its like are for one process; the record of several ranks has \
+                    the series of all (--format json)";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     match ceilings {
         true => Err(Failure::Usage(
             "--ceilings does not run on several ranks: ranks that share a drive, a server, a link \
@@ -164,13 +183,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     }
     let write = sink.map(|sink| {
         let sink = sink.with_ranks(bench.ranks.per_rank);
-        let write = |record: &Record| {
-            sink.write(record, terminal_width())?;
-            if !bench.out.quiet {
-                report_left_out(&record.plan);
-            }
-            report_no_gpu(bench, record)
-        };
+        let write = |record: &Record| finish(bench, sink, record);
         Box::new(write) as ranks::Write<'_>
     });
     let output = bench.out.output.as_deref();
@@ -185,7 +198,13 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
         true => Journal::none(),
         false => joined.journal(output),
     };
+    let served = bench.out.serve.as_deref().filter(|_| first).map(Served::begin).transpose();
+    let served = match served {
+        Ok(served) => served,
+        Err(failure) => return Ok(joined.give_up(&failure)),
+    };
     let ran = session.run_on_ranks(&progress, &journal, &joined);
+    drop(served);
     progress.clear();
     joined.finish(ran, journal, write)
 }
@@ -265,24 +284,4 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
     })
-}
-
-/// The size of the quick run: about a minute without a GPU, a few minutes with all paths, on files
-/// that suit this disk and memory, which ranks divide; the smallest of all ranks.
-fn quick_run(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failure> {
-    const MIB: u64 = 1 << 20;
-    let host = gpuio_host::collect(&Root::live());
-    let (here, all_ranks) = joined.map_or((1, 1), Joined::numbers);
-    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
-    let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
-    let location = gpuio_load::live_targets::LiveTargets::default()
-        .look(bench.work.data.directory.as_deref().unwrap_or("."));
-    // Ranks of all hosts may have one file system.
-    let free = location.free_bytes.unwrap_or(4 << 30) / all_ranks;
-    let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
-    let all = (free / 8).min(memory / 8).min(1 << 30).max(u64::from(threads) * 16 * MIB);
-    let each = all / u64::from(threads);
-    let own = (threads, each - each % MIB);
-    let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
-    Ok(quick_spec(QuickSize { threads, size_bytes, runtime_ns: 2_000_000_000 }))
 }

@@ -59,6 +59,15 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
 
 fn parse(words: &[String]) -> Result<Action, Failure> {
     let usage = |what: String| Err(Failure::Usage(format!("{what}; `gdscheck -h` has the flags")));
+    // As getopt(3) reads them: `-pv` is `-p -v`.
+    let joined = |word: &String| {
+        let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        match letters {
+            Some(letters) => letters.chars().map(|letter| format!("-{letter}")).collect(),
+            None => vec![word.clone()],
+        }
+    };
+    let words: Vec<String> = words.iter().flat_map(joined).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => usage("nothing to check: give -p, -v or -f FILE".to_owned()),
@@ -66,6 +75,8 @@ fn parse(words: &[String]) -> Result<Action, Failure> {
         ["--version"] => Ok(Action::Version),
         ["-p"] => Ok(Action::Platform),
         ["-v"] => Ok(Action::Versions),
+        // The platform's first lines are the versions.
+        ["-p", "-v"] | ["-v", "-p"] => Ok(Action::Platform),
         ["-f", file] => Ok(Action::File(file.into())),
         ["-v", "-f", file] | ["-f", file, "-v"] => {
             message!("note: -v has no effect here: -f prints no versions; leave one out");

@@ -14,6 +14,7 @@ use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use super::bench::{local_gpu, read_jobs_at, report_unused, set};
 use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
 use crate::failure::Failure;
+use crate::fio_logs::Logs;
 use crate::journal::Journal;
 use crate::outcome;
 use crate::output::{self, Sink};
@@ -113,6 +114,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         return output::put(&session.dry_run()?).map(|()| ExitCode::SUCCESS);
     }
     let sink = extras.sink()?;
+    let logs = Logs::open(&session.plan)?;
     let progress = Progress::new(extras.out.quiet);
     if !extras.out.quiet {
         report_unused(&session.plan);
@@ -121,7 +123,8 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     let record = session.run(&progress, &journal)?;
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
-        .and_then(|()| sink.map_or(Ok(()), |sink| sink.write(&record, 120)));
+        .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
+        .and_then(|_| logs.write(&record));
     printed.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
     Ok(outcome::exit_code(&record))
@@ -159,7 +162,7 @@ fn on_ranks(words: &[String], joined: Joined) -> Result<ExitCode, Failure> {
     progress.clear();
     let write = |record: &Record| {
         print(record, &command, &extras, verifies)?;
-        sink.map_or(Ok(()), |sink| sink.write(record, 120))
+        sink.map_or(Ok(None), |sink| sink.write(record, 120)).map(drop)
     };
     joined.finish(ran, journal, first.then(|| Box::new(write) as ranks::Write<'_>))
 }
@@ -175,7 +178,8 @@ struct Extras {
 impl Extras {
     /// Where the record goes besides gdsio's lines.
     fn sink(&self) -> Result<Option<Sink>, Failure> {
-        let open = |_| Sink::open(&self.out).map(|sink| sink.with_ranks(self.ranks.per_rank));
+        let open =
+            |_| Sink::open(&self.out, false).map(|sink| sink.with_ranks(self.ranks.per_rank));
         self.out.output.as_ref().map(open).transpose()
     }
 }
@@ -191,7 +195,7 @@ fn rank_limits(words: &[String]) -> RankLimits {
 /// gpuio's own options on gdsio's command line.
 fn extras(command: &GdsioRequest, spec: &mut Spec, place: &Place) -> Result<Extras, Failure> {
     let mut extras = Extras {
-        permit: Permit { overwrite: false, devices: Vec::new(), make_missing: false },
+        permit: Permit::default(),
         cufile: CufileFlags::default(),
         out: Out::default(),
         dry_run: false,

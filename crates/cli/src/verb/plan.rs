@@ -42,7 +42,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     }
     let wanted = wanted(plan)?;
     if let Some(dir) = &plan.hosts {
-        return plan_hosts::run(dir, &wanted, &figures, (form, plan.write.as_deref()));
+        return plan_hosts::run(dir, &wanted, &figures, (form, plan));
     }
     let captured = read(&plan.from)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
@@ -51,10 +51,10 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let mut pairing = pair(machine, &topology, &wanted).map_err(not_here)?;
     plan_expect::set(machine, &figures, &mut pairing);
     pairing.notes.extend(problems(&captured));
-    let written = match &plan.write {
+    let written = match &plan.output {
         Some(path) => {
             let text = format::job_file(&pairing).ok_or_else(|| nothing_to_open(&pairing))?;
-            Some(write(path, &text)?)
+            Some(write(path, &text, plan.force)?)
         }
         None => None,
     };
@@ -128,6 +128,6 @@ pub(super) fn unprintable(error: impl Display) -> Failure {
 }
 
 /// Never replaces an existing file. Returns the final path.
-pub(super) fn write(path: &Path, text: &str) -> Result<PathBuf, Failure> {
-    Output::begin("--write", path)?.save_text("the job file", text)
+pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<PathBuf, Failure> {
+    Output::begin("-o", path, force)?.save_text("the job file", text)
 }

@@ -10,6 +10,7 @@ use gpuio_topo::Topology;
 
 use super::plan::{Form, not_here, unprintable, write};
 use super::plan_expect;
+use crate::args::Plan as Args;
 use crate::failure::Failure;
 use crate::hosts::{self, Host};
 use crate::output;
@@ -20,19 +21,23 @@ pub(super) fn run(
     dir: &Path,
     wanted: &Wanted,
     figures: &Figures,
-    (form, file): (Form, Option<&Path>),
+    (form, args): (Form, &Args),
 ) -> Result<ExitCode, Failure> {
     if form == Form::Gdsio {
         let why = "a config file of gdsio is for one host; formats are text, json, job";
         return Err(Failure::Usage(format!("--format gdsio: {why}")));
     }
+    let file = args.output.as_deref();
     let hosts = hosts::read(dir)?;
     let plan = plan(&hosts, wanted, figures)?;
     let job_file = match (file, form) {
         (None, Form::Text | Form::Json | Form::Gdsio) => None,
         _ => Some(hosts_job_file(&plan).map_err(|why| no_job_file(&why))?),
     };
-    let written = file.zip(job_file.as_ref()).map(|(path, text)| write(path, text)).transpose()?;
+    let written = file
+        .zip(job_file.as_ref())
+        .map(|(path, text)| write(path, text, args.force))
+        .transpose()?;
     output::put(&match form {
         Form::Json => format::json(&plan).map_err(unprintable)?,
         Form::Job => job_file.unwrap_or_default(),

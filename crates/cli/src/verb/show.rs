@@ -4,12 +4,14 @@ use std::process::ExitCode;
 
 use crate::args::Show;
 use crate::failure::Failure;
+use crate::output::{self, Delivery};
 use crate::ui::terminal_width;
-use crate::{output, records, unused};
+use crate::{records, unused};
 
 pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     unused::show(show)?;
     let row = output::find(show.format.as_deref().unwrap_or("text"))?;
+    let delivery = Delivery::open(&show.save)?;
     let record = records::record(&show.record)?;
     if show.per_rank && record.ranks.is_none() {
         let what = "--per-rank: it has no effect here: the record is of one process; leave it out";
@@ -17,6 +19,6 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
     }
     let parts =
         gpuio_report::format::text::Show { evidence: show.evidence, per_rank: show.per_rank };
-    output::put(&output::rendered(row, &record, terminal_width(), parts))?;
+    delivery.put(&output::rendered(row, &record, terminal_width(), parts))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use gpuio_page::{LivePageRoot, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;
-use crate::{output, unused};
+use crate::{live_metrics, output, serve, unused};
 
 /// Time between the two samples from which the rates of a list are computed.
 const LOOK: Duration = Duration::from_millis(250);
@@ -23,14 +23,17 @@ const LEVEL: u8 = 1;
 
 pub(crate) fn run(args: &Stats) -> Result<ExitCode, Failure> {
     unused::stats(args)?;
-    let pause = match &args.watch {
+    if let Some(address) = args.serve.as_deref().map(serve::address).transpose()? {
+        return serve::run(address, live_metrics::of_all);
+    }
+    let pause = match args.every() {
         None => None,
-        Some(text) => {
+        Some((flag, text)) => {
             let ns = gpuio_units::parse_duration_ns(text)
-                .map_err(|error| Failure::Usage(format!("--watch={text}: {error}")))?;
+                .map_err(|error| Failure::Usage(format!("{flag} {text}: {error}")))?;
             let pause = Duration::from_nanos(ns);
             if pause < SHORTEST {
-                let what = format!("--watch={text}: the shortest interval is 10ms");
+                let what = format!("{flag} {text}: the shortest interval is 10ms");
                 return Err(Failure::Usage(what));
             }
             Some(pause)
@@ -46,6 +49,7 @@ fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
     let (place, root) = (LivePageRoot::live(), Root::live());
     let mut before = (read::list(&place, &root), Instant::now());
     print_notes(&before.0);
+    let mut left = args.count;
     loop {
         sleep(pause.unwrap_or(LOOK));
         let now = (read::list(&place, &root), Instant::now());
@@ -61,7 +65,8 @@ fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
             .filter_map(|(found, facts)| facts.shown(found, earlier(&before.0, found, seconds)))
             .collect();
         output::put(&listed(args, &shown)?)?;
-        if pause.is_none() {
+        left = left.map(|left| left.saturating_sub(1));
+        if pause.is_none() || left == Some(0) {
             return Ok(ExitCode::SUCCESS);
         }
         before = now;
@@ -69,10 +74,10 @@ fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
 }
 
 fn listed(args: &Stats, shown: &[Shown<'_>]) -> Result<String, Failure> {
-    if args.json {
+    if args.is_json() {
         let pages: Vec<_> =
             shown.iter().map(|one| json::value(one, args.level.unwrap_or(LEVEL))).collect();
-        return printed(&serde_json::json!({ "processes": pages }), args.watch.is_some());
+        return printed(&serde_json::json!({ "processes": pages }), args.every().is_some());
     }
     if shown.is_empty() {
         return Ok(
@@ -102,6 +107,7 @@ fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCod
     let (place, root) = (LivePageRoot::live(), Root::live());
     let level = args.level.unwrap_or(LEVEL);
     let mut before: Option<(Snapshot, Instant)> = None;
+    let mut left = args.count;
     loop {
         let listing = read::find(&place, &root, pid);
         let at = Instant::now();
@@ -118,14 +124,16 @@ fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCod
             seconds: at.duration_since(*then).as_secs_f64(),
         });
         let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
-        output::put(&match args.json {
+        output::put(&match args.is_json() {
             true => printed(&json::value(&shown, level), pause.is_some())?,
             false => text::page(&shown, level),
         })?;
-        let Some(pause) = pause.filter(|_| found.owner != Owner::Gone) else {
+        left = left.map(|left| left.saturating_sub(1));
+        let more = found.owner != Owner::Gone && left != Some(0);
+        let Some(pause) = pause.filter(|_| more) else {
             return Ok(ExitCode::SUCCESS);
         };
-        if !args.json {
+        if !args.is_json() {
             output::put("\n")?;
         }
         before = Some((shown.snapshot.clone(), at));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_host::Root;
 use gpuio_units::parse_duration_ns;
-use gpuio_watch::{Interval, Sample, Watcher, print, select};
+use gpuio_watch::{Interval, Sample, Watcher, openmetrics, print, select};
 
 use crate::args::Top;
 use crate::failure::Failure;
@@ -25,10 +25,11 @@ pub(crate) fn run(top: &Top) -> Result<ExitCode, Failure> {
     let address = top.serve.as_deref().map(serve::address).transpose()?;
     let watcher = watcher(&top.devices)?;
     if let Some(address) = address {
-        return serve::run(watcher, address);
+        let mut watcher = watcher;
+        return serve::run(address, move || openmetrics::text(&watcher.sample()));
     }
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if !top.plain && !top.json && terminal {
+    if top.is_json().is_none() && terminal {
         ui::top::run(watcher, every, top.count)?;
     } else {
         lines(watcher, every, top)?;
@@ -84,7 +85,7 @@ fn lines(mut watcher: Watcher, every: Duration, top: &Top) -> Result<(), Failure
             break;
         }
         let after = watcher.sample();
-        put(&before, &after, top.json, first)?;
+        put(&before, &after, top.is_json() == Some(true), first)?;
         (before, first) = (after, false);
         left = left.map(|left| left - 1);
     }

@@ -9,7 +9,7 @@ use gpuio_topo::{Topology, explain, format};
 use crate::args::Topo;
 use crate::captured;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Delivery};
 use crate::source::{cells, problems, read};
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
@@ -18,6 +18,7 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
         output::put(&captured::write(root_of(topo)?, path, topo.keep_addresses)?)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let delivery = Delivery::open(&topo.save)?;
     let captured = read(&topo.from)?;
     let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
     let mut topology = Topology::of(&captured.machine, &printed);
@@ -42,7 +43,7 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
         }
         _ => return Err(Failure::Usage("name two devices, or none".to_owned())),
     };
-    output::put(&text)?;
+    delivery.put(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -56,7 +57,15 @@ enum Format {
 }
 
 fn wanted(topo: &Topo) -> Result<Format, Failure> {
-    let format = match topo.format.as_deref() {
+    let extension = topo.save.output.as_ref().and_then(|path| path.extension()?.to_str());
+    let by_name = match extension {
+        Some("svg") => Some("svg"),
+        Some("json") => Some("json"),
+        Some("html") => Some("html"),
+        Some("xml") => Some("hwloc-xml"),
+        _ => None,
+    };
+    let format = match topo.format.as_deref().or(by_name) {
         None | Some("text") => Format::Text,
         Some("json") => Format::Json,
         Some("svg") => Format::Svg,

@@ -145,13 +145,15 @@ fn job_file_places() {
 fn outputs() {
     let dir = scratch();
     let load = "--rw read --bs 64k --size 1m --runtime 100ms";
-    let ran = bench(dir.path(), &format!("{load} -o no/such/dir.json")).exits(2);
-    assert!(ran.err.contains("-o no/such/dir.json"), "{ran:?}");
     file(dir.path(), "r.json", "an hour of work");
-    for more in ["", "--overwrite"] {
+    let ran = bench(dir.path(), &format!("{load} -o r.json/dir.json")).exits(2);
+    assert!(ran.err.contains("-o r.json/dir.json"), "{ran:?}");
+    for (more, says) in [("", "exists"), ("--overwrite", "exists"), ("--force", "did not write")] {
         let ran = bench(dir.path(), &format!("{load} -o r.json {more}")).exits(2);
-        assert!(ran.err.contains("r.json") && ran.err.contains("exists"), "{ran:?}");
+        assert!(ran.err.contains("r.json") && ran.err.contains(says), "{ran:?}");
     }
+    let ran = bench(dir.path(), &format!("{load} --format csv -o x.json")).exits(2);
+    ran.prints(&["--format csv -o x.json", "says json"]);
     assert_eq!(std::fs::read_to_string(dir.path().join("r.json")).unwrap(), "an hour of work");
     // A refused run leaves no empty record behind.
     bench(dir.path(), "--rw write --filename r.json --size 1m -o new.json").exits(2);
@@ -179,11 +181,13 @@ fn the_command_line_itself() {
     let dir = scratch();
     gpuio(dir.path(), "").exits(2);
     gpuio(dir.path(), "bnech").exits(2).prints(&["bnech", "bench"]);
-    gpuio(dir.path(), "bench --thread 3").exits(2).prints(&["--thread", "--threads"]);
+    gpuio(dir.path(), "bench --threadz 3").exits(2).prints(&["--threadz", "--threads"]);
     gpuio(dir.path(), "bench a.ini b.ini").exits(2).prints(&["b.ini"]);
     gpuio(dir.path(), "bench --bs").exits(2).prints(&["--bs"]);
-    let version = gpuio(dir.path(), "--version").exits(0);
-    assert_eq!(version.out.trim(), concat!("gpuio ", env!("CARGO_PKG_VERSION")));
+    for words in ["--version", "-V", "-v", "version"] {
+        let version = gpuio(dir.path(), words).exits(0);
+        assert_eq!(version.out.trim(), concat!("gpuio ", env!("CARGO_PKG_VERSION")), "{words}");
+    }
     // Words that are not UTF-8 are reported, not panicked over.
     let word = std::ffi::OsString::from_vec(b"--bs=\xff".to_vec());
     for verb in ["bench", "gdsio"] {

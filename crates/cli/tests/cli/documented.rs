@@ -22,7 +22,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio topo GPU0 ", "names a GPU and a drive of the machine"),
     ("gpuio topo --from DIR", "a copy of another machine's /sys and /proc: cli/tests/cli/topo.rs"),
     ("gpuio top", "shows devices until it is ended: cli/tests/cli/top.rs"),
-    ("gpuio stats PID --watch", "until the process ends: cli/tests/cli/stats.rs"),
+    ("gpuio stats PID --interval", "until the process ends: cli/tests/cli/stats.rs"),
+    ("gpuio stats --serve", "until it is ended: cli/tests/cli/live_metrics.rs"),
     ("gpuio compare baseline now --threshold", "its exit code is what it measured"),
     ("gpuio compare gpuio.json fio.json", "one load by three tools: cli/tests/cli/compare.rs"),
 ];

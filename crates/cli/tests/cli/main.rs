@@ -34,6 +34,7 @@ mod job_files;
 mod journal;
 mod layouts;
 mod leftovers;
+mod live_metrics;
 mod loads;
 #[path = "../../../host/tests/tree/mod.rs"]
 mod machine_tree;
@@ -41,6 +42,7 @@ mod many_threads;
 mod mounts;
 mod no_effect;
 mod other_tools;
+mod outputs;
 mod paths;
 mod plan;
 mod quick;

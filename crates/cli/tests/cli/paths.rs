@@ -56,6 +56,7 @@ macro_rules! matrix {
 matrix! {
     host_psync: "host" "psync" true;
     host_io_uring: "host" "io_uring" true;
+    host_io_uring_sqpoll: "host" "io_uring-sqpoll" true;
     host_libaio: "host" "libaio" true;
     host_mmap: "host" "mmap" true;
     host_pool: "host" "pool" true;
@@ -314,7 +315,7 @@ fn auto_says_why() {
     }
     let ran = no_driver(dir.path(), load).exits(0);
     assert!(ran.out.contains("auto → host: no GPU memory to end in: "), "{}", ran.out);
-    let none = ["there is no GPU 0; this machine has no GPU"];
+    let none = ["there is no GPU 0: this machine has none"];
     no_driver(dir.path(), &format!("{load} --gpu 0")).exits(3).prints(&none);
     // The quick run, and the host path, are no way out.
     no_driver(dir.path(), "--gpu 0").exits(3).prints(&none);

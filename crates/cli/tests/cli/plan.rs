@@ -100,8 +100,8 @@ fn a_job_file_of_this_machine_is_one_for_bench() {
 fn a_job_file_is_never_overwritten() {
     let dir = scratch();
     fs::write(dir.path().join("job.ini"), "mine").unwrap();
-    let ran = plan_of(DGX_A100, dir.path(), "--write job.ini").exits(2);
-    ran.prints(&["--write job.ini", "choose another name"]);
+    let ran = plan_of(DGX_A100, dir.path(), "--output job.ini").exits(2);
+    ran.prints(&["-o job.ini", "choose another name"]);
     assert_eq!(fs::read_to_string(dir.path().join("job.ini")).unwrap(), "mine");
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::record::{check_clean, jobs};
-use crate::tool::{GPUIO, finish, is_root, scratch, skip, state};
+use crate::tool::{GPUIO, finish, gpuio, is_root, scratch, skip, state};
 
 /// In an empty directory of a small file system: everything runs, and only the record stays.
 #[test]
@@ -45,8 +45,16 @@ fn only_the_record_stays() {
     let others =
         [["host"].as_slice(), &core, &["managed", "mapped", "resident", "staged"]].concat();
     assert_eq!(paths, [ours.as_slice(), &cufile, &others].concat());
-    // `mapped` only reads, and is left out of the two jobs that write.
-    assert_eq!(jobs(&record).len(), 4 * paths.len() - 2);
+    // All paths read, and two of them write.
+    assert_eq!(jobs(&record).len(), 2 * paths.len() + 4);
+    let screen = parts[0].lines().count();
+    assert!(screen <= 45, "{screen} lines: {}", parts[0]);
+    for part in ["Your storage", "fastest way to the software GPU", "Verified: a", "Next:"] {
+        assert!(parts[0].contains(part), "{part}: {}", parts[0]);
+    }
+    let load = "bench --rw read --bs 64k --size 1m --loops 1 --details";
+    let shown = gpuio(dir.path(), load).exits(0).out;
+    assert!(shown.contains("evidence") && !shown.contains("Your storage"), "{shown}");
     for (plan, job) in jobs(&record) {
         assert_eq!(plan["verify"], "pass");
         assert_eq!(job["verify"]["bad_blocks"], 0);

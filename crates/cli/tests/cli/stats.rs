@@ -100,7 +100,7 @@ fn two_runs_are_told_apart_and_every_level_says_more() {
     let second = Run::start(two.path(), &other);
     let dir = one.path();
 
-    let list = gpuio(dir, "stats --json").exits(0).json();
+    let list = gpuio(dir, "stats --format json").exits(0).json();
     let of = |pid: u32| -> Value {
         let all = list["processes"].as_array().unwrap();
         all.iter().find(|page| page["pid"] == pid).cloned().unwrap()
@@ -148,6 +148,8 @@ fn a_watch_ends_with_its_process() {
     }
     let dir = scratch();
     let mut run = Run::start(dir.path(), LOAD);
+    let two = format!("stats {} --interval 10ms --count 2 --format json", run.pid());
+    assert_eq!(gpuio(dir.path(), &two).exits(0).out.lines().count(), 2);
     let line = format!("stats {} --watch=100ms --json", run.pid());
     let file = dir.path().join("looks");
     let mut watch = command(dir.path());

@@ -44,7 +44,7 @@ pub(crate) fn command(dir: &Path) -> Command {
     ] {
         command.env_remove(name);
     }
-    command.env("XDG_STATE_HOME", state(dir));
+    command.env("XDG_STATE_HOME", state(dir)).env("XDG_CONFIG_HOME", state(dir));
     command
 }
 

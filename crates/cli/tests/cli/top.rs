@@ -10,6 +10,8 @@ use crate::tool::{Serving, command, finish, scratch, served, words};
 #[test]
 fn lines_of_json_are_one_object_each() {
     let dir = scratch();
+    let one = finish(command(dir.path()).args(words("top --format json --count 1"))).exits(0);
+    assert_eq!(one.out.lines().count(), 1);
     let line = "top --json --interval 100ms --count 3";
     let ran = finish(command(dir.path()).args(words(line))).exits(0);
     let objects: Vec<Value> =

@@ -438,7 +438,7 @@ fn a_directory_that_another_rank_has_made_meanwhile_is_no_danger() {
         has_holes: false,
         parent_can_be_made,
     };
-    let permit = Permit { overwrite: false, devices: Vec::new(), make_missing: true };
+    let permit = Permit { make_missing: true, ..Permit::default() };
     assert!(parent_can_be_made(&path), "it can be made");
     fs::create_dir(path.parent().unwrap()).unwrap();
     let wanted = wanted(&path, MIB);
@@ -460,7 +460,12 @@ fn blank() -> BlockTarget {
 }
 
 fn on(path: &str) -> Permit {
-    Permit { overwrite: true, devices: vec![PathBuf::from(path)], make_missing: true }
+    Permit {
+        overwrite: true,
+        devices: vec![PathBuf::from(path)],
+        make_missing: true,
+        make_named: false,
+    }
 }
 
 #[test]

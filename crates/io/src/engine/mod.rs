@@ -295,6 +295,27 @@ pub const ENGINES: &[EngineEntry] = &[
     },
     EngineEntry {
         info: EngineInfo {
+            name: "io_uring-iopoll",
+            summary: "the same with completions that the kernel polls for; O_DIRECT on a device \
+                      with poll queues",
+            asynchronous: true,
+            unseen_threads: true,
+        },
+        available: uring::available,
+        open: uring::open_iopoll,
+    },
+    EngineEntry {
+        info: EngineInfo {
+            name: "io_uring-sqpoll",
+            summary: "the same with a kernel thread that submits",
+            asynchronous: true,
+            unseen_threads: true,
+        },
+        available: uring::available,
+        open: uring::open_sqpoll,
+    },
+    EngineEntry {
+        info: EngineInfo {
             name: "libaio",
             summary: "io_submit(2); truly asynchronous only on O_DIRECT files",
             asynchronous: true,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gpuio_gpu::{MemoryKind, pattern};
 
+use super::fio_headers;
 use super::slot_buffers::SlotMemory;
 use super::{
     Backend, Completion, Fault, Leg, Mismatch, OpenedPath, Path, PathConfig, PathEntry, PathError,
@@ -43,6 +44,8 @@ struct Host {
     out: usize,
     /// The engine had no space for a request, and was not reaped since.
     refused: bool,
+    /// Whether blocks have fio's headers.
+    fio_headers: bool,
 }
 
 fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
@@ -58,6 +61,7 @@ fn open(config: PathConfig) -> Result<OpenedPath, PathError> {
         ready: Vec::with_capacity(slots),
         out: 0,
         refused: false,
+        fio_headers: config.fio_headers,
     };
     Ok(OpenedPath {
         path: Box::new(path),
@@ -152,12 +156,19 @@ impl Path for Host {
 
     fn generate(&mut self, block: PatternBlock) -> Result<(), PathError> {
         let PatternBlock { slot, key, offset, len } = block;
-        pattern::fill(self.memory.bytes_of_mut(slot, len), key, offset);
+        let bytes = self.memory.bytes_of_mut(slot, len);
+        match self.fio_headers {
+            true => fio_headers::fill(bytes, key, offset),
+            false => pattern::fill(bytes, key, offset),
+        }
         Ok(())
     }
 
     fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
         let PatternBlock { slot, key, offset, len } = block;
+        if self.fio_headers {
+            return Ok(fio_headers::check(self.memory.bytes_of(slot, len), offset));
+        }
         let found = pattern::check(self.memory.bytes_of(slot, len), key, offset);
         Ok(found.map(|m| Mismatch {
             offset: m.first_offset,

@@ -14,6 +14,7 @@ mod blocking;
 mod cached;
 mod destination;
 mod fan_out;
+pub mod fio_headers;
 mod gather;
 mod gds;
 mod gds_batch;
@@ -331,6 +332,8 @@ pub struct PathConfig {
     pub gpu: Option<GpuSide>,
     /// cuFile, on paths that need it.
     pub cufile: Option<CufileSide>,
+    /// Whether blocks are filled and checked with fio's headers; path `host` only.
+    pub fio_headers: bool,
     /// Faults to inject at the engine's interface.
     pub inject: Option<Inject>,
     /// Counters of the file leg, readable from other threads.

@@ -213,6 +213,7 @@ impl Setup {
     pub(crate) fn config(&self, rig: &Rig, context: &Context) -> PathConfig {
         let file = |file: &File| EngineFile { fd: file.as_raw_fd(), len: LEN, writable: true };
         PathConfig {
+            fio_headers: false,
             slots: self.depth,
             block_max: rig.largest(),
             engine: self.path.info.uses_engine().then_some(self.engine),

@@ -3,8 +3,8 @@
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FanOutResult,
-    FileLegCounters, GpuResult, JobPlan, JobResult, Latency, LibraryResult, MappedResult,
-    NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
+    FileLegCounters, FlushResult, GpuResult, JobPlan, JobResult, Latency, LibraryResult,
+    MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
 };
 use gpuio_stat::Tally;
 
@@ -69,6 +69,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         failures: sums.failures.into_record(job),
         verify: sums.findings.map(|findings| findings.into_record(job)),
         between_ios_ns: sums.between_ios_ns,
+        flushes: job.flush.map(|_| sums.flushes),
         steady,
         stonewall: measured.and_then(|span| first.wall.result(span.begin_ns)),
         series,
@@ -96,6 +97,7 @@ struct Sums {
     findings: Option<Findings>,
     file_leg: FileLegCounters,
     between_ios_ns: u64,
+    flushes: FlushResult,
     workers: Vec<WorkerResult>,
     via: Option<ViaResult>,
     fan_out: Option<FanOutResult>,
@@ -125,6 +127,8 @@ impl Sums {
         self.usage.add(&outcome.timed.usage);
         self.failures.merge(outcome.timed.failures);
         self.between_ios_ns += outcome.timed.between_ns;
+        self.flushes.calls += outcome.timed.flushed.calls;
+        self.flushes.ns += outcome.timed.flushed.ns;
         match (&mut self.findings, outcome.findings) {
             (Some(all), Some(more)) => all.merge(more),
             (none, more) => *none = none.take().or(more),

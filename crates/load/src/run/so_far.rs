@@ -48,6 +48,7 @@ pub(super) fn results(
             failed: read.failed + write.failed,
             verify: None,
             between_ios_ns: 0,
+            flushes: None,
             steady: None,
             stonewall: None,
             series: points.to_vec(),

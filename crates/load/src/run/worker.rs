@@ -329,6 +329,7 @@ fn path_config(
             register: job.register_buffer == Some(true),
             stall_timeout: path::CUFILE_STALL_TIMEOUT,
         }),
+        fio_headers: job.fio_headers,
         inject,
         counters: Arc::clone(counters),
         library: Arc::clone(&routes.library),

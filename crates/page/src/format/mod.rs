@@ -1,7 +1,8 @@
-//! Pages as text, JSON, and gds_stats' sections: pure functions.
+//! Pages as text, JSON, OpenMetrics, and gds_stats' sections: pure functions.
 
 pub mod gds_stats;
 pub mod json;
+pub mod openmetrics;
 pub mod text;
 
 use crate::read::Owner;

@@ -231,20 +231,32 @@ fn the_series_has_ten_points_of_a_short_run() {
 
 #[test]
 fn the_quick_run_does_everything_one_after_another_and_verifies() {
-    let size = QuickSize { threads: 2, size_bytes: 64 * MIB, runtime_ns: 3 * SECOND };
-    let plan = Bench { gpus: no_gpus(), ..Bench::default() }.plan(&quick_spec(size)).unwrap();
+    let size = QuickSize { threads: 2, size_bytes: 64 * MIB };
+    let quick = |bench: Bench, runtime: bool| {
+        let mut plan = bench.plan(&quick_spec(size)).unwrap();
+        fit_quick(&mut plan, runtime);
+        plan
+    };
+    let plan = quick(Bench { gpus: no_gpus(), ..Bench::default() }, false);
     let names: Vec<&str> = plan.jobs.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["read-1M", "randread-4K", "write-1M", "randwrite-4K"]);
     for (group, job) in (0..).zip(&plan.jobs) {
         assert_eq!((job.group, job.threads, job.size_bytes), (group, 2, 64 * MIB));
-        assert_eq!((job.stop, job.verify), (timed(3 * SECOND), VerifyMode::Pass));
+        assert_eq!((job.stop, job.verify), (timed(2 * SECOND), VerifyMode::Pass));
+        assert_eq!(job.verify_ns, Some(SECOND));
         assert!(!job.keep, "the scratch directory goes");
     }
     assert_eq!(plan.jobs[0].blocks, sizes(MIB));
     assert_eq!(plan.jobs[3].blocks, sizes(4 * KIB));
-    assert_eq!(plan.left_out.len(), 15);
-    let all = Bench::default().plan(&quick_spec(size)).unwrap();
-    assert_eq!(all.jobs.len(), 54, "14 paths each, but for one of them that only reads");
+    assert_eq!(plan.left_out.len(), 15, "each path once, those that were named too");
+    let all = quick(Bench::default(), false);
+    assert_eq!(all.jobs.len(), 2 * 14 + 2 * 2, "reads on all paths, writes on two");
+    let measured: u64 = all.jobs.iter().filter_map(|job| job.stop.runtime_ns).sum();
+    let verified: u64 = all.jobs.iter().filter_map(|job| job.verify_ns).sum();
+    assert!(measured + verified <= 25 * SECOND, "{measured} {verified}");
+    assert_eq!(all.interval_ns, SECOND / 10);
+    let longer = quick(Bench::default(), true);
+    assert_eq!(longer.jobs[0].stop, timed(2 * SECOND), "a time that was requested stays");
 }
 
 #[test]

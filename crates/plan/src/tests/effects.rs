@@ -26,6 +26,28 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("numa", ["0", "1"]),
     ("cpus", ["0", "1"]),
     ("verify", ["pass", "rewrite"]),
+    ("verify_time", ["1", "2"]),
+    ("cuda_io", ["posix", "cufile"]),
+    ("gpu_dev_ids", ["0", "1"]),
+    ("hipri", ["1", "0"]),
+    ("sqthread_poll", ["1", "0"]),
+    ("nrfiles", ["2", "3"]),
+    ("filesize", ["2g", "3g"]),
+    ("file_service_type", ["roundrobin", "sequential"]),
+    ("offset_increment", ["1g", "2g"]),
+    ("number_ios", ["5", "6"]),
+    ("wait_for", ["b", "c"]),
+    ("allow_file_create", ["0", "1"]),
+    ("fsync", ["2", "3"]),
+    ("fdatasync", ["2", "3"]),
+    ("end_fsync", ["1", "0"]),
+    ("thinktime", ["5", "6"]),
+    ("thinktime_spin", ["3us", "4us"]),
+    ("thinktime_blocks", ["2", "3"]),
+    ("write_bw_log", ["x", "y"]),
+    ("write_lat_log", ["x", "y"]),
+    ("write_iops_log", ["x", "y"]),
+    ("log_avg_msec", ["200", "300"]),
     ("ceilings", ["1", "2"]),
     ("beside", ["compute", "memory:50%"]),
     ("seed", ["7", "8"]),
@@ -142,6 +164,12 @@ const LOADS: &[&str] = &[
     "path=auto",
     "path=all",
     "path=host,staged",
+    "ioengine=libcufile\nrw=read\nsize=1g",
+    "size=1g\nnrfiles=2",
+    "filename=/have8g\nsize=1g\nshared=0\nthreads=2\ndirect=0",
+    "engine=io_uring\nrw=randread\ndirect=1",
+    "thinktime=100\nfsync=9\nrw=write",
+    "write_bw_log=l",
     "xfer_type=1\nsize=1g\nrw=write",
     "xfer_type=2\nsize=1g\nrw=randwrite\nruntime=5",
     "ioengine=libaio\nrw=read\ndirect=1",
@@ -150,6 +178,9 @@ const LOADS: &[&str] = &[
 
 /// Keys with an effect on several ranks only: `layout` tests them.
 const OF_RANKS: &[&str] = &["read_shift"];
+
+/// Keys that are about other jobs, and a permission: tests of their own.
+const OF_OTHERS: &[&str] = &["wait_for", "allow_file_create"];
 
 /// The plan, but for who requested it and for reasons. What is noted of a key is a difference.
 fn outcome(text: &str) -> Result<Plan, PlanError> {
@@ -176,12 +207,14 @@ fn no_key_is_accepted_and_ignored() {
                 values.map(|value| outcome(&format!("[a]\n{load}\n{}={value}\n", key.name)));
             match (&one, &two) {
                 (Ok(one), Ok(two)) if one != two => changes += 1,
+                _ if OF_OTHERS.contains(&key.name) => {}
                 (Ok(one), Ok(_)) if !is_noted(one, key.name) => ignored.push((key.name, load)),
                 _ => {}
             }
         }
         // What no load takes can't be tested by its effect.
-        let untested = key.name == "rdma_url" || OF_RANKS.contains(&key.name);
+        let untested =
+            key.name == "rdma_url" || OF_RANKS.contains(&key.name) || OF_OTHERS.contains(&key.name);
         assert!(changes > 0 || untested, "{}: nothing takes it", key.name);
     }
     assert!(ignored.is_empty(), "accepted and ignored: {ignored:#?}");
@@ -328,4 +361,39 @@ fn runs_are_checked_together_without_their_machine() {
     one.jobs[0].one_of_many = true;
     let plan = Bench::default().plan(&one).unwrap();
     assert!(plan.jobs[0].notes[0].starts_with("'rwmixread'"), "{:?}", plan.jobs[0].notes);
+}
+
+#[test]
+fn jobs_wait_for_others_and_files_may_have_to_be_there() {
+    let groups = |text: &str| -> Vec<u32> {
+        Bench::default().jobs(text).iter().map(|job| job.group).collect()
+    };
+    let chain = "[w]\nrw=write\n[r]\nwait_for=w\n[x]\nwait_for=r\n[y]\nwait_for=w\n";
+    assert_eq!(groups(chain), [0, 1, 2, 2]);
+    let beside = said("[w]\n[other]\n[r]\nwait_for=w\n");
+    assert!(beside.contains("job 'other' runs at the same time as 'w'"), "{beside}");
+    assert!(said("[r]\nwait_for=w\n").contains("there is no job 'w' above it"));
+    let absent = said("[a]\nfilename=/none\nsize=1m\nallow_file_create=0\n");
+    assert!(absent.contains("/none does not exist, and is not to be made"), "{absent}");
+    assert_eq!(said("[a]\nfilename=/have8g\nsize=1m\nallow_file_create=0\n"), "planned");
+}
+
+#[test]
+fn shares_counts_and_files_of_threads() {
+    let whole = job("filename=/have8g\nsize=25%\nrw=read");
+    assert_eq!(whole.size_bytes, 2 << 30);
+    let counted = job("rw=randread\nbs=4k\nsize=1g\nnumber_ios=10");
+    assert_eq!((counted.stop.bytes_per_thread, counted.stop.runtime_ns), (Some(40 << 10), None));
+    let many = job("directory=/d\nthreads=2\nsize=8m\nnrfiles=4\nrw=read");
+    let names: Vec<&str> = many.targets.iter().map(|target| target.path.as_str()).collect();
+    assert_eq!((names[0], names[7], names.len()), ("/d/gpuio.0.0", "/d/gpuio.1.3", 8));
+    assert!(many.targets.iter().all(|target| target.length_bytes == 2 << 20));
+    assert_eq!(many.workers[1].regions.len(), 4);
+    let apart = job("filename=/have8g\nshared=0\nthreads=3\nsize=1m\noffset_increment=2m\nrw=read");
+    let at: Vec<u64> = apart.workers.iter().map(|worker| worker.regions[0].offset).collect();
+    assert_eq!(at, [0, 2 << 20, 4 << 20]);
+    let polled = job("ioengine=io_uring\nhipri\ndirect=1\nrw=read\nsize=1m");
+    assert_eq!(polled.engine.actual, "io_uring-iopoll");
+    let cufile = job("ioengine=libcufile\ngpu_dev_ids=0:1\ndirect=1\nrw=read\nsize=1m");
+    assert_eq!((cufile.path.choice.actual.as_str(), cufile.gpus.len()), ("gds", 2));
 }

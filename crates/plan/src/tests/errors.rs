@@ -46,7 +46,8 @@ fn a_spec_without_jobs() {
 fn engines_that_do_not_exist() {
     assert_eq!(
         refused_job(|job| job.engine = Some("magic".into())),
-        "job 'a': there is no engine 'magic'; engines: psync, io_uring, libaio, mmap, null, pool"
+        "job 'a': there is no engine 'magic'; engines: psync, io_uring, io_uring-iopoll, \
+         io_uring-sqpoll, libaio, mmap, null, pool"
     );
     let near = refused_job(|job| job.engine = Some("iouring".into()));
     assert!(near.contains("no engine 'iouring'; nearest: io_uring; engines: psync"), "{near}");
@@ -62,7 +63,7 @@ fn gpus_that_are_not_there() {
     );
     assert_eq!(
         unavailable(refused("path=staged\ngpu=7")),
-        "job 'a', gpu=7 (f:3:1): there is no GPU 7; this machine has GPUs 0-2"
+        "job 'a', gpu=7 (f:3:1): there is no GPU 7: this machine has 3, numbered 0-2"
     );
     let bench = Bench { gpus: no_gpus(), ..Bench::default() };
     assert_eq!(
@@ -80,10 +81,13 @@ fn what_was_named_is_an_error_where_it_can_not_be_had() {
     let bench = Bench { gpus: no_gpus(), missing: &["io_uring"], ..Bench::default() };
     for text in ["gpu=3", "gpu=3\npath=host", "gpu=3\npath=all", "gpu=3\npath=auto"] {
         let said = unavailable(bench.refusal(&parsed(&format!("[a]\n{text}\n"))));
-        let want = "there is no GPU 3; this machine has no GPU: libcuda.so.1: not found";
+        let want = "there is no GPU 3: this machine has none: libcuda.so.1: not found";
         assert!(said.contains(want), "{text}: {said}");
         let said = unavailable(refused(text));
-        assert!(said.contains("there is no GPU 3; this machine has GPUs 0-2"), "{text}: {said}");
+        assert!(
+            said.contains("there is no GPU 3: this machine has 3, numbered 0-2"),
+            "{text}: {said}"
+        );
     }
     let all = unavailable(bench.refusal(&parsed("[a]\ngpu=all\npath=host\n")));
     assert!(all.contains("this machine has no GPU: libcuda.so.1: not found"), "{all}");

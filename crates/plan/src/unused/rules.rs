@@ -53,6 +53,49 @@ pub(crate) const RULES: &[Rule] = &[
         s.requested.verify == Some(VerifyMode::Rewrite) && s.only_reads(),
         "the load writes nothing, so there is nothing to rewrite; use verify=pass"
     )),
+    rule!(offset_increment, |s| when(
+        s.plan.directory.is_some() && !s.plan.shared_files,
+        OWN_FILES
+    )
+    .or_else(|| when(
+        s.plan.threads == 1,
+        "one thread has nothing to be apart from; leave it out"
+    ))),
+    rule!(files_per_thread, |s| when(
+        s.plan.files_per_thread.is_none() && s.requested.files_per_thread != Some(1),
+        "the files are named, or all threads share one; use directory, or leave it out"
+    )),
+    rule!(files_in_turn, |s| when(
+        s.plan.targets.len() < 2 || !s.sequential(),
+        "it orders the blocks of several files, read or written in order; add nrfiles, or leave it \
+         out"
+    )),
+    rule!(fsync_ios, |s| when(s.only_reads(), NO_WRITES)),
+    rule!(fdatasync_ios, |s| when(s.only_reads(), NO_WRITES).or_else(|| when(
+        s.requested.fsync_ios.is_some_and(|count| count > 0),
+        "fsync flushes the same files; leave one out"
+    ))),
+    rule!(end_fsync, |s| when(s.only_reads(), NO_WRITES)),
+    rule!(think_spin_ns, |s| when(s.plan.think.is_none(), NO_PAUSE)),
+    rule!(think_ios, |s| when(s.plan.think.is_none(), NO_PAUSE)),
+    rule!(log_ns, |s| when(
+        s.plan.logs.is_none(),
+        "it is the time that a line of a log covers; add write_bw_log, or leave it out"
+    )),
+    rule!(polled, |s| when(s.requested.polled == Some(true) && !s.polls("iopoll"), NO_RING)),
+    rule!(submit_thread, |s| when(
+        s.requested.submit_thread == Some(true) && !s.polls("sqpoll"),
+        NO_RING
+    )),
+    rule!(cuda_posix, |s| when(
+        s.requested.fio_cufile != Some(true) || s.requested.paths.is_some(),
+        "it says which way fio's libcufile takes; add ioengine=libcufile, or use path=gds"
+    )),
+    rule!(verify_ns, |s| when(
+        !matches!(s.plan.verify, VerifyMode::Pass | VerifyMode::Rewrite),
+        "it limits verification after the run, which is not requested; add verify=pass, or \
+         leave it out"
+    )),
     rule!(inject, inject),
     rule!(beside, beside),
     rule!(time_based, |s| match (s.requested.runtime_ns, s.requested.time_based) {
@@ -143,10 +186,17 @@ const NO_WRITES: &str =
     "the load writes nothing; use rw=write, randwrite or a mix, or leave it out";
 const NOT_STEADY: &str = "it says how steadystate is checked, which is not requested; add \
                           steadystate=iops:2%, or leave it out";
+const NO_PAUSE: &str = "it shapes the pause of thinktime; add thinktime, or leave it out";
+const NO_RING: &str = "only engine io_uring polls; use engine=io_uring, or leave it out";
 const OWN_FILES: &str =
     "in a directory each thread has a file of its own; name files with filename, or leave it out";
 
 impl KeyContext<'_> {
+    /// Whether the engine is the form of io_uring with this.
+    fn polls(&self, how: &str) -> bool {
+        self.plan.engine.actual.ends_with(how)
+    }
+
     fn sequential(&self) -> bool {
         self.plan.order == Order::Sequential
     }

@@ -1,9 +1,11 @@
 //! The table of formats.
 
 pub mod csv;
+pub mod fio_log;
 pub mod gdsio;
 pub mod json;
 pub mod plan;
+pub mod summary;
 pub mod text;
 
 use gpuio_record::Record;
@@ -28,6 +30,11 @@ pub const FORMATS: &[Row] = &[
         name: "text",
         summary: "tables and warnings for people; may change in any release",
         render: |record| text::render_text(record, TEXT_WIDTH),
+    },
+    Row {
+        name: "summary",
+        summary: "one screen: a row per path, what it means, how to go on; may change",
+        render: |record| summary::render(record, TEXT_WIDTH),
     },
     Row {
         name: "json",

@@ -64,8 +64,16 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::VERIFY,
-        "`off`, `pass` (data is read back after the run), `rewrite` or `inline` (each block on \
-         arrival)",
+        "`off`, `pass` or `full` (data is read back after the run), `rewrite`, `inline` (each \
+         block on arrival), or `crc32c` (with the headers of fio's blocks)",
+    ),
+    key(
+        "verify_time",
+        &[],
+        Native,
+        set::VERIFY_TIME,
+        "longest time for the verification after the run; a random sample of what fits into it is \
+         checked, and the report says how much that was",
     ),
     key(
         "ceilings",

@@ -68,12 +68,56 @@ pub(super) const NAME: Setter = Setter {
     },
 };
 pub(super) const ENGINE: Setter = field!(engine, value::engine);
-pub(super) const IOENGINE: Setter = field!(engine, value::fio_engine);
+/// fio's libcufile is a path here, and no engine.
+pub(super) const IOENGINE: Setter = Setter {
+    fields: &["engine"],
+    bare: None,
+    adds: false,
+    apply: |job, text| {
+        let cufile = text == "libcufile";
+        job.engine = if cufile { None } else { Some(value::fio_engine(text)?) };
+        job.fio_cufile = cufile.then_some(true);
+        Ok(())
+    },
+};
 pub(super) const RW: Setter = field!(rw, value::rw);
 pub(super) const BS: Setter = field!(blocks, value::blocks);
 pub(super) const BSRANGE: Setter = field!(blocks, value::block_range);
 pub(super) const BSSPLIT: Setter = field!(blocks, value::block_split);
-pub(super) const SIZE: Setter = field!(size, value::size);
+/// Bytes, or a share of each file; the later one replaces the other.
+pub(super) const SIZE: Setter = Setter {
+    fields: &["size"],
+    bare: None,
+    adds: false,
+    apply: |job, text| {
+        (job.size, job.size_percent) = match text.strip_suffix('%') {
+            Some(_) => (None, Some(value::size_percent(text)?)),
+            None => (Some(value::size(text)?), None),
+        };
+        Ok(())
+    },
+};
+pub(super) const FILE_BYTES: Setter = field!(file_bytes, value::size);
+pub(super) const FILES_PER_THREAD: Setter = field!(files_per_thread, value::at_least_one_u32);
+pub(super) const FILES_IN_TURN: Setter = field!(files_in_turn, value::file_service);
+pub(super) const OFFSET_INCREMENT: Setter = field!(offset_increment, value::bytes);
+pub(super) const NUMBER_IOS: Setter = field!(number_ios, value::at_least_one);
+pub(super) const WAIT_FOR: Setter = text!(wait_for);
+pub(super) const CREATE_FILES: Setter = switch!(create_files);
+pub(super) const FSYNC: Setter = field!(fsync_ios, value::integer);
+pub(super) const FDATASYNC: Setter = field!(fdatasync_ios, value::integer);
+pub(super) const END_FSYNC: Setter = switch!(end_fsync);
+/// A bare number is microseconds, as in fio.
+pub(super) const THINK: Setter = field!(think_ns, value::fio_microseconds);
+pub(super) const THINK_SPIN: Setter = field!(think_spin_ns, value::fio_microseconds);
+pub(super) const THINK_IOS: Setter = field!(think_ios, value::at_least_one);
+pub(super) const BW_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(bw_log) };
+pub(super) const LAT_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(lat_log) };
+pub(super) const IOPS_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(iops_log) };
+pub(super) const LOG_TIME: Setter = field!(log_ns, value::fio_milliseconds);
+pub(super) const POLLED: Setter = switch!(polled);
+pub(super) const SUBMIT_THREAD: Setter = switch!(submit_thread);
+pub(super) const CUDA_IO: Setter = field!(cuda_posix, value::cuda_io);
 pub(super) const IO_SIZE: Setter = field!(io_size, value::size);
 pub(super) const OFFSET: Setter = field!(offset, value::bytes);
 pub(super) const THREADS: Setter = field!(threads, value::at_least_one_u32);
@@ -92,13 +136,39 @@ pub(super) const INVALIDATE: Setter = switch!(invalidate);
 pub(super) const CACHE_ALIKE: Setter = switch!(cache_alike);
 pub(super) const DO_VERIFY: Setter =
     switch!(verify, |on| if on { VerifyMode::Pass } else { VerifyMode::Off });
-pub(super) const VERIFY: Setter = Setter { bare: Some("pass"), ..field!(verify, value::verify) };
+/// `full` is `pass` without a limit of its time, where another source set one.
+pub(super) const VERIFY: Setter = Setter {
+    fields: &["verify"],
+    bare: Some("pass"),
+    adds: false,
+    apply: |job, value| {
+        job.verify = Some(value::verify(value)?);
+        job.fio_headers = value.starts_with("crc32c").then_some(true);
+        if value == "full" {
+            job.verify_ns = None;
+        }
+        Ok(())
+    },
+};
+pub(super) const VERIFY_TIME: Setter = field!(verify_ns, value::some_time);
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
 pub(super) const BESIDE: Setter = field!(beside, value::beside);
 pub(super) const SEED: Setter = field!(seed, value::integer);
-pub(super) const RATE: Setter = field!(rate_bytes, value::rate);
-pub(super) const RATE_IOPS: Setter = field!(rate_iops, value::at_least_one);
+pub(super) const RATE: Setter = Setter {
+    apply: |job, text| {
+        job.rate_bytes = Some(value::rate(value::both_alike(text)?)?);
+        Ok(())
+    },
+    ..field!(rate_bytes, value::rate)
+};
+pub(super) const RATE_IOPS: Setter = Setter {
+    apply: |job, text| {
+        job.rate_iops = Some(value::at_least_one(value::both_alike(text)?)?);
+        Ok(())
+    },
+    ..field!(rate_iops, value::at_least_one)
+};
 pub(super) const ARRIVALS: Setter = field!(arrivals, value::arrivals);
 pub(super) const POISSON: Setter =
     switch!(arrivals, |on| if on { Arrivals::Poisson } else { Arrivals::Steady });
@@ -167,6 +237,18 @@ pub(super) const GPU_DEV_ID: Setter = Setter {
     apply: |job, text| {
         let device = value::device(text)?;
         job.gpu.get_or_insert_default().which = GpuWhich::List(vec![device]);
+        Ok(())
+    },
+    ..GPU
+};
+
+/// fio separates the GPUs of its subjobs by colons.
+pub(super) const GPU_DEV_IDS: Setter = Setter {
+    apply: |job, text| {
+        let devices: Result<Vec<u32>, _> = value::pieces(text, ':')
+            .map(|(at, one)| value::device(one).map_err(|error| error.shifted(at)))
+            .collect();
+        job.gpu.get_or_insert_default().which = GpuWhich::List(devices?);
         Ok(())
     },
     ..GPU

@@ -95,14 +95,31 @@ const ENGINES: [(&str, &str); 9] = [
     ("null", "null"),
 ];
 
+const METADATA: &str = "it changes names, lengths or extents of files and moves no data, which \
+    is what gpuio measures; use fio for it";
 const NOT_A_FILE: &str =
     "it does not read files into memory, which is what gpuio measures; use fio for it";
-const REFUSED_ENGINES: [(&str, &str); 21] = [
+const REFUSED_ENGINES: [(&str, &str); 36] = [
     (
         "libcufile",
         "the route to the GPU is a path here, not an engine; use path=staged or \
-        path=gds",
+        path=gds, or fio's own key ioengine=libcufile",
     ),
+    ("cpp_null", "it is an example of an external engine of fio's; use engine=null"),
+    ("external", "engines of fio's in shared objects can't be loaded; use one of gpuio's"),
+    ("filecreate", METADATA),
+    ("filestat", METADATA),
+    ("filedelete", METADATA),
+    ("ftruncate", METADATA),
+    ("falloc", METADATA),
+    ("e4defrag", METADATA),
+    ("exec", "a job file runs no programs; use a shell script around gpuio"),
+    ("mtd", "raw flash is no block device; use engine=psync on an mtdblock device"),
+    ("pmemblk", "use engine=mmap on a file of a DAX file system"),
+    ("libzbc", "zoned devices need commands of their own; use fio for zoned devices"),
+    ("libiscsi", "log in to the target and give its block device; use engine=io_uring"),
+    ("nbd", "connect it with nbd-client and give its block device; use engine=io_uring"),
+    ("ime_psync", "mount it and give its directory; use engine=psync"),
     ("libhipfile", "only CUDA devices are supported; use fio's libhipfile for AMD GPUs"),
     (
         "posixaio",
@@ -193,13 +210,11 @@ fn devices(value: &str) -> Read<GpuWhich> {
 
 /// Whether and when data is verified.
 pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
-    const OWN: &str = "fio's checksum headers are not supported: gpuio verifies its own \
-        position-dependent pattern; use verify=pass or verify=inline";
-    const CHECKSUMS: [&str; 19] = [
+    const OWN: &str = "of fio's checksums gpuio writes and checks crc32c; use verify=crc32c, or \
+        verify=pass for gpuio's own position-dependent pattern";
+    const CHECKSUMS: [&str; 17] = [
         "md5",
         "crc64",
-        "crc32c",
-        "crc32c-intel",
         "crc32",
         "crc16",
         "crc7",
@@ -222,6 +237,9 @@ pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
         &[
             ("off", VerifyMode::Off),
             ("pass", VerifyMode::Pass),
+            ("full", VerifyMode::Pass),
+            ("crc32c", VerifyMode::Pass),
+            ("crc32c-intel", VerifyMode::Pass),
             ("inline", VerifyMode::Inline),
             ("rewrite", VerifyMode::Rewrite),
             ("0", VerifyMode::Off),
@@ -345,6 +363,28 @@ pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
             ValueError::new(error.at, what)
         }),
     }
+}
+
+/// fio's `file_service_type`: whether a thread with several files takes a block of each in turn.
+pub(crate) fn file_service(value: &str) -> Read<bool> {
+    const CHANCE: &str = "files are not chosen by chance: a random order is over all of a thread's \
+        files alike; use roundrobin, sequential, or rw=randread";
+    choice(
+        value,
+        &[("roundrobin", true), ("sequential", false), ("serial", false)],
+        &[
+            ("random", CHANCE),
+            ("zipf", CHANCE),
+            ("pareto", CHANCE),
+            ("normal", CHANCE),
+            ("gauss", CHANCE),
+        ],
+    )
+}
+
+/// fio's `cuda_io`: whether the bytes pass host memory.
+pub(crate) fn cuda_io(value: &str) -> Read<bool> {
+    choice(value, &[("cufile", false), ("posix", true)], &[])
 }
 
 /// Content of written blocks.

@@ -8,13 +8,13 @@ mod steady;
 
 pub(crate) use beside::beside;
 pub(crate) use choice::{
-    arrivals, ceilings, distribution, engine, fill, fio_engine, fio_memory, gpu, layout, memory,
-    on_or_off, read_shift, rw, sync, verify, via_peer,
+    arrivals, ceilings, cuda_io, distribution, engine, file_service, fill, fio_engine, fio_memory,
+    gpu, layout, memory, on_or_off, read_shift, rw, sync, verify, via_peer,
 };
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{
-    at_least_one, at_least_one_u32, bytes, device, duration, integer, node, percent, rate, size,
-    some_time, xfer_type,
+    at_least_one, at_least_one_u32, both_alike, bytes, device, duration, fio_microseconds,
+    fio_milliseconds, integer, node, percent, rate, size, size_percent, some_time, xfer_type,
 };
 pub(crate) use steady::steady;
 

@@ -9,7 +9,7 @@ pub(crate) fn bytes(value: &str) -> Read<u64> {
     if let Some(at) = value.find('%') {
         return Err(ValueError::new(
             at,
-            "a share of the file or device is not supported; give bytes, such as 10G",
+            "a share of the file or device works for size= alone; give bytes, such as 10G",
         ));
     }
     one_for_both(value)?;
@@ -22,6 +22,43 @@ pub(crate) fn size(value: &str) -> Read<u64> {
         0 => Err(ValueError::new(0, "the size is 0; give a size above 0, such as 4k or 1G")),
         size => Ok(size),
     }
+}
+
+/// `read,write,trim` where reads and writes have the same value, as that one.
+pub(crate) fn both_alike(value: &str) -> Read<&str> {
+    let mut all = value.split(',');
+    let first = all.next().unwrap_or(value);
+    let alike = value.contains(',') && all.take(2).all(|other| other.is_empty() || other == first);
+    Ok(if alike { first } else { value })
+}
+
+/// A share of each file from 1 to 100 per cent.
+pub(crate) fn size_percent(value: &str) -> Read<u8> {
+    match percent(value)? {
+        0 => Err(ValueError::new(0, "the size is 0; give a share from 1% to 100%")),
+        share => Ok(share),
+    }
+}
+
+/// A time of which fio counts bare numbers in microseconds.
+pub(crate) fn fio_microseconds(value: &str) -> Read<u64> {
+    bare_in(value, 1_000)
+}
+
+/// A time of which fio counts bare numbers in milliseconds; above 0.
+pub(crate) fn fio_milliseconds(value: &str) -> Read<u64> {
+    match bare_in(value, 1_000_000)? {
+        0 => Err(ValueError::new(0, "single I/Os are not logged; give a time above 0: 500")),
+        time => Ok(time),
+    }
+}
+
+fn bare_in(value: &str, unit: u64) -> Read<u64> {
+    if value.is_empty() || value.contains(|c: char| !c.is_ascii_digit()) {
+        return duration(value);
+    }
+    let number = integer(value)?;
+    number.checked_mul(unit).ok_or_else(|| ValueError::new(0, "a time below 2^64 ns works"))
 }
 
 /// Bytes per second, with or without `/s`.

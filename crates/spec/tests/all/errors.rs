@@ -11,15 +11,16 @@ fn errors_of(text: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn keys() {
-    let text = "[a]\niodeph=4\nbanana=1\nthinktime=5\nwrite_bw_log=x\ninclude other.fio\n\
+    let text = "[a]\niodeph=4\nbanana=1\nthinkcycles=5\nwrite_hist_log=x\ninclude other.fio\n\
                 bs\nbs 4k\nbs=\n=4k\ndirectory=${EMPTY}\nxfer_tpye=1\nStonewall\n";
     insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:1: unknown key 'iodeph'; nearest: iodepth
     a.fio:3:1: unknown key 'banana'; no similar key; docs/job-file.md lists all keys
-    a.fio:4:1: key 'thinktime' (fio) is not supported by gpuio: a pause between I/Os hides
-        the limits of storage; use instead: rate_iops= with rate_process=poisson
-    a.fio:5:1: key 'write_bw_log' (fio) is not supported by gpuio: no log files are written
-        by a job; use instead: -o FILE with --format json, which includes the series
+    a.fio:4:1: key 'thinkcycles' (fio) is not supported by gpuio: CPU work between I/Os is
+        not simulated; use instead: rate_iops=
+    a.fio:5:1: key 'write_hist_log' (fio) is not supported by gpuio: no log files are
+        written by a job; use instead: -o FILE with --format json, which includes the
+        histograms
     a.fio:6:1: key 'include' (fio) is not supported by gpuio: one job file can't include
         another; use instead: write its lines here
     a.fio:7:1: key 'bs' needs a value; write bs=VALUE, or leave it out
@@ -35,8 +36,8 @@ fn keys() {
 
 #[test]
 fn sizes_and_times() {
-    let text = "[a]\nbs=4x\nbs=0\nbs=4k,8k\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\nsize=10%\n\
-                size=1.3k\nsize=99E\nruntime=10sec\nramp_time=5M\nrate=1m,2m\nrate_iops=10k\n";
+    let text = "[a]\nbs=4x\nbs=0\nbs=4k,8k\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\noffset=10%\n\
+                size=1.3k\nsize=99E\nruntime=10sx\nramp_time=5M\nrate=1m,2m\nrate_iops=10k\n";
     insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:5: value '4x' of 'bs', at 'x': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
@@ -49,15 +50,15 @@ fn sizes_and_times() {
         smallest; swap them
     a.fio:7:11: value '4k' of 'bsrange', at its end: expected a range of sizes, such as
         4k-64k
-    a.fio:8:8: value '10%' of 'size', at '%': a share of the file or device is not
-        supported; give bytes, such as 10G
+    a.fio:8:10: value '10%' of 'offset', at '%': a share of the file or device works for
+        size= alone; give bytes, such as 10G
     a.fio:9:7: value '1.3k' of 'size', at '.3k': expected a size that is a whole number of
         bytes, such as 1.5K or 1536
     a.fio:10:6: value '99E' of 'size': expected a size below 2^64 bytes (16E)
-    a.fio:11:12: value '10sec' of 'runtime', at 'ec': expected a duration in seconds, or
-        with ns, us, ms, s, m or h: 10, 10s, 1.5s, 500ms, 2m
+    a.fio:11:12: value '10sx' of 'runtime', at 'x': expected a duration in seconds, or with
+        ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d
     a.fio:12:12: value '5M' of 'ramp_time', at 'M': expected a duration in seconds, or with
-        ns, us, ms, s, m or h: 10, 10s, 1.5s, 500ms, 2m
+        ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d
     a.fio:13:8: value '1m,2m' of 'rate', at ',2m': one value is for reads and writes (fio's
         read,write,trim lists are not supported); use one job for each direction
     a.fio:14:13: value '10k' of 'rate_iops', at 'k': expected a whole number below 2^64,

@@ -101,9 +101,26 @@ fn common_keys_of_fio_are_known() {
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
 fn every_supported_key_records_its_origin() {
-    const VALUES: [&str; 17] = [
-        "1", "4k", "read", "off", "steady", "random", "psync", "4k-8k", "4k/100", "malloc",
-        "pattern", "0", "software", "linear", "any", "iops:2%", "strided",
+    const VALUES: [&str; 19] = [
+        "1",
+        "4k",
+        "read",
+        "off",
+        "steady",
+        "random",
+        "psync",
+        "4k-8k",
+        "4k/100",
+        "malloc",
+        "pattern",
+        "0",
+        "software",
+        "linear",
+        "any",
+        "iops:2%",
+        "strided",
+        "posix",
+        "roundrobin",
     ];
     for key in keys() {
         let Status::Supported(setter) = key.status else {

@@ -4,6 +4,7 @@
 mod docs;
 mod errors;
 mod files;
+mod fio_examples;
 mod fuzz;
 mod gdsio;
 mod keys;

@@ -22,7 +22,7 @@ use gpuio_record::{BlockShare, Distribution, Order, Stripe};
 pub use error::SequenceError;
 use grid::Grid;
 use random::{Cover, Draws};
-use sequential::Walk;
+use sequential::{Turns, Walk};
 use sizes::Sizes;
 use spread::Spread;
 use stream::{Stream, Use};
@@ -49,6 +49,8 @@ pub struct SequenceConfig {
     /// How the blocks of each region lie apart, of which all then have the same offset; blocks are
     /// as long as its blocks, and random ones aligned to them. `None` where regions are ranges.
     pub stripe: Option<Stripe>,
+    /// In sequential order: a block of each region in turn, instead of one region after the other.
+    pub in_turn: bool,
     /// Seed of everything random here.
     pub seed: u64,
     /// Times through the regions, at least 1; `None` without end. Sequential order: full passes.
@@ -93,6 +95,7 @@ pub struct BlockSequence {
 #[derive(Debug, Clone)]
 enum Offsets {
     Sequential(Walk),
+    Turns(Turns),
     Draws(Draws),
     Cover(Cover),
 }
@@ -114,6 +117,9 @@ impl BlockSequence {
         let largest = u64::from(sizes.largest());
         let regions = usable(config, largest)?;
         let offsets = match &config.order {
+            Order::Sequential if config.in_turn => {
+                Offsets::Turns(Turns::new(regions, config.passes))
+            }
             Order::Sequential => Offsets::Sequential(Walk::new(regions, config.passes)),
             Order::Random { distribution, coverage: true } => {
                 if !matches!(distribution, Distribution::Uniform) {
@@ -146,6 +152,7 @@ impl BlockSequence {
         let op = self.directions.draw();
         let block = match &mut self.offsets {
             Offsets::Sequential(walk) => walk.next(len, op),
+            Offsets::Turns(turns) => turns.next(len, op),
             Offsets::Draws(draws) => draws.next(len, op),
             Offsets::Cover(cover) => cover.next(len, op),
         };

@@ -50,3 +50,50 @@ impl Walk {
         Some(())
     }
 }
+
+/// Takes a block of each region in turn; a region that is done waits until all are.
+#[derive(Debug, Clone)]
+pub(crate) struct Turns {
+    regions: Vec<RegionSpan>,
+    /// Bytes of each region that came in this pass.
+    done: Vec<u64>,
+    turn: usize,
+    passes_left: Option<u64>,
+}
+
+impl Turns {
+    /// Turns of regions that are not empty.
+    pub(crate) fn new(regions: Vec<RegionSpan>, passes: Option<u64>) -> Turns {
+        let done = vec![0; regions.len()];
+        // The first pass begins here.
+        Turns { regions, done, turn: 0, passes_left: passes.map(|passes| passes - 1) }
+    }
+
+    /// The next block: `len` bytes, or what is left of its region.
+    #[inline]
+    pub(crate) fn next(&mut self, len: u32, op: Op) -> Option<Block> {
+        let count = self.regions.len();
+        let open = |at: &usize| self.done[*at] < self.regions[*at].length;
+        let at = match (0..count).map(|step| (self.turn + step) % count).find(open) {
+            Some(at) => at,
+            None => {
+                if let Some(left) = &mut self.passes_left {
+                    *left = left.checked_sub(1)?;
+                }
+                self.done.fill(0);
+                0
+            }
+        };
+        self.turn = (at + 1) % count;
+        let region = self.regions[at];
+        let room = u32::try_from(region.length - self.done[at]).unwrap_or(u32::MAX);
+        let block = Block {
+            op,
+            file: region.file,
+            offset: region.offset + self.done[at],
+            len: len.min(room),
+        };
+        self.done[at] += u64::from(block.len);
+        Some(block)
+    }
+}

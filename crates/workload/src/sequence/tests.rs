@@ -26,6 +26,7 @@ fn config(order: Order, block: u64, length: u64) -> SequenceConfig {
         read_percent: 100,
         regions: vec![RegionSpan { file: 0, offset: 0, length }],
         stripe: None,
+        in_turn: false,
         seed: 42,
         passes: None,
     }
@@ -387,6 +388,7 @@ prop_compose! {
             read_percent,
             regions: regions.collect(),
             stripe: None,
+        in_turn: false,
             seed,
             passes: Some(1),
         }
@@ -526,4 +528,18 @@ proptest! {
 fn grid_is_large(config: &SequenceConfig) -> bool {
     let total: u64 = config.regions.iter().map(|span| span.length / config.align_bytes).sum();
     total > 100
+}
+
+#[test]
+fn regions_take_turns_until_all_are_done() {
+    let region = |file: u32, length: u64| RegionSpan { file, offset: 0, length };
+    let config = SequenceConfig {
+        regions: vec![region(0, 8192), region(1, 4096), region(2, 8192)],
+        in_turn: true,
+        passes: Some(2),
+        ..config(Order::Sequential, 4096, 8192)
+    };
+    let blocks: Vec<_> = all(&config).iter().map(|block| (block.file, block.offset)).collect();
+    let pass = [(0, 0), (1, 0), (2, 0), (0, 4096), (2, 4096)];
+    assert_eq!(blocks, [pass, pass].concat());
 }

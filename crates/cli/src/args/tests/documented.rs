@@ -30,6 +30,24 @@ fn documented_commands_are_accepted() {
 }
 
 #[test]
+fn examples_of_the_help_are_accepted() {
+    let command = crate::args::command();
+    for verb in command.get_subcommands().filter(|verb| verb.get_after_help().is_some()) {
+        let help = verb.get_after_help().unwrap().to_string();
+        let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with("gpuio "));
+        let mut found = 0;
+        for line in lines {
+            found += 1;
+            let words: Vec<std::ffi::OsString> = words(line).into_iter().map(Into::into).collect();
+            let words = crate::args::keys_as_flags(&words, &command);
+            let parsed = Cli::try_parse_from(&words);
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+        assert!(found > 0, "{} has no example", verb.get_name());
+    }
+}
+
+#[test]
 fn lines_are_split_as_by_a_shell() {
     assert_eq!(
         words("gpuio sweep --vary 'bs=4k, 8k' # why"),

@@ -7,18 +7,21 @@ use gpuio_check::Rule;
 use gpuio_check::hosts::{HostFacts, any_failed, differences, findings, json, render};
 use gpuio_record::facts::Machine;
 
+use crate::args::Save;
 use crate::failure::Failure;
+use crate::hosts;
+use crate::output::Delivery;
 use crate::ranks::Joined;
-use crate::{hosts, output};
 
 /// How to print.
-pub(super) struct Printed {
+pub(super) struct Printed<'a> {
+    pub(super) save: &'a Save,
     pub(super) json: bool,
     pub(super) width: usize,
     pub(super) all: bool,
 }
 
-pub(super) fn run(dir: &Path, rules: &[&Rule], how: &Printed) -> Result<ExitCode, Failure> {
+pub(super) fn run(dir: &Path, rules: &[&Rule], how: &Printed<'_>) -> Result<ExitCode, Failure> {
     let hosts = hosts::read(dir)?;
     let facts =
         hosts.iter().map(|host| HostFacts { name: &host.name, machine: &host.captured.machine });
@@ -30,7 +33,7 @@ pub(super) fn on_ranks(
     joined: Joined,
     machine: impl FnOnce() -> Machine,
     rules: &[&Rule],
-    how: &Printed,
+    how: &Printed<'_>,
 ) -> ExitCode {
     joined.of_each_host("check", machine, |hosts: Vec<(String, Machine)>| {
         let facts = hosts.iter().map(|(name, machine)| HostFacts { name, machine });
@@ -39,10 +42,11 @@ pub(super) fn on_ranks(
 }
 
 /// Prints what is found; the exit code is 1 if a rule fails on a host.
-fn of_facts(facts: &[HostFacts<'_>], rules: &[&Rule], how: &Printed) -> Result<u8, Failure> {
+fn of_facts(facts: &[HostFacts<'_>], rules: &[&Rule], how: &Printed<'_>) -> Result<u8, Failure> {
+    let delivery = Delivery::open(how.save)?;
     let differences = differences(facts);
     let findings = findings(facts, rules);
-    output::put(&match how.json {
+    delivery.put(&match how.json {
         true => json(facts, &differences, &findings),
         false => render(facts, &differences, &findings, how.width, how.all),
     })?;

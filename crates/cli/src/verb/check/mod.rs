@@ -14,7 +14,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, Delivery};
 use crate::ranks;
 use crate::source;
 use crate::ui::terminal_width;
@@ -35,18 +35,19 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     };
     let rules = rules(check)?;
     unused::check(check)?;
+    let printed = hosts::Printed { json, width, all: check.all, save: &check.save };
     if let Some(dir) = &check.hosts {
-        return hosts::run(dir, &rules, &hosts::Printed { json, width, all: check.all });
+        return hosts::run(dir, &rules, &printed);
     }
     let live = check.from.is_empty();
     if live && check.mount.is_none() {
-        let how = hosts::Printed { json, width, all: check.all };
         match ranks::join(None)? {
-            Ok(Some(joined)) => return Ok(hosts::on_ranks(joined, own_machine, &rules, &how)),
+            Ok(Some(joined)) => return Ok(hosts::on_ranks(joined, own_machine, &rules, &printed)),
             Ok(None) => {}
             Err(code) => return Ok(code),
         }
     }
+    let delivery = Delivery::open(&check.save)?;
     let mut machine = if live { own_machine() } else { source::read(&check.from)?.machine };
     let page = match &check.mount {
         None => {
@@ -62,7 +63,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     };
     let Output { findings, verdict, proof } = &page;
-    output::put(&if json {
+    delivery.put(&if json {
         json::render(findings, verdict.as_ref(), proof.as_ref())
     } else {
         page.text(width, check.all)

@@ -8,18 +8,19 @@ use std::process::ExitCode;
 use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag};
 use gpuio_compare::{html, json, markdown, text};
 
-use crate::args::Compare;
+use crate::args::{Compare, Save};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::Delivery;
 use crate::ui::terminal_width;
 
 pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
     let format = find(args.format.as_deref().unwrap_or("text"))?;
     let options = options(args)?;
+    let delivery = Delivery::open(&args.save)?;
     let sides = sides(args, &options)?;
     let comparison = compare(&sides, &options);
     refuse(&comparison)?;
-    output::put(&format(&comparison))?;
+    delivery.put(&format(&comparison))?;
     let beyond = comparison.beyond().next().is_some();
     Ok(if beyond { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
@@ -35,6 +36,7 @@ pub(crate) fn arguments_that_run(directory: &Path, axis: &str) -> Option<String>
         threshold: None,
         metric: Vec::new(),
         format: None,
+        save: Save::default(),
     };
     for _ in 0..2 {
         let options = options(&args).ok()?;

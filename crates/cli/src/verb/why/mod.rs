@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args::Why;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::Delivery;
 use crate::source;
 use crate::ui::terminal_width;
 use crate::verb::check::{own_machine, pair};
@@ -35,13 +35,14 @@ pub(crate) fn run(args: &Why) -> Result<ExitCode, Failure> {
         }
     };
     match args.pid {
-        Some(pid) => process::run(pid, json),
+        Some(pid) => process::run(pid, json, Delivery::open(&args.save)?),
         None => of_machine(args, json),
     }
 }
 
 fn of_machine(args: &Why, json: bool) -> Result<ExitCode, Failure> {
     let live = args.from.is_empty();
+    let delivery = Delivery::open(&args.save)?;
     let mut machine = if live { own_machine() } else { source::read(&args.from)?.machine };
     if live {
         machine.cufile.library = pair::library();
@@ -61,7 +62,7 @@ fn of_machine(args: &Why, json: bool) -> Result<ExitCode, Failure> {
     let answer = of_pair(&pair, &path);
     let whole = args.mount.is_none() && args.gpu.is_none();
     let overview = whole.then(|| overview(&machine, &mounts));
-    output::put(&if json {
+    delivery.put(&if json {
         let page = json!({ "schema": SCHEMA, "answer": answer, "overview": overview });
         printed(&page)?
     } else {

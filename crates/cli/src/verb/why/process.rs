@@ -20,14 +20,14 @@ use serde_json::json;
 
 use super::{SCHEMA, of_pair, printed};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::Delivery;
 use crate::ui::terminal_width;
 use crate::verb::check::own_machine;
 
 /// How long counters are watched.
 const WATCH: Duration = Duration::from_secs(1);
 
-pub(super) fn run(pid: u32, as_json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn run(pid: u32, as_json: bool, delivery: Delivery) -> Result<ExitCode, Failure> {
     let root = Root::live();
     let gone = || {
         Failure::Unavailable(format!(
@@ -51,7 +51,7 @@ pub(super) fn run(pid: u32, as_json: bool) -> Result<ExitCode, Failure> {
         mounts,
         unjudged,
     });
-    output::put(&match as_json {
+    delivery.put(&match as_json {
         true => printed(&json!({ "schema": SCHEMA, "process": why }))?,
         false => render_process(&why, &next(&why), usize::from(terminal_width())),
     })?;

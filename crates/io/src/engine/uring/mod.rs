@@ -11,7 +11,8 @@
 
 mod setup;
 
-pub(super) use setup::{available, open};
+use setup::Polling;
+pub(super) use setup::{available, open, open_iopoll, open_sqpoll};
 
 use super::io_slab::IoSlab;
 use super::{Done, Engine, EngineError, HostRegion, Io, IoFault, Op, Push, Span};
@@ -37,6 +38,7 @@ struct Uring {
     /// Pushed and not yet taken by the kernel.
     queued: u32,
     retries: u32,
+    polling: Polling,
 }
 
 impl Uring {
@@ -121,7 +123,11 @@ impl Uring {
         Ok(())
     }
 
-    fn enter_raw(&self, submit: u32, wait: u32, flags: EnterFlags) -> std::io::Result<u32> {
+    fn enter_raw(&mut self, submit: u32, wait: u32, flags: EnterFlags) -> std::io::Result<u32> {
+        let mut flags = flags;
+        if self.polling == Polling::Submissions && self.ring.submission().need_wakeup() {
+            flags |= EnterFlags::SQ_WAKEUP;
+        }
         let submitter = self.ring.submitter();
         // SAFETY: the queued entries name spans that their makers keep until the I/Os are back,
         // and no argument is passed.
@@ -174,7 +180,8 @@ impl Engine for Uring {
         let want = at_least.min(self.slots.len());
         let mut actual = self.drain(done);
         let idle = actual == 0 && self.slots.len() > 0;
-        let mut look = idle && self.ring.submission().taskrun();
+        let polled = self.polling == Polling::Completions;
+        let mut look = idle && (polled || self.ring.submission().taskrun());
         while self.queued > 0 || actual < want || look {
             self.enter(want.saturating_sub(actual), EnterFlags::GETEVENTS)?;
             actual += self.drain(done);
@@ -185,7 +192,8 @@ impl Engine for Uring {
 
     fn wait_timeout(&mut self, timeout: Duration) -> Result<(), EngineError> {
         let timed = self.ring.params().is_feature_ext_arg();
-        if self.slots.len() == 0 || !timed || !self.ring.completion().is_empty() {
+        let interrupts = self.polling == Polling::None;
+        if self.slots.len() == 0 || !timed || !interrupts || !self.ring.completion().is_empty() {
             return self.submit();
         }
         let time = types::Timespec::from(timeout);

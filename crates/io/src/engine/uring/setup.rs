@@ -36,13 +36,36 @@ impl Setup {
     }
 }
 
+/// Who polls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Polling {
+    /// Nobody: completions raise interrupts.
+    None,
+    /// The kernel, for completions (`IOPOLL`).
+    Completions,
+    /// A thread of the kernel's, for submissions (`SQPOLL`).
+    Submissions,
+}
+
+/// Idle time after which the kernel's thread sleeps, milliseconds.
+const IDLE_MS: u32 = 100;
+
 /// Makes a ring of `entries` submissions. Completions get twice as many, which is the kernel's
 /// default: at most `depth <= entries` I/Os are out, each completes once, so the completion
 /// queue can't overflow.
-fn ring(setup: Setup, entries: u32) -> io::Result<IoUring> {
+fn ring(polling: Polling, setup: Setup, entries: u32) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     // A child process has no business in the ring.
     builder.dontfork();
+    match polling {
+        Polling::None => {}
+        Polling::Completions => {
+            builder.setup_iopoll();
+        }
+        Polling::Submissions => {
+            builder.setup_sqpoll(IDLE_MS);
+        }
+    }
     match setup {
         Setup::Deferred => {
             builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
@@ -57,11 +80,21 @@ fn ring(setup: Setup, entries: u32) -> io::Result<IoUring> {
 
 /// Whether a ring can be made here and now.
 pub(in crate::engine) fn available() -> Result<(), String> {
-    ring(Setup::Plain, 1).map(drop).map_err(|err| why(&err))
+    ring(Polling::None, Setup::Plain, 1).map(drop).map_err(|err| why(&err))
 }
 
 pub(in crate::engine) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
-    open_with(config, ring)
+    open_with(config, Polling::None, |setup, entries| ring(Polling::None, setup, entries))
+}
+
+pub(in crate::engine) fn open_iopoll(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
+    let polling = Polling::Completions;
+    open_with(config, polling, |setup, entries| ring(polling, setup, entries))
+}
+
+pub(in crate::engine) fn open_sqpoll(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
+    let polling = Polling::Submissions;
+    open_with(config, polling, |setup, entries| ring(polling, setup, entries))
 }
 
 /// What the answer of io_uring_setup(2) means.
@@ -81,6 +114,7 @@ fn why(err: &io::Error) -> String {
 /// [`open`], with the maker of rings as an argument so that tests can refuse.
 pub(super) fn open_with(
     config: &EngineConfig,
+    polling: Polling,
     make: impl Fn(Setup, u32) -> io::Result<IoUring>,
 ) -> Result<OpenedEngine, EngineError> {
     let mut steps_down = Vec::new();
@@ -93,15 +127,17 @@ pub(super) fn open_with(
     }
     let entries = depth.next_power_of_two();
     let mut refusal = None;
-    for setup in Setup::ALL {
+    // Work is not deferred to a thread that does not submit.
+    let plain = polling == Polling::Submissions;
+    for setup in Setup::ALL.into_iter().filter(|setup| !plain || *setup == Setup::Plain) {
         match make(setup, entries) {
             Ok(ring) => {
-                if setup != Setup::Deferred {
+                if setup != Setup::Deferred && !plain {
                     let words = setup.words();
                     let err = refusal.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL));
                     steps_down.push(format!("io_uring: ring with {words}: {err}"));
                 }
-                return Ok(finish(config, ring, depth, steps_down));
+                return Ok(finish(config, (ring, polling), depth, steps_down));
             }
             // An unknown flag is EINVAL, and only that gets better with fewer flags.
             Err(err) if err.raw_os_error() == Some(libc::EINVAL) => refusal = Some(err),
@@ -120,7 +156,7 @@ pub(super) fn open_with(
 
 fn finish(
     config: &EngineConfig,
-    ring: IoUring,
+    (ring, polling): (IoUring, Polling),
     depth: u32,
     mut steps_down: Vec<String>,
 ) -> OpenedEngine {
@@ -146,17 +182,23 @@ fn finish(
             None
         }
     });
-    let actual = match (fixed_region.is_some(), fixed_files) {
-        (true, true) => "io_uring (fixed buffers, fixed files)",
-        (true, false) => "io_uring (fixed buffers)",
-        (false, true) => "io_uring (fixed files)",
-        (false, false) => "io_uring",
+    let parts = match (fixed_region.is_some(), fixed_files) {
+        (true, true) => " (fixed buffers, fixed files)",
+        (true, false) => " (fixed buffers)",
+        (false, true) => " (fixed files)",
+        (false, false) => "",
+    };
+    let form = match polling {
+        Polling::None => "",
+        Polling::Completions => "-iopoll",
+        Polling::Submissions => "-sqpoll",
     };
     let slots = IoSlab::new(depth);
-    let engine = Uring { ring, slots, fds, fixed_files, fixed_region, queued: 0, retries: 0 };
+    let engine =
+        Uring { ring, slots, fds, fixed_files, fixed_region, queued: 0, retries: 0, polling };
     OpenedEngine {
         engine: Box::new(engine),
-        actual: actual.to_owned(),
+        actual: format!("io_uring{form}{parts}"),
         steps_down,
         helpers: Vec::new(),
     }

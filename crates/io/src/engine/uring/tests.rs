@@ -1,4 +1,4 @@
-use super::setup::{Setup, open_with};
+use super::setup::{Polling, Setup, open_with};
 use crate::engine::{Done, EngineConfig, EngineFile, Io, Op, OpenedEngine, Push, Span};
 use io_uring::IoUring;
 use std::io;
@@ -36,7 +36,7 @@ fn without_a_ring_the_pool_runs_and_is_reported() {
     for errno in [libc::EPERM, libc::ENOSYS, libc::ENOMEM] {
         let file = file();
         let refuse = |_, _| -> io::Result<IoUring> { Err(io::Error::from_raw_os_error(errno)) };
-        let opened = open_with(&config(&file), refuse).unwrap();
+        let opened = open_with(&config(&file), Polling::None, refuse).unwrap();
         assert_eq!(opened.actual, "pool (4 threads)");
         let reason = &opened.steps_down[0];
         assert!(reason.starts_with("pool instead of io_uring: io_uring_setup:"), "{reason}");
@@ -59,7 +59,7 @@ fn an_older_kernel_gets_fewer_flags() {
             }
             IoUring::new(entries)
         };
-        let opened = open_with(&config(&file), make).unwrap();
+        let opened = open_with(&config(&file), Polling::None, make).unwrap();
         assert_eq!(requested.borrow().last(), Some(&best));
         if super::available().is_err() {
             eprintln!("skipped: io_uring is not available here");
@@ -97,7 +97,7 @@ fn a_depth_above_the_ring_is_cut() {
         assert_eq!(entries, 32_768);
         Err(io::Error::from_raw_os_error(libc::EPERM))
     };
-    let opened = open_with(&config, refuse).unwrap();
+    let opened = open_with(&config, Polling::None, refuse).unwrap();
     assert!(opened.steps_down[0].contains("depth 32768, not 40000"));
 }
 

@@ -443,8 +443,9 @@ fn wants(job: &JobPlan) -> Vec<Wanted> {
 fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
     let reads = job.read_percent > 0;
     let writes = job.read_percent < 100;
-    let verified = job.verify != VerifyMode::Off;
-    let back = job.reads_writes_back();
+    // Blocks with fio's headers say themselves what they should hold.
+    let verified = job.verify != VerifyMode::Off && !job.fio_headers;
+    let back = job.reads_writes_back() && !job.fio_headers;
     Wanted {
         path: PathBuf::from(&target.path),
         first: part.start,

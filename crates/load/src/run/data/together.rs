@@ -357,7 +357,7 @@ impl<'a> Together<'a> {
             return Ok(());
         }
         peers.all(&self.words("made"), true).map_err(failed)?;
-        let permit = Permit { make_missing: false, ..permit.clone() };
+        let permit = Permit { make_missing: false, make_named: false, ..permit.clone() };
         for job in self.jobs.iter().filter(shifted) {
             let whose = job.layout.as_ref().and_then(|layout| layout.reads_rank).unwrap_or(0);
             for (target, mut wanted) in job.targets.iter().zip(wants(job)) {

@@ -5,6 +5,7 @@
 //! when it completed after the ramp. Those in flight at the end of the ramp count, and those in
 //! flight at the end of the run don't: about as many, so a short window has the rate of a long one.
 
+mod habits;
 mod leave;
 
 use std::sync::atomic::Ordering;
@@ -27,6 +28,7 @@ use super::worker_slot;
 use gpuio_workload::blocks;
 use gpuio_workload::pace::{Pacer, ThreadPhase};
 use gpuio_workload::sequence::{Block, BlockSequence};
+use habits::{Flushes, Thinker};
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would
 /// otherwise be asked millions of times.
@@ -54,8 +56,17 @@ pub(super) struct Timed {
     pub(super) left: Vec<Option<Block>>,
     pub(super) inline: Findings,
     pub(super) between_ns: u64,
+    /// Calls that sent written data to the medium, and their time.
+    pub(super) flushed: Flushed,
     pub(super) gave_up: bool,
     pub(super) interrupted: bool,
+}
+
+/// Calls of fsync(2) or fdatasync(2).
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Flushed {
+    pub(super) calls: u64,
+    pub(super) ns: u64,
 }
 
 /// The bounds of the loop on the run's clock.
@@ -76,6 +87,9 @@ struct Loop<'a> {
     bounds: Bounds,
     blocks: BlockSequence,
     pacer: Option<Pacer>,
+    /// Pauses and flushes, where requested.
+    thinker: Option<Thinker>,
+    flushes: Option<Flushes>,
     free: Vec<u32>,
     /// A block that the path had no space for.
     pending: Option<Block>,
@@ -147,6 +161,8 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         bounds,
         blocks,
         pacer,
+        thinker: job.think.map(Thinker::new),
+        flushes: job.flush.map(Flushes::new),
         free: (0..job.depth).rev().collect(),
         pending: None,
         completed: Vec::with_capacity(slots),
@@ -226,7 +242,7 @@ impl Loop<'_> {
             }
             let out = self.tools.path.in_flight();
             if out == 0 && self.stopping {
-                return Ok(());
+                return self.flush_at_end();
             }
             if out == 0
                 && let Some(due) = waiting_until
@@ -324,6 +340,13 @@ impl Loop<'_> {
         let mut stamp = now;
         let mut first = true;
         while let Some(&slot) = self.free.last() {
+            if let Some(thinker) = &mut self.thinker {
+                match thinker.look(stamp, self.tools.path.in_flight() == 0) {
+                    habits::Think::No => {}
+                    habits::Think::WaitForAll => return Ok(None),
+                    habits::Think::Until(time) => return Ok(Some(time)),
+                }
+            }
             let due = self.pacer.as_ref().map(Pacer::due);
             if let Some(due) = due
                 && due > stamp
@@ -364,6 +387,9 @@ impl Loop<'_> {
                 pacer.took(block.len);
             }
             self.issued_bytes += u64::from(block.len);
+            if let Some(thinker) = &mut self.thinker {
+                thinker.took();
+            }
         }
         Ok(None)
     }
@@ -445,6 +471,9 @@ impl Loop<'_> {
         }
         let latency_ns = completed.ended.saturating_sub(request.due);
         self.live().complete(counted, bytes, latency_ns);
+        if request.op == Op::Write && self.flushes.as_mut().is_some_and(Flushes::wrote) {
+            self.flush(counts)?;
+        }
         if counts && self.has_parts() {
             self.count_legs(completed, at);
         }

@@ -6,8 +6,8 @@ use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Request, Start};
 use gpuio_pattern::{file_key, word};
 use gpuio_record::{
-    BlockShare, DirectMode, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode, VerifyOutcome,
-    VerifySubject,
+    BlockShare, DirectMode, Distribution, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode,
+    VerifyOutcome, VerifySubject,
 };
 
 use super::RunError;
@@ -37,6 +37,10 @@ pub(super) struct Findings {
     bad_words: u64,
     bad: Vec<(u32, Mismatch)>,
     failed: u64,
+    /// Bytes of the pass that there were, where its time was limited.
+    of_bytes: u64,
+    /// Whether the time for the pass ended before its bytes did.
+    pub(super) sampled: bool,
     pub(super) complete: bool,
 }
 
@@ -50,6 +54,8 @@ impl Findings {
         self.bad_blocks += other.bad_blocks;
         self.bad_words += other.bad_words;
         self.failed += other.failed;
+        self.of_bytes += other.of_bytes;
+        self.sampled |= other.sampled;
         self.complete &= other.complete;
         let room = KEPT.saturating_sub(self.bad.len());
         self.bad.extend(other.bad.into_iter().take(room));
@@ -73,6 +79,7 @@ impl Findings {
             pass_bytes: self.pass.1,
             // What is rewritten is read back all of it.
             filled_bytes: if job.reads_writes_back() { self.filled } else { 0 },
+            sample_of_bytes: self.sampled.then_some(self.of_bytes),
             checked_in: checked_in.into(),
             bad_blocks: self.bad_blocks,
             bad_words: self.bad_words,
@@ -183,10 +190,20 @@ pub(super) fn pass(
 }
 
 /// Reads back and checks what timed writes reached. What they did not reach, and where one failed,
-/// is not checked: it gets its pattern, so that a later run can verify the whole file.
+/// is not checked: it gets its pattern, so that a later run can verify the whole file. With a
+/// limited time a sample is read back and nothing is filled.
 fn read_back(task: &Task<'_>, tools: &mut Tools, findings: &mut Findings) -> Result<(), RunError> {
     if task.job.direct == DirectMode::Buffered {
         tools.files.drop_cache(task.job)?;
+    }
+    if task.job.verify_ns.is_some() || task.job.fio_headers {
+        let blocks: Vec<Block> = runs(task, tools, Reached::Written)
+            .map(|(file, offset, len)| Block { op: Op::Read, file, offset, len })
+            .collect();
+        findings.of_bytes = blocks.iter().map(|block| u64::from(block.len)).sum();
+        let mut order = scattered(blocks.len());
+        let mut next = || order.next().and_then(|at| blocks.get(at).copied());
+        return drive(task, tools, &mut next, findings);
     }
     for (kind, op) in [(Reached::Written, Op::Read), (Reached::Unknown, Op::Write)] {
         let mut runs = runs(task, tools, kind);
@@ -197,6 +214,24 @@ fn read_back(task: &Task<'_>, tools: &mut Tools, findings: &mut Findings) -> Res
         drive(task, tools, &mut next, findings)?;
     }
     Ok(())
+}
+
+/// All numbers below `count`, each once, far from the one before: steps of about the golden section
+/// spread the first of them over all, however many follow.
+fn scattered(count: usize) -> impl Iterator<Item = usize> {
+    let common = |mut a: usize, mut b: usize| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let from = count / 1000 * 618 + count % 1000 * 618 / 1000;
+    let step = (from.max(1)..).find(|step| common(*step, count) == 1).unwrap_or(1);
+    (0..count).scan(0, move |at, _| {
+        let this = *at;
+        *at = (*at + step) % count;
+        Some(this)
+    })
 }
 
 /// The worker's share of what is in one state, as blocks that the path can take.
@@ -265,8 +300,16 @@ fn sweep(
     let shortest = regions.iter().map(|region| region.length).min().unwrap_or(0);
     let unit = unit(job);
     let size = largest.min(shortest - shortest % unit);
+    let sample = op == Op::Read && job.verify_ns.is_some();
+    if sample {
+        findings.of_bytes = regions.iter().map(|region| region.length).sum();
+    }
+    let order = match sample {
+        true => Order::Random { distribution: Distribution::Uniform, coverage: true },
+        false => Order::Sequential,
+    };
     let config = SequenceConfig {
-        order: Order::Sequential,
+        order,
         blocks: vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }],
         align_bytes: unit,
         skew_bytes: 0,
@@ -274,6 +317,7 @@ fn sweep(
         read_percent: if op == Op::Read { 100 } else { 0 },
         regions,
         stripe: stripe(task),
+        in_turn: false,
         seed: 0,
         passes: Some(1),
     };
@@ -295,10 +339,16 @@ fn drive(
     let mut completed: Vec<Completion> = Vec::new();
     let mut pending: Option<Block> = None;
     let mut ended = false;
+    let limit = task.job.verify_ns.filter(|_| findings.of_bytes > 0);
+    let deadline = limit.map(|limit| task.gate.clock.now().saturating_add(limit));
     while !ended || tools.path.in_flight() > 0 {
         if task.gate.stop.load(Ordering::Relaxed) {
             ended = true;
             findings.complete = false;
+        }
+        if !ended && deadline.is_some_and(|deadline| task.gate.clock.now() >= deadline) {
+            ended = true;
+            findings.sampled = true;
         }
         while !ended && let Some(&slot) = free.last() {
             let Some(block) = pending.take().or_else(&mut *next) else {

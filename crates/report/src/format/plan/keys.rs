@@ -41,27 +41,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     if job.has_engine() {
         text(out, "engine", &job.engine.actual);
     }
-    set(out, "gpu", &gpus(job));
-    set(out, "memory", job.memory.name());
-    if job.streams > 0 {
-        set(out, "streams", &job.streams.to_string());
-    }
-    if let Some(batch) = job.gather_batch {
-        set(out, "gather_batch", &batch.to_string());
-    }
-    if let Some(scatter) = job.gather_scatter {
-        switch(out, "gather_scatter", scatter);
-    }
-    if let Some(via) = &job.via {
-        set(out, "via_gpu", &via.gpu.index.to_string());
-        set(out, "via_peer", if via.any { "any" } else { "peer" });
-    }
-    if let Some(fan_out) = job.fan_out {
-        set(out, "via_peer", if fan_out.any { "any" } else { "peer" });
-    }
-    if let Some(register) = job.register_buffer {
-        switch(out, "skip_bufregister", !register);
-    }
+    gpu_side(out, job);
     pinning(out, job);
     set(out, "threads", &job.threads.to_string());
     set(out, "depth", &job.depth.to_string());
@@ -82,7 +62,14 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         VerifyMode::Rewrite => "rewrite",
         VerifyMode::Inline => "inline",
     };
+    let verify = if job.fio_headers { "crc32c" } else { verify };
     set(out, "verify", verify);
+    if job.fio_headers && job.verify == VerifyMode::Off {
+        switch(out, "do_verify", false);
+    }
+    if let Some(time) = job.verify_ns {
+        set(out, "verify_time", &format_duration_ns(time));
+    }
     let fill = match job.fill {
         Fill::Pattern => "pattern",
         Fill::Random => "random",
@@ -102,6 +89,31 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     }
     if let Some(inject) = &job.inject {
         text(out, "inject", inject);
+    }
+}
+
+/// GPUs, memory and what only paths to a GPU have.
+fn gpu_side(out: &mut String, job: &JobPlan) {
+    set(out, "gpu", &gpus(job));
+    set(out, "memory", job.memory.name());
+    if job.streams > 0 {
+        set(out, "streams", &job.streams.to_string());
+    }
+    if let Some(batch) = job.gather_batch {
+        set(out, "gather_batch", &batch.to_string());
+    }
+    if let Some(scatter) = job.gather_scatter {
+        switch(out, "gather_scatter", scatter);
+    }
+    if let Some(via) = &job.via {
+        set(out, "via_gpu", &via.gpu.index.to_string());
+        set(out, "via_peer", if via.any { "any" } else { "peer" });
+    }
+    if let Some(fan_out) = job.fan_out {
+        set(out, "via_peer", if fan_out.any { "any" } else { "peer" });
+    }
+    if let Some(register) = job.register_buffer {
+        switch(out, "skip_bufregister", !register);
     }
 }
 
@@ -206,6 +218,18 @@ fn targets(out: &mut String, job: &JobPlan) {
         text(out, "filename", &names.join(":"));
     }
     set(out, "size", &format_bytes(job.size_bytes));
+    if let Some(length) = job.file_bytes {
+        set(out, "filesize", &format_bytes(length));
+    }
+    if let Some(files) = job.files_per_thread {
+        set(out, "nrfiles", &files.to_string());
+    }
+    if job.files_in_turn {
+        set(out, "file_service_type", "roundrobin");
+    }
+    if let Some(apart) = job.offset_increment {
+        set(out, "offset_increment", &format_bytes(apart));
+    }
     set(out, "offset", &format_bytes(job.offset_bytes));
     let layout = job.layout.as_ref();
     match layout.filter(|layout| layout.kind.is_shared()) {
@@ -238,6 +262,32 @@ fn time(out: &mut String, job: &JobPlan) {
     }
     set(out, "ramp_time", &format_duration_ns(job.ramp_ns));
     set(out, "startdelay", &format_duration_ns(job.start_delay_ns));
+    habits(out, job);
+}
+
+/// Pauses, flushes and logs.
+fn habits(out: &mut String, job: &JobPlan) {
+    if let Some(think) = &job.think {
+        set(out, "thinktime", &format_duration_ns(think.pause_ns));
+        set(out, "thinktime_spin", &format_duration_ns(think.spin_ns));
+        set(out, "thinktime_blocks", &think.every_ios.to_string());
+    }
+    if let Some(flush) = &job.flush {
+        if let Some(ios) = flush.every_ios {
+            set(out, if flush.data_only { "fdatasync" } else { "fsync" }, &ios.to_string());
+        }
+        switch(out, "end_fsync", flush.at_end);
+    }
+    if let Some(logs) = &job.logs {
+        let all = [("bw", &logs.bw), ("lat", &logs.lat), ("iops", &logs.iops)];
+        for (kind, name) in all.into_iter().filter_map(|(kind, name)| Some((kind, name.as_ref()?)))
+        {
+            text(out, &format!("write_{kind}_log"), name);
+        }
+        if let Some(line) = logs.line_ns {
+            set(out, "log_avg_msec", &format_duration_ns(line));
+        }
+    }
 }
 
 fn rate(out: &mut String, pacing: &Pacing) {

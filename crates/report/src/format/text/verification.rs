@@ -49,6 +49,14 @@ fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
             sum.pass_blocks += outcome.pass_blocks;
             sum.pass_bytes += outcome.pass_bytes;
             sum.filled_bytes += outcome.filled_bytes;
+            sum.sample_of_bytes = match (sum.sample_of_bytes, outcome.sample_of_bytes) {
+                (None, None) => None,
+                // A pass that was not cut short is a sample of itself.
+                (one, two) => Some(
+                    one.unwrap_or(sum.pass_bytes - outcome.pass_bytes)
+                        + two.unwrap_or(outcome.pass_bytes),
+                ),
+            };
         }
         None => sums.push(outcome.clone()),
     }
@@ -79,8 +87,12 @@ fn checked(outcome: &VerifyOutcome) -> String {
         ));
     }
     if outcome.pass_blocks > 0 {
+        let sample = match outcome.sample_of_bytes {
+            None => String::new(),
+            Some(of) => format!(", a random sample of {} in a limited time,", bytes(of)),
+        };
         parts.push(format!(
-            "{} blocks ({}) afterwards",
+            "{} blocks ({}){sample} afterwards",
             count(outcome.pass_blocks),
             bytes(outcome.pass_bytes)
         ));

@@ -32,6 +32,33 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     blocks.collect()
 }
 
+/// The first sentence of each kind of warning, the most severe first, with the number of jobs where
+/// it concerns some of them. Notes are left out.
+pub(in crate::format) fn first_sentences(record: &Record) -> Vec<String> {
+    let mut kinds: Vec<(&WarningKind, &str, usize)> = Vec::new();
+    for warning in &record.warnings {
+        if matches!(warning.kind, WarningKind::Note { .. }) {
+            continue;
+        }
+        let same = std::mem::discriminant(&warning.kind);
+        match kinds.iter_mut().find(|(kind, ..)| std::mem::discriminant(*kind) == same) {
+            Some((.., jobs)) => *jobs += 1,
+            None => {
+                let first = sentences(&warning.text).next().unwrap_or_default();
+                kinds.push((&warning.kind, first, usize::from(warning.job.is_some())));
+            }
+        }
+    }
+    kinds.sort_by_key(|(kind, ..)| rank(kind));
+    let all = record.plan.jobs.len();
+    let words = |(_, text, jobs): (&WarningKind, &str, usize)| match jobs {
+        jobs if jobs == 0 || jobs == all => text.to_owned(),
+        1 => format!("one job: {text}"),
+        jobs => format!("{jobs} jobs: {text}"),
+    };
+    kinds.into_iter().map(words).collect()
+}
+
 fn add<'a>(texts: &mut Vec<WarningText<'a>>, warning: &'a Warning) {
     let at = texts.iter().position(|(text, _)| *text == warning.text);
     let at = at.unwrap_or_else(|| {

@@ -189,6 +189,7 @@ pub(crate) fn staged_in_trouble() -> Record {
         timed_bytes: 16 << 20,
         pass_blocks: 1500,
         pass_bytes: 1500 << 20,
+        sample_of_bytes: None,
         checked_in: "GPU memory, by a kernel".to_owned(),
         bad_blocks: 3,
         bad_words: 131_073,

@@ -5,28 +5,7 @@ use crate::keys::{Dialect, Key};
 
 /// Writes, caches and contents.
 pub(super) const WRITES: &[Key] = &[
-    refused(
-        "fsync",
-        &[],
-        Dialect::Fio,
-        "a flush every few writes is not supported",
-        "sync=1 for durable writes",
-    ),
-    refused(
-        "fdatasync",
-        &[],
-        Dialect::Fio,
-        "a flush every few writes is not supported",
-        "sync=1 for durable writes",
-    ),
     refused("sync_file_range", &[], Dialect::Fio, "gpuio does not control write-back", "direct=1"),
-    refused(
-        "end_fsync",
-        &[],
-        Dialect::Fio,
-        "no flush is added at the end of a write job",
-        "sync=1 for durable writes",
-    ),
     refused(
         "fsync_on_close",
         &[],
@@ -50,32 +29,11 @@ pub(super) const WRITES: &[Key] = &[
         "rw=read or rw=randread",
     ),
     refused(
-        "fallocate",
-        &[],
-        Dialect::Fio,
-        "files are not preallocated: the data set is written in full before the run",
-        "leave it out",
-    ),
-    refused(
-        "fadvise_hint",
-        &[],
-        Dialect::Fio,
-        "gpuio gives no read-ahead hints during a job",
-        "direct=1, or path=cached to measure it",
-    ),
-    refused(
         "zero_buffers",
         &[],
         Dialect::Fio,
         "many storage systems compress blocks of zeros",
         "fill=pattern or fill=random",
-    ),
-    refused(
-        "scramble_buffers",
-        &[],
-        Dialect::Fio,
-        "written data is fill= and nothing in between",
-        "fill=random with refill=1",
     ),
     refused(
         "buffer_pattern",
@@ -144,42 +102,6 @@ pub(super) const CHECKS: &[Key] = &[
         "gpuio verifies its own pattern, which depends on the position",
         "verify=pass or verify=inline",
     ),
-    refused("verify_fatal", &[], Dialect::Fio, "a mismatch always fails the run", "leave it out"),
-    refused(
-        "verify_backlog",
-        &[],
-        Dialect::Fio,
-        "written blocks are verified after the run, not during it",
-        "verify=pass",
-    ),
-    refused(
-        "verify_backlog_batch",
-        &[],
-        Dialect::Fio,
-        "written blocks are verified after the run, not during it",
-        "verify=pass",
-    ),
-    refused(
-        "verify_async",
-        &[],
-        Dialect::Fio,
-        "each thread verifies the blocks that it read",
-        "leave it out",
-    ),
-    refused(
-        "verify_async_cpus",
-        &[],
-        Dialect::Fio,
-        "each thread verifies the blocks that it read",
-        "cpus=",
-    ),
-    refused(
-        "verify_dump",
-        &[],
-        Dialect::Fio,
-        "a mismatch is reported with its offset, not with a dump",
-        "leave it out",
-    ),
     refused("verify_interval", &[], Dialect::Fio, "a block is verified as a whole", "leave it out"),
     refused("verify_offset", &[], Dialect::Fio, "blocks have no header", "leave it out"),
     refused(
@@ -190,58 +112,16 @@ pub(super) const CHECKS: &[Key] = &[
         "rw=read with verify=pass",
     ),
     refused(
-        "verify_state_save",
-        &[],
-        Dialect::Fio,
-        "the pattern depends only on seed and position, so there is no state",
-        "the same seed= for both runs",
-    ),
-    refused(
         "verify_state_load",
         &[],
         Dialect::Fio,
         "the pattern depends only on seed and position, so there is no state",
         "the same seed= for both runs",
     ),
-    refused(
-        "verifysort",
-        &[],
-        Dialect::Fio,
-        "blocks are verified in the order of the file",
-        "leave it out",
-    ),
-    refused(
-        "experimental_verify",
-        &[],
-        Dialect::Fio,
-        "the pattern depends only on seed and position",
-        "leave it out",
-    ),
 ];
 
 /// Logs and replay.
 pub(super) const LOGS: &[Key] = &[
-    refused(
-        "write_bw_log",
-        &[],
-        Dialect::Fio,
-        "no log files are written by a job",
-        "-o FILE with --format json, which includes the series",
-    ),
-    refused(
-        "write_lat_log",
-        &[],
-        Dialect::Fio,
-        "no log files are written by a job",
-        "-o FILE with --format json, which includes the histograms",
-    ),
-    refused(
-        "write_iops_log",
-        &[],
-        Dialect::Fio,
-        "no log files are written by a job",
-        "-o FILE with --format json, which includes the series",
-    ),
     refused(
         "write_hist_log",
         &[],
@@ -266,26 +146,11 @@ pub(super) const LOGS: &[Key] = &[
     refused("replay_redirect", &[], Dialect::Fio, "traces are not replayed", "fio for replay"),
     refused("replay_no_stall", &[], Dialect::Fio, "traces are not replayed", "fio for replay"),
     refused(
-        "log_avg_msec",
-        &[],
-        Dialect::Fio,
-        "no log files are written by a job",
-        "--format json, which includes the series",
-    ),
-    refused(
         "log_hist_msec",
         &[],
         Dialect::Fio,
         "no log files are written by a job",
         "--format json, which includes the histograms",
-    ),
-    refused("log_offset", &[], Dialect::Fio, "no log files are written by a job", "leave it out"),
-    refused(
-        "per_job_logs",
-        &[],
-        Dialect::Fio,
-        "no log files are written by a job",
-        "--format json, which includes every job",
     ),
     refused(
         "status_interval",
@@ -293,12 +158,5 @@ pub(super) const LOGS: &[Key] = &[
         Dialect::Fio,
         "it is not a setting of a job",
         "the progress line of the command",
-    ),
-    refused(
-        "significant_figures",
-        &[],
-        Dialect::Fio,
-        "the record keeps exact numbers",
-        "--format json",
     ),
 ];

@@ -5,15 +5,6 @@ use crate::keys::{Dialect, Key};
 
 /// Time, pacing and ends of runs.
 pub(super) const PACE: &[Key] = &[
-    refused(
-        "thinktime",
-        &[],
-        Dialect::Fio,
-        "a pause between I/Os hides the limits of storage",
-        "rate_iops= with rate_process=poisson",
-    ),
-    refused("thinktime_spin", &[], Dialect::Fio, "it only shapes thinktime", "leave it out"),
-    refused("thinktime_blocks", &[], Dialect::Fio, "it only shapes thinktime", "leave it out"),
     refused("thinktime_iotime", &[], Dialect::Fio, "it only shapes thinktime", "leave it out"),
     refused("thinktime_blocks_type", &[], Dialect::Fio, "it only shapes thinktime", "leave it out"),
     refused(
@@ -22,20 +13,6 @@ pub(super) const PACE: &[Key] = &[
         Dialect::Fio,
         "CPU work between I/Os is not simulated",
         "rate_iops=",
-    ),
-    refused(
-        "rate_min",
-        &[],
-        Dialect::Fio,
-        "a run does not stop because storage is slow",
-        "check the rate in the report",
-    ),
-    refused(
-        "rate_iops_min",
-        &[],
-        Dialect::Fio,
-        "a run does not stop because storage is slow",
-        "check the rate in the report",
     ),
     refused(
         "rate_cycle",
@@ -102,25 +79,11 @@ pub(super) const REGION: &[Key] = &[
         "fio for zoned devices",
     ),
     refused(
-        "offset_increment",
-        &[],
-        Dialect::Fio,
-        "regions of threads have no stride",
-        "shared=1, which puts thread i at offset + i * size, or one job for each region",
-    ),
-    refused(
         "offset_align",
         &[],
         Dialect::Fio,
         "offsets are used exactly as requested",
         "an offset= that is a multiple of bs=",
-    ),
-    refused(
-        "number_ios",
-        &[],
-        Dialect::Fio,
-        "a run stops by time or by size",
-        "io_size=, which is the count times bs=",
     ),
     refused(
         "percentage_random",
@@ -137,13 +100,6 @@ pub(super) const REGION: &[Key] = &[
         "leave it out",
     ),
     refused(
-        "unified_rw_reporting",
-        &[],
-        Dialect::Fio,
-        "reads and writes are always reported apart",
-        "add them up from the record",
-    ),
-    refused(
         "bs_unaligned",
         &["blocksize_unaligned"],
         Dialect::Fio,
@@ -151,29 +107,7 @@ pub(super) const REGION: &[Key] = &[
         "bs=min:max:step, which gives the step",
     ),
     refused("bs_is_seq_rand", &[], Dialect::Fio, "one block size is for both orders", "two jobs"),
-    refused(
-        "softrandommap",
-        &[],
-        Dialect::Fio,
-        "the map of accessed blocks never fails to fit",
-        "coverage=1 or coverage=0",
-    ),
     refused("flow", &[], Dialect::Fio, "jobs have no weights", "rate_iops= in each job"),
-    refused(
-        "file_service_type",
-        &[],
-        Dialect::Fio,
-        "each thread accesses its own files in order",
-        "one job for each file",
-    ),
-    refused(
-        "nrfiles",
-        &[],
-        Dialect::Fio,
-        "each thread has one file in a directory",
-        "filename= with several names, or threads=",
-    ),
-    refused("openfiles", &[], Dialect::Fio, "files stay open for the whole run", "leave it out"),
     refused(
         "filename_format",
         &[],
@@ -210,13 +144,6 @@ pub(super) const REGION: &[Key] = &[
         "size=",
     ),
     refused(
-        "filesize",
-        &[],
-        Dialect::Fio,
-        "the size of a file follows from its threads' regions",
-        "size=",
-    ),
-    refused(
         "filesize_range",
         &[],
         Dialect::Fio,
@@ -227,27 +154,6 @@ pub(super) const REGION: &[Key] = &[
 
 /// Queues and engines.
 pub(super) const QUEUE: &[Key] = &[
-    refused(
-        "iodepth_batch",
-        &["iodepth_batch_submit"],
-        Dialect::Fio,
-        "I/Os are submitted as slots become free",
-        "depth=",
-    ),
-    refused(
-        "iodepth_batch_complete_min",
-        &["iodepth_batch_complete"],
-        Dialect::Fio,
-        "completions are reaped as they arrive",
-        "depth=",
-    ),
-    refused(
-        "iodepth_batch_complete_max",
-        &[],
-        Dialect::Fio,
-        "completions are reaped as they arrive",
-        "depth=",
-    ),
     refused(
         "iodepth_low",
         &[],
@@ -262,55 +168,5 @@ pub(super) const QUEUE: &[Key] = &[
         "overlapping writes are not serialised",
         "regions that do not overlap: size= without shared files",
     ),
-    refused(
-        "io_submit_mode",
-        &[],
-        Dialect::Fio,
-        "each thread submits its own I/O",
-        "rate_process=poisson for arrivals that do not wait",
-    ),
-    refused(
-        "hipri",
-        &[],
-        Dialect::Fio,
-        "polled completions are not supported by job files",
-        "leave it out",
-    ),
-    refused(
-        "sqthread_poll",
-        &[],
-        Dialect::Fio,
-        "a kernel submission thread is not supported",
-        "leave it out",
-    ),
-    refused(
-        "fixedbufs",
-        &[],
-        Dialect::Fio,
-        "buffers are registered wherever the engine can",
-        "leave it out",
-    ),
-    refused(
-        "registerfiles",
-        &[],
-        Dialect::Fio,
-        "files are registered wherever the engine can",
-        "leave it out",
-    ),
-    refused("nonvectored", &[], Dialect::Fio, "I/Os are never vectored", "leave it out"),
     refused("uncached", &[], Dialect::Fio, "RWF_DONTCACHE is not supported", "direct=1"),
-    refused(
-        "cuda_io",
-        &[],
-        Dialect::Fio,
-        "the route to the GPU is a path in gpuio",
-        "path=gds for cufile, path=staged for posix",
-    ),
-    refused(
-        "gpu_dev_ids",
-        &[],
-        Dialect::Fio,
-        "fio distributes a colon-separated list over its subjobs",
-        "gpu=0,1 with commas",
-    ),
 ];

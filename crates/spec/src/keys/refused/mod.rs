@@ -3,12 +3,13 @@
 
 mod data;
 mod load;
+mod others;
 mod process;
 
 use super::{Dialect, Key, Status};
 
 /// Every refused key, in groups.
-pub(super) const KEYS: [&[Key]; 8] = [
+pub(super) const KEYS: [&[Key]; 20] = [
     load::PACE,
     load::REGION,
     load::QUEUE,
@@ -17,6 +18,18 @@ pub(super) const KEYS: [&[Key]; 8] = [
     data::LOGS,
     process::PROCESS,
     process::GDSIO,
+    others::ZONES,
+    others::TRIM,
+    others::FLOWS,
+    others::REPLAY,
+    others::PRIORITIES,
+    others::NETWORK,
+    others::HTTP,
+    others::CLIENTS,
+    others::PASSTHROUGH,
+    others::NO_DATA,
+    others::CONTENTS,
+    others::MACHINE,
 ];
 
 const fn refused(

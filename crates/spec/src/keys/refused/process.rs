@@ -19,7 +19,6 @@ pub(super) const PROCESS: &[Key] = &[
         "one job does not stop the others",
         "the same runtime= in every job",
     ),
-    refused("exitall_on_error", &[], Dialect::Fio, "an error always fails the run", "leave it out"),
     refused(
         "exit_what",
         &[],
@@ -35,7 +34,6 @@ pub(super) const PROCESS: &[Key] = &[
         "leave it out",
     ),
     refused("ignore_error", &[], Dialect::Fio, "an I/O error always fails its job", "leave it out"),
-    refused("error_dump", &[], Dialect::Fio, "errors are always reported", "leave it out"),
     refused(
         "exec_prerun",
         &[],
@@ -74,13 +72,6 @@ pub(super) const PROCESS: &[Key] = &[
     ),
     refused("cpumask", &[], Dialect::Fio, "CPU bit masks are not supported", "cpus=0-3,8"),
     refused(
-        "cpus_allowed_policy",
-        &[],
-        Dialect::Fio,
-        "the plan distributes CPUs over threads",
-        "one job for each set of CPUs",
-    ),
-    refused(
         "numa_mem_policy",
         &[],
         Dialect::Fio,
@@ -111,20 +102,6 @@ pub(super) const PROCESS: &[Key] = &[
         "set the device's queue/scheduler yourself",
     ),
     refused(
-        "new_group",
-        &[],
-        Dialect::Fio,
-        "fio's report groups are not supported",
-        "the jobs' own results, or one run for each group",
-    ),
-    refused(
-        "wait_for",
-        &[],
-        Dialect::Fio,
-        "a job waits for all jobs above it or for none",
-        "stonewall",
-    ),
-    refused(
         "profile",
         &[],
         Dialect::Fio,
@@ -140,13 +117,6 @@ pub(super) const PROCESS: &[Key] = &[
     ),
     refused("unlink_each_loop", &[], Dialect::Fio, "files are kept through all loops", "unlink=1"),
     refused(
-        "allow_file_create",
-        &[],
-        Dialect::Fio,
-        "missing data files are created",
-        "filename= of an existing file",
-    ),
-    refused(
         "allow_mounted_write",
         &[],
         Dialect::Fio,
@@ -154,13 +124,6 @@ pub(super) const PROCESS: &[Key] = &[
         "a file on that file system",
     ),
     refused("create_only", &[], Dialect::Fio, "use a write job to create files", "rw=write"),
-    refused(
-        "create_on_open",
-        &[],
-        Dialect::Fio,
-        "data files are created before the run",
-        "leave it out",
-    ),
     refused("trim_percentage", &[], Dialect::Fio, "trim moves no bytes to measure", "fio for trim"),
     refused(
         "ignore_zone_limits",

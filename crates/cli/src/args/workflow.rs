@@ -1,0 +1,58 @@
+//! The verbs as the help lists them: in the order of work, by what they are for.
+
+use std::fmt::Write as _;
+
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
+
+/// Verbs by what they are for. Every verb has a place.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["bench", "sweep", "compare", "report", "show"]),
+    ("Understand this machine", &["why", "check", "topo", "plan", "list"]),
+    ("Watch what runs", &["top", "stats"]),
+    ("Run programs that use cuFile", &["exec"]),
+    ("NVIDIA's tools, same flags", &["gdsio", "gdscheck", "gds_stats"]),
+    ("This program", &["version", "help"]),
+];
+
+const TRY: &str = "Start with: gpuio bench        (a minute; needs no GPU and no root)
+GPUs are NVIDIA's today. gpuio VERB --help has examples; -v or version prints the version.";
+
+/// The command line, with the verbs in groups.
+pub(crate) fn command() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    let width = GROUPS.iter().flat_map(|(_, verbs)| *verbs).map(|verb| verb.len()).max();
+    let width = width.unwrap_or(0);
+    let mut list = String::new();
+    for (heading, verbs) in GROUPS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(list, "{heading}:");
+        for verb in verbs {
+            let about = command.find_subcommand(verb).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(list, "  {verb:width$}  {about}");
+        }
+        list.push('\n');
+    }
+    let usage = "{about-with-newline}\n{usage-heading} {usage}\n\n";
+    Cli::command().help_template(format!("{usage}{list}Options:\n{{options}}\n\n{TRY}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_verb_has_one_place() {
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
+        listed.sort_unstable();
+        let mut command = Cli::command();
+        command.build();
+        let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut verbs: Vec<&str> = shown.map(Command::get_name).collect();
+        verbs.sort_unstable();
+        assert_eq!(listed, verbs);
+    }
+}

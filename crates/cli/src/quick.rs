@@ -1,0 +1,111 @@
+//! `gpuio bench` without a load: how large its files are, and what to do after it.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use gpuio_host::Root;
+use gpuio_load::live_targets::LiveTargets;
+use gpuio_outfile::{Directory, Draft};
+use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
+use gpuio_record::{Record, Route};
+use gpuio_spec::Spec;
+
+use crate::args::Bench;
+use crate::failure::Failure;
+use crate::ranks::Joined;
+
+const MIB: u64 = 1 << 20;
+/// Bytes that are written to see how fast the storage takes them.
+const PROBE_BYTES: u64 = 16 * MIB;
+/// The files of the data set are written once, and again before each of four jobs that write: all
+/// of that takes about five times as long.
+const FILL_SECONDS: f64 = 2.0;
+
+/// The jobs, on files that suit disk and memory and are written in seconds; ranks divide them, and
+/// take the smallest of all ranks.
+pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failure> {
+    let host = gpuio_host::collect(&Root::live());
+    let (here, all_ranks) = joined.map_or((1, 1), Joined::numbers);
+    let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
+    let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
+    let directory = bench.work.data.directory.as_deref().unwrap_or(".");
+    let location = LiveTargets::default().look(directory);
+    // Ranks of all hosts may have one file system.
+    let free = location.free_bytes.unwrap_or(4 << 30) / all_ranks;
+    let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
+    let most = (free / 8).min(memory / 8).min(1 << 30);
+    let all = match free > 4 * PROBE_BYTES && !bench.out.dry_run {
+        true => most.min(written_in(FILL_SECONDS, Path::new(directory)).unwrap_or(most)),
+        false => most,
+    };
+    let each = all.max(u64::from(threads) * 16 * MIB) / u64::from(threads);
+    let own = (threads, each - each % MIB);
+    let (threads, size_bytes) = joined.map_or(Ok(own), |joined| joined.smallest(own))?;
+    Ok(quick_spec(QuickSize { threads, size_bytes }))
+}
+
+/// Bytes that the storage of the nearest existing directory takes in so many seconds, by a file
+/// that leaves nothing behind; nothing where none can be made.
+fn written_in(seconds: f64, directory: &Path) -> Option<u64> {
+    let whole = std::path::absolute(directory).ok()?;
+    let near = whole.ancestors().find(|near| near.is_dir())?;
+    let draft = Draft::begin(Directory::open(near).ok()?, OsStr::new("gpuio-probe")).ok()?;
+    let bytes = vec![0x5a_u8; usize::try_from(PROBE_BYTES).ok()?];
+    let began = Instant::now();
+    draft.fill(&bytes).ok()?;
+    let took = began.elapsed().as_secs_f64().max(1e-3);
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rough size; a float that is too large becomes the largest integer"
+    )]
+    Some((PROBE_BYTES as f64 / took * seconds) as u64)
+}
+
+/// The commands that go on from here.
+pub(crate) fn next(record: &Record, saved: Option<&Path>) -> String {
+    let mut lines: Vec<(String, &str)> = Vec::new();
+    if let Some(path) = saved {
+        let show = format!("gpuio show {}", path.display());
+        lines.push((show, "every table and warning"));
+    }
+    let on_gpu = record.plan.jobs.iter().any(|job| !job.gpus.is_empty());
+    if on_gpu && !record.plan.software_gpu {
+        lines.push(("gpuio why".to_owned(), "is GDS on, and what would change that"));
+    }
+    let path = best_from_storage(record).unwrap_or("host");
+    let gpu = match (on_gpu && path != "host", record.plan.software_gpu) {
+        (true, true) => " --gpu software",
+        (true, false) => " --gpu 0",
+        (false, _) => "",
+    };
+    lines.push((
+        format!("gpuio bench --path {path}{gpu} --bs 1M --runtime 30 --directory DIR"),
+        "one load, for longer",
+    ));
+    if !on_gpu {
+        lines.push(("gpuio bench --gpu software".to_owned(), "the GPU paths without a GPU"));
+    }
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    let mut out = String::from("Next:\n");
+    for (line, what) in lines {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "  {line:width$}  # {what}");
+    }
+    out
+}
+
+/// The fastest path to GPU memory of large reads that came from storage.
+fn best_from_storage(record: &Record) -> Option<&str> {
+    let both = record.plan.jobs.iter().zip(&record.jobs);
+    let fits = both.filter(|(plan, job)| {
+        let proof = job.proof.as_ref();
+        let mapped = proof.is_some_and(|proof| proof.verdict.route == Route::Mapped);
+        plan.read_percent == 100 && !plan.gpus.is_empty() && !mapped && job.failed == 0
+    });
+    let best = fits.max_by(|(_, a), (_, b)| a.read.bytes_per_s.total_cmp(&b.read.bytes_per_s));
+    best.map(|(plan, _)| plan.path.choice.actual.as_str())
+}

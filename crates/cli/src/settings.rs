@@ -1,0 +1,228 @@
+//! Defaults of flags from `GPUIO_*` variables and configuration files (docs/settings.md).
+//!
+//! A flag that is given wins, then the variable, then the user's file, then the machine's. A
+//! default is left out where other flags say the same thing in another way, or a job file has its
+//! own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Command};
+use gpuio_host::input;
+
+use crate::failure::Failure;
+
+/// A flag that may have a default.
+struct Setting {
+    flag: &'static str,
+    /// Verbs that have it; all of them where there is none.
+    verbs: &'static [&'static str],
+    /// Arguments beside which the default is left out.
+    unless: &'static [&'static str],
+    /// Arguments of which one must be given: without a load `bench` divides a time of its own.
+    beside: &'static [&'static str],
+    /// Whether a line says that the default is used: it changes what is measured.
+    noted: bool,
+}
+
+const LOADS: &[&str] = &["bench", "sweep"];
+
+const SETTINGS: [Setting; 6] = [
+    Setting { flag: "units", verbs: &[], unless: &[], beside: &[], noted: false },
+    Setting {
+        flag: "directory",
+        verbs: LOADS,
+        unless: &["job_file", "filename", "ab"],
+        beside: &[],
+        noted: true,
+    },
+    Setting {
+        flag: "gpu",
+        verbs: LOADS,
+        unless: &["job_file", "preset", "fan_out", "cpus", "numa", "ab"],
+        beside: &[],
+        noted: true,
+    },
+    Setting {
+        flag: "runtime",
+        verbs: LOADS,
+        unless: &["job_file", "preset", "io_size", "loops", "wear_out", "steady", "ab"],
+        beside: &[
+            "rw",
+            "bs",
+            "path",
+            "filename",
+            "size",
+            "engine",
+            "threads",
+            "depth",
+            "set",
+            "vary",
+            "latency_target",
+        ],
+        noted: true,
+    },
+    Setting {
+        flag: "interval",
+        verbs: &["top", "stats"],
+        unless: &["serve", "watch"],
+        beside: &[],
+        noted: false,
+    },
+    Setting { flag: "color", verbs: &[], unless: &[], beside: &[], noted: false },
+];
+
+/// The name of another configuration file than the user's.
+const FILE_VARIABLE: &str = "GPUIO_CONFIG";
+/// The configuration file of the machine.
+const MACHINE_FILE: &str = "/etc/gpuio.conf";
+
+/// A value and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Value {
+    value: String,
+    origin: String,
+}
+
+/// The command line with the defaults of this user and machine behind its verb.
+pub(crate) fn added(words: &[OsString], command: &Command) -> Result<Vec<OsString>, Failure> {
+    // What clap refuses is reported by the parser, and help needs no defaults.
+    let Ok(matches) = command.clone().try_get_matches_from(words) else {
+        return Ok(words.to_vec());
+    };
+    let Some((verb, given)) = matches.subcommand() else { return Ok(words.to_vec()) };
+    let values = values()?;
+    let mut out: Vec<OsString> = words.iter().take(2).cloned().collect();
+    for setting in &SETTINGS {
+        let Some(Value { value, origin }) = values.get(setting.flag) else { continue };
+        if !applies(setting, verb, given) {
+            continue;
+        }
+        let flag = setting.flag;
+        if setting.noted {
+            message!("note: --{flag} {value}, by {origin}");
+        }
+        out.push(format!("--{flag}={value}").into());
+    }
+    out.extend(words.iter().skip(2).cloned());
+    Ok(out)
+}
+
+fn applies(setting: &Setting, verb: &str, given: &ArgMatches) -> bool {
+    let of_verb = setting.verbs.is_empty() || setting.verbs.contains(&verb);
+    let is_given = |name: &str| {
+        let known = given.try_contains_id(name).unwrap_or(false);
+        let source = || given.value_source(name);
+        known && source() == Some(clap::parser::ValueSource::CommandLine)
+    };
+    let any = |names: &[&str]| names.iter().any(|name| is_given(name));
+    let beside = setting.beside.is_empty() || any(setting.beside);
+    of_verb && beside && !is_given(setting.flag) && !any(setting.unless)
+}
+
+/// All defaults that are set, by flag.
+fn values() -> Result<BTreeMap<&'static str, Value>, Failure> {
+    let mut all = BTreeMap::new();
+    for path in files() {
+        let name = path.display().to_string();
+        match input::read(&path, input::MOST_WRITTEN) {
+            Ok(text) => all.extend(read(&name, &String::from_utf8_lossy(&text))?),
+            Err(error) if std::env::var_os(FILE_VARIABLE).is_some_and(|at| at == *path) => {
+                return Err(Failure::Usage(format!("{FILE_VARIABLE}: {name}: {error}")));
+            }
+            Err(_) => {}
+        }
+    }
+    for setting in &SETTINGS {
+        let variable = variable(setting.flag);
+        if let Some(value) = std::env::var(&variable).ok().filter(|value| !value.is_empty()) {
+            all.insert(setting.flag, Value { value, origin: variable });
+        }
+    }
+    Ok(all)
+}
+
+fn variable(flag: &str) -> String {
+    format!("GPUIO_{}", flag.replace('-', "_").to_uppercase())
+}
+
+/// Configuration files, the last one wins.
+fn files() -> Vec<PathBuf> {
+    let own = std::env::var_os(FILE_VARIABLE).map(PathBuf::from).or_else(|| {
+        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+        let base = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        base.filter(|base| base.is_absolute()).or_else(home).map(|base| base.join("gpuio/config"))
+    });
+    std::iter::once(PathBuf::from(MACHINE_FILE)).chain(own).collect()
+}
+
+/// Lines `flag = value`; `#` begins a comment.
+fn read(name: &str, text: &str) -> Result<BTreeMap<&'static str, Value>, Failure> {
+    let mut all = BTreeMap::new();
+    for (nth, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let at = format!("{name}:{}", nth + 1);
+        let Some((key, value)) = line.split_once('=') else {
+            return Err(Failure::Usage(format!("{at}: expected a line such as units = si")));
+        };
+        let key = key.trim().replace('_', "-");
+        let setting = SETTINGS.iter().find(|setting| setting.flag == key).ok_or_else(|| {
+            let known: Vec<&str> = SETTINGS.iter().map(|setting| setting.flag).collect();
+            let known = known.join(", ");
+            Failure::Usage(format!("{at}: '{key}' has no default; these flags have: {known}"))
+        })?;
+        all.insert(setting.flag, Value { value: value.trim().to_owned(), origin: at });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_flags_with_values() {
+        let all = read("c", "# mine\nunits = si\n\nruntime=5\n").unwrap();
+        assert_eq!(all["units"], Value { value: "si".into(), origin: "c:2".into() });
+        assert_eq!(all["runtime"].origin, "c:4");
+        for (text, part) in [("x", "c:1: expected"), ("\nverify = full", "c:2: 'verify' has no")] {
+            assert!(read("c", text).unwrap_err().to_string().starts_with(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_default() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for setting in &SETTINGS {
+            let row = format!("| `--{}` | `{}` |", setting.flag, variable(setting.flag));
+            assert!(page.contains(&row), "docs/settings.md has no line that begins {row}");
+        }
+    }
+
+    #[test]
+    fn a_default_gives_way_to_what_is_given() {
+        let command = crate::args::command();
+        let applies_to = |flag: &str, line: &str| {
+            let words = line.split(' ');
+            let matches = command.clone().try_get_matches_from(words).unwrap();
+            let (verb, given) = matches.subcommand().unwrap();
+            applies(SETTINGS.iter().find(|setting| setting.flag == flag).unwrap(), verb, given)
+        };
+        assert!(applies_to("directory", "gpuio bench --path host"));
+        for line in ["gpuio bench job.ini", "gpuio bench --filename a", "gpuio check"] {
+            assert!(!applies_to("directory", line), "{line}");
+        }
+        assert!(applies_to("runtime", "gpuio bench --rw read"));
+        for line in ["gpuio bench --rw read --runtime 3", "gpuio bench"] {
+            assert!(!applies_to("runtime", line), "{line}");
+        }
+        assert!(!applies_to("units", "gpuio bench --units iec"));
+        assert!(applies_to("units", "gpuio topo"));
+        assert!(!applies_to("interval", "gpuio top --serve 9400"));
+    }
+}

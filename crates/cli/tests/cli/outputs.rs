@@ -1,0 +1,88 @@
+//! Files that verbs write: directories are made, and only what gpuio wrote is replaced.
+
+use crate::tool::{bench, command, file, finish, gpuio, scratch};
+
+const LOAD: &str = "--rw read --bs 64k --size 1m --loops 1 --directory d -q";
+
+#[test]
+fn every_verb_writes_files() {
+    let dir = scratch();
+    let dir = dir.path();
+    bench(dir, &format!("{LOAD} -o r.json")).exits(0);
+    bench(dir, &format!("{LOAD} -o s.json")).exits(0);
+    for (line, begins) in [
+        ("check --format json", "{"),
+        ("compare r.json s.json --format json --despite all", "{"),
+        ("show r.json --format summary", "gpuio "),
+        ("topo", "<svg"),
+        ("why --format json", "{"),
+    ] {
+        let name = format!("out/{}.svg", line.split(' ').next().unwrap());
+        let ran = gpuio(dir, &format!("{line} --output {name}"));
+        assert!(ran.code < 2 && ran.out.is_empty(), "{line}: {ran:?}");
+        let text = std::fs::read_to_string(dir.join(&name)).unwrap();
+        assert!(text.trim_start_matches("<?xml version=\"1.0\"?>\n").starts_with(begins), "{text}");
+        gpuio(dir, &format!("{line} -o {name}")).exits(2).prints(&["exists already", "--force"]);
+        let again = gpuio(dir, &format!("{line} -o {name} --force"));
+        assert!(again.code < 2, "{line}: {again:?}");
+        // Somebody's own line makes it somebody's own file.
+        file(dir, &name, "mine");
+        gpuio(dir, &format!("{line} -o {name} --force")).exits(2).prints(&["did not write"]);
+        assert_eq!(std::fs::read_to_string(dir.join(&name)).unwrap(), "mine");
+    }
+}
+
+#[test]
+fn only_what_gpuio_wrote_is_replaced() {
+    let dir = scratch();
+    let dir = dir.path();
+    bench(dir, &format!("{LOAD} -o new/dir/r.json")).exits(0);
+    let first = std::fs::read(dir.join("new/dir/r.json")).unwrap();
+    bench(dir, &format!("{LOAD} -o new/dir/r.json --force")).exits(0);
+    assert!(std::fs::read(dir.join("new/dir/r.json")).unwrap() != first);
+    gpuio(dir, "plan -o jobs.ini").exits(0);
+    gpuio(dir, "plan -o jobs.ini --force").exits(0);
+    let own = std::fs::read_to_string(dir.join("jobs.ini")).unwrap() + "# mine\n";
+    file(dir, "jobs.ini", &own);
+    gpuio(dir, "plan -o jobs.ini --force").exits(2).prints(&["changed since"]);
+    assert_eq!(std::fs::read_to_string(dir.join("jobs.ini")).unwrap(), own);
+}
+
+#[test]
+fn units_colours_and_defaults() {
+    let dir = scratch();
+    let dir = dir.path();
+    bench(dir, &format!("{LOAD} -o r.json")).exits(0);
+    let si = gpuio(dir, "show r.json --units si").exits(0).out;
+    assert!(si.contains("B/s") && !si.contains("iB/s"), "{si}");
+    let show = |name: &str, value: &str| {
+        let mut command = command(dir);
+        finish(command.args(["show", "r.json", "--format", "summary"]).env(name, value))
+    };
+    assert!(!show("GPUIO_UNITS", "si").exits(0).out.contains("iB/s"));
+    assert!(show("GPUIO_COLOR", "always").exits(0).out.contains("\x1b[1mYour storage\x1b[0m"));
+    assert!(!show("CLICOLOR", "1").exits(0).out.contains('\x1b'), "no terminal, no colour");
+    file(dir, "config", "# mine\nunits = si\n");
+    assert!(!show("GPUIO_CONFIG", "config").exits(0).out.contains("iB/s"));
+    file(dir, "config", "verify = full\n");
+    show("GPUIO_CONFIG", "config").exits(2).prints(&["config:1: 'verify' has no default"]);
+    let mut command = command(dir);
+    command.args(["bench", "--rw", "read", "--bs=64k", "--size=1m", "--loops=1"]);
+    let ran = finish(command.env("GPUIO_DIRECTORY", "other")).exits(0);
+    ran.prints(&["note: --directory other, by GPUIO_DIRECTORY"]);
+    assert!(dir.join("other").is_dir());
+}
+
+#[test]
+fn fios_words_are_flags() {
+    let dir = scratch();
+    let line = "--name=a --rw=randread --bs=4k --iodepth=4 --numjobs=2 --ioengine=libaio \
+                --direct=0 --size=1m --number_ios=9 --group_reporting --dry-run";
+    let plan = bench(dir.path(), line).exits(0);
+    for setting in
+        ["[a]", "depth = 4", "threads = 2", "engine = libaio", "direct = 0", "io_size = 36K"]
+    {
+        assert!(plan.out.lines().any(|line| line == setting), "{setting}: {}", plan.out);
+    }
+    bench(dir.path(), "--thinkcycles=5").exits(2).prints(&["thinkcycles"]);
+}

@@ -1,0 +1,155 @@
+//! Pauses between I/Os, and calls that send written data to the medium.
+
+use gpuio_io::clock::Nanos;
+use gpuio_record::{FlushPlan, ThinkPlan};
+
+use super::super::RunError;
+use super::Loop;
+
+/// When a thread pauses.
+#[derive(Debug)]
+pub(super) struct Thinker {
+    plan: ThinkPlan,
+    since: u64,
+    until: Option<Nanos>,
+}
+
+/// What the loop does before its next I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Think {
+    /// It starts it.
+    No,
+    /// It waits for what is in flight: a pause is due.
+    WaitForAll,
+    /// It starts none before this time.
+    Until(Nanos),
+}
+
+impl Thinker {
+    pub(super) fn new(plan: ThinkPlan) -> Thinker {
+        Thinker { plan, since: 0, until: None }
+    }
+
+    /// An I/O was started.
+    #[inline]
+    pub(super) fn took(&mut self) {
+        self.since += 1;
+    }
+
+    #[inline]
+    pub(super) fn look(&mut self, now: Nanos, idle: bool) -> Think {
+        if self.until.is_none() {
+            if self.since < self.plan.every_ios {
+                return Think::No;
+            }
+            if !idle {
+                return Think::WaitForAll;
+            }
+            self.since = 0;
+            self.until = Some(now.saturating_add(self.plan.pause_ns));
+            spin(self.plan.spin_ns);
+        }
+        match self.until {
+            Some(until) if now < until => Think::Until(until),
+            _ => {
+                self.until = None;
+                Think::No
+            }
+        }
+    }
+}
+
+/// Computes for a time.
+#[cold]
+fn spin(ns: u64) {
+    let began = gpuio_page::monotonic_ns();
+    while gpuio_page::monotonic_ns().saturating_sub(began) < ns {
+        std::hint::spin_loop();
+    }
+}
+
+/// When a thread flushes.
+#[derive(Debug)]
+pub(super) struct Flushes {
+    plan: FlushPlan,
+    since: u64,
+}
+
+impl Flushes {
+    pub(super) fn new(plan: FlushPlan) -> Flushes {
+        Flushes { plan, since: 0 }
+    }
+
+    /// A write is done; whether a flush is due.
+    #[inline]
+    pub(super) fn wrote(&mut self) -> bool {
+        self.since += 1;
+        let due = self.plan.every_ios.is_some_and(|ios| self.since >= ios);
+        if due {
+            self.since = 0;
+        }
+        due
+    }
+}
+
+impl Loop<'_> {
+    /// Flushes the worker's files. The calls are in the wall clock, and in no write's latency but
+    /// those in flight.
+    #[cold]
+    pub(super) fn flush(&mut self, counts: bool) -> Result<(), RunError> {
+        let data_only = self.flushes.as_ref().is_some_and(|flushes| flushes.plan.data_only);
+        self.call_flush(data_only, counts)
+    }
+
+    /// The last flush, inside the measured time.
+    pub(super) fn flush_at_end(&mut self) -> Result<(), RunError> {
+        if !self.flushes.as_ref().is_some_and(|flushes| flushes.plan.at_end) {
+            return Ok(());
+        }
+        self.call_flush(false, true)?;
+        self.last_back = self.last_back.max(self.task.gate.clock.now());
+        Ok(())
+    }
+
+    fn call_flush(&mut self, data_only: bool, counts: bool) -> Result<(), RunError> {
+        let clock = &self.task.gate.clock;
+        let began = clock.now();
+        let calls = self.tools.files.flush(self.task.job, data_only)?;
+        if counts {
+            self.out.flushed.calls += calls;
+            self.out.flushed.ns += clock.now() - began;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_begins_when_all_is_back_and_ends_by_itself() {
+        let plan = ThinkPlan { pause_ns: 100, spin_ns: 0, every_ios: 2 };
+        let mut thinker = Thinker::new(plan);
+        for _ in 0..2 {
+            assert_eq!(thinker.look(0, true), Think::No);
+            thinker.took();
+        }
+        assert_eq!(thinker.look(10, false), Think::WaitForAll);
+        assert_eq!(thinker.look(20, true), Think::Until(120));
+        assert_eq!(thinker.look(119, true), Think::Until(120));
+        assert_eq!(thinker.look(120, true), Think::No);
+        thinker.took();
+        assert_eq!(thinker.look(121, false), Think::No, "one more before the next pause");
+    }
+
+    #[test]
+    fn flushes_come_every_so_many_writes() {
+        let plan = FlushPlan { every_ios: Some(3), data_only: true, at_end: false };
+        let mut flushes = Flushes::new(plan);
+        let due: Vec<bool> = (0..7).map(|_| flushes.wrote()).collect();
+        assert_eq!(due, [false, false, true, false, false, true, false]);
+        let end = FlushPlan { every_ios: None, data_only: false, at_end: true };
+        assert!((0..9).all(|_| !Flushes::new(end).wrote()));
+    }
+}
