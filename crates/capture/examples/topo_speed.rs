@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         answers(&machine::read(&captured), true);
     });
     row("reading the capture's tar", None, &mut || drop(pack::read(&tar).unwrap()));
-    row("drawing the picture", None, &mut || drop(format::svg(&counts)));
+    row("drawing the picture", None, &mut || drop(format::svg(&machine, &counts)));
     row("this machine: facts, topology, check", Some(LIVE_MS), &mut || {
         answers(&machine::read(&live), true);
     });

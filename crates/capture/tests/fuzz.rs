@@ -140,7 +140,7 @@ proptest! {
             let _ = add(kind(TEXTS[*which].0), &text, &mut captured);
         }
         let topology = gpuio_topo::Topology::of(&captured.machine, &[]);
-        prop_assert!(gpuio_topo::format::svg(&topology).ends_with("</svg>\n"));
+        prop_assert!(gpuio_topo::format::svg(&captured.machine, &topology).ends_with("</svg>\n"));
         prop_assert!(gpuio_topo::format::hwloc_xml(&captured.machine).ends_with("</topology>\n"));
     }
 }

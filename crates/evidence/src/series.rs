@@ -109,7 +109,7 @@ mod tests {
         let reading = |sectors| {
             let mut values = vec![Some(0); 11];
             (values[0], values[2]) = (Some(sectors / 8), Some(sectors));
-            Reading { name: "sda".to_owned(), identity: 0, values }
+            Reading { name: "sda".to_owned(), identity: 0, values, about: String::new() }
         };
         let of = |probe: &Probe| match probe.name {
             "block" => Ok(sectors.map(reading).into_iter().collect()),

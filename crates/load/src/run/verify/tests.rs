@@ -70,6 +70,8 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
         timed: (1, 4096),
         pass: (n, n * 4096),
         filled: 0,
+        of_bytes: n * 4096,
+        sampled: false,
         bad_blocks: n,
         bad_words: 3 * n,
         bad: (0..n).map(bad).collect(),
