@@ -1,6 +1,7 @@
 //! Topologies as text, JSON, a picture, and hwloc's XML.
 
 mod affinity;
+mod coherent;
 mod hwloc;
 mod matrix;
 mod pair;
@@ -8,6 +9,7 @@ mod svg;
 mod tree;
 
 pub use affinity::affinity;
+pub use coherent::coherent;
 pub use hwloc::hwloc_xml;
 pub use matrix::matrix;
 pub use pair::pair;
@@ -23,9 +25,13 @@ use crate::Topology;
 #[must_use]
 pub fn text(topology: &Topology) -> String {
     let mut out = String::new();
-    for (title, body) in
-        [("TREE", tree(topology)), ("MATRIX", matrix(topology)), ("AFFINITY", affinity(topology))]
-    {
+    let parts = [
+        ("TREE", tree(topology)),
+        ("MATRIX", matrix(topology)),
+        ("AFFINITY", affinity(topology)),
+        ("COHERENT LINKS (host memory is reached over them, not over PCIe)", coherent(topology)),
+    ];
+    for (title, body) in parts {
         if !body.is_empty() {
             out.push_str(&format!("{title}\n{body}\n"));
         }

@@ -47,7 +47,13 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
             Err(code) => return Ok(code),
         }
     }
-    let mut machine = if live { own_machine() } else { source::read(&check.from)?.machine };
+    let (mut machine, notes) = if live {
+        (own_machine(), Vec::new())
+    } else {
+        let captured = source::read(&check.from)?;
+        let notes = source::read_notes(&captured);
+        (captured.machine, notes)
+    };
     let page = match &check.mount {
         None => {
             Output { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None }
@@ -65,7 +71,8 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     output::put(&if json {
         json::render(findings, verdict.as_ref(), proof.as_ref())
     } else {
-        page.text(width, check.all)
+        let notes = notes.iter().map(|note| gpuio_units::paragraph("", 0, note, width));
+        notes.chain([page.text(width, check.all)]).collect::<Vec<_>>().join("\n")
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
