@@ -23,6 +23,22 @@ pub(crate) fn capture(data: &[u8]) {
     }
 }
 
+/// A text as people paste it: several commands' output in one, with decoration.
+pub(crate) fn pasted(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut captured = Captured::default();
+    match gpuio_capture::read("text", &text, &mut captured) {
+        Err(error) => {
+            is_inside(&text, error.line, error.column);
+            assert_eq!(captured, Captured::default(), "of a refused text nothing is taken in");
+        }
+        Ok(()) => {
+            let _ = captured.summary();
+            shown(&captured);
+        }
+    }
+}
+
 /// Several texts in one machine, parted by NUL.
 pub(crate) fn captures(data: &[u8]) {
     let mut captured = Captured::default();

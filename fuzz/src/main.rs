@@ -25,6 +25,7 @@ struct Target {
 }
 
 const CAPTURES: &str = "crates/capture/tests/fixtures";
+const POSTED: &str = "crates/capture/tests/posted";
 const SPECS: &str = "crates/spec/tests/fixtures";
 const JOBS: &str = "crates/plan/tests/fixtures/jobs";
 const RECORDS: &str = "crates/compare/tests/fixtures";
@@ -35,7 +36,8 @@ const TARGETS: &[Target] = &[
     Target { name: "data-set", seeds: &["crates/dataset/tests/fixtures/lists"], run: plan::list },
     Target { name: "gdsio-flags", seeds: &[SPECS, "fuzz/seeds/flags"], run: texts::gdsio_flags },
     Target { name: "quantity", seeds: &["fuzz/seeds/quantities"], run: texts::quantity },
-    Target { name: "capture", seeds: &[CAPTURES], run: machine::capture },
+    Target { name: "capture", seeds: &[CAPTURES, POSTED], run: machine::capture },
+    Target { name: "pasted", seeds: &[POSTED], run: machine::pasted },
     Target { name: "captures", seeds: &[CAPTURES], run: machine::captures },
     Target { name: "tar", seeds: &["MADE/tar"], run: machine::tar },
     Target { name: "tree", seeds: &["crates/host/tests/fixtures"], run: machine::tree },

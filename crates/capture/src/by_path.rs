@@ -14,20 +14,23 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    for (index, line) in lines(text, "ls -l") {
+    for (index, line) in lines(text) {
         let total = line.trim_start().strip_prefix("total ").map(str::trim);
         if total.is_some_and(|blocks| blocks.parse::<u64>().is_ok()) {
             continue;
         }
         let Some((left, target)) = line.split_once(" -> ") else {
-            return Err(CaptureError::new(index, line, 0, "a link, like pci-… -> ../../nvme0n1"));
+            let wanted = "a link, like pci-… -> ../../nvme0n1";
+            captured.skip(CaptureError::new(index, line, 0, wanted));
+            continue;
         };
         let device = target.trim().rsplit('/').next().unwrap_or_default();
         if captured.machine.block.len() > MOST_DEVICES {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
         }
         if device.is_empty() || device.contains(char::is_whitespace) {
-            return Err(CaptureError::at(index, line, target, "a device, like ../../nvme0n1"));
+            captured.skip(CaptureError::at(index, line, target, "a device, like ../../nvme0n1"));
+            continue;
         }
         let name = left.rsplit(' ').next().unwrap_or_default();
         let Some((_, after)) = name.rsplit_once("pci-") else {
@@ -38,7 +41,9 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         // `0000:2e:00.0-nvme-1`: the address ends at the dash.
         let address = after.split('-').next().unwrap_or_default();
         let Some(address) = normalize_pci(address) else {
-            return Err(CaptureError::at(index, line, after, "a PCI address, like 0000:2e:00.0"));
+            let wanted = "a PCI address, like 0000:2e:00.0";
+            captured.skip(CaptureError::at(index, line, after, wanted));
+            continue;
         };
         let block = merge::disk_or_partition(&mut captured.machine, device);
         if block.facts.disk.is_none() {

@@ -19,6 +19,9 @@ pub struct CaptureError {
     pub wanted: &'static str,
 }
 
+/// What is expected of a text's length.
+const TOO_LONG: &str = "a text of 1 MiB at most (32 MiB of lspci -vv and of lstopo's XML)";
+
 impl CaptureError {
     /// At byte `at` of the line at `index`, counted from 0.
     pub(crate) fn new(index: usize, line: &str, at: usize, wanted: &'static str) -> Self {
@@ -39,11 +42,11 @@ impl CaptureError {
     }
 
     pub(crate) fn too_long(bytes: usize) -> Self {
-        CaptureError {
-            line: 1,
-            column: 1,
-            text: format!("{bytes} bytes"),
-            wanted: "a text of 1 MiB at most (32 MiB of lspci -vv and of lstopo)",
-        }
+        CaptureError { line: 1, column: 1, text: format!("{bytes} bytes"), wanted: TOO_LONG }
+    }
+
+    /// Whether it is about a text that is too large, not about its words.
+    pub(crate) fn is_too_much(&self) -> bool {
+        self.wanted == TOO_LONG || self.wanted.starts_with("fewer ")
     }
 }

@@ -1,5 +1,5 @@
-//! `lstopo --of xml` (hwloc 1.11 to 2.x): bridges, PCI devices with what the system calls them, and
-//! NUMA nodes.
+//! `lstopo --of xml` (hwloc 1.11 to 3.0): bridges, PCI devices with what the system calls them and
+//! their models, NUMA nodes, and the NVLinks between GPUs.
 //!
 //! A bridge lists its buses, so a device's bridge is found by its bus, which works on fragments
 //! too, where tags are cut out. The link's speed is the product of speed and width.
@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::{
-    BlockKind, Fact, GpuFacts, InterfaceFacts, LinkLayer, NumaNode, PciFacts, RdmaFacts,
+    BlockKind, Fact, GpuFacts, InterfaceFacts, LinkLayer, Machine, NumaNode, PciFacts, RdmaFacts,
 };
 
+use crate::hwloc_links::Links;
 use crate::merge::function;
 use crate::xml::{Tag, Tags, error};
 use crate::{CaptureError, Captured, Kind, MOST_DEVICES, MOST_FUNCTIONS, MOST_GPUS, merge};
@@ -48,7 +49,31 @@ struct Reader {
     /// How many of `found` are GPUs.
     gpus: usize,
     /// Names of the system, with the device that they belong to.
-    names: Vec<(String, String, Named)>,
+    names: Vec<Name>,
+    /// Kinds of system devices are bits since hwloc 3.
+    bits: bool,
+    /// What `info` tags belong to.
+    last: Last,
+    links: Links,
+}
+
+/// A name that the system has for a device.
+struct Name {
+    pci: String,
+    name: String,
+    kind: Named,
+    model: Option<String>,
+}
+
+/// The object that was opened last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Last {
+    /// The last of the functions.
+    Function,
+    /// The last of the names.
+    Name,
+    #[default]
+    Other,
 }
 
 #[derive(Clone)]
@@ -63,12 +88,42 @@ enum Named {
     Block,
     Network,
     Rdma,
+    Gpu,
+}
+
+impl Named {
+    /// By the number or word of `osdev_type`: numbers until hwloc 2, bits since 3 (hwloc.h,
+    /// `hwloc_obj_osdev_type_e`), words in texts of both.
+    fn of(kind: &str, bits: bool) -> Option<Named> {
+        let by_bit = |mask: u32| {
+            let kinds = [(5, Named::Rdma), (4, Named::Network), (2, Named::Gpu), (3, Named::Gpu)];
+            let found = kinds.into_iter().find(|(bit, _)| mask >> bit & 1 != 0);
+            // Storage that is memory too (NVDIMM) has no controller on PCI.
+            found.map(|(_, named)| named).or((mask & 3 == 1).then_some(Named::Block))
+        };
+        match (kind.parse::<u32>(), kind) {
+            (Ok(mask), _) if bits => by_bit(mask),
+            (Ok(0), _) | (_, "Block" | "Storage") => Some(Named::Block),
+            (Ok(1 | 5), _) | (_, "GPU" | "CoProc") => Some(Named::Gpu),
+            (Ok(2), _) | (_, "Network" | "Net") => Some(Named::Network),
+            (Ok(3), _) | (_, "OpenFabrics") => Some(Named::Rdma),
+            _ => None,
+        }
+    }
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut reader = Reader::default();
     let mut tags = Tags::of(text);
-    while let Some(tag) = tags.next()? {
+    while let Some(tag) = tags.next_understood(captured)? {
+        if reader.links.tag(&tag, &tags) {
+            continue;
+        }
+        match tag.name {
+            "topology" => reader.bits |= tag.get("version").is_some_and(|v| v.starts_with('3')),
+            "info" => reader.info(&tag),
+            _ => {}
+        }
         if tag.name != "object" {
             continue;
         }
@@ -82,13 +137,19 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         if reader.is_full() {
             return Err(error(text, tag.at, "fewer devices"));
         }
-        let mut open = reader.object(&tag).map_err(|wanted| error(text, tag.at, wanted))?;
+        let mut open = match reader.object(&tag) {
+            Ok(open) => open,
+            Err(wanted) => {
+                crate::xml::skip(captured, error(text, tag.at, wanted))?;
+                Open::default()
+            }
+        };
         if tag.opens {
             open.node = open.node.or(reader.open.last().and_then(|above| above.node));
             reader.open.push(open);
         }
     }
-    reader.put(captured);
+    reader.put(captured, text.contains("</topology>"));
     Ok(())
 }
 
@@ -96,6 +157,7 @@ impl Reader {
     fn object(&mut self, tag: &Tag<'_>) -> Result<Open, &'static str> {
         let node = tag.get("nodeset").and_then(only_bit);
         let mut pci = None;
+        self.last = Last::Other;
         match tag.get("type").unwrap_or_default() {
             "Bridge" => pci = self.bridge(tag, node)?,
             "PCIDev" => pci = Some(self.device(tag)?),
@@ -140,6 +202,7 @@ impl Reader {
             (facts.secondary_bus, facts.subordinate_bus) = (Some(first), Some(last));
             let known = (Some(facts.address.clone()), facts.host_bridge.clone(), facts.node);
             self.found.push(facts);
+            self.last = Last::Function;
             known
         };
         // Bus numbers increase downwards.
@@ -155,7 +218,32 @@ impl Reader {
         self.gpus += usize::from(is_gpu(&facts));
         let address = facts.address.clone();
         self.found.push(facts);
+        self.last = Last::Function;
         Ok(address)
+    }
+
+    /// Names of vendor and device of a function, and the model of a drive or GPU.
+    fn info(&mut self, tag: &Tag<'_>) {
+        let Some((key, value)) = tag.get("name").zip(tag.get("value")) else { return };
+        match (self.last, key) {
+            (Last::Function, "PCIVendor") => {
+                if let Some(one) = self.found.last_mut() {
+                    one.name = Some(value.to_owned());
+                }
+            }
+            (Last::Function, "PCIDevice") => {
+                if let Some(one) = self.found.last_mut() {
+                    let vendor = one.name.take().map(|vendor| format!("{vendor} "));
+                    one.name = Some(format!("{}{value}", vendor.unwrap_or_default()));
+                }
+            }
+            (Last::Name, "Model" | "GPUModel") => {
+                if let Some(name) = self.names.last_mut() {
+                    name.model = Some(value.to_owned());
+                }
+            }
+            _ => {}
+        }
     }
 
     fn function(&self, tag: &Tag<'_>) -> Result<PciFacts, &'static str> {
@@ -197,60 +285,79 @@ impl Reader {
     }
 
     fn name(&mut self, tag: &Tag<'_>) {
-        // Numbers until hwloc 2, words since 3.
-        let kind = match tag.get("osdev_type") {
-            Some("0" | "Block") => Named::Block,
-            Some("2" | "Network") => Named::Network,
-            Some("3" | "OpenFabrics") => Named::Rdma,
-            _ => return,
+        let Some(kind) = tag.get("osdev_type").and_then(|kind| Named::of(kind, self.bits)) else {
+            return;
         };
         let Some(name) = tag.get("name") else { return };
         let device = self.open.iter().rev().find_map(|open| open.pci.clone());
-        if let Some(device) = device {
-            self.names.push((device, name.to_owned(), kind));
+        if let Some(pci) = device {
+            self.links.named(tag, &pci);
+            self.names.push(Name { pci, name: name.to_owned(), kind, model: None });
+            self.last = Last::Name;
         }
     }
 
-    fn put(self, captured: &mut Captured) {
-        let machine = &mut captured.machine;
+    /// `whole` where the text has its end.
+    fn put(self, captured: &mut Captured, whole: bool) {
         let gpus = self.found.iter().filter(|one| is_gpu(one));
         let gpus = gpus.map(|one| GpuFacts {
             pci: Some(one.address.clone()),
             node: one.node,
             name: Fact::unknown(WHY),
+            nvlinks: self.links.of(&one.address),
             ..GpuFacts::default()
         });
-        gpuio_host::nvidia_gpu::merge(&mut machine.gpus, gpus.collect());
+        gpuio_host::nvidia_gpu::merge(&mut captured.machine.gpus, gpus.collect());
         let infiniband = self.found.iter().filter(|one| one.class == Some(INFINIBAND));
         let infiniband: Vec<String> = infiniband.map(|one| one.address.clone()).collect();
-        merge::functions(machine, self.found);
+        merge::functions(captured, self.found);
+        let machine = &mut captured.machine;
         if !self.nodes.is_empty() {
             machine.host.numa.nodes = self.nodes;
             machine.host.numa.nodes.sort_by_key(|node| node.node);
+            machine.listed.nodes |= whole;
         }
-        for (pci, name, kind) in self.names {
-            match kind {
-                Named::Block => {
-                    let disk = namespace(&name);
-                    let block = merge::block(machine, &disk, BlockKind::Disk);
-                    block.facts.pci_address = Some(pci.clone());
-                    block.pci = vec![pci];
-                }
-                Named::Network => {
-                    let card = merge::card(machine, Some(&pci), None, Some(&name));
-                    if !card.interfaces.iter().any(|one| one.name == name) {
-                        // A card for both has the class of what it was set up for.
-                        let carries = infiniband.contains(&pci).then_some(LinkLayer::Infiniband);
-                        let new = InterfaceFacts { name, carries, ..InterfaceFacts::default() };
-                        card.interfaces.push(new);
-                    }
-                }
-                Named::Rdma => {
-                    let card = merge::card(machine, Some(&pci), Some(&name), None);
-                    if !card.rdma.iter().any(|one| one.name == name) {
-                        card.rdma.push(RdmaFacts { name, ..RdmaFacts::default() });
-                    }
-                }
+        for name in self.names {
+            put_name(machine, name, &infiniband);
+        }
+    }
+}
+
+/// Gives a device the name that the system has for it.
+fn put_name(machine: &mut Machine, name: Name, infiniband: &[String]) {
+    let Name { pci, name, kind, model } = name;
+    match kind {
+        Named::Block => {
+            let block = merge::block(machine, &namespace(&name), BlockKind::Disk);
+            block.facts.pci_address = Some(pci.clone());
+            block.facts.model = model.or(block.facts.model.take());
+            block.pci = vec![pci];
+        }
+        Named::Network => {
+            let card = merge::card(machine, Some(&pci), None, Some(&name));
+            if !card.interfaces.iter().any(|one| one.name == name) {
+                // A card for both has the class of what it was set up for.
+                let carries = infiniband.contains(&pci).then_some(LinkLayer::Infiniband);
+                let new = InterfaceFacts { name, carries, ..InterfaceFacts::default() };
+                card.interfaces.push(new);
+            }
+        }
+        Named::Rdma => {
+            let card = merge::card(machine, Some(&pci), Some(&name), None);
+            if !card.rdma.iter().any(|one| one.name == name) {
+                card.rdma.push(RdmaFacts { name, ..RdmaFacts::default() });
+            }
+        }
+        Named::Gpu => {
+            let gpu = machine.gpus.iter_mut().find(|gpu| gpu.pci.as_ref() == Some(&pci));
+            let Some(gpu) = gpu else { return };
+            if let Some(model) = model {
+                gpu.name = Fact::Known(model);
+            }
+            // NVML's number is nvidia-smi's; CUDA's may differ.
+            let number = name.strip_prefix("nvml").and_then(|number| number.parse().ok());
+            if let Some(number) = number {
+                gpu.index = Fact::Known(number);
             }
         }
     }
@@ -261,7 +368,7 @@ fn is_gpu(one: &PciFacts) -> bool {
 }
 
 /// The disk of one of its paths: `nvme0n1` for `nvme0c0n1`, which can't be opened.
-fn namespace(name: &str) -> String {
+pub(crate) fn namespace(name: &str) -> String {
     let parts = name.strip_prefix("nvme").and_then(|rest| {
         let (subsystem, rest) = rest.split_once('c')?;
         let (controller, namespace) = rest.split_once('n')?;
@@ -287,7 +394,7 @@ fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
 }
 
 /// `31.507692` GB/s in bytes per second; 0 is hwloc's word for unknown.
-fn gigabytes(text: &str) -> Option<u64> {
+pub(crate) fn gigabytes(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     let part =
         part.get(..part.len().min(9)).filter(|part| part.bytes().all(|b| b.is_ascii_digit()))?;
@@ -308,6 +415,15 @@ fn bits(mask: &str) -> Option<Vec<u32>> {
         set.extend((0..32).filter(|bit| word >> bit & 1 != 0).map(|bit| first + bit));
     }
     Some(set)
+}
+
+/// As [`bits`], of masks without `0x` (`ffff0000,00000000`).
+pub(crate) fn bits_of_words(mask: &str) -> Option<Vec<u32>> {
+    let words = mask.split(',').all(|word| word.len() <= 8 && !word.contains('.'));
+    words.then(|| bits(mask))?.map(|mut bits| {
+        bits.sort_unstable();
+        bits
+    })
 }
 
 fn only_bit(mask: &str) -> Option<u32> {

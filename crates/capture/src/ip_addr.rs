@@ -26,11 +26,11 @@ fn heading(line: &str) -> Option<(&str, &str, &str)> {
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let network = &mut captured.network;
     // The interface that lines belong to, and whether it is up.
     let mut own: Option<(String, bool)> = None;
-    for (index, line) in lines(text, " ip ") {
+    for (index, line) in lines(text) {
         let wanted = |part: &str, what| CaptureError::at(index, line, part, what);
+        let network = &mut captured.network;
         if let Some((names, flags, rest)) = heading(line) {
             let up = flags.split(',').any(|flag| flag == "UP");
             let name = interface(network, names, rest);
@@ -45,16 +45,21 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             if line.trim().is_empty() {
                 continue;
             }
-            return Err(wanted(line, "an interface, like 2: ib0: <BROADCAST,UP> mtu 2044 …"));
+            let what = "an interface, like 2: ib0: <BROADCAST,UP> mtu 2044 …";
+            let why = wanted(line, what);
+            captured.skip(why);
+            continue;
         };
         match first {
             "inet" | "inet6" => {
                 let given = words.next().unwrap_or_default();
                 let end = words.clone().skip_while(|word| *word != "peer").nth(1).unwrap_or(given);
                 let address = cidr(given).map(|(address, _)| address);
-                let (address, (to, prefix)) = address
-                    .zip(cidr(end))
-                    .ok_or_else(|| wanted(given, "an address, like 192.0.2.1/24"))?;
+                let Some((address, (to, prefix))) = address.zip(cidr(end)) else {
+                    let why = wanted(given, "an address, like 192.0.2.1/24");
+                    captured.skip(why);
+                    continue;
+                };
                 // The kernel makes no route of an address with this mark (ip-address(8)).
                 let routed = *up && !words.any(|word| word == "noprefixroute");
                 address_of(network, name, address, routed.then_some((to, prefix)));

@@ -22,11 +22,12 @@ fn is_route(line: &str) -> bool {
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    let table = captured.network.table.get_or_insert_default();
+    captured.network.table.get_or_insert_default();
     // The destination of a route with several next hops, each of which has a line.
     let mut several = false;
-    for (index, line) in lines(text, " ip ") {
+    for (index, line) in lines(text) {
         let wanted = |part: &str, what| CaptureError::at(index, line, part, what);
+        let table = captured.network.table.get_or_insert_default();
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(first) = words.first().copied() else { continue };
         let after = |key: &str| words.windows(2).find(|pair| pair[0] == key).map(|pair| pair[1]);
@@ -48,7 +49,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         if NO_WAY.contains(&first) || other_table || gone {
             continue;
         }
-        let (to, prefix) = match first {
+        let to = match first {
             // The gateway shows the address family; a route on a link has that of the table.
             "default" => {
                 let six =
@@ -56,8 +57,12 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
                 cidr(if six { "::/0" } else { "0.0.0.0/0" })
             }
             to => cidr(to),
-        }
-        .ok_or_else(|| wanted(first, "a destination, like default or 192.0.2.0/24"))?;
+        };
+        let Some((to, prefix)) = to else {
+            let why = wanted(first, "a destination, like default or 192.0.2.0/24");
+            captured.skip(why);
+            continue;
+        };
         several = dev.is_empty();
         let metric = after("metric").and_then(|metric| metric.parse().ok()).unwrap_or(0);
         table.push(Route { interface: dev.to_owned(), to, prefix, metric });

@@ -4,10 +4,12 @@
 //! Each text covers a part of a machine. [`add`] merges one into a [`Captured`], in any order:
 //! functions are identified by PCI address, devices by kernel name, and what one text knows stays
 //! when another does not. Prompt lines with the command, blank lines and lines of dots are
-//! skipped. Any other line that the tool does not print is a [`CaptureError`] with line and
-//! column. Only for `gdscheck`, whose releases differ, unknown lines are kept as notes. Nothing
-//! here reads the system. A text may have 1 MiB (`lspci -vv` and `lstopo`: 32 MiB), and no more
-//! devices than a machine can have.
+//! skipped. Any other line that the tool does not print is passed over and noted with line and
+//! column ([`TextRead::skipped`]); a text of which nothing is understood is refused. [`read`] takes
+//! texts as they stand in posts, with several commands' output in one (`paste`). `gdscheck`'s
+//! unknown lines are kept as notes, since its releases differ. Nothing here reads the system. A
+//! text may have 1 MiB (`lspci -vv` and `lstopo`'s XML: 32 MiB), and no more devices than a
+//! machine can have.
 //!
 //! This is not part of `host`, because kernel interfaces promise a format, and tools print for
 //! people: their texts come cut, filtered and pasted. `host` lends what both share: the spelling
@@ -22,22 +24,38 @@
 //! To add a text: a file `TOOL.rs` here and a row in `KINDS`.
 
 mod by_path;
+mod columns;
 mod cufile_json;
 mod error;
 mod gdscheck;
 mod hwloc;
+mod hwloc_links;
+mod ib_text;
 mod ibdev2netdev;
 mod ip_addr;
 mod ip_route;
+mod lsblk;
+mod lscpu;
 mod lspci_tree;
 mod lspci_verbose;
+mod lstopo;
 mod mdstat;
 mod merge;
 mod mounts;
+mod nccl_xml;
 mod network;
+mod numactl;
+mod nvidia_list;
+mod nvidia_q;
 mod nvidia_query;
+mod nvidia_table;
 mod nvidia_topo;
+mod nvme_list;
 pub mod pack;
+mod paste;
+mod pci_names;
+mod rdma_link;
+mod summary;
 mod xml;
 
 pub use error::CaptureError;
@@ -45,6 +63,7 @@ pub use network::Network;
 pub use nvidia_topo::Matrix;
 
 use gpuio_record::facts::Machine;
+pub(crate) use paste::lines;
 
 /// The longest text of the wordy kinds, in bytes. `lspci -vv` of a server of 200 functions has
 /// 600 kB, `lstopo`'s XML with all caches 2 MB.
@@ -56,17 +75,51 @@ const SHORT: usize = 1 << 20;
 const MOST_FUNCTIONS: usize = 16_384;
 const MOST_DEVICES: usize = 4096;
 const MOST_GPUS: usize = 1024;
+/// Lines that are noted as passed over; of more, the first ones.
+const MOST_SKIPPED: usize = 10_000;
 
 /// The facts from captures.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Captured {
     /// The machine, as far as it is known.
     pub machine: Machine,
-    /// `nvidia-smi topo`'s matrix as printed: what the tool makes of the machine, to be held
+    /// The matrices of `nvidia-smi topo` as printed: what the tool makes of the machine, to be held
     /// against it.
-    pub matrix: Option<Matrix>,
+    pub matrices: Vec<Matrix>,
     /// The facts from `ip`; those about cards and mounts are in `machine` too.
     pub network: Network,
+    /// What was read, in the order in which it was added by [`read`].
+    pub texts: Vec<TextRead>,
+    /// Facts that two texts report differently, as sentences.
+    pub contradictions: Vec<String>,
+    /// Lines that the text being read has and its tool does not print.
+    skipped: Vec<CaptureError>,
+}
+
+/// A text that was read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TextRead {
+    /// Where it is from: the file's name.
+    pub name: String,
+    /// The commands whose output it holds.
+    pub commands: Vec<&'static str>,
+    /// The lines that were not understood and passed over, with what was expected there.
+    pub skipped: Vec<CaptureError>,
+}
+
+impl Captured {
+    /// A machine that was read whole, and not from texts.
+    #[must_use]
+    pub fn of(machine: Machine) -> Captured {
+        Captured { machine, ..Captured::default() }
+    }
+
+    /// Passes over a line.
+    fn skip(&mut self, why: CaptureError) {
+        if self.skipped.len() < MOST_SKIPPED {
+            self.skipped.push(why);
+        }
+    }
 }
 
 /// A kind of text.
@@ -82,13 +135,27 @@ pub struct Kind {
 }
 
 /// Every kind of text, the more certain marks first.
-pub const KINDS: [Kind; 13] = [
+pub const KINDS: [Kind; 27] = [
     hwloc::KIND,
+    nccl_xml::KIND,
     lspci_tree::KIND,
-    lspci_verbose::KIND,
+    nvidia_table::KIND,
+    nvidia_q::KIND,
+    nvidia_list::KIND,
     nvidia_query::KIND,
     nvidia_topo::KIND,
+    lspci_verbose::KIND,
+    lspci_verbose::PLAIN,
+    lstopo::KIND,
     ibdev2netdev::KIND,
+    ib_text::IBSTAT,
+    ib_text::IBSTATUS,
+    ib_text::IBV_DEVINFO,
+    rdma_link::KIND,
+    lsblk::KIND,
+    nvme_list::KIND,
+    numactl::KIND,
+    lscpu::KIND,
     by_path::KIND,
     mdstat::KIND,
     gdscheck::KIND,
@@ -104,31 +171,52 @@ pub fn kind_of(text: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| (kind.looks_like)(text))
 }
 
-/// Adds a text's facts to `captured`. On an error it adds none.
+/// Adds the facts of a text of one kind to `captured`. Lines that the tool does not print are
+/// passed over: [`read`] notes them.
 ///
 /// # Errors
-/// [`CaptureError`] with the first line and column that is not understood.
+/// [`CaptureError`] where nothing is understood, or there is more than any machine has; nothing is
+/// added then.
 pub fn add(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    if text.len() > kind.most_bytes {
-        return Err(CaptureError::too_long(text.len()));
-    }
+    // These keep lines as they stand.
+    let own = [cufile_json::KIND.command, gdscheck::KIND.command].contains(&kind.command);
+    let plain = if own { text.to_owned() } else { paste::plain(text) };
+    add_plain(kind, &plain, captured)?;
+    captured.skipped.clear();
+    Ok(())
+}
+
+/// Adds the facts of a text that people pasted, of whatever kinds it holds, and notes what was read
+/// and what was passed over. `name` is what to call it.
+///
+/// # Errors
+/// As of [`add`].
+pub fn read(name: &str, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut with = captured.clone();
-    (kind.add)(text, &mut with)?;
-    merge::complete(&mut with.machine);
-    with.network.complete(&mut with.machine);
-    nvidia_topo::complete(&mut with);
+    paste::read(name, text, &mut with)?;
     *captured = with;
     Ok(())
 }
 
-/// Lines with their index, without prompts that carry `command`, blank lines and lines of dots,
-/// which people put for what they cut.
-fn lines<'t>(text: &'t str, command: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
-    let all = text.lines().enumerate().map(|(index, line)| (index, line.trim_end()));
-    all.filter(move |(_, line)| {
-        let dots = line.bytes().all(|byte| byte == b'.' || byte == b' ');
-        let at_prompt = line.contains(command) && line.contains(['$', '#', '>']);
-        let prompt = at_prompt || line.ends_with(['$', '#']);
-        !dots && !prompt
-    })
+fn add_plain(kind: &Kind, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    if text.len() > kind.most_bytes {
+        return Err(CaptureError::too_long(text.len()));
+    }
+    let mut with = captured.clone();
+    with.skipped.clear();
+    (kind.add)(text, &mut with)?;
+    if let Some(first) = with.skipped.first() {
+        let nothing_new = with.machine == captured.machine
+            && with.matrices == captured.matrices
+            && with.network == captured.network;
+        if nothing_new {
+            return Err(first.clone());
+        }
+    }
+    merge::complete(&mut with.machine);
+    with.network.complete(&mut with.machine);
+    nvidia_topo::complete(&mut with);
+    merge::complete(&mut with.machine);
+    *captured = with;
+    Ok(())
 }

@@ -17,12 +17,30 @@ use crate::{CaptureError, Kind, MOST_FUNCTIONS, lines, merge};
 pub(crate) const KIND: Kind = Kind {
     command: "lspci -tv",
     most_bytes: crate::SHORT,
-    looks_like: |text| text.lines().any(|line| line.contains("]----") || line.contains("-[0000:")),
+    looks_like: |text| text.lines().any(is_certain),
     add: |text, captured| {
-        merge::functions(&mut captured.machine, parse(text)?);
+        let mut skipped = Vec::new();
+        let found = parse(text, &mut |why| skipped.push(why))?;
+        merge::functions(captured, found);
+        skipped.into_iter().for_each(|why| captured.skip(why));
         Ok(())
     },
 };
+
+/// Whether no other tool prints such a line: a branch with buses or a device right behind its mark.
+fn is_certain(line: &str) -> bool {
+    let body = line.trim_start_matches([' ', '|']);
+    let marks = ["-+-", "+-", "\\-", "-"];
+    let Some(rest) = marks.iter().find_map(|mark| body.strip_prefix(mark)) else { return false };
+    let buses = rest.starts_with('[') && rest.contains(']');
+    let hex = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_hexdigit);
+    buses
+        || hex(0)
+            && hex(1)
+            && rest.as_bytes().get(2) == Some(&b'.')
+            && hex(3)
+            && !body.starts_with("-")
+}
 
 const WHY: &str = "lspci -tv does not report it";
 
@@ -53,6 +71,8 @@ struct Tree {
     open: BTreeMap<usize, Open>,
     /// The domain of the last root bus: the listing has no other mark of it.
     domain: u32,
+    /// A device of the line is on a bus that is not known.
+    left_out: bool,
 }
 
 /// A bus that a column stands for.
@@ -64,10 +84,18 @@ struct Open {
 }
 
 /// The functions of the tree, with the bridge above each.
-pub(crate) fn parse(text: &str) -> Result<Vec<PciFacts>, CaptureError> {
+pub(crate) fn parse(
+    text: &str,
+    skip: &mut dyn FnMut(CaptureError),
+) -> Result<Vec<PciFacts>, CaptureError> {
     let mut tree = Tree::default();
-    for (index, line) in lines(text, "lspci") {
-        Line { index, text: line, at: 0 }.read(&mut tree)?;
+    for (index, line) in lines(text) {
+        tree.left_out = false;
+        if let Err(why) = (Line { index, text: line, at: 0 }).read(&mut tree) {
+            skip(why);
+        } else if tree.left_out {
+            skip(CaptureError::new(index, line, 0, "a device on a bus that the text shows"));
+        }
         if tree.found.len() > MOST_FUNCTIONS {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
         }
@@ -149,6 +177,10 @@ impl Line<'_> {
                 return self.end();
             }
             column = self.branch(tree, bus.as_ref());
+            // A root bus without devices: `-[0000:00]-`.
+            if self.rest().trim().is_empty() {
+                return Ok(());
+            }
         }
         while let Some((below, next)) = self.one(tree, bus.as_ref(), column)? {
             bus = Some(below);
@@ -195,6 +227,8 @@ impl Line<'_> {
             one.subordinate_bus = below.map(|(_, _, last)| last);
             one.name = self.name();
             tree.found.push(one);
+        } else {
+            tree.left_out = true;
         }
         let Some((domain, first, last)) = below else { return self.end().map(|()| None) };
         let domain = domain.or(known.map(|bus| bus.domain)).unwrap_or(tree.domain);

@@ -1,15 +1,14 @@
-//! `lspci -vv` (pciutils), also with `-nn`, `-k` and `-D`: a block of lines per function, the
-//! first one with its address, the others indented.
+//! `lspci` and `lspci -vv` (pciutils), also with `-nn`, `-k` and `-D`: a block of lines per
+//! function, the first one with its address, the others indented.
 //!
 //! Bridges list their buses, so functions find the bridge above by their own bus. Without root
 //! `lspci` prints `<access denied>` for capabilities, and those facts stay unknown.
 
 use gpuio_host::{numa::normalize_pci, nvidia_gpu, pci::parse_speed};
-use gpuio_record::facts::{
-    Acs, AcsControl, Bar1Facts, Fact, GpuFacts, Lanes, Machine, PciFacts, PciPort,
-};
+use gpuio_record::facts::{Acs, AcsControl, Bar1Facts, Fact, GpuFacts, Lanes, PciFacts, PciPort};
 
 use crate::merge::function;
+use crate::pci_names::{self, NVIDIA, ids};
 use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, MOST_GPUS, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
@@ -23,27 +22,25 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
+/// The list without details: functions by class and name, and no way between them.
+pub(crate) const PLAIN: Kind = Kind {
+    command: "lspci",
+    most_bytes: crate::SHORT,
+    looks_like: |text| {
+        text.lines().filter_map(head).any(|(_, rest)| {
+            let class = rest.split(": ").next().unwrap_or_default();
+            let class = class.split(" [").next().unwrap_or_default();
+            pci_names::class_named(class).is_some() || {
+                let number = class.len() == 4 && u32::from_str_radix(class, 16).is_ok();
+                number && rest.contains(": ")
+            }
+        })
+    },
+    ..KIND
+};
+
 const WHY: &str = "lspci -vv did not print it";
 const DENIED: &str = "lspci was not run as root";
-
-/// Class names as pci.ids spells them, and their codes with the usual programming interface.
-const CLASSES: [(&str, u32); 15] = [
-    ("SATA controller", 0x01_0601),
-    ("Serial Attached SCSI controller", 0x01_0700),
-    ("RAID bus controller", 0x01_0400),
-    ("Non-Volatile memory controller", 0x01_0802),
-    ("SCSI storage controller", 0x01_0000),
-    ("Mass storage controller", 0x01_8000),
-    ("Ethernet controller", 0x02_0000),
-    ("Infiniband controller", 0x02_0700),
-    ("VGA compatible controller", 0x03_0000),
-    ("3D controller", 0x03_0200),
-    ("Display controller", 0x03_8000),
-    ("Host bridge", 0x06_0000),
-    ("PCI bridge", 0x06_0400),
-    ("Bridge", 0x06_8000),
-    ("Processing accelerators", 0x12_0000),
-];
 
 /// What is found of one function.
 struct Block {
@@ -55,28 +52,42 @@ struct Block {
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut gpus = 0;
-    for (index, line) in lines(text, "lspci") {
+    // Details behind a line that is none of a function belong to none.
+    let mut inside = false;
+    let mut before = false;
+    for (index, line) in lines(text) {
         if line.starts_with(['\t', ' ']) {
-            let Some(block) = blocks.last_mut() else {
-                return Err(CaptureError::new(index, line, 0, "a function's address first"));
-            };
-            detail(index, line, block)?;
-        } else {
-            let Some((address, rest)) = head(line) else {
-                return Err(CaptureError::new(index, line, 0, "an address, like 36:00.0"));
-            };
-            blocks.push(begin(address, rest));
-            gpus += usize::from(blocks.last().is_some_and(|block| block.is_gpu));
-            if blocks.len() > MOST_FUNCTIONS || gpus > MOST_GPUS {
-                return Err(CaptureError::new(index, line, 0, "fewer devices"));
+            match blocks.last_mut().filter(|_| inside) {
+                Some(block) => {
+                    if let Err(why) = detail(index, line, block) {
+                        captured.skip(why);
+                    }
+                }
+                None if !before => {
+                    before = true;
+                    captured.skip(CaptureError::new(index, line, 0, "a function's address first"));
+                }
+                None => {}
             }
+            continue;
+        }
+        before = true;
+        let found = head(line);
+        inside = found.is_some();
+        let Some((address, rest)) = found else {
+            captured.skip(CaptureError::new(index, line, 0, "an address, like 36:00.0"));
+            continue;
+        };
+        blocks.push(begin(address, rest));
+        gpus += usize::from(blocks.last().is_some_and(|block| block.is_gpu));
+        if blocks.len() > MOST_FUNCTIONS || gpus > MOST_GPUS {
+            return Err(CaptureError::new(index, line, 0, "fewer devices"));
         }
     }
     let gpus = blocks.iter().filter(|block| block.is_gpu).map(gpu).collect();
     nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
-    let machine: &mut Machine = &mut captured.machine;
-    merge::functions(machine, blocks.into_iter().map(|block| block.facts).collect());
-    adopt(&mut machine.pci);
+    merge::functions(captured, blocks.into_iter().map(|block| block.facts).collect());
+    adopt(&mut captured.machine.pci);
     Ok(())
 }
 
@@ -90,11 +101,14 @@ fn head(line: &str) -> Option<(String, &str)> {
 fn begin(address: String, rest: &str) -> Block {
     let mut facts = function(address, WHY);
     let (class, name) = rest.split_once(": ").unwrap_or((rest, ""));
+    // `lspci -n`: `0302: 10de:20b0 (rev a1)`.
+    let bare = Some(class).filter(|class| class.len() == 4);
+    let bare = bare.and_then(|class| u32::from_str_radix(class, 16).ok());
     let (class_name, number) = match class.rsplit_once(" [") {
         Some((name, code)) => (name, u32::from_str_radix(code.trim_end_matches(']'), 16).ok()),
-        None => (class, None),
+        None => (class, bare),
     };
-    let named = CLASSES.iter().find(|(name, _)| *name == class_name).map(|(_, code)| *code);
+    let named = pci_names::class_named(class_name);
     let interface = name
         .split_once("(prog-if ")
         .and_then(|(_, rest)| u32::from_str_radix(rest.get(..2)?, 16).ok());
@@ -105,26 +119,19 @@ fn begin(address: String, rest: &str) -> Block {
     };
     let plain = name.split(" (rev ").next().unwrap_or(name);
     let plain = plain.split(" (prog-if ").next().unwrap_or(plain);
-    if let Some((vendor, device)) = ids(plain) {
+    let numbers = bare.and_then(|_| ids(&format!("[{}]", plain.trim())));
+    if let Some((vendor, device)) = numbers.or_else(|| ids(plain)) {
         (facts.vendor, facts.device) = (Some(vendor), Some(device));
     }
+    let plain = if numbers.is_some() { "" } else { plain };
     facts.name = Some(plain.to_owned()).filter(|name| !name.is_empty());
-    let nvidia = facts.vendor.map_or(plain.contains("NVIDIA"), |vendor| vendor == 0x10de);
+    let named = pci_names::vendor(plain) == Some(NVIDIA);
+    let nvidia = facts.vendor.map_or(named, |vendor| vendor == NVIDIA);
     let is_gpu = nvidia && facts.class.is_some_and(|class| class >> 16 == 3);
     if nvidia {
-        facts.vendor = Some(0x10de);
+        facts.vendor = Some(NVIDIA);
     }
     Block { facts, is_gpu, largest_region: None }
-}
-
-/// The last `[10de:20b0]` of a name.
-fn ids(name: &str) -> Option<(u16, u16)> {
-    let (_, last) = name.trim_end().rsplit_once('[')?;
-    let (vendor, device) = last.strip_suffix(']')?.split_once(':')?;
-    let whole = vendor.len() == 4 && device.len() == 4;
-    let hex = |text: &str| u16::from_str_radix(text, 16).ok();
-    whole.then_some(())?;
-    Some((hex(vendor)?, hex(device)?))
 }
 
 fn detail(index: usize, line: &str, block: &mut Block) -> Result<(), CaptureError> {
@@ -141,6 +148,15 @@ fn detail(index: usize, line: &str, block: &mut Block) -> Result<(), CaptureErro
         // -1 where the firmware does not report it.
         let node: i64 = rest.parse().map_err(|_| wrong(rest, "a node's number"))?;
         facts.node = u32::try_from(node).ok();
+    } else if let Some(rest) = body.strip_prefix("Flags: ") {
+        // With one -v they stand in one line: `bus master, …, NUMA node 1, IOMMU group 34`.
+        for flag in rest.split(", ") {
+            let number = |start: &str| flag.strip_prefix(start)?.trim().parse::<u32>().ok();
+            facts.node = facts.node.or(number("NUMA node "));
+            facts.iommu_group = facts.iommu_group.or(number("IOMMU group "));
+        }
+    } else if let Some(rest) = body.strip_prefix("Memory at ") {
+        *largest_region = (*largest_region).max(region(&format!("Memory at {rest}")));
     } else if let Some(rest) = body.strip_prefix("IOMMU group: ") {
         facts.iommu_group = Some(rest.parse().map_err(|_| wrong(rest, "a group's number"))?);
     } else if let Some(rest) = body.strip_prefix("Kernel driver in use: ") {

@@ -14,16 +14,25 @@ pub(crate) const KIND: Kind = Kind {
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut current: Option<String> = None;
-    for (index, line) in lines(text, "mdstat") {
+    for (index, line) in lines(text) {
         if line.starts_with("Personalities") || line.starts_with("unused devices") {
             current = None;
         } else if line.starts_with(' ') {
             // Lines of bitmaps and of what goes on are not needed.
-            if let Some(name) = &current {
-                details(index, line, name, captured)?;
+            if let Some(name) = &current
+                && let Err(why) = details(index, line, name, captured)
+            {
+                captured.skip(why);
             }
         } else {
-            current = Some(array(index, line, captured)?);
+            current = match array(index, line, captured) {
+                Ok(name) => Some(name),
+                Err(why) if why.is_too_much() => return Err(why),
+                Err(why) => {
+                    captured.skip(why);
+                    None
+                }
+            };
         }
     }
     Ok(())

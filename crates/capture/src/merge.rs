@@ -1,28 +1,82 @@
 //! Texts put together: each function, device and card once, with all that is known of it.
 
+use std::collections::BTreeMap;
+
 use gpuio_record::facts::{
-    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, Lanes, Machine, MountKind, NicFacts,
-    PciFacts,
+    BlockDevice, BlockFacts, BlockKind, DeviceNumber, Fact, GpuFacts, Lanes, Machine, MountKind,
+    MountedStorage, NicFacts, PciFacts,
 };
+
+use crate::{Captured, pci_names};
+
+/// More contradictions than anybody reads.
+const MOST_CONTRADICTIONS: usize = 100;
 
 /// A function whose address a tool shows; everything else is unknown for `why`.
 pub(crate) fn function(address: String, why: &str) -> PciFacts {
     PciFacts { address, ..PciFacts::unknown(why) }
 }
 
-/// Adds functions: what they know stands, what they do not stays as it was.
-pub(crate) fn functions(machine: &mut Machine, new: Vec<PciFacts>) {
-    let mut known: std::collections::BTreeMap<String, PciFacts> =
+/// Adds functions: what they know stands, what they do not stays as it was. Where two texts differ,
+/// the later one is taken, and that is noted.
+pub(crate) fn functions(captured: &mut Captured, new: Vec<PciFacts>) {
+    let Captured { machine, contradictions, .. } = captured;
+    let mut known: BTreeMap<String, PciFacts> =
         machine.pci.drain(..).map(|one| (one.address.clone(), one)).collect();
-    for one in new {
+    for mut one in new {
+        complete_by_name(&mut one);
         match known.get_mut(&one.address) {
-            Some(ours) => take(ours, one),
+            Some(ours) => {
+                differ(ours, &one, contradictions);
+                take(ours, one);
+            }
             None => {
                 known.insert(one.address.clone(), one);
             }
         }
     }
     machine.pci = known.into_values().collect();
+}
+
+/// A class and numbers that only the name shows.
+fn complete_by_name(one: &mut PciFacts) {
+    let Some(name) = &one.name else { return };
+    let ids = pci_names::ids(name);
+    one.vendor = one.vendor.or(ids.map(|(vendor, _)| vendor)).or(pci_names::vendor(name));
+    one.device = one.device.or(ids.map(|(_, device)| device));
+    if one.secondary_bus.is_none() {
+        one.class = one.class.or_else(|| pci_names::class(name));
+    }
+}
+
+/// Notes what two texts report differently of one function.
+fn differ(ours: &PciFacts, new: &PciFacts, notes: &mut Vec<String>) {
+    let address = &ours.address;
+    let mut note = |what: &str, one: String, other: String| {
+        let text = format!("{address}: {what} {one} in one text, {other} in a later one");
+        if notes.len() < MOST_CONTRADICTIONS && !notes.contains(&text) {
+            notes.push(text);
+        }
+    };
+    let both = |a: Option<u32>, b: Option<u32>| a.zip(b).filter(|(a, b)| a != b);
+    if let Some((a, b)) = both(ours.node, new.node) {
+        note("NUMA node", a.to_string(), b.to_string());
+    }
+    let ids = |one: &PciFacts| Some((u32::from(one.vendor?) << 16) | u32::from(one.device?));
+    if let Some((a, b)) = both(ids(ours), ids(new)) {
+        let text = |id: u32| format!("{:04x}:{:04x}", id >> 16, id & 0xffff);
+        note("vendor and device", text(a), text(b));
+    }
+    let parents = ours.parent.as_ref().zip(new.parent.as_ref());
+    let real = |(a, b): &(&String, &String)| a != b && is_address(a) && is_address(b);
+    if let Some((a, b)) = parents.filter(real) {
+        note("the bridge above is", a.clone(), b.clone());
+    }
+}
+
+/// Whether a bridge has an address, and no number that a text without addresses got.
+pub(crate) fn is_address(bridge: &str) -> bool {
+    bridge.contains(':')
 }
 
 fn take(ours: &mut PciFacts, new: PciFacts) {
@@ -40,12 +94,20 @@ fn take(ours: &mut PciFacts, new: PciFacts) {
         option(&mut ours.mega_transfers, new.mega_transfers);
         option(&mut ours.width, new.width);
     }
-    let PciFacts { address: _, parent, host_bridge, class, vendor, device, .. } = &new;
-    option(&mut ours.parent, parent.clone());
-    option(&mut ours.host_bridge, host_bridge.clone());
-    option(&mut ours.class, *class);
-    option(&mut ours.vendor, *vendor);
-    option(&mut ours.device, *device);
+    // A tree without addresses does not replace one with.
+    let has_way = ours.host_bridge.as_deref().is_some_and(is_address);
+    let better = new.host_bridge.as_deref().is_some_and(is_address) || !has_way;
+    if better && (new.parent.is_some() || new.host_bridge.is_some()) {
+        option(&mut ours.parent, new.parent);
+        option(&mut ours.host_bridge, new.host_bridge);
+    }
+    // A class that was told replaces one that was taken from a name, and so does a longer one.
+    let precise = |class: Option<u32>| class.is_some_and(|class| class & 0xff != 0);
+    if ours.class.is_none() || precise(new.class) || !precise(ours.class) {
+        option(&mut ours.class, new.class);
+    }
+    option(&mut ours.vendor, new.vendor);
+    option(&mut ours.device, new.device);
     option(&mut ours.subsystem_vendor, new.subsystem_vendor);
     option(&mut ours.subsystem_device, new.subsystem_device);
     option(&mut ours.name, new.name);
@@ -65,6 +127,22 @@ fn take(ours: &mut PciFacts, new: PciFacts) {
     fact(&mut ours.max_read_request_bytes, new.max_read_request_bytes);
     fact(&mut ours.relaxed_ordering, new.relaxed_ordering);
     option(&mut ours.p2p_memory_bytes, new.p2p_memory_bytes);
+}
+
+/// Adds a mount; what another text already has of it is completed.
+pub(crate) fn mount(machine: &mut Machine, new: MountedStorage) {
+    let same = |known: &&mut MountedStorage| {
+        known.mount.mount_point == new.mount.mount_point
+            && known.mount.source == new.mount.source
+            && (known.mount.options.is_empty() || new.mount.options.is_empty())
+    };
+    let Some(known) = machine.mounts.iter_mut().find(same) else {
+        machine.mounts.push(new);
+        return;
+    };
+    if !new.mount.options.is_empty() || known.mount.fs_type.is_empty() {
+        *known = new;
+    }
 }
 
 /// The device of a kernel name, added where it is not there yet.
@@ -130,13 +208,23 @@ pub(crate) fn card<'m>(
     card
 }
 
-/// Gives parts what others know: arrays and mounts their functions, cards and GPUs their nodes.
+/// Gives parts what others know: arrays and mounts their functions, cards and GPUs their nodes, and
+/// functions the nodes of their GPUs and cards; GPUs that only PCI shows are listed.
 pub(crate) fn complete(machine: &mut Machine) {
     gpuio_host::drive::inherit_pci_functions(&mut machine.block);
-    let node = |address: Option<&String>| {
-        let address = address?;
-        machine.pci.iter().find(|function| function.address == *address)?.node
-    };
+    gpus_on_pci(machine);
+    drives_on_pci(machine);
+    cards_on_pci(machine);
+    let mut nodes: BTreeMap<&str, u32> = BTreeMap::new();
+    let gpus = machine.gpus.iter().map(|gpu| (gpu.pci.as_deref(), gpu.node));
+    let nics = machine.nics.iter().map(|nic| (nic.pci.as_deref(), nic.node));
+    nodes.extend(gpus.chain(nics).filter_map(|(pci, node)| pci.zip(node)));
+    for function in machine.pci.iter_mut().filter(|function| function.node.is_none()) {
+        function.node = nodes.get(function.address.as_str()).copied();
+    }
+    let nodes: BTreeMap<&str, u32> =
+        machine.pci.iter().filter_map(|one| Some((one.address.as_str(), one.node?))).collect();
+    let node = |address: Option<&String>| nodes.get(address?.as_str()).copied();
     for gpu in &mut machine.gpus {
         gpu.node = gpu.node.or(node(gpu.pci.as_ref()));
     }
@@ -146,6 +234,7 @@ pub(crate) fn complete(machine: &mut Machine) {
     machine.nics.sort_by(|a, b| (a.pci.is_none(), &a.pci).cmp(&(b.pci.is_none(), &b.pci)));
     for mount in &mut machine.mounts {
         let source = mount.mount.source.strip_prefix("/dev/").unwrap_or_default();
+        let source = source.strip_prefix("mapper/").unwrap_or(source);
         let beneath = machine.block.iter().find(|device| device.facts.name == source);
         if let Some(device) = beneath {
             mount.devices = vec![device.facts.name.clone()];
@@ -155,4 +244,69 @@ pub(crate) fn complete(machine: &mut Machine) {
             mount.kind = MountKind::Block;
         }
     }
+}
+
+/// Lists NVMe controllers that no text names, by their address: `nvme@36:00.0`.
+fn drives_on_pci(machine: &mut Machine) {
+    machine.block.retain(|device| device.facts.has_kernel_name());
+    let known = |address: &String| machine.block.iter().any(|one| one.pci.contains(address));
+    let drives = machine
+        .pci
+        .iter()
+        .filter(|one| one.class.is_some_and(|class| class >> 8 == 0x0108) && !known(&one.address));
+    let drives: Vec<BlockDevice> = drives
+        .take(crate::MOST_DEVICES)
+        .map(|one| {
+            let short = one.address.strip_prefix("0000:").unwrap_or(&one.address);
+            let mut drive = device(&format!("nvme@{short}"), BlockKind::Disk);
+            drive.facts.pci_address = Some(one.address.clone());
+            drive.facts.numa_node = one.node;
+            drive.pci = vec![one.address.clone()];
+            drive
+        })
+        .collect();
+    machine.block.extend(drives);
+}
+
+/// Lists network controllers that no text names.
+fn cards_on_pci(machine: &mut Machine) {
+    machine.nics.retain(|nic| !nic.interfaces.is_empty() || !nic.rdma.is_empty());
+    let known = |address: &String| machine.nics.iter().any(|nic| nic.pci.as_ref() == Some(address));
+    let cards = machine
+        .pci
+        .iter()
+        .filter(|one| one.class.is_some_and(|class| class >> 16 == 2) && !known(&one.address));
+    let cards: Vec<NicFacts> = cards
+        .take(crate::MOST_DEVICES)
+        .map(|one| NicFacts { pci: Some(one.address.clone()), ..NicFacts::default() })
+        .collect();
+    machine.nics.extend(cards);
+}
+
+/// Lists the GPUs among the PCI functions.
+fn gpus_on_pci(machine: &mut Machine) {
+    let is_gpu = |one: &&PciFacts| {
+        one.vendor == Some(pci_names::NVIDIA) && one.class.is_some_and(|class| class >> 16 == 3)
+    };
+    let known =
+        |one: &PciFacts| machine.gpus.iter().any(|gpu| gpu.pci.as_ref() == Some(&one.address));
+    let missing = machine.pci.iter().filter(is_gpu).filter(|one| !known(one));
+    let missing: Vec<GpuFacts> = missing
+        .take(crate::MOST_GPUS)
+        .map(|one| GpuFacts {
+            pci: Some(one.address.clone()),
+            node: one.node,
+            name: Fact::unknown("PCI shows only the chip's name"),
+            ..GpuFacts::default()
+        })
+        .collect();
+    if missing.is_empty() {
+        return;
+    }
+    // GPUs that a matrix alone numbers are the same ones where there are as many.
+    let by_number = machine.gpus.iter().all(|gpu| gpu.pci.is_none() && gpu.uuid.known().is_none());
+    if by_number && !machine.gpus.is_empty() && machine.gpus.len() == missing.len() {
+        machine.gpus.clear();
+    }
+    gpuio_host::nvidia_gpu::merge(&mut machine.gpus, missing);
 }

@@ -8,13 +8,12 @@ use crate::{CaptureError, Kind, MOST_GPUS, lines};
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi --query-gpu=… --format=csv",
     most_bytes: crate::SHORT,
-    looks_like: |text| {
-        let heading = text.lines().map(str::trim_start).find(|line| line.starts_with("index, "));
-        heading.is_some()
-            || text.lines().any(|line| line.contains("pci.bus") && line.contains(", "))
-    },
+    looks_like: |text| text.lines().any(is_heading),
     add: |text, captured| {
-        nvidia_gpu::merge(&mut captured.machine.gpus, parse(text)?);
+        let mut skipped = Vec::new();
+        let gpus = parse(text, &mut |why| skipped.push(why))?;
+        nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
+        skipped.into_iter().for_each(|why| captured.skip(why));
         Ok(())
     },
 };
@@ -23,29 +22,47 @@ const NOT_QUERIED: &str = "nvidia-smi was not queried for it";
 const NOT_REPORTED: &str = "nvidia-smi does not report it";
 
 /// The GPUs of the table. Properties that are not known here are passed over.
-pub(crate) fn parse(text: &str) -> Result<Vec<GpuFacts>, CaptureError> {
-    let mut all = lines(text, "nvidia-smi");
-    let Some((_, heading)) = all.next() else { return Ok(Vec::new()) };
+pub(crate) fn parse(
+    text: &str,
+    skip: &mut dyn FnMut(CaptureError),
+) -> Result<Vec<GpuFacts>, CaptureError> {
     // A unit may stand behind a property: `power.draw [W]`.
     let name = |word: &str| word.split_whitespace().next().unwrap_or_default().to_owned();
-    let columns: Vec<String> = fields(heading).map(name).collect();
+    let mut columns: Vec<String> = Vec::new();
     let mut gpus = Vec::new();
-    for (index, line) in all {
+    for (index, line) in lines(text) {
+        if is_heading(line) {
+            columns = fields(line).map(name).collect();
+            continue;
+        }
         let row = Row { index, line, columns: &columns, values: fields(line).collect() };
-        if row.values.len() != columns.iter().filter(|column| !column.is_empty()).count() {
-            return Err(CaptureError::new(
-                index,
-                line,
-                0,
-                "as many values as the heading has names",
-            ));
-        }
-        if gpus.len() == MOST_GPUS {
+        if columns.is_empty() {
+            let wanted = "a heading of properties, like index, name, pci.bus_id";
+            skip(CaptureError::new(index, line, 0, wanted));
+        } else if row.values.len() != columns.iter().filter(|column| !column.is_empty()).count() {
+            let wanted = "as many values as the heading has names";
+            skip(CaptureError::new(index, line, 0, wanted));
+        } else if gpus.len() == MOST_GPUS {
             return Err(CaptureError::new(index, line, 0, "fewer GPUs"));
+        } else {
+            match row.gpu() {
+                Ok(gpu) => gpus.push(gpu),
+                Err(why) => skip(why),
+            }
         }
-        gpus.push(row.gpu()?);
     }
     Ok(gpus)
+}
+
+/// Properties' names, in any order.
+fn is_heading(line: &str) -> bool {
+    let known = ["index", "name", "uuid", "gpu_name", "gpu_uuid", "pci.bus_id", "gpu_bus_id"];
+    let mut names = fields(line).map(|field| field.split_whitespace().next().unwrap_or_default());
+    let plain =
+        fields(line).all(|field| field.split(" [").next().is_some_and(|n| !n.contains(' ')));
+    plain
+        && line.contains(',')
+        && names.any(|name| known.contains(&name) || name.starts_with("pci."))
 }
 
 fn fields(line: &str) -> impl Iterator<Item = &str> {
@@ -99,8 +116,22 @@ impl<'t> Row<'t> {
         }
     }
 
+    /// A property by its name or its older one.
+    fn either(&self, name: &str, older: &str) -> Fact<String> {
+        match self.text(name) {
+            Fact::Known(value) => Fact::Known(value),
+            Fact::Unknown(why) => match self.text(older) {
+                Fact::Known(value) => Fact::Known(value),
+                Fact::Unknown(_) => Fact::Unknown(why),
+            },
+        }
+    }
+
     fn pci(&self) -> Result<Option<String>, CaptureError> {
-        let whole = self.parsed("pci.bus_id", "a PCI address", normalize_pci)?;
+        let whole = match self.parsed("pci.bus_id", "a PCI address", normalize_pci)? {
+            Fact::Known(address) => Fact::Known(address),
+            Fact::Unknown(_) => self.parsed("gpu_bus_id", "a PCI address", normalize_pci)?,
+        };
         if let Fact::Known(address) = whole {
             return Ok(Some(address));
         }
@@ -134,11 +165,13 @@ impl<'t> Row<'t> {
             pci: self.pci()?,
             index: self.number("index")?,
             minor: None,
-            name: self.text("name"),
-            uuid: self.text("uuid"),
+            name: self.either("name", "gpu_name"),
+            uuid: self.either("uuid", "gpu_uuid"),
             node: None,
             bar1: Fact::unknown(NOT_QUERIED),
             nvlinks: Fact::unknown(NOT_QUERIED),
+            c2c: Fact::unknown(NOT_QUERIED),
+            memory_node: None,
             persistence: self.parsed("persistence_mode", "Enabled or Disabled", enabled)?,
             pcie_now: self.link("pcie.link.gen.current", "pcie.link.width.current")?,
             pcie_most: self.link("pcie.link.gen.max", "pcie.link.width.max")?,

@@ -1,106 +1,344 @@
 //! `nvidia-smi topo -m` and `-mp`: the matrix of GPUs and network cards.
+//!
+//! Posts have it without its head, with rows or columns cut, and with cells run together
+//! (`NODEPXB`). A row's own column is the one with its `X`, so that a matrix without head has its
+//! names all the same. A cell that is not there is empty.
 
-use gpuio_record::facts::{Fact, GpuFacts, NvLinkEnd, NvLinkPeer};
+use gpuio_host::parse_cpu_list;
+use gpuio_record::facts::{Fact, GpuFacts, Machine, NumaNode, NvLinkEnd, NvLinkPeer, RdmaFacts};
 
-use crate::{CaptureError, Captured, Kind, lines};
+use crate::{CaptureError, Captured, Kind, lines, merge};
 
 pub(crate) const KIND: Kind = Kind {
     command: "nvidia-smi topo -m",
     most_bytes: crate::SHORT,
-    looks_like: |text| {
-        text.lines()
-            .any(|line| plain(line).trim_start().starts_with("GPU0 ") && line.contains(" X "))
-            || text.lines().any(|line| plain(line).trim_start().starts_with("GPU0\t"))
-    },
+    looks_like: |text| text.lines().any(|line| row(line).is_some_and(|row| row.is_certain())),
     add,
 };
 
 const WHY: &str = "nvidia-smi topo does not report it";
 /// More rows and columns than any machine has.
 const MOST: usize = 256;
+/// Characters from which on a list of processors may have been cut: the column's width.
+const LONGEST_CPUS: usize = 12;
+/// What stands in cells that the tool could not fill.
+const EMPTY: [&str; 5] = ["N/A", "ERR!", "ERR", "?", "-"];
+
+/// What `nvidia-smi topo -p2p` prints in its cells.
+const PEER_STATES: [&str; 8] = ["OK", "NOK", "CNS", "GNS", "TNS", "NS", "DR", "U"];
 
 /// The matrix as printed. It may be cut: fewer columns than rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matrix {
     /// What the columns stand for: `GPU0`, `mlx5_0`. `NIC0` and so on are spelled by the legend's
-    /// name where there is a legend.
+    /// name where there is a legend; empty where it is not known.
     pub columns: Vec<String>,
     /// What the rows stand for, spelled like `columns`.
     pub rows: Vec<String>,
-    /// A row's cells, one per column: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `NV6`.
+    /// A row's cells, one per column: `X`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `NV6`, or empty
+    /// where it was cut.
     pub cells: Vec<Vec<String>>,
     /// A row's processors (`CPU Affinity`), where they are printed.
     pub cpus: Vec<Option<String>>,
     /// A row's NUMA node (`NUMA Affinity`), where one is printed.
     pub nodes: Vec<Option<u32>>,
+    /// The NUMA node that a row's GPU memory is (`GPU NUMA ID`), where one is printed.
+    pub memory_nodes: Vec<Option<u32>>,
+    /// Whether it was printed with NVLinks (`-m`): then a cell without is known to have none.
+    pub shows_nvlinks: bool,
 }
 
 impl Matrix {
-    /// The cell of a row and a column by name.
+    /// The cell of a row and a column by name; `None` too where it is empty.
     #[must_use]
     pub fn cell(&self, row: &str, column: &str) -> Option<&str> {
         let row = self.rows.iter().position(|name| name == row)?;
         let column = self.columns.iter().position(|name| name == column)?;
-        self.cells.get(row)?.get(column).map(String::as_str)
+        let cell = self.cells.get(row)?.get(column)?;
+        Some(cell.as_str()).filter(|cell| !cell.is_empty())
+    }
+
+    /// Cells that hold something, of pairs of two devices.
+    #[must_use]
+    pub fn filled(&self) -> usize {
+        let all = self.cells.iter().flatten();
+        all.filter(|cell| !cell.is_empty() && *cell != "X").count()
     }
 }
 
-/// Parses the matrix.
-pub(crate) fn parse(text: &str) -> Result<Matrix, CaptureError> {
-    let mut matrix = Matrix::default();
-    let mut in_matrix = true;
-    for (index, line) in lines(text, "nvidia-smi") {
-        let line = &plain(line);
-        let mut words = line.split_whitespace().filter(|word| *word != ".");
-        if line.trim_start().starts_with("Legend") {
-            in_matrix = false;
-        } else if !in_matrix {
-            legend(line, &mut matrix);
-        } else if matrix.columns.is_empty() {
-            matrix.columns = words.take_while(|word| is_name(word)).map(str::to_owned).collect();
-            if matrix.columns.is_empty() || matrix.columns.len() > MOST {
-                return Err(CaptureError::new(index, line, 0, "names of GPUs, like GPU0 GPU1"));
+/// A line of the matrix.
+struct Row<'t> {
+    name: &'t str,
+    cells: Vec<String>,
+    /// What stands behind the cells.
+    rest: Vec<&'t str>,
+}
+
+impl Row<'_> {
+    /// Whether no other tool prints such a line.
+    fn is_certain(&self) -> bool {
+        let class = |cell: &String| cell != "X" && !cell.is_empty();
+        let gpu = numbered(self.name).is_some_and(|(word, _)| word == "GPU");
+        let own = self.cells.iter().any(|cell| cell == "X");
+        let classes = self.cells.iter().filter(|cell| class(cell)).count();
+        // Rows of cards alone are left where the head was cut.
+        own && (gpu && (classes > 0 || self.cells.len() == 1) || classes > 4)
+    }
+}
+
+fn row(line: &str) -> Option<Row<'_>> {
+    // Between tabs a value may be missing; between blanks it can't be told.
+    let tabs = line.contains('\t') && line.split('\t').all(|field| !field.trim().contains("  "));
+    let words: Vec<&str> = match tabs {
+        true => line.trim_end().split('\t').map(str::trim).collect(),
+        false => line.split_whitespace().filter(|word| *word != ".").collect(),
+    };
+    let (name, words) = words.split_first()?;
+    if !is_name(name) {
+        return None;
+    }
+    let mut cells = Vec::new();
+    let mut read = 0;
+    while let Some(parts) = words.get(read).and_then(|word| split_cells(word)) {
+        cells.extend(parts);
+        read += 1;
+    }
+    let mut rest: Vec<&str> = words[read..].to_vec();
+    // `1 N/A`: the processors are missing, as two more columns would follow them.
+    if !tabs && rest.len() == 2 && rest[1] == "N/A" && rest[0].parse::<u32>().is_ok() {
+        rest.insert(0, "");
+    }
+    // `topo -p2p` has heads and names like these, and states of peer access in its cells.
+    let peers = rest.first().is_some_and(|word| PEER_STATES.contains(word));
+    (!cells.is_empty() && !peers).then_some(Row { name, cells, rest })
+}
+
+/// The cells of a word: one, or several that run together.
+fn split_cells(word: &str) -> Option<Vec<String>> {
+    if word.is_empty() {
+        return None;
+    }
+    if EMPTY.contains(&word) {
+        return Some(vec![String::new()]);
+    }
+    let mut cells = Vec::new();
+    let mut rest = word;
+    while !rest.is_empty() {
+        let links = rest.strip_prefix("NV").map_or(0, |rest| {
+            rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len()
+        });
+        let known = ["PIX", "PXB", "PHB", "NODE", "SYS", "SOC", "PSB", "X"];
+        let length = match known.iter().find(|cell| rest.starts_with(**cell)) {
+            Some(cell) => cell.len(),
+            None if links > 0 => 2 + links,
+            None => return None,
+        };
+        cells.push(rest[..length].to_owned());
+        rest = &rest[length..];
+    }
+    Some(cells)
+}
+
+/// The names of a head, and whether it announces NVLinks' columns; `None` for another line.
+fn head(line: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for word in line.split_whitespace() {
+        if ["CPU", "NUMA"].contains(&word) || word.starts_with("CPU") {
+            break;
+        }
+        if word == "GPU" {
+            // `GPU NUMA ID`
+            break;
+        }
+        names.extend(split_names(word)?);
+    }
+    // A row of GPU0 alone has its X behind the name.
+    (!names.is_empty() && names.len() <= MOST).then_some(names)
+}
+
+/// `NIC8NIC9` where a column's gap was lost.
+fn split_names(word: &str) -> Option<Vec<String>> {
+    if !is_name(word) {
+        return None;
+    }
+    let mut names = vec![String::new()];
+    let mut digit = false;
+    for letter in word.chars() {
+        let begins = digit && letter.is_ascii_uppercase();
+        if begins {
+            names.push(String::new());
+        }
+        digit = letter.is_ascii_digit();
+        names.last_mut()?.push(letter);
+    }
+    Some(names)
+}
+
+/// Parses the matrices: posts have `-m` and `-mp` one after the other.
+pub(crate) fn parse(
+    text: &str,
+    skip: &mut dyn FnMut(CaptureError),
+) -> Result<Vec<Matrix>, CaptureError> {
+    let mut all: Vec<Draft> = vec![Draft::default()];
+    let mut in_legend = false;
+    for (index, line) in lines(text) {
+        let Some(draft) = all.last_mut() else { break };
+        if draft.matrix.rows.len() > MOST {
+            return Err(CaptureError::new(index, line, 0, "fewer devices"));
+        }
+        if let Some(row) = row(line) {
+            in_legend = false;
+            let lacks = draft.has_head && row.cells.len() < draft.matrix.columns.len();
+            if lacks {
+                let wanted = "as many cells as columns";
+                skip(match row.rest.iter().find(|word| !word.is_empty()) {
+                    Some(word) => CaptureError::at(index, line, word, wanted),
+                    None => CaptureError::new(index, line, line.len(), wanted),
+                });
             }
-        } else {
-            let name = words.next().unwrap_or_default();
-            if !is_name(name) || matrix.rows.len() == MOST {
-                return Err(CaptureError::at(index, line, name, "a GPU's or card's name"));
+            draft.add(row);
+        } else if line.trim_start().starts_with("Legend") || line.contains("NIC Legend") {
+            in_legend = true;
+        } else if let Some(names) = head(line).filter(|_| !in_legend || line.contains("GPU0")) {
+            in_legend = false;
+            if !draft.matrix.rows.is_empty() || !draft.matrix.columns.is_empty() {
+                all.push(Draft::default());
             }
-            let mut cells = Vec::new();
-            for _ in &matrix.columns {
-                let cell = words.next().ok_or_else(|| {
-                    CaptureError::new(index, line, line.len(), "as many cells as columns")
-                })?;
-                if !is_cell(cell) {
-                    let wanted = "X, PIX, PXB, PHB, NODE, SYS or NV with a number";
-                    return Err(CaptureError::at(index, line, cell, wanted));
-                }
-                cells.push(cell.to_owned());
-            }
-            matrix.rows.push(name.to_owned());
-            matrix.cells.push(cells);
-            matrix.cpus.push(words.next().map(str::to_owned));
-            matrix.nodes.push(words.next().and_then(|word| word.parse().ok()));
+            let Some(draft) = all.last_mut() else { break };
+            draft.matrix.columns = names;
+            draft.has_head = true;
+        } else if !legend(line, &mut draft.matrix) {
+            skip(wrong(index, line, &draft.matrix));
         }
     }
-    Ok(matrix)
+    let matrices: Vec<Matrix> = all.into_iter().map(Draft::finish).collect();
+    Ok(matrices.into_iter().filter(|matrix| !matrix.rows.is_empty()).collect())
+}
+
+/// What a line should be.
+fn wrong(index: usize, line: &str, matrix: &Matrix) -> CaptureError {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    if matrix.columns.is_empty() {
+        return CaptureError::new(index, line, 0, "names of GPUs, like GPU0 GPU1");
+    }
+    if !is_name(name) {
+        return CaptureError::at(index, line, name, "a GPU's or card's name");
+    }
+    let wanted = "X, PIX, PXB, PHB, NODE, SYS or NV with a number";
+    CaptureError::at(index, line, words.next().unwrap_or(name), wanted)
+}
+
+/// A matrix while its lines come in.
+#[derive(Default)]
+struct Draft {
+    matrix: Matrix,
+    has_head: bool,
+}
+
+impl Draft {
+    fn add(&mut self, row: Row<'_>) {
+        let Row { name, mut cells, rest } = row;
+        let matrix = &mut self.matrix;
+        if self.has_head {
+            cells.truncate(matrix.columns.len());
+        }
+        let is_cpus = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        let cpus = rest.first().copied().filter(is_cpus).map(str::to_owned);
+        let node = rest.get(1).and_then(|word| word.parse::<u32>().ok());
+        let memory = rest.get(2..).unwrap_or_default().iter().find(|word| !word.is_empty());
+        matrix.shows_nvlinks |= cells.iter().any(|cell| cell.starts_with("NV"));
+        matrix.rows.push(name.to_owned());
+        matrix.cells.push(cells);
+        matrix.cpus.push(cpus);
+        matrix.nodes.push(node);
+        matrix.memory_nodes.push(memory.and_then(|word| word.parse().ok()));
+    }
+
+    fn finish(self) -> Matrix {
+        let Draft { mut matrix, has_head } = self;
+        let width = matrix.cells.iter().map(Vec::len).max().unwrap_or(0);
+        if !has_head {
+            matrix.columns = vec![String::new(); width];
+            for (row, cells) in matrix.rows.iter().zip(&matrix.cells) {
+                if let Some(own) = cells.iter().position(|cell| cell == "X") {
+                    matrix.columns[own].clone_from(row);
+                }
+            }
+            fill_names(&mut matrix.columns);
+        }
+        let width = matrix.columns.len();
+        matrix.cells.iter_mut().for_each(|cells| cells.resize(width, String::new()));
+        matrix
+    }
+}
+
+/// Names of columns whose rows were cut: numbers count up within a word (`GPU2` before `GPU3`).
+fn fill_names(columns: &mut [String]) {
+    let known: Vec<Option<(String, usize)>> = columns
+        .iter()
+        .map(|name| numbered(name).map(|(word, number)| (word.to_owned(), number)))
+        .collect();
+    for at in 0..columns.len() {
+        if !columns[at].is_empty() {
+            continue;
+        }
+        let before = known[..at].iter().rposition(Option::is_some);
+        let after = known[at..].iter().position(Option::is_some).map(|step| at + step);
+        let from = |other: usize| {
+            let (word, number) = known[other].as_ref()?;
+            let number = (number + at).checked_sub(other)?;
+            Some((word.clone(), number))
+        };
+        let guess = match (before.and_then(from), after.and_then(from)) {
+            (Some(left), Some(right)) => (left == right).then_some(left),
+            // The first columns are GPUs from 0.
+            (None, Some((word, number))) if word == "GPU" && number == at => Some((word, number)),
+            _ => None,
+        };
+        if let Some((word, number)) = guess {
+            columns[at] = format!("{word}{number}");
+        }
+    }
+}
+
+/// Word and number of `GPU3` and `mlx5_0`.
+fn numbered(name: &str) -> Option<(&str, usize)> {
+    let word = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    Some((word, name[word.len()..].parse().ok()?))
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
-    captured.matrix = Some(parse(text)?);
+    let mut skipped = Vec::new();
+    let mut matrices = parse(text, &mut |why| skipped.push(why))?;
+    // A cell without NVLinks says that there are none only where the tool showed them.
+    let legend = text.contains("NV#");
+    matrices.iter_mut().for_each(|matrix| matrix.shows_nvlinks |= legend);
+    captured.matrices.extend(matrices);
+    skipped.into_iter().for_each(|why| captured.skip(why));
     Ok(())
 }
 
-/// Adds the matrix's facts to the GPUs, whichever text came first: NUMA nodes and NVLinks, and
-/// where no other text lists a GPU, the GPUs themselves.
+/// Adds the matrices' facts, whichever text came first: GPUs and cards where no other text lists
+/// them, NUMA nodes with their processors, NVLinks.
 pub(crate) fn complete(captured: &mut Captured) {
-    let Some(matrix) = &captured.matrix else { return };
-    let gpus = &mut captured.machine.gpus;
+    let Captured { machine, matrices, .. } = captured;
+    for matrix in matrices {
+        gpus(machine, matrix);
+        cards(machine, matrix);
+        nodes(machine, matrix);
+    }
+}
+
+fn gpus(machine: &mut Machine, matrix: &Matrix) {
+    let gpus = &mut machine.gpus;
     if gpus.iter().any(|gpu| !is_name_only(gpu)) {
         gpus.retain(|gpu| !is_name_only(gpu));
     } else if gpus.is_empty() {
-        let numbers = matrix.rows.iter().filter_map(|row| row.strip_prefix("GPU")?.parse().ok());
-        gpus.extend(numbers.map(|number| GpuFacts {
+        let names = matrix.rows.iter().chain(&matrix.columns);
+        let numbers = names.filter_map(|name| name.strip_prefix("GPU")?.parse().ok());
+        let numbers: std::collections::BTreeSet<u32> = numbers.collect();
+        gpus.extend(numbers.into_iter().map(|number| GpuFacts {
             index: Fact::Known(number),
             name: Fact::unknown(WHY),
             uuid: Fact::unknown(WHY),
@@ -118,10 +356,11 @@ pub(crate) fn complete(captured: &mut Captured) {
             continue;
         };
         gpu.node = gpu.node.or(matrix.nodes[row]);
+        gpu.memory_node = gpu.memory_node.or(matrix.memory_nodes[row]);
         let peers = peers(matrix, row, &numbers);
         let printed = |peer: &NvLinkPeer| peer.kind == NvLinkEnd::Unknown && peer.version.is_none();
         let better = gpu.nvlinks.known().is_some_and(|known| !known.iter().all(printed));
-        if !peers.is_empty() && !better {
+        if (!peers.is_empty() || matrix.shows_nvlinks) && !better {
             gpu.nvlinks = Fact::Known(peers);
         }
     }
@@ -144,39 +383,69 @@ fn peers(matrix: &Matrix, row: usize, numbers: &[(u32, Option<String>)]) -> Vec<
     linked.collect()
 }
 
-/// Spells cards by the legend: `NIC0: mlx5_0`.
-fn legend(line: &str, matrix: &mut Matrix) {
-    let Some((number, name)) = line.trim().split_once(':') else { return };
-    let name = name.trim();
-    if !number.starts_with("NIC") || name.is_empty() {
+/// Cards that no other text lists by name.
+fn cards(machine: &mut Machine, matrix: &Matrix) {
+    let names = matrix.rows.iter().chain(&matrix.columns);
+    let cards = names.filter(|name| {
+        !name.is_empty() && name.strip_prefix("GPU").is_none_or(|n| n.parse::<u32>().is_err())
+    });
+    for name in cards {
+        let known = machine.nics.iter().any(|nic| {
+            nic.rdma.iter().any(|one| one.name == *name)
+                || nic.interfaces.iter().any(|one| one.name == *name)
+        });
+        if !known && machine.nics.len() < crate::MOST_DEVICES {
+            let card = merge::card(machine, None, Some(name), None);
+            card.rdma.push(RdmaFacts { name: name.clone(), ..RdmaFacts::default() });
+        }
+    }
+}
+
+/// NUMA nodes that GPUs are near to, with their processors: not all that the machine has.
+fn nodes(machine: &mut Machine, matrix: &Matrix) {
+    if machine.listed.nodes {
         return;
+    }
+    for (cpus, node) in matrix.cpus.iter().zip(&matrix.nodes) {
+        let Some(node) = *node else { continue };
+        // nvidia-smi cuts lists that are long: single numbers may be the first of many.
+        let cut = |cpus: &&str| !cpus.contains('-') && cpus.len() >= LONGEST_CPUS;
+        let cpus = cpus.as_deref().filter(|cpus| !cut(cpus));
+        let cpus = cpus.and_then(|cpus| parse_cpu_list(cpus).ok());
+        let nodes = &mut machine.host.numa.nodes;
+        match nodes.iter_mut().find(|known| known.node == node) {
+            Some(known) => known.cpus = known.cpus.take().or(cpus),
+            None => nodes.push(NumaNode { node, cpus, ..NumaNode::default() }),
+        }
+    }
+    machine.host.numa.nodes.sort_by_key(|node| node.node);
+}
+
+/// Takes in a line of the legend; `false` for another line. Spells cards by it: `NIC0: mlx5_0`.
+fn legend(line: &str, matrix: &mut Matrix) -> bool {
+    let line = line.trim();
+    let class = line.split_once('=').map(|(class, _)| class.trim());
+    if class.is_some_and(|class| class == "NV#" || split_cells(class).is_some()) {
+        return true;
+    }
+    let Some((number, name)) = line.split_once(':') else { return false };
+    let name = name.trim();
+    if !number.starts_with("NIC") || !is_name(number) || name.is_empty() || name.contains(' ') {
+        return false;
     }
     for known in matrix.columns.iter_mut().chain(&mut matrix.rows) {
         if known == number {
             name.clone_into(known);
         }
     }
+    true
 }
 
 fn is_name(word: &str) -> bool {
     // The headings behind the names are words without a digit: CPU Affinity, NUMA Affinity.
+    let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     word.ends_with(|c: char| c.is_ascii_digit())
         && word.starts_with(|c: char| c.is_ascii_alphabetic())
-}
-
-fn is_cell(word: &str) -> bool {
-    // SOC was SYS until driver 384.
-    let links = word.strip_prefix("NV").is_some_and(|links| links.parse::<u32>().is_ok());
-    links || ["X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC"].contains(&word)
-}
-
-/// A line without the marks for underlining (`ESC [ 4 m`) that the heading carries.
-fn plain(line: &str) -> String {
-    let mut parts = line.split('\u{1b}');
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find('m').filter(|_| part.starts_with('['));
-        out.push_str(end.map_or(part, |end| &part[end + 1..]));
-    }
-    out
+        && word.chars().all(letters)
+        && split_cells(word).is_none()
 }

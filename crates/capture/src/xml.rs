@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::CaptureError;
+use crate::{CaptureError, Captured};
 
 /// A tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,18 @@ impl Tag<'_> {
     }
 }
 
+/// More mistakes than a text has that is worth reading: each costs a look at all lines before.
+const MOST_MISTAKES: usize = 100;
+
+/// Passes over a tag.
+pub(crate) fn skip(captured: &mut Captured, why: CaptureError) -> Result<(), CaptureError> {
+    if captured.skipped.len() >= MOST_MISTAKES {
+        return Err(why);
+    }
+    captured.skip(why);
+    Ok(())
+}
+
 /// More attributes than any tag of hwloc's has.
 const MOST_ATTRIBUTES: usize = 100;
 
@@ -41,6 +53,25 @@ pub(crate) struct Tags<'t> {
 impl<'t> Tags<'t> {
     pub(crate) fn of(text: &'t str) -> Self {
         Tags { text, at: 0 }
+    }
+
+    /// The text up to the next tag.
+    pub(crate) fn content(&self) -> &'t str {
+        let rest = &self.text[self.at..];
+        &rest[..rest.find('<').unwrap_or(rest.len())]
+    }
+
+    /// The next tag that is one; what is none is passed over, such as one that was cut.
+    pub(crate) fn next_understood(
+        &mut self,
+        captured: &mut Captured,
+    ) -> Result<Option<Tag<'t>>, CaptureError> {
+        loop {
+            match self.next() {
+                Ok(tag) => return Ok(tag),
+                Err(why) => skip(captured, why)?,
+            }
+        }
     }
 
     /// The next tag; `None` at the end.

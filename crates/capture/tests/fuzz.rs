@@ -16,9 +16,9 @@ use proptest::sample::Index;
 use thread_time::on_cpu;
 
 /// Each fixture with the start of its kind's command.
-const TEXTS: [(&str, &[u8]); 19] = [
-    ("lstopo", include_bytes!("fixtures/dgx-a100.lstopo.xml")),
-    ("lstopo", include_bytes!("fixtures/package.lstopo.xml")),
+const TEXTS: [(&str, &[u8]); 33] = [
+    ("lstopo --of xml", include_bytes!("fixtures/dgx-a100.lstopo.xml")),
+    ("lstopo --of xml", include_bytes!("fixtures/package.lstopo.xml")),
     ("lspci -tv", include_bytes!("fixtures/dgx-2.lspci-tv")),
     ("lspci -tv", include_bytes!("fixtures/dgx-a100.lspci-tv")),
     ("lspci -vv", include_bytes!("fixtures/switch.lspci-vv")),
@@ -35,8 +35,28 @@ const TEXTS: [(&str, &[u8]); 19] = [
     ("ip route", include_bytes!("fixtures/dgx-2.ip-route")),
     ("gdscheck", include_bytes!("fixtures/a100-1.6-pdf.gdscheck")),
     ("gdscheck", include_bytes!("fixtures/tokens-1.16.gdscheck")),
+    ("NCCL", include_bytes!("posted/nccl-507.txt")),
+    ("nvidia-smi", include_bytes!("posted/pytorch-rfcs-59.txt")),
+    ("nvidia-smi -q", include_bytes!("posted/bart-323.txt")),
+    ("lstopo", include_bytes!("posted/hwloc-385.txt")),
+    ("ibstat", include_bytes!("posted/mooncake-1999.txt")),
+    ("ibv_devinfo", include_bytes!("posted/ompi-6184.txt")),
+    ("nvme list", include_bytes!("posted/nvme-cli-849.txt")),
+    ("numactl", include_bytes!("posted/numactl-165.txt")),
+    ("lscpu", include_bytes!("posted/xpu-perf-129.txt")),
+    ("lspci", include_bytes!("posted/raspberrypi-6195.txt")),
+    ("nvidia-smi -L", b"GPU 0: NVIDIA H200 (UUID: GPU-1)\n"),
+    ("ibstatus", IBSTATUS),
+    ("rdma link", b"link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1np0\n"),
+    ("lsblk", LSBLK),
     ("cat /etc/cufile.json", CUFILE_JSON),
 ];
+
+const IBSTATUS: &[u8] = b"Infiniband device 'mlx5_0' port 1 status:\n\tstate: 4: ACTIVE\n\
+                          \trate: 200 Gb/sec (4X HDR)\n";
+
+const LSBLK: &[u8] = b"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT\nsda 8:0 0 1T 0 disk\n\
+                       `-md0 9:0 0 1T 0 raid0 /data\n";
 
 /// Comments, a repeated key and a comma before the end, as cuFile's own file has them.
 const CUFILE_JSON: &[u8] = br#"{
@@ -54,13 +74,15 @@ const CUFILE_JSON: &[u8] = br#"{
 "#;
 
 fn kind(start: &str) -> &'static Kind {
-    KINDS.iter().find(|kind| kind.command.starts_with(start)).unwrap()
+    let exact = KINDS.iter().find(|kind| kind.command == start);
+    exact.or_else(|| KINDS.iter().find(|kind| kind.command.starts_with(start))).unwrap()
 }
 
 #[test]
 fn each_kind_is_broken_here() {
     for kind in &KINDS {
-        assert!(TEXTS.iter().any(|(start, _)| kind.command.starts_with(start)), "{}", kind.command);
+        let broken = |(start, _): &(&str, &[u8])| std::ptr::eq(self::kind(start), kind);
+        assert!(TEXTS.iter().any(broken), "{}", kind.command);
     }
 }
 

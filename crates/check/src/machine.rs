@@ -175,7 +175,10 @@ pub(crate) fn placed_nics(machine: &Machine) -> Vec<Placed> {
         pci: nic.pci.iter().cloned().collect(),
         node: nic.node,
     });
-    let known: Vec<&str> = machine.nics.iter().filter_map(|nic| nic.pci.as_deref()).collect();
+    // Cards without a name are known by their class alone.
+    let is_named = |nic: &&NicFacts| !nic.interfaces.is_empty() || !nic.rdma.is_empty();
+    let known = machine.nics.iter().filter(is_named).filter_map(|nic| nic.pci.as_deref());
+    let known: Vec<&str> = known.collect();
     let by_class = by_class(machine, !machine.listed.nics, &known, |class| class >> 16 == 2);
     named.chain(by_class).collect()
 }

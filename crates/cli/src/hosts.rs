@@ -57,8 +57,7 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<Host>, Failure> {
 }
 
 fn one(name: String, path: &Path) -> Result<Host, Failure> {
-    let whole =
-        |root: &Root| Captured { machine: gpuio_load::machine::read(root), ..Captured::default() };
+    let whole = |root: &Root| Captured::of(gpuio_load::machine::read(root));
     if !path.is_dir() {
         let bytes = captured::bytes(path).map_err(of_hosts)?;
         let root = captured::tar(path, &bytes).map_err(of_hosts)?;

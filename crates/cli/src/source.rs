@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpuio_capture::{Captured, KINDS, Matrix};
+use gpuio_capture::{Captured, Matrix};
 use gpuio_host::Root;
 use gpuio_record::facts::ReadProblem;
 use gpuio_topo::Printed;
@@ -12,8 +12,7 @@ use crate::failure::Failure;
 
 /// The requested machine: this one, a captured tree, or one from texts.
 pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
-    let whole =
-        |root: &Root| Captured { machine: gpuio_load::machine::read(root), ..Captured::default() };
+    let whole = |root: &Root| Captured::of(gpuio_load::machine::read(root));
     match from {
         [] => Ok(whole(&Root::live())),
         [one] if one.is_dir() => Ok(whole(&captured::root(Some(one))?)),
@@ -37,34 +36,44 @@ pub(crate) fn read(from: &[PathBuf]) -> Result<Captured, Failure> {
 }
 
 fn add(file: &Path, bytes: &[u8], captured: &mut Captured) -> Result<(), Failure> {
-    let name = file.display();
+    let name = file.display().to_string();
     let text = String::from_utf8_lossy(bytes);
-    let kind = gpuio_capture::kind_of(&text).ok_or_else(|| {
-        let known: Vec<&str> = KINDS.iter().map(|kind| kind.command).collect();
-        let known = known.join(", ");
-        Failure::Usage(format!("--from {name}: it looks like none of: {known}"))
-    })?;
-    gpuio_capture::add(kind, &text, captured)
-        .map_err(|error| Failure::Usage(format!("--from {name} ({}): {error}", kind.command)))
+    gpuio_capture::read(&name, &text, captured)
+        .map_err(|error| Failure::Usage(format!("--from {name}: {error}")))
 }
 
-/// What a captured matrix reports about each pair of devices.
-pub(crate) fn cells(matrix: &Matrix) -> Vec<Printed<'_>> {
-    let rows = matrix.rows.iter().zip(&matrix.cells);
-    let cells = rows.flat_map(|(row, cells)| {
-        let columns = matrix.columns.iter().zip(cells);
-        columns.map(move |(column, cell)| Printed { row, column, cell })
+/// What captured matrices report about each pair of devices.
+pub(crate) fn cells(matrices: &[Matrix]) -> Vec<Printed<'_>> {
+    let rows = matrices.iter().flat_map(|matrix| {
+        let rows = matrix.rows.iter().zip(&matrix.cells);
+        rows.map(move |(row, cells)| (&matrix.columns, row, cells))
+    });
+    let cells = rows.flat_map(|(columns, row, cells)| {
+        let filled = columns.iter().zip(cells).filter(|(_, cell)| !cell.is_empty());
+        filled.map(move |(column, cell)| Printed { row, column, cell })
     });
     cells.collect()
 }
 
-/// Unreadable parts, as sentences.
+/// What was read from texts, and what they differ in, as sentences; empty for a whole machine.
+pub(crate) fn read_notes(captured: &Captured) -> Vec<String> {
+    let mut notes: Vec<String> = captured.summary().into_iter().collect();
+    let differ = &captured.contradictions;
+    if !differ.is_empty() {
+        notes.push(format!("Texts differ, and the later one counts: {}.", differ.join("; ")));
+    }
+    notes
+}
+
+/// [`read_notes`], and unreadable parts, as sentences.
 pub(crate) fn problems(captured: &Captured) -> Vec<String> {
+    let mut notes = read_notes(captured);
     let machine = &captured.machine;
     let all = machine.host.problems.iter().chain(&machine.problems);
     let words = |problem: &ReadProblem| {
         let line = problem.line.map(|line| format!(", line {line}")).unwrap_or_default();
         format!("Not read: {}{line}: {}", problem.path, problem.message)
     };
-    all.map(words).collect()
+    notes.extend(all.map(words));
+    notes
 }

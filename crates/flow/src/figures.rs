@@ -6,6 +6,8 @@ use crate::{FileError, ServerFigures};
 /// The built-in table; a section per model with its source.
 const BUILT_IN: &str = include_str!("drives.ini");
 const BUILT_IN_NAME: &str = "built-in table";
+/// Families of drives and network cards, which single models precede.
+const FAMILIES: &str = include_str!("families.ini");
 
 /// What a drive delivers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +34,17 @@ pub struct DriveFigures {
     pub source: String,
 }
 
+/// What a port of a network card carries at most.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NicFigures {
+    /// The card as `lspci` names it, with `*` as of [`DriveFigures::matches`].
+    pub matches: String,
+    /// Rate of a port, in Mbit/s.
+    pub megabits: u64,
+    /// Where the figure is from.
+    pub source: String,
+}
+
 const DRIVE_KEYS: &[&str] = &[
     "read",
     "write",
@@ -40,6 +53,7 @@ const DRIVE_KEYS: &[&str] = &[
     "read-latency",
     "write-latency",
     "pci-name",
+    "estimate",
     "source",
 ];
 
@@ -48,6 +62,7 @@ const DRIVE_KEYS: &[&str] = &[
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Figures {
     drives: Vec<DriveFigures>,
+    nics: Vec<NicFigures>,
     servers: Vec<ServerFigures>,
     memory: Option<(f64, String)>,
     interconnect: Option<(f64, String)>,
@@ -65,12 +80,16 @@ impl Figures {
     #[must_use]
     pub fn built_in() -> Self {
         let mut figures = Figures::default();
-        let added = figures.add(BUILT_IN_NAME, BUILT_IN);
-        debug_assert_eq!(added, Ok(()));
+        // What is added later goes first.
+        for text in [FAMILIES, BUILT_IN] {
+            let added = figures.add(BUILT_IN_NAME, text);
+            debug_assert_eq!(added, Ok(()));
+        }
         figures
     }
 
-    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[server NAME]`, `[memory]`,
+    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[nic CARD]`, `[server NAME]`,
+    /// `[memory]`,
     /// `[interconnect]`, `[network]` and `[processor]`. `file` is the name that errors and sources
     /// print.
     ///
@@ -82,6 +101,7 @@ impl Figures {
         for section in sections(file, text)? {
             match section.kind {
                 "drive" => new.drives.push(drive(file, &section)?),
+                "nic" => new.nics.push(nic(file, &section)?),
                 "server" => new.servers.push(ServerFigures::of(file, &section)?),
                 "memory" => new.memory = Some(one_rate(file, &section)?),
                 "interconnect" => new.interconnect = Some(one_rate(file, &section)?),
@@ -89,7 +109,7 @@ impl Figures {
                 "processor" => new.processor = Some(processor(file, &section)?),
                 other => {
                     let what = format!(
-                        "no section {other:?} here; there are drive, server, memory, \
+                        "no section {other:?} here; there are drive, server, nic, memory, \
                          interconnect, network, processor"
                     );
                     return Err(error(file, section.line, 2, what));
@@ -97,6 +117,7 @@ impl Figures {
             }
         }
         self.drives.splice(0..0, new.drives);
+        self.nics.splice(0..0, new.nics);
         self.servers.splice(0..0, new.servers);
         self.memory = new.memory.or(self.memory.take());
         self.interconnect = new.interconnect.or(self.interconnect.take());
@@ -127,6 +148,12 @@ impl Figures {
     pub fn drive_by_pci_name(&self, name: &str) -> Option<&DriveFigures> {
         let named = self.drives.iter().filter(|one| !one.pci_name.is_empty());
         named.into_iter().find(|one| fits(&one.pci_name, name))
+    }
+
+    /// What a port of a card carries at most, by the card's name on PCI.
+    #[must_use]
+    pub fn nic(&self, name: &str) -> Option<&NicFigures> {
+        self.nics.iter().find(|one| fits(&one.matches, name))
     }
 
     /// Figures of a server by any of its names, with the name that fits: exactly, then a pattern
@@ -189,12 +216,45 @@ pub(crate) fn drive(file: &str, section: &Section<'_>) -> Result<DriveFigures, F
         source: file.to_owned(),
         ..DriveFigures::default()
     };
+    let mut estimate = None;
     for entry in &section.entries {
-        if !set_drive(&mut drive, file, entry)? {
+        if entry.key == "estimate" {
+            estimate = Some(entry.value);
+        } else if !set_drive(&mut drive, file, entry)? {
             return Err(entry.unknown_key(file, DRIVE_KEYS));
         }
     }
+    drive.source = marked(drive.source, estimate);
     Ok(drive)
+}
+
+/// A source with the reason why its figures are no more than an estimate.
+fn marked(source: String, estimate: Option<&str>) -> String {
+    match estimate {
+        Some(why) => format!("estimate, {why}: {source}"),
+        None => source,
+    }
+}
+
+fn nic(file: &str, section: &Section<'_>) -> Result<NicFigures, FileError> {
+    let mut nic =
+        NicFigures { matches: section.name.to_owned(), megabits: 0, source: file.to_owned() };
+    let mut estimate = None;
+    for entry in &section.entries {
+        match entry.key {
+            "megabits" => nic.megabits = entry.count(file)?,
+            "estimate" => estimate = Some(entry.value),
+            "source" => entry.value.clone_into(&mut nic.source),
+            _ => return Err(entry.unknown_key(file, &["megabits", "estimate", "source"])),
+        }
+    }
+    if section.name.is_empty() || nic.megabits == 0 {
+        let what = "[nic CARD] needs the card's name on PCI, with * for any characters, and \
+                    megabits=";
+        return Err(error(file, section.line, 2, what.to_owned()));
+    }
+    nic.source = marked(nic.source, estimate);
+    Ok(nic)
 }
 
 /// Sets a figure; `false` for a key that is none of a drive.

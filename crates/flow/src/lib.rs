@@ -16,7 +16,8 @@
 //! Pure: nothing here reads the system or a clock, or prints. The `cli` reads the machine for it
 //! after the run, outside every clock. docs/expectation.md has the model and its sources.
 //!
-//! To add a drive: a section of `drives.ini`, with its source.
+//! To add a drive: a section of `drives.ini`, with its source; a family of drives or of network
+//! cards: one of `families.ini`.
 
 mod drive;
 mod expectation;
@@ -36,7 +37,7 @@ mod server;
 mod stream;
 
 pub use expectation::{Expectation, StreamExpected};
-pub use figures::{DriveFigures, Figures};
+pub use figures::{DriveFigures, Figures, NicFigures};
 pub use fill::{Filled, Limit, fill};
 pub use hosts::{
     HostExpected, HostJob, HostPortions, HostsExpected, RanksExpected, of_hosts, of_ranks,

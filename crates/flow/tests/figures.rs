@@ -12,11 +12,12 @@ fn close(found: f64, wanted: f64) {
 #[test]
 fn the_built_in_table_is_read_whole_and_every_model_has_a_source_of_its_own() {
     let mut figures = Figures::default();
-    figures.add("drives.ini", include_str!("../src/drives.ini")).unwrap();
+    figures.add("a.ini", include_str!("../src/families.ini")).unwrap();
+    figures.add("a.ini", include_str!("../src/drives.ini")).unwrap();
     assert_eq!(figures, Figures::built_in());
-    assert!(!figures.drives().is_empty());
+    assert!(figures.drives().len() >= 90, "{}", figures.drives().len());
     for drive in figures.drives() {
-        assert_ne!(drive.source, "drives.ini", "{}", drive.matches);
+        assert!(!drive.source.contains("a.ini"), "{}", drive.matches);
         assert!(drive.read.is_some(), "{}", drive.matches);
     }
 }
@@ -38,6 +39,26 @@ fn models_fit_by_pattern_and_names_of_devices_go_first() {
 }
 
 #[test]
+fn families_follow_models_and_are_marked_as_estimates() {
+    let mut figures = Figures::built_in();
+    let drive = |figures: &Figures, model| {
+        let found = figures.drive("nvme0n1", Some(model)).unwrap();
+        (found.read, found.source.starts_with("estimate, "))
+    };
+    assert_eq!(drive(&figures, "SAMSUNG MZQL21T9HCJR-00A07"), (Some(6.8e9), false));
+    assert_eq!(drive(&figures, "SAMSUNG MZQL215THBLA-00A07"), (Some(6.9e9), true));
+    assert_eq!(drive(&figures, "Dell Ent NVMe CM7 E3.S MU 3.2TB"), (Some(14e9), true));
+    let card = "Mellanox Technologies MT2910 Family [ConnectX-7]";
+    assert_eq!(figures.nic(card).unwrap().megabits, 400_000);
+    let lx = "Mellanox Technologies MT2894 Family [ConnectX-6 Lx]";
+    assert_eq!(figures.nic(lx).unwrap().megabits, 50_000);
+    assert!(figures.nic(card).unwrap().source.starts_with("estimate, "));
+    assert_eq!(figures.nic("Intel Corporation Something"), None);
+    figures.add("mine", "[nic *ConnectX-7*]\nmegabits = 200000\n").unwrap();
+    assert_eq!(figures.nic(card).unwrap().megabits, 200_000);
+}
+
+#[test]
 fn mistakes_in_a_file_have_line_and_column() {
     let error = |text: &str| {
         let error = Figures::default().add("f", text).unwrap_err();
@@ -53,6 +74,7 @@ fn mistakes_in_a_file_have_line_and_column() {
     assert!(error("[drive X]\nread = 1GB/s\nread = 2GB/s\n").2.contains("line 2"));
     assert!(error("[drive X]\nread = 0GB/s\n").2.contains("nothing ever moves"));
     assert!(error("[drive]\n").2.contains("which drive"));
+    assert!(error("[nic X]\n").2.contains("megabits="));
     assert!(error("[memory]\n").2.contains("rate="));
     // Nothing of a file with a mistake counts.
     let mut figures = Figures::default();

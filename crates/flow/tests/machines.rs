@@ -40,6 +40,29 @@ fn a_drive_of_the_dgx_2_is_bound_by_its_flash_on_the_way_to_the_gpu_beside_it() 
     assert!(expected.bottleneck.as_deref().unwrap().starts_with("nvme2n1"));
 }
 
+/// From host memory a GPU with a coherent link is reached over that link: a narrow PCIe link above
+/// the GPU does not count.
+#[test]
+fn a_coherent_link_counts_instead_of_pcie() {
+    let mut machine = read(DGX_2);
+    let pci = "0000:39:00.0";
+    let function = machine.pci.iter_mut().find(|one| one.address == pci).unwrap();
+    function.link_now.width = Some(1);
+    let mut figures = Figures::default();
+    figures.add("x.ini", "[drive nvme*]\nread = 100GB/s\n").unwrap();
+    let of = |machine: &Machine| {
+        let drives = ["nvme2n1", "nvme3n1", "nvme4n1", "nvme5n1"];
+        let streams = drives.map(|drive| stream(drive, End::Gpu(pci.to_owned()), By::Host));
+        of_machine(machine, &figures, &streams).total
+    };
+    let pcie = of(&machine);
+    assert!(pcie.bytes_per_s.unwrap() < 1e9, "{pcie:#?}");
+    let gpu = machine.gpus.iter_mut().find(|gpu| gpu.pci.as_deref() == Some(pci)).unwrap();
+    gpu.name = Fact::Known("NVIDIA GH200 480GB".to_owned());
+    let coherent = of(&machine);
+    assert!(coherent.bytes_per_s.unwrap() > 10e9, "{coherent:#?}");
+}
+
 /// The DGX-2's ConnectX-5 at 86:00.0 and 86:00.1: two ports of 100 Gb/s behind one link of PCIe 3.0
 /// x16, which carries 14.4 GB/s of data and not 28.8.
 #[test]

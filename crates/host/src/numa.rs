@@ -2,15 +2,15 @@
 
 use gpuio_record::facts::{NumaFacts, NumaNode, PciLocality};
 
-use crate::parse::keep;
+use crate::parse::{keep, parse_cpu_list};
 use crate::{HostError, Malformed, Root, cpu};
+
+const BASE: &str = "sys/devices/system/node";
 
 /// Reads the nodes. What cannot be understood goes to `problems` and stays `None`.
 pub fn read(root: &Root, problems: &mut Vec<HostError>) -> NumaFacts {
-    let base = "sys/devices/system/node";
-    let online = keep(cpu::list(root, &format!("{base}/online")), problems);
-    let nodes = online.unwrap_or_default().into_iter().map(|node| {
-        let dir = format!("{base}/node{node}");
+    let nodes = online(root, problems).into_iter().map(|node| {
+        let dir = format!("{BASE}/node{node}");
         let (total_bytes, free_bytes) = keep(memory(root, &dir), problems).unwrap_or((None, None));
         NumaNode {
             node,
@@ -21,6 +21,23 @@ pub fn read(root: &Root, problems: &mut Vec<HostError>) -> NumaFacts {
         }
     });
     NumaFacts { nodes: nodes.collect() }
+}
+
+/// Numbers of the nodes: those in `online`, which ends in a NUL in some copies of trees, else those
+/// that have a directory.
+fn online(root: &Root, problems: &mut Vec<HostError>) -> Vec<u32> {
+    let listed = || -> Result<Option<Vec<u32>>, HostError> {
+        let Some(text) = root.read(format!("{BASE}/online"))? else { return Ok(None) };
+        text.parse(|body| parse_cpu_list(body.trim_end_matches('\0'))).map(Some)
+    };
+    if let Some(nodes) = keep(listed(), problems).filter(|nodes| !nodes.is_empty()) {
+        return nodes;
+    }
+    let names = keep(root.list(BASE).map(Some), problems).unwrap_or_default();
+    let number = |name: &String| name.strip_prefix("node")?.parse().ok();
+    let mut nodes: Vec<u32> = names.iter().filter_map(number).collect();
+    nodes.sort_unstable();
+    nodes
 }
 
 type Sizes = (Option<u64>, Option<u64>);

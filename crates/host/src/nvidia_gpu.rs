@@ -46,6 +46,8 @@ fn gpu(root: &Root, function: &PciFacts, problems: &mut Vec<HostError>) -> GpuFa
             "the kernel shows no memory of this PCI function",
         ),
         nvlinks: Fact::unknown(ONLY_NVML),
+        c2c: Fact::unknown(ONLY_NVML),
+        memory_node: None,
         persistence: Fact::unknown(ONLY_NVML),
         pcie_now: Fact::unknown(ONLY_NVML),
         pcie_most: Fact::unknown(ONLY_NVML),
@@ -145,6 +147,8 @@ fn take(gpu: &mut GpuFacts, reading: GpuFacts) {
         node,
         bar1,
         nvlinks,
+        c2c,
+        memory_node,
         persistence,
         pcie_now,
         pcie_most,
@@ -157,6 +161,8 @@ fn take(gpu: &mut GpuFacts, reading: GpuFacts) {
     fact(&mut gpu.uuid, uuid);
     fact(&mut gpu.bar1, bar1);
     fact(&mut gpu.nvlinks, nvlinks);
+    fact(&mut gpu.c2c, c2c);
+    gpu.memory_node = memory_node.or(gpu.memory_node);
     fact(&mut gpu.persistence, persistence);
     fact(&mut gpu.pcie_now, pcie_now);
     fact(&mut gpu.pcie_most, pcie_most);

@@ -14,6 +14,22 @@ fn an_empty_tree_is_a_machine_of_which_nothing_is_known() {
     assert_eq!(collect(&Root::at("/no/such/root")), HostFacts::default());
 }
 
+/// Copies of trees lack `online`, or have it with a NUL at its end.
+#[test]
+fn nodes_are_found_without_the_list_of_them() {
+    for online in [None, Some("0-1\n\0"), Some("\0")] {
+        let tree = Tree::new();
+        tree.file("sys/devices/system/node/node0/cpulist", "0-3\n")
+            .file("sys/devices/system/node/node1/cpulist", "4-7\n");
+        if let Some(online) = online {
+            tree.file("sys/devices/system/node/online", online);
+        }
+        let nodes = collect(&tree.root()).numa.nodes;
+        let cpus: Vec<_> = nodes.iter().map(|node| node.cpus.clone().unwrap()).collect();
+        assert_eq!(cpus, [vec![0, 1, 2, 3], vec![4, 5, 6, 7]], "{online:?}");
+    }
+}
+
 #[test]
 fn a_small_machine() {
     let tree = Tree::new();

@@ -86,6 +86,8 @@ fn facts(readings: Readings, nvlinks: Result<NvLinks, Unread>) -> GpuFacts {
         node: None,
         bar1: fact(bar1),
         nvlinks: fact(nvlinks.map(|links| peers(&links))),
+        c2c: Fact::unknown("NVML was not asked for it"),
+        memory_node: None,
         persistence: fact(readings.persistence),
         pcie_now: fact(readings.link_now.map(generation)),
         pcie_most: fact(readings.link_most.map(generation)),

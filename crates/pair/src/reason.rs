@@ -120,6 +120,10 @@ pub(crate) fn notes(
         ),
         Some(Tier::Files | Tier::Network) => {}
     }
+    if machine.block.iter().any(|device| !device.facts.has_kernel_name()) {
+        add("Drives with an @ are known by their PCI address alone, and no job can open them: \
+             `ls -l /dev/disk/by-path` shows their names.");
+    }
     if machine.mounts.is_empty() && !machine.block.is_empty() {
         add("No mount is known: a drive that shows no user may have one.");
     }
@@ -129,6 +133,15 @@ pub(crate) fn notes(
             "The routes to servers are not known: cards of network mounts are those that the mount \
              points are named after. `ip route` would show them.",
         );
+    }
+    let coherent: Vec<&str> = topology.coherent.iter().map(|one| one.gpu.as_str()).collect();
+    if !coherent.is_empty() {
+        add(&format!(
+            "{}: host memory is reached over {}, not over PCIe, so a path through host memory is \
+             not held back by the GPU's PCIe link.",
+            coherent.join(", "),
+            topology.coherent[0].link
+        ));
     }
     if !topology.unplaced.is_empty() {
         let names = topology.unplaced.join(", ");

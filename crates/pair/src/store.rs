@@ -184,7 +184,11 @@ impl Shop<'_> {
             return Err(Some("raw: writes would destroy what it holds".to_owned()));
         }
         Ok(Store {
-            name: format!("/dev/{name}"),
+            name: if device.facts.has_kernel_name() {
+                format!("/dev/{name}")
+            } else {
+                name.clone()
+            },
             kind: if array { StoreKind::Array } else { StoreKind::Drive },
             tier: Tier::Raw,
             directory: None,

@@ -1,5 +1,7 @@
 //! The tree: NUMA nodes, host bridges, switches, devices.
 
+use std::collections::BTreeMap;
+
 use gpuio_record::facts::{Machine, MountKind};
 use serde::Serialize;
 
@@ -7,7 +9,7 @@ use crate::graph::{Graph, Port, RootPath};
 use crate::{Device, Link};
 
 /// A NUMA node and what hangs there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Branch {
     /// Number; `null` for host bridges whose node is not known.
     pub node: Option<u32>,
@@ -15,6 +17,8 @@ pub struct Branch {
     pub cpus: Option<Vec<u32>>,
     /// Its memory, in bytes.
     pub memory_bytes: Option<u64>,
+    /// The GPUs whose memory it is, for a node without processors.
+    pub memory_of: Vec<String>,
     /// Host bridges with a GPU, card or drive below, by number.
     pub host_bridges: Vec<HostBridge>,
 }
@@ -74,10 +78,12 @@ pub(crate) fn tree(
         node: Some(node.node),
         cpus: node.cpus.clone(),
         memory_bytes: node.total_bytes,
+        memory_of: memory_of(machine, devices, node.node),
         host_bridges: Vec::new(),
     });
     let mut branches: Vec<Branch> = nodes.collect();
     let mut unplaced = Vec::new();
+    let nodes = bridge_nodes(graph, devices);
     for device in devices {
         let root_paths: Vec<RootPath<'_>> =
             device.pci.iter().filter_map(|pci| graph.root_path(pci)).collect();
@@ -85,7 +91,8 @@ pub(crate) fn tree(
             unplaced.push(device.name.clone());
         }
         for path in &root_paths {
-            let node = graph.node(&path.steps[0].facts.address).or(device.node);
+            let bridge = path.host_bridge.and_then(|bridge| nodes.get(bridge).copied());
+            let node = graph.node(&path.steps[0].facts.address).or(device.node).or(bridge);
             let bridge = host_bridge(&mut branches, node, path.host_bridge);
             hang(machine, &mut bridge.below, path, device);
         }
@@ -100,13 +107,35 @@ pub(crate) fn tree(
     (branches, unplaced)
 }
 
+/// The GPUs whose memory a NUMA node is.
+fn memory_of(machine: &Machine, devices: &[Device], node: u32) -> Vec<String> {
+    let gpus = machine.gpus.iter().filter(|gpu| gpu.memory_node == Some(node));
+    let named = gpus.filter_map(|gpu| devices.iter().find(|device| device.is_gpu(gpu)));
+    named.map(|device| device.name.clone()).collect()
+}
+
+/// NUMA nodes of host bridges, as far as any device below is known to be on one: a host bridge is
+/// on one node with all that hangs below it.
+fn bridge_nodes<'m>(graph: &Graph<'m>, devices: &[Device]) -> BTreeMap<&'m str, u32> {
+    let mut nodes = BTreeMap::new();
+    for device in devices {
+        for path in device.pci.iter().filter_map(|pci| graph.root_path(pci)) {
+            let node = graph.node(&path.steps[0].facts.address).or(device.node);
+            if let Some((bridge, node)) = path.host_bridge.zip(node) {
+                nodes.entry(bridge).or_insert(node);
+            }
+        }
+    }
+    nodes
+}
+
 fn host_bridge<'b>(
     branches: &'b mut Vec<Branch>,
     node: Option<u32>,
     name: Option<&str>,
 ) -> &'b mut HostBridge {
     let at = branches.iter().position(|branch| branch.node == node).unwrap_or_else(|| {
-        branches.push(Branch { node, cpus: None, memory_bytes: None, host_bridges: Vec::new() });
+        branches.push(Branch { node, ..Branch::default() });
         branches.len() - 1
     });
     let bridges = &mut branches[at].host_bridges;

@@ -36,6 +36,16 @@ pub struct Device {
 }
 
 impl Device {
+    /// Whether it is this GPU: by address, else by number.
+    pub(crate) fn is_gpu(&self, gpu: &GpuFacts) -> bool {
+        let number = || gpu.index.known().map(|number| format!("GPU{number}"));
+        self.kind == DeviceKind::Gpu
+            && match &gpu.pci {
+                Some(pci) => self.pci.contains(pci),
+                None => self.pci.is_empty() && number().is_some_and(|name| name == self.name),
+            }
+    }
+
     /// Whether it goes by this name; PCI addresses with or without domain 0000.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
@@ -90,12 +100,17 @@ fn from_nic(nic: &NicFacts, graph: &Graph<'_>) -> Option<Device> {
     let function = nic.pci.as_deref().and_then(|pci| graph.function(pci));
     Some(Device {
         kind: DeviceKind::Nic,
-        name: names.next().or_else(|| nic.pci.clone())?,
+        name: names.next().or_else(|| nic.pci.as_deref().map(by_address))?,
         also: names.collect(),
         model: function.and_then(|function| function.name.clone()),
         node: nic.node.or_else(|| node(&pci, graph)),
         pci,
     })
+}
+
+/// `nic@5e:00.0`, of a card that PCI shows and nothing names.
+fn by_address(address: &str) -> String {
+    format!("nic@{}", address.strip_prefix("0000:").unwrap_or(address))
 }
 
 fn from_drive(drive: &BlockDevice, graph: &Graph<'_>) -> Device {

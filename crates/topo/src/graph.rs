@@ -58,7 +58,7 @@ impl<'m> Graph<'m> {
         let nodes =
             machine.pci.iter().rev().filter_map(|one| one.host_bridge.as_deref().zip(one.node));
         let only = match machine.host.numa.nodes.as_slice() {
-            [only] => Some(only.node),
+            [only] if machine.listed.nodes => Some(only.node),
             _ => None,
         };
         Graph { by_address, nodes: nodes.collect(), only }

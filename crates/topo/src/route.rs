@@ -197,11 +197,16 @@ impl<'m> Routes<'m> {
             return (Fact::Known(Class::Phb), true);
         }
         let known = bridges.is_some();
+        let numa = &self.machine.host.numa.nodes;
         let class = match (one, two) {
             (Some(one), Some(two)) if one != two => Fact::Known(Class::Sys),
             (Some(_), Some(_)) if known => Fact::Known(Class::Node),
+            (Some(node), Some(_)) => Fact::unknown(format!(
+                "both are at NUMA node {node}, PHB or NODE, as the host bridges above them are not \
+                 known"
+            )),
             _ if !known => Fact::unknown("the host bridges above them are not known"),
-            _ if self.machine.host.numa.nodes.len() == 1 => Fact::Known(Class::Node),
+            _ if self.machine.listed.nodes && numa.len() == 1 => Fact::Known(Class::Node),
             _ => Fact::unknown("they hang on different host bridges of unknown NUMA nodes"),
         };
         (class, known)
@@ -234,9 +239,9 @@ fn nvlinks(machine: &Machine, one: &Device, two: &Device) -> Fact<u32> {
     if one.kind != DeviceKind::Gpu || two.kind != DeviceKind::Gpu {
         return Fact::Known(0);
     }
+    let facts = |device: &Device| machine.gpus.iter().find(|gpu| device.is_gpu(gpu));
     let peers = |device: &Device| -> Fact<&Vec<NvLinkPeer>> {
-        let same = |pci: &Option<String>| pci.is_some() && pci.as_ref() == device.pci.first();
-        match machine.gpus.iter().find(|gpu| same(&gpu.pci)).map(|gpu| &gpu.nvlinks) {
+        match facts(device).map(|gpu| &gpu.nvlinks) {
             Some(Fact::Known(peers)) => Fact::Known(peers),
             Some(Fact::Unknown(why)) => Fact::unknown(why.clone()),
             None => Fact::unknown("the GPU's PCI address is not known"),
@@ -246,6 +251,14 @@ fn nvlinks(machine: &Machine, one: &Device, two: &Device) -> Fact<u32> {
         (Fact::Known(left), Fact::Known(right)) => (left, right),
         (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => return Fact::Unknown(why),
     };
+    // Who has none has none to anybody.
+    if left.is_empty() || right.is_empty() {
+        return Fact::Known(0);
+    }
+    // Links that lead nobody knows where lead between GPUs only where an address is known.
+    if one.pci.is_empty() || two.pci.is_empty() {
+        return Fact::unknown("the GPU's PCI address is not known");
+    }
     let sum = |peers: &[NvLinkPeer], leads: &dyn Fn(&NvLinkPeer) -> bool| -> u32 {
         peers.iter().filter(|peer| leads(peer)).map(|peer| peer.links).sum()
     };

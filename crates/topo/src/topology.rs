@@ -1,16 +1,17 @@
 //! The whole answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_record::facts::{Fact, Machine, MountedStorage};
 use serde::Serialize;
 
 use crate::affinity::{self, Affinity};
 use crate::branch::{self, Branch};
+use crate::coherent;
 use crate::device::devices;
 use crate::graph::Graph;
 use crate::route::Routes;
-use crate::{Class, Device, DeviceKind, Evidence, Route};
+use crate::{Class, Coherent, Device, DeviceKind, Evidence, Route};
 
 /// Version of [`Topology`]'s JSON.
 const SCHEMA: u32 = 1;
@@ -41,6 +42,8 @@ pub struct Topology {
     pub routes: Vec<Route>,
     /// What is near to each GPU.
     pub affinity: Vec<Affinity>,
+    /// Links of GPUs to processors that are not PCIe.
+    pub coherent: Vec<Coherent>,
     /// What is not known or does not agree, as sentences.
     pub notes: Vec<String>,
 }
@@ -65,10 +68,12 @@ impl Topology {
             unplaced,
             routes,
             affinity: Vec::new(),
+            coherent: Vec::new(),
             notes: Vec::new(),
         };
         topology.hold_against(printed);
         topology.affinity = affinity::table(machine, &topology);
+        topology.coherent = coherent::all(machine, &topology.devices);
         topology.note_unknown();
         topology.note_names(machine);
         topology
@@ -137,10 +142,31 @@ impl Topology {
 
     fn hold_against(&mut self, printed: &[Printed<'_>]) {
         let mut differing = Vec::new();
+        let is_linked = |cell: &Printed<'_>| cell.cell.starts_with("NV");
+        let linked: BTreeSet<(&str, &str)> =
+            printed.iter().filter(|cell| is_linked(cell)).map(|c| (c.row, c.column)).collect();
         for cell in printed {
             let Some((a, b)) = self.find(cell.row).zip(self.find(cell.column)) else { continue };
             let Some(index) = self.pair_index(a, b) else { continue };
             let Some(route) = self.routes.get_mut(index) else { continue };
+            let links = cell.cell.strip_prefix("NV").and_then(|links| links.parse::<u32>().ok());
+            if let Some(links) = links {
+                match route.nvlinks.known() {
+                    None => route.nvlinks = Fact::Known(links),
+                    Some(known) if *known != links => differing.push(format!(
+                        "{}–{}: {known} NVLinks by other texts, {} by nvidia-smi",
+                        cell.row, cell.column, cell.cell
+                    )),
+                    Some(_) => {}
+                }
+                continue;
+            }
+            // A matrix with NVLinks has them in every cell where there are any.
+            let pair = [(cell.row, cell.column), (cell.column, cell.row)];
+            let none = !linked.is_empty() && !pair.iter().any(|pair| linked.contains(pair));
+            if none && route.nvlinks.known().is_none() {
+                route.nvlinks = Fact::Known(0);
+            }
             let Some(class) = Class::parse(cell.cell) else { continue };
             match route.class.known() {
                 Some(known) if *known == class => {}
@@ -169,8 +195,9 @@ impl Topology {
         let mut links: BTreeMap<&str, u32> = BTreeMap::new();
         let lost = |name: &String| self.unplaced.contains(name);
         for route in &self.routes {
-            // For devices without a position one note is enough.
-            let lost = lost(&route.a) || lost(&route.b);
+            // For devices without a position one note is enough, and NVLinks hide PCIe's distance.
+            let linked = route.nvlinks.known().is_some_and(|links| *links > 0);
+            let lost = lost(&route.a) || lost(&route.b) || linked;
             if let Some(why) = route.class.why().filter(|_| !lost) {
                 classes.entry(why).or_default().push(format!("{}–{}", route.a, route.b));
             }

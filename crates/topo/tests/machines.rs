@@ -72,7 +72,7 @@ fn names(near: &[gpuio_topo::Near]) -> String {
 
 /// The guide's matrices, cut to 8 GPUs and 4 cards: rows of 16 GPUs, and cards' columns.
 fn guides_matrices() -> [Matrix; 2] {
-    [text!("dgx-2.topo-mp"), text!("dgx-2-nfs.topo-mp")].map(|t| captured(&[t]).matrix.unwrap())
+    [text!("dgx-2.topo-mp"), text!("dgx-2-nfs.topo-mp")].map(|t| captured(&[t]).matrices.remove(0))
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
     assert_eq!(known, 64, "32 cells of GPUs near to each other, twice");
 
     let all = captured(&[texts[0], texts[1], texts[2], text!("dgx-2.topo-mp")]);
-    let topology = Topology::of(&all.machine, &printed(all.matrix.as_ref().unwrap()));
+    let topology = Topology::of(&all.machine, &printed(&all.matrices[0]));
     for reported in
         printed(&matrices[0]).iter().filter(|reported| topology.find(reported.row).is_some())
     {
@@ -344,7 +344,7 @@ fn captures_print() {
         text!("dgx-2.topo-mp"),
     ];
     let all = captured(&texts);
-    let matrix = all.matrix.clone().unwrap();
+    let matrix = all.matrices[0].clone();
     insta::assert_snapshot!(
         "dgx_2_texts",
         format::text(&Topology::of(&all.machine, &printed(&matrix)))

@@ -25,7 +25,7 @@ fn captured(texts: &[&str]) -> Captured {
 }
 
 fn topology(captured: &Captured) -> Topology {
-    let matrix = captured.matrix.as_ref().unwrap();
+    let matrix = &captured.matrices[0];
     let rows = matrix.rows.iter().zip(&matrix.cells);
     let cells = rows.flat_map(|(row, cells)| {
         let pairs = matrix.columns.iter().zip(cells);
@@ -86,7 +86,7 @@ fn what_the_listing_leaves_open_is_said() {
 #[test]
 fn the_server_from_its_files_has_the_printed_matrix() {
     let machine = gpuio_host::machine::read(&tree::table::build(TABLE).root());
-    let matrix = captured(&[MATRIX]).matrix.unwrap();
+    let matrix = captured(&[MATRIX]).matrices.remove(0);
     let topology = Topology::of(&machine, &[]);
     for (row, cells) in matrix.rows.iter().zip(&matrix.cells) {
         for (column, cell) in matrix.columns.iter().zip(cells) {

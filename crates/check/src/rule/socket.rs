@@ -28,7 +28,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = without_gpu(machine) {
         return vec![found];
     }
-    if machine.host.numa.nodes.len() == 1 {
+    if machine.listed.nodes && machine.host.numa.nodes.len() == 1 {
         return vec![Found::not_applicable("one NUMA node only")];
     }
     let mut found: Vec<Found> =

@@ -45,7 +45,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         return plan_hosts::run(dir, &wanted, &figures, (form, plan));
     }
     let captured = read(&plan.from)?;
-    let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
+    let printed = cells(&captured.matrices);
     let machine = &captured.machine;
     let topology = Topology::of(machine, &printed);
     let mut pairing = pair(machine, &topology, &wanted).map_err(not_here)?;
@@ -105,6 +105,11 @@ pub(super) fn not_here(error: NotHere) -> Failure {
 }
 
 fn nothing_to_open(pairing: &Pairing) -> Failure {
+    if pairing.pairs.iter().any(|pair| !pair.stores.is_empty()) {
+        let words = "the drives are known by their PCI addresses alone; add what `ls -l \
+                     /dev/disk/by-path` prints to --from";
+        return Failure::Unavailable(format!("no job can open a drive without its name: {words}"));
+    }
     let why = pairing.not_used.iter().map(|one| format!("{}: {}", one.name, one.why));
     let why = why.collect::<Vec<_>>().join("; ");
     let why = if why.is_empty() { "no storage was found".to_owned() } else { why };

@@ -52,7 +52,7 @@ pub(super) fn run(
 fn plan(hosts: &[Host], wanted: &Wanted, figures: &Figures) -> Result<HostsPlan, Failure> {
     let each = hosts.iter().map(|host| {
         let machine = &host.captured.machine;
-        let printed = host.captured.matrix.as_ref().map(cells).unwrap_or_default();
+        let printed = cells(&host.captured.matrices);
         let topology = Topology::of(machine, &printed);
         let mut pairing = pair(machine, &topology, wanted)
             .map_err(|error| on_host(&host.name, not_here(error)))?;

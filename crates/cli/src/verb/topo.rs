@@ -1,6 +1,7 @@
 //! `gpuio topo`: shows how GPUs, drives, arrays, network cards and mounts are connected.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gpuio_host::Root;
@@ -13,17 +14,18 @@ use crate::output::{self, Delivery};
 use crate::source::{cells, problems, read};
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
-    let wanted = wanted(topo)?;
+    let (from, pair) = devices_behind_files(topo);
+    let wanted = wanted(topo, &pair)?;
     if let Some(path) = &topo.capture {
         output::put(&captured::write(root_of(topo)?, path, topo.keep_addresses)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let delivery = Delivery::open(&topo.save)?;
-    let captured = read(&topo.from)?;
-    let printed = captured.matrix.as_ref().map(cells).unwrap_or_default();
+    let captured = read(from)?;
+    let printed = cells(&captured.matrices);
     let mut topology = Topology::of(&captured.machine, &printed);
     topology.notes.extend(problems(&captured));
-    let text = match topo.pair.as_slice() {
+    let text = match pair.as_slice() {
         [] => match wanted {
             Format::Text => format::text(&topology),
             Format::Json => format::json(&topology).map_err(unprintable)?,
@@ -47,6 +49,22 @@ pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Files and devices: `--from FILE GPU0 nvme3n1` names two devices behind its files, which are no
+/// files.
+fn devices_behind_files(topo: &Topo) -> (&[PathBuf], Vec<String>) {
+    let from = topo.from.as_slice();
+    if let [files @ .., a, b] = from
+        && !files.is_empty()
+        && topo.pair.is_empty()
+        && !a.exists()
+        && !b.exists()
+    {
+        let name = |path: &PathBuf| path.to_string_lossy().into_owned();
+        return (files, vec![name(a), name(b)]);
+    }
+    (from, topo.pair.clone())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Text,
@@ -56,7 +74,7 @@ enum Format {
     Hwloc,
 }
 
-fn wanted(topo: &Topo) -> Result<Format, Failure> {
+fn wanted(topo: &Topo, pair: &[String]) -> Result<Format, Failure> {
     let extension = topo.save.output.as_ref().and_then(|path| path.extension()?.to_str());
     let by_name = match extension {
         Some("svg") => Some("svg"),
@@ -76,7 +94,7 @@ fn wanted(topo: &Topo) -> Result<Format, Failure> {
             return Err(Failure::Usage(format!("--format {other}: {words}")));
         }
     };
-    if !topo.pair.is_empty() && !matches!(format, Format::Text | Format::Json) {
+    if !pair.is_empty() && !matches!(format, Format::Text | Format::Json) {
         let words = "for two devices the formats are text, json";
         return Err(Failure::Usage(format!("--format svg, html and hwloc-xml: {words}")));
     }

@@ -214,12 +214,41 @@ impl Layer<'_> {
                 Towards::Read => (0.0, share),
                 Towards::Write => (share, 0.0),
             };
-            self.up_to_root(pci, up, down, laid);
+            if !self.coherent(pci, up, down, laid) {
+                self.up_to_root(pci, up, down, laid);
+            }
         }
         if bounce || stream.end == End::Host {
             let touches = if gpus.is_empty() { 1.0 } else { 2.0 };
             self.memory(touches, laid);
         }
+    }
+
+    /// The coherent link between a GPU and its processor, which bytes from host memory take instead
+    /// of PCIe; `false` where it has none. GPUs of one processor share it.
+    fn coherent(&mut self, pci: &str, up: f64, down: f64, laid: &mut Laid) -> bool {
+        let gpu = self.machine.gpus.iter().find(|gpu| gpu.pci.as_deref() == Some(pci));
+        let Some(found) = gpu.and_then(|gpu| gpuio_topo::coherent(self.machine, gpu, pci)) else {
+            return false;
+        };
+        let name = format!("{} of {pci}", found.link);
+        let Some(rate) = found.bytes_per_second else {
+            laid.note(&format!("The {name} is not counted: {}.", found.source));
+            return true;
+        };
+        #[expect(clippy::cast_precision_loss, reason = "rates of links")]
+        let rate = rate as f64;
+        let text = gpuio_units::human_decimal_rate(rate);
+        let chip = match (found.gpus_at_most, found.node) {
+            (1, _) | (_, None) => pci.to_owned(),
+            (_, Some(node)) => format!("node {node}"),
+        };
+        for (bytes, direction) in [(up, "up"), (down, "down")] {
+            let key = format!("coherent:{chip}:{direction}");
+            let figure = format!("{text} in one direction ({})", found.source);
+            laid.uses(&mut self.network, (&key, &name), bytes / rate, figure);
+        }
+        true
     }
 
     fn memory(&mut self, touches: f64, laid: &mut Laid) {

@@ -38,7 +38,10 @@ impl Layer<'_> {
                 Some((nic, one))
             })
         });
-        let rate = found.and_then(|(nic, facts)| port_rate(nic, facts, transport));
+        let rate = found.and_then(|(nic, facts)| {
+            let by_name = || self.by_name(nic);
+            port_rate(nic, facts, transport, by_name)
+        });
         let data_share = rate.as_ref().map_or(1.0, |rate| rate.data_share);
         self.server_of(mounted, data_share, (load, stream), laid);
         let Some((nic, facts)) = found else {
@@ -47,6 +50,13 @@ impl Layer<'_> {
             return Vec::new();
         };
         self.port(nic, facts, rate, load, laid)
+    }
+
+    /// The rate of a card's ports by its name on PCI, with the source.
+    fn by_name(&self, nic: &NicFacts) -> Option<(u64, String)> {
+        let function = self.machine.function(nic.pci.as_deref()?)?;
+        let figures = self.figures.nic(function.name.as_deref()?)?;
+        Some((figures.megabits, figures.source.clone()))
     }
 
     fn server_of(
@@ -163,12 +173,21 @@ impl Layer<'_> {
     }
 }
 
-fn port_rate(nic: &NicFacts, facts: &InterfaceFacts, transport: Transport) -> Option<PortRate> {
+fn port_rate(
+    nic: &NicFacts,
+    facts: &InterfaceFacts,
+    transport: Transport,
+    by_name: impl Fn() -> Option<(u64, String)>,
+) -> Option<PortRate> {
     let ports = || nic.rdma.iter().flat_map(|rdma| &rdma.ports);
     let own = ports().find(|port| port.interface.as_deref() == Some(&facts.name));
     let port = own.or_else(|| ports().next());
     let carries = facts.carries.or_else(|| port.and_then(|port| port.carries));
-    let megabits = facts.megabits.or_else(|| port.and_then(|port| port.megabits))?;
+    let known = facts.megabits.or_else(|| port.and_then(|port| port.megabits));
+    let (megabits, source) = match known {
+        Some(megabits) => (megabits, None),
+        None => by_name().map(|(megabits, source)| (megabits, Some(source)))?,
+    };
     let gigabits = megabits / 1000;
     let (bytes_per_s, what) =
         if carries == Some(LinkLayer::Infiniband) && transport == Transport::Rdma {
@@ -186,6 +205,9 @@ fn port_rate(nic: &NicFacts, facts: &InterfaceFacts, transport: Transport) -> Op
     Some(PortRate {
         bytes_per_s,
         data_share: bytes_per_s / link::megabits(megabits),
-        figure: format!("{what}, {text} of data"),
+        figure: match source {
+            Some(source) => format!("{what}, {text} of data ({source})"),
+            None => format!("{what}, {text} of data"),
+        },
     })
 }

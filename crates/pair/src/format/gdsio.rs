@@ -2,7 +2,7 @@
 
 use gpuio_units::format_bytes;
 
-use super::job::is_write;
+use super::job::{can_be_opened, is_write};
 use crate::{Given, Pairing};
 
 /// A configuration file of NVIDIA's `gdsio` (format: its user guide, "gdsio" in the GPUDirect
@@ -29,7 +29,7 @@ pub fn gdsio(pairing: &Pairing) -> Option<String> {
             continue;
         };
         let stores = u32::try_from(pair.stores.len().max(1)).unwrap_or(1);
-        for given in &pair.stores {
+        for given in pair.stores.iter().filter(|given| can_be_opened(given)) {
             job += 1;
             out.push_str(&format!("\n[job{job}]\n"));
             if let Some(node) = pair.node {

@@ -12,7 +12,7 @@ use crate::{Direction, Given, Pair, Pairing};
 /// comment says so.
 #[must_use]
 pub fn job_file(pairing: &Pairing) -> Option<String> {
-    if pairing.pairs.iter().all(|pair| pair.stores.is_empty()) {
+    if !pairing.pairs.iter().flat_map(|pair| &pair.stores).any(can_be_opened) {
         return None;
     }
     let load = pairing.load;
@@ -41,6 +41,9 @@ pub fn job_file(pairing: &Pairing) -> Option<String> {
 
 fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> String {
     let target = given.directory.as_deref().unwrap_or(&given.name);
+    if !can_be_opened(given) {
+        return format!("\n# left out, the kernel's name of this drive is not known: {target}\n");
+    }
     if !can_be_written(target) {
         return format!("\n# left out, a job file can't have this name: {target:?}\n");
     }
@@ -78,6 +81,11 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
         None => out.push_str(&format!("filename = {}\n", value(&given.name).replace(':', "\\:"))),
     }
     out
+}
+
+/// Whether there is a path by which a job opens it: a drive that only PCI shows has none.
+pub(crate) fn can_be_opened(given: &Given) -> bool {
+    given.directory.is_some() || given.name.starts_with('/')
 }
 
 /// Whether a value can hold it: a blank and a comment's sign begin a comment, blanks at the ends

@@ -25,6 +25,13 @@ pub struct GpuFacts {
     pub bar1: Fact<Bar1Facts>,
     /// What its NVLinks lead to; empty when it has none.
     pub nvlinks: Fact<Vec<NvLinkPeer>>,
+    /// Whether NVLink-C2C joins it to its processor (`C2C Mode` of `nvidia-smi -q`).
+    #[serde(default)]
+    pub c2c: Fact<bool>,
+    /// The NUMA node that its own memory is, where the processor reaches it as memory (`GPU NUMA
+    /// ID` of `nvidia-smi topo -m`); `null` elsewhere, and where not known.
+    #[serde(default)]
+    pub memory_node: Option<u32>,
     /// Whether the driver stays awake without a user (persistence mode).
     pub persistence: Fact<bool>,
     /// PCIe link as it is now, in the driver's words: idle GPUs save power at a lower generation.

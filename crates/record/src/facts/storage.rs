@@ -187,6 +187,13 @@ impl BlockFacts {
         }
     }
 
+    /// Whether the name is the kernel's: a drive that only PCI shows is called by its address,
+    /// `nvme@36:00.0`, and can't be opened by that.
+    #[must_use]
+    pub fn has_kernel_name(&self) -> bool {
+        !self.name.contains('@')
+    }
+
     /// Whether completed writes may be lost from a volatile cache when power fails, by what the
     /// kernel says of the device, and of an array's or volume's members: `md` says "write back" of
     /// itself whatever they are (before Linux 6.11). `None` where it does not report it.

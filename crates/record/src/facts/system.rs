@@ -61,6 +61,10 @@ pub struct Listed {
     pub nics: bool,
     /// Mounts (`/proc/self/mountinfo`).
     pub mounts: bool,
+    /// NUMA nodes (`/sys/devices/system/node`, or a tool that prints all: `numactl -H`, `lscpu`,
+    /// `lstopo`). A matrix of `nvidia-smi` names those alone that GPUs are near to.
+    #[serde(default)]
+    pub nodes: bool,
 }
 
 /// A kernel module.

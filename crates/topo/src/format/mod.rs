@@ -1,6 +1,7 @@
 //! Topologies as text, JSON, a picture, a page, and hwloc's XML.
 
 mod affinity;
+mod coherent;
 mod html;
 mod hwloc;
 mod matrix;
@@ -9,6 +10,7 @@ mod svg;
 mod tree;
 
 pub use affinity::affinity;
+pub use coherent::coherent;
 pub use html::html;
 pub use hwloc::hwloc_xml;
 pub use matrix::matrix;
@@ -25,9 +27,13 @@ use crate::Topology;
 #[must_use]
 pub fn text(topology: &Topology) -> String {
     let mut out = String::new();
-    for (title, body) in
-        [("TREE", tree(topology)), ("MATRIX", matrix(topology)), ("AFFINITY", affinity(topology))]
-    {
+    let parts = [
+        ("TREE", tree(topology)),
+        ("MATRIX", matrix(topology)),
+        ("AFFINITY", affinity(topology)),
+        ("COHERENT LINKS (host memory is reached over them, not over PCIe)", coherent(topology)),
+    ];
+    for (title, body) in parts {
         if !body.is_empty() {
             out.push_str(&format!("{title}\n{body}\n"));
         }

@@ -13,12 +13,17 @@ pub fn tree(topology: &Topology) -> String {
     let heading = ["", "function", "on port", "link above", "", "mounts"];
     for branch in &topology.tree {
         let node = branch.node.map_or("NUMA node unknown".to_owned(), |n| format!("NUMA node {n}"));
-        let cpus = branch.cpus.as_ref().map(|cpus| format!("CPUs {}", format_cpu_list(cpus)));
+        let cpus = branch.cpus.as_ref().map(|cpus| match cpus.is_empty() {
+            false => format!("CPUs {}", format_cpu_list(cpus)),
+            true if branch.memory_of.is_empty() => "memory without CPUs".to_owned(),
+            true => format!("memory of {}", branch.memory_of.join(", ")),
+        });
         #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
         let memory = branch.memory_bytes.map(|bytes| human_bytes(bytes as f64));
         let words: Vec<String> = [Some(node), cpus, memory].into_iter().flatten().collect();
         rows.push(vec![words.join(", ")]);
-        if branch.host_bridges.is_empty() {
+        let memory_only = branch.cpus.as_ref().is_some_and(Vec::is_empty);
+        if branch.host_bridges.is_empty() && !memory_only {
             rows.push(vec!["  no GPU, network card or drive".to_owned()]);
         }
         for bridge in &branch.host_bridges {

@@ -48,7 +48,13 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         }
     }
     let delivery = Delivery::open(&check.save)?;
-    let mut machine = if live { own_machine() } else { source::read(&check.from)?.machine };
+    let (mut machine, notes) = if live {
+        (own_machine(), Vec::new())
+    } else {
+        let captured = source::read(&check.from)?;
+        let notes = source::read_notes(&captured);
+        (captured.machine, notes)
+    };
     let page = match &check.mount {
         None => {
             Output { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None }
@@ -66,7 +72,8 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     delivery.put(&if json {
         json::render(findings, verdict.as_ref(), proof.as_ref())
     } else {
-        page.text(width, check.all)
+        let notes = notes.iter().map(|note| gpuio_units::paragraph("", 0, note, width));
+        notes.chain([page.text(width, check.all)]).collect::<Vec<_>>().join("\n")
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })

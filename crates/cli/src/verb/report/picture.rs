@@ -65,7 +65,7 @@ pub(super) fn of(report: &Report, set: &Set) -> Result<Picture, Failure> {
 }
 
 fn draw(facts: &Captured) -> String {
-    let printed = facts.matrix.as_ref().map(cells).unwrap_or_default();
+    let printed = cells(&facts.matrices);
     let mut topology = Topology::of(&facts.machine, &printed);
     topology.notes.extend(problems(facts));
     format::svg(&facts.machine, &topology)

@@ -1,0 +1,69 @@
+//! `nvidia-smi` without arguments: the table of GPUs with their bus addresses. Its process list and
+//! usage say nothing about the machine.
+
+use gpuio_host::{numa::normalize_pci, nvidia_gpu};
+use gpuio_record::facts::{Fact, GpuFacts};
+
+use crate::{CaptureError, Captured, Kind, MOST_GPUS, lines};
+
+pub(crate) const KIND: Kind = Kind {
+    command: "nvidia-smi",
+    most_bytes: crate::SHORT,
+    looks_like: |text| text.lines().any(|line| gpu(line).is_some()),
+    add,
+};
+
+const WHY: &str = "nvidia-smi's table does not have it";
+
+fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    let mut gpus = Vec::new();
+    for (index, line) in lines(text) {
+        if let Some(gpu) = gpu(line) {
+            gpus.push(gpu);
+        } else if !is_frame(line) {
+            captured.skip(CaptureError::new(index, line, 0, "a row of nvidia-smi's table"));
+        }
+        if gpus.len() > MOST_GPUS {
+            return Err(CaptureError::new(index, line, 0, "fewer GPUs"));
+        }
+    }
+    nvidia_gpu::merge(&mut captured.machine.gpus, gpus);
+    Ok(())
+}
+
+/// `|   0  NVIDIA H100 80GB HBM3   On  |   00000000:1B:00.0 Off |   0 |`.
+fn gpu(line: &str) -> Option<GpuFacts> {
+    let mut cells = line.trim().strip_prefix('|')?.split('|');
+    let (name, place) = (cells.next()?, cells.next()?);
+    let pci = place.split_whitespace().find_map(normalize_pci)?;
+    let mut words: Vec<&str> = name.split_whitespace().collect();
+    let index = words.first()?.parse().ok()?;
+    words.remove(0);
+    let persistence = match words.last().copied() {
+        Some("On") => Fact::Known(true),
+        Some("Off") => Fact::Known(false),
+        _ => Fact::unknown(WHY),
+    };
+    if persistence.known().is_some() {
+        words.pop();
+    }
+    let name = words.join(" ");
+    // Narrow tables cut names: `Tesla V100-SXM2...`.
+    let name = Some(name).filter(|name| !name.is_empty() && !name.ends_with("..."));
+    Some(GpuFacts {
+        pci: Some(pci),
+        index: Fact::Known(index),
+        name: Fact::or_unknown(name, "nvidia-smi's table has the name cut"),
+        uuid: Fact::unknown(WHY),
+        nvlinks: Fact::unknown(WHY),
+        persistence,
+        ..GpuFacts::default()
+    })
+}
+
+/// Borders, heads, other rows of a GPU, the process list, the date above.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim();
+    let day = ["Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun "];
+    line.starts_with(['|', '+', '=']) || day.iter().any(|day| line.starts_with(day))
+}

@@ -1,0 +1,285 @@
+//! Texts as people paste them: terminal colours, Markdown, quotes, prompts, several commands'
+//! output one after the other.
+//!
+//! [`plain`] takes the decoration away and keeps the lines, so that positions of errors hold.
+//! [`read`] parts a text where a command stands, gives each part to the kind that it looks like,
+//! and the lines that this kind does not print to another. What is left over is noted.
+
+use std::borrow::Cow;
+
+use crate::{CaptureError, Captured, TextRead, cufile_json, kind_of};
+
+/// Parts within parts: lines that one kind left, read by another, and so on.
+const DEEPEST: usize = 4;
+/// More parts than anybody pastes into one text.
+const MOST_PARTS: usize = 64;
+/// Programs whose prompt line begins a part.
+const PROGRAMS: [&str; 22] = [
+    "nvidia-smi",
+    "lspci",
+    "lstopo",
+    "lstopo-no-graphics",
+    "hwloc-ls",
+    "lsblk",
+    "numactl",
+    "lscpu",
+    "ibstat",
+    "ibstatus",
+    "ibv_devinfo",
+    "ibdev2netdev",
+    "rdma",
+    "ip",
+    "ifconfig",
+    "mount",
+    "nvme",
+    "cat",
+    "ls",
+    "gdscheck",
+    "dmesg",
+    "sudo",
+];
+
+/// A text without decoration, line by line as many as before.
+pub(crate) fn plain(text: &str) -> String {
+    let is_markup = text.trim_start().trim_start_matches('\u{feff}').starts_with(['<', '{']);
+    let lines: Vec<Cow<'_, str>> = text.lines().map(|line| undecorated(line, is_markup)).collect();
+    let depth = lines.iter().filter(|line| !line.trim().is_empty());
+    let depth = depth.map(|line| line.len() - line.trim_start_matches(' ').len()).min();
+    let depth = depth.unwrap_or(0);
+    let mut out = String::with_capacity(text.len());
+    for line in lines {
+        out.push_str(line.get(depth..).unwrap_or_default());
+        out.push('\n');
+    }
+    out
+}
+
+fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
+    let marks = ['\u{1b}', '\u{a0}', '\u{feff}', '*', '`', '&', '>', '\r'];
+    if !line.contains(marks) {
+        return Cow::Borrowed(line.trim_end());
+    }
+    let mut line = without_colours(line).replace('\u{a0}', " ").replace(['\u{feff}', '\r'], "");
+    if !is_markup {
+        // A fence around code, with the language's name behind it.
+        if line.trim_start().starts_with("```") {
+            return Cow::Borrowed("");
+        }
+        while let Some(rest) = line.strip_prefix("> ").or_else(|| line.strip_prefix(">>")) {
+            line = rest.to_owned();
+        }
+        line = line.replace("**", "").replace('`', " ");
+        if line.contains('&') {
+            let signs = line.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ");
+            line = signs.replace("&quot;", "\"").replace("&amp;", "&");
+        }
+    }
+    line.truncate(line.trim_end().len());
+    Cow::Owned(line)
+}
+
+/// A line without the marks of a terminal (`ESC [ 4 m`, which underlines).
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let ends = |c: char| c.is_ascii_alphabetic();
+        let end = part.find(ends).filter(|_| part.starts_with('['));
+        out.push_str(end.map_or(part, |end| &part[end + 1..]));
+    }
+    out
+}
+
+/// Whether a line is a prompt with a command: it begins a new output and is none itself.
+pub(crate) fn is_prompt(line: &str) -> bool {
+    command_of(line).is_some()
+}
+
+/// The command behind a prompt's sign.
+fn command_of(line: &str) -> Option<&str> {
+    let signs = ["$ ", "# ", "> ", "% ", "❯ ", "➜ "];
+    let behind = signs.iter().filter_map(|sign| {
+        let at = line.find(sign)?;
+        Some((at, line[at + sign.len()..].trim()))
+    });
+    let (at, mut command) = behind.min_by_key(|(at, _)| *at)?;
+    // `➜ ~ nvidia-smi`: the directory stands behind the sign.
+    if let Some(rest) = command.strip_prefix("~ ") {
+        command = rest.trim();
+    }
+    let program = command.split_whitespace().next()?.rsplit('/').next()?;
+    // What is before a prompt's sign has no table's rows in it.
+    let short = at < 120 && !line[..at].contains(['|', '=', '"']);
+    (short && PROGRAMS.contains(&program)).then_some(command)
+}
+
+/// Reads a text that may hold several commands' outputs.
+///
+/// # Errors
+/// Nothing in it is understood, or the kind that it looks like refuses it.
+pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
+    // Mistakes in cuFile's file are reported where they stand.
+    if let Some(kind) = kind_of(text).filter(|kind| kind.command == cufile_json::KIND.command) {
+        crate::add_plain(kind, text, captured)?;
+        let commands = vec![kind.command];
+        captured.texts.push(TextRead { name: name.to_owned(), commands, skipped: Vec::new() });
+        return Ok(());
+    }
+    let plain = plain(text);
+    let lines: Vec<&str> = plain.lines().collect();
+    let mut found = Found::default();
+    let mut start = 0;
+    let begins = |index: &usize| is_prompt(lines[*index]) || heading(lines[*index]);
+    let ends: Vec<usize> = (1..lines.len()).filter(begins).take(MOST_PARTS).collect();
+    for end in ends.into_iter().chain([lines.len()]) {
+        part(&lines, (start, end), captured, &mut found, DEEPEST)?;
+        start = end;
+    }
+    if found.commands.is_empty() {
+        return Err(found.first.unwrap_or_else(|| {
+            let wanted = "the output of a tool that gpuio reads (docs/machines.md lists them)";
+            CaptureError::new(0, lines.first().copied().unwrap_or_default(), 0, wanted)
+        }));
+    }
+    let Found { commands, mut skipped, .. } = found;
+    skipped.sort_by_key(|one| one.line);
+    captured.texts.push(TextRead { name: name.to_owned(), commands, skipped });
+    Ok(())
+}
+
+/// A line that names the command alone, as a title: `lspci -tv:`.
+fn heading(line: &str) -> bool {
+    let line =
+        line.trim().trim_start_matches(['#', '=', '-', ' ']).trim_end_matches([':', '=', '-', ' ']);
+    let mut words = line.split_whitespace();
+    let known = words.next().is_some_and(|word| PROGRAMS.contains(&word));
+    known && words.all(|word| word.starts_with('-') || word.len() <= 5) && line.len() < 40
+}
+
+/// What reading found so far.
+#[derive(Default)]
+struct Found {
+    commands: Vec<&'static str>,
+    skipped: Vec<CaptureError>,
+    first: Option<CaptureError>,
+}
+
+fn part(
+    lines: &[&str],
+    (start, end): (usize, usize),
+    captured: &mut Captured,
+    found: &mut Found,
+    deep: usize,
+) -> Result<(), CaptureError> {
+    let text = lines[start..end].join("\n");
+    let Some(kind) = kind_of(&text) else {
+        found.skip(lines, start, end);
+        return Ok(());
+    };
+    let before = std::mem::take(&mut captured.skipped);
+    let added = crate::add_plain(kind, &text, captured);
+    let skipped = std::mem::replace(&mut captured.skipped, before);
+    if let Err(mut error) = added {
+        error.line += start;
+        let alone = start == 0 && end == lines.len();
+        // Of a text with several parts the others count.
+        if alone || error.is_too_much() {
+            return Err(error);
+        }
+        found.first.get_or_insert(error);
+        found.skip(lines, start, end);
+        return Ok(());
+    }
+    if !found.commands.contains(&kind.command) {
+        found.commands.push(kind.command);
+    }
+    for (from, to) in runs(&skipped, lines, start) {
+        let other = (deep > 0 && to - from > 1).then(|| kind_of(&lines[from..to].join("\n")));
+        match other.flatten() {
+            Some(other) if !std::ptr::eq(other.command, kind.command) => {
+                part(lines, (from, to), captured, found, deep - 1)?;
+            }
+            _ => found.keep(&skipped, start, (from, to)),
+        }
+    }
+    Ok(())
+}
+
+/// Skipped lines that stand together, blank ones between them, as ranges of all lines.
+fn runs(skipped: &[CaptureError], lines: &[&str], start: usize) -> Vec<(usize, usize)> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for one in skipped {
+        let at = start + one.line - 1;
+        match runs.last_mut() {
+            Some((_, to)) if lines[*to..at].iter().all(|line| line.trim().is_empty()) => {
+                *to = at + 1;
+            }
+            _ => runs.push((at, at + 1)),
+        }
+    }
+    runs
+}
+
+impl Found {
+    /// Lines of no kind.
+    fn skip(&mut self, lines: &[&str], start: usize, end: usize) {
+        let known = |line: &str| is_dots(line) || is_prompt(line) || heading(line);
+        let left = (start..end).filter(|index| !known(lines[*index]));
+        self.skipped.extend(left.map(|index| {
+            CaptureError::new(index, lines[index], 0, "a line of a tool that gpuio reads")
+        }));
+    }
+
+    fn keep(&mut self, skipped: &[CaptureError], start: usize, (from, to): (usize, usize)) {
+        let inside = skipped.iter().filter(|one| (from..to).contains(&(start + one.line - 1)));
+        self.skipped.extend(inside.cloned().map(|mut one| {
+            one.line += start;
+            one
+        }));
+    }
+}
+
+/// What people put for what they cut.
+pub(crate) fn is_dots(line: &str) -> bool {
+    line.chars().all(|c| matches!(c, '.' | ' ' | '\t' | '…'))
+}
+
+/// Lines of a part with their index, without prompts, blank lines and lines of dots.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let all = text.lines().enumerate();
+    all.filter(|(_, line)| {
+        let empty_prompt = line.ends_with(['$', '#']) && !line.contains(' ');
+        !is_dots(line) && !is_prompt(line) && !empty_prompt
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decoration_goes_and_lines_stay() {
+        let text = "  **> x**\r\n  \u{1b}[4mGPU0\u{1b}[0m\u{a0}&lt;\n```bash\n\n";
+        assert_eq!(plain(text), "> x\nGPU0 <\n\n\n");
+        assert_eq!(plain("> $ lspci\n> 00:01.0 A\n"), "$ lspci\n00:01.0 A\n");
+        assert_eq!(plain("<a b=\"&lt;\">\n"), "<a b=\"&lt;\">\n", "XML has its own signs");
+    }
+
+    #[test]
+    fn prompts_are_known_by_their_command() {
+        for line in [
+            "$ nvidia-smi topo -m",
+            "root@node2:~/DeepEP# nvidia-smi topo -m",
+            "[user@host ~]$ sudo lspci -tv | grep -i nv",
+            "(base) ➜ ~ nvidia-smi topo -m",
+            "# /usr/bin/lstopo",
+        ] {
+            assert!(is_prompt(line), "{line}");
+        }
+        for line in ["# nothing", "GPU0 X", "|   0  Tesla V100 > x |", "costs $ 5", "# source: x"] {
+            assert!(!is_prompt(line), "{line}");
+        }
+        assert!(heading("nvidia-smi topo -m:") && heading("=== lspci -tv ==="));
+        assert!(!heading("lspci shows the following devices here"));
+    }
+}

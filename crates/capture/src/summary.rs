@@ -1,0 +1,112 @@
+//! What was understood of texts, and what was not, in a line.
+
+use gpuio_record::facts::{BlockKind, Machine, NicFacts};
+
+use crate::{Captured, TextRead};
+
+/// Lines that are named before the others are counted.
+const SHOWN: usize = 3;
+
+impl Captured {
+    /// What was read from texts, what they do not have, and what was passed over; `None` where no
+    /// text was read.
+    #[must_use]
+    pub fn summary(&self) -> Option<String> {
+        if self.texts.is_empty() {
+            return None;
+        }
+        let mut commands: Vec<&str> = Vec::new();
+        for command in self.texts.iter().flat_map(|text| &text.commands) {
+            if !commands.contains(command) {
+                commands.push(command);
+            }
+        }
+        let found = self.found();
+        let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+        let missing = missing(&self.machine, self.matrices.is_empty());
+        let missing = match missing.len() {
+            0 => String::new(),
+            _ => format!("; not in it: {}", missing.join(", ")),
+        };
+        let skipped = skipped(&self.texts);
+        Some(format!("Read from {}: {found}{missing}{skipped}.", commands.join(", ")))
+    }
+
+    /// What the texts hold, with numbers.
+    fn found(&self) -> Vec<String> {
+        let machine = &self.machine;
+        let drives = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Disk);
+        let drives = drives.count();
+        let real = |nic: &&NicFacts| nic.pci.is_some() || !nic.rdma.is_empty();
+        let nics = machine.nics.iter().filter(real).count();
+        let cells = self.matrices.iter().map(crate::Matrix::filled).sum();
+        let all = [
+            (machine.gpus.len(), "GPU", "GPUs"),
+            (nics, "network card", "network cards"),
+            (drives, "drive", "drives"),
+            (machine.mounts.len(), "mount", "mounts"),
+            (machine.pci.len(), "PCI function", "PCI functions"),
+            (machine.host.numa.nodes.len(), "NUMA node", "NUMA nodes"),
+            (cells, "cell of a matrix", "cells of a matrix"),
+            (self.network.interfaces.len(), "interface", "interfaces"),
+        ];
+        let known = all.into_iter().filter(|(count, ..)| *count > 0);
+        let mut found: Vec<String> = known
+            .map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }))
+            .collect();
+        if machine.gdscheck.is_some() {
+            found.push("gdscheck's report".to_owned());
+        }
+        if machine.cufile.text.known().is_some() {
+            found.push("cufile.json".to_owned());
+        }
+        if self.network.table.is_some() {
+            found.push("routes".to_owned());
+        }
+        found
+    }
+}
+
+/// What the answers need and no text has, with the command that prints it.
+fn missing(machine: &Machine, no_matrix: bool) -> Vec<&'static str> {
+    let tree = machine.pci.iter().any(|one| one.parent.is_some() || one.host_bridge.is_some());
+    let linked = machine
+        .pci
+        .iter()
+        .any(|one| one.link_now.width.is_some() || one.link_bytes_per_second.is_some());
+    let all = [
+        (machine.gpus.is_empty(), "GPUs (nvidia-smi)"),
+        (machine.nics.is_empty(), "network cards (lspci -tv, nvidia-smi topo -m)"),
+        (machine.block.is_empty(), "drives (lspci -tv, lsblk)"),
+        (machine.mounts.is_empty(), "mounts (mount)"),
+        (!tree && no_matrix, "distances (lspci -tv, nvidia-smi topo -m)"),
+        (!tree && !no_matrix, "the PCIe tree (lspci -tv)"),
+        (!linked, "speeds of links (lspci -vv)"),
+        (machine.host.numa.nodes.is_empty(), "NUMA nodes (lscpu)"),
+    ];
+    all.into_iter().filter(|(missing, _)| *missing).map(|(_, what)| what).collect()
+}
+
+/// Lines that were passed over: the first few, and how many there are.
+fn skipped(texts: &[TextRead]) -> String {
+    let all: Vec<String> = texts
+        .iter()
+        .flat_map(|text| {
+            text.skipped.iter().map(move |one| {
+                let words = one.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let words: String = words.chars().take(40).collect();
+                format!("{} line {} {words:?}", text.name, one.line)
+            })
+        })
+        .collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let least = if all.len() >= crate::MOST_SKIPPED { "at least " } else { "" };
+    let lines = match all.len() {
+        1 => "1 line".to_owned(),
+        count => format!("{least}{count} lines"),
+    };
+    let more = if all.len() > SHOWN { ", …" } else { "" };
+    format!("; not understood: {lines} ({}{more})", all[..all.len().min(SHOWN)].join(", "))
+}
