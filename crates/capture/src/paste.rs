@@ -56,7 +56,9 @@ pub(crate) fn plain(text: &str) -> String {
 
 fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
     let marks = ['\u{1b}', '\u{a0}', '\u{feff}', '*', '`', '&', '>', '\r'];
-    if !line.contains(marks) {
+    // Marks of a terminal whose first character was lost on the way.
+    let worn = ["[4m", "[0m", "[1m"];
+    if !line.contains(marks) && !worn.iter().any(|mark| line.contains(mark)) {
         return Cow::Borrowed(line.trim_end());
     }
     let mut line = without_colours(line).replace('\u{a0}', " ").replace(['\u{feff}', '\r'], "");
@@ -69,6 +71,7 @@ fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
             line = rest.to_owned();
         }
         line = line.replace("**", "").replace('`', " ");
+        line = worn.iter().fold(line, |line, mark| line.replace(mark, ""));
         if line.contains('&') {
             let signs = line.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ");
             line = signs.replace("&quot;", "\"").replace("&amp;", "&");
@@ -261,6 +264,7 @@ mod tests {
     fn decoration_goes_and_lines_stay() {
         let text = "  **> x**\r\n  \u{1b}[4mGPU0\u{1b}[0m\u{a0}&lt;\n```bash\n\n";
         assert_eq!(plain(text), "> x\nGPU0 <\n\n\n");
+        assert_eq!(plain("\t[4mGPU0\tCPU Affinity[0m\n"), "\tGPU0\tCPU Affinity\n");
         assert_eq!(plain("> $ lspci\n> 00:01.0 A\n"), "$ lspci\n00:01.0 A\n");
         assert_eq!(plain("<a b=\"&lt;\">\n"), "<a b=\"&lt;\">\n", "XML has its own signs");
     }
