@@ -107,7 +107,7 @@ fn private(place: &Path, name: &str) -> Result<Directory, String> {
     make(place)?;
     // Links are followed once, here.
     let place = std::fs::canonicalize(place).map_err(io)?;
-    place.ancestors().try_for_each(|above| no_one_else_renames_in(above))?;
+    place.ancestors().try_for_each(no_one_else_renames_in)?;
     let path = place.join(name);
     make(&path)?;
     let directory = Directory::open(&place).and_then(|it| it.below(OsStr::new(name)));
