@@ -95,9 +95,10 @@ fn symbols(job: &Job) -> anyhow::Result<()> {
     let number = |version: &str| -> Vec<u32> {
         version.split('.').filter_map(|part| part.parse().ok()).collect()
     };
-    let files = OBJECTS.iter().map(|(_, file, _)| *file).chain(["gpuio"]);
-    for file in files {
-        let table = output(Command::new("objdump").arg("-T").arg(job.built().join(file)))?;
+    let objects = OBJECTS.iter().map(|(_, file, _)| job.objects().join(file));
+    for path in objects.chain([job.built().join("gpuio")]) {
+        let file = path.display();
+        let table = output(Command::new("objdump").arg("-T").arg(&path))?;
         // One that is not weak and has no version is of a later glibc than was linked with.
         let unknown = table.lines().find(|line| {
             line.contains("*UND*") && !line.contains("GLIBC") && !line.contains(" w ")
