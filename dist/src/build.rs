@@ -22,9 +22,20 @@ pub(crate) const OBJECTS: [(&str, &str, &str); 4] = [
 ];
 
 impl Job {
-    /// Where cargo puts what it built.
+    /// Where cargo puts the program.
     pub(crate) fn built(&self) -> PathBuf {
         self.target_dir.join(&self.triple).join("dist")
+    }
+
+    /// Where cargo builds the objects: a directory of their own. The program depends on them too,
+    /// with the features of all its crates, and would build them over these.
+    fn objects_dir(&self) -> PathBuf {
+        self.target_dir.join("dist-objects")
+    }
+
+    /// Where cargo puts the objects.
+    pub(crate) fn objects(&self) -> PathBuf {
+        self.objects_dir().join(&self.triple).join("dist")
     }
 }
 
@@ -32,7 +43,8 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
     has_standard_library(job)?;
     let tools = tools(job)?;
     let packages = OBJECTS.iter().flat_map(|(package, _, _)| ["-p", package]);
-    succeed(zigbuild(job, &tools).args(packages))?;
+    let mut objects = zigbuild(job, &tools);
+    succeed(objects.args(packages).env("CARGO_TARGET_DIR", job.objects_dir()))?;
     let archive = archive(job)?;
     succeed(zigbuild(job, &tools).args(["-p", "gpuio"]).env("GPUIO_OBJECTS", archive))
 }
@@ -76,7 +88,7 @@ fn archive(job: &Job) -> anyhow::Result<PathBuf> {
     let encoder = GzBuilder::new().write(Vec::new(), Compression::best());
     let mut archive = tar::Builder::new(encoder);
     for (_, file, name) in OBJECTS {
-        let bytes = std::fs::read(job.built().join(file)).with_context(|| file.to_owned())?;
+        let bytes = std::fs::read(job.objects().join(file)).with_context(|| file.to_owned())?;
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o755);

@@ -18,7 +18,6 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
     }
     std::fs::create_dir_all(&place)?;
     done("symbols of glibc", || symbols(job))?;
-    done("size", || size(job))?;
     done("check sums", || {
         let mut check = Command::new("sha256sum");
         succeed(check.args(["--quiet", "--check", "SHA256SUMS"]).current_dir(&job.out))
@@ -65,7 +64,8 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
         let crates = bill["components"].as_array().map_or(0, Vec::len);
         ensure!(crates > 50 && text.contains("pkg:cargo/clap@"), "{crates} crates");
         Ok(())
-    })
+    })?;
+    done("size", || size(job))
 }
 
 fn done(what: &str, check: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
@@ -90,14 +90,20 @@ fn find(directory: &Path, start: &str, end: &str) -> anyhow::Result<PathBuf> {
     bail!("no {start}*{end} in {}", directory.display())
 }
 
-/// No symbol is newer than [`GLIBC`] in the program and the objects.
+/// The program and the objects need no symbol that is newer than [`GLIBC`].
 fn symbols(job: &Job) -> anyhow::Result<()> {
     let number = |version: &str| -> Vec<u32> {
         version.split('.').filter_map(|part| part.parse().ok()).collect()
     };
-    let files = OBJECTS.iter().map(|(_, file, _)| *file).chain(["gpuio"]);
-    for file in files {
-        let table = output(Command::new("objdump").arg("-T").arg(job.built().join(file)))?;
+    let objects = OBJECTS.iter().map(|(_, file, _)| job.objects().join(file));
+    for path in objects.chain([job.built().join("gpuio")]) {
+        let file = path.display();
+        let table = output(Command::new("objdump").arg("-T").arg(&path))?;
+        // One that is not weak and has no version is of a later glibc than was linked with.
+        let unknown = table.lines().find(|line| {
+            line.contains("*UND*") && !line.contains("GLIBC") && !line.contains(" w ")
+        });
+        ensure!(unknown.is_none(), "{file} needs what no glibc {GLIBC} has: {unknown:?}");
         let versions = table
             .split("GLIBC_")
             .skip(1)

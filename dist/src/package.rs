@@ -31,11 +31,13 @@ pub(crate) fn write(job: &Job, entries: &[Entry]) -> anyhow::Result<PathBuf> {
         .requires(Dependency::greater_eq("glibc", GLIBC));
     for entry in entries {
         let to = format!("/usr/{}", entry.path);
-        let options = match &entry.link {
-            Some(link) => FileOptions::symlink(to, link.clone()),
-            None => FileOptions::new(to).permissions(u16::try_from(entry.mode)?),
+        match &entry.link {
+            Some(link) => builder.with_symlink(FileOptions::symlink(to, link.clone()))?,
+            None => {
+                let options = FileOptions::new(to).permissions(u16::try_from(entry.mode)?);
+                builder.with_file_contents(entry.bytes.clone(), options)?
+            }
         };
-        builder.with_file_contents(entry.bytes.clone(), options)?;
     }
     builder.build()?.write_file(&path)?;
     Ok(path)

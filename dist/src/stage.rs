@@ -28,7 +28,7 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
     let program = job.built().join("gpuio");
     put(&tree, "bin/gpuio", &program)?;
     for (_, file, name) in OBJECTS {
-        put(&tree, &format!("lib/gpuio/{name}"), &job.built().join(file))?;
+        put(&tree, &format!("lib/gpuio/{name}"), &job.objects().join(file))?;
     }
     for (from, to) in COPIED {
         put(&tree, to, &job.root.join(from))?;

@@ -110,8 +110,8 @@ fn closes_in_children() -> bool {
 impl Watcher {
     /// The calling thread, which blocks all signals.
     pub(super) fn here() -> Self {
-        // SAFETY: no arguments.
-        Self(unsafe { libc::gettid() })
+        // glibc has the function from 2.30 on only.
+        Self(rustix::thread::gettid().as_raw_nonzero().get())
     }
 
     /// Wakes it. It lives as long as the process.
