@@ -8,9 +8,13 @@ pub(crate) struct Column {
     end: usize,
 }
 
+/// More columns than any table has.
+const MOST_COLUMNS: usize = 200;
+
 /// The columns of a head's words.
 pub(crate) fn columns(head: &str) -> Vec<Column> {
     words(head)
+        .take(MOST_COLUMNS)
         .map(|(start, word)| Column { name: word.to_owned(), start, end: start + length(word) })
         .collect()
 }
@@ -46,9 +50,12 @@ fn length(word: &str) -> usize {
 
 /// Words with their positions in characters.
 pub(crate) fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    // Bytes and characters before the next word that are counted already: no part is counted twice.
+    let mut counted = (0, 0);
     line.split_whitespace().map(move |word| {
         let at = (word.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
-        (line.get(..at).map_or(0, |before| before.chars().count()), word)
+        counted = (at, counted.1 + line.get(counted.0..at).map_or(0, length));
+        (counted.1, word)
     })
 }
 

@@ -140,7 +140,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         let mut open = match reader.object(&tag) {
             Ok(open) => open,
             Err(wanted) => {
-                crate::xml::skip(captured, error(text, tag.at, wanted))?;
+                tags.skip(captured, error(text, tag.at, wanted))?;
                 Open::default()
             }
         };

@@ -62,7 +62,7 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         let open = match reader.tag(&tag) {
             Ok(open) => open,
             Err(wanted) => {
-                crate::xml::skip(captured, error(text, tag.at, wanted))?;
+                tags.skip(captured, error(text, tag.at, wanted))?;
                 Open::Other
             }
         };

@@ -67,10 +67,11 @@ fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
         if line.trim_start().starts_with("```") {
             return Cow::Borrowed("");
         }
-        while let Some(rest) = line.strip_prefix("> ").or_else(|| line.strip_prefix(">>")) {
-            line = rest.to_owned();
+        let mut quoted = &*line;
+        while let Some(rest) = quoted.strip_prefix("> ").or_else(|| quoted.strip_prefix(">>")) {
+            quoted = rest;
         }
-        line = line.replace("**", "").replace('`', " ");
+        line = quoted.replace("**", "").replace('`', " ");
         line = worn.iter().fold(line, |line, mark| line.replace(mark, ""));
         if line.contains('&') {
             let signs = line.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ");

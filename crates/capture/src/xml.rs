@@ -32,15 +32,6 @@ impl Tag<'_> {
 /// More mistakes than a text has that is worth reading: each costs a look at all lines before.
 const MOST_MISTAKES: usize = 100;
 
-/// Passes over a tag.
-pub(crate) fn skip(captured: &mut Captured, why: CaptureError) -> Result<(), CaptureError> {
-    if captured.skipped.len() >= MOST_MISTAKES {
-        return Err(why);
-    }
-    captured.skip(why);
-    Ok(())
-}
-
 /// More attributes than any tag of hwloc's has.
 const MOST_ATTRIBUTES: usize = 100;
 
@@ -48,11 +39,12 @@ const MOST_ATTRIBUTES: usize = 100;
 pub(crate) struct Tags<'t> {
     text: &'t str,
     at: usize,
+    mistakes: usize,
 }
 
 impl<'t> Tags<'t> {
     pub(crate) fn of(text: &'t str) -> Self {
-        Tags { text, at: 0 }
+        Tags { text, at: 0, mistakes: 0 }
     }
 
     /// The text up to the next tag.
@@ -69,9 +61,23 @@ impl<'t> Tags<'t> {
         loop {
             match self.next() {
                 Ok(tag) => return Ok(tag),
-                Err(why) => skip(captured, why)?,
+                Err(why) => self.skip(captured, why)?,
             }
         }
+    }
+
+    /// Passes over a tag.
+    pub(crate) fn skip(
+        &mut self,
+        captured: &mut Captured,
+        why: CaptureError,
+    ) -> Result<(), CaptureError> {
+        if self.mistakes == MOST_MISTAKES {
+            return Err(why);
+        }
+        self.mistakes += 1;
+        captured.skip(why);
+        Ok(())
     }
 
     /// The next tag; `None` at the end.

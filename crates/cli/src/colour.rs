@@ -58,8 +58,11 @@ pub(crate) fn is_on(stream: &impl IsTerminal) -> bool {
     if anstyle_query::no_color() || anstyle_query::clicolor() == Some(false) {
         return false;
     }
+    // Launchers of MPI give a rank a terminal of its own, whatever their output goes to.
     anstyle_query::clicolor_force()
-        || (stream.is_terminal() && anstyle_query::term_supports_ansi_color())
+        || (stream.is_terminal()
+            && anstyle_query::term_supports_ansi_color()
+            && crate::ranks::launcher().is_none())
 }
 
 /// The text with the beginnings of its lines coloured.

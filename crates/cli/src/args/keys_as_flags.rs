@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn fios_spellings_are_keys() {
         for (line, expected) in [
-            ("gpuio bench --numjobs=4", "gpuio bench --set numjobs=4"),
+            ("gpuio bench --numjobs=4", "gpuio bench --numjobs=4"),
             ("gpuio bench --iodepth 32 a.ini", "gpuio bench --set iodepth=32 a.ini"),
             ("gpuio bench --direct=0 --direct", "gpuio bench --set direct=0 --direct"),
             ("gpuio bench --group_reporting x", "gpuio bench --set group_reporting x"),

@@ -65,14 +65,14 @@ fn words_with_a_nearest_one() {
             ("--engine iouring --size 1m", &["--engine", "iouring", "nearest: io_uring"]),
             ("--path warp --size 1m", &["--path", "warp", "host, staged, cached"]),
             ("--path stagde --size 1m", &["--path", "stagde", "nearest: staged"]),
-            ("--verify=maybe --size 1m", &["--verify", "maybe", "pass, inline"]),
+            ("--verify=maybe --size 1m", &["--verify", "maybe", "inline, rewrite"]),
             ("--memory devise --size 1m", &["--memory", "devise", "device"]),
             ("--fill randm --size 1m", &["--fill", "randm", "random"]),
             ("--gpu sofware --size 1m", &["--gpu", "sofware"]),
             ("--format jsn --size 1m", &["--format", "jsn", "json"]),
             ("--set blocksizes=4k", &["blocksizes", "nearest: blocksize"]),
             ("--set nothinglikeit=1", &["nothinglikeit", "docs/job-file.md"]),
-            ("--set thinktime=5 --size 1m", &["thinktime", "rate_iops"]),
+            ("--set thinktime=soon --size 1m", &["thinktime", "soon"]),
         ],
     );
 }
@@ -101,7 +101,7 @@ fn not_on_this_machine() {
     refused(
         3,
         &[
-            ("--gpu software:7", &["--gpu", "no GPU 7", "one GPU, number 0"]),
+            ("--gpu software:7", &["--gpu", "no GPU 7", "one GPU, and its number is 0"]),
             ("--gpu software:0,1 --size 1m", &["--gpu", "no GPU 1"]),
             ("--cpus 4000 --size 1m", &["--cpus", "only on CPUs 0", "not all of 4000"]),
             ("--numa 99 --size 1m", &["--numa", "no NUMA node 99", "this machine has "]),

@@ -91,7 +91,5 @@ fn checks_of_what_gdscheck_printed() {
     assert!(ran.out.contains("gdscheck printed `IOMMU: disabled`"), "{}", ran.out);
     let torn = H100.replace("(MiB):131072", "(MiB):much");
     fs::write(dir.path().join("torn.txt"), torn).unwrap();
-    gpuio(dir.path(), "check --from torn.txt")
-        .exits(2)
-        .prints(&["torn.txt (gdscheck -p)", "line 64"]);
+    gpuio(dir.path(), "check --from torn.txt").exits(2).prints(&["torn.txt", "line 64, column 57"]);
 }

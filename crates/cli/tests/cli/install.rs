@@ -12,7 +12,7 @@ use crate::tool::{command, finish, scratch};
 fn verbs() -> Vec<String> {
     let dir = scratch();
     let help = finish(command(dir.path()).arg("--help")).exits(0).out;
-    let verbs = help.lines().skip_while(|line| !line.starts_with("Commands:"));
+    let verbs = help.lines().skip_while(|line| !line.starts_with("Usage:"));
     let verbs = verbs.skip(1).take_while(|line| !line.starts_with("Options:"));
     // A verb begins two columns in; its text goes on further right.
     let verbs = verbs.filter(|line| line.starts_with("  ") && !line.starts_with("   "));

@@ -36,7 +36,7 @@ fn of_loads() {
             "bench --file-prefix p --bs 4k --filename r.json",
             &["(--file-prefix)", "the files are named"],
         ),
-        ("bench --verify=rewrite", &["(--verify)", "verify=pass"]),
+        ("bench --rw read --verify=rewrite", &["(--verify)", "verify=pass"]),
         ("bench --inject lost=1%", &["(--inject)", "faults of writes"]),
         ("bench --set ss_dur=5", &["steadystate_duration=5 (--set)", "add steadystate"]),
         (
@@ -78,14 +78,14 @@ fn of_reports_and_looks() {
         ("check --all --format json", &["--all:", "JSON"]),
         ("check --only pcie-link --skip memlock", &["--skip:", "--only"]),
         ("check --explain memlock --all", &["cannot be used with", "--explain"]),
-        ("stats --level 2", &["--level:", "--json"]),
+        ("stats --level 2", &["--level:", "--format json"]),
         ("exec --json true", &["cannot be used with", "--json"]),
         ("exec --env --verbose", &["--verbose:", "--env runs nothing"]),
         ("plan --format job --server read=1GB/s", &["--server:", "--format text or json"]),
         ("plan --format gdsio --spec r.json", &["--spec:", "--format text or json"]),
     ]);
     let dir = scratch();
-    gpuio(dir.path(), "stats --watch=1ms").exits(2).prints(&["--watch=1ms", "10ms"]);
+    gpuio(dir.path(), "stats --watch=1ms").exits(2).prints(&["--watch 1ms", "10ms"]);
     let both = gpuio(dir.path(), "gdscheck -v -f .");
     assert!(both.err.contains("note: -v has no effect here"), "{both:?}");
 }

@@ -357,7 +357,7 @@ fn formats_have_ranks_and_hosts() {
         assert!(text.contains("window=\"until_last\""), "{text}");
         gpuio(&["report", "r.json", "-o", "page.html"]).exits(0);
         let page = std::fs::read_to_string(dir.path().join("page.html")).unwrap();
-        assert!(page.contains("<h2 id=\"h-ranks\">Hosts and ranks</h2>"));
+        assert!(page.contains("id=\"ranks\"") && page.contains("<h2>Hosts and ranks</h2>"));
         assert!(page.contains("r: 4 ranks on host "));
         // Another number of ranks is another load.
         let alone = [&words[..], &["-o", "one.json"]].concat();

@@ -201,7 +201,7 @@ fn what_makes_no_sense_is_refused() {
     let dir = scratch();
     gpuio(dir.path(), "stats 0").exits(2);
     gpuio(dir.path(), "stats 1 -l 4").exits(2);
-    gpuio(dir.path(), "stats 1 --watch=soon").exits(2).prints(&["--watch=soon"]);
+    gpuio(dir.path(), "stats 1 --watch=soon").exits(2).prints(&["--watch soon"]);
     gpuio(dir.path(), "gds_stats -l 3").exits(2).prints(&["-p PID"]);
     let link = dir.path().join("gds_stats");
     std::os::unix::fs::symlink(crate::tool::GPUIO, &link).unwrap();
