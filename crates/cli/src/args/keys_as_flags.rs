@@ -102,7 +102,8 @@ mod tests {
     fn fios_spellings_are_keys() {
         for (line, expected) in [
             ("gpuio bench --numjobs=4", "gpuio bench --numjobs=4"),
-            ("gpuio bench --iodepth 32 a.ini", "gpuio bench --set iodepth=32 a.ini"),
+            ("gpuio bench --iodepth 32 a.ini", "gpuio bench --iodepth 32 a.ini"),
+            ("gpuio bench --nrfiles 3 a.ini", "gpuio bench --set nrfiles=3 a.ini"),
             ("gpuio bench --direct=0 --direct", "gpuio bench --set direct=0 --direct"),
             ("gpuio bench --group_reporting x", "gpuio bench --set group_reporting x"),
             ("gpuio bench --io_size=4m --rw_x", "gpuio bench --io-size=4m --rw_x"),
