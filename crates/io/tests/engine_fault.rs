@@ -6,11 +6,9 @@
 mod engine_support;
 
 use engine_support::{
-    PAGE, Slots, byte_at, config, drain, make_file, one, open, open_direct, push,
+    PAGE, Slots, byte_at, config, drain, make_file, on_any_file, one, open, open_direct, push,
 };
-use gpuio_io::engine::{
-    Done, ENGINES, EngineConfig, EngineEntry, EngineFile, Inject, IoFault, Op, find,
-};
+use gpuio_io::engine::{Done, EngineConfig, EngineEntry, EngineFile, Inject, IoFault, Op, find};
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
@@ -26,7 +24,7 @@ fn end_of_file(bytes: u32) -> Result<u32, IoFault> {
 }
 
 fn with_files() -> impl Iterator<Item = &'static EngineEntry> {
-    ENGINES.iter().filter(|row| row.info.name != "null")
+    on_any_file().filter(|row| row.info.name != "null")
 }
 
 fn expected_byte(index: usize, offset: u64) -> u8 {
@@ -130,7 +128,7 @@ fn check_bytes(
 #[test]
 fn faults_hit_their_own_io_on_every_engine() {
     let inject: Inject = "eio=20%,enospc=20%,delay=300us@20%,seed=11".parse().unwrap();
-    for row in ENGINES {
+    for row in on_any_file() {
         for direct in [false, true] {
             let Some(answers) = faults_of(row, &inject, direct) else {
                 continue;
@@ -150,7 +148,7 @@ fn the_same_seed_is_the_same_faults() {
     // Without short transfers the pushes are the same on every engine.
     let inject: Inject = "eio=10%,enospc=10%,delay=100us@5%,seed=3".parse().unwrap();
     let mut first = None;
-    for row in ENGINES {
+    for row in on_any_file() {
         let Some(answers) = faults_of(row, &inject, false) else {
             continue;
         };
@@ -165,7 +163,7 @@ fn the_same_seed_is_the_same_faults() {
 fn short_transfers_are_healed_on_every_engine() {
     for text in ["short=100%,seed=1", "short=50%,delay=50us@30%,seed=2", "short=40%,eio=10%"] {
         let inject: Inject = text.parse().unwrap();
-        for row in ENGINES {
+        for row in on_any_file() {
             for direct in [false, true] {
                 let Some(answers) = faults_of(row, &inject, direct) else {
                     continue;
@@ -458,7 +456,7 @@ fn delayed_ios_are_passed_by_others_and_come_back() {
 fn a_rate_is_not_exceeded() {
     let directory = tempfile::tempdir().unwrap();
     let file = make_file(&directory.path().join("file"), 16 * PAGE);
-    for row in ENGINES {
+    for row in on_any_file() {
         for text in ["rate=1M", "iops=256"] {
             let inject: Inject = text.parse().unwrap();
             let slots = Slots::new(4, PAGE);
@@ -484,7 +482,7 @@ fn a_rate_is_not_exceeded() {
 fn a_full_engine_hands_the_io_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = make_file(&directory.path().join("file"), 16 * PAGE);
-    for row in ENGINES.iter().filter(|row| row.info.asynchronous) {
+    for row in on_any_file().filter(|row| row.info.asynchronous) {
         let slots = Slots::new(4, PAGE);
         let config = config(&[&file], 16 * PAGE, 3, &slots, false);
         let Some((mut engine, _)) = open(row, &config, None) else {

@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use engine_support::{PAGE, Slots, config, make_file, open};
-use gpuio_io::engine::{self, ENGINES, Io, Op, Push};
+use engine_support::{PAGE, Slots, config, make_file, on_any_file, open};
+use gpuio_io::engine::{self, Io, Op, Push};
 
 /// Long enough that a wait which takes it all is a test that hangs.
 const AGES: Duration = Duration::from_secs(3600);
@@ -18,7 +18,7 @@ const AGES: Duration = Duration::from_secs(3600);
 fn a_wait_ends_when_an_io_has_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let file = make_file(&directory.path().join("file"), 64 * PAGE);
-    for row in ENGINES.iter().filter(|row| row.info.asynchronous) {
+    for row in on_any_file().filter(|row| row.info.asynchronous) {
         let slots = Slots::new(4, PAGE);
         let config = config(&[&file], 64 * PAGE, 4, &slots, false);
         let Some((mut engine, _)) = open(row, &config, None) else { continue };

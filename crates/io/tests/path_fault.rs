@@ -12,9 +12,10 @@ mod path_support;
 
 use std::time::Duration;
 
+use engine_support::on_any_file;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
-use gpuio_io::engine::{ENGINES, IoFault, Op};
+use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{Fault, PATHS, PathError, PatternBlock, Request};
 use path_support::model::{From, Model, Step, Tally, steps};
 use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
@@ -30,7 +31,7 @@ const LASTING: i32 = 700;
 fn everywhere(test: impl Fn(&Setup, &Context)) {
     let context = context();
     for row in PATHS.iter().filter(|row| row.info.uses_engine()) {
-        for engine in ENGINES {
+        for engine in on_any_file() {
             let Some(&memory) = kinds(row).first() else { continue };
             let setup = Setup::new(row.info.name, engine.info.name, memory);
             if !setup.lacking() {

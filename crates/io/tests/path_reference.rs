@@ -11,9 +11,9 @@ mod path_support;
 
 use std::os::unix::fs::FileExt;
 
+use engine_support::on_any_file;
 use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
-use gpuio_io::engine::ENGINES;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{PATHS, PatternBlock, Request, Start};
 use path_support::model::{Model, Step, step, steps};
@@ -93,7 +93,7 @@ fn child_twins() {
 /// The children mostly wait for the software GPU, so those of one path run at once.
 fn every_engine(path: &str) {
     std::thread::scope(|scope| {
-        for engine in ENGINES {
+        for engine in on_any_file() {
             scope.spawn(move || {
                 let case = format!("{path} {}", engine.info.name);
                 child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);

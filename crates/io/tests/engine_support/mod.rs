@@ -4,8 +4,8 @@
 
 use gpuio_io::buf::Aligned;
 use gpuio_io::engine::{
-    Done, Engine, EngineConfig, EngineEntry, EngineFile, Inject, Io, LegCounters, Op, OpenedEngine,
-    Push, Span, build,
+    Done, ENGINES, Engine, EngineConfig, EngineEntry, EngineFile, Inject, Io, LegCounters, Op,
+    OpenedEngine, Push, Span, build,
 };
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -148,4 +148,10 @@ pub(crate) fn one(engine: &mut dyn Engine, io: Io) -> Done {
     assert_eq!((done[0].io.token, done[0].io.offset), (io.token, io.offset));
     assert_eq!(done[0].io.span.len(), io.span.len());
     done[0]
+}
+
+/// Engines that work with every file. Polled completions need `O_DIRECT` and a device with poll
+/// queues (`nvme.poll_queues`), which no test may rely on: elsewhere each I/O fails.
+pub(crate) fn on_any_file() -> impl Iterator<Item = &'static EngineEntry> {
+    ENGINES.iter().filter(|row| row.info.name != "io_uring-iopoll")
 }
