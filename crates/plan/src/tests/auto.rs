@@ -52,7 +52,7 @@ fn without_a_gpu_it_is_host_unless_a_gpu_was_named() {
     assert_eq!(chosen_path("memory=mmap"), "host");
     assert_eq!(chosen_path("memory=mmap\ngpu=0"), "gather");
     for (named, why) in [
-        ("gpu=0", "no GPU: libcuda"),
+        ("gpu=0", "this machine has none: libcuda"),
         ("gpu=all", "no GPU: libcuda"),
         ("memory=device", "needs a GPU: libcuda"),
     ] {

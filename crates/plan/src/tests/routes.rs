@@ -57,7 +57,7 @@ fn a_route_that_is_none_is_refused() {
     assert!(same.contains("through GPU 1 to another GPU"), "{same}");
     assert!(same.contains("on GPU 1: that is path staged"), "{same}");
     let absent = unavailable("path=routed\ngpu=0\nvia_gpu=7");
-    assert!(absent.contains("there is no GPU 7; this machine has GPUs 0-2"), "{absent}");
+    assert!(absent.contains("there is no GPU 7: this machine has 3, numbered 0-2"), "{absent}");
     let pinned = usage("path=routed\ngpu=0\nvia_gpu=1\nmemory=pinned");
     assert!(pinned.contains("path routed ends in device memory, not in pinned"), "{pinned}");
 }

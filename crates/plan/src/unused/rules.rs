@@ -66,7 +66,7 @@ pub(crate) const RULES: &[Rule] = &[
         "the files are named, or all threads share one; use directory, or leave it out"
     )),
     rule!(files_in_turn, |s| when(
-        s.plan.targets.len() < 2 || !s.sequential(),
+        !s.sequential() || s.plan.workers.iter().all(|worker| worker.regions.len() < 2),
         "it orders the blocks of several files, read or written in order; add nrfiles, or leave it \
          out"
     )),

@@ -118,8 +118,6 @@ fn words() {
         use fio for trim, and read, write or a mix here
     a.fio:4:8: value 'read:8' of 'rw', at ':8': fio's offset modifier after ':' is not
         supported; give the direction alone, and use size= and offset= to choose the region
-    a.fio:5:10: value 'libcufile' of 'ioengine': the route to the GPU is a path here, not an
-        engine; use path=staged or path=gds
     a.fio:6:10: value 'io_urin' of 'ioengine': expected one of psync, sync, vsync, pvsync,
         pvsync2, io_uring, libaio, mmap, null; nearest: io_uring
     a.fio:7:10: value 'posixaio' of 'ioengine': glibc's POSIX AIO uses threads with pread;
@@ -128,10 +126,10 @@ fn words() {
         psync or io_uring
     a.fio:9:8: value 'maybe' of 'direct': expected one of 1, 0, yes, no, true, false, on,
         off
-    a.fio:10:8: value 'md5' of 'verify': fio's checksum headers are not supported: gpuio
-        verifies its own position-dependent pattern; use verify=pass or verify=inline
-    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, inline, rewrite, 0, 1,
-        none; nearest: inline
+    a.fio:10:8: value 'md5' of 'verify': of fio's checksums gpuio writes and checks crc32c;
+        use verify=crc32c, or verify=pass for gpuio's own position-dependent pattern
+    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, full, crc32c,
+        crc32c-intel, inline, rewrite, 0, 1, none; nearest: inline
     a.fio:12:21: value 'zoned:50/5' of 'random_distribution': zones of a file with different
         weights are not supported; use one job for each zone with offset=, size= and
         rate_iops=

@@ -90,7 +90,7 @@ fn wrong_values_are_reported_with_what_fits() {
     let refusals = refused([
         "-D /d -w 0",
         "-D /d -s 0",
-        "-D /d -s 10%",
+        "-D /d -s 110%",
         "-D /d -I 4",
         "-D /d -m 5",
         "-D /d -O 2",
@@ -106,8 +106,8 @@ fn wrong_values_are_reported_with_what_fits() {
     gdsio -D /d -w 0: -w: value '0' of 'num_threads': 0 has no effect; give 1 or more
     gdsio -D /d -s 0: -s: value '0' of 'size': the size is 0; give a size above 0, such as
         4k or 1G
-    gdsio -D /d -s 10%: -s: value '10%' of 'size', at '%': a share of the file or device is
-        not supported; give bytes, such as 10G
+    gdsio -D /d -s 110%: -s: value '110%' of 'size': expected a whole percentage from 0 to
+        100
     gdsio -D /d -I 4: -I: value '4' of 'rw': expected 0 (read), 1 (write), 2 (randread) or 3
         (randwrite)
     gdsio -D /d -m 5: -m: value '5' of 'memory': expected 0 (device memory), 1 (virtual
@@ -123,7 +123,7 @@ fn wrong_values_are_reported_with_what_fits() {
     gdsio -D /d -k 12k: -k: value '12k' of 'random_seed', at 'k': expected a whole number
         below 2^64, decimal or 0x…, without a suffix
     gdsio -D /d -T 5x: -T: value '5x' of 'runtime', at 'x': expected a duration in seconds,
-        or with ns, us, ms, s, m or h: 10, 10s, 1.5s, 500ms, 2m
+        or with ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d
     gdsio -D /d -M 101: -M: value '101' of 'mix_percent': expected a whole percentage from 0
         to 100
     gdsio -D /d -s １G: -s: '１G' contains '１' (U+FF11), which only looks like '1'; type the

@@ -173,7 +173,7 @@ fn an_error_leaves_the_job_alone() {
         ("gpu", "none:"),
         ("filename", "a::b"),
         ("path", "a,,b"),
-        ("thinktime", "1"),
+        ("thinktime", "soon"),
         ("nonsense", "1"),
         ("bs", ""),
     ] {
