@@ -149,8 +149,11 @@ fn filled(directory: &Directory, objects: &[(String, Vec<u8>)]) -> Result<PathBu
         put(directory, name, bytes).map_err(|why| format!("{name}: {why}"))?;
     }
     let link = directory.path().join(LINK.0);
-    if std::fs::read_link(&link).ok().as_deref() != Some(Path::new(LINK.1)) {
+    let leads = || std::fs::read_link(&link).is_ok_and(|to| to == Path::new(LINK.1));
+    if !leads() {
         match std::os::unix::fs::symlink(LINK.1, &link) {
+            // Another process may have made it since.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && leads() => {}
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(format!("{} is not a link to {}", link.display(), LINK.1));
             }
