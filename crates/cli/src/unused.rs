@@ -8,6 +8,7 @@
 
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
+    Workload,
 };
 use crate::failure::Failure;
 
@@ -25,7 +26,12 @@ fn refuse(rows: &[Row]) -> Result<(), Failure> {
 
 /// With `--dry-run`, options that describe the run are used: the dry run shows it.
 pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
-    let (out, dry) = (&bench.out, bench.out.dry_run);
+    dry_run(&bench.out)
+}
+
+/// What is printed or saved of a run, with `--dry-run`.
+pub(crate) fn dry_run(out: &Out) -> Result<(), Failure> {
+    let dry = out.dry_run;
     refuse(&[
         (
             "-o",
@@ -34,6 +40,31 @@ pub(crate) fn bench(bench: &Bench) -> Result<(), Failure> {
             F",
         ),
         ("--format", dry && out.format.is_some(), "--dry-run prints a job file; leave one out"),
+    ])
+}
+
+/// Flags of a run, where presets are listed or shown.
+pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
+    const WHY: &str = "presets are listed or shown, and nothing runs; leave it out";
+    let rows: Vec<Row> =
+        workload.keys().into_iter().map(|(_, _, flag)| (flag, true, WHY)).collect();
+    refuse(&rows)?;
+    let Workload { data, cufile, figures, out, .. } = workload;
+    refuse(&[
+        ("--set", !data.set.is_empty(), WHY),
+        ("--cufile-lib", cufile.cufile_lib.is_some(), WHY),
+        ("--cufile-set", !cufile.cufile_set.is_empty(), WHY),
+        ("--spec", !figures.spec.is_empty(), WHY),
+        ("--server", !figures.server.is_empty(), WHY),
+        ("--format", out.format.is_some(), WHY),
+        ("-o", out.output.is_some(), WHY),
+        ("--evidence", out.evidence, WHY),
+        ("--details", out.details, WHY),
+        ("--serve", out.serve.is_some(), WHY),
+        ("--dry-run", out.dry_run, WHY),
+        ("--quiet", out.quiet, WHY),
+        ("--no-stats-page", out.no_stats_page, WHY),
+        ("--no-watch", out.no_watch, WHY),
     ])
 }
 

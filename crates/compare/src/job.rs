@@ -2,8 +2,8 @@
 
 use gpuio_foreign::Direction;
 use gpuio_record::{
-    Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, JobPlan, JobResult, Order,
-    Pacing, Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
+    Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, FeedPlan, JobPlan, JobResult,
+    Order, Pacing, Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
@@ -225,6 +225,10 @@ impl Job<'_> {
 
     pub(crate) fn beside(&self) -> String {
         self.plan.beside.map_or_else(|| NOTHING.to_owned(), |beside| beside.key())
+    }
+
+    pub(crate) fn feed(&self) -> String {
+        self.plan.feed.as_ref().map_or_else(|| NOTHING.to_owned(), FeedPlan::words)
     }
 
     pub(crate) fn inject(&self) -> String {

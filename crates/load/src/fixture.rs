@@ -121,5 +121,6 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         library: None,
         mapped: None,
         beside: None,
+        feed: None,
     }
 }

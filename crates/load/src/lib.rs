@@ -35,6 +35,9 @@
 //!   block on the kernel's files and on NVML.
 //! - The computation thread (`run::computation`) keeps a GPU busy where the key `beside` is set. It
 //!   may block on events of its CUDA stream.
+//! - The threads of accelerators (`run::feed`), one for each of a training feed, take batches and
+//!   keep their GPU busy. They may block on events of their CUDA streams, on readers and on each
+//!   other.
 //! - Threads of `ceiling/cpu_copy` copy memory to find out how fast the processor does; `dataset`
 //!   fills files with a few threads before the clock.
 //! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
@@ -44,9 +47,10 @@
 //!   so far once a second. In a sweep or `--ab` on several ranks, `gpuio-to-child` and
 //!   `gpuio-of-child` pass messages on between the sockets of a run's process and `gpuio-ranks`.
 //!
-//! While the clock runs, a worker waits for no other thread of gpuio, with three exceptions: the
-//! threads of engine `pool`; those of `transfer` on the paths `library*`; and the end of a ramp,
-//! where the workers of a job take one reading of the process's CPU time together. A worker that
+//! While the clock runs, a worker waits for no other thread of gpuio, with four exceptions: the
+//! threads of engine `pool`; those of `transfer` on the paths `library*`; the accelerator of a
+//! training feed, once its reader is as far ahead as it may be; and the end of a ramp, where the
+//! workers of a job take one reading of the process's CPU time together. A worker that
 //! has finished takes the lock of the gate. All other exchange is by atomics: a sampler never waits
 //! for a worker, nor a worker for a sampler.
 

@@ -2,8 +2,8 @@
 
 use gpuio_catalog::{Backend, PathInfo};
 use gpuio_record::{
-    Arrivals, BlockShare, Choice, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing,
-    PathChoice, VerifyMode,
+    Arrivals, BlockShare, Choice, DirectMode, FeedPlan, Fill, Gpu, JobPlan, MemoryKind, Order,
+    Pacing, PathChoice, Stop, VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
@@ -12,7 +12,7 @@ use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
 use super::{
-    Picked, PlanError, fan_out, habits, layout, mapped, memory, regions, steady, vet, via,
+    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, regions, steady, vet, via,
 };
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
@@ -30,17 +30,28 @@ pub(super) fn resolve(
     facts: &Facts<'_>,
 ) -> Result<JobPlan, PlanError> {
     let (path, seed) = (picked.row, spec.seed.unwrap_or(1));
-    let gpus = hinted(spec, path, facts)?;
+    let mut gpus = hinted(spec, path, facts)?;
+    let feed = feed::resolve(spec, path, &mut gpus)?;
+    let spec = &*feed::with_threads(spec, feed.as_ref());
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
     let threads = spec.threads.unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
     let (read_percent, order) = defaults::mix_and_order(spec);
-    let (blocks, block_max) = blocks(spec, &order);
+    let order = feed.as_ref().map_or(order, feed::order);
+    let (blocks, block_max) = blocks(spec, &order, feed.as_ref());
     let layout = layout::resolve(spec, read_percent)?;
-    let ground = regions::ground(spec, threads, layout.as_ref(), facts)?;
-    let (direct, direct_why, alignment) = defaults::direct(spec, path, &ground.infos);
+    let files = feed.as_ref().map_or(threads, feed::files);
+    let ground = regions::ground(spec, files, layout.as_ref(), facts)?;
+    let direct = defaults::direct(spec, path, &ground.infos);
+    let (direct, direct_why, alignment) = match &feed {
+        Some(feed) => feed::direct(spec, feed, direct)?,
+        None => direct,
+    };
     let (engine, asynchronous) = engine(spec, path, direct, facts)?;
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
-    let laid = regions::lay(spec, threads, &ground, block_max, alignment, facts)?;
+    let laid = match &feed {
+        Some(feed) => feed::lay(feed, &ground),
+        None => regions::lay(spec, threads, &ground, block_max, alignment, facts)?,
+    };
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
@@ -58,7 +69,11 @@ pub(super) fn resolve(
         align_bytes,
         direct_alignment_bytes: alignment,
         skew_bytes,
-        stop: habits::counted(spec, defaults::stop(spec, laid.size_bytes))?,
+        stop: match feed {
+            // Its samples end it.
+            Some(_) => Stop { runtime_ns: spec.runtime_ns, ..Stop::default() },
+            None => habits::counted(spec, defaults::stop(spec, laid.size_bytes))?,
+        },
         steady: None,
         ramp_ns: spec.ramp_ns.unwrap_or(0),
         think: habits::think(spec),
@@ -85,10 +100,11 @@ pub(super) fn resolve(
         via,
         fan_out,
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
-        shared_fd: spec.shared_fd.unwrap_or(false),
+        shared_fd: spec.shared_fd.unwrap_or(feed.is_some()),
         keep: spec.keep.unwrap_or(!ground.scratch),
-        ceilings_ns: defaults::ceilings(spec),
+        ceilings_ns: defaults::ceilings(spec).filter(|_| feed.is_none()),
         beside: defaults::beside(spec),
+        feed,
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),
@@ -109,8 +125,11 @@ pub(super) fn resolve(
 }
 
 /// Block sizes, and the largest of them.
-fn blocks(spec: &JobSpec, order: &Order) -> (Vec<BlockShare>, u64) {
-    let blocks = defaults::blocks(spec, order);
+fn blocks(spec: &JobSpec, order: &Order, feed: Option<&FeedPlan>) -> (Vec<BlockShare>, u64) {
+    let blocks = match feed {
+        Some(feed) => feed::blocks(spec, feed),
+        None => defaults::blocks(spec, order),
+    };
     let largest = blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     (blocks, largest)
 }

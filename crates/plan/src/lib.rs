@@ -12,6 +12,7 @@
 //!   applies where nothing was requested, with the reason. `layout` says how the data of all
 //!   threads and ranks lie in files, `regions` which bytes each thread works on.
 //! - `auto`: which path is chosen where that is left to gpuio.
+//! - `feed`: training feeds, whose regions are samples.
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
 //!
@@ -24,6 +25,7 @@ mod cufile;
 mod defaults;
 mod facts;
 mod fan_out;
+mod feed;
 mod habits;
 mod job;
 mod layout;
@@ -327,6 +329,9 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     }
     if row.via_gpu {
         return Some("it goes through a second GPU and runs only where it is named".to_owned());
+    }
+    if feed::is_feed(job) && row.fans_out {
+        return Some("each accelerator of a training feed has samples of its own".to_owned());
     }
     if row.fans_out {
         return Some("it ends in several GPUs and runs only where it is named".to_owned());

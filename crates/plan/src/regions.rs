@@ -204,7 +204,7 @@ pub(super) fn lay(
         .filter(|length| *length <= i64::MAX as u64)
         .ok_or_else(|| past_end("offset plus size of all threads is past the largest file"))?;
     let length = longer(requested, ground, length)?;
-    let targets = targets(ground, length);
+    let targets = ground.targets(length);
     let stripe = ground.strided.then(|| Stripe {
         block_bytes: block_max,
         stride_bytes: ground.sharers.saturating_mul(block_max),
@@ -242,23 +242,25 @@ fn longer(requested: &JobSpec, ground: &Ground, used: u64) -> Result<u64, PlanEr
     Err(PlanError::usage(requested, "file_bytes", what))
 }
 
-fn targets(ground: &Ground, length_bytes: u64) -> Vec<TargetPlan> {
-    ground
-        .paths
-        .iter()
-        .zip(&ground.infos)
-        .map(|(path, place)| TargetPlan {
-            path: path.clone(),
-            kind: if place.device { TargetKind::BlockDevice } else { TargetKind::File },
-            length_bytes,
-            // The guard looks at the real file and has the last word before anything runs.
-            guard: match place.length_bytes {
-                None => GuardNote::Make,
-                Some(_) => GuardNote::ForeignReadOnly,
-            },
-            file_number: file_number(path),
-        })
-        .collect()
+impl Ground {
+    /// The files, of which so many bytes are used.
+    pub(super) fn targets(&self, length_bytes: u64) -> Vec<TargetPlan> {
+        self.paths
+            .iter()
+            .zip(&self.infos)
+            .map(|(path, place)| TargetPlan {
+                path: path.clone(),
+                kind: if place.device { TargetKind::BlockDevice } else { TargetKind::File },
+                length_bytes,
+                // The guard looks at the real file and has the last word before anything runs.
+                guard: match place.length_bytes {
+                    None => GuardNote::Make,
+                    Some(_) => GuardNote::ForeignReadOnly,
+                },
+                file_number: file_number(path),
+            })
+            .collect()
+    }
 }
 
 /// The file's number in the pattern: a hash of its name (FNV-1a), so that a file can be verified

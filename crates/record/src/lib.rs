@@ -9,6 +9,7 @@ mod cost;
 mod cufile;
 mod expected;
 pub mod facts;
+mod feed;
 mod holes;
 mod mapped;
 mod plan;
@@ -30,6 +31,10 @@ pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, T
 pub use cost::{CpuCost, CpuScope};
 pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
+pub use feed::{
+    AcceleratorResult, Column, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule,
+    SampleOrder, SampleSize,
+};
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use plan::{

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
+use crate::feed::FeedPlan;
 use crate::steady::SteadyPlan;
 
 /// Everything that a run will do, resolved against the facts of the machine.
@@ -183,6 +184,10 @@ pub struct JobPlan {
     /// What keeps the job's GPUs busy while it runs; absent where nothing does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationPlan>,
+    /// The samples that are read, and the accelerators that they are read for; absent where blocks
+    /// are moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<FeedPlan>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.
@@ -355,7 +360,8 @@ pub struct BlockShare {
     pub percent: u8,
 }
 
-/// When a job ends: at whichever limit comes first; at least one is set.
+/// When a job ends: at whichever limit comes first; at least one is set. A training feed may have
+/// none: it ends with its last epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Time after the ramp, nanoseconds.

@@ -10,6 +10,7 @@ use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
 use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
+use crate::feed::FeedResult;
 use crate::holes::HolesReading;
 use crate::mapped::MappedResult;
 use crate::plan::{DirectMode, Plan};
@@ -226,6 +227,9 @@ pub struct JobResult {
     /// What the job and a concurrent computation cost each other; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<ComputationCost>,
+    /// What came of a training feed; absent where blocks are moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<FeedResult>,
 }
 
 /// Calls of fsync(2) or fdatasync(2) in the measured time: inside the wall clock, outside the

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::{
-    Arrivals, BlockShare, Distribution, Fill, LayoutKind, MemoryKind, SteadyFigure, VerifyMode,
+    Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
+    SampleOrder, SampleSize, SteadyFigure, VerifyMode,
 };
 
 use crate::keys::Dialect;
@@ -151,6 +152,8 @@ pub struct JobSpec {
     pub ceilings: Option<Ceilings>,
     /// GPU computation during the job.
     pub beside: Option<ComputationRequest>,
+    /// A training feed.
+    pub feed: FeedRequest,
     /// Seed of all random choices.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
@@ -251,6 +254,42 @@ impl JobSpec {
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.requested.get(field).map(|requested| &requested.origin)
     }
+}
+
+/// A training feed: samples that are read for accelerators which compute meanwhile. As in
+/// [`JobSpec`], `None` means not set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FeedRequest {
+    /// Files of the whole data set.
+    pub files: Option<u64>,
+    /// Share of them that is used; above 0.
+    pub scale: Option<f64>,
+    /// Samples of each file; at least 1.
+    pub samples_per_file: Option<u64>,
+    /// Size of the samples.
+    pub sample_size: Option<SampleSize>,
+    /// Columns of a sample. Never empty.
+    pub columns: Option<Vec<Column>>,
+    /// Samples that are read together; at least 1.
+    pub sample_group: Option<u64>,
+    /// Samples of a step; at least 1.
+    pub batch_samples: Option<u64>,
+    /// Order in an epoch.
+    pub order: Option<SampleOrder>,
+    /// Passes over the data set; at least 1.
+    pub epochs: Option<u64>,
+    /// Accelerators; at least 1.
+    pub accelerators: Option<u32>,
+    /// Reader threads of each accelerator; at least 1.
+    pub readers: Option<u32>,
+    /// Batches that each reader may be ahead; at least 1.
+    pub prefetch: Option<u32>,
+    /// What an accelerator does with a batch.
+    pub compute: Option<FeedCompute>,
+    /// How long that takes, in nanoseconds; above 0.
+    pub compute_ns: Option<u64>,
+    /// Utilisation to reach, in per cent.
+    pub utilisation: Option<f64>,
 }
 
 /// A process among those that run the same job.

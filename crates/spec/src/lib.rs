@@ -24,8 +24,8 @@ pub use ini::{
     parse_at as parse_job_file_at,
 };
 pub use job::{
-    Ceilings, ComputationRequest, CufileSetting, GpuDriver, GpuRequest, GpuWhich, JobSpec,
-    RankPlace, ReadShift, Rw, Spec, SteadyCriterion, ViaPeer,
+    Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
+    JobSpec, RankPlace, ReadShift, Rw, Spec, SteadyCriterion, ViaPeer,
 };
 pub use keys::{
     CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,

@@ -3,12 +3,18 @@
 //! - [`sequence`]: the sequence of blocks of one thread, from a seed.
 //! - [`blocks`]: what a planned job says of that sequence.
 //! - [`pace`]: due times at a rate.
+//! - [`feed`]: the ranges that readers of a training feed read, and for which step.
+//! - [`preset`]: workloads with a name, as job files in `presets/`.
 //!
 //! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their
 //! own numbers, allocate nothing after they are made, take no lock and never block.
 //!
+//! To add a preset: a file in `presets/` and a row in [`preset::PRESETS`].
+//!
 //! What may not live here: doing an I/O, reading a clock. Pure: no file, no clock, no environment.
 
 pub mod blocks;
+pub mod feed;
 pub mod pace;
+pub mod preset;
 pub mod sequence;

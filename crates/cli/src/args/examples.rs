@@ -72,3 +72,10 @@ pub(super) const TOPO: &str = "Examples:
   gpuio topo GPU0 nvme0n1                 # the route between two devices
   gpuio topo -o machine.svg               # a picture
   gpuio topo --capture machine.tar        # to be read elsewhere with --from";
+
+pub(super) const WORKLOAD: &str = "Examples:
+  gpuio workload list                     # the presets, and what each is
+  gpuio workload show unet3d-h100 > my.ini
+  gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/unet3d --scale 0.01
+  gpuio workload my.ini --gpu all --readers 8 --keep -o r.json
+  gpuio workload cosmoflow-h100 --gpu software --directory /tmp/feed --scale 0.00005  # no GPU";

@@ -19,6 +19,7 @@ mod tests;
 mod top;
 mod why;
 mod workflow;
+mod workload;
 
 use std::path::PathBuf;
 
@@ -36,6 +37,7 @@ pub(crate) use sweep::{Sweep, Vary};
 pub(crate) use top::Top;
 pub(crate) use why::Why;
 pub(crate) use workflow::command;
+pub(crate) use workload::Workload;
 
 /// Measure the path from storage to GPU memory, with evidence for every number.
 #[derive(Debug, Parser)]
@@ -152,6 +154,15 @@ pub(crate) enum Verb {
     Why(Why),
     /// Print the version.
     Version,
+    /// Run a workload: what a program does with its files, beside computation on the GPUs.
+    ///
+    /// gpuio workload list names the presets; gpuio workload show NAME prints one as a job file
+    /// with its source. A training feed reads samples in random order for accelerators that compute
+    /// at the same time; the data end in GPU memory and are verified there. Reports accelerator
+    /// utilisation, samples per second, stalls, and which of MLPerf Storage's rules the run did not
+    /// keep (docs/workload.md).
+    #[command(after_help = examples::WORKLOAD)]
+    Workload(Box<Workload>),
     /// Print live counters of a process in the format of gds_stats (see docs/stats.md).
     #[command(name = "gds_stats", disable_help_flag = true)]
     GdsStats {
@@ -213,7 +224,8 @@ pub(crate) struct Ab {
     /// Run two job files alternately (A B, B A, …; an even seed starts with B) and print a
     /// comparison (docs/compare.md). -o names a directory for the records; --format is text, json
     /// or markdown
-    #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2, conflicts_with = "job_file")]
+    #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2,
+          conflicts_with_all = ["job_file", "serve"])]
     pub(crate) ab: Vec<PathBuf>,
     /// Number of runs of each job file [5]
     #[arg(long, value_name = "N", requires = "ab",
@@ -494,7 +506,7 @@ pub(crate) struct Out {
     /// Serve the run's live counters to Prometheus at http://ADDR:PORT/metrics; without ADDR only
     /// to this machine (docs/stats.md)
     #[arg(long, value_name = "[ADDR:]PORT",
-          conflicts_with_all = ["no_stats_page", "dry_run", "ab"])]
+          conflicts_with_all = ["no_stats_page", "dry_run"])]
     pub(crate) serve: Option<String>,
     /// Publish no live counters for gpuio stats
     #[arg(long)]
@@ -504,12 +516,27 @@ pub(crate) struct Out {
     pub(crate) no_watch: bool,
 }
 
+impl MachineFlags {
+    /// The flags as (job-file key, value, flag).
+    fn keys(&self) -> [(&'static str, &Option<String>, &'static str); 7] {
+        [
+            ("gpu", &self.gpu, "--gpu"),
+            ("numa", &self.numa, "--numa"),
+            ("cpus", &self.cpus, "--cpus"),
+            ("memory", &self.memory, "--memory"),
+            ("streams", &self.streams, "--streams"),
+            ("via_gpu", &self.via_gpu, "--via-gpu"),
+            ("gather_batch", &self.gather_batch, "--gather-batch"),
+        ]
+    }
+}
+
 impl Work {
     /// The flags as (job-file key, value, flag) in the order of the help. Bare flags have an empty
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 37] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 30] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -536,21 +563,17 @@ impl Work {
             ("beside", &load.beside, "--beside"),
             ("fill", &load.fill, "--fill"),
             ("inject", &load.inject, "--inject"),
-            ("gpu", &machine.gpu, "--gpu"),
-            ("numa", &machine.numa, "--numa"),
-            ("cpus", &machine.cpus, "--cpus"),
-            ("memory", &machine.memory, "--memory"),
-            ("streams", &machine.streams, "--streams"),
-            ("via_gpu", &machine.via_gpu, "--via-gpu"),
-            ("gather_batch", &machine.gather_batch, "--gather-batch"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),
             ("layout", &data.layout, "--layout"),
             ("read_shift", &data.read_shift, "--read-shift"),
         ];
-        let valued = valued.into_iter().filter_map(|(key, value, flag)| {
+        let some = |(key, value, flag): (&'static str, &Option<String>, &'static str)| {
             value.as_ref().map(|value| (key, value.clone(), flag))
-        });
+        };
+        let valued = valued.into_iter().filter_map(some);
+        let machine = machine.keys();
+        let machine = machine.into_iter().filter_map(some);
         let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
         let fan_out = load.fan_out.then(|| ("path", "fan-out".to_owned(), "--fan-out"));
         // A colon separates names in the key. In a flag it is part of the name.
@@ -561,6 +584,7 @@ impl Work {
         let switches = self.switches().filter(|(_, on, _)| *on);
         let switches = switches.map(|(key, _, flag)| (key, String::new(), flag));
         valued
+            .chain(machine)
             .chain(off)
             .chain(cold)
             .chain(paths)

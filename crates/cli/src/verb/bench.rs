@@ -1,6 +1,6 @@
 //! `gpuio bench`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_host::input;
@@ -9,7 +9,7 @@ use gpuio_plan::fit_quick;
 use gpuio_record::{Plan, Record};
 use gpuio_spec::{At, Ceilings, Dialect, JobSpec, Origin, Spec};
 
-use crate::args::Bench;
+use crate::args::{Bench, Out};
 use crate::failure::Failure;
 use crate::figures;
 use crate::fio_logs::Logs;
@@ -94,23 +94,41 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let sink = sink(bench)?;
+    carry_out(session, &bench.out, |record| finish(bench, sink, record))
+}
+
+/// Runs what was prepared, or prints its plan.
+pub(crate) fn measure(mut session: Session, out: &Out) -> Result<ExitCode, Failure> {
+    if out.dry_run {
+        output::put(&session.dry_run()?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sink = Sink::open(out, false)?;
+    carry_out(session, out, |record| deliver(out, sink, record).map(drop))
+}
+
+fn carry_out(
+    session: Session,
+    out: &Out,
+    finish: impl FnOnce(&Record) -> Result<(), Failure>,
+) -> Result<ExitCode, Failure> {
     let logs = Logs::open(&session.plan)?;
-    let progress = Progress::new(bench.out.quiet);
-    if !bench.out.quiet {
+    let progress = Progress::new(out.quiet);
+    if !out.quiet {
         report_unused(&session.plan);
     }
-    if let Some(line) = journal::report_crashed_runs(bench.out.output.as_deref()) {
+    if let Some(line) = journal::report_crashed_runs(out.output.as_deref()) {
         progress.print_line(&line);
     }
     let journal = match sweep::is_of_a_sweep() {
         true => Journal::none(),
-        false => Journal::new(bench.out.output.as_deref()),
+        false => Journal::new(out.output.as_deref()),
     };
-    let served = bench.out.serve.as_deref().map(Served::begin).transpose()?;
+    let served = out.serve.as_deref().map(Served::begin).transpose()?;
     let record = session.run(&progress, &journal)?;
     drop(served);
     progress.clear();
-    let written = finish(bench, sink, &record).and_then(|()| logs.write(&record));
+    let written = finish(&record).and_then(|()| logs.write(&record));
     written.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
     if let Some(error) = &record.error {
@@ -121,18 +139,21 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
 
 /// Prints and saves the record, and what follows from it.
 fn finish(bench: &Bench, sink: Sink, record: &Record) -> Result<(), Failure> {
-    let summary = sink.is_summary();
-    let saved = sink.write(record, terminal_width())?;
-    if bench.out.quiet {
-        return Ok(());
-    }
-    if !summary {
-        report_left_out(&record.plan);
-    }
-    match bench.is_quick() && bench.out.format.is_none() {
+    let saved = deliver(&bench.out, sink, record)?;
+    match bench.is_quick() && bench.out.format.is_none() && !bench.out.quiet {
         true => output::put(&format!("\n{}", quick::next(record, saved.as_deref()))),
         false => Ok(()),
     }
+}
+
+/// Prints and saves the record; the file.
+fn deliver(out: &Out, sink: Sink, record: &Record) -> Result<Option<PathBuf>, Failure> {
+    let summary = sink.is_summary();
+    let saved = sink.write(record, terminal_width())?;
+    if !out.quiet && !summary {
+        report_left_out(&record.plan);
+    }
+    Ok(saved)
 }
 
 /// Where the record goes.

@@ -20,3 +20,4 @@ pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod topo;
 pub(crate) mod why;
+pub(crate) mod workload;

@@ -30,6 +30,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 /// Lines that begin like this would take minutes: they run up to their plan.
 const PLANNED: &[&str] = &[
+    "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --scale 0.1",
     "gpuio bench --rw randwrite --steady ",
     "gpuio sweep --preset paths ",
     "gpuio sweep job.ini --vary numa=0,1 --repeats 5..20 ",
@@ -55,6 +56,8 @@ impl Stage {
         }
         let job = "[a]\nrw=read\nbs=64k\nsize=1m\nruntime=30ms\n";
         ["A.ini", "B.ini", "job.ini", "jobs.ini"].iter().for_each(|name| write(at, name, job));
+        let feed = "[mine]\nfiles=6\nsample_size=64k\nbatch_samples=2\ncompute_time=1ms\n";
+        write(at, "mine.ini", feed);
         let cufile = "{ \"logging\": {}, \"properties\": { \"allow_compat_mode\": true } }\n";
         write(at, "cufile.json", cufile);
         for (from, to) in [

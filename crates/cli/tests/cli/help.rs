@@ -93,3 +93,8 @@ fn stats() {
 fn why() {
     insta::assert_snapshot!("why", help("why --help"));
 }
+
+#[test]
+fn workload() {
+    insta::assert_snapshot!("workload", help("workload --help"));
+}

@@ -58,3 +58,4 @@ mod tool;
 mod top;
 mod topo;
 mod why;
+mod workload;

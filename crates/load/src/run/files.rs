@@ -63,6 +63,10 @@ impl Files {
 
     /// Index of the worker's file that is the job's `target`.
     pub(super) fn index_of(&self, target: u32) -> Option<u32> {
+        // Where all targets of the job are open, each is at its own number.
+        if self.targets.get(target as usize) == Some(&target) {
+            return Some(target);
+        }
         let at = self.targets.iter().position(|&t| t == target)?;
         u32::try_from(at).ok()
     }

@@ -14,12 +14,13 @@ use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::LivePage;
 use gpuio_record::{
-    ComputationCost, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
+    ComputationCost, EndedHow, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
 };
 use gpuio_stat::{Live, LiveTotals};
 use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};
+use super::feed::{Accelerated, Accelerators, Feed, Found};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
@@ -30,7 +31,7 @@ use super::sample::SeriesSampler;
 use super::stonewall;
 use super::total::{self, GroupParts};
 use super::worker::{self, Outcome, Ready, Task};
-use super::{Means, Ran, RunError, RunObserver, computation, reached, so_far, warn};
+use super::{Means, Ran, RunError, RunObserver, computation, feed, reached, so_far, warn};
 use gpuio_dataset::held::Targets;
 
 /// Between the moment that the start is announced and the start itself: every worker has long
@@ -72,9 +73,24 @@ struct Measured {
     verify_began: Nanos,
     /// Of each job that maps its files, what that cost.
     mapped: Vec<Option<MappedResult>>,
+    /// Of each job that is a training feed, what its accelerators saw.
+    accelerated: Vec<Vec<Option<Accelerated>>>,
+}
+
+/// What the threads of a group shared.
+struct Shared<'a> {
+    gate: &'a Gate,
+    firsts: &'a [FirstDone],
+    feeds: &'a [Option<Feed>],
 }
 
 type JoinedWorker = Option<Result<Outcome, RunError>>;
+
+/// What the accelerators of each job saw, once they are done.
+fn joined(accelerators: Vec<Vec<Accelerators<'_>>>) -> Vec<Vec<Option<Accelerated>>> {
+    let of = |job: Vec<Accelerators<'_>>| job.into_iter().flat_map(Accelerators::join).collect();
+    accelerators.into_iter().map(of).collect()
+}
 
 impl Group<'_> {
     /// Runs the group and adds its results to `ran`.
@@ -89,6 +105,7 @@ impl Group<'_> {
         let shared = self.shared_files()?;
         let opening = self.clock.now();
         let mapped = self.map_files()?;
+        let feeds = feed::of(self.jobs);
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
             let (sender, receiver) = channel();
             let mut handles = Vec::new();
@@ -112,6 +129,7 @@ impl Group<'_> {
                         reached_maps: &reached_maps[at],
                         shared_files: shared[at].clone(),
                         mappings: mapped[at].as_ref(),
+                        feed: feeds[at].as_ref(),
                     };
                     match spawn(scope, task, sender.clone()) {
                         Ok(handle) => handles.push((at, handle)),
@@ -128,7 +146,13 @@ impl Group<'_> {
                 // A panic says more than the silence that it left.
                 Err(error) => return Err(join(self.jobs, handles).err().unwrap_or(error)),
             };
-            match self.measure((&gate, &firsts, &readies), opening, &live_ranges, observer, ran) {
+            let measured = self.accelerators(scope, &feeds, &gate).and_then(|accelerators| {
+                let group = (&gate, &firsts[..], &readies[..]);
+                let measured =
+                    self.measure(group, (opening, &feeds), &live_ranges, observer, ran)?;
+                Ok(Measured { accelerated: joined(accelerators), ..measured })
+            });
+            match measured {
                 Ok(measured) => Ok((join(self.jobs, handles)?, readies, measured)),
                 Err(error) => {
                     gate.open(Stage::Abandoned);
@@ -140,7 +164,23 @@ impl Group<'_> {
         // No worker reads them any more.
         measured.mapped =
             mapped.into_iter().map(|job| job.map(|job| job.close(&self.clock))).collect();
-        self.conclude(worker_results, readies, measured, (&gate, &firsts), observer, ran)
+        let shared = Shared { gate: &gate, firsts: &firsts, feeds: &feeds };
+        self.conclude(worker_results, readies, measured, shared, observer, ran)
+    }
+
+    /// Starts the accelerators of the jobs that are training feeds; none of the others.
+    fn accelerators<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        feeds: &'scope [Option<Feed>],
+        gate: &'scope Gate,
+    ) -> Result<Vec<Vec<Accelerators<'scope>>>, RunError> {
+        let of = |(job, feed): (&'scope JobPlan, &'scope Option<Feed>)| {
+            let context = |index: u32| self.contexts.get(&index).cloned();
+            let all = feed.iter().map(|feed| Accelerators::begin(scope, feed, job, gate, context));
+            all.collect()
+        };
+        self.jobs.iter().zip(feeds).map(of).collect()
     }
 
     fn context(&self, gpu: &Gpu) -> Option<Context> {
@@ -170,7 +210,8 @@ impl Group<'_> {
     fn shared_files(&self) -> Result<Vec<Option<Files>>, RunError> {
         let of = |job: &JobPlan| {
             let all: Vec<u32> = (0u32..).take(job.targets.len()).collect();
-            let wanted = job.shared_fd && (job.directory.is_none() || job.shared_files);
+            let same = job.directory.is_none() || job.shared_files || job.feed.is_some();
+            let wanted = job.shared_fd && same;
             wanted.then(|| Files::open(job, &all, self.held)).transpose()
         };
         self.jobs.iter().map(of).collect()
@@ -217,21 +258,26 @@ impl Group<'_> {
         }
     }
 
+    /// Waits until the other processes have opened their paths, too.
+    fn await_others(&self) -> Result<(), RunError> {
+        let opened = self.means.peers.map_or(Ok(()), |peers| peers.opened(self.jobs));
+        opened.map_err(|why| match why {
+            NotOpened::Ended(what) => RunError::NoStart { what },
+            NotOpened::Elsewhere(what) => RunError::Elsewhere { what },
+        })
+    }
+
     /// Starts the clock, samples until the last worker is done, and lets verification go ahead.
     fn measure(
         &self,
         (gate, firsts, readies): (&Gate, &[FirstDone], &[Ready]),
-        opening: Nanos,
+        (opening, feeds): (Nanos, &[Option<Feed>]),
         live_ranges: &[Range<usize>],
         observer: &dyn RunObserver,
         ran: &Ran,
     ) -> Result<Measured, RunError> {
         let no_start = |what: String| RunError::NoStart { what };
-        let opened = self.means.peers.map_or(Ok(()), |peers| peers.opened(self.jobs));
-        opened.map_err(|why| match why {
-            NotOpened::Ended(what) => RunError::NoStart { what },
-            NotOpened::Elsewhere(what) => RunError::Elsewhere { what },
-        })?;
+        self.await_others()?;
         let (under_way, mut alone_ns) = self.compute();
         let open =
             |name: &str| self.held.open(name, OFlags::RDONLY).map_err(|error| error.to_string());
@@ -278,6 +324,8 @@ impl Group<'_> {
             let _ = peers.stopped(Start { agreed_ns, last_began_ns, clock_began_ns });
         }
         let learned = under_way.map(|under_way| under_way.end(&self.means.stop));
+        // What was read ahead is still computed on.
+        feeds.iter().flatten().for_each(Feed::await_end);
         alone_ns += learned.as_ref().map_or(0, Learned::alone_after_ns);
         let verifying = self.clock.now();
         let after = [VerifyMode::Pass, VerifyMode::Rewrite];
@@ -295,6 +343,7 @@ impl Group<'_> {
             open_ns,
             verify_began: verifying,
             mapped: Vec::new(),
+            accelerated: Vec::new(),
         })
     }
 
@@ -303,10 +352,11 @@ impl Group<'_> {
         worker_results: Vec<Vec<JoinedWorker>>,
         readies: Vec<Ready>,
         measured: Measured,
-        (gate, firsts): (&Gate, &[FirstDone]),
+        shared: Shared<'_>,
         observer: &dyn RunObserver,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
+        let Shared { gate, firsts, feeds } = shared;
         ran.setup.open_ns += measured.open_ns;
         ran.setup.alone_ns += measured.alone_ns;
         ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_began);
@@ -316,6 +366,7 @@ impl Group<'_> {
         let (alone, mut before_all) = (self.jobs.len() == 1, LiveTotals::default());
         let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(readings.caches());
         let each = each.zip(firsts).zip(measured.mapped);
+        let mut fed = feeds.iter().zip(measured.accelerated);
         for (((((job, worker_results), (series, steady)), cache), first), mapped) in each {
             let ready: Vec<Ready> = readies.by_ref().take(worker_results.len()).collect();
             let mut outcomes = Vec::with_capacity(worker_results.len());
@@ -342,6 +393,14 @@ impl Group<'_> {
             };
             let mut result = results::job(parts);
             result.beside = self.beside_of(job, &result, measured.learned.as_ref());
+            if let Some((Some(feed), seen)) = fed.next() {
+                let found = Found { job, host: self.means.host, cache: &result.cache };
+                let fed = feed::result(feed, seen, found);
+                if fed.accelerators.iter().any(|one| one.failed.is_some()) {
+                    result.ended = EndedHow::Failed;
+                }
+                result.feed = Some(fed);
+            }
             observer.job_done(job, &result);
             ran.jobs.push(result);
         }

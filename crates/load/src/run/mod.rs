@@ -6,6 +6,7 @@ mod computation;
 mod data;
 mod error;
 mod failures;
+mod feed;
 mod files;
 pub(crate) mod gate;
 mod group;

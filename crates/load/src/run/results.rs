@@ -84,6 +84,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
             ..mapped
         }),
         beside: None,
+        feed: None,
     }
 }
 

@@ -11,6 +11,7 @@ use gpuio_stat::{Counted, Histogram, Live, LiveTotals};
 use super::gate::FirstDone;
 use super::peers::Peers;
 use super::steady::Convergence;
+use gpuio_workload::feed::Shape;
 
 /// How a group goes, for a progress line.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,8 +82,10 @@ impl SeriesSampler {
         interval_ns: u64,
     ) -> SeriesSampler {
         let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
-        let bytes =
-            |job: &JobPlan| Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads)));
+        let bytes = |job: &JobPlan| match &job.feed {
+            Some(feed) => Some(Shape::new(feed).epoch_bytes().saturating_mul(feed.epochs)),
+            None => Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads))),
+        };
         let series = |(job, range): (&JobPlan, &Range<usize>)| {
             let from = start + job.start_delay_ns + job.ramp_ns;
             JobSeries {

@@ -59,6 +59,7 @@ pub(super) fn results(
             library: None,
             mapped: None,
             beside: None,
+            feed: None,
         }
     })
     .collect()

@@ -21,6 +21,7 @@ use gpuio_record::{
 
 use super::RunError;
 use super::affinity;
+use super::feed::Feed;
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
@@ -60,6 +61,8 @@ pub(super) struct Task<'a> {
     pub(super) shared_files: Option<Files>,
     /// What the job maps for the GPU to read, on paths that do.
     pub(super) mappings: Option<&'a Mappings>,
+    /// The samples that it reads, where the job is a training feed.
+    pub(super) feed: Option<&'a Feed>,
 }
 
 /// What a worker says once it is ready to start.

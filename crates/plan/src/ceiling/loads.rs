@@ -62,6 +62,7 @@ pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         refill: false,
         ceilings_ns: None,
         beside: None,
+        feed: None,
         fan_out: None,
         defaulted: None,
         notes: Vec::new(),

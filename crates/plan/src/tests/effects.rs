@@ -124,6 +124,21 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("mem", ["malloc", "cudamalloc"]),
     ("refill_buffers", ["1", "0"]),
     ("unlink", ["1", "0"]),
+    ("files", ["40", "50"]),
+    ("scale", ["0.5", "0.25"]),
+    ("samples_per_file", ["8", "16"]),
+    ("sample_size", ["300k", "400k"]),
+    ("columns", ["4+,4", "8+"]),
+    ("sample_group", ["2", "4"]),
+    ("batch_samples", ["2", "3"]),
+    ("sample_order", ["shuffle-files", "in-order"]),
+    ("epochs", ["2", "3"]),
+    ("accelerators", ["2", "3"]),
+    ("readers", ["2", "3"]),
+    ("prefetch", ["1", "3"]),
+    ("compute", ["memory", "sleep"]),
+    ("compute_time", ["1ms", "2ms"]),
+    ("utilisation", ["80", "90"]),
 ];
 
 /// Jobs of every kind, to which each key is added.
@@ -174,6 +189,8 @@ const LOADS: &[&str] = &[
     "xfer_type=2\nsize=1g\nrw=randwrite\nruntime=5",
     "ioengine=libaio\nrw=read\ndirect=1",
     "ioengine=sync\nrw=randread\nsize=1g\nruntime=5",
+    "gpu=0\nfiles=20\nsample_size=200k\nbatch_samples=7\ncompute_time=5ms",
+    "files=20\nsample_size=8\ncolumns=2+,6\nsamples_per_file=64\nbatch_samples=7\ncompute=none",
 ];
 
 /// Keys with an effect on several ranks only: `layout` tests them.

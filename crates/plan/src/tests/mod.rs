@@ -16,6 +16,7 @@ mod ceilings;
 mod defaults;
 mod effects;
 mod errors;
+mod feeds;
 mod groups;
 mod invariants;
 mod layout;

@@ -106,7 +106,7 @@ fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
 
 /// Whether a flag says what decides over the effect of others.
 fn changed_by_flag(job: &JobSpec) -> bool {
-    const DECIDE: [&str; 11] = [
+    const DECIDE: [&str; 12] = [
         "rw",
         "paths",
         "engine",
@@ -118,6 +118,7 @@ fn changed_by_flag(job: &JobSpec) -> bool {
         "depth",
         "distribution",
         "pre_read",
+        "feed.compute",
     ];
     DECIDE.iter().any(|field| matches!(job.origin(field), Some(Origin::Flag(_))))
 }

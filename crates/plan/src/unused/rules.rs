@@ -1,7 +1,7 @@
 //! When a key has no effect on a job: a line for each key.
 
 use gpuio_catalog::Inject;
-use gpuio_record::{Arrivals, Distribution, Fill, Order, VerifyMode};
+use gpuio_record::{Arrivals, Distribution, FeedCompute, Fill, Order, SampleOrder, VerifyMode};
 use gpuio_spec::{GpuDriver, GpuWhich};
 use gpuio_units::format_bytes;
 
@@ -157,6 +157,16 @@ pub(crate) const RULES: &[Rule] = &[
          mpirun or srun, or leave it out"
     ))),
     rule!(wear_out, wear_out),
+    Rule {
+        field: "feed.compute_ns",
+        why: computes_nothing,
+        clear: |job| job.feed.compute_ns = None,
+    },
+    Rule {
+        field: "feed.utilisation",
+        why: computes_nothing,
+        clear: |job| job.feed.utilisation = None,
+    },
     rule!(gpu, gpu),
     rule!(numa, numa),
     rule!(depth, depth),
@@ -223,8 +233,19 @@ impl KeyContext<'_> {
         let sizes = plan.blocks.len() > 1 || plan.blocks.iter().any(|b| b.min_bytes < b.max_bytes);
         let poisson = plan.pacing.as_ref().is_some_and(|p| p.arrivals == Arrivals::Poisson);
         let contents = plan.fill == Fill::Random && !self.only_reads();
-        !self.sequential() || sizes || (1..100).contains(&plan.read_percent) || poisson || contents
+        let feed = plan.feed.as_ref().is_some_and(|feed| feed.order != SampleOrder::InOrder);
+        feed || !self.sequential()
+            || sizes
+            || (1..100).contains(&plan.read_percent)
+            || poisson
+            || contents
     }
+}
+
+/// Without computation there is neither a time for it nor a utilisation.
+fn computes_nothing(s: &KeyContext<'_>) -> Option<String> {
+    let none = s.plan.feed.as_ref().is_some_and(|feed| feed.compute == FeedCompute::None);
+    when(none, "nothing is computed (compute=none); leave it out, or use compute=kernel or sleep")
 }
 
 /// Bytes end a job that has no time, and in other tools' dialects one without either. After a time

@@ -485,6 +485,18 @@ pub const COLUMNS: &[Column] = &[
     column("beside_alone_p99_ns", "the row's 99th percentile without it", |l| {
         maybe(l.alone().and_then(|side| side.latency.as_ref()?.total.p99_ns))
     }),
+    column("feed_scale", "share of a training feed's files that was used; empty for others", |l| {
+        maybe(l.plan.feed.as_ref().map(|feed| feed.scale))
+    }),
+    column("feed_utilisation_percent", "accelerator utilisation; empty if unknown", |l| {
+        maybe(l.job.feed.as_ref().and_then(|feed| feed.utilisation_percent))
+    }),
+    column("feed_samples_per_s", "samples of a training feed per second", |l| {
+        maybe(l.job.feed.as_ref().map(|feed| feed.samples_per_s))
+    }),
+    column("feed_stall_ns", "time in which its accelerators waited, summed over them", |l| {
+        maybe(l.job.feed.as_ref().map(|feed| feed.stall_ns))
+    }),
     column("ranks", "processes of a run on several ranks; empty for one process", |l| {
         maybe(l.record.ranks.as_ref().map(|all| all.ranks))
     }),

@@ -251,6 +251,8 @@ fn settings(row: &Row<'_>) -> String {
     when(plan.refill, "refilled");
     let beside = plan.beside.map(|beside| format!("beside {}", beside.key()));
     when(beside.is_some(), beside.as_deref().unwrap_or_default());
+    let feed = plan.feed.as_ref().map(|feed| format!("training feed: {}", feed.words()));
+    when(feed.is_some(), feed.as_deref().unwrap_or_default());
     when(plan.pre_read, "read in before");
     when(plan.invalidate, "dropped from the page cache before");
     when(plan.skew_bytes > 0, "unaligned");

@@ -5,6 +5,7 @@
 
 mod cufile;
 mod error;
+mod feed;
 mod fio;
 mod gdsio;
 mod native;
@@ -109,6 +110,7 @@ impl Setter {
 pub fn keys() -> impl Iterator<Item = &'static Key> {
     native::KEYS
         .iter()
+        .chain(feed::KEYS)
         .chain(gdsio::KEYS)
         .chain(fio::KEYS)
         .chain(refused::KEYS.into_iter().flatten())

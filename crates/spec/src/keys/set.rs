@@ -41,6 +41,21 @@ macro_rules! switch {
     };
 }
 
+/// `feed.field = parse(value)`, with a value required.
+macro_rules! feed {
+    ($name:literal, $field:ident, $parse:path) => {
+        Setter {
+            fields: &[$name],
+            bare: None,
+            adds: false,
+            apply: |job, value| {
+                job.feed.$field = Some($parse(value)?);
+                Ok(())
+            },
+        }
+    };
+}
+
 /// `field = value`, as it stands.
 macro_rules! text {
     ($field:ident) => {
@@ -154,6 +169,25 @@ pub(super) const VERIFY_TIME: Setter = field!(verify_ns, value::some_time);
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
 pub(super) const BESIDE: Setter = field!(beside, value::beside);
+pub(super) const FILES: Setter = feed!("feed.files", files, value::at_least_one);
+pub(super) const SCALE: Setter = feed!("feed.scale", scale, value::scale);
+pub(super) const SAMPLES_PER_FILE: Setter =
+    feed!("feed.samples_per_file", samples_per_file, value::at_least_one);
+pub(super) const SAMPLE_SIZE: Setter = feed!("feed.sample_size", sample_size, value::sample_size);
+pub(super) const COLUMNS: Setter = feed!("feed.columns", columns, value::columns);
+pub(super) const SAMPLE_GROUP: Setter =
+    feed!("feed.sample_group", sample_group, value::at_least_one);
+pub(super) const BATCH_SAMPLES: Setter =
+    feed!("feed.batch_samples", batch_samples, value::at_least_one);
+pub(super) const SAMPLE_ORDER: Setter = feed!("feed.order", order, value::sample_order);
+pub(super) const EPOCHS: Setter = feed!("feed.epochs", epochs, value::at_least_one);
+pub(super) const ACCELERATORS: Setter =
+    feed!("feed.accelerators", accelerators, value::at_least_one_u32);
+pub(super) const READERS: Setter = feed!("feed.readers", readers, value::at_least_one_u32);
+pub(super) const PREFETCH: Setter = feed!("feed.prefetch", prefetch, value::at_least_one_u32);
+pub(super) const COMPUTE: Setter = feed!("feed.compute", compute, value::compute);
+pub(super) const COMPUTE_TIME: Setter = feed!("feed.compute_ns", compute_ns, value::some_time);
+pub(super) const UTILISATION: Setter = feed!("feed.utilisation", utilisation, value::share);
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const RATE: Setter = Setter {
     apply: |job, text| {

@@ -7,7 +7,7 @@
 
 mod error;
 mod grid;
-mod permutation;
+pub(crate) mod permutation;
 mod random;
 mod sequential;
 mod sizes;

@@ -133,6 +133,21 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("why", "gpu", "why::this_directory_has_an_answer"),
     ("why", "format", "why::this_directory_has_an_answer"),
     ("why", "from", "why::another_machine_is_answered_from_its_files"),
+    ("workload", "set", "workload::flags_change_a_workload"),
+    ("workload", "cufile-lib", "workload::flags_change_a_workload"),
+    ("workload", "cufile-set", "workload::flags_change_a_workload"),
+    ("workload", "spec", "workload::flags_change_a_workload"),
+    ("workload", "server", "workload::flags_change_a_workload"),
+    ("workload", "format", "workload::a_feed_reads_every_sample_once_an_epoch"),
+    ("workload", "output", "workload::what_is_printed_says_the_scale"),
+    ("workload", "force", "workload::what_is_printed_says_the_scale"),
+    ("workload", "details", "workload::flags_change_a_workload"),
+    ("workload", "serve", "workload::flags_change_a_workload"),
+    ("workload", "evidence", "workload::what_is_printed_says_the_scale"),
+    ("workload", "dry-run", "workload::every_preset_has_a_plan"),
+    ("workload", "quiet", "workload::what_is_printed_says_the_scale"),
+    ("workload", "no-stats-page", "workload::what_is_printed_says_the_scale"),
+    ("workload", "no-watch", "workload::what_is_printed_says_the_scale"),
 ];
 
 /// Whether the flag of a load stands for a key of the table.
@@ -140,6 +155,7 @@ fn is_key(verb: &str, flag: &str) -> bool {
     let parsed = [format!("--{flag}"), format!("--{flag}=1")].into_iter().find_map(|word| {
         let words = match verb {
             "sweep" => vec!["gpuio", verb, "--vary", "bs=4k", &word],
+            "workload" => vec!["gpuio", verb, "name", &word],
             _ => vec!["gpuio", verb, &word],
         };
         Cli::try_parse_from(words).ok()
@@ -147,6 +163,7 @@ fn is_key(verb: &str, flag: &str) -> bool {
     let keys = match parsed.map(|cli| cli.verb) {
         Some(Verb::Bench(bench)) => bench.work.keys(),
         Some(Verb::Sweep(sweep)) => sweep.work.keys(),
+        Some(Verb::Workload(workload)) => workload.keys(),
         _ => Vec::new(),
     };
     keys.iter().any(|(key, ..)| gpuio_spec::find(key).is_some())

@@ -17,6 +17,7 @@ use gpuio_io::clock::Clock;
 use gpuio_record::{JobPlan, JobResult, TimeSpan};
 
 pub(super) use outcome::Learned;
+pub(super) use thread::share;
 
 use super::data::DataSet;
 use super::group::Group;

@@ -116,7 +116,7 @@ pub(super) fn try_out(context: &Context, plan: ComputationPlan) -> Result<(), Gp
     clippy::cast_sign_loss,
     reason = "between 0 and the number of multiprocessors"
 )]
-fn share(multiprocessors: u32, percent: f64) -> u32 {
+pub(in crate::run) fn share(multiprocessors: u32, percent: f64) -> u32 {
     let wanted = (f64::from(multiprocessors) * percent / 100.0).round() as u32;
     wanted.clamp(1, multiprocessors.max(1))
 }

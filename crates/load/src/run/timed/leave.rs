@@ -22,7 +22,7 @@ impl Loop<'_> {
         let (first, mut ios) = (pacer.due(), 0_u64);
         while pacer.due() < until {
             let held = self.pending.take();
-            let Some(block) = held.or_else(|| self.next_block()) else { break };
+            let Some(block) = held.or_else(|| self.next_block(stopped)) else { break };
             self.issued_bytes += u64::from(block.len);
             pacer.took(block.len);
             ios += 1;

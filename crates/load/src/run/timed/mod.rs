@@ -19,6 +19,7 @@ use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
+use super::feed::{FeedReader, Step};
 use super::reached::ReachedMap;
 use super::rusage::Usage;
 use super::stonewall;
@@ -85,7 +86,9 @@ struct Loop<'a> {
     task: &'a Task<'a>,
     tools: &'a mut Tools,
     bounds: Bounds,
-    blocks: BlockSequence,
+    blocks: Blocks<'a>,
+    /// The next block may not be read yet: its batch is too far ahead.
+    ahead: bool,
     pacer: Option<Pacer>,
     /// Pauses and flushes, where requested.
     thinker: Option<Thinker>,
@@ -128,6 +131,33 @@ struct Loop<'a> {
     out: Timed,
 }
 
+/// Where the blocks of a worker come from.
+#[expect(clippy::large_enum_variant, reason = "one for each worker; a sequence is at hand")]
+enum Blocks<'a> {
+    /// A load of blocks.
+    Sequence(BlockSequence),
+    /// A training feed.
+    Feed(Box<FeedReader<'a>>),
+}
+
+impl Blocks<'_> {
+    /// The next block; `None` where all are moved, or where `ahead` is set and none may be yet.
+    #[inline]
+    fn next(&mut self, now: Nanos, ahead: &mut bool) -> Option<Block> {
+        match self {
+            Blocks::Sequence(sequence) => sequence.next(),
+            Blocks::Feed(reader) => match reader.next(now) {
+                Step::Read(block) => Some(block),
+                Step::End => None,
+                Step::Wait => {
+                    *ahead = true;
+                    None
+                }
+            },
+        }
+    }
+}
+
 /// Runs the load from `start` until its bounds, an interrupt, or too many failures.
 pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Timed, RunError> {
     let job = task.job;
@@ -140,7 +170,10 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         wears_out: false,
     };
     let began = start + job.start_delay_ns;
-    let blocks = block_sequence(task, tools)?;
+    let blocks = match task.feed {
+        Some(feed) => Blocks::Feed(Box::new(FeedReader::new(feed, job, task.plan.thread))),
+        None => Blocks::Sequence(block_sequence(task, tools)?),
+    };
     let pacer = match &job.pacing {
         None => None,
         Some(pacing) => {
@@ -160,6 +193,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         tools,
         bounds,
         blocks,
+        ahead: false,
         pacer,
         thinker: job.think.map(Thinker::new),
         flushes: job.flush.map(Flushes::new),
@@ -243,6 +277,10 @@ impl Loop<'_> {
             let out = self.tools.path.in_flight();
             if out == 0 && self.stopping {
                 return self.flush_at_end();
+            }
+            if out == 0 && self.ahead {
+                self.await_turn();
+                continue;
             }
             if out == 0
                 && let Some(due) = waiting_until
@@ -339,6 +377,7 @@ impl Loop<'_> {
         let synchronous = self.tools.path.synchronous();
         let mut stamp = now;
         let mut first = true;
+        self.ahead = false;
         while let Some(&slot) = self.free.last() {
             if let Some(thinker) = &mut self.thinker {
                 match thinker.look(stamp, self.tools.path.in_flight() == 0) {
@@ -354,11 +393,11 @@ impl Loop<'_> {
                 return Ok(Some(due));
             }
             let next = match self.pending {
-                None => self.next_block(),
+                None => self.next_block(stamp),
                 held => held,
             };
             let Some(block) = next else {
-                self.stopping = true;
+                self.stopping = !self.ahead;
                 return Ok(None);
             };
             let worked = self.prepares && self.prepare(slot, &block)?;
@@ -383,6 +422,9 @@ impl Loop<'_> {
                 }
             }
             self.free.pop();
+            if let Blocks::Feed(reader) = &mut self.blocks {
+                reader.started(slot);
+            }
             if let Some(pacer) = &mut self.pacer {
                 pacer.took(block.len);
             }
@@ -395,7 +437,7 @@ impl Loop<'_> {
     }
 
     #[inline]
-    fn next_block(&mut self) -> Option<Block> {
+    fn next_block(&mut self, now: Nanos) -> Option<Block> {
         // In the ramp there is no bound; what it left in flight completes after it and counts.
         if let Some(most) = self.bounds.bytes
             && self.used_before.is_some()
@@ -404,7 +446,15 @@ impl Loop<'_> {
             self.enough = true;
             return None;
         }
-        self.blocks.next()
+        self.blocks.next(now, &mut self.ahead)
+    }
+
+    /// Sleeps until the batch in hand may be read, or for a while.
+    #[cold]
+    fn await_turn(&self) {
+        if let Blocks::Feed(reader) = &self.blocks {
+            reader.wait();
+        }
     }
 
     /// Puts data where a write begins; true when time went by.
@@ -449,6 +499,9 @@ impl Loop<'_> {
             self.last_ended = completed.ended;
         }
         self.free.push(request.slot);
+        if let Blocks::Feed(reader) = &mut self.blocks {
+            reader.completed(request.slot, completed.ended, completed.result.is_ok());
+        }
         let (at, bytes) = (side(request.op), u64::from(request.len));
         let counts = completed.ended >= self.bounds.from;
         if counts {

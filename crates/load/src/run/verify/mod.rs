@@ -270,6 +270,10 @@ fn share(task: &Task<'_>, tools: &Tools) -> Vec<RegionSpan> {
     let job = task.job;
     let alignment = unit(job).max(8);
     let same = |region: &gpuio_record::Region| {
+        if job.feed.is_some() {
+            // Each of its files is one thread's.
+            return vec![task.plan.thread];
+        }
         let all = job.workers.iter();
         all.filter(|worker| worker.regions.contains(region)).map(|w| w.thread).collect::<Vec<_>>()
     };

@@ -43,11 +43,17 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     }
     gpu_side(out, job);
     pinning(out, job);
-    set(out, "threads", &job.threads.to_string());
-    set(out, "depth", &job.depth.to_string());
-    load(out, job);
-    targets(out, job);
-    time(out, job);
+    let depth = job.depth.to_string();
+    if let Some(feed) = &job.feed {
+        set(out, "depth", &depth);
+        super::feed::write(out, job, feed);
+    } else {
+        set(out, "threads", &job.threads.to_string());
+        set(out, "depth", &depth);
+        load(out, job);
+        targets(out, job);
+        time(out, job);
+    }
     if let Some(pacing) = &job.pacing {
         rate(out, pacing);
     }
@@ -55,7 +61,9 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     switch(out, "direct", job.direct == DirectMode::Direct);
     switch(out, "pre_read", job.pre_read);
     switch(out, "invalidate", job.invalidate);
-    switch(out, "sync", job.sync);
+    if job.feed.is_none() {
+        switch(out, "sync", job.sync);
+    }
     let verify = match job.verify {
         VerifyMode::Off => "off",
         VerifyMode::Pass => "pass",
@@ -70,15 +78,19 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     if let Some(time) = job.verify_ns {
         set(out, "verify_time", &format_duration_ns(time));
     }
-    let fill = match job.fill {
-        Fill::Pattern => "pattern",
-        Fill::Random => "random",
-    };
-    set(out, "fill", fill);
-    switch(out, "refill", job.refill);
+    if job.feed.is_none() {
+        let fill = match job.fill {
+            Fill::Pattern => "pattern",
+            Fill::Random => "random",
+        };
+        set(out, "fill", fill);
+        switch(out, "refill", job.refill);
+    }
     switch(out, "keep", job.keep);
-    let ceilings = job.ceilings_ns.map_or_else(|| "off".to_owned(), format_duration_ns);
-    set(out, "ceilings", &ceilings);
+    if job.feed.is_none() {
+        let ceilings = job.ceilings_ns.map_or_else(|| "off".to_owned(), format_duration_ns);
+        set(out, "ceilings", &ceilings);
+    }
     if let Some(beside) = &job.beside {
         set(out, "beside", &beside.key());
         comment(
@@ -179,7 +191,7 @@ fn load(out: &mut String, job: &JobPlan) {
     }
 }
 
-fn blocks(out: &mut String, blocks: &[BlockShare]) {
+pub(super) fn blocks(out: &mut String, blocks: &[BlockShare]) {
     match blocks {
         [one] => set(out, "bs", &range(one)),
         shares => {

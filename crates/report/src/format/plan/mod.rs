@@ -1,6 +1,7 @@
 //! The resolved plan as a job file.
 
 mod ceilings;
+mod feed;
 mod keys;
 mod placement;
 

@@ -148,6 +148,13 @@ pub(super) const FIGURES: &[Figure] = &[
         Some(true),
         |r| r.result.beside.as_ref()?.io_ratio.map(|ratio| ratio * 100.0),
     ),
+    figure("utilisation", "accelerator utilisation", Unit::Percent, Some(true), |r| {
+        r.result.feed.as_ref()?.utilisation_percent
+    }),
+    figure("samples", "samples per second", Unit::PerSecond, Some(true), |r| {
+        Some(r.result.feed.as_ref()?.samples_per_s)
+    }),
+    time("stall", "stall of all accelerators", |r| Some(float(r.result.feed.as_ref()?.stall_ns))),
     figure("in_flight", "I/Os in flight per thread", Unit::Count, None, |r| {
         Some(f64::from(r.plan.depth))
     }),

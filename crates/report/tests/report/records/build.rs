@@ -117,6 +117,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         keep: true,
         ceilings_ns: None,
         beside: None,
+        feed: None,
         inject: None,
         directory: Some("/data".to_owned()),
         file_prefix: "gpuio".to_owned(),
@@ -269,6 +270,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         library: None,
         mapped: None,
         beside: None,
+        feed: None,
         read,
         write: DirectionResult::default(),
     }

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# gpuio's training feeds against PyTorch's DataLoader on the same files and the same GPU: accelerator utilisation and
+# samples per second, in rounds that take turns. Where they end: gpuio's in GPU memory, verified there; PyTorch's in
+# GPU memory, not verified. DLIO's would end in host memory.
+#
+#   benches/feeds.sh GPUIO DIRECTORY [ROUNDS [SCALE [PRESET]]]
+#
+# GPUIO is the release binary. DIRECTORY needs room for the data set: unet3d-h100 at scale 1 is 25 GB. Needs Python
+# with PyTorch for its half (PYTHON, default python3); without it only gpuio's half runs and the table says so.
+# GPU=software tries the script without a GPU. The page cache is emptied before each run where root runs this.
+set -euo pipefail
+gpuio=$(realpath "$1")
+dir=$(realpath -m "$2")
+rounds=${3:-5}
+scale=${4:-0.3}
+preset=${5:-unet3d-h100}
+gpu=${GPU:-0}
+python=${PYTHON:-python3}
+here=$(dirname "$(realpath "$0")")
+out=${OUT:-$(mktemp -d)}
+mkdir -p "$dir" "$out"
+
+cold() { sync; if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi; }
+
+feed() { # NAME, and flags
+  local name=$1
+  shift
+  cold
+  "$gpuio" workload "$preset" --gpu "$gpu" --directory "$dir" --scale "$scale" --epochs 2 --keep --quiet \
+    --output "$out/$name.json" "$@"
+}
+
+# Makes the files, outside every round.
+feed made --compute none
+torch=yes
+"$python" -c 'import torch' 2>/dev/null || torch=no
+for round in $(seq "$rounds"); do
+  for compute in kernel sleep; do
+    feed "gpuio-staged.$compute.$round" --path staged --compute $compute
+    feed "gpuio-staged-unverified.$compute.$round" --path staged --compute $compute --verify off
+    feed "gpuio-library.$compute.$round" --path library --compute $compute
+    if [ $torch = yes ]; then
+      cold
+      "$python" "$here/feed_torch.py" "$out/gpuio-staged.$compute.$round.json" $compute \
+        >"$out/torch.$compute.$round.txt"
+    fi
+  done
+done
+
+"$python" - "$out" "$torch" <<'PY'
+import glob, json, os, statistics, sys
+rows = {}
+for path in glob.glob(sys.argv[1] + "/*"):
+    parts = os.path.basename(path).rsplit(".", 3)
+    if len(parts) != 4:
+        continue
+    name, compute = parts[:2]
+    found = json.load(open(path))
+    if "jobs" in found:
+        job = found["jobs"][0]
+        feed = job["feed"]
+        found = {"utilisation_percent": feed["utilisation_percent"], "samples_per_s": feed["samples_per_s"],
+                 "bytes_per_s": job["read"]["bytes"] / (feed["span_ns"] / 1e9)}
+    rows.setdefault((compute, name), []).append(found)
+print(f"{'compute':8} {'loader':24} {'AU %':>22} {'samples/s':>22} {'GB/s':>7}   median (min to max)")
+def three(values, digits):
+    if None in values:
+        return "unknown"
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+for (compute, name), found in sorted(rows.items()):
+    of = lambda key: [one[key] for one in found]
+    print(f"{compute:8} {name:24} {three(of('utilisation_percent'), 1):>22} {three(of('samples_per_s'), 2):>22} "
+          f"{statistics.median(of('bytes_per_s')) / 1e9:7.2f}")
+if sys.argv[2] == "no":
+    print("PyTorch was not found: its rows are missing")
+PY
+echo "records: $out"

@@ -1,0 +1,109 @@
+//! `gpuio workload`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use gpuio_load::run::Permit;
+use gpuio_spec::Spec;
+use gpuio_workload::preset::{self, PRESETS, Preset};
+
+use crate::args::Workload;
+use crate::failure::Failure;
+use crate::figures;
+use crate::output;
+use crate::session::Session;
+use crate::unused;
+use crate::verb::bench;
+
+pub(crate) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
+    let listed = workload.name == "list";
+    if listed || workload.name == "show" {
+        unused::workload(workload)?;
+        let text = match (&workload.shown, listed) {
+            (None, true) => list(),
+            (Some(name), false) => find(name)?.text.to_owned(),
+            (None, false) => {
+                return Err(Failure::Usage(format!("show which preset? {}", names())));
+            }
+            (Some(_), true) => return Err(more_than_one(workload)),
+        };
+        output::put(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if workload.shown.is_some() {
+        return Err(more_than_one(workload));
+    }
+    unused::dry_run(&workload.out)?;
+    bench::measure(session(workload)?, &workload.out)
+}
+
+/// The workload on this machine.
+fn session(workload: &Workload) -> Result<Session, Failure> {
+    let permit =
+        Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
+    let spec = spec(workload)?;
+    let figures = figures::read(&workload.figures)?;
+    let mut session = Session::prepare(&spec, permit, &workload.cufile, workload.out.dry_run)?;
+    session.figures = figures;
+    session.counts = !workload.out.no_stats_page;
+    session.watched = !workload.out.no_watch;
+    Ok(session)
+}
+
+fn more_than_one(workload: &Workload) -> Failure {
+    let more = workload.shown.as_deref().unwrap_or_default();
+    Failure::Usage(format!("'{more}': one workload runs at a time; leave it out"))
+}
+
+/// The presets with what each is.
+fn list() -> String {
+    let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
+    let line = |preset: &Preset| format!("{:width$}  {}\n", preset.name, preset.summary());
+    let lines: String = PRESETS.iter().map(line).collect();
+    format!("{lines}\ngpuio workload show NAME prints one as a job file, with its source.\n")
+}
+
+fn names() -> String {
+    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    format!("presets: {}", names.join(", "))
+}
+
+fn find(name: &str) -> Result<&'static Preset, Failure> {
+    preset::find(name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Failure {
+    let near = gpuio_spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
+    let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
+    Failure::Usage(format!(
+        "there is no workload '{name}', and no job file of that name{near}; {}",
+        names()
+    ))
+}
+
+/// The workload with what the flags change.
+fn spec(workload: &Workload) -> Result<Spec, Failure> {
+    let mut spec = match preset::find(&workload.name) {
+        Some(preset) => parsed(preset)?,
+        None if Path::new(&workload.name).exists() => bench::read_jobs(Path::new(&workload.name))?,
+        None => return Err(unknown(&workload.name)),
+    };
+    for job in &mut spec.jobs {
+        for (key, value, flag) in workload.keys() {
+            bench::set(job, key, &value, flag)?;
+        }
+        for pair in &workload.data.set {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            bench::set(job, key.trim(), value.trim(), "--set")?;
+        }
+    }
+    Ok(spec)
+}
+
+fn parsed(preset: &Preset) -> Result<Spec, Failure> {
+    let name = format!("{}.ini", preset.name);
+    gpuio_spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::Usage(lines.join("\n       "))
+    })
+}

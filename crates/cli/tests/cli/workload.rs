@@ -1,0 +1,238 @@
+//! `gpuio workload`: training feeds on real files, with the software GPU.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::tool::{Ran, command, file, finish, scratch, words};
+
+fn run(dir: &Path, line: &str) -> Ran {
+    let mut gpuio = command(dir);
+    gpuio.env("GPUIO_SOFT_GPUS", "2").arg("workload");
+    finish(gpuio.args(words(line)))
+}
+
+/// Twelve files of about 200 kB, in batches of three, for two accelerators.
+const FEED: &str = "[mine]\nfiles=12\nsample_size=200000+-50000\nbatch_samples=3\nepochs=3\n\
+                    readers=2\nprefetch=2\ncompute_time=2ms\nverify=inline\ndirectory=d\n\
+                    file_prefix=s\n";
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// What every feed that came to its end has in its record.
+#[track_caller]
+fn is_exact(record: &Value) {
+    let (plan, job) = (&record["plan"]["jobs"][0], &record["jobs"][0]);
+    let (feed, found) = (&plan["feed"], &job["feed"]);
+    let samples = number(&feed["files"]) * number(&feed["samples_per_file"]);
+    let epochs = found["epochs"].as_array().unwrap();
+    assert_eq!(epochs.len() as u64, number(&feed["epochs"]), "{found:#}");
+    for epoch in epochs {
+        let counts = ["once", "never", "repeated"].map(|name| number(&epoch[name]));
+        assert_eq!(counts, [samples, 0, 0], "{epoch:#}");
+    }
+    assert_eq!(found["complete"], true);
+    assert_eq!(number(&found["samples"]), samples * epochs.len() as u64);
+    let read: u64 = epochs.iter().map(|epoch| number(&epoch["read_bytes"])).sum();
+    assert_eq!(number(&job["read"]["bytes"]), read, "{job:#}");
+    let verify = &job["verify"];
+    assert_eq!((number(&verify["timed_bytes"]), number(&verify["bad_blocks"])), (read, 0));
+}
+
+#[test]
+fn a_feed_reads_every_sample_once_an_epoch() {
+    let dir = scratch();
+    file(dir.path(), "mine.ini", FEED);
+    for more in [
+        "--gpu software:0,1 --path staged",
+        "--gpu software:0,1 --path gather --bs 64k --compute sleep",
+        "--gpu software:0 --path mapped --compute none",
+        "--gpu software:0 --path library --accelerators 2 --compute kernel:50%",
+        "--gpu none --path host --engine psync --buffered",
+    ] {
+        let record = run(dir.path(), &format!("mine.ini {more} --format json")).exits(0).json();
+        is_exact(&record);
+        let (job, found) = (&record["jobs"][0], &record["jobs"][0]["feed"]);
+        assert_eq!(number(&found["steps"]), 12, "{more}");
+        let lengths = record["plan"]["jobs"][0]["targets"].as_array().unwrap();
+        let all: u64 = lengths.iter().map(|target| number(&target["length_bytes"])).sum();
+        assert_eq!(number(&job["read"]["bytes"]), 3 * all, "{more}");
+        let accelerators = found["accelerators"].as_array().unwrap();
+        assert!(
+            accelerators.iter().all(|one| number(&one["steps"]) == 12 / accelerators.len() as u64)
+        );
+        let known = found["utilisation_percent"].as_f64();
+        match more.contains("none --path host") || !more.contains("compute none") {
+            true if accelerators.len() == 1 => assert!(known.unwrap() > 0.0, "{found:#}"),
+            // Two steps an epoch each are first and last, and none has nothing to compare.
+            _ => assert_eq!(known, None, "{found:#}"),
+        }
+    }
+    // The files are found again, and no other run of the same workload makes them anew.
+    let again = run(dir.path(), "mine.ini --gpu none --seed 2 --format json").exits(0).json();
+    assert_eq!(number(&again["setup"]["laid_out_bytes"]), 0);
+}
+
+/// 40 reads for each of the 4 row groups, and of 200 columns no byte more.
+#[test]
+fn columns_are_read_one_by_one() {
+    let dir = scratch();
+    let small = "dlrm-b200 --gpu software --directory d --scale 0.001 --set samples_per_file=24576 \
+                 --epochs 2 --compute none --format json";
+    let record = run(dir.path(), small).exits(0).json();
+    is_exact(&record);
+    let read = &record["jobs"][0]["read"];
+    assert_eq!((number(&read["ios"]), number(&read["bytes"])), (320, 8 * 160 * 6144));
+}
+
+/// A reader that may be one batch ahead can't have read more than two steps before the first is
+/// over, so that all of it takes as long as the steps do.
+#[test]
+fn readers_wait_for_accelerators_and_accelerators_for_readers() {
+    let dir = scratch();
+    file(dir.path(), "mine.ini", FEED);
+    let paced = "mine.ini --gpu software:0 --readers 1 --prefetch 1 --compute sleep \
+                 --compute-time 20ms --format json";
+    let record = run(dir.path(), paced).exits(0).json();
+    is_exact(&record);
+    let job = &record["jobs"][0];
+    assert!(number(&job["feed"]["span_ns"]) >= 12 * 20_000_000, "{job:#}");
+    assert!(number(&job["last_done_ns"]) >= 10 * 20_000_000, "read ahead: {job:#}");
+    // Each I/O takes 30 ms, and a step 1 ms.
+    let slow = "mine.ini --gpu none --path host --engine psync --readers 1 --compute-time 1ms \
+                --set inject=delay=30ms@100% --format json";
+    let record = run(dir.path(), slow).exits(0).json();
+    let found = &record["jobs"][0]["feed"];
+    assert!(number(&found["stall_ns"]) >= 11 * 80_000_000, "{found:#}");
+    assert!(found["utilisation_percent"].as_f64().unwrap() < 5.0, "{found:#}");
+}
+
+#[test]
+fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
+    let dir = scratch();
+    file(dir.path(), "mine.ini", FEED);
+    let broken = "mine.ini --gpu software:0 --set inject=eio=20%,seed=3 --format json";
+    let record = run(dir.path(), broken).exits(1).json();
+    let (job, found) = (&record["jobs"][0], &record["jobs"][0]["feed"]);
+    assert!(number(&job["failed"]) > 0 && found["complete"] == true, "{job:#}");
+    let epochs = found["epochs"].as_array().unwrap();
+    let lost: u64 = epochs.iter().map(|epoch| number(&epoch["never"])).sum();
+    assert!(lost > 0, "{found:#}");
+    let cut = "mine.ini --gpu software:0 --epochs 1000 --compute-time 20ms --runtime 300ms";
+    let ran = run(dir.path(), cut).exits(0);
+    assert!(ran.out.contains("ended before its last step"), "{}", ran.out);
+}
+
+#[test]
+fn what_is_printed_says_the_scale() {
+    let dir = scratch();
+    let line = "cosmoflow-h100 --gpu software --directory d --scale 0.00001 --epochs 1 --evidence \
+                --no-watch --no-stats-page";
+    let ran = run(dir.path(), &format!("{line} -o r.json")).exits(0);
+    for words in [
+        "scale 0.00001: 5 of 524,288 files",
+        "MLPerf rule broken: the whole data set (scale 0.00001: 5 of 524288 files)",
+        "MLPerf rule broken: at least 500 steps an epoch (5)",
+        "a warm-up, then 5 runs",
+    ] {
+        let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(words), "no {words:?} in {}", ran.out);
+    }
+    assert!(!ran.out.contains("device sampling"), "{}", ran.out);
+    run(dir.path(), &format!("{line} -o r.json")).exits(2).prints(&["r.json"]);
+    let quiet = run(dir.path(), &format!("{line} -o r.json --force --quiet")).exits(0);
+    assert_eq!(quiet.out, "");
+    let mut show = command(dir.path());
+    let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
+    let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
+    let at = lines.next().unwrap().split(',').position(|name| name == "feed_scale").unwrap();
+    assert_eq!(lines.next().unwrap().split(',').nth(at), Some("0.00001"), "{csv}");
+}
+
+#[test]
+fn every_preset_has_a_plan() {
+    let dir = scratch();
+    let list = run(dir.path(), "list").exits(0).out;
+    let names: Vec<&str> = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().next().unwrap())
+        .collect();
+    assert_eq!(names.len(), 8, "{list}");
+    for name in names {
+        let shown = run(dir.path(), &format!("show {name}")).exits(0).out;
+        assert!(shown.contains("# MLPerf Storage v") && shown.contains(&format!("[{name}]")));
+        file(dir.path(), "own.ini", &shown);
+        let more = "--gpu software --scale 0.001 --dry-run";
+        let plan = run(dir.path(), &format!("{name} {more}")).exits(0).out;
+        assert!(plan.contains("\nscale = 0.001\n# scale 0.001: "), "{plan}");
+        let own = run(dir.path(), &format!("own.ini {more}")).exits(0).out;
+        assert_eq!(own, plan, "the text that is shown is the preset");
+    }
+    run(dir.path(), "show unet3d-h10").exits(2).prints(&["nearest: unet3d-h100"]);
+    run(dir.path(), "unet3d").exits(2).prints(&["there is no workload 'unet3d'", "dlrm-b200"]);
+}
+
+#[test]
+fn flags_change_a_workload() {
+    let dir = scratch();
+    let line = "resnet50-h100 --gpu software --scale 0.01 --set epochs=7 --batch-samples 11 \
+                --readers 3 --prefetch 4 --compute-time 9ms --compute memory:25% --accelerators 2 \
+                --dry-run";
+    let plan = run(dir.path(), line).exits(0).out;
+    for words in [
+        "epochs = 7",
+        "batch_samples = 11",
+        "readers = 3",
+        "prefetch = 4",
+        "compute_time = 9ms",
+        "compute = memory:25%",
+        "accelerators = 2",
+        "scale = 0.01",
+    ] {
+        assert!(plan.lines().any(|line| line == words), "no {words:?} in {plan}");
+    }
+    for flag in [
+        "--set a=b",
+        "--cufile-lib x",
+        "--cufile-set a=b",
+        "--spec x",
+        "--server x",
+        "--format json",
+        "--evidence",
+        "--details",
+        "--serve 1",
+        "--quiet",
+        "--no-watch",
+        "--no-stats-page",
+        "--dry-run",
+        "--scale 0.1",
+        "--keep",
+    ] {
+        let name = flag.split(' ').next().unwrap();
+        run(dir.path(), &format!("list {flag}")).exits(2).prints(&[name, "no effect"]);
+    }
+    run(dir.path(), "list x").exits(2).prints(&["'x'"]);
+    run(dir.path(), "show").exits(2).prints(&["presets: unet3d-a100"]);
+}
+
+#[test]
+fn mistakes_in_a_workload_have_a_line_and_a_column() {
+    let dir = scratch();
+    for (wrong, says) in [
+        ("compute_time=-1", "mine.ini:2:14"),
+        ("compute_time=0", "mine.ini:2:14"),
+        ("sample_size=10k+-20k", "mine.ini:2:18"),
+        ("columns=4+,x", "mine.ini:2:12"),
+        ("columns=4,8", "no column is read"),
+        ("sample_order=zipf", "shuffle, shuffle-files or in-order"),
+        ("compute=kernel:0", "mine.ini:2:16"),
+        ("scale=0", "mine.ini:2:7"),
+        ("epoch=1", "nearest: epochs"),
+    ] {
+        file(dir.path(), "mine.ini", &format!("[a]\n{wrong}\n"));
+        run(dir.path(), "mine.ini").exits(2).prints(&[says]);
+    }
+}

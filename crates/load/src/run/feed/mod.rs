@@ -1,0 +1,182 @@
+//! Training feeds: readers that fill batches, and accelerators that take them.
+//!
+//! A reader is a worker whose blocks come from `gpuio_workload::feed`; a batch is there when its
+//! last block is in memory. One thread for each accelerator (`accelerator`) takes the batches in
+//! order. The two exchange a batch's arrival and its being taken under the lock of the
+//! accelerator's queue, once for each batch and never for an I/O.
+//!
+//! A reader that is as far ahead as the plan allows sleeps until its accelerator takes a batch; an
+//! accelerator sleeps until its next batch is there. Either leaves by a guard, so that the other
+//! sees its end, whatever it was.
+
+mod accelerator;
+mod outcome;
+mod reader;
+mod rules;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gpuio_record::{FeedPlan, JobPlan};
+use gpuio_stat::Histogram;
+use gpuio_workload::feed::Shape;
+
+pub(super) use accelerator::{Accelerated, Accelerators};
+pub(super) use outcome::{Found, result};
+pub(super) use reader::{FeedReader, Step};
+
+/// Longest sleep between two looks for an end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What the threads of a feed share.
+#[derive(Debug)]
+pub(super) struct Feed {
+    plan: FeedPlan,
+    shape: Shape,
+    queues: Vec<Queue>,
+    /// How often each unit was read in each epoch.
+    counts: Vec<Box<[AtomicU8]>>,
+    /// Bytes of units that were read in each epoch.
+    bytes: Vec<AtomicU64>,
+    /// Nothing more is computed.
+    ended: AtomicBool,
+    meeting: Mutex<Meeting>,
+    met: Condvar,
+    /// One accelerator is calibrated at a time: two may share a GPU.
+    calibrating: Mutex<()>,
+}
+
+/// The batches of an accelerator.
+#[derive(Debug)]
+struct Queue {
+    /// Steps that it has taken: what readers may go by.
+    taken: AtomicU64,
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct QueueState {
+    readers: Vec<ReaderState>,
+    /// From the first I/O of a batch to its last byte.
+    batch_read: Histogram,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct ReaderState {
+    /// Its steps below this one are there.
+    read_before: u64,
+    /// It reads no more.
+    left: bool,
+}
+
+/// Where accelerators wait for one another after each step.
+#[derive(Debug)]
+struct Meeting {
+    step: u64,
+    arrived: u32,
+    /// Accelerators that are still at work.
+    at_work: u32,
+}
+
+fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves these plain values whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The feeds of a group's jobs.
+pub(super) fn of(jobs: &[JobPlan]) -> Vec<Option<Feed>> {
+    jobs.iter().map(|job| job.feed.as_ref().map(Feed::new)).collect()
+}
+
+impl Feed {
+    fn new(plan: &FeedPlan) -> Feed {
+        let shape = Shape::new(plan);
+        let queue = |_| Queue {
+            taken: AtomicU64::new(0),
+            state: Mutex::new(QueueState {
+                readers: vec![ReaderState::default(); plan.readers as usize],
+                batch_read: Histogram::default(),
+            }),
+            changed: Condvar::new(),
+        };
+        let counts = |_| (0..shape.units()).map(|_| AtomicU8::new(0)).collect();
+        Feed {
+            queues: (0..plan.accelerators).map(queue).collect(),
+            counts: (0..plan.epochs).map(counts).collect(),
+            bytes: (0..plan.epochs).map(|_| AtomicU64::new(0)).collect(),
+            ended: AtomicBool::new(false),
+            meeting: Mutex::new(Meeting { step: 0, arrived: 0, at_work: plan.accelerators }),
+            met: Condvar::new(),
+            calibrating: Mutex::new(()),
+            plan: plan.clone(),
+            shape,
+        }
+    }
+
+    fn queue(&self, accelerator: u32) -> &Queue {
+        &self.queues[accelerator as usize]
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// A unit of this epoch is in memory, all of it.
+    fn count(&self, epoch: u64, unit: u64) {
+        let at = |index: u64| usize::try_from(index).unwrap_or(usize::MAX);
+        let Some(counts) = self.counts.get(at(epoch)) else { return };
+        if let Some(count) = counts.get(at(unit)) {
+            // Two readers never have the same unit, and should they, none is lost.
+            let _ = count
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1));
+        }
+        if let Some(bytes) = self.bytes.get(at(epoch)) {
+            bytes.fetch_add(self.shape.read_bytes(unit), Ordering::Relaxed);
+        }
+    }
+
+    /// Nothing more is computed: all that wait go on.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        for queue in &self.queues {
+            // With the lock, so that none that is about to wait misses it.
+            drop(hold(&queue.state));
+            queue.changed.notify_all();
+        }
+        drop(hold(&self.meeting));
+        self.met.notify_all();
+    }
+
+    /// Waits until all accelerators have made this step; false where the feed has ended.
+    fn meet(&self, step: u64) -> bool {
+        let mut meeting = hold(&self.meeting);
+        meeting.arrived += 1;
+        if meeting.arrived == self.plan.accelerators {
+            (meeting.step, meeting.arrived) = (step + 1, 0);
+            self.met.notify_all();
+            return true;
+        }
+        while meeting.step <= step && !self.has_ended() {
+            let woken = self.met.wait_timeout(meeting, LOOK);
+            meeting = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        meeting.step > step
+    }
+
+    /// Waits until the last accelerator has left.
+    pub(super) fn await_end(&self) {
+        let mut meeting = hold(&self.meeting);
+        while meeting.at_work > 0 {
+            let woken = self.met.wait_timeout(meeting, LOOK);
+            meeting = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Called by each accelerator as it leaves.
+    fn leave(&self) {
+        hold(&self.meeting).at_work -= 1;
+        self.met.notify_all();
+    }
+}

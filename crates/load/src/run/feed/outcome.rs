@@ -1,0 +1,163 @@
+//! What came of a feed, for the record.
+
+use std::sync::atomic::Ordering;
+
+use gpuio_record::facts::HostFacts;
+use gpuio_record::{
+    AcceleratorResult, CacheReading, EpochResult, FeedCompute, FeedResult, JobPlan,
+};
+use gpuio_stat::Histogram;
+
+use super::accelerator::{Accelerated, EpochSeen};
+use super::rules::{self, Ruled};
+use super::{Feed, hold};
+use crate::run::results::per_second;
+
+/// What is known besides what accelerators saw.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::run) struct Found<'a> {
+    pub(in crate::run) job: &'a JobPlan,
+    pub(in crate::run) host: &'a HostFacts,
+    pub(in crate::run) cache: &'a CacheReading,
+}
+
+/// Fewer steps have nothing between the first and the last.
+const STEPS_LEAST: u64 = 3;
+
+/// The result of a feed whose threads have all ended.
+pub(in crate::run) fn result(
+    feed: &Feed,
+    seen: Vec<Option<Accelerated>>,
+    found: Found<'_>,
+) -> FeedResult {
+    let is_lost = |one: &Option<Accelerated>| one.is_none();
+    let lost = seen.iter().any(is_lost);
+    let seen: Vec<Accelerated> = seen.into_iter().flatten().collect();
+    let begin = seen.iter().map(|one| one.span.0).min().unwrap_or(0);
+    let end = seen.iter().map(|one| one.span.1).max().unwrap_or(0);
+    let span_ns = end.saturating_sub(begin);
+    let samples: u64 = seen.iter().map(|one| one.samples).sum();
+    let steps: u64 = seen.iter().map(|one| one.steps).sum();
+    let epochs = epochs(feed, &seen, begin);
+    let (utilisation_percent, utilisation_unknown) = utilisation(feed, &epochs);
+    let mut wait = Histogram::default();
+    seen.iter().for_each(|one| wait.merge(&one.wait));
+    let mut batch_read = Histogram::default();
+    feed.queues.iter().for_each(|queue| batch_read.merge(&hold(&queue.state).batch_read));
+    let complete = !lost && steps == feed.shape.batches().saturating_mul(feed.plan.epochs);
+    let ruled = Ruled { feed, found, utilisation_percent };
+    FeedResult {
+        span_ns,
+        samples,
+        samples_per_s: per_second(samples, span_ns),
+        steps,
+        complete,
+        utilisation_percent,
+        utilisation_unknown,
+        stall_ns: seen.iter().map(|one| one.stall_ns).sum(),
+        first_batch_ns: seen.iter().map(|one| one.first_batch_ns).max().unwrap_or(0),
+        wait: wait.summary(),
+        batch_read: batch_read.summary(),
+        rules: rules::all(&ruled, &epochs),
+        epochs,
+        accelerators: seen.into_iter().map(accelerator).collect(),
+    }
+}
+
+fn accelerator(seen: Accelerated) -> AcceleratorResult {
+    let computed = seen.alone_ns.filter(|_| seen.steps > 0);
+    AcceleratorResult {
+        number: seen.number,
+        gpu: seen.gpu,
+        steps: seen.steps,
+        samples: seen.samples,
+        stall_ns: seen.stall_ns,
+        alone_ns: seen.alone_ns,
+        compute_ns: computed.map(|_| seen.compute_ns / seen.steps),
+        occupied: seen.occupied,
+        multiprocessors: seen.multiprocessors,
+        failed: seen.failed,
+    }
+}
+
+/// The epochs that any accelerator began.
+fn epochs(feed: &Feed, seen: &[Accelerated], begin: u64) -> Vec<EpochResult> {
+    let count = seen.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
+    let mut from = begin;
+    let mut before = seen.first().map(|one| one.read_before).unwrap_or_default();
+    let mut all = Vec::with_capacity(count);
+    for nth in 0..count {
+        let parts: Vec<(&Accelerated, &EpochSeen)> =
+            seen.iter().filter_map(|one| Some((one, one.epochs.get(nth)?))).collect();
+        let end = parts.iter().map(|(_, epoch)| epoch.last_end).max().unwrap_or(from);
+        // Of an epoch that was cut short nobody took it down.
+        let read = parts.iter().find_map(|(_, epoch)| epoch.read);
+        let storage = read.and_then(|read| read.storage).zip(before.storage);
+        let (once, never, repeated) = counted(feed, nth);
+        all.push(EpochResult {
+            number: nth as u64 + 1,
+            steps: parts.iter().map(|(_, epoch)| epoch.steps).max().unwrap_or(0),
+            span_ns: end.saturating_sub(from),
+            utilisation_percent: mean(parts.iter().map(|(one, epoch)| of_epoch(feed, one, epoch))),
+            once,
+            never,
+            repeated,
+            read_bytes: feed.bytes.get(nth).map_or(0, |bytes| bytes.load(Ordering::Relaxed)),
+            moved_bytes: read.map_or(0, |read| read.moved.saturating_sub(before.moved)),
+            storage_read_bytes: storage.map(|(now, then)| now.saturating_sub(then)),
+        });
+        (from, before) = (end, read.unwrap_or(before));
+    }
+    all
+}
+
+/// Samples of an epoch that were read once, never, and more often.
+fn counted(feed: &Feed, epoch: usize) -> (u64, u64, u64) {
+    let (mut once, mut never, mut repeated) = (0, 0, 0);
+    for count in feed.counts.get(epoch).into_iter().flatten() {
+        let of = match count.load(Ordering::Relaxed) {
+            0 => &mut never,
+            1 => &mut once,
+            _ => &mut repeated,
+        };
+        *of += feed.plan.sample_group;
+    }
+    (once, never, repeated)
+}
+
+/// Utilisation of an accelerator in an epoch, per cent.
+#[expect(clippy::cast_precision_loss, reason = "times and counts below 2^53")]
+fn of_epoch(feed: &Feed, one: &Accelerated, epoch: &EpochSeen) -> Option<f64> {
+    if feed.plan.compute == FeedCompute::None || epoch.steps < STEPS_LEAST {
+        return None;
+    }
+    // What takes longer than it should is no more computation, and what takes less is less.
+    let step_ns = one.alone_ns?.min(feed.plan.compute_ns);
+    let span = epoch.before_last_end.checked_sub(epoch.first_end).filter(|span| *span > 0)?;
+    Some(step_ns as f64 * (epoch.steps - 2) as f64 * 100.0 / span as f64)
+}
+
+/// The mean of figures that are all known.
+#[expect(clippy::cast_precision_loss, reason = "a number of accelerators or epochs")]
+fn mean(figures: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let all: Option<Vec<f64>> = figures.collect();
+    let all = all.filter(|all| !all.is_empty())?;
+    Some(all.iter().sum::<f64>() / all.len() as f64)
+}
+
+/// The mean over epochs, or why there is none.
+fn utilisation(feed: &Feed, epochs: &[EpochResult]) -> (Option<f64>, Option<String>) {
+    if feed.plan.compute == FeedCompute::None {
+        return (None, Some("nothing is computed (compute=none)".to_owned()));
+    }
+    match mean(epochs.iter().map(|epoch| epoch.utilisation_percent)) {
+        Some(percent) => (Some(percent), None),
+        None => {
+            let why = format!(
+                "an epoch had fewer than {STEPS_LEAST} steps of each accelerator, and the first \
+                 and the last do not count"
+            );
+            (None, Some(why))
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A worker's part of a feed: its blocks, and what of its batches is there.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use gpuio_io::clock::Nanos;
+use gpuio_record::JobPlan;
+use gpuio_workload::feed::{Next, Reader};
+use gpuio_workload::sequence::Block;
+
+use super::{Feed, LOOK, hold};
+
+/// What a reader does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::run) enum Step {
+    /// It reads this block.
+    Read(Block),
+    /// It is as far ahead as it may be.
+    Wait,
+    /// All is read, or nothing more is computed.
+    End,
+}
+
+/// A batch that is not there yet.
+#[derive(Debug)]
+struct OpenBatch {
+    step: u64,
+    /// Blocks of it that are in flight.
+    in_flight: u64,
+    /// Whether its last block was started.
+    is_whole: bool,
+    began: Nanos,
+    ended: Nanos,
+}
+
+/// A unit that is not there yet.
+#[derive(Debug)]
+struct OpenUnit {
+    step: u64,
+    unit: u64,
+    in_flight: u64,
+    is_whole: bool,
+    failed: bool,
+}
+
+/// Where a block belongs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Of {
+    step: u64,
+    unit: u64,
+}
+
+/// The sequence of one reader. Dropping it says that it reads no more.
+#[derive(Debug)]
+pub(in crate::run) struct FeedReader<'a> {
+    feed: &'a Feed,
+    reader: Reader,
+    accelerator: u32,
+    number: u32,
+    /// What each slot of the path is filled with.
+    slots: Vec<Of>,
+    /// What was handed out last and is in no slot yet.
+    handed: Of,
+    batches: VecDeque<OpenBatch>,
+    units: Vec<OpenUnit>,
+    /// The step that it may not begin yet.
+    waits_for: u64,
+}
+
+impl<'a> FeedReader<'a> {
+    /// The reader of a worker.
+    pub(in crate::run) fn new(feed: &'a Feed, job: &JobPlan, thread: u32) -> FeedReader<'a> {
+        let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(1);
+        let block = u32::try_from(block).unwrap_or(u32::MAX);
+        let (accelerators, depth) = (feed.plan.accelerators, job.depth as usize);
+        let (accelerator, number) = (thread % accelerators, thread / accelerators);
+        FeedReader {
+            feed,
+            reader: Reader::new(&feed.plan, (accelerator, number), block, job.seed),
+            accelerator,
+            number,
+            slots: vec![Of::default(); depth],
+            handed: Of::default(),
+            batches: VecDeque::with_capacity(feed.plan.prefetch as usize + 1),
+            units: Vec::with_capacity(depth + 1),
+            waits_for: 0,
+        }
+    }
+
+    /// The first step that may not be begun yet.
+    fn limit(&self) -> u64 {
+        let taken = self.feed.queue(self.accelerator).taken.load(Ordering::Relaxed);
+        taken + u64::from(self.feed.plan.readers) * u64::from(self.feed.plan.prefetch)
+    }
+
+    /// What to do next.
+    pub(in crate::run) fn next(&mut self, now: Nanos) -> Step {
+        loop {
+            if self.feed.has_ended() {
+                return Step::End;
+            }
+            match self.reader.next(self.limit()) {
+                Next::End => return Step::End,
+                Next::Ahead { step } => {
+                    self.waits_for = step;
+                    return Step::Wait;
+                }
+                Next::Nothing { step } => {
+                    let batch =
+                        OpenBatch { step, in_flight: 0, is_whole: true, began: now, ended: now };
+                    self.batches.push_back(batch);
+                    self.deliver();
+                }
+                Next::Range { block, step, unit, ends_unit, ends_batch } => {
+                    self.hand_out((step, unit), (ends_unit, ends_batch), now);
+                    return Step::Read(block);
+                }
+            }
+        }
+    }
+
+    fn hand_out(&mut self, of: (u64, u64), ends: (bool, bool), now: Nanos) {
+        let ((step, unit), (ends_unit, ends_batch)) = (of, ends);
+        self.handed = Of { step, unit };
+        if self.batches.back().is_none_or(|batch| batch.step != step) {
+            let batch = OpenBatch { step, in_flight: 0, is_whole: false, began: now, ended: now };
+            self.batches.push_back(batch);
+        }
+        if let Some(batch) = self.batches.back_mut() {
+            batch.in_flight += 1;
+            batch.is_whole = ends_batch;
+        }
+        let is_same = |open: &&mut OpenUnit| (open.step, open.unit) == of;
+        match self.units.iter_mut().find(is_same) {
+            Some(open) => (open.in_flight, open.is_whole) = (open.in_flight + 1, ends_unit),
+            None => self.units.push(OpenUnit {
+                step,
+                unit,
+                in_flight: 1,
+                is_whole: ends_unit,
+                failed: false,
+            }),
+        }
+    }
+
+    /// The block that was handed out last is in this slot.
+    pub(in crate::run) fn started(&mut self, slot: u32) {
+        self.slots[slot as usize] = self.handed;
+    }
+
+    /// The block of this slot is in memory, or failed.
+    pub(in crate::run) fn completed(&mut self, slot: u32, ended: Nanos, is_fine: bool) {
+        let Of { step, unit } = self.slots[slot as usize];
+        let found = self.units.iter().position(|one| (one.step, one.unit) == (step, unit));
+        if let Some(at) = found {
+            let open = &mut self.units[at];
+            open.in_flight -= 1;
+            open.failed |= !is_fine;
+            if open.in_flight == 0 && open.is_whole {
+                let open = self.units.swap_remove(at);
+                if !open.failed {
+                    self.feed.count(self.feed.shape.epoch_of(step), unit);
+                }
+            }
+        }
+        if let Some(batch) = self.batches.iter_mut().find(|batch| batch.step == step) {
+            batch.in_flight -= 1;
+            batch.ended = batch.ended.max(ended);
+        }
+        self.deliver();
+    }
+
+    /// Tells the accelerator of batches that are there, in their order.
+    fn deliver(&mut self) {
+        let is_there = |batch: &OpenBatch| batch.is_whole && batch.in_flight == 0;
+        if !self.batches.front().is_some_and(is_there) {
+            return;
+        }
+        let queue = self.feed.queue(self.accelerator);
+        let mut state = hold(&queue.state);
+        while let Some(batch) = self.batches.pop_front_if(|batch| is_there(batch)) {
+            state.readers[self.number as usize].read_before = batch.step + 1;
+            if batch.ended > batch.began {
+                state.batch_read.record(batch.ended - batch.began);
+            }
+        }
+        drop(state);
+        queue.changed.notify_all();
+    }
+
+    /// Sleeps until the accelerator has taken enough, or for a while.
+    pub(in crate::run) fn wait(&self) {
+        let queue = self.feed.queue(self.accelerator);
+        let state = hold(&queue.state);
+        if self.waits_for < self.limit() || self.feed.has_ended() {
+            return;
+        }
+        drop(queue.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Drop for FeedReader<'_> {
+    fn drop(&mut self) {
+        let queue = self.feed.queue(self.accelerator);
+        hold(&queue.state).readers[self.number as usize].left = true;
+        queue.changed.notify_all();
+    }
+}

@@ -1,0 +1,160 @@
+//! The rules of MLPerf Storage for training, and whether a run kept them.
+
+use gpuio_record::{DirectMode, EpochResult, FeedCompute, FeedRule};
+use gpuio_units::{human_bytes, human_count};
+
+use super::Feed;
+use super::outcome::Found;
+
+/// The data set has at least this many times the memory of the client.
+const MEMORIES: u64 = 5;
+/// Steps of an epoch, at least.
+const STEPS: u64 = 500;
+/// Runs that count.
+const RUNS: u32 = 5;
+/// Share of the files that may be in the page cache before.
+const WARM: f64 = 0.01;
+/// Share of an epoch's bytes that has to come from storage.
+const FROM_STORAGE: f64 = 0.9;
+
+/// What the rules are held against.
+pub(super) struct Ruled<'a> {
+    pub(super) feed: &'a Feed,
+    pub(super) found: Found<'a>,
+    pub(super) utilisation_percent: Option<f64>,
+}
+
+/// All rules, in order.
+pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
+    let mut rules = vec![whole(ruled), size(ruled), steps(ruled)];
+    rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
+    rules.extend(utilisation(ruled));
+    rules.push(computed(ruled));
+    rules.push(FeedRule {
+        rule: format!("a warm-up, then {RUNS} runs, each with another seed"),
+        found: "one run".to_owned(),
+        kept: Some(false),
+    });
+    rules
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a size in words")]
+fn bytes(bytes: u64) -> String {
+    human_bytes(bytes as f64)
+}
+
+fn whole(ruled: &Ruled<'_>) -> FeedRule {
+    let plan = &ruled.feed.plan;
+    FeedRule {
+        rule: "the whole data set".to_owned(),
+        found: format!("scale {}: {} of {} files", plan.scale, plan.files, plan.full_files),
+        kept: Some(plan.files >= plan.full_files),
+    }
+}
+
+fn size(ruled: &Ruled<'_>) -> FeedRule {
+    let set: u64 = ruled.found.job.targets.iter().map(|target| target.length_bytes).sum();
+    let memory = &ruled.found.host.memory;
+    let memory = memory.usable_bytes.or(memory.total_bytes);
+    FeedRule {
+        rule: format!("data of at least {MEMORIES} times the memory"),
+        found: match memory {
+            Some(memory) => format!("{} of data, {} of memory", bytes(set), bytes(memory)),
+            None => format!("{} of data; the memory is unknown", bytes(set)),
+        },
+        kept: memory.map(|memory| set / MEMORIES >= memory),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count in words")]
+fn steps(ruled: &Ruled<'_>) -> FeedRule {
+    let steps = ruled.feed.shape.steps();
+    FeedRule {
+        rule: format!("at least {STEPS} steps an epoch"),
+        found: human_count(steps as f64),
+        kept: Some(steps >= STEPS),
+    }
+}
+
+fn cold(ruled: &Ruled<'_>) -> FeedRule {
+    let before = ruled.found.cache.resident_before;
+    FeedRule {
+        rule: "a cold cache before the first epoch".to_owned(),
+        found: match before {
+            Some(share) => format!("{:.1} % of the data in the page cache", share * 100.0),
+            None => "what was in the page cache is unknown".to_owned(),
+        },
+        kept: before.map(|share| share <= WARM),
+    }
+}
+
+/// The epoch with the smallest share that storage delivered.
+#[expect(clippy::cast_precision_loss, reason = "a share")]
+fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
+    let job = ruled.found.job;
+    let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    // What storage had delivered and was not back when an epoch was over is not counted as moved.
+    let in_flight = block * u64::from(job.depth) * u64::from(job.threads);
+    let share = |epoch: &EpochResult| {
+        let (stored, moved) = (epoch.storage_read_bytes?, epoch.moved_bytes);
+        let known = (moved > 0).then(|| (stored as f64 / moved as f64).min(1.0))?;
+        let is_kept = stored + in_flight >= moved || known >= FROM_STORAGE;
+        Some((known, is_kept))
+    };
+    let shares: Option<Vec<(f64, bool)>> = epochs.iter().map(share).collect();
+    let shares = shares.filter(|all| !all.is_empty());
+    let mode = match job.direct {
+        DirectMode::Direct => "",
+        DirectMode::Buffered => ", read through the page cache",
+    };
+    let least = shares.as_ref().map(|all| all.iter().map(|(share, _)| *share).fold(1.0, f64::min));
+    FeedRule {
+        rule: "every epoch is read from storage".to_owned(),
+        found: match least {
+            Some(share) => format!(
+                "in the epoch with the least, {:.1} % of the bytes came from storage{mode}",
+                share * 100.0
+            ),
+            None => format!("what came from storage is unknown{mode}"),
+        },
+        kept: shares.map(|all| all.iter().all(|(_, is_kept)| *is_kept)),
+    }
+}
+
+fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
+    let wanted = ruled.feed.shape.samples();
+    let wrong = epochs.iter().filter(|epoch| epoch.once != wanted).count();
+    let missing = ruled.feed.plan.epochs - epochs.len() as u64;
+    FeedRule {
+        rule: "every sample is read exactly once an epoch".to_owned(),
+        found: match (wrong as u64 + missing, epochs.len()) {
+            (0, count) => format!("{wanted} samples once in each of {count} epochs"),
+            (wrong, _) => format!("not so in {wrong} of {} epochs", ruled.feed.plan.epochs),
+        },
+        kept: Some(wrong == 0 && missing == 0),
+    }
+}
+
+fn utilisation(ruled: &Ruled<'_>) -> Option<FeedRule> {
+    let least = ruled.feed.plan.least_utilisation_percent?;
+    let percent = ruled.utilisation_percent;
+    Some(FeedRule {
+        rule: format!("accelerator utilisation of at least {least} %"),
+        found: percent.map_or_else(|| "unknown".to_owned(), |percent| format!("{percent:.1} %")),
+        kept: percent.map(|percent| percent >= least),
+    })
+}
+
+/// Not a rule of MLPerf's, whose accelerators always sleep; said all the same.
+fn computed(ruled: &Ruled<'_>) -> FeedRule {
+    let compute = ruled.feed.plan.compute;
+    FeedRule {
+        rule: "accelerators compute for the time of each step".to_owned(),
+        found: match compute {
+            FeedCompute::Kernel { .. } => format!("a kernel on the GPU ({})", compute.key()),
+            FeedCompute::Sleep => "they sleep, as MLPerf's do".to_owned(),
+            FeedCompute::None => "nothing is computed".to_owned(),
+        },
+        kept: Some(compute != FeedCompute::None),
+    }
+}

@@ -1,0 +1,347 @@
+//! Training feeds: the data set of samples, and who reads them for which accelerator.
+
+use std::borrow::Cow;
+
+use gpuio_catalog::PathInfo;
+use gpuio_record::{
+    BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
+    Region, SampleOrder,
+};
+use gpuio_spec::JobSpec;
+use gpuio_workload::feed::Shape;
+
+use super::PlanError;
+use super::regions::{Ground, Laid};
+
+/// Blocks that long samples are cut into, unless another size is requested.
+const BLOCK_MOST: u64 = 1 << 20;
+/// Files of a data set: each is planned, opened and recorded.
+const FILES_MOST: u64 = 1 << 21;
+/// Readings that are counted: a byte for each unit in each epoch.
+const COUNTED_MOST: u64 = 1 << 32;
+
+/// Keys of a load of blocks, which a feed decides by itself.
+const NOT_OF_FEEDS: [&str; 51] = [
+    "align",
+    "arrivals",
+    "batch",
+    "beside",
+    "bw_log",
+    "ceilings",
+    "coverage",
+    "create_files",
+    "distribution",
+    "end_fsync",
+    "fdatasync_ios",
+    "file_bytes",
+    "filenames",
+    "files_in_turn",
+    "files_per_thread",
+    "fill",
+    "fsync_ios",
+    "io_size",
+    "iops_log",
+    "lat_log",
+    "layout",
+    "log_ns",
+    "loops",
+    "mix_percent",
+    "number_ios",
+    "offset",
+    "offset_increment",
+    "ramp_ns",
+    "rate_bytes",
+    "rate_iops",
+    "read_percent",
+    "read_shift",
+    "refill",
+    "shared_fd",
+    "shared_files",
+    "size",
+    "size_percent",
+    "start_delay_ns",
+    "steady",
+    "steady_check_ns",
+    "steady_ramp_ns",
+    "steady_window_ns",
+    "sync",
+    "think_ios",
+    "think_ns",
+    "think_spin_ns",
+    "threads",
+    "time_based",
+    "unaligned",
+    "wear_out",
+    "rw",
+];
+
+/// Whether the job is a training feed.
+pub(super) fn is_feed(job: &JobSpec) -> bool {
+    job.requested.keys().any(|field| field.starts_with("feed."))
+}
+
+/// The feed of a job, and its GPUs in the order of the accelerators; nothing where it moves blocks.
+pub(super) fn resolve(
+    job: &JobSpec,
+    path: &PathInfo,
+    gpus: &mut Vec<Gpu>,
+) -> Result<Option<FeedPlan>, PlanError> {
+    if !is_feed(job) {
+        return Ok(None);
+    }
+    vet(job, path)?;
+    let requested = &job.feed;
+    let missing = |field: &str, what: &str| PlanError::usage(job, field, what.to_owned());
+    let needs = "a training feed needs files, sample_size, batch_samples and compute_time; add";
+    let full_files =
+        requested.files.ok_or_else(|| missing("feed.files", &format!("{needs} files")))?;
+    let sample = requested
+        .sample_size
+        .ok_or_else(|| missing("feed.sample_size", &format!("{needs} sample_size")))?;
+    let batch_samples = requested
+        .batch_samples
+        .ok_or_else(|| missing("feed.batch_samples", &format!("{needs} batch_samples")))?;
+    let compute = compute(job, path)?;
+    let compute_ns = match (compute, requested.compute_ns) {
+        (FeedCompute::None, _) => 0,
+        (_, Some(time)) => time,
+        (_, None) => {
+            let what = format!("{needs} compute_time, or compute=none");
+            return Err(missing("feed.compute", &what));
+        }
+    };
+    let scale = requested.scale.unwrap_or(1.0);
+    let plan = FeedPlan {
+        full_files,
+        scale,
+        files: scaled(full_files, scale),
+        samples_per_file: requested.samples_per_file.unwrap_or(1),
+        sample,
+        columns: requested.columns.clone().unwrap_or_default(),
+        sample_group: requested.sample_group.unwrap_or(1),
+        batch_samples,
+        order: requested.order.unwrap_or(SampleOrder::Shuffle),
+        epochs: requested.epochs.unwrap_or(1),
+        accelerators: accelerators(job, gpus)?,
+        readers: requested.readers.unwrap_or(4),
+        prefetch: requested.prefetch.unwrap_or(2),
+        compute,
+        compute_ns,
+        least_utilisation_percent: requested.utilisation.filter(|_| compute != FeedCompute::None),
+    };
+    sizes(job, &plan)?;
+    Ok(Some(plan))
+}
+
+/// What a feed can't be combined with.
+fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
+    let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
+    let is_reading = job.rw == Some(gpuio_spec::Rw::Read);
+    let unused =
+        |field: &&&str| job.requested.contains_key(**field) && !(is_reading && ***field == *"rw");
+    if let Some(field) = NOT_OF_FEEDS.iter().find(unused) {
+        let what = "it has no effect here: a training feed says what is read by files, samples, \
+                    batches and readers (docs/workload.md); leave it out";
+        return usage(field, what.to_owned());
+    }
+    if job.fio_headers == Some(true) {
+        let what = "blocks with fio's headers have one size and place each, and samples of a \
+                    training feed have gpuio's pattern; use verify=inline or verify=pass";
+        return usage("verify", what.to_owned());
+    }
+    if let Some(blocks) = &job.blocks
+        && (blocks.len() > 1 || blocks.iter().any(|one| one.min_bytes != one.max_bytes))
+    {
+        let what = "samples of a training feed are cut into blocks of one size; give one bs";
+        return usage("blocks", what.to_owned());
+    }
+    if path.fans_out {
+        let what = "path fan-out places each block in all GPUs, and each accelerator of a training \
+                    feed has samples of its own; use another path";
+        return usage("paths", what.to_owned());
+    }
+    if job.rank.as_ref().is_some_and(|place| place.ranks > 1) {
+        let what = "a training feed runs in one process, for all GPUs of the machine; start it \
+                    without mpirun or srun";
+        return usage("feed.files", what.to_owned());
+    }
+    Ok(())
+}
+
+/// What accelerators do. Without a GPU nothing can be kept busy.
+fn compute(job: &JobSpec, path: &PathInfo) -> Result<FeedCompute, PlanError> {
+    let default = match path.needs_gpu {
+        true => FeedCompute::Kernel { with: ComputationKind::Compute, share_percent: 100.0 },
+        false => FeedCompute::Sleep,
+    };
+    let compute = job.feed.compute.unwrap_or(default);
+    if matches!(compute, FeedCompute::Kernel { .. }) && !path.needs_gpu {
+        let what = format!(
+            "path {} uses no GPU that a kernel could keep busy; use compute=sleep, or path=staged \
+             or another path to GPU memory",
+            path.name
+        );
+        return Err(PlanError::usage(job, "feed.compute", what));
+    }
+    Ok(compute)
+}
+
+/// The number of accelerators. They are spread over the GPUs evenly; GPUs that would have none are
+/// left out.
+fn accelerators(job: &JobSpec, gpus: &mut Vec<Gpu>) -> Result<u32, PlanError> {
+    let present = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
+    let count = job.feed.accelerators.unwrap_or(present.max(1));
+    if count < present {
+        gpus.truncate(count as usize);
+        return Ok(count);
+    }
+    if !count.is_multiple_of(present.max(1)) {
+        let what = format!(
+            "{count} accelerators are no multiple of the {present} GPUs, so that these would not \
+             have as many each; use {} or {}, or other GPUs",
+            count / present * present,
+            count.div_ceil(present) * present
+        );
+        return Err(PlanError::usage(job, "feed.accelerators", what));
+    }
+    Ok(count)
+}
+
+/// So many files, and one at least.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of files, bounded afterwards"
+)]
+fn scaled(files: u64, scale: f64) -> u64 {
+    if scale.total_cmp(&1.0).is_eq() {
+        files
+    } else {
+        ((files as f64 * scale).round() as u64).max(1)
+    }
+}
+
+/// Numbers that go too far, or do not fit together.
+fn sizes(job: &JobSpec, plan: &FeedPlan) -> Result<(), PlanError> {
+    let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
+    if plan.files > FILES_MOST {
+        let what = format!(
+            "{} files; {FILES_MOST} is the most: lower scale, now {}",
+            plan.files, plan.scale
+        );
+        return usage("feed.files", what);
+    }
+    if !plan.samples_per_file.is_multiple_of(plan.sample_group) {
+        let what = format!(
+            "{} samples of a file are no whole groups of {}; give a sample_group that divides them",
+            plan.samples_per_file, plan.sample_group
+        );
+        return usage("feed.sample_group", what);
+    }
+    if plan.sample.deviation_bytes > 0 && (plan.samples_per_file > 1 || !plan.columns.is_empty()) {
+        let what = "sizes of samples differ only where each is a file of its own; leave out the \
+                    deviation, or samples_per_file and columns";
+        return usage("feed.sample_size", what.to_owned());
+    }
+    let wide: u64 = plan.columns.iter().map(|column| u64::from(column.bytes)).sum();
+    if !plan.columns.is_empty() && wide != plan.sample.mean_bytes {
+        let what = format!(
+            "the columns have {wide} bytes, and a sample {}; correct one of them",
+            plan.sample.mean_bytes
+        );
+        return usage("feed.columns", what);
+    }
+    let groups = plan.samples_per_file / plan.sample_group;
+    let unit = u128::from(plan.sample.mean_bytes) * u128::from(plan.sample_group) + 4096;
+    let file = unit * u128::from(groups);
+    if unit > u128::from(u32::MAX) << 10 || file * u128::from(plan.files) > i64::MAX as u128 {
+        let what = "the data set is past the largest file system; lower files, samples or scale";
+        return usage("feed.files", what.to_owned());
+    }
+    let readings = plan.files.saturating_mul(groups).saturating_mul(plan.epochs);
+    if readings > COUNTED_MOST || plan.epochs > COUNTED_MOST {
+        let what = format!(
+            "{readings} samples or groups in all epochs; {COUNTED_MOST} are the most: lower epochs \
+             or scale"
+        );
+        return usage("feed.epochs", what);
+    }
+    if u64::from(plan.readers) * u64::from(plan.accelerators) > 65_536 {
+        let what = "more than 65536 reader threads in all; lower readers or accelerators";
+        return usage("feed.readers", what.to_owned());
+    }
+    Ok(())
+}
+
+/// Threads of all accelerators.
+fn threads(plan: &FeedPlan) -> u32 {
+    plan.accelerators.saturating_mul(plan.readers)
+}
+
+/// The job with the threads of its feed, by which other settings go.
+pub(super) fn with_threads<'a>(job: &'a JobSpec, plan: Option<&FeedPlan>) -> Cow<'a, JobSpec> {
+    match plan {
+        None => Cow::Borrowed(job),
+        Some(plan) => Cow::Owned(JobSpec { threads: Some(threads(plan)), ..job.clone() }),
+    }
+}
+
+/// Files that are used: at most [`FILES_MOST`].
+pub(super) fn files(plan: &FeedPlan) -> u32 {
+    u32::try_from(plan.files).unwrap_or(u32::MAX)
+}
+
+/// Order of the files, as far as a load of blocks has a word for it.
+pub(super) fn order(plan: &FeedPlan) -> Order {
+    match plan.order {
+        SampleOrder::Shuffle => {
+            Order::Random { distribution: Distribution::Uniform, coverage: true }
+        }
+        SampleOrder::ShuffleFiles | SampleOrder::InOrder => Order::Sequential,
+    }
+}
+
+/// The blocks that samples are cut into: one for a short sample.
+pub(super) fn blocks(job: &JobSpec, plan: &FeedPlan) -> Vec<BlockShare> {
+    let size = Shape::new(plan).longest_part().clamp(1, BLOCK_MOST);
+    let one = BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 };
+    job.blocks.clone().unwrap_or_else(|| vec![one])
+}
+
+/// Direct or buffered, where ranges of the samples are not such that O_DIRECT could read them.
+pub(super) fn direct(
+    job: &JobSpec,
+    plan: &FeedPlan,
+    chosen: (DirectMode, Option<String>, u64),
+) -> Result<(DirectMode, Option<String>, u64), PlanError> {
+    let (mode, _, alignment) = chosen;
+    let has = Shape::new(plan).alignment();
+    if mode == DirectMode::Buffered || has.is_multiple_of(alignment) {
+        return Ok(chosen);
+    }
+    let why = format!(
+        "ranges of its columns lie at multiples of {has} bytes, and O_DIRECT here needs {alignment}"
+    );
+    match job.direct {
+        Some(true) => Err(PlanError::usage(job, "direct", format!("{why}; use --buffered"))),
+        _ => Ok((DirectMode::Buffered, Some(why), 1)),
+    }
+}
+
+/// Files with the lengths of their samples. Each is verified by one thread, all are read by all.
+pub(super) fn lay(plan: &FeedPlan, ground: &Ground) -> Laid {
+    let shape = Shape::new(plan);
+    let mut targets = ground.targets(0);
+    for (file, target) in (0_u64..).zip(&mut targets) {
+        target.length_bytes = shape.file_bytes(file);
+    }
+    let threads = threads(plan);
+    let mut regions = vec![Vec::new(); threads as usize];
+    for (file, target) in (0_u32..).zip(&targets) {
+        let range = Region::range(file, 0, target.length_bytes);
+        regions[(file % threads) as usize].push(range);
+    }
+    let all: u64 = targets.iter().map(|target| target.length_bytes).sum();
+    Laid { size_bytes: all / u64::from(threads), targets, regions }
+}

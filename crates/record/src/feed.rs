@@ -1,0 +1,262 @@
+//! A training feed: samples that are read for accelerators which compute at the same time.
+
+use gpuio_stat::Summary;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::beside::ComputationKind;
+
+/// What is read, by whom and in which order, and what is computed meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FeedPlan {
+    /// Files of the whole data set.
+    pub full_files: u64,
+    /// Share of it that is used: 1 is all.
+    pub scale: f64,
+    /// Files that are used.
+    pub files: u64,
+    /// Samples in each file.
+    pub samples_per_file: u64,
+    /// Size of the samples.
+    pub sample: SampleSize,
+    /// Columns of a sample, in their order in a file of columns; empty where a sample is one range.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+    /// Samples that are read together, a row group of a file of columns; 1 otherwise.
+    pub sample_group: u64,
+    /// Samples of a step.
+    pub batch_samples: u64,
+    /// Order of the samples in an epoch.
+    pub order: SampleOrder,
+    /// Passes over the data set.
+    pub epochs: u64,
+    /// Accelerators that share the samples out.
+    pub accelerators: u32,
+    /// Reader threads of each.
+    pub readers: u32,
+    /// Batches that each reader may be ahead.
+    pub prefetch: u32,
+    /// What an accelerator does with a batch.
+    pub compute: FeedCompute,
+    /// How long that takes, nanoseconds; 0 where nothing is computed.
+    pub compute_ns: u64,
+    /// Utilisation of the accelerators that is to be reached, per cent; absent where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_utilisation_percent: Option<f64>,
+}
+
+impl FeedPlan {
+    /// All of it in a line, for comparison: where one word differs, so does the load.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let SampleSize { mean_bytes, deviation_bytes } = self.sample;
+        let columns = match self.columns.is_empty() {
+            true => String::new(),
+            false => {
+                let of_sample = |column: &Column| u64::from(column.bytes) * u64::from(column.read);
+                let read: u64 = self.columns.iter().map(of_sample).sum();
+                format!(", {read} bytes of it in columns, groups of {}", self.sample_group)
+            }
+        };
+        format!(
+            "scale {}, {} files of {} samples of {mean_bytes}+-{deviation_bytes} bytes{columns}, \
+             {}, {} epochs, batches of {} for {} accelerators, {} readers each, {} ahead, compute \
+             {} for {} ns",
+            self.scale,
+            self.files,
+            self.samples_per_file,
+            self.order.word(),
+            self.epochs,
+            self.batch_samples,
+            self.accelerators,
+            self.readers,
+            self.prefetch,
+            self.compute.key(),
+            self.compute_ns
+        )
+    }
+}
+
+/// Sizes of samples, drawn from a normal distribution by the number of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SampleSize {
+    /// Mean in bytes.
+    pub mean_bytes: u64,
+    /// Standard deviation in bytes; 0 where all have one size.
+    pub deviation_bytes: u64,
+}
+
+/// A column of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Column {
+    /// Bytes of each sample in it.
+    pub bytes: u32,
+    /// Whether it is read.
+    pub read: bool,
+}
+
+/// Order of the samples in an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SampleOrder {
+    /// All samples in an order of chance, another one in each epoch.
+    Shuffle,
+    /// Files in an order of chance, and the samples of each one after another.
+    ShuffleFiles,
+    /// One after another.
+    InOrder,
+}
+
+impl SampleOrder {
+    /// The word in job files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            SampleOrder::Shuffle => "shuffle",
+            SampleOrder::ShuffleFiles => "shuffle-files",
+            SampleOrder::InOrder => "in-order",
+        }
+    }
+}
+
+/// What an accelerator does for the time of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum FeedCompute {
+    /// A kernel that keeps its GPU busy.
+    Kernel {
+        /// What it does.
+        with: ComputationKind,
+        /// Share of the multiprocessors in per cent.
+        share_percent: f64,
+    },
+    /// Its thread sleeps; the GPU is idle.
+    Sleep,
+    /// Nothing: batches are taken as fast as they come.
+    None,
+}
+
+impl FeedCompute {
+    /// As in a job file.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            FeedCompute::Kernel { with, share_percent } => {
+                let word = match with {
+                    ComputationKind::Compute => "kernel",
+                    ComputationKind::Memory => "memory",
+                };
+                match share_percent.total_cmp(&100.0).is_eq() {
+                    true => word.to_owned(),
+                    false => format!("{word}:{share_percent}%"),
+                }
+            }
+            FeedCompute::Sleep => "sleep".to_owned(),
+            FeedCompute::None => "none".to_owned(),
+        }
+    }
+}
+
+/// What came of a training feed. Its time begins with the first read and ends with the last step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FeedResult {
+    /// From the first read to the end of the last step, nanoseconds.
+    pub span_ns: u64,
+    /// Samples that accelerators took.
+    pub samples: u64,
+    /// The same per second, over `span_ns`.
+    pub samples_per_s: f64,
+    /// Steps of all accelerators.
+    pub steps: u64,
+    /// Whether the last step of the last epoch was reached.
+    pub complete: bool,
+    /// Accelerator utilisation, the mean over epochs and accelerators, per cent: the time of the
+    /// steps' computation alone, over the time from the end of the first step to the end of the
+    /// last but one (MLPerf Storage leaves out the first and the last step). Absent where nothing
+    /// was computed or an epoch had fewer than three steps.
+    pub utilisation_percent: Option<f64>,
+    /// Why it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation_unknown: Option<String>,
+    /// Time in which accelerators waited for a batch, summed over them, nanoseconds. The wait for
+    /// the first batch of all is not in it.
+    pub stall_ns: u64,
+    /// Wait for the first batch, the longest of all accelerators, nanoseconds.
+    pub first_batch_ns: u64,
+    /// Waits of a step for its batch, without the first of all; absent without any.
+    pub wait: Option<Summary>,
+    /// From the start of a batch's first I/O until its last byte was in memory.
+    pub batch_read: Option<Summary>,
+    /// One entry for each accelerator.
+    pub accelerators: Vec<AcceleratorResult>,
+    /// One entry for each epoch that was begun.
+    pub epochs: Vec<EpochResult>,
+    /// MLPerf Storage's rules, whether kept or not.
+    pub rules: Vec<FeedRule>,
+}
+
+/// One accelerator.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceleratorResult {
+    /// Its number in the job, from 0.
+    pub number: u32,
+    /// The driver's index of its GPU; absent on paths without one.
+    pub gpu: Option<u32>,
+    /// Steps that it made.
+    pub steps: u64,
+    /// Samples in those.
+    pub samples: u64,
+    /// Time in which it waited for a batch, without the first, nanoseconds.
+    pub stall_ns: u64,
+    /// Time of a step's computation as it was measured with nothing else going on; of `sleep` the
+    /// requested time. Nanoseconds; absent where nothing is computed.
+    pub alone_ns: Option<u64>,
+    /// Mean time of a step's computation during the feed, nanoseconds.
+    pub compute_ns: Option<u64>,
+    /// Multiprocessors that the kernel occupied, read back from a launch; absent without a kernel.
+    pub occupied: Option<u32>,
+    /// Multiprocessors of the GPU.
+    pub multiprocessors: Option<u32>,
+    /// The failure that ended its computation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// One pass over the data set.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EpochResult {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Steps of the accelerator that made the most.
+    pub steps: u64,
+    /// From the end of the epoch before, or the first read, to the end of its last step,
+    /// nanoseconds.
+    pub span_ns: u64,
+    /// Utilisation in it, the mean over accelerators, per cent; absent as for the whole feed.
+    pub utilisation_percent: Option<f64>,
+    /// Samples that were read in it exactly once.
+    pub once: u64,
+    /// Samples that were not read in it.
+    pub never: u64,
+    /// Samples that were read in it more than once.
+    pub repeated: u64,
+    /// Bytes of the samples that were read in it.
+    pub read_bytes: u64,
+    /// Bytes that reads brought from the end of the epoch before to the end of this one's last
+    /// step. Readers are ahead by then, so that a part is of the next epoch.
+    pub moved_bytes: u64,
+    /// Bytes that this process caused to be read from storage in the same time
+    /// (`/proc/self/io`); absent where that could not be read.
+    pub storage_read_bytes: Option<u64>,
+}
+
+/// A rule of MLPerf Storage, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FeedRule {
+    /// What it asks for.
+    pub rule: String,
+    /// What was found.
+    pub found: String,
+    /// Whether it was kept; absent where that is not known.
+    pub kept: Option<bool>,
+}

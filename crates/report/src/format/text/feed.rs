@@ -1,0 +1,219 @@
+//! Lines about training feeds.
+
+use gpuio_record::{
+    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, Record,
+};
+use gpuio_stat::{Histogram, Summary, enough_for};
+
+use super::detail::{line, mark, name_width};
+use crate::number::{NONE, bytes, count, float, iops, time};
+use crate::workload::jobs;
+
+/// Epochs and accelerators that get a line each.
+const LINES_MOST: usize = 8;
+
+/// Some lines per job that is a training feed: what it came to, its data set, its computation,
+/// its waits, each epoch, and which of MLPerf's rules it broke.
+pub(super) fn render(record: &Record, width: u16) -> String {
+    let name = name_width(record);
+    let mut lines = String::new();
+    for (plan, job) in jobs(record) {
+        let (Some(plan_of), Some(found)) = (&plan.feed, &job.feed) else { continue };
+        let first = format!("  {:name$}  {}", plan.name, mark(record));
+        let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
+        all.push(waits(plan_of, found));
+        all.extend(accelerators(found));
+        all.extend(epochs(found));
+        all.extend(rules(&found.rules));
+        all.iter().for_each(|one| lines.push_str(&line(&first, one, width)));
+    }
+    if lines.is_empty() { lines } else { format!("training feed:\n{lines}") }
+}
+
+fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {
+    let percent = match (found.utilisation_percent, &found.utilisation_unknown) {
+        (Some(percent), _) => format!("{percent:.1} %"),
+        (None, why) => format!("unknown: {}", why.as_deref().unwrap_or("no reason was recorded")),
+    };
+    let wanted = plan
+        .least_utilisation_percent
+        .map_or_else(String::new, |least| format!(" ({least} % or more was to be reached)"));
+    let cut = if found.complete { "" } else { "; ended before its last step" };
+    format!(
+        "{} samples/s in {}, {}; accelerator utilisation {percent}{wanted}{cut}",
+        iops(found.samples_per_s),
+        time(found.span_ns),
+        many(u64::from(plan.accelerators), "accelerator"),
+    )
+}
+
+fn many(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+fn data_set(plan: &FeedPlan) -> String {
+    let samples = plan.files.saturating_mul(plan.samples_per_file);
+    let columns = match plan.columns.iter().filter(|column| column.read).count() {
+        0 => String::new(),
+        read => format!(
+            ", {read} of {} columns in groups of {}",
+            plan.columns.len(),
+            many(plan.sample_group, "sample")
+        ),
+    };
+    format!(
+        "scale {}: {} of {}, {}{columns}, in order {}",
+        plan.scale,
+        count(plan.files),
+        many(plan.full_files, "file"),
+        many(samples, "sample"),
+        plan.order.word(),
+    )
+}
+
+fn computation(plan: &FeedPlan, found: &FeedResult) -> String {
+    let steps = format!(
+        "steps of {}, read by {} with {} ahead each",
+        many(plan.batch_samples, "sample"),
+        many(u64::from(plan.readers), "thread"),
+        match plan.prefetch {
+            1 => "1 batch".to_owned(),
+            batches => format!("{batches} batches"),
+        },
+    );
+    let one = found.accelerators.first();
+    let alone = one.and_then(|one| one.alone_ns).map_or_else(|| NONE.to_owned(), time);
+    let during = mean_compute(&found.accelerators).map_or_else(|| NONE.to_owned(), time);
+    match plan.compute {
+        FeedCompute::None => format!("{steps}; nothing is computed"),
+        FeedCompute::Sleep => {
+            format!(
+                "{steps}; accelerators sleep for {} (during the feed {during})",
+                time(plan.compute_ns)
+            )
+        }
+        FeedCompute::Kernel { .. } => {
+            let on = one.and_then(|one| Some((one.occupied?, one.multiprocessors?)));
+            let on = on.map_or_else(String::new, |(occupied, all)| {
+                format!(" on {occupied} of {all} multiprocessors")
+            });
+            format!(
+                "{steps}; compute={}{on} for {} (alone {alone}, during the feed {during})",
+                plan.compute.key(),
+                time(plan.compute_ns)
+            )
+        }
+    }
+}
+
+/// The mean time of a step's computation over all accelerators.
+fn mean_compute(accelerators: &[AcceleratorResult]) -> Option<u64> {
+    let steps: u64 = accelerators.iter().map(|one| one.steps).sum();
+    let all: u64 =
+        accelerators.iter().map(|one| one.compute_ns.map_or(0, |mean| mean * one.steps)).sum();
+    all.checked_div(steps).filter(|mean| *mean > 0)
+}
+
+fn waits(plan: &FeedPlan, found: &FeedResult) -> String {
+    let whole = float(found.span_ns) * f64::from(plan.accelerators.max(1));
+    let share = if whole > 0.0 { float(found.stall_ns) * 100.0 / whole } else { 0.0 };
+    format!(
+        "stalled for {} ({share:.1} % of the time), a step for {}; the first batch came after {}; \
+         a batch was read in {} (p50 / p95 / p99)",
+        time(found.stall_ns),
+        percentiles(found.wait.as_ref()),
+        time(found.first_batch_ns),
+        percentiles(found.batch_read.as_ref()),
+    )
+}
+
+/// Median, 95th and 99th percentile; `-` where there are too few.
+fn percentiles(summary: Option<&Summary>) -> String {
+    let Some(summary) = summary else { return NONE.to_owned() };
+    let histogram = Histogram::from_summary(summary);
+    let of = |quantile: f64| {
+        let known = enough_for(quantile, summary.count);
+        let value = known.then(|| histogram.percentile(quantile)).flatten();
+        value.map_or_else(|| NONE.to_owned(), time)
+    };
+    format!("{} / {} / {}", time(summary.p50_ns), of(0.95), of(0.99))
+}
+
+/// A line for each accelerator, where there are several; one for each that failed.
+fn accelerators(found: &FeedResult) -> Vec<String> {
+    let mut lines = Vec::new();
+    if found.accelerators.len() > 1 {
+        let words = |one: &AcceleratorResult| {
+            let gpu = one.gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
+            let during = one.compute_ns.map_or_else(|| NONE.to_owned(), time);
+            format!(
+                "accelerator {}{gpu}: {}, {}, stalled for {}, computed for {during} a step",
+                one.number,
+                many(one.steps, "step"),
+                many(one.samples, "sample"),
+                time(one.stall_ns)
+            )
+        };
+        lines.extend(found.accelerators.iter().take(LINES_MOST).map(words));
+        lines.extend(rest(found.accelerators.len(), "accelerators"));
+    }
+    lines.extend(found.accelerators.iter().filter_map(|one| {
+        let failed = one.failed.as_ref()?;
+        Some(format!("FAILED: the computation of accelerator {}: {failed}", one.number))
+    }));
+    lines
+}
+
+fn rest(all: usize, what: &str) -> Option<String> {
+    (all > LINES_MOST).then(|| format!("… and {} more {what}", all - LINES_MOST))
+}
+
+fn epochs(found: &FeedResult) -> Vec<String> {
+    let words = |epoch: &EpochResult| {
+        let percent = epoch
+            .utilisation_percent
+            .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
+        let storage = match epoch.storage_read_bytes {
+            Some(stored) => {
+                format!(
+                    "{} read in its time, {} from storage",
+                    bytes(epoch.moved_bytes),
+                    bytes(stored)
+                )
+            }
+            None => "from storage: unknown".to_owned(),
+        };
+        format!(
+            "epoch {}: utilisation {percent}, {}; {} of {} read once, {} never, {} repeatedly; \
+             {storage}",
+            epoch.number,
+            time(epoch.span_ns),
+            many(epoch.once, "sample"),
+            bytes(epoch.read_bytes),
+            count(epoch.never),
+            count(epoch.repeated),
+        )
+    };
+    let mut lines: Vec<String> = found.epochs.iter().take(LINES_MOST).map(words).collect();
+    lines.extend(rest(found.epochs.len(), "epochs"));
+    lines
+}
+
+/// What a run of MLPerf Storage would have to keep and this one did not.
+fn rules(rules: &[FeedRule]) -> Vec<String> {
+    let words = |rule: &FeedRule| match rule.kept {
+        Some(true) => None,
+        Some(false) => Some(format!("MLPerf rule broken: {} ({})", rule.rule, rule.found)),
+        None => Some(format!("MLPerf rule unknown: {} ({})", rule.rule, rule.found)),
+    };
+    let mut lines: Vec<String> = rules.iter().filter_map(words).collect();
+    let kept: Vec<&str> = rules
+        .iter()
+        .filter(|rule| rule.kept == Some(true))
+        .map(|rule| rule.rule.as_str())
+        .collect();
+    if !kept.is_empty() {
+        lines.push(format!("MLPerf rules kept: {}", kept.join("; ")));
+    }
+    lines
+}

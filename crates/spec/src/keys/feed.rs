@@ -1,0 +1,85 @@
+//! Keys of a training feed (docs/workload.md).
+
+use super::Dialect::Native;
+use super::Key;
+use super::set::{self, key};
+
+pub(super) const KEYS: &[Key] = &[
+    key("files", &[], Native, set::FILES, "training feed: files of the whole data set"),
+    key(
+        "scale",
+        &[],
+        Native,
+        set::SCALE,
+        "training feed: share of `files` that is used, such as `0.01`",
+    ),
+    key(
+        "samples_per_file",
+        &[],
+        Native,
+        set::SAMPLES_PER_FILE,
+        "training feed: samples in each file",
+    ),
+    key(
+        "sample_size",
+        &[],
+        Native,
+        set::SAMPLE_SIZE,
+        "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
+    ),
+    key(
+        "columns",
+        &[],
+        Native,
+        set::COLUMNS,
+        "training feed from files of columns: bytes of a sample in each, `+` behind those that are \
+         read: `4+,8,2*3`",
+    ),
+    key(
+        "sample_group",
+        &[],
+        Native,
+        set::SAMPLE_GROUP,
+        "training feed: samples that are read together, as in a row group",
+    ),
+    key("batch_samples", &[], Native, set::BATCH_SAMPLES, "training feed: samples of a step"),
+    key(
+        "sample_order",
+        &[],
+        Native,
+        set::SAMPLE_ORDER,
+        "training feed: `shuffle`, `shuffle-files` or `in-order`",
+    ),
+    key("epochs", &[], Native, set::EPOCHS, "training feed: passes over the data set"),
+    key(
+        "accelerators",
+        &[],
+        Native,
+        set::ACCELERATORS,
+        "training feed: accelerators that share the samples out, spread over the job's GPUs",
+    ),
+    key("readers", &[], Native, set::READERS, "training feed: reader threads of each accelerator"),
+    key(
+        "prefetch",
+        &[],
+        Native,
+        set::PREFETCH,
+        "training feed: batches that each reader may be ahead",
+    ),
+    key(
+        "compute",
+        &[],
+        Native,
+        set::COMPUTE,
+        "training feed: what an accelerator does with a batch: `kernel`, `memory` (each with a \
+         share: `kernel:50%`), `sleep` or `none`",
+    ),
+    key("compute_time", &[], Native, set::COMPUTE_TIME, "training feed: how long that takes"),
+    key(
+        "utilisation",
+        &[],
+        Native,
+        set::UTILISATION,
+        "training feed: accelerator utilisation to reach, in per cent",
+    ),
+];

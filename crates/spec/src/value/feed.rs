@@ -1,0 +1,111 @@
+//! Values of a training feed.
+
+use gpuio_record::{Column, ComputationKind, FeedCompute, SampleOrder, SampleSize};
+use gpuio_units::parse_percent;
+
+use super::number::{at_least_one_u32, size};
+use super::{Read, ValueError, pieces};
+
+/// Most columns of a file.
+const COLUMNS_MOST: usize = 4096;
+/// Most bytes of a sample in a column, so that no sum of columns is out of range.
+const COLUMN_MOST: u32 = 1 << 20;
+
+/// `114660`, or `146600628+-68341808` with the standard deviation.
+pub(crate) fn sample_size(value: &str) -> Read<SampleSize> {
+    const MOST: u64 = 1 << 40;
+    let (mean, deviation) = match value.split_once("+-") {
+        Some((mean, deviation)) => (mean, Some(deviation)),
+        None => (value, None),
+    };
+    let mean_bytes = size(mean)?;
+    let at = mean.len() + 2;
+    let deviation_bytes =
+        deviation.map_or(Ok(0), size).map_err(|error: ValueError| error.shifted(at))?;
+    if mean_bytes > MOST {
+        return Err(ValueError::new(0, "a sample above 1 TiB; give a smaller size"));
+    }
+    if deviation_bytes > mean_bytes {
+        let what = "the deviation is above the mean; give a smaller one, such as 100k+-10k";
+        return Err(ValueError::new(at, what));
+    }
+    Ok(SampleSize { mean_bytes, deviation_bytes })
+}
+
+/// `0.01`: above 0, and a number of files at the end.
+pub(crate) fn scale(value: &str) -> Read<f64> {
+    match value.parse::<f64>() {
+        Ok(scale) if scale > 0.0 && scale <= 1e6 => Ok(scale),
+        _ => Err(ValueError::new(0, "expected a factor above 0, such as 0.01 or 1")),
+    }
+}
+
+/// A percentage above 0.
+pub(crate) fn share(value: &str) -> Read<f64> {
+    match parse_percent(value).map_err(ValueError::from)? {
+        0.0 => Err(ValueError::new(0, "0 has no effect; give a percentage above 0")),
+        percent => Ok(percent),
+    }
+}
+
+/// Bytes of a sample in each column, those that are read with a `+`, and `*N` for N alike:
+/// `4+,8,2*3`.
+pub(crate) fn columns(value: &str) -> Read<Vec<Column>> {
+    let mut all = Vec::new();
+    for (at, piece) in pieces(value, ',') {
+        let bad = |error: ValueError| error.shifted(at);
+        let trimmed = piece.trim();
+        let at = at + (piece.len() - piece.trim_start().len());
+        let (one, count) = match trimmed.split_once('*') {
+            Some((one, count)) => {
+                let by = at + one.len() + 1;
+                (one, at_least_one_u32(count).map_err(|error| error.shifted(by))?)
+            }
+            None => (trimmed, 1),
+        };
+        let (bytes, read) = one.strip_suffix('+').map_or((one, false), |bytes| (bytes, true));
+        let bytes = at_least_one_u32(bytes).map_err(bad)?;
+        if bytes > COLUMN_MOST {
+            return Err(ValueError::new(at, "a column above 1 MiB for each sample; give less"));
+        }
+        if all.len() + count as usize > COLUMNS_MOST {
+            let what = format!("more than {COLUMNS_MOST} columns; give fewer");
+            return Err(ValueError::new(at, what));
+        }
+        all.extend(std::iter::repeat_n(Column { bytes, read }, count as usize));
+    }
+    match all.iter().any(|column| column.read) {
+        true => Ok(all),
+        false => Err(ValueError::new(0, "no column is read; put a + behind those that are: 4+,8")),
+    }
+}
+
+/// Order of samples.
+pub(crate) fn sample_order(value: &str) -> Read<SampleOrder> {
+    [SampleOrder::Shuffle, SampleOrder::ShuffleFiles, SampleOrder::InOrder]
+        .into_iter()
+        .find(|order| order.word() == value)
+        .ok_or_else(|| ValueError::new(0, "expected shuffle, shuffle-files or in-order"))
+}
+
+/// `kernel`, `kernel:50%`, `memory`, `memory:50%`, `sleep`, `none`.
+pub(crate) fn compute(value: &str) -> Read<FeedCompute> {
+    let (word, share) = match value.split_once(':') {
+        Some((word, share)) => (word, Some(share)),
+        None => (value, None),
+    };
+    let with = match (word, share) {
+        ("kernel", _) => ComputationKind::Compute,
+        ("memory", _) => ComputationKind::Memory,
+        ("sleep", None) => return Ok(FeedCompute::Sleep),
+        ("none", None) => return Ok(FeedCompute::None),
+        _ => {
+            let what = "expected kernel, memory, sleep or none; kernel and memory take a share of \
+                the multiprocessors: kernel:50%";
+            return Err(ValueError::new(0, what));
+        }
+    };
+    let share_percent =
+        share.map_or(Ok(100.0), self::share).map_err(|error| error.shifted(word.len() + 1))?;
+    Ok(FeedCompute::Kernel { with, share_percent })
+}
