@@ -17,6 +17,11 @@ const FEED: &str = "[mine]\nfiles=12\nsample_size=200000+-50000\nbatch_samples=3
                     readers=2\nprefetch=2\ncompute_time=2ms\nverify=inline\ndirectory=d\n\
                     file_prefix=s\n";
 
+/// The text in one line: it is wrapped at the width of the page.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
 }
@@ -122,23 +127,22 @@ fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     assert!(lost > 0, "{found:#}");
     let cut = "mine.ini --gpu software:0 --epochs 1000 --compute-time 20ms --runtime 300ms";
     let ran = run(dir.path(), cut).exits(0);
-    assert!(ran.out.contains("ended before its last step"), "{}", ran.out);
+    assert!(flat(&ran.out).contains("ended before its last step"), "{}", ran.out);
 }
 
 #[test]
 fn what_is_printed_says_the_scale() {
     let dir = scratch();
-    let line = "cosmoflow-h100 --gpu software --directory d --scale 0.00001 --epochs 1 --evidence \
+    let line = "cosmoflow-h100 --gpu software:0 --directory d --scale 0.00001 --epochs 1 \
                 --no-watch --no-stats-page";
-    let ran = run(dir.path(), &format!("{line} -o r.json")).exits(0);
+    let ran = run(dir.path(), &format!("{line} --evidence -o r.json")).exits(0);
     for words in [
         "scale 0.00001: 5 of 524,288 files",
         "MLPerf rule broken: the whole data set (scale 0.00001: 5 of 524288 files)",
         "MLPerf rule broken: at least 500 steps an epoch (5)",
         "a warm-up, then 5 runs",
     ] {
-        let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flat.contains(words), "no {words:?} in {}", ran.out);
+        assert!(flat(&ran.out).contains(words), "no {words:?} in {}", ran.out);
     }
     assert!(!ran.out.contains("device sampling"), "{}", ran.out);
     run(dir.path(), &format!("{line} -o r.json")).exits(2).prints(&["r.json"]);

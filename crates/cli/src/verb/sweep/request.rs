@@ -165,7 +165,8 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     if !placed {
         also("directory", directory.join("data").display().to_string());
     }
-    if job.size.is_none() && job.filenames.is_none() && !has(&axes, &["size", "filename", TARGET]) {
+    let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
+    if !sized && !has(&axes, &["size", "filename", "files", TARGET]) {
         also("size", SIZE.to_owned());
     }
     also("keep", "1".to_owned());
