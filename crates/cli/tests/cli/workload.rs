@@ -151,8 +151,12 @@ fn what_is_printed_says_the_scale() {
     let mut show = command(dir.path());
     let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
     let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
-    let at = lines.next().unwrap().split(',').position(|name| name == "feed_scale").unwrap();
-    assert_eq!(lines.next().unwrap().split(',').nth(at), Some("0.00001"), "{csv}");
+    // From the right: sentences before it have commas.
+    let at = lines.next().unwrap().rsplit(',').position(|name| name == "feed_scale").unwrap();
+    let row: Vec<&str> = lines.next().unwrap().rsplit(',').collect();
+    assert_eq!(row[at], "0.00001", "{csv}");
+    let utilisation: f64 = row[at - 1].parse().unwrap();
+    assert!(utilisation > 0.0 && utilisation <= 100.0, "{csv}");
 }
 
 #[test]

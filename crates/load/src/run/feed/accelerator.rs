@@ -79,6 +79,9 @@ pub(super) struct EpochSeen {
     pub(super) first_end: Nanos,
     pub(super) before_last_end: Nanos,
     pub(super) last_end: Nanos,
+    /// Time of the computation of its last step, and of all between the first and the last.
+    last_ns: u64,
+    pub(super) between_ns: u64,
     /// What had been read by its end; of the first accelerator.
     pub(super) read: Option<ReadSoFar>,
 }
@@ -214,7 +217,7 @@ fn steps(
             seen.compute_ns += done - there;
             seen.steps += 1;
             seen.samples += shape.samples_in(batch);
-            note(feed, step, done, seen);
+            note(feed, step, (there, done), seen);
         }
         if feed.plan.accelerators > 1 && !feed.meet(step) {
             return Ok(false);
@@ -227,12 +230,15 @@ fn steps(
     Ok(true)
 }
 
-/// Takes down the end of a step.
-fn note(feed: &Feed, step: u64, done: Nanos, seen: &mut Accelerated) {
+/// Takes down a step: when its computation began and ended.
+fn note(feed: &Feed, step: u64, (began, done): (Nanos, Nanos), seen: &mut Accelerated) {
     seen.span.1 = done;
     let epoch = epoch_mut(feed, step, seen);
-    if epoch.steps == 0 {
-        epoch.first_end = done;
+    let before = std::mem::replace(&mut epoch.last_ns, done - began);
+    match epoch.steps {
+        0 => epoch.first_end = done,
+        1 => {}
+        _ => epoch.between_ns += before,
     }
     epoch.steps += 1;
     (epoch.before_last_end, epoch.last_end) = (epoch.last_end, done);

@@ -133,8 +133,9 @@ fn of_epoch(feed: &Feed, one: &Accelerated, epoch: &EpochSeen) -> Option<f64> {
     }
     // What takes longer than it should is no more computation, and what takes less is less.
     let step_ns = one.alone_ns?.min(feed.plan.compute_ns);
+    let computed_ns = step_ns.saturating_mul(epoch.steps - 2).min(epoch.between_ns);
     let span = epoch.before_last_end.checked_sub(epoch.first_end).filter(|span| *span > 0)?;
-    Some(step_ns as f64 * (epoch.steps - 2) as f64 * 100.0 / span as f64)
+    Some(computed_ns as f64 * 100.0 / span as f64)
 }
 
 /// The mean of figures that are all known.
