@@ -62,6 +62,12 @@ pub mod device {
     /// No call of the model is of a GPU's memory.
     #[derive(Debug)]
     pub struct Devices;
+
+    impl Devices {
+        pub fn in_use(&self) -> u32 {
+            0
+        }
+    }
 }
 
 pub mod mapped {
@@ -85,7 +91,9 @@ pub mod settings {
     pub struct Settings {
         pub max_workers: u32,
         pub max_active: u32,
-        pub oversubscription: u32,
+        pub workers_per_gpu: u32,
+        pub oversubscription: Option<u32>,
+        pub oversubscribed_per_gpu: u32,
     }
 }
 

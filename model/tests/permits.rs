@@ -24,6 +24,7 @@ pub const ROWS: &[Row] = &[
     holds("two callers leave their calls to one worker", both_left_to_worker),
     holds("a batch gets the only permit of a caller", batch),
     holds("a call that is left to a worker gets the only permit of a caller", passed_on),
+    holds("a call comes while permits are released without a look at the queue", unseen),
 ];
 
 static DEVICES: Devices = Devices;
@@ -95,8 +96,13 @@ impl Work for Batch {
 /// A pool with so many permits and workers. From as many calls on as there are workers, reads may
 /// be left to them.
 fn pool(max_active: u32, max_workers: u32) -> &'static WorkerPool {
-    let oversubscription = max_workers;
-    let settings = Settings { max_active, max_workers, oversubscription };
+    let settings = Settings {
+        max_active,
+        max_workers,
+        workers_per_gpu: max_workers,
+        oversubscription: Some(max_workers),
+        oversubscribed_per_gpu: max_workers,
+    };
     Box::leak(Box::new(WorkerPool::new(&settings)))
 }
 
@@ -172,6 +178,16 @@ fn passed_on() {
     interrupted(2, || {
         let pool = pool(1, 1);
         let other = thread::spawn(move || call(pool, 1, Executors::CallerAndWorkers));
+        call(pool, 1, Executors::WorkersOnly);
+        other.join().unwrap();
+        crate::spawn::end_all();
+    });
+}
+
+fn unseen() {
+    interrupted(2, || {
+        let pool = pool(3, 1);
+        let other = thread::spawn(move || pool.with_extra_permit(|| pool.with_extra_permit(|| ())));
         call(pool, 1, Executors::WorkersOnly);
         other.join().unwrap();
         crate::spawn::end_all();

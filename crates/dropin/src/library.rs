@@ -298,9 +298,12 @@ impl Library {
 fn settings(tuning: Tuning) -> Settings {
     let mut settings = Settings::default();
     settings.driver = environment::get().driver.clone();
-    settings.max_workers = tuning.workers.unwrap_or(settings.max_workers);
+    if let Some(workers) = tuning.workers {
+        settings.max_workers = workers;
+        settings.workers_per_gpu = workers;
+    }
     settings.max_active = tuning.busy.unwrap_or(settings.max_active).max(1);
-    settings.oversubscription = tuning.oversubscription.unwrap_or(settings.oversubscription);
+    settings.oversubscription = tuning.oversubscription;
     if let Some(mib) = tuning.ring_mib {
         settings.max_staging_bytes = u64::from(mib) << 20;
     }

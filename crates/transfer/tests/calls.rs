@@ -59,7 +59,7 @@ fn large_reads_by_workers_alone() {
     for (threshold, workers, ring) in [(1, 1, 2 << 20), (2, 3, 2 << 20), (1, 3, 0)] {
         for resident in [true, false] {
             let mut settings = settings();
-            (settings.oversubscription, settings.max_workers) = (threshold, workers);
+            (settings.oversubscription, settings.max_workers) = (Some(threshold), workers);
             (settings.max_staging_bytes, settings.resident) = (ring, resident);
             let sizes = [1 << 20, 200_001, 70_000, 4096];
             read_at_once(&Transfer::new(settings), MemoryKind::Device, &sizes);
@@ -70,7 +70,7 @@ fn large_reads_by_workers_alone() {
 #[test]
 fn reads_by_workers_end_at_the_end_of_the_file_and_report_failures() {
     let mut settings = settings();
-    (settings.oversubscription, settings.max_workers) = (1, 2);
+    (settings.oversubscription, settings.max_workers) = (Some(1), 2);
     let (transfer, dir) = (Transfer::new(settings), dir());
     let content = bytes(1, 1 << 20);
     let whole = file(&transfer, &written(&dir, "file", &content), Mode::Plain);

@@ -88,9 +88,12 @@ impl Args {
             "--batch" => self.batch = small(),
             "--seconds" => self.seconds = Duration::from_secs_f64(value.parse().unwrap()),
             "--memory" => self.kind = value.parse().unwrap(),
-            "--workers" => self.settings.max_workers = small(),
+            "--workers" => {
+                self.settings.max_workers = small();
+                self.settings.workers_per_gpu = small();
+            }
             "--busy" => self.settings.max_active = small(),
-            "--crowd" => self.settings.oversubscription = small(),
+            "--crowd" => self.settings.oversubscription = Some(small()),
             "--chunk" => self.settings.max_piece_bytes = small(),
             "--ring" => self.settings.max_staging_bytes = number(value),
             "--words" => self.settings.stream_semaphores = value == "on",

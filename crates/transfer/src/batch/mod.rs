@@ -10,6 +10,7 @@ mod run;
 mod uring;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,6 +82,14 @@ pub(crate) struct Core {
     state: &'static State,
     capacity: u32,
     queue: Mutex<Queue>,
+    /// How many entries wait, as the queue says: read without its lock, which the batch's threads
+    /// need.
+    waiting: AtomicUsize,
+    /// Threads that work on the batch while they wait for its events.
+    helping: AtomicUsize,
+    /// Whether the thread that waited last worked on the batch. Then it will again, and workers
+    /// need not.
+    self_served: AtomicBool,
     /// An entry completed, or there is more to do.
     changed: Condvar,
 }
@@ -96,8 +105,9 @@ struct Queue {
     queued: bool,
     /// When the waiting entries were submitted.
     since: Option<Clock>,
-    /// Threads that work on the batch while they wait for its events.
-    helping: usize,
+    /// Whether a thread worked on the batch while it waited, since entries were submitted to the
+    /// empty batch.
+    was_helped: bool,
 }
 
 impl Queue {
@@ -108,8 +118,15 @@ impl Queue {
 
 impl Batch {
     pub(crate) fn new(state: &'static State, capacity: u32) -> Self {
-        let (queue, changed) = (Mutex::default(), Condvar::new());
-        Self(Arc::new(Core { state, capacity, queue, changed }))
+        Self(Arc::new(Core {
+            state,
+            capacity,
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            helping: AtomicUsize::new(0),
+            self_served: AtomicBool::new(false),
+            changed: Condvar::new(),
+        }))
     }
 
     /// The most entries at a time.
@@ -155,8 +172,11 @@ impl Batch {
         let runs = run::count(&entries);
         if queue.waiting.is_empty() {
             queue.since = Some(Clock::start());
+            let was_helped = std::mem::take(&mut queue.was_helped);
+            core.set_self_served(was_helped);
         }
         queue.waiting.extend(entries);
+        core.note_waiting(&queue);
         let is_new = !std::mem::replace(&mut queue.queued, true);
         if queue.sleepers > 0 {
             core.changed.notify_all();
@@ -230,6 +250,7 @@ impl Drop for Batch {
             queue = core.sleep(queue, None);
         }
         let was_queued = std::mem::replace(&mut queue.queued, false);
+        core.set_self_served(false);
         drop(queue);
         if was_queued {
             let work: Arc<dyn Work> = Arc::<Core>::clone(core);
@@ -241,6 +262,18 @@ impl Drop for Batch {
 impl Core {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies how many entries wait; with the queue locked.
+    fn note_waiting(&self, queue: &Queue) {
+        self.waiting.store(queue.waiting.len(), Ordering::SeqCst);
+    }
+
+    /// With the queue locked.
+    fn set_self_served(&self, is_now: bool) {
+        if self.self_served.swap(is_now, Ordering::SeqCst) != is_now {
+            self.state.pool.count_self_served(is_now);
+        }
     }
 
     /// Sleeps until something changes, at most `most`; may return earlier.
@@ -276,6 +309,7 @@ impl Core {
         let slot = self.slot();
         let mut queue = self.lock();
         let taken = run::take(&mut queue.waiting, slot, self.most())?;
+        self.note_waiting(&queue);
         queue.running += taken.len();
         Some(taken)
     }
@@ -311,6 +345,7 @@ impl Core {
         let slot = self.slot();
         let mut queue = self.lock();
         let run = run::take_run(&mut queue.waiting, slot, self.most(), Some(kind))?;
+        self.note_waiting(&queue);
         queue.running += run.entries.len();
         Some(run)
     }
@@ -326,6 +361,7 @@ impl Core {
         let Queue { waiting, completed, .. } = &mut *queue;
         let gone = waiting.drain(..).map(|entry| entry.cookie);
         completed.extend(gone.map(|cookie| Event { cookie, outcome: Err(Fault::Cancelled) }));
+        self.note_waiting(&queue);
         if queue.sleepers > 0 {
             self.changed.notify_all();
         }
@@ -337,20 +373,21 @@ struct Helping<'a>(&'a Core);
 
 impl<'a> Helping<'a> {
     fn new(core: &'a Core) -> Self {
-        core.lock().helping += 1;
+        core.helping.fetch_add(1, Ordering::SeqCst);
+        core.lock().was_helped = true;
         Self(core)
     }
 }
 
 impl Drop for Helping<'_> {
     fn drop(&mut self) {
-        self.0.lock().helping -= 1;
+        self.0.helping.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Work for Core {
     fn has_more(&self) -> bool {
-        !self.lock().waiting.is_empty()
+        self.waiting.load(Ordering::SeqCst) > 0
     }
 
     fn owner(&self) -> WorkOwner {
@@ -361,9 +398,12 @@ impl Work for Core {
         /// Nanoseconds. A thread that submits and then waits does the work sooner than a worker
         /// that has to be woken, which would also take the processor of another caller.
         const SOON: u64 = 200_000;
+        if !self.has_more() || self.helping.load(Ordering::SeqCst) > 0 {
+            return false;
+        }
         let queue = self.lock();
         let is_late = queue.since.as_ref().is_none_or(|since| since.now() > SOON);
-        !queue.waiting.is_empty() && queue.helping == 0 && is_late
+        !queue.waiting.is_empty() && is_late
     }
 
     fn work(self: Arc<Self>, _: &'static Devices, deferred: &mut DeferredCompletion) {
@@ -388,7 +428,14 @@ impl Work for Core {
         }
     }
 
+    fn is_self_served(&self) -> bool {
+        self.self_served.load(Ordering::SeqCst)
+    }
+
     fn may_leave_queue(&self) -> bool {
+        if self.has_more() {
+            return false;
+        }
         let mut queue = self.lock();
         if queue.waiting.is_empty() {
             queue.queued = false;

@@ -24,6 +24,8 @@ pub(crate) struct Devices {
     max_rings: usize,
     resident: bool,
     driver: OnceLock<Option<Loaded>>,
+    /// Devices that have state.
+    in_use: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -109,7 +111,13 @@ impl Devices {
             max_rings: usize::try_from(rings).unwrap_or(usize::MAX),
             resident: settings.resident,
             driver: OnceLock::new(),
+            in_use: AtomicU32::new(0),
         }
+    }
+
+    /// How many devices have been used.
+    pub(crate) fn in_use(&self) -> u32 {
+        self.in_use.load(Ordering::Relaxed)
     }
 
     fn loaded(&self) -> Option<&Loaded> {
@@ -144,6 +152,7 @@ impl Devices {
         }
         let device = self.leak(Context::new(&loaded.driver, index)?);
         known.set(device);
+        self.in_use.fetch_add(1, Ordering::Relaxed);
         Ok(device)
     }
 

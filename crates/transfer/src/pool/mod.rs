@@ -6,13 +6,15 @@
 //! workers with permits of their own take pieces. A caller that gets none queues its call and
 //! sleeps until others have finished it or a permit is passed on to it.
 //!
-//! From `oversubscription` calls on, callers do not start large reads of cached files that the
-//! resident copy kernel copies. Waking a caller takes a
-//! tenth of a call, during which its permit moves nothing, and more threads than saturate the link
-//! only wait for it. A few workers then go from call to call.
+//! How many workers are useful follows from the GPUs in use: twelve threads fill the link to one
+//! with what they read from the page cache. As many callers get no help. With more calls than that,
+//! callers do not start large reads of cached files that the resident copy kernel copies. Waking a
+//! caller takes a tenth of a call, during which its permit moves nothing, and more threads than
+//! saturate the link only wait for it. The workers then go from call to call.
 //!
 //! Permits go to queued work in queue order. Work that no caller does itself, such as a batch, gets
-//! a permit that is reserved until a worker arrives.
+//! a permit that is reserved until a worker arrives. Batches whose callers wait for events are
+//! self-served: their callers do the work. Workers leave them alone unless many are idle.
 //!
 //! No wake-up is lost. Who wants a permit (1) queues and (2) tries to acquire one; who has one (3)
 //! releases it and (4) reads the queue. All four are sequentially consistent, so either (2) sees
@@ -29,7 +31,7 @@ use crate::device::Devices;
 use crate::file::Bottleneck;
 use crate::settings::Settings;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, size};
 use workers::Workers;
 
 /// An entry of the queue.
@@ -63,6 +65,11 @@ pub(crate) trait Work: std::fmt::Debug + Send + Sync {
 
     /// Passes a permit on to that caller.
     fn grant_permit(&self) {}
+
+    /// Whether a thread is expected to do the work soon that holds no permit yet.
+    fn is_self_served(&self) -> bool {
+        false
+    }
 
     /// Whether it may leave the queue: nothing is left to do, and who adds more queues it again.
     /// Called with the queue locked.
@@ -123,9 +130,11 @@ pub(crate) struct WorkerPool {
     max_active: u32,
     /// Workers take a permit only while fewer than this are taken: otherwise no processor is left
     /// for them.
-    worker_permits: u32,
-    /// From so many concurrent calls on, reads are left to as many workers.
-    oversubscription: u32,
+    max_worker_permits: u32,
+    /// The same for each GPU in use.
+    permits_per_gpu: u32,
+    gpus: AtomicU32,
+    oversubscription: Oversubscription,
     held: AtomicU32,
     /// Permits reserved for a worker: 0 or 1.
     reserved: AtomicU32,
@@ -133,27 +142,88 @@ pub(crate) struct WorkerPool {
     queue: Mutex<VecDeque<Arc<dyn Work>>>,
     /// Length of the queue.
     queue_len: AtomicU32,
+    /// Its entries that are not of [`WorkOwner::Either`].
+    queued_calls: AtomicU32,
+    /// Batches that are self-served, in the queue or not.
+    self_served: AtomicU32,
+    /// Releases that did not look at the queue since the last one that did.
+    not_looked: AtomicU32,
     /// Calls in progress.
     calls: AtomicU32,
     workers: Workers,
 }
 
+/// From how many concurrent calls on reads are left to workers.
+#[derive(Debug, Clone, Copy)]
+enum Oversubscription {
+    Never,
+    /// From so many, and to as many workers.
+    From(u32),
+    /// From more calls than there are worker permits, counting a new one, and to so many workers
+    /// for each GPU.
+    Permits {
+        per_gpu: u32,
+    },
+}
+
+/// With fewer workers than this, callers always read themselves.
+const LEAST_WORKERS: u32 = 8;
+
+impl Oversubscription {
+    fn new(settings: &Settings) -> Self {
+        match settings.oversubscription {
+            Some(0) => Self::Never,
+            Some(calls) if calls > settings.max_workers => Self::Never,
+            Some(calls) => Self::From(calls),
+            None if settings.max_workers < LEAST_WORKERS => Self::Never,
+            None => Self::Permits { per_gpu: settings.oversubscribed_per_gpu.max(1) },
+        }
+    }
+}
+
 impl WorkerPool {
     pub(crate) fn new(settings: &Settings) -> Self {
+        let zero = || AtomicU32::new(0);
         Self {
             max_active: settings.max_active.max(1),
-            worker_permits: settings.max_active.min(settings.max_workers).max(1),
-            oversubscription: if settings.oversubscription <= settings.max_workers {
-                settings.oversubscription
-            } else {
-                0
-            },
-            held: AtomicU32::new(0),
-            reserved: AtomicU32::new(0),
+            max_worker_permits: settings.max_active.min(settings.max_workers).max(1),
+            permits_per_gpu: settings.workers_per_gpu.max(1),
+            gpus: zero(),
+            oversubscription: Oversubscription::new(settings),
+            held: zero(),
+            reserved: zero(),
             queue: Mutex::default(),
-            queue_len: AtomicU32::new(0),
-            calls: AtomicU32::new(0),
+            queue_len: zero(),
+            queued_calls: zero(),
+            self_served: zero(),
+            not_looked: zero(),
+            calls: zero(),
             workers: Workers::new(settings.max_workers),
+        }
+    }
+
+    /// Permits that workers may take.
+    fn worker_permits(&self) -> u32 {
+        match self.gpus.load(Ordering::Relaxed) {
+            0 => self.max_worker_permits,
+            gpus => self.max_worker_permits.min(self.permits_per_gpu.saturating_mul(gpus)),
+        }
+    }
+
+    /// Notes how many GPUs are in use.
+    fn note_gpus(&self, devices: &Devices) {
+        let gpus = devices.in_use();
+        if self.gpus.load(Ordering::Relaxed) != gpus {
+            self.gpus.store(gpus, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a batch that has become self-served, or is no longer.
+    pub(crate) fn count_self_served(&self, is_now: bool) {
+        if is_now {
+            self.self_served.fetch_add(1, Ordering::SeqCst);
+        } else {
+            self.self_served.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
@@ -187,7 +257,8 @@ impl WorkerPool {
         /// GiB/s; without, 0.74 and 22.9 (H100, 16 processors).
         const SEVERAL: u64 = 4;
         let calls = u64::from(self.calls.load(Ordering::Relaxed)) + 1;
-        let even = |each: u64| len.saturating_mul(calls) / (each * u64::from(self.worker_permits));
+        let permits = u64::from(self.worker_permits());
+        let even = |each: u64| len.saturating_mul(calls) / (each * permits);
         let parts = (len / PARTS).max(LEAST);
         let (executors, piece) = match bottleneck {
             Bottleneck::Cpu if method == CopyMethod::CopyEngines && calls >= SEVERAL => {
@@ -197,6 +268,10 @@ impl WorkerPool {
                 if method == CopyMethod::Kernel && sleeps && self.is_oversubscribed() =>
             {
                 (Executors::WorkersOnly, HANDED)
+            }
+            // The callers fill the link by themselves, also with some of them between two calls.
+            Bottleneck::Cpu if method == CopyMethod::Kernel && calls * 8 >= permits * 7 => {
+                (Executors::CallerOnly, even(EACH).clamp(LEAST, parts))
             }
             // Split even among many calls, so that one piece is copied while the next is read.
             Bottleneck::Cpu => (Executors::CallerAndWorkers, even(EACH).clamp(LEAST, parts)),
@@ -209,12 +284,30 @@ impl WorkerPool {
 
     /// Whether there are more calls than processors can serve at once.
     fn is_oversubscribed(&self) -> bool {
-        self.oversubscription > 0 && self.calls.load(Ordering::Relaxed) >= self.oversubscription
+        let calls = self.calls.load(Ordering::Relaxed);
+        match self.oversubscription {
+            Oversubscription::Never => false,
+            Oversubscription::From(many) => calls >= many,
+            Oversubscription::Permits { .. } => calls >= self.worker_permits(),
+        }
+    }
+
+    /// Workers that go from call to call while there are too many calls.
+    fn oversubscription_workers(&self) -> u32 {
+        match self.oversubscription {
+            Oversubscription::From(many) => many,
+            Oversubscription::Permits { per_gpu } => {
+                let gpus = self.gpus.load(Ordering::Relaxed).max(1);
+                self.worker_permits().min(per_gpu.saturating_mul(gpus))
+            }
+            Oversubscription::Never => self.worker_permits(),
+        }
     }
 
     /// Moves the call's pieces, by this thread or others, and returns when all have completed.
     pub(crate) fn run(&'static self, devices: &'static Devices, call: &Arc<Call>) {
         let work: Arc<dyn Work> = Arc::<Call>::clone(call);
+        self.note_gpus(devices);
         self.calls.fetch_add(1, Ordering::Relaxed);
         if call.executors() != Executors::WorkersOnly || !self.delegate(devices, call, &work) {
             self.run_in_caller(devices, call, &work);
@@ -229,7 +322,8 @@ impl WorkerPool {
         call: &Call,
         work: &Arc<dyn Work>,
     ) -> bool {
-        if self.held.load(Ordering::Relaxed) < self.oversubscription {
+        let useful = self.oversubscription_workers();
+        if self.held.load(Ordering::Relaxed) < useful {
             self.workers.start(1, || move || self.work_loop(devices));
         }
         if !self.workers.any_started() {
@@ -237,7 +331,7 @@ impl WorkerPool {
         }
         self.enqueue(work);
         // Busy workers look at the queue when they finish. A free permit is for one more worker.
-        if self.held.load(Ordering::SeqCst) < self.oversubscription {
+        if self.held.load(Ordering::SeqCst) < useful {
             self.workers.notify(1);
         }
         call.sleep();
@@ -312,6 +406,7 @@ impl WorkerPool {
         work: &Arc<dyn Work>,
         wanted: u64,
     ) {
+        self.note_gpus(devices);
         self.enqueue(work);
         // At least one worker must exist, for a reserved permit.
         self.workers.start(1, || move || self.work_loop(devices));
@@ -326,7 +421,15 @@ impl WorkerPool {
     }
 
     fn spare_workers(&self) -> u32 {
-        self.worker_permits.saturating_sub(self.held.load(Ordering::SeqCst).saturating_mul(2))
+        self.spare_beside(self.held.load(Ordering::SeqCst))
+    }
+
+    /// How many workers may help with batches beside so many other threads with permits. One at
+    /// least if there are none: a batch is done even if its caller never asks for events.
+    fn spare_beside(&self, held: u32) -> u32 {
+        let busy = held.max(self.self_served.load(Ordering::SeqCst));
+        let spare = self.worker_permits().saturating_sub(busy.saturating_mul(2));
+        if held == 0 { spare.max(1) } else { spare }
     }
 
     /// Does work with a permit beyond the limit, for a thread that would otherwise sleep. The work
@@ -345,7 +448,7 @@ impl WorkerPool {
 
     /// Whether more threads are active than workers would join.
     pub(crate) fn is_busy(&self) -> bool {
-        self.held.load(Ordering::Relaxed) >= self.worker_permits
+        self.held.load(Ordering::Relaxed) >= self.worker_permits()
     }
 
     fn try_acquire_below(&self, most: u32) -> bool {
@@ -355,6 +458,9 @@ impl WorkerPool {
 
     /// Releases a permit, or passes it on.
     fn release(&self, notifies: bool) {
+        if self.release_unseen() {
+            return;
+        }
         if self.queue_len.load(Ordering::SeqCst) == 0 {
             self.held.fetch_sub(1, Ordering::SeqCst);
             if self.queue_len.load(Ordering::SeqCst) == 0
@@ -388,6 +494,35 @@ impl WorkerPool {
         }
     }
 
+    /// Releases a permit without a look at the queue, whose lock all threads share, if nothing in
+    /// it waits for a permit: there are only batches, permits are free for their callers, and
+    /// workers would not help them.
+    ///
+    /// A caller that wants a permit queues its call and then finds none free. So either this sees
+    /// that all were taken, or that a call is queued, or the caller finds this one. A batch that
+    /// nobody works on waits for the next look.
+    fn release_unseen(&self) -> bool {
+        /// One of so many releases looks, for batches that no caller works on.
+        const LOOKS: u32 = size(16, 2);
+        /// With no more permits taken than this, each release looks: it may be the last one.
+        const FEW: u32 = size(2, 1);
+        let only_batches = || self.queued_calls.load(Ordering::SeqCst) == 0;
+        let has_spare = |held: u32| held <= FEW || self.spare_beside(held - 1) > 0;
+        let held = self.held.load(Ordering::SeqCst);
+        if held >= self.max_active
+            || has_spare(held)
+            || !only_batches()
+            || self.not_looked.fetch_add(1, Ordering::Relaxed) >= LOOKS
+        {
+            self.not_looked.store(0, Ordering::Relaxed);
+            return false;
+        }
+        let held = self.held.fetch_sub(1, Ordering::SeqCst);
+        // Otherwise this goes on with a permit if one is free; if none is, who took it will look.
+        held < self.max_active && !has_spare(held) && only_batches()
+            || !self.try_acquire_below(self.max_active)
+    }
+
     /// Whether only workers will do this work, because its caller sleeps or has returned, and the
     /// next permit is to be reserved for one of them. Otherwise busy callers would take every
     /// permit before the worker wakes up.
@@ -410,11 +545,23 @@ impl WorkerPool {
         let mut permit = Permit { pool: Some(self), notifies: false };
         let mut queue = self.lock();
         let before = queue.len();
-        queue.retain(|work| !work.may_leave_queue());
+        queue.retain(|work| {
+            let leaves = work.may_leave_queue();
+            if leaves {
+                self.count_call(work, false);
+            }
+            !leaves
+        });
         // The queue has fewer than 2^32 entries: each is a call of some thread.
         let gone = u32::try_from(before - queue.len()).unwrap_or(0);
         self.queue_len.fetch_sub(gone, Ordering::SeqCst);
-        let open = || queue.iter().filter(|work| work.has_more());
+        // This thread's own permit is one of those held.
+        let spare = self.spare_beside(self.held.load(Ordering::SeqCst).saturating_sub(1)) > 0;
+        let open = || {
+            queue
+                .iter()
+                .filter(|work| work.has_more() && (spare || is_reserved || !work.is_self_served()))
+        };
         let left =
             if is_reserved { open().find(|work| work.owner() != WorkOwner::Caller) } else { None };
         // Workers on different calls wait less than workers on one call.
@@ -429,13 +576,30 @@ impl WorkerPool {
 
     /// With so many permits taken, workers start nothing.
     fn worker_limit(&self) -> u32 {
-        if self.is_oversubscribed() { self.oversubscription } else { self.worker_permits }
+        if self.is_oversubscribed() {
+            self.oversubscription_workers()
+        } else {
+            self.worker_permits()
+        }
     }
 
     fn enqueue(&self, work: &Arc<dyn Work>) {
         let mut queue = self.lock();
         queue.push_back(Arc::clone(work));
+        self.count_call(work, true);
         self.queue_len.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts an entry that has come into the queue or left it, with the queue locked.
+    fn count_call(&self, work: &Arc<dyn Work>, came: bool) {
+        if work.owner() == WorkOwner::Either {
+            return;
+        }
+        if came {
+            self.queued_calls.fetch_add(1, Ordering::SeqCst);
+        } else {
+            self.queued_calls.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 
     /// Takes work out of the queue if it is still there.
@@ -443,13 +607,14 @@ impl WorkerPool {
         let mut queue = self.lock();
         if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, work)) {
             queue.remove(at);
+            self.count_call(work, false);
             self.queue_len.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
     /// Wakes or starts as many workers as are wanted and have permits.
     pub(crate) fn wake_workers(&'static self, devices: &'static Devices, wanted: u64) {
-        let free = self.worker_permits.saturating_sub(self.held.load(Ordering::Relaxed));
+        let free = self.worker_permits().saturating_sub(self.held.load(Ordering::Relaxed));
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(free);
         if wanted > 0 {
             self.workers.start(wanted, || move || self.work_loop(devices));
@@ -463,7 +628,8 @@ impl WorkerPool {
         loop {
             let seen = self.workers.seen();
             if let Some((work, _turn)) = self.pick() {
-                if idle.slept() && work.has_more() {
+                let wants = || !work.is_self_served() || self.spare_workers() > 0;
+                if idle.slept() && work.has_more() && wants() {
                     self.workers.wake_more();
                 }
                 idle.worked();

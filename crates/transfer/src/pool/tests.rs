@@ -4,7 +4,9 @@ fn pool(held: u32) -> WorkerPool {
     WorkerPool::new(&Settings {
         max_active: held,
         max_workers: held,
-        oversubscription: held,
+        workers_per_gpu: held,
+        oversubscription: None,
+        oversubscribed_per_gpu: held,
         ..Settings::default()
     })
 }
@@ -29,9 +31,12 @@ fn with_many_calls_reads_to_a_gpu_are_left_to_workers() {
     let pool = pool(10);
     let most = 1 << 20;
     let executors = |bottleneck, method| pool.split(4 << 20, bottleneck, method, true, most).0;
-    pool.calls.store(pool.oversubscription - 1, Ordering::Relaxed);
+    pool.calls.store(8, Ordering::Relaxed);
     assert_eq!(executors(Bottleneck::Cpu, CopyMethod::Kernel), Executors::CallerAndWorkers);
-    pool.calls.store(pool.oversubscription, Ordering::Relaxed);
+    // As many callers as workers would be of use.
+    pool.calls.store(9, Ordering::Relaxed);
+    assert_eq!(executors(Bottleneck::Cpu, CopyMethod::Kernel), Executors::CallerOnly);
+    pool.calls.store(10, Ordering::Relaxed);
     assert_eq!(
         pool.split(4 << 20, Bottleneck::Cpu, CopyMethod::Kernel, true, most),
         (Executors::WorkersOnly, 512 << 10)
