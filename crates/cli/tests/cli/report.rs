@@ -101,7 +101,14 @@ fn only_its_own_files_are_overwritten() {
     file(dir, "mine.html", "<p>mine</p>");
     gpuio(dir, "report r -o mine.html").exits(2).prints(&["mine.html", "--force"]);
     assert_eq!(fs::read_to_string(dir.join("mine.html")).unwrap(), "<p>mine</p>");
-    gpuio(dir, "report r -o mine.html --force").exits(0);
+    gpuio(dir, "report r -o mine.html --force").exits(2).prints(&["did not write", "mine.html"]);
+    assert_eq!(fs::read_to_string(dir.join("mine.html")).unwrap(), "<p>mine</p>");
+    // A page with a line of the user's is the user's.
+    let own = fs::read_to_string(dir.join("a.html")).unwrap() + "<p>mine</p>";
+    file(dir, "a.html", &own);
+    gpuio(dir, "report r -o a.html").exits(2).prints(&["changed since"]);
+    gpuio(dir, "report r -o a.html --force").exits(2).prints(&["changed since"]);
+    assert_eq!(fs::read_to_string(dir.join("a.html")).unwrap(), own);
     gpuio(dir, "report r/1.json -o r/1.json").exits(2).prints(&["--force"]);
     gpuio(dir, "report r -o r").exits(2);
 }
