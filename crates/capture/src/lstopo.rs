@@ -5,7 +5,7 @@
 //! enough for distances: who shares which is what the indentation shows.
 
 use gpuio_host::numa::normalize_pci;
-use gpuio_record::facts::{Fact, GpuFacts, LinkLayer, Machine, NumaNode, PciFacts};
+use gpuio_record::facts::{Fact, GpuFacts, LinkLayer, NumaNode, PciFacts};
 
 use crate::hwloc::{Name, Named, put_name};
 use crate::merge::function;
