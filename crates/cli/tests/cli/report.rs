@@ -121,7 +121,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     gpuio(dir, "report none.json").exits(2).prints(&["none.json", "not a gpuio record"]);
     gpuio(dir, "report nowhere.json").exits(2).prints(&["nowhere.json"]);
     gpuio(dir, "report . --format html").exits(2).prints(&["sweep.json"]);
-    gpuio(dir, "report none.json --format pdf").exits(2).prints(&["openmetrics"]);
-    gpuio(dir, "report none.json -o x.pdf").exits(2).prints(&["--format"]);
+    gpuio(dir, "report none.json --format pdf").exits(2).prints(&["openmetrics", "Print or PDF"]);
+    gpuio(dir, "report none.json -o x.pdf").exits(2).prints(&["--format", "Print or PDF"]);
     gpuio(dir, "report").exits(2);
 }

@@ -16,6 +16,9 @@ use crate::{records, unused};
 
 /// Maximum size of compressed records in a page, by default.
 const EMBED_LIMIT: &str = "16M";
+/// How to get the format that gpuio does not write.
+const PDF: &str = ". For PDF, open the HTML page and use its button \"Print or PDF\": it has a \
+                   style for paper, with plots as vectors";
 /// Output file of a page by default: HTML is of no use on a terminal.
 const PAGE: &str = "report.html";
 
@@ -61,8 +64,10 @@ fn report_written(path: &Path, what: &str) {
 fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
     let names = || SET_FORMATS.iter().map(|format| format.name).collect::<Vec<&str>>().join(", ");
     if let Some(name) = &report.format {
-        return find_set_format(name)
-            .ok_or_else(|| Failure::Usage(format!("--format {name}: formats are {}", names())));
+        return find_set_format(name).ok_or_else(|| {
+            let way = if name == "pdf" { PDF } else { "" };
+            Failure::Usage(format!("--format {name}: formats are {}{way}", names()))
+        });
     }
     let Some(path) = &report.output else { return Ok(&SET_FORMATS[0]) };
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -72,7 +77,8 @@ fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
         let names = names();
         Failure::Usage(format!(
             "-o {path}: the file name has no known extension; add --format: \
-            {names}"
+            {names}{}",
+            if extension == Some("pdf") { PDF } else { "" }
         ))
     })
 }
