@@ -135,6 +135,8 @@ fn complete(usr: &Path) -> anyhow::Result<()> {
         "include/gpuio.h",
         "share/bash-completion/completions/gpuio",
         "share/doc/gpuio/LICENSE",
+        "share/doc/gpuio/docs/install.md",
+        "share/doc/gpuio/docs/plots/blocks.svg",
         "share/fish/vendor_completions.d/gpuio.fish",
         "share/gpuio/grafana-dashboard.json",
         "share/man/man1/gpuio.1",

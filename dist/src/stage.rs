@@ -9,15 +9,19 @@ use crate::build::OBJECTS;
 use crate::{Entry, Job, succeed};
 
 /// Files of the repository, and where they go.
-const COPIED: [(&str, &str); 7] = [
+const COPIED: [(&str, &str); 8] = [
     ("LICENSE", "share/doc/gpuio/LICENSE"),
     ("README.md", "share/doc/gpuio/README.md"),
+    ("BENCHMARKS.md", "share/doc/gpuio/BENCHMARKS.md"),
     ("CHANGELOG.md", "share/doc/gpuio/CHANGELOG.md"),
     ("crates/clib/include/gpuio.h", "include/gpuio.h"),
     ("crates/dropin/include/cufile.h", "include/gpuio/cufile.h"),
     ("packaging/gpuio-exporter.service", "lib/systemd/system/gpuio-exporter.service"),
     ("packaging/grafana-dashboard.json", "share/gpuio/grafana-dashboard.json"),
 ];
+
+/// Folders with the pages that README.md links to, their pictures and schemas.
+const PAGES: [&str; 3] = ["docs", "docs/plots", "docs/schema"];
 
 /// Makes the tree anew, and lists it by name.
 pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
@@ -32,6 +36,15 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
     }
     for (from, to) in COPIED {
         put(&tree, to, &job.root.join(from))?;
+    }
+    for folder in PAGES {
+        for entry in std::fs::read_dir(job.root.join(folder))? {
+            let path = entry?.path();
+            let name = path.file_name().context("a page has a name")?.display().to_string();
+            if path.is_file() {
+                put(&tree, &format!("share/doc/gpuio/{folder}/{name}"), &path)?;
+            }
+        }
     }
     // By a program that runs here: that of another machine would say the same.
     let runs = Command::new(&program).arg("--version").output().is_ok();

@@ -58,11 +58,11 @@ struct Reader {
 }
 
 /// A name that the system has for a device.
-struct Name {
-    pci: String,
-    name: String,
-    kind: Named,
-    model: Option<String>,
+pub(crate) struct Name {
+    pub(crate) pci: String,
+    pub(crate) name: String,
+    pub(crate) kind: Named,
+    pub(crate) model: Option<String>,
 }
 
 /// The object that was opened last.
@@ -84,7 +84,7 @@ struct Above {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+pub(crate) enum Named {
     Block,
     Network,
     Rdma,
@@ -318,13 +318,15 @@ impl Reader {
             machine.listed.nodes |= whole;
         }
         for name in self.names {
-            put_name(machine, name, &infiniband);
+            // A card for both has the class of what it was set up for.
+            let carries = infiniband.contains(&name.pci).then_some(LinkLayer::Infiniband);
+            put_name(machine, name, carries);
         }
     }
 }
 
-/// Gives a device the name that the system has for it.
-fn put_name(machine: &mut Machine, name: Name, infiniband: &[String]) {
+/// Gives a device the name that the system has for it; `carries` concerns a network interface.
+pub(crate) fn put_name(machine: &mut Machine, name: Name, carries: Option<LinkLayer>) {
     let Name { pci, name, kind, model } = name;
     match kind {
         Named::Block => {
@@ -336,8 +338,6 @@ fn put_name(machine: &mut Machine, name: Name, infiniband: &[String]) {
         Named::Network => {
             let card = merge::card(machine, Some(&pci), None, Some(&name));
             if !card.interfaces.iter().any(|one| one.name == name) {
-                // A card for both has the class of what it was set up for.
-                let carries = infiniband.contains(&pci).then_some(LinkLayer::Infiniband);
                 let new = InterfaceFacts { name, carries, ..InterfaceFacts::default() };
                 card.interfaces.push(new);
             }

@@ -5,10 +5,9 @@
 //! enough for distances: who shares which is what the indentation shows.
 
 use gpuio_host::numa::normalize_pci;
-use gpuio_record::facts::{
-    BlockKind, Fact, GpuFacts, InterfaceFacts, LinkLayer, Machine, NumaNode, PciFacts, RdmaFacts,
-};
+use gpuio_record::facts::{Fact, GpuFacts, LinkLayer, NumaNode, PciFacts};
 
+use crate::hwloc::{Name, Named, put_name};
 use crate::merge::function;
 use crate::{
     CaptureError, Captured, Kind, MOST_DEVICES, MOST_FUNCTIONS, MOST_GPUS, lines, merge, pci_names,
@@ -49,14 +48,6 @@ struct Reader {
     gpus: usize,
     /// Memory of the whole machine, and of the nodes that are shown, in GB.
     memory: (f64, f64),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
-    Block,
-    Network,
-    Rdma,
-    Gpu,
 }
 
 /// Objects that are understood and hold nothing that is needed.
@@ -270,7 +261,8 @@ impl Reader {
         machine.host.numa.nodes.sort_by_key(|node| node.node);
         machine.listed.nodes |= whole;
         for (pci, name, kind) in self.names {
-            put_name(machine, pci, name, kind);
+            let carries = name.starts_with("ib").then_some(LinkLayer::Infiniband);
+            put_name(machine, Name { pci, name, kind, model: None }, carries);
         }
     }
 
@@ -303,37 +295,6 @@ impl Reader {
         for one in &mut self.functions {
             if let Some(name) = one.host_bridge.as_ref().and_then(|root| named.get(root)) {
                 one.host_bridge = Some(name.clone());
-            }
-        }
-    }
-}
-
-fn put_name(machine: &mut Machine, pci: String, name: String, kind: Named) {
-    match kind {
-        Named::Block => {
-            let block = merge::block(machine, &crate::hwloc::namespace(&name), BlockKind::Disk);
-            block.facts.pci_address = Some(pci.clone());
-            block.pci = vec![pci];
-        }
-        Named::Network => {
-            let card = merge::card(machine, Some(&pci), None, Some(&name));
-            if !card.interfaces.iter().any(|one| one.name == name) {
-                let carries = name.starts_with("ib").then_some(LinkLayer::Infiniband);
-                let new = InterfaceFacts { name, carries, ..InterfaceFacts::default() };
-                card.interfaces.push(new);
-            }
-        }
-        Named::Rdma => {
-            let card = merge::card(machine, Some(&pci), Some(&name), None);
-            if !card.rdma.iter().any(|one| one.name == name) {
-                card.rdma.push(RdmaFacts { name, ..RdmaFacts::default() });
-            }
-        }
-        Named::Gpu => {
-            let number = name.strip_prefix("nvml").and_then(|number| number.parse().ok());
-            let gpu = machine.gpus.iter_mut().find(|gpu| gpu.pci.as_ref() == Some(&pci));
-            if let (Some(gpu), Some(number)) = (gpu, number) {
-                gpu.index = Fact::Known(number);
             }
         }
     }

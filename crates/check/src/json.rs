@@ -1,5 +1,6 @@
 //! Findings as JSON.
 
+use gpuio_topo::Coherent;
 use serde::Serialize;
 
 use crate::prove::Proof;
@@ -9,15 +10,21 @@ use crate::{Finding, Verdict};
 struct Output<'f> {
     schema: &'static str,
     findings: &'f [Finding],
+    coherent: &'f [Coherent],
     verdict: Option<&'f Verdict>,
     proof: Option<&'f Proof>,
 }
 
-/// All of it in one object: `{"schema": "gpuio-check-v2", "findings": […], "verdict": …,
-/// "proof": …}`, the last two `null` where they were not requested.
+/// All of it in one object: `{"schema": "gpuio-check-v2", "findings": […], "coherent": […],
+/// "verdict": …, "proof": …}`, the last two `null` where they were not requested.
 #[must_use]
-pub fn render(findings: &[Finding], verdict: Option<&Verdict>, proof: Option<&Proof>) -> String {
-    let output = Output { schema: "gpuio-check-v2", findings, verdict, proof };
+pub fn render(
+    findings: &[Finding],
+    coherent: &[Coherent],
+    verdict: Option<&Verdict>,
+    proof: Option<&Proof>,
+) -> String {
+    let output = Output { schema: "gpuio-check-v2", findings, coherent, verdict, proof };
     // Strings and enums only: there is nothing that could fail.
     let mut text = serde_json::to_string_pretty(&output).unwrap_or_default();
     text.push('\n');
@@ -34,7 +41,7 @@ mod tests {
         let rules: Vec<_> = RULES.iter().collect();
         let findings = check(&sample::gpu_and_drive_below_a_switch(), &rules);
         let output: serde_json::Value =
-            serde_json::from_str(&render(&findings, None, None)).unwrap();
+            serde_json::from_str(&render(&findings, &[], None, None)).unwrap();
         assert_eq!(output["schema"], "gpuio-check-v2");
         assert!(output["verdict"].is_null() && output["proof"].is_null());
         assert_eq!(output["findings"].as_array().unwrap().len(), findings.len());

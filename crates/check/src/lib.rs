@@ -27,6 +27,7 @@
 //!
 //! [`Machine`]: gpuio_record::facts::Machine
 
+mod coherent;
 mod configuration;
 mod finding;
 pub mod gdscheck;
@@ -41,6 +42,7 @@ pub mod text;
 mod verdict;
 pub mod why;
 
+pub use coherent::coherent_links;
 pub use finding::{Finding, Found, Severity};
 pub use rule::{RULES, Rule, check, find};
 pub use verdict::{

@@ -201,6 +201,7 @@ mod tests {
             mount_options: String::new(),
             storage: Vec::new(),
             gpu: "GPU0".to_owned(),
+            coherent: None,
             modes: answers.iter().map(mode).collect(),
         }
     }

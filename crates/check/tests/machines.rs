@@ -78,7 +78,7 @@ fn a_verdict_on_nfs_over_rdma() {
     let at = machine.mounts.iter().find(|mount| mount.nfs.is_some()).unwrap();
     let verdict = of_pair(&machine, &at.mount.mount_point, "0");
     insta::assert_snapshot!("verdict-dgx-2", text::verdict(&verdict, 100));
-    let page = json::render(&[], Some(&verdict), None);
+    let page = json::render(&[], &[], Some(&verdict), None);
     insta::assert_snapshot!("verdict-dgx-2-json", page);
 }
 

@@ -7,7 +7,7 @@ use gpuio_capture::pack;
 use gpuio_host::{Root, input};
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, Replace};
 
 /// The running system, or a directory with a captured tree.
 pub(crate) fn root(from: Option<&Path>) -> Result<Root, Failure> {
@@ -49,7 +49,7 @@ pub(crate) fn has_addresses(root: &Root) -> bool {
 
 /// Writes a capture of a machine to a new file, and describes its content in a few words.
 pub(crate) fn write(root: Root, path: &Path, keep_addresses: bool) -> Result<String, Failure> {
-    let output = Output::begin("--capture", path, false)?;
+    let output = Output::begin("--capture", path, Replace::No)?;
     let (bytes, words) = packed(root, keep_addresses)
         .map_err(|why| Failure::Ran(format!("--capture {}: {why}", path.display())))?;
     let at = output.save("the capture", &bytes)?;

@@ -7,7 +7,19 @@ use gpuio_plan::PlanError;
 
 use crate::journal::Journal;
 
-/// The exit codes: 0 fine, 1 findings, I/O or verification errors, 2 usage, 3 not available here.
+/// The exit codes and what they mean, for the reference.
+pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
+    (0, "fine"),
+    (
+        1,
+        "a finding: a rule of `check` failed, a result is worse than `--threshold`, or an I/O or \
+         verification error",
+    ),
+    (2, "wrong usage, or results that cannot be compared"),
+    (3, "not available on this machine"),
+];
+
+/// A failure by its exit code: one of [`EXIT_CODES`].
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something failed during the run: 1.
@@ -66,5 +78,23 @@ impl From<RunError> for Failure {
             RunError::InvalidPlan { .. } => Failure::Usage(error.to_string()),
             _ => Failure::Ran(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_the_exit_codes() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for (code, meaning) in EXIT_CODES {
+            let row = format!("| {code} | {meaning} |");
+            assert!(page.contains(&row), "docs/settings.md has no line {row}");
+        }
+        let failures = [Failure::Ran, Failure::Usage, Failure::Unavailable];
+        let codes = failures.map(|failure| failure(String::new()).code());
+        assert_eq!(codes, [EXIT_CODES[1].0, EXIT_CODES[2].0, EXIT_CODES[3].0]);
     }
 }

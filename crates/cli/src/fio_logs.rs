@@ -7,7 +7,7 @@ use gpuio_record::{Plan, Record};
 use gpuio_report::format::fio_log::{Log, render};
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, Replace};
 
 /// Files that were checked before the run.
 pub(crate) struct Logs(Vec<(usize, Log, Output)>);
@@ -33,7 +33,7 @@ impl Logs {
                     Log::Latency => "write_lat_log",
                     Log::Iops => "write_iops_log",
                 };
-                all.push((at, log, Output::begin(flag, &path, true)?));
+                all.push((at, log, Output::begin(flag, &path, Replace::Always)?));
             }
         }
         Ok(Logs(all))

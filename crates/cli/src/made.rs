@@ -2,14 +2,12 @@
 //!
 //! A file that gpuio writes gets the attribute `user.gpuio` with the length and a checksum of its
 //! bytes, where the file system has attributes (xattr(7)). It is gpuio's as long as the bytes are
-//! those. Without attributes only a record is known, by what it begins with.
+//! those. Without the attribute nothing tells a user's own line from gpuio's, so such a file stays.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
-
-use crate::journal;
 
 const ATTRIBUTE: &str = "user.gpuio";
 /// Longer files are not looked through, and not replaced.
@@ -29,7 +27,7 @@ pub(crate) fn is_ours(file: &File) -> std::io::Result<bool> {
             let marked = String::from_utf8_lossy(&value[..length.min(value.len())]).into_owned();
             Ok(marked == sum(file)?)
         }
-        Err(_) => Ok(journal::begins_as_record(file)),
+        Err(_) => Ok(false),
     }
 }
 

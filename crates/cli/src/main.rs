@@ -88,12 +88,14 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     let command = args::command();
     let words = args::keys_as_flags(words, &command);
     let words = settings::added(&words, &command)?;
-    let parsed = command.try_get_matches_from(words).and_then(|it| Cli::from_arg_matches(&it));
+    let parsed = command.try_get_matches_from(&words).and_then(|it| Cli::from_arg_matches(&it));
     let cli = match parsed {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
         Err(error) if error.use_stderr() => {
-            output::print_message(error.render().to_string().trim_end());
+            let text = error.render().to_string();
+            let text = args::for_gdsio(&words, &error).unwrap_or(text);
+            output::print_message(text.trim_end());
             return Ok(ExitCode::from(2));
         }
         Err(help) => help.exit(),

@@ -67,7 +67,7 @@ impl Sink {
                 path.display()
             )));
         }
-        let file = Some((Output::begin("-o", path, out.force)?, row));
+        let file = Some((Output::begin("-o", path, Replace::forced(out.force))?, row));
         Ok(Sink { stdout, evidence, per_rank: false, file })
     }
 
@@ -82,7 +82,7 @@ impl Sink {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
-        let file = match Output::begin("-o", &path, false) {
+        let file = match Output::begin("-o", &path, Replace::No) {
             Ok(output) => Some((output, row)),
             Err(failure) => {
                 message!("note: the record of this run is not saved: {failure}");
@@ -141,7 +141,8 @@ pub(crate) struct Delivery(Option<Output>);
 
 impl Delivery {
     pub(crate) fn open(save: &Save) -> Result<Delivery, Failure> {
-        let begin = |path: &PathBuf| Output::begin("-o", path, save.force);
+        let replace = Replace::forced(save.force);
+        let begin = |path: &PathBuf| Output::begin("-o", path, replace);
         save.output.as_ref().map(begin).transpose().map(Delivery)
     }
 
@@ -241,8 +242,26 @@ pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
 /// Space that is reserved for a result before the run; most results are smaller.
 const RESERVE: u64 = 1 << 20;
 
+/// When an output may take the place of a file that gpuio wrote and nothing changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replace {
+    /// Never.
+    No,
+    /// With `--force`.
+    Forced,
+    /// Without a flag: what is made again from its inputs at any time.
+    Always,
+}
+
+impl Replace {
+    /// As the flag `--force` says.
+    pub(crate) fn forced(force: bool) -> Replace {
+        if force { Replace::Forced } else { Replace::No }
+    }
+}
+
 /// An output file that a flag names. It has no name until it is complete, so a killed process
-/// leaves nothing behind, and it never replaces another file.
+/// leaves nothing behind, and it never replaces another file than one of gpuio's.
 #[derive(Debug)]
 pub(crate) struct Output {
     flag: &'static str,
@@ -254,9 +273,13 @@ pub(crate) struct Output {
 
 impl Output {
     /// Checks name, permission and free space before the work, so that the result of a long run is
-    /// not lost at its end. Makes the directory. With `force` a file that gpuio wrote, and that
-    /// nothing changed since, is replaced.
-    pub(crate) fn begin(flag: &'static str, path: &Path, force: bool) -> Result<Output, Failure> {
+    /// not lost at its end. Makes the directory. A file that exists is refused, unless gpuio wrote
+    /// it, nothing changed it since, and it may be replaced.
+    pub(crate) fn begin(
+        flag: &'static str,
+        path: &Path,
+        replace: Replace,
+    ) -> Result<Output, Failure> {
         let at = path.display();
         let refused = |error: std::io::Error| Failure::Usage(format!("{flag} {at}: {error}"));
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -266,15 +289,19 @@ impl Output {
         let (directory, name) = Directory::of(path).map_err(refused)?;
         let mut old = None;
         if directory.look(&name).map_err(refused)?.is_some() {
-            old = if force { directory.file(&name).map_err(refused)? } else { None };
-            let ours = old.as_ref().map(made::is_ours).transpose().map_err(refused)?;
-            let what = match (force, ours) {
-                (true, Some(true)) => None,
-                (true, _) => Some(
+            let there = directory.file(&name).map_err(refused)?;
+            let ours = there.as_ref().map(made::is_ours).transpose().map_err(refused)?;
+            let what = match (replace, ours == Some(true)) {
+                (Replace::Forced | Replace::Always, true) => None,
+                (Replace::Forced, false) => Some(
                     "gpuio did not write this file, or it was changed since, and --force \
                      replaces no such file; choose another name or remove it first",
                 ),
-                (false, _) => Some(
+                (Replace::Always, false) => Some(
+                    "the file exists already, and gpuio did not write it, or it was changed \
+                     since; choose another name or remove it first",
+                ),
+                (Replace::No, _) => Some(
                     "the file exists already; choose another name, or replace a file of gpuio's \
                      with --force",
                 ),
@@ -282,6 +309,7 @@ impl Output {
             if let Some(what) = what {
                 return Err(Failure::Usage(format!("{flag} {at}: {what}")));
             }
+            old = there;
         }
         clear_drafts(&directory, &name);
         let draft = Draft::begin(directory, &name).map_err(refused)?;
@@ -295,7 +323,8 @@ impl Output {
     }
 
     /// Writes all of the text and names the file. If a file of that name was created during the
-    /// run, that file stays and ours gets a similar name. Returns the final path.
+    /// run, or the one to be replaced was changed, that file stays and ours gets a similar name.
+    /// Returns the final path.
     pub(crate) fn save(self, what: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         let Output { flag, path, mut draft, old } = self;
         let failed = |error: std::io::Error| {
@@ -303,8 +332,8 @@ impl Output {
         };
         draft.fill(bytes).map_err(failed)?;
         made::mark(draft.file(), bytes);
-        if old.is_some() {
-            let named = draft.replace(old.as_ref());
+        if let Some(old) = old.filter(|old| made::is_ours(old).unwrap_or(false)) {
+            let named = draft.replace(Some(&old));
             return named.map(|_| path.clone()).map_err(|unnamed| failed(unnamed.error));
         }
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -323,8 +352,8 @@ impl Output {
         let made = path.with_file_name(&name);
         if made != path {
             message!(
-                "note: {flag} {}: another file of this name was created during the run and is \
-                 kept; {what} is in {}",
+                "note: {flag} {}: a file of this name was created or changed during the run and \
+                 is kept; {what} is in {}",
                 path.display(),
                 made.display()
             );
@@ -352,6 +381,23 @@ mod tests {
         assert_eq!(message_lines("error: a"), "error: a\n");
         assert_eq!(message_lines("error: a\nerror: b"), "error: a\n  error: b\n");
         assert_eq!(message_lines("error: \x1b[2J\u{202e}\r"), "error: \\x1b[2J\\u202e\\r\n");
+    }
+
+    #[test]
+    fn what_was_changed_during_the_run_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("r.txt");
+        let begin = |replace| Output::begin("-o", &path, replace);
+        begin(Replace::No).unwrap().save("it", b"first").unwrap();
+        begin(Replace::No).unwrap_err();
+        begin(Replace::Forced).unwrap().save("it", b"second").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        let run = begin(Replace::Always).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        let made = run.save("it", b"third").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+        assert_eq!(std::fs::read(made).unwrap(), b"third");
+        begin(Replace::Always).unwrap_err();
     }
 
     #[test]

@@ -143,6 +143,15 @@ fn values() -> Result<BTreeMap<&'static str, Value>, Failure> {
     Ok(all)
 }
 
+/// For the reference: the variable of each flag that may have a default, the flag, and its verbs.
+pub(crate) fn variables() -> impl Iterator<Item = (String, &'static str, String)> {
+    SETTINGS.iter().map(|setting| {
+        let verbs: Vec<String> = setting.verbs.iter().map(|verb| format!("`{verb}`")).collect();
+        let verbs = if verbs.is_empty() { "all".to_owned() } else { verbs.join(", ") };
+        (variable(setting.flag), setting.flag, verbs)
+    })
+}
+
 fn variable(flag: &str) -> String {
     format!("GPUIO_{}", flag.replace('-', "_").to_uppercase())
 }

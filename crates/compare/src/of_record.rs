@@ -45,12 +45,12 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
 
 /// Figures of a result that can't be compared.
 fn notes(result: &JobResult) -> Vec<String> {
-    let bound = result.cpu.us_per_mib.filter(|_| result.cpu.scope.is_at_least());
-    let note = bound.map(|us| {
-        format!(
-            "CPU per MiB is not compared: other threads that gpuio can't identify may have worked \
-             for the job, so it is only known to be ≥{us:.1} µs/MiB"
-        )
+    let bound = result.cpu.us_per_mib.is_some() && result.cpu.scope.is_at_least();
+    // Without its figure, so that the repeats of a side share one line.
+    let note = bound.then(|| {
+        "CPU per MiB is not compared: other threads that gpuio can't identify may have worked for \
+         the job, so only a lower bound is known"
+            .to_owned()
     });
     note.into_iter().collect()
 }

@@ -3,6 +3,7 @@
 use gpuio_record::Expected;
 use serde::Serialize;
 
+use crate::portion::is_of_network;
 use crate::processors::{self, Processors};
 use crate::{Filled, Flow, Limit, Network, Use, fill};
 
@@ -61,11 +62,35 @@ pub(crate) fn filled(network: &Network, laid: &mut [Laid]) -> (Vec<StreamExpecte
     }
     let flows: Vec<Flow> = laid.iter().map(|one| one.flow.clone()).collect();
     let filled = fill(network, &flows);
+    for (one, note) in laid.iter_mut().zip(network_alone(network, &flows)) {
+        note.iter().for_each(|note| one.note(note));
+    }
     let streams = laid.iter().zip(filled.iter().zip(floors)).map(|(one, (filled, floor))| {
         let expected = answer(network, one, filled, floor);
         StreamExpected { name: one.name.clone(), expected }
     });
     (streams.collect(), filled)
+}
+
+/// What ports and network allow each stream while all run, whatever storage delivers, in words;
+/// nothing for a stream that passes none with a figure.
+fn network_alone(network: &Network, flows: &[Flow]) -> Vec<Option<String>> {
+    let of_network = |one: &&Use| is_of_network(network.key(one.part));
+    let alone: Vec<Flow> = flows
+        .iter()
+        .map(|flow| Flow {
+            uses: flow.uses.iter().filter(of_network).cloned().collect(),
+            own_limit: None,
+        })
+        .collect();
+    let filled = fill(network, &alone);
+    let notes = alone.iter().zip(&filled).map(|(flow, filled)| {
+        let Limit::Parts(full) = &filled.limit else { return None };
+        let rate = gpuio_units::human_decimal_rate(filled.bytes_per_s);
+        let parts = parts_text(network, flow, full);
+        Some(format!("The network alone allows {rate}: {parts}."))
+    });
+    notes.collect()
 }
 
 impl Laid {

@@ -15,6 +15,18 @@ use crate::{Figures, Flow, Network, Stream, Use};
 /// Keys of parts that belong to no host begin with one of these.
 pub(crate) const SERVER: &str = "server";
 pub(crate) const NETWORK: &str = "network:";
+/// How the key of a server begins that is one host's own.
+const OWN: &str = "own ";
+/// How the keys of ports of this host, and of servers' ports, begin.
+pub(crate) const PORT: &str = "port:";
+pub(crate) const SERVER_PORTS: &str = "server-ports:";
+
+/// Whether the part with this key is a port or the network between hosts and servers.
+pub(crate) fn is_of_network(key: &str) -> bool {
+    let key = key.rsplit('\0').next().unwrap_or(key);
+    let key = key.strip_prefix(OWN).unwrap_or(key);
+    [NETWORK, PORT, SERVER_PORTS].iter().any(|start| key.starts_with(start))
+}
 
 /// What one stream takes of the parts on its path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +129,7 @@ impl Portion {
         for one in &mut self.parts {
             let together = one.key.split(':').nth(1) == Some("*");
             if one.key.starts_with(SERVER) && !together {
-                one.key.insert_str(0, "own ");
+                one.key.insert_str(0, OWN);
             }
         }
         self

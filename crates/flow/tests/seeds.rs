@@ -312,6 +312,11 @@ fn nfs_mounts_of_the_dgx_2_share_the_server_that_was_described() {
     figures.add_server(ServerFigures::parse("read=10GB/s,ports=2x100Gb").unwrap());
     let reported = of_machine(machine, &figures, &streams);
     assert!((reported.total.bytes_per_s.unwrap() - 10e9).abs() < 1e6, "{:#?}", reported.total);
+    // Half of the server, and what the mount's own port allows without it.
+    let because = &reported.streams[0].expected.because;
+    let alone = because.iter().find(|line| line.starts_with("The network alone allows"));
+    let alone = alone.unwrap_or_else(|| panic!("{because:#?}"));
+    assert!(alone.contains("12.4 GB/s: ports of server: 2 ports"), "{alone}");
     assert!(
         reported.streams[0]
             .expected

@@ -54,7 +54,7 @@ fn from_nvml(known: &[GpuFacts]) -> Vec<GpuFacts> {
     let requested = Library::load().map_err(|absent| absent.to_string()).and_then(|library| {
         let uuids = library.uuids().map_err(|unread| unread.to_string())?;
         let gpus = uuids.iter().filter_map(|uuid| library.gpu(uuid).ok());
-        Ok(gpus.map(|gpu| facts(gpu.readings(), gpu.nvlinks())).collect())
+        Ok(gpus.map(|gpu| facts(gpu.readings(), gpu.nvlinks(), gpu.c2c_links())).collect())
     });
     requested.unwrap_or_else(|why: String| {
         known.iter().map(|gpu| GpuFacts { pci: gpu.pci.clone(), ..nothing(&why) }).collect()
@@ -72,7 +72,11 @@ fn nothing(why: &str) -> GpuFacts {
     }
 }
 
-fn facts(readings: Readings, nvlinks: Result<NvLinks, Unread>) -> GpuFacts {
+fn facts(
+    readings: Readings,
+    nvlinks: Result<NvLinks, Unread>,
+    c2c_links: Result<u64, Unread>,
+) -> GpuFacts {
     let generation = |link: Link| PcieGeneration { generation: link.generation, lanes: link.lanes };
     let bar1 = readings
         .bar1
@@ -86,7 +90,7 @@ fn facts(readings: Readings, nvlinks: Result<NvLinks, Unread>) -> GpuFacts {
         node: None,
         bar1: fact(bar1),
         nvlinks: fact(nvlinks.map(|links| peers(&links))),
-        c2c: Fact::unknown("NVML was not asked for it"),
+        c2c: fact(c2c_links.map(|links| links > 0)),
         memory_node: None,
         persistence: fact(readings.persistence),
         pcie_now: fact(readings.link_now.map(generation)),
@@ -165,7 +169,7 @@ mod tests {
             link_most: Ok(Link { generation: 4, lanes: 16 }),
             persistence: Ok(true),
         };
-        let facts = facts(readings, Err(unread()));
+        let facts = facts(readings, Err(unread()), Err(unread()));
         assert_eq!(facts.pcie_now.why(), Some("NVML, PCIe link: no"));
         assert_eq!(facts.pcie_most, Fact::Known(PcieGeneration { generation: 4, lanes: 16 }));
         assert_eq!((facts.index, facts.minor), (Fact::Known(3), Some(2)));

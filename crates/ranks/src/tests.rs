@@ -1,58 +1,15 @@
 //! Ranks as threads of one process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
+use channels::Channels;
 
-/// A link by channels.
-struct Channels {
-    rank: u32,
-    size: u32,
-    to: Vec<Sender<(u32, Vec<u8>)>>,
-    from: Receiver<(u32, Vec<u8>)>,
-    /// Sends nothing any more, as a process that was stopped.
-    frozen: Arc<AtomicBool>,
-    aborted: Arc<AtomicBool>,
-}
-
-impl Link for Channels {
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn library(&self) -> &str {
-        "channels"
-    }
-
-    fn send(&mut self, to: u32, message: &[u8]) -> Result<(), String> {
-        if !self.frozen.load(Ordering::Relaxed) {
-            // A rank that left hears nothing.
-            let _ = self.to[to as usize].send((self.rank, message.to_vec()));
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
-        Ok(self.from.try_recv().ok())
-    }
-
-    fn has_sent(&mut self) -> bool {
-        true
-    }
-
-    fn abort(&self, _code: u8) {
-        self.aborted.store(true, Ordering::Relaxed);
-    }
-
-    fn finalize(self) {}
-}
+#[path = "channels.rs"]
+mod channels;
 
 /// What a test sees of a rank from outside.
 struct Outside {
@@ -92,7 +49,7 @@ fn world(size: u32, limits: Limits) -> (Vec<Ranks>, Vec<Outside>) {
         };
         let to = senders.clone();
         let (frozen, aborted) = (Arc::clone(&outside.frozen), Arc::clone(&outside.aborted));
-        let link = Channels { rank, size, to, from, frozen, aborted };
+        let link = Channels { rank, size, to, from, frozen, aborted: Some(aborted) };
         let reports = Arc::clone(&outside.reports);
         let setup = Setup {
             clock: if rank == 2 { other_clock } else { clock },

@@ -18,7 +18,9 @@ mod nearest;
 mod origin;
 mod value;
 
-pub use gdsio::{GdsioError, GdsioRequest, GdsioRun, parse as parse_gdsio};
+pub use gdsio::{
+    GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
+};
 pub use ini::{
     At, JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file,
     parse_at as parse_job_file_at,

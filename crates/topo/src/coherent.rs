@@ -15,7 +15,7 @@ pub struct Coherent {
     pub link: String,
     /// NUMA node of the processor; `null` when not known.
     pub node: Option<u32>,
-    /// Bytes per second in one direction; `null` where nobody publishes it.
+    /// Bytes per second in one direction; `null` where no source has it.
     pub bytes_per_second: Option<u64>,
     /// GPUs that share it with this one may be as many as this.
     pub gpus_at_most: u32,

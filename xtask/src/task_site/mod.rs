@@ -1,9 +1,10 @@
 //! `cargo xtask site`: the documentation as a site, below `target/site`.
 //!
 //! The book's sources are the pages of `docs/`, BENCHMARKS.md and CHANGELOG.md, and the reference
-//! that is generated: commands, keys and checks by `gpuio generate`, warnings out of the record's
-//! schema. All links are checked, to pages and to headings, and every page must be in the table of
-//! contents. Then mdBook makes the site. `--check` ends before that, for CI.
+//! that is generated: commands, keys, metrics, variables, exit codes and checks by `gpuio
+//! generate`, warnings out of the record's schema. All links are checked, to pages and to headings,
+//! and every page must be in the table of contents. Then mdBook makes the site. `--check` ends
+//! before that, for CI.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,6 +122,9 @@ fn contents_with(contents: &str, pages: &Pages) -> anyhow::Result<String> {
     for (list, parts) in [
         ("commands", None),
         ("keys", None),
+        ("metrics", None),
+        ("variables", None),
+        ("exit-codes", None),
         ("checks", Some("check-")),
         ("warnings", Some("warning-")),
     ] {

@@ -42,6 +42,9 @@ fn generated_pages_get_their_place_in_the_contents() {
     let generated = pages(&[
         ("reference/commands.md", "# Commands\n"),
         ("reference/keys.md", "# Keys\n"),
+        ("reference/metrics.md", "# Metrics\n"),
+        ("reference/variables.md", "# Environment variables\n"),
+        ("reference/exit-codes.md", "# Exit codes\n"),
         ("reference/checks.md", "# Checks\n"),
         ("reference/check-acs.md", "# Check `acs`\n"),
         ("reference/warnings.md", "# Warnings\n"),

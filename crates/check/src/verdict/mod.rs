@@ -9,6 +9,7 @@ mod stack;
 mod text;
 
 use gpuio_record::facts::{GpuFacts, Machine, MountedStorage};
+use gpuio_topo::Coherent;
 use serde::Serialize;
 
 pub use mode::{MODES, Mode};
@@ -53,6 +54,8 @@ pub struct Verdict {
     pub storage: Vec<String>,
     /// The GPU.
     pub gpu: String,
+    /// Its coherent link to the processor; `null` where none is known.
+    pub coherent: Option<Coherent>,
     /// Each data path, in the order of [`MODES`].
     pub modes: Vec<ModeVerdict>,
 }
@@ -94,6 +97,10 @@ pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
         mount_options: options.join(","),
         storage: stack::lines(pair.machine, pair.mount),
         gpu: gpu::title(pair),
+        coherent: match pair.gpu {
+            Gpu::Real(gpu) => crate::coherent::of(pair.machine, gpu),
+            Gpu::Software | Gpu::None => None,
+        },
         modes: modes.collect(),
     }
 }

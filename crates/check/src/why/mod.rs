@@ -10,6 +10,7 @@ mod process;
 mod process_text;
 mod text;
 
+use gpuio_topo::Coherent;
 use serde::Serialize;
 
 use crate::verdict::{About, Answer, ModeVerdict, Need, Verdict};
@@ -35,6 +36,8 @@ pub struct Why {
     pub mount_options: String,
     /// The GPU.
     pub gpu: String,
+    /// Its coherent link to the processor; `null` where none is known.
+    pub coherent: Option<Coherent>,
     /// Whether GDS can be on, by the facts.
     pub gds: Answer,
     /// The conclusion in one or two sentences.
@@ -103,6 +106,7 @@ pub fn of(verdict: &Verdict) -> Why {
         fs_type: verdict.fs_type.clone(),
         mount_options: verdict.mount_options.clone(),
         gpu: verdict.gpu.clone(),
+        coherent: verdict.coherent.clone(),
         gds,
         conclusion: conclusion(verdict, gds, absent),
         ways: ways(verdict, absent),

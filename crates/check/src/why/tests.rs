@@ -26,6 +26,7 @@ fn verdict(of: &[(&'static str, Vec<Need>)]) -> Verdict {
         mount_options: "rw".to_owned(),
         storage: vec!["nvme0n1: NVMe".to_owned()],
         gpu: "GPU0".to_owned(),
+        coherent: None,
         modes: of.iter().map(mode).collect(),
     }
 }

@@ -71,6 +71,9 @@ fn evidence(out: &mut String, why: &Why, width: usize) {
     if !why.mount_options.is_empty() {
         line(out, "mount options", &why.mount_options, width);
     }
+    if let Some(link) = &why.coherent {
+        line(out, "GPU's own link", &crate::coherent::words(link), width);
+    }
     // What is as it should be shares a line for each subject.
     let mut rest = why.evidence.as_slice();
     while let Some(first) = rest.first() {

@@ -81,7 +81,8 @@ pub(crate) struct Report {
     /// limit [16M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) embed_limit: Option<String>,
-    /// Overwrite a file that gpuio did not create; its content is lost
+    /// Replace the file if gpuio wrote it and nothing changed it since; never any other file. A
+    /// report of the same format is replaced without it
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -1,58 +1,22 @@
 //! The first exchange between processes of different versions, as threads of one process.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::channel;
 
 use gpuio_ranks::{Left, Link};
 
 use super::*;
+use channels::Channels;
 
-/// A link by channels.
-struct Channels {
-    rank: u32,
-    to: Vec<Sender<(u32, Vec<u8>)>>,
-    from: Receiver<(u32, Vec<u8>)>,
-}
-
-impl Link for Channels {
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    fn size(&self) -> u32 {
-        2
-    }
-
-    fn library(&self) -> &'static str {
-        "channels"
-    }
-
-    fn send(&mut self, to: u32, message: &[u8]) -> Result<(), String> {
-        // A rank that left hears nothing.
-        let _ = self.to[to as usize].send((self.rank, message.to_vec()));
-        Ok(())
-    }
-
-    fn receive(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
-        Ok(self.from.try_recv().ok())
-    }
-
-    fn has_sent(&mut self) -> bool {
-        true
-    }
-
-    fn abort(&self, code: u8) {
-        panic!("ended by MPI_Abort with {code}");
-    }
-
-    fn finalize(self) {}
-}
+#[path = "../../../ranks/src/channels.rs"]
+mod channels;
 
 fn two() -> [Ranks; 2] {
     let [(to_first, first), (to_second, second)] = [channel(), channel()];
     let to = vec![to_first, to_second];
     let join = |rank, from| {
-        let link = Channels { rank, to: to.clone(), from };
+        let (to, frozen) = (to.clone(), Arc::default());
+        let link = Channels { rank, size: 2, to, from, frozen, aborted: None };
         let setup = Setup {
             clock: gpuio_page::monotonic_ns,
             limits: Limits::of(Duration::from_secs(600), 2),

@@ -161,11 +161,13 @@ impl RunObserver for Progress {
     }
 }
 
-/// Width of the terminal on standard output, or 120 if it is no terminal.
+/// Width of the terminal on standard output, by `COLUMNS` or as it says itself; 120 if it is none.
 pub(crate) fn terminal_width() -> u16 {
     const PLAIN: u16 = 120;
     if !std::io::stdout().is_terminal() {
         return PLAIN;
     }
-    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).map_or(PLAIN, |c: u16| c.max(80))
+    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let own = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
+    given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(80))
 }

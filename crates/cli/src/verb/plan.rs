@@ -11,7 +11,7 @@ use super::{plan_expect, plan_hosts};
 use crate::args::Plan;
 use crate::failure::Failure;
 use crate::figures;
-use crate::output::{self, Output};
+use crate::output::{self, Output, Replace};
 use crate::source::{cells, problems, read};
 use crate::unused;
 
@@ -134,5 +134,5 @@ pub(super) fn unprintable(error: impl Display) -> Failure {
 
 /// Never replaces an existing file. Returns the final path.
 pub(super) fn write(path: &Path, text: &str, force: bool) -> Result<PathBuf, Failure> {
-    Output::begin("-o", path, force)?.save_text("the job file", text)
+    Output::begin("-o", path, Replace::forced(force))?.save_text("the job file", text)
 }

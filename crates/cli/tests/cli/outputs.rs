@@ -40,6 +40,10 @@ fn only_what_gpuio_wrote_is_replaced() {
     let first = std::fs::read(dir.join("new/dir/r.json")).unwrap();
     bench(dir, &format!("{LOAD} -o new/dir/r.json --force")).exits(0);
     assert!(std::fs::read(dir.join("new/dir/r.json")).unwrap() != first);
+    // A copy has no attribute, so nothing says whether somebody changed it.
+    file(dir, "copy.json", std::str::from_utf8(&first).unwrap());
+    bench(dir, &format!("{LOAD} -o copy.json --force")).exits(2).prints(&["did not write"]);
+    assert_eq!(std::fs::read(dir.join("copy.json")).unwrap(), first);
     gpuio(dir, "plan -o jobs.ini").exits(0);
     gpuio(dir, "plan -o jobs.ini --force").exits(0);
     let own = std::fs::read_to_string(dir.join("jobs.ini")).unwrap() + "# mine\n";

@@ -101,7 +101,14 @@ fn only_its_own_files_are_overwritten() {
     file(dir, "mine.html", "<p>mine</p>");
     gpuio(dir, "report r -o mine.html").exits(2).prints(&["mine.html", "--force"]);
     assert_eq!(fs::read_to_string(dir.join("mine.html")).unwrap(), "<p>mine</p>");
-    gpuio(dir, "report r -o mine.html --force").exits(0);
+    gpuio(dir, "report r -o mine.html --force").exits(2).prints(&["did not write", "mine.html"]);
+    assert_eq!(fs::read_to_string(dir.join("mine.html")).unwrap(), "<p>mine</p>");
+    // A page with a line of the user's is the user's.
+    let own = fs::read_to_string(dir.join("a.html")).unwrap() + "<p>mine</p>";
+    file(dir, "a.html", &own);
+    gpuio(dir, "report r -o a.html").exits(2).prints(&["changed since"]);
+    gpuio(dir, "report r -o a.html --force").exits(2).prints(&["changed since"]);
+    assert_eq!(fs::read_to_string(dir.join("a.html")).unwrap(), own);
     gpuio(dir, "report r/1.json -o r/1.json").exits(2).prints(&["--force"]);
     gpuio(dir, "report r -o r").exits(2);
 }
@@ -114,7 +121,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     gpuio(dir, "report none.json").exits(2).prints(&["none.json", "not a gpuio record"]);
     gpuio(dir, "report nowhere.json").exits(2).prints(&["nowhere.json"]);
     gpuio(dir, "report . --format html").exits(2).prints(&["sweep.json"]);
-    gpuio(dir, "report none.json --format pdf").exits(2).prints(&["openmetrics"]);
-    gpuio(dir, "report none.json -o x.pdf").exits(2).prints(&["--format"]);
+    gpuio(dir, "report none.json --format pdf").exits(2).prints(&["openmetrics", "Print or PDF"]);
+    gpuio(dir, "report none.json -o x.pdf").exits(2).prints(&["--format", "Print or PDF"]);
     gpuio(dir, "report").exits(2);
 }

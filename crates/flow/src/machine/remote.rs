@@ -6,7 +6,7 @@ use gpuio_record::facts::{InterfaceFacts, LinkLayer, MountedStorage, NicFacts};
 use super::{Layer, Source};
 use crate::expectation::{IOS, Laid};
 use crate::link::{self, Transport};
-use crate::portion::{NETWORK, SERVER};
+use crate::portion::{NETWORK, PORT, SERVER, SERVER_PORTS};
 use crate::{Load, ServerFigures, Stream};
 
 /// What a port of the machine carries.
@@ -117,7 +117,7 @@ impl Layer<'_> {
             let rate = count as f64 * each * data_share;
             let text = gpuio_units::human_decimal_rate(rate);
             let figure = format!("{count} ports, {text} of data ({source})");
-            let part = (format!("{SERVER}-ports:{key}:{what}"), format!("ports of {name}"));
+            let part = (format!("{SERVER_PORTS}{key}:{what}"), format!("ports of {name}"));
             laid.uses(&mut self.network, (&part.0, &part.1), io.bytes / rate, figure);
         }
         if rate.is_none() {
@@ -151,13 +151,8 @@ impl Layer<'_> {
         match rate {
             Some(rate) => {
                 for (bytes, direction) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
-                    let part = (
-                        format!("port:{interface}:{direction}"),
-                        format!(
-                            "port \
-                         {interface}"
-                        ),
-                    );
+                    let part =
+                        (format!("{PORT}{interface}:{direction}"), format!("port {interface}"));
                     let busy = bytes / rate.bytes_per_s;
                     let figure = rate.figure.clone();
                     laid.uses(&mut self.network, (&part.0, &part.1), busy, figure);

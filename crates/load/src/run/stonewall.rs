@@ -1,5 +1,5 @@
 //! Jobs whose time is no end: after it each thread goes on to the bytes of the one that had moved
-//! most by then. Other processes are told, and are not waited for.
+//! most by then. It is sent to other processes, which are not waited for.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -27,8 +27,8 @@ pub(super) struct Wall {
     bytes: AtomicU64,
     /// The most that a worker had begun to move.
     largest: AtomicU64,
-    /// Whether other processes know that.
-    told: AtomicBool,
+    /// Whether that was sent to the other processes.
+    announced: AtomicBool,
     /// What each worker moves in all.
     goal: AtomicU64,
 }
@@ -41,7 +41,7 @@ impl Wall {
             at: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             largest: AtomicU64::new(0),
-            told: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
             goal: AtomicU64::new(UNKNOWN),
         }
     }
@@ -74,7 +74,7 @@ impl Wall {
         let goal = match peers {
             None => Some(largest),
             Some((peers, job)) => {
-                if !self.told.swap(true, Ordering::Relaxed) {
+                if !self.announced.swap(true, Ordering::Relaxed) {
                     peers.at_stonewall(job, largest);
                 }
                 peers.wear_out(job)

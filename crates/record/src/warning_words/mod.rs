@@ -19,6 +19,16 @@ impl Display for WarningKind {
     }
 }
 
+impl WarningKind {
+    /// The stable name of the kind, which records, the column `warnings` of CSV and texts have and
+    /// the reference has a page for: `holes`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        fields["warning"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
 fn words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::PageCacheServedReads { .. }

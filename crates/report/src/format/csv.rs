@@ -283,13 +283,9 @@ fn warnings(line: &Line<'_>) -> String {
     let mut names: Vec<String> = Vec::new();
     for warning in &line.record.warnings {
         let about = warning.job.as_ref().is_none_or(|job| *job == line.plan.name);
-        let name = serde_json::to_value(&warning.kind).ok();
-        let name =
-            name.as_ref().and_then(|kind| kind.get("warning")).and_then(|name| name.as_str());
-        if let (true, Some(name)) = (about, name)
-            && !names.iter().any(|known| known == name)
-        {
-            names.push(name.to_owned());
+        let id = warning.kind.id();
+        if about && !names.contains(&id) {
+            names.push(id);
         }
     }
     names.join(" ")

@@ -6,7 +6,7 @@ use gpuio_record::{
 
 use super::Set;
 use super::rows::Row;
-use crate::format::text::header;
+use crate::format::text::{header, warnings::marked};
 use crate::number::count;
 
 /// The source of a row: its job, and its record if there are several.
@@ -72,7 +72,8 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
         }
         for warning in &record.warnings {
             let kind = Some(std::mem::discriminant(&warning.kind));
-            add(Weight::Warning, kind, warning.text.clone(), about(warning.job.as_deref()));
+            let text = format!("{}{}", warning.text, marked(&warning.kind));
+            add(Weight::Warning, kind, text, about(warning.job.as_deref()));
         }
     }
     for text in &set.left_out {

@@ -22,6 +22,7 @@ mod series;
 mod summary;
 
 pub use fio::files as fio_files;
+pub use openmetrics::heads as openmetrics_heads;
 pub use origin::{Candidate, Origin, origin};
 
 use gpuio_record::{Record, Sweep};

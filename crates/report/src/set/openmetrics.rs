@@ -10,6 +10,7 @@ use super::rows::{Row, rows};
 
 /// How the text begins.
 pub(super) const MARK: &str = "# TYPE gpuio_run info";
+const RUN_HEAD: &str = "# TYPE gpuio_run info\n# HELP gpuio_run The records of the samples.\n";
 
 /// A family of gauges.
 struct Gauge {
@@ -103,23 +104,50 @@ pub(super) fn render(set: &Set) -> String {
             }
         }
     }
-    const NAME: &str = "gpuio_latency_seconds";
-    head(&mut out, NAME, "summary", "seconds", "Latency of the I/Os, from due to completed.");
+    let name = latency_head(&mut out);
     for (row, labels) in rows.iter().zip(&labels) {
         let Some(legs) = &row.side().latency else { continue };
         let total = &legs.total;
         for (quantile, value) in QUANTILES {
             let Some(value) = value(total) else { continue };
             let value = crate::number::float(value) / 1e9;
-            out.push_str(&format!("{NAME}{{{labels},quantile=\"{quantile}\"}} {value}\n"));
+            out.push_str(&format!("{name}{{{labels},quantile=\"{quantile}\"}} {value}\n"));
         }
         let sum = total.mean_ns * crate::number::float(total.count) / 1e9;
-        out.push_str(&format!("{NAME}_count{{{labels}}} {}\n", total.count));
-        out.push_str(&format!("{NAME}_sum{{{labels}}} {sum}\n"));
+        out.push_str(&format!("{name}_count{{{labels}}} {}\n", total.count));
+        out.push_str(&format!("{name}_sum{{{labels}}} {sum}\n"));
     }
     ranks(&mut out, set);
     out.push_str("# EOF\n");
     out
+}
+
+/// The metadata lines of every family that a report can have, for the reference.
+#[must_use]
+pub fn heads() -> String {
+    let mut out = RUN_HEAD.to_owned();
+    for gauge in GAUGES {
+        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+    }
+    latency_head(&mut out);
+    ranks_head(&mut out);
+    for gauge in RANK_GAUGES {
+        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+    }
+    out
+}
+
+fn latency_head(out: &mut String) -> &'static str {
+    let name = "gpuio_latency_seconds";
+    head(out, name, "summary", "seconds", "Latency of the I/Os, from due to completed.");
+    name
+}
+
+fn ranks_head(out: &mut String) -> &'static str {
+    let name = "gpuio_ranks_throughput_bytes_per_second";
+    let help = "Bytes per second of all ranks, both directions, over a window.";
+    head(out, name, "gauge", "bytes_per_second", help);
+    name
 }
 
 /// A family of gauges of single ranks.
@@ -178,9 +206,7 @@ fn ranks(out: &mut String, set: &Set) {
     if all().next().is_none() {
         return;
     }
-    const NAME: &str = "gpuio_ranks_throughput_bytes_per_second";
-    let help = "Bytes per second of all ranks, both directions, over a window.";
-    head(out, NAME, "gauge", "bytes_per_second", help);
+    let name = ranks_head(out);
     for (number, ranks) in all() {
         for job in ranks.groups.iter().flat_map(|group| &group.jobs) {
             let windows = [
@@ -191,7 +217,7 @@ fn ranks(out: &mut String, set: &Set) {
             for (window, rate) in windows {
                 let labels = [("record_number", &*number), ("job", &job.job), ("window", window)];
                 let value = rate.map(|rate| rate.bytes_per_s);
-                sample(out, NAME, &labels, value);
+                sample(out, name, &labels, value);
             }
         }
     }
@@ -231,7 +257,7 @@ fn head(out: &mut String, name: &str, kind: &str, unit: &str, help: &str) {
 
 /// One sample per record: the tool, the time, and how it ended.
 fn runs(set: &Set) -> String {
-    let mut out = format!("{MARK}\n# HELP gpuio_run The records of the samples.\n");
+    let mut out = RUN_HEAD.to_owned();
     for (nth, member) in set.members.iter().enumerate() {
         let record = &member.record;
         let software = if record.plan.software_gpu { "1" } else { "0" };

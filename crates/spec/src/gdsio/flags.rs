@@ -79,6 +79,12 @@ pub(super) static FLAGS: &[Flag] = &[
     flag("-J", Takes::PerJob, ""),
 ];
 
+/// Whether gdsio has this flag: a dash and a letter.
+#[must_use]
+pub fn is_flag(word: &str) -> bool {
+    FLAGS.iter().any(|flag| flag.name == word)
+}
+
 /// All flags, for the error about an unknown one.
 pub(super) fn letters() -> String {
     let names: Vec<_> = FLAGS.iter().map(|flag| flag.name).collect();

@@ -5,6 +5,7 @@ mod error;
 mod flags;
 
 pub use error::GdsioError;
+pub use flags::is_flag;
 
 use crate::Origin;
 use crate::job::{JobSpec, Spec};

@@ -70,7 +70,8 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     };
     let Output { findings, verdict, proof } = &page;
     delivery.put(&if json {
-        json::render(findings, verdict.as_ref(), proof.as_ref())
+        let coherent = gpuio_check::coherent_links(&machine);
+        json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
     } else {
         let notes = notes.iter().map(|note| gpuio_units::paragraph("", 0, note, width));
         notes.chain([page.text(width, check.all)]).collect::<Vec<_>>().join("\n")

@@ -1,11 +1,14 @@
-//! Pages of the reference: commands, keys of job files, checks, exit codes.
+//! Pages of the reference: commands, keys of job files, metrics, variables, exit codes, checks.
 
 use std::fmt::Write as _;
 
 use gpuio_check::RULES;
 use gpuio_spec::{Key, Status, keys};
 
+use super::variables::{DRIVER, LIBRARY, PROGRAM};
 use super::{Page, command};
+use crate::failure::EXIT_CODES;
+use crate::settings;
 
 /// Columns of a help text on a page.
 const WIDTH: usize = 100;
@@ -14,6 +17,9 @@ pub(super) fn pages() -> Vec<Page> {
     let mut pages = vec![
         ("commands.md".to_owned(), commands().into_bytes()),
         ("keys.md".to_owned(), job_keys().into_bytes()),
+        ("metrics.md".to_owned(), metrics().into_bytes()),
+        ("variables.md".to_owned(), variables().into_bytes()),
+        ("exit-codes.md".to_owned(), exit_codes().into_bytes()),
         ("checks.md".to_owned(), checks().into_bytes()),
     ];
     let rules = RULES.iter().map(|rule| {
@@ -75,6 +81,90 @@ fn job_keys() -> String {
     page
 }
 
+/// Where metrics are from, and the metadata lines of their families.
+fn expositions() -> [(&'static str, &'static str, String); 3] {
+    [
+        (
+            "Runs and processes",
+            "`gpuio bench --serve` (this run) and `gpuio stats --serve` (all processes on gpuio's \
+             libraries). Labels: `pid`, `program`, `gpu`, `pci`, `path`, `engine`, and `direction` \
+             of counters and latencies.",
+            gpuio_page::format::openmetrics::text(&[]),
+        ),
+        ("Devices", "`gpuio top --serve`. Label: `device`.", gpuio_watch::openmetrics::heads()),
+        (
+            "Records",
+            "`gpuio report --format openmetrics`. Labels: `record_number`, and the axes on which \
+             the rows differ; of ranks also `job`, `rank`, `host`, `local_rank` or `window`.",
+            gpuio_report::set::openmetrics_heads(),
+        ),
+    ]
+}
+
+fn metrics() -> String {
+    let mut page =
+        "# Metrics\n\nNames in OpenMetrics text. A counter's samples end in `_total`, an \
+                    info's in `_info`; a histogram has `_bucket`, `_sum` and `_count`, a summary \
+                    quantiles, `_sum` and `_count`.\n"
+            .to_owned();
+    for (title, about, heads) in expositions() {
+        let _ = write!(page, "\n## {title}\n\n{about}\n\n| Family | Type | Unit | Meaning |\n");
+        page.push_str("| --- | --- | --- | --- |\n");
+        let mut unit = "";
+        let mut family = ("", "");
+        for line in heads.lines() {
+            let mut words = line.splitn(4, ' ').skip(1);
+            let (what, name) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+            let rest = words.next().unwrap_or("");
+            match what {
+                "TYPE" => (family, unit) = ((name, rest), ""),
+                "UNIT" => unit = rest,
+                "HELP" => {
+                    let (name, kind) = family;
+                    let _ = writeln!(page, "| `{name}` | {kind} | {unit} | {} |", cell(rest));
+                }
+                _ => {}
+            }
+        }
+    }
+    page
+}
+
+fn variables() -> String {
+    let mut page = "# Environment variables\n\nWhat they do together, and the configuration file, \
+                    is in [settings](../settings.md).\n\n## Defaults of flags\n\n\
+                    | Variable | Flag | Verbs |\n| --- | --- | --- |\n"
+        .to_owned();
+    for (variable, flag, verbs) in settings::variables() {
+        let _ = writeln!(page, "| `{variable}` | `--{flag}` | {verbs} |");
+    }
+    page.push_str("\n## Others\n\n| Variable | Read by | Effect |\n| --- | --- | --- |\n");
+    for row in &PROGRAM {
+        let names: Vec<String> = row.names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(page, "| {} | {} | {} |", names.join(", "), row.read_by, row.effect);
+    }
+    page.push_str(
+        "\n## gpuio's libcufile\n\nDefaults and details are in [cuFile programs](../cufile.md).\n\n\
+         | Variable | Effect |\n| --- | --- |\n",
+    );
+    for (name, effect) in LIBRARY.iter().chain([&DRIVER]) {
+        let _ = writeln!(page, "| `{name}` | {effect} |");
+    }
+    page
+}
+
+fn exit_codes() -> String {
+    let mut page = "# Exit codes\n\n| Code | Meaning |\n| --- | --- |\n".to_owned();
+    for (code, meaning) in EXIT_CODES {
+        let _ = writeln!(page, "| {code} | {meaning} |");
+    }
+    page.push_str(
+        "\n`exec` passes on the exit code of the program that it runs; 126: it can't be executed, \
+         127: it does not exist.\n",
+    );
+    page
+}
+
 fn checks() -> String {
     let mut page = "# Checks\n\nThe rules of [`gpuio check`](../check.md), by name. `gpuio check \
                     --explain NAME` prints the same.\n\n| Check | Question |\n| --- | --- |\n"
@@ -93,7 +183,7 @@ mod tests {
     #[test]
     fn each_rule_and_each_verb_has_its_place() {
         let pages = pages();
-        assert_eq!(pages.len(), RULES.len() + 3);
+        assert_eq!(pages.len(), RULES.len() + 6);
         let commands = commands();
         for verb in ["bench", "check", "exec", "gdsio", "why"] {
             assert!(commands.contains(&format!("\n## gpuio {verb}\n")), "{verb}");
@@ -103,5 +193,23 @@ mod tests {
         assert!(keys.contains("\n| `bs`"), "{keys}");
         let rows = keys.lines().filter(|line| line.starts_with("| `")).count();
         assert_eq!(rows, gpuio_spec::keys().count());
+    }
+
+    #[test]
+    fn each_family_has_a_row() {
+        let page = metrics();
+        let rows = page.lines().filter(|line| line.starts_with("| `gpuio_")).count();
+        let families: usize = expositions()
+            .iter()
+            .map(|(.., heads)| heads.lines().filter(|line| line.starts_with("# TYPE")).count())
+            .sum();
+        assert_eq!(rows, families);
+        for row in [
+            "| `gpuio_io_bytes` | counter | bytes | Bytes of I/Os that completed in full. |",
+            "| `gpuio_block_read_bytes` | counter | bytes |",
+            "| `gpuio_rank_busy_cpus` | gauge | cpus |",
+        ] {
+            assert!(page.contains(row), "{row}\n{page}");
+        }
     }
 }

@@ -2,20 +2,23 @@
 
 mod picture;
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_outfile::{Directory, Draft};
+use gpuio_outfile::Directory;
 use gpuio_report::set::{SET_FORMATS, Set, SetFormat, find_set_format, fio_files};
 
 use crate::args::Report;
 use crate::failure::Failure;
-use crate::{output, records, unused};
+use crate::output::{self, Output, Replace};
+use crate::{records, unused};
 
 /// Maximum size of compressed records in a page, by default.
 const EMBED_LIMIT: &str = "16M";
+/// How to get the format that gpuio does not write.
+const PDF: &str = ". For PDF, open the HTML page and use its button \"Print or PDF\": it has a \
+                   style for paper, with plots as vectors";
 /// Output file of a page by default: HTML is of no use on a terminal.
 const PAGE: &str = "report.html";
 
@@ -61,8 +64,10 @@ fn report_written(path: &Path, what: &str) {
 fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
     let names = || SET_FORMATS.iter().map(|format| format.name).collect::<Vec<&str>>().join(", ");
     if let Some(name) = &report.format {
-        return find_set_format(name)
-            .ok_or_else(|| Failure::Usage(format!("--format {name}: formats are {}", names())));
+        return find_set_format(name).ok_or_else(|| {
+            let way = if name == "pdf" { PDF } else { "" };
+            Failure::Usage(format!("--format {name}: formats are {}{way}", names()))
+        });
     }
     let Some(path) = &report.output else { return Ok(&SET_FORMATS[0]) };
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -72,7 +77,8 @@ fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
         let names = names();
         Failure::Usage(format!(
             "-o {path}: the file name has no known extension; add --format: \
-            {names}"
+            {names}{}",
+            if extension == Some("pdf") { PDF } else { "" }
         ))
     })
 }
@@ -103,39 +109,26 @@ fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/')
 }
 
-/// Writes the file completely or not at all. Replaces an existing file only if gpuio created it in
-/// this format, or with --force; a file that appears in between is kept.
+/// Writes the file completely or not at all. A report that gpuio wrote and nothing changed since is
+/// replaced, as is with --force anything else that gpuio wrote; no other file is.
 fn save(path: &Path, text: &str, format: &SetFormat, force: bool) -> Result<(), Failure> {
-    let at = path.display();
-    let failed = |error: std::io::Error| Failure::Ran(format!("-o {at}: {error}"));
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    std::fs::create_dir_all(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    let (directory, name) = Directory::of(path).map_err(failed)?;
-    if directory.look(&name).map_err(failed)?.is_some_and(|found| !found.is_regular()) {
-        return Err(Failure::Usage(format!(
-            "-o {at}: this is not a regular file; name a new file, or - for standard output"
-        )));
-    }
-    let old = directory.file(&name).map_err(failed)?;
-    if let Some(old) = &old
-        && !force
-        && !is_ours(old, format).map_err(failed)?
-    {
-        return Err(Failure::Usage(format!(
-            "-o {at}: gpuio did not create this file as {}; choose another name, or overwrite it \
-             with --force",
-            format.name
-        )));
-    }
-    let draft = Draft::begin(directory, &name).map_err(failed)?;
-    draft.fill(output::fit(text).as_bytes()).map_err(failed)?;
-    let named = draft.replace(old.as_ref());
-    named.map(drop).map_err(|unnamed| failed(unnamed.error))
+    let replace = match force {
+        true => Replace::Forced,
+        false if is_report(path, format) => Replace::Always,
+        false => Replace::No,
+    };
+    Output::begin("-o", path, replace)?.save_text("the report", text).map(drop)
 }
 
-/// Whether the first 4 KiB have the format's mark.
-fn is_ours(mut file: &File, format: &SetFormat) -> std::io::Result<bool> {
-    let mut head = Vec::new();
-    file.by_ref().take(4096).read_to_end(&mut head)?;
-    Ok(String::from_utf8_lossy(&head).contains(format.mark))
+/// Whether the first 4 KiB of the file have the format's mark.
+fn is_report(path: &Path, format: &SetFormat) -> bool {
+    let read = || {
+        let (directory, name) = Directory::of(path)?;
+        let mut head = Vec::new();
+        if let Some(file) = directory.file(&name)? {
+            file.take(4096).read_to_end(&mut head)?;
+        }
+        Ok::<_, std::io::Error>(head)
+    };
+    read().is_ok_and(|head| String::from_utf8_lossy(&head).contains(format.mark))
 }

@@ -17,7 +17,7 @@ mod stonewall;
 mod table;
 mod trouble;
 mod verification;
-pub(super) mod warnings;
+pub(crate) mod warnings;
 mod watched;
 
 use gpuio_record::Record;

@@ -51,10 +51,13 @@ pub(in crate::format) fn first_sentences(record: &Record) -> Vec<String> {
     }
     kinds.sort_by_key(|(kind, ..)| rank(kind));
     let all = record.plan.jobs.len();
-    let words = |(_, text, jobs): (&WarningKind, &str, usize)| match jobs {
-        jobs if jobs == 0 || jobs == all => text.to_owned(),
-        1 => format!("one job: {text}"),
-        jobs => format!("{jobs} jobs: {text}"),
+    let words = |(kind, text, jobs): (&WarningKind, &str, usize)| {
+        let jobs = match jobs {
+            jobs if jobs == 0 || jobs == all => String::new(),
+            1 => "one job: ".to_owned(),
+            jobs => format!("{jobs} jobs: "),
+        };
+        format!("{jobs}{text}{}", marked(kind))
     };
     kinds.into_iter().map(words).collect()
 }
@@ -114,18 +117,29 @@ fn block(kind: &WarningKind, texts: &[WarningText<'_>], all: usize, width: u16) 
     };
     let indent = " ".repeat(label.len());
     let shared = shared_sentences(texts);
+    let id = marked(kind);
     let mut out = String::new();
     for (nth, (text, names)) in texts.iter().enumerate() {
         let own: Vec<&str> =
             sentences(text).filter(|sentence| !shared.contains(sentence)).collect();
-        let text = format!("{}{}", about(names, all), own.join(" "));
+        let last = shared.is_empty() && nth + 1 == texts.len();
+        let end = if last { id.as_str() } else { "" };
+        let text = format!("{}{}{end}", about(names, all), own.join(" "));
         let first = if nth == 0 { label } else { &indent };
         out.push_str(&paragraph(first, &text, width));
     }
     if !shared.is_empty() {
-        out.push_str(&paragraph(&indent, &shared.join(" "), width));
+        out.push_str(&paragraph(&indent, &(shared.join(" ") + &id), width));
     }
     out
+}
+
+/// ` [ID]`, the name under which the reference explains a warning; nothing for a note.
+pub(crate) fn marked(kind: &WarningKind) -> String {
+    match kind {
+        WarningKind::Note { .. } => String::new(),
+        kind => format!(" [{}]", kind.id()),
+    }
 }
 
 fn about(names: &[&str], all: usize) -> String {

@@ -65,8 +65,9 @@ pub(super) const REGION: &[Key] = &[
         "zonemode",
         &[],
         Dialect::Fio,
-        "zoned devices and zones of a file are not supported",
-        "offset= and size= with one job for each region",
+        "a job's blocks lie in one region, so that coverage and verification are of all of it; \
+         commands of zoned devices are not sent",
+        "offset= and size= with one job for each region, or fio for zoned devices",
     ),
     refused("zonesize", &[], Dialect::Fio, "it belongs to zonemode", "offset= and size="),
     refused("zonerange", &[], Dialect::Fio, "it belongs to zonemode", "offset= and size="),
@@ -96,7 +97,8 @@ pub(super) const REGION: &[Key] = &[
         "rw_sequencer",
         &[],
         Dialect::Fio,
-        "it belongs to the offset modifiers of rw=, which are not supported",
+        "it belongs to the offset modifiers of rw=, which are refused: a step leaves blocks out, \
+         so a pass would not cover its region",
         "leave it out",
     ),
     refused(
@@ -107,7 +109,13 @@ pub(super) const REGION: &[Key] = &[
         "bs=min:max:step, which gives the step",
     ),
     refused("bs_is_seq_rand", &[], Dialect::Fio, "one block size is for both orders", "two jobs"),
-    refused("flow", &[], Dialect::Fio, "jobs have no weights", "rate_iops= in each job"),
+    refused(
+        "flow",
+        &[],
+        Dialect::Fio,
+        "jobs have no weights: while the clock runs, no thread waits for another",
+        "rate_iops= in each job",
+    ),
     refused(
         "filename_format",
         &[],

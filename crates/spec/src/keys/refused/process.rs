@@ -16,14 +16,16 @@ pub(super) const PROCESS: &[Key] = &[
         "exitall",
         &[],
         Dialect::Fio,
-        "one job does not stop the others",
+        "a job ends by its own time or bytes, so that its result is of all of them; cut off by \
+         another job, it would be of a part that differs from run to run",
         "the same runtime= in every job",
     ),
     refused(
         "exit_what",
         &[],
         Dialect::Fio,
-        "one job does not stop the others",
+        "a job ends by its own time or bytes, so that its result is of all of them; cut off by \
+         another job, it would be of a part that differs from run to run",
         "the same runtime= in every job",
     ),
     refused(

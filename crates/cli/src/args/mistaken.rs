@@ -1,0 +1,59 @@
+//! Command lines of gdsio that were given to gpuio's own parser.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// What to type instead, where the flag that clap refused is one of gdsio's.
+pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    if !gpuio_spec::is_gdsio_flag(flag) {
+        return None;
+    }
+    let rest = match words.get(1)?.to_str()? {
+        "bench" => words.get(2..)?,
+        verb if verb.starts_with('-') => words.get(1..)?,
+        _ => return None,
+    };
+    let quoted = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=%+".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let line: Vec<String> = rest.iter().map(quoted).collect();
+    Some(format!(
+        "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  \
+         gpuio gdsio {}",
+        line.join(" ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(line: &str) -> Option<String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        for_gdsio(&words, &crate::args::command().try_get_matches_from(&words).unwrap_err())
+    }
+
+    #[test]
+    fn gdsios_flags_lead_to_gdsio() {
+        let line = "-x 0 -d 0 -w 4 -s 1G -i 1M -I 0";
+        for before in ["gpuio bench", "gpuio"] {
+            let said = hint(&format!("{before} {line}")).unwrap();
+            assert!(said.contains(&format!("gpuio gdsio {line}")), "{said}");
+        }
+        assert!(hint("gpuio bench -D a;b -x 0").unwrap().ends_with("gpuio gdsio -D 'a;b' -x 0"));
+        for other in ["gpuio bench --none 1", "gpuio topo -x 0", "gpuio bench -y"] {
+            assert_eq!(hint(other), None, "{other}");
+        }
+    }
+}
