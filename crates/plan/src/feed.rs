@@ -7,7 +7,7 @@ use gpuio_record::{
     BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
     Region, SampleOrder,
 };
-use gpuio_spec::JobSpec;
+use gpuio_spec::{FeedRequest, JobSpec};
 use gpuio_workload::feed::Shape;
 
 use super::PlanError;
@@ -17,6 +17,8 @@ use super::regions::{Ground, Laid};
 const BLOCK_MOST: u64 = 1 << 20;
 /// Files of a data set: each is planned, opened and recorded.
 const FILES_MOST: u64 = 1 << 21;
+/// Longest computation of a step: a day.
+const STEP_MOST_NS: u64 = 86_400_000_000_000;
 /// Readings that are counted: a byte for each unit in each epoch.
 const COUNTED_MOST: u64 = 1 << 32;
 
@@ -102,9 +104,14 @@ pub(super) fn resolve(
         .batch_samples
         .ok_or_else(|| missing("feed.batch_samples", &format!("{needs} batch_samples")))?;
     let compute = compute(job, path)?;
-    let compute_ns = match (compute, requested.compute_ns) {
+    let compute_ns = match (compute, step_ns(requested, batch_samples)) {
         (FeedCompute::None, _) => 0,
-        (_, Some(time)) => time,
+        (_, Some(time)) if time <= STEP_MOST_NS => time,
+        (_, Some(_)) => {
+            let what = "a step would take more than a day; lower compute_time, \
+                        sample_compute_time or batch_samples";
+            return Err(missing("feed.batch_samples", what));
+        }
         (_, None) => {
             let what = format!("{needs} compute_time, or compute=none");
             return Err(missing("feed.compute", &what));
@@ -131,6 +138,15 @@ pub(super) fn resolve(
     };
     sizes(job, &plan)?;
     Ok(Some(plan))
+}
+
+/// Time of a step's computation: so much, and so much more for each sample.
+fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
+    let samples = requested.sample_compute_ns.map(|each| each.saturating_mul(batch_samples));
+    match (requested.compute_ns, samples) {
+        (None, None) => None,
+        (step, samples) => Some(step.unwrap_or(0).saturating_add(samples.unwrap_or(0))),
+    }
 }
 
 /// What a feed can't be combined with.

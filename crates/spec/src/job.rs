@@ -288,6 +288,8 @@ pub struct FeedRequest {
     pub compute: Option<FeedCompute>,
     /// How long that takes, in nanoseconds; above 0.
     pub compute_ns: Option<u64>,
+    /// The same for each sample of a full batch, in addition; above 0.
+    pub sample_compute_ns: Option<u64>,
     /// Utilisation to reach, in per cent.
     pub utilisation: Option<f64>,
 }

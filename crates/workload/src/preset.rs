@@ -34,6 +34,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("retinanet-b200"),
     preset!("flux-b200"),
     preset!("dlrm-b200"),
+    preset!("dali-inference"),
 ];
 
 /// The preset of this name.

@@ -31,17 +31,27 @@ pub(crate) struct Workload {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Workload", allow_negative_numbers = true)]
 pub(crate) struct FeedFlags {
+    /// Run the workload for each of these values of a key of the job file, as gpuio sweep does:
+    /// readers=1..8*2, path=gather,gds; repeat for more keys. Several values of a number below,
+    /// such as --batch 1..256*2, are the same
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+    /// With several values: runs of each [3]
+    #[arg(long, value_name = "N")]
+    pub(crate) repeats: Option<String>,
     /// Share of the files to use; every output says it [1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
-    /// Accelerators that share the samples out, spread evenly over the GPUs [one for each GPU]
+    /// Accelerators that share the samples out, spread evenly over the GPUs; or auto: runs the
+    /// workload again and again to find the most that keep the utilisation to reach [one for each
+    /// GPU]
     #[arg(long, value_name = "N")]
     pub(crate) accelerators: Option<String>,
     /// Passes over the data set
     #[arg(long, value_name = "N")]
     pub(crate) epochs: Option<String>,
     /// Samples of a step
-    #[arg(long, value_name = "N")]
+    #[arg(long, visible_alias = "batch", value_name = "N")]
     pub(crate) batch_samples: Option<String>,
     /// Reader threads of each accelerator
     #[arg(long, value_name = "N")]
@@ -57,6 +67,9 @@ pub(crate) struct FeedFlags {
     /// How long that takes for a batch
     #[arg(long, value_name = "TIME")]
     pub(crate) compute_time: Option<String>,
+    /// How much longer it takes for each sample of a batch
+    #[arg(long, value_name = "TIME")]
+    pub(crate) sample_compute_time: Option<String>,
     /// Data path, as in gpuio bench [staged; host with --gpu none]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
@@ -125,6 +138,7 @@ impl Workload {
             ("prefetch", &feed.prefetch, "--prefetch"),
             ("compute", &feed.compute, "--compute"),
             ("compute_time", &feed.compute_time, "--compute-time"),
+            ("sample_compute_time", &feed.sample_compute_time, "--sample-compute-time"),
             ("engine", &feed.engine, "--engine"),
             ("bs", &feed.bs, "--bs"),
             ("depth", &feed.depth, "--depth"),

@@ -30,7 +30,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 /// Lines that begin like this would take minutes: they run up to their plan.
 const PLANNED: &[&str] = &[
-    "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --scale 0.1",
+    "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --",
+    "gpuio workload dali-inference ",
     "gpuio bench --rw randwrite --steady ",
     "gpuio sweep --preset paths ",
     "gpuio sweep job.ini --vary numa=0,1 --repeats 5..20 ",

@@ -114,6 +114,63 @@ fn readers_wait_for_accelerators_and_accelerators_for_readers() {
     assert!(found["utilisation_percent"].as_f64().unwrap() < 5.0, "{found:#}");
 }
 
+/// Any utilisation will do, or nearly all of it: what holds is decided by the number of steps, and
+/// by reads that take longer than a step.
+#[test]
+fn the_largest_number_of_accelerators_is_searched() {
+    let dir = scratch();
+    file(dir.path(), "mine.ini", FEED);
+    let line = "mine.ini --gpu none --path host --engine psync --accelerators auto --epochs 1 \
+                --set files=48 --compute-time 2ms --set inject=delay=10ms@100% --readers 1";
+    let ran = run(dir.path(), &format!("{line} --set utilisation=1 --format json")).exits(0);
+    let record = ran.json();
+    is_exact(&record);
+    // 16 batches are two steps for some of six accelerators: their utilisation is unknown.
+    assert_eq!(number(&record["plan"]["jobs"][0]["feed"]["accelerators"]), 5, "{}", ran.err);
+    let said = ran.prints(&["accelerators 1: utilisation", "are 5, and 6 did not"]).err;
+    assert!(said.contains("fewer than 3 steps"), "{said}");
+    let none = run(dir.path(), &format!("{line} --set utilisation=99")).exits(0);
+    let said = none.prints(&["accelerators 1: utilisation", "not even 1 kept 99 %"]).err;
+    assert!(!said.contains("accelerators 2"), "{said}");
+    let none = "mine.ini --gpu none --accelerators auto --compute none";
+    run(dir.path(), none).exits(2).prints(&["no utilisation to keep"]);
+    run(dir.path(), &format!("{line} --serve 1")).exits(2).prints(&["--serve", "no effect"]);
+}
+
+/// A whole file a sample, by batch size: the sweep that `gpuio sweep` runs, with a row for each.
+#[test]
+fn several_values_of_a_key_are_a_row_each() {
+    let dir = scratch();
+    let line = "dali-inference --gpu software --directory d --scale 0.008 --set sample_size=70000 \
+                --batch 1..4*3 --compute sleep --compute-time 1ms --sample-compute-time 100us";
+    let ran = run(dir.path(), &format!("{line} --repeats 1 -o f")).exits(0);
+    let rows: Vec<Vec<&str>> =
+        ran.out.lines().take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert!(ran.out.contains("samples/s") && ran.out.contains("stalled"), "{}", ran.out);
+    assert_eq!((rows[1][0], rows[2][0]), ("1", "3"), "{}", ran.out);
+    for (batch, nth) in [(1, 1), (3, 2)] {
+        let text =
+            std::fs::read_to_string(dir.path().join(format!("f/point-000{nth}-run-001.json")));
+        let record: Value = serde_json::from_str(&text.unwrap()).unwrap();
+        is_exact(&record);
+        let feed = &record["plan"]["jobs"][0]["feed"];
+        assert_eq!(number(&feed["files"]), 8);
+        assert_eq!(number(&feed["compute_ns"]), 1_000_000 + batch * 100_000);
+        assert_eq!(number(&record["jobs"][0]["feed"]["steps"]), 8_u64.div_ceil(batch));
+        // A sample is a whole file: 70,000 bytes are 18 blocks of 4096.
+        assert_eq!(number(&record["jobs"][0]["read"]["bytes"]), 8 * 18 * 4096);
+    }
+    let plan = run(dir.path(), &format!("{line} --vary path=gather,staged --dry-run")).exits(0).out;
+    assert!(plan.contains("4 points, 3 runs each"), "{plan}");
+    let plan =
+        run(dir.path(), &format!("{line} --path gather --path staged --dry-run")).exits(0).out;
+    assert!(plan.contains("batch_samples=3 path=gather"), "{plan}");
+    run(dir.path(), &format!("{line} --format json")).exits(2).prints(&["--format", "no effect"]);
+    run(dir.path(), "dali-inference --batch 3 --repeats 2").exits(2).prints(&["--repeats"]);
+    run(dir.path(), "dali-inference --batch 4..1").exits(2).prints(&["4..1"]);
+    run(dir.path(), "list --vary a=b").exits(2).prints(&["--vary", "no effect"]);
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();
@@ -168,10 +225,11 @@ fn every_preset_has_a_plan() {
         .take_while(|line| !line.is_empty())
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
-    assert_eq!(names.len(), 8, "{list}");
+    assert_eq!(names.len(), gpuio_workload::preset::PRESETS.len(), "{list}");
     for name in names {
         let shown = run(dir.path(), &format!("show {name}")).exits(0).out;
-        assert!(shown.contains("# MLPerf Storage v") && shown.contains(&format!("[{name}]")));
+        let sources = ["# MLPerf Storage v", "# Source: "];
+        assert!(sources.iter().any(|source| shown.contains(source)), "{shown}");
         file(dir.path(), "own.ini", &shown);
         let more = "--gpu software --scale 0.001 --dry-run";
         let plan = run(dir.path(), &format!("{name} {more}")).exits(0).out;

@@ -138,6 +138,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("prefetch", ["1", "3"]),
     ("compute", ["memory", "sleep"]),
     ("compute_time", ["1ms", "2ms"]),
+    ("sample_compute_time", ["1ms", "2ms"]),
     ("utilisation", ["80", "90"]),
 ];
 

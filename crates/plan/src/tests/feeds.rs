@@ -2,7 +2,7 @@
 
 use gpuio_record::{FeedCompute, FeedPlan, SampleOrder};
 use gpuio_workload::feed::{Next, Reader, Shape};
-use gpuio_workload::preset::{self, PRESETS};
+use gpuio_workload::preset::{self, PRESETS, Preset};
 
 use super::*;
 
@@ -97,7 +97,8 @@ fn first_unit(job: &JobPlan) -> Vec<u64> {
 
 #[test]
 fn presets_are_what_their_sources_say() {
-    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let of_mlperf = |preset: &&Preset| preset.text.contains("configs/dlio/workload");
+    let names: Vec<&str> = PRESETS.iter().filter(of_mlperf).map(|preset| preset.name).collect();
     assert_eq!(names, SOURCES.map(|source| source.name));
     for source in &SOURCES {
         let text = preset::find(source.name).unwrap().text;
@@ -135,6 +136,43 @@ fn presets_are_what_their_sources_say() {
             assert_eq!(whole.epoch_bytes(), samples / together * bytes, "{name}");
         }
     }
+}
+
+/// A whole file a sample, in order, each once; a step takes as long as its samples say.
+#[test]
+fn inference_reads_whole_files_in_order() {
+    let text = preset::find("dali-inference").unwrap().text;
+    for batch in [1, 2, 32, 256] {
+        let with = format!("gpu=0\nscale=0.25\ndirectory=/coarse\nbatch_samples={batch}");
+        let job = Bench::default().jobs(&text.replace("gpu=all", &with)).remove(0);
+        let feed = feed_of(&job);
+        assert_eq!((feed.full_files, feed.files, feed.order), (1024, 256, SampleOrder::InOrder));
+        assert_eq!(feed.sample.mean_bytes, 16 * 768 * 1152 * 4 + 128);
+        assert_eq!(feed.compute_ns, 5_000_000 + batch * 10_000_000);
+        assert_eq!((feed.readers, feed.prefetch), (2, 1), "two batches are ready");
+        let mut readers: Vec<Reader> =
+            (0..2).map(|nth| Reader::new(&feed, (0, nth), 1 << 30, 1)).collect();
+        let mut files = Vec::new();
+        for step in 0..256_u64.div_ceil(batch) {
+            loop {
+                match readers[usize::try_from(step % 2).unwrap()].next(u64::MAX) {
+                    Next::Range { block, step: of, ends_batch, .. } => {
+                        assert_eq!((of, block.offset), (step, 0));
+                        assert_eq!(u64::from(block.len), job.targets[0].length_bytes);
+                        files.push(block.file);
+                        if ends_batch {
+                            break;
+                        }
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(files, (0..256).collect::<Vec<u32>>());
+    }
+    let day = "[a]\nfiles=3\nsample_size=4k\nbatch_samples=99999\nsample_compute_time=1s\ngpu=0\n";
+    let refused = Bench::default().refusal(&parsed(day)).to_string();
+    assert!(refused.contains("more than a day"), "{refused}");
 }
 
 /// 4, 4, 27 and 5 columns of 1, 2, 4 and 8 bytes; O_DIRECT can read them only at multiples of 2048.

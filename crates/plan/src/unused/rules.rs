@@ -163,6 +163,11 @@ pub(crate) const RULES: &[Rule] = &[
         clear: |job| job.feed.compute_ns = None,
     },
     Rule {
+        field: "feed.sample_compute_ns",
+        why: computes_nothing,
+        clear: |job| job.feed.sample_compute_ns = None,
+    },
+    Rule {
         field: "feed.utilisation",
         why: computes_nothing,
         clear: |job| job.feed.utilisation = None,

@@ -76,6 +76,13 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("compute_time", &[], Native, set::COMPUTE_TIME, "training feed: how long that takes"),
     key(
+        "sample_compute_time",
+        &[],
+        Native,
+        set::SAMPLE_COMPUTE_TIME,
+        "training feed: how much longer it takes for each sample of a batch",
+    ),
+    key(
         "utilisation",
         &[],
         Native,

@@ -187,6 +187,8 @@ pub(super) const READERS: Setter = feed!("feed.readers", readers, value::at_leas
 pub(super) const PREFETCH: Setter = feed!("feed.prefetch", prefetch, value::at_least_one_u32);
 pub(super) const COMPUTE: Setter = feed!("feed.compute", compute, value::compute);
 pub(super) const COMPUTE_TIME: Setter = feed!("feed.compute_ns", compute_ns, value::some_time);
+pub(super) const SAMPLE_COMPUTE_TIME: Setter =
+    feed!("feed.sample_compute_ns", sample_compute_ns, value::some_time);
 pub(super) const UTILISATION: Setter = feed!("feed.utilisation", utilisation, value::share);
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const RATE: Setter = Setter {

@@ -1,5 +1,8 @@
 //! `gpuio workload`.
 
+mod largest;
+mod several;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -33,15 +36,27 @@ pub(crate) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
     if workload.shown.is_some() {
         return Err(more_than_one(workload));
     }
+    if let Some(sweep) = several::sweep(workload)? {
+        return crate::verb::sweep::run(sweep);
+    }
     unused::dry_run(&workload.out)?;
-    bench::measure(session(workload)?, &workload.out)
+    if searches(workload) && !workload.out.dry_run {
+        unused::search(workload)?;
+        return largest::run(workload);
+    }
+    bench::measure(session(workload, None)?, &workload.out)
 }
 
-/// The workload on this machine.
-fn session(workload: &Workload) -> Result<Session, Failure> {
+/// Whether the largest number of accelerators is searched.
+fn searches(workload: &Workload) -> bool {
+    workload.feed.accelerators.as_deref() == Some("auto")
+}
+
+/// The workload on this machine, with so many accelerators where that is decided here.
+fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Failure> {
     let permit =
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
-    let spec = spec(workload)?;
+    let spec = spec(workload, accelerators)?;
     let figures = figures::read(&workload.figures)?;
     let mut session = Session::prepare(&spec, permit, &workload.cufile, workload.out.dry_run)?;
     session.figures = figures;
@@ -82,7 +97,7 @@ fn unknown(name: &str) -> Failure {
 }
 
 /// The workload with what the flags change.
-fn spec(workload: &Workload) -> Result<Spec, Failure> {
+fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure> {
     let mut spec = match preset::find(&workload.name) {
         Some(preset) => parsed(preset)?,
         None if Path::new(&workload.name).exists() => bench::read_jobs(Path::new(&workload.name))?,
@@ -90,7 +105,17 @@ fn spec(workload: &Workload) -> Result<Spec, Failure> {
     };
     for job in &mut spec.jobs {
         for (key, value, flag) in workload.keys() {
-            bench::set(job, key, &value, flag)?;
+            match (flag, accelerators) {
+                ("--accelerators", Some(count)) => {
+                    bench::set(job, key, &count.to_string(), flag)?;
+                }
+                ("--accelerators", None) if searches(workload) => {}
+                _ => bench::set(job, key, &value, flag)?,
+            }
+        }
+        if accelerators.is_some() && job.pre_read.is_none() && job.invalidate.is_none() {
+            // What one try leaves in the page cache would be the next one's storage.
+            bench::set(job, "cache_alike", "1", "--accelerators")?;
         }
         for pair in &workload.data.set {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -100,7 +125,8 @@ fn spec(workload: &Workload) -> Result<Spec, Failure> {
     Ok(spec)
 }
 
-fn parsed(preset: &Preset) -> Result<Spec, Failure> {
+/// The jobs of a preset.
+pub(crate) fn parsed(preset: &Preset) -> Result<Spec, Failure> {
     let name = format!("{}.ini", preset.name);
     gpuio_spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
