@@ -23,7 +23,7 @@ const STEP_MOST_NS: u64 = 86_400_000_000_000;
 const COUNTED_MOST: u64 = 1 << 32;
 
 /// Keys of a load of blocks, which a feed decides by itself.
-const NOT_OF_FEEDS: [&str; 51] = [
+const NOT_OF_FEEDS: [&str; 52] = [
     "align",
     "arrivals",
     "batch",
@@ -41,6 +41,7 @@ const NOT_OF_FEEDS: [&str; 51] = [
     "files_per_thread",
     "fill",
     "fsync_ios",
+    "full_threads",
     "io_size",
     "iops_log",
     "lat_log",
@@ -117,7 +118,7 @@ pub(super) fn resolve(
             return Err(missing("feed.compute", &what));
         }
     };
-    let scale = requested.scale.unwrap_or(1.0);
+    let scale = job.scale.unwrap_or(1.0);
     let plan = FeedPlan {
         full_files,
         scale,

@@ -12,7 +12,8 @@ use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
 use super::{
-    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, regions, steady, vet, via,
+    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, part, regions, steady, vet,
+    via,
 };
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
@@ -33,6 +34,8 @@ pub(super) fn resolve(
     let mut gpus = hinted(spec, path, facts)?;
     let feed = feed::resolve(spec, path, &mut gpus)?;
     let spec = &*feed::with_threads(spec, feed.as_ref());
+    let whole = spec;
+    let spec = &*part::scaled(spec);
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
     let threads = spec.threads.unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
     let (read_percent, order) = defaults::mix_and_order(spec);
@@ -105,6 +108,8 @@ pub(super) fn resolve(
         ceilings_ns: defaults::ceilings(spec).filter(|_| feed.is_none()),
         beside: defaults::beside(spec),
         feed,
+        part: part::of(whole, threads)?,
+        repeat: part::repeat(spec, name(spec, path, many)),
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),

@@ -188,6 +188,12 @@ pub struct JobPlan {
     /// are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedPlan>,
+    /// Of which larger load it is a part; absent where it is all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartPlan>,
+    /// Which of several times the job runs; absent where it runs once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<RepeatPlan>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.
@@ -283,6 +289,28 @@ pub struct ThinkPlan {
     pub spin_ns: u64,
     /// I/Os between two pauses, at least 1.
     pub every_ios: u64,
+}
+
+/// The larger load that a job is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartPlan {
+    /// Share of each thread's bytes that is used: 1 is all.
+    pub scale: f64,
+    /// Bytes of each thread in the whole load.
+    pub full_size_bytes: u64,
+    /// Threads of the whole load.
+    pub full_threads: u32,
+}
+
+/// A job that runs several times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RepeatPlan {
+    /// Name of the job that is repeated.
+    pub of: String,
+    /// Which time this is, from 1.
+    pub nth: u32,
+    /// How often it runs.
+    pub times: u32,
 }
 
 /// When written data is sent to the medium.

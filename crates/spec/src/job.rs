@@ -154,6 +154,14 @@ pub struct JobSpec {
     pub beside: Option<ComputationRequest>,
     /// A training feed.
     pub feed: FeedRequest,
+    /// Share of the load's size, or of a feed's files, that is used; above 0.
+    pub scale: Option<f64>,
+    /// Threads of the whole load, of which `threads` run; at least 1.
+    pub full_threads: Option<u32>,
+    /// How often the job runs, one time after another; at least 1.
+    pub repeat: Option<u32>,
+    /// Which of these times this is, from 1, and how many there are. Set by the plan.
+    pub nth: Option<(u32, u32)>,
     /// Seed of all random choices.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
@@ -262,8 +270,6 @@ impl JobSpec {
 pub struct FeedRequest {
     /// Files of the whole data set.
     pub files: Option<u64>,
-    /// Share of them that is used; above 0.
-    pub scale: Option<f64>,
     /// Samples of each file; at least 1.
     pub samples_per_file: Option<u64>,
     /// Size of the samples.

@@ -35,6 +35,11 @@ pub const PRESETS: &[Preset] = &[
     preset!("flux-b200"),
     preset!("dlrm-b200"),
     preset!("dali-inference"),
+    preset!("checkpoint-llama3-8b"),
+    preset!("checkpoint-llama3-70b"),
+    preset!("checkpoint-llama3-405b"),
+    preset!("checkpoint-llama3-1t"),
+    preset!("vector-search"),
 ];
 
 /// The preset of this name.

@@ -39,9 +39,12 @@ pub(crate) struct FeedFlags {
     /// With several values: runs of each [3]
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<String>,
-    /// Share of the files to use; every output says it [1]
+    /// Share of the data to use; every output says it [1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
+    /// Ranks of a checkpoint that run here: threads of a load of blocks [those of the preset]
+    #[arg(long, visible_alias = "threads", value_name = "N")]
+    pub(crate) ranks: Option<String>,
     /// Accelerators that share the samples out, spread evenly over the GPUs; or auto: runs the
     /// workload again and again to find the most that keep the utilisation to reach [one for each
     /// GPU]
@@ -131,6 +134,7 @@ impl Workload {
         let (feed, data) = (&self.feed, &self.data);
         let valued = [
             ("scale", &feed.scale, "--scale"),
+            ("threads", &feed.ranks, "--ranks"),
             ("accelerators", &feed.accelerators, "--accelerators"),
             ("epochs", &feed.epochs, "--epochs"),
             ("batch_samples", &feed.batch_samples, "--batch-samples"),

@@ -32,6 +32,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
 const PLANNED: &[&str] = &[
     "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --",
     "gpuio workload dali-inference ",
+    "gpuio workload checkpoint-llama3-8b ",
+    "gpuio workload vector-search ",
     "gpuio bench --rw randwrite --steady ",
     "gpuio sweep --preset paths ",
     "gpuio sweep job.ini --vary numa=0,1 --repeats 5..20 ",

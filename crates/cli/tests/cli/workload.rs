@@ -171,6 +171,42 @@ fn several_values_of_a_key_are_a_row_each() {
     run(dir.path(), "list --vary a=b").exits(2).prints(&["--vary", "no effect"]);
 }
 
+/// Two ranks of 64 save twice from GPU memory and restore twice: every byte is written, flushed,
+/// read back and verified, and every output says which part of the whole it is.
+#[test]
+fn a_checkpoint_is_saved_and_restored() {
+    let dir = scratch();
+    let line = "checkpoint-llama3-70b --gpu software:0,1 --directory d --scale 0.0001 --ranks 2 \
+                --set start_delay=1ms --set repeat=2 --no-watch";
+    let ran = run(dir.path(), &format!("{line} -o r.json")).exits(0);
+    for words in ["scale 0.0001: 1.36 MiB of 13.3 GiB for each thread; 2 of 64 threads", "2 times:"]
+    {
+        assert!(flat(&ran.out).contains(words), "no {words:?} in {}", ran.out);
+    }
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    let jobs = record["jobs"].as_array().unwrap();
+    let names: Vec<&str> = jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["save", "save#2", "restore", "restore#2"]);
+    let size = number(&record["plan"]["jobs"][0]["size_bytes"]);
+    for (nth, job) in jobs.iter().enumerate() {
+        let (read, written) = (number(&job["read"]["bytes"]), number(&job["write"]["bytes"]));
+        let flushes = job["flushes"]["calls"].as_u64();
+        match nth < 2 {
+            true => assert_eq!((read, written, flushes), (0, 2 * size, Some(2)), "{job:#}"),
+            false => assert_eq!((read, written, flushes), (2 * size, 0, None), "{job:#}"),
+        }
+        let verify = &job["verify"];
+        assert_eq!(number(&verify["bad_blocks"]), 0, "{job:#}");
+        let checked = number(&verify["timed_bytes"]) + number(&verify["pass_bytes"]);
+        assert_eq!(checked, 2 * size, "{verify:#}");
+    }
+    let mut show = command(dir.path());
+    let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
+    assert!(csv.contains("part_scale") && csv.contains("0.0001,64"), "{csv}");
+    run(dir.path(), "checkpoint-llama3-8b --gpu software --ranks 9").exits(2).prints(&["--ranks"]);
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();

@@ -63,6 +63,8 @@ pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         ceilings_ns: None,
         beside: None,
         feed: None,
+        part: None,
+        repeat: None,
         fan_out: None,
         defaulted: None,
         notes: Vec::new(),

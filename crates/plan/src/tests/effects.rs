@@ -140,6 +140,8 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("compute_time", ["1ms", "2ms"]),
     ("sample_compute_time", ["1ms", "2ms"]),
     ("utilisation", ["80", "90"]),
+    ("full_threads", ["64", "128"]),
+    ("repeat", ["2", "3"]),
 ];
 
 /// Jobs of every kind, to which each key is added.

@@ -22,6 +22,7 @@ mod invariants;
 mod layout;
 mod machines;
 mod mapped;
+mod parts;
 mod regions;
 mod round_trip;
 mod routes;

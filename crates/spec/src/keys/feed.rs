@@ -11,7 +11,22 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::SCALE,
-        "training feed: share of `files` that is used, such as `0.01`",
+        "share of `size`, or of a training feed's `files`, that is used, such as `0.01`; every \
+         output says so",
+    ),
+    key(
+        "full_threads",
+        &[],
+        Native,
+        set::FULL_THREADS,
+        "threads of the whole load, of which `threads` run here; every output says so",
+    ),
+    key(
+        "repeat",
+        &[],
+        Native,
+        set::REPEAT,
+        "run the job so often, one time after another and alone, with files of its own each time",
     ),
     key(
         "samples_per_file",

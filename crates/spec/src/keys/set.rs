@@ -170,7 +170,9 @@ pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
 pub(super) const BESIDE: Setter = field!(beside, value::beside);
 pub(super) const FILES: Setter = feed!("feed.files", files, value::at_least_one);
-pub(super) const SCALE: Setter = feed!("feed.scale", scale, value::scale);
+pub(super) const SCALE: Setter = field!(scale, value::scale);
+pub(super) const FULL_THREADS: Setter = field!(full_threads, value::at_least_one_u32);
+pub(super) const REPEAT: Setter = field!(repeat, value::repeat);
 pub(super) const SAMPLES_PER_FILE: Setter =
     feed!("feed.samples_per_file", samples_per_file, value::at_least_one);
 pub(super) const SAMPLE_SIZE: Setter = feed!("feed.sample_size", sample_size, value::sample_size);

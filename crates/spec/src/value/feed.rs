@@ -40,6 +40,15 @@ pub(crate) fn scale(value: &str) -> Read<f64> {
     }
 }
 
+/// How often a job runs.
+pub(crate) fn repeat(value: &str) -> Read<u32> {
+    const MOST: u32 = 1000;
+    match at_least_one_u32(value)? {
+        times if times <= MOST => Ok(times),
+        _ => Err(ValueError::new(0, "more than 1000 times; give a smaller number")),
+    }
+}
+
 /// A percentage above 0.
 pub(crate) fn share(value: &str) -> Read<f64> {
     match parse_percent(value).map_err(ValueError::from)? {

@@ -11,8 +11,9 @@ use crate::failure::Failure;
 use crate::unused;
 
 /// Flags whose values are numbers, so that several of them are no single value.
-const NUMBERS: [&str; 10] = [
+const NUMBERS: [&str; 11] = [
     "--scale",
+    "--ranks",
     "--accelerators",
     "--epochs",
     "--batch-samples",

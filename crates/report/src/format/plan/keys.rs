@@ -229,7 +229,15 @@ fn targets(out: &mut String, job: &JobPlan) {
             job.targets.iter().map(|target| target.path.replace(':', "\\:")).collect();
         text(out, "filename", &names.join(":"));
     }
-    set(out, "size", &format_bytes(job.size_bytes));
+    match &job.part {
+        None => set(out, "size", &format_bytes(job.size_bytes)),
+        Some(part) => {
+            set(out, "size", &format_bytes(part.full_size_bytes));
+            set(out, "full_threads", &part.full_threads.to_string());
+            set(out, "scale", &part.scale.to_string());
+            comment(out, &crate::workload::part(job, part));
+        }
+    }
     if let Some(length) = job.file_bytes {
         set(out, "filesize", &format_bytes(length));
     }

@@ -118,6 +118,8 @@ pub(crate) fn job(name: &str) -> JobPlan {
         ceilings_ns: None,
         beside: None,
         feed: None,
+        part: None,
+        repeat: None,
         inject: None,
         directory: Some("/data".to_owned()),
         file_prefix: "gpuio".to_owned(),
