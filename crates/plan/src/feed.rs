@@ -23,7 +23,7 @@ const STEP_MOST_NS: u64 = 86_400_000_000_000;
 const COUNTED_MOST: u64 = 1 << 32;
 
 /// Keys of a load of blocks, which a feed decides by itself.
-const NOT_OF_FEEDS: [&str; 52] = [
+const NOT_OF_FEEDS: [&str; 53] = [
     "align",
     "arrivals",
     "batch",
@@ -53,6 +53,7 @@ const NOT_OF_FEEDS: [&str; 52] = [
     "offset",
     "offset_increment",
     "ramp_ns",
+    "ranges",
     "rate_bytes",
     "rate_iops",
     "read_percent",
@@ -160,6 +161,11 @@ fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
         let what = "it has no effect here: a training feed says what is read by files, samples, \
                     batches and readers (docs/workload.md); leave it out";
         return usage(field, what.to_owned());
+    }
+    if job.against_file == Some(true) {
+        let what = "samples of a training feed have gpuio's pattern; use verify=inline or \
+                    verify=pass";
+        return usage("verify", what.to_owned());
     }
     if job.fio_headers == Some(true) {
         let what = "blocks with fio's headers have one size and place each, and samples of a \

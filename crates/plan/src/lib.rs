@@ -13,6 +13,7 @@
 //!   threads and ranks lie in files, `regions` which bytes each thread works on.
 //! - `auto`: which path is chosen where that is left to gpuio.
 //! - `part`: parts of larger loads, and jobs that run several times.
+//! - `ranges`: files that are read as a whole, or tensor by tensor.
 //! - `feed`: training feeds, whose regions are samples.
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
@@ -35,6 +36,7 @@ mod memory;
 mod part;
 mod placement;
 mod quick;
+mod ranges;
 pub mod read_back;
 mod regions;
 mod steady;

@@ -40,8 +40,8 @@ pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, FlushPlan, Gpu,
     GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PartPlan,
-    PathChoice, Plan, Region, RepeatPlan, Stop, Stripe, TargetKind, TargetPlan, ThinkPlan,
-    VerifyMode, Via, WorkerPlan,
+    PathChoice, Plan, RangeKind, RangesPlan, Region, RepeatPlan, Stop, Stripe, TargetKind,
+    TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpuio_record::{
     Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
-    SampleOrder, SampleSize, SteadyFigure, VerifyMode,
+    RangeKind, SampleOrder, SampleSize, SteadyFigure, VerifyMode,
 };
 
 use crate::keys::Dialect;
@@ -158,6 +158,10 @@ pub struct JobSpec {
     pub scale: Option<f64>,
     /// Threads of the whole load, of which `threads` run; at least 1.
     pub full_threads: Option<u32>,
+    /// Read whole files, or their tensors, instead of regions of one size.
+    pub ranges: Option<RangeKind>,
+    /// Data is verified against the file.
+    pub against_file: Option<bool>,
     /// How often the job runs, one time after another; at least 1.
     pub repeat: Option<u32>,
     /// Which of these times this is, from 1, and how many there are. Set by the plan.

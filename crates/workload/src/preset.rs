@@ -35,6 +35,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("flux-b200"),
     preset!("dlrm-b200"),
     preset!("dali-inference"),
+    preset!("safetensors"),
     preset!("checkpoint-llama3-8b"),
     preset!("checkpoint-llama3-70b"),
     preset!("checkpoint-llama3-405b"),

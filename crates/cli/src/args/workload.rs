@@ -10,8 +10,9 @@ pub(crate) struct Workload {
     /// list; show, and a name; or the workload to run: a preset, or a job file of your own
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// With show: the preset
-    #[arg(value_name = "PRESET")]
+    /// With show: the preset. Of a workload that reads files of yours, such as safetensors: their
+    /// directory
+    #[arg(value_name = "PRESET|DIRECTORY")]
     pub(crate) shown: Option<String>,
     #[command(flatten)]
     pub(crate) feed: FeedFlags,

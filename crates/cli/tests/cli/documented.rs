@@ -15,6 +15,7 @@ mod pages;
 
 /// Lines that begin like this don't run here. Each is of a page.
 const LEFT_OUT: &[(&str, &str)] = &[
+    ("gpuio workload safetensors ", "a model of the user's: cli/tests/cli/workload.rs"),
     ("gpuio check --mount /data --gpu 0", "names a GPU of the machine"),
     ("gpuio why --mount /data --gpu 0", "names a GPU of the machine"),
     ("gpuio plan --gpu 0,4 ", "names GPUs of the machine"),

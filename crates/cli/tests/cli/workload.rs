@@ -207,6 +207,66 @@ fn a_checkpoint_is_saved_and_restored() {
     run(dir.path(), "checkpoint-llama3-8b --gpu software --ranks 9").exits(2).prints(&["--ranks"]);
 }
 
+/// A file of the format: F32 tensors of these lengths in this order, with bytes of their own.
+fn tensors(at: &Path, lengths: &[usize]) -> Vec<u8> {
+    let mut entries = Vec::new();
+    let mut data = Vec::new();
+    for (nth, length) in lengths.iter().enumerate() {
+        let begin = data.len();
+        data.extend((0..length * 4).map(|byte| (byte * 7 + nth * 31).to_le_bytes()[0]));
+        entries.push(format!(
+            r#""t{nth}":{{"dtype":"F32","shape":[{length}],"data_offsets":[{begin},{}]}}"#,
+            data.len()
+        ));
+    }
+    let header = format!("{{{}}}", entries.join(","));
+    let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat();
+    std::fs::write(at, &file).unwrap();
+    file
+}
+
+/// Each byte of the user's files ends in the memory of one of two GPUs, once as whole files and
+/// once tensor by tensor, and no byte of them is changed.
+#[test]
+fn a_model_is_loaded_from_the_users_files() {
+    let dir = scratch();
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    let (one, two) = (dir.path().join("m/a.safetensors"), dir.path().join("m/b.safetensors"));
+    let files = [tensors(&one, &[100_000, 3, 0, 50_001]), tensors(&two, &[70_000, 1])];
+    let line = "safetensors m --gpu software:0,1 --bs 64k --threads 2 --no-watch";
+    for path in ["staged", "gather,cached,mapped,host", "library,gds"] {
+        let ran = run(dir.path(), &format!("{line} --path {path} -o r.json --force")).exits(0);
+        assert!(flat(&ran.out).contains("5 tensors of 2 files"), "{}", ran.out);
+        assert!(ran.out.contains("in memory after"), "{}", ran.out);
+        let record: Value =
+            serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+        for (plan, job) in record["plan"]["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(record["jobs"].as_array().unwrap())
+        {
+            let whole = plan["ranges"]["kind"] == "files";
+            let data = (100_000 + 3 + 50_001 + 70_000 + 1) * 4;
+            let all: usize = files.iter().map(Vec::len).sum();
+            let wanted = if whole { all } else { data } as u64;
+            assert_eq!(number(&job["read"]["bytes"]), wanted, "{}", plan["name"]);
+            assert_eq!(number(&plan["ranges"]["bytes"]), wanted);
+            let verify = &job["verify"];
+            assert_eq!(number(&verify["pass_bytes"]), wanted, "{verify:#}");
+            assert_eq!(number(&verify["bad_blocks"]), 0, "{verify:#}");
+        }
+    }
+    assert_eq!([std::fs::read(&one).unwrap(), std::fs::read(&two).unwrap()], files);
+    let names: Vec<_> = std::fs::read_dir(dir.path().join("m")).unwrap().collect();
+    assert_eq!(names.len(), 2, "nothing was made");
+    run(dir.path(), "safetensors").exits(2).prints(&["name their directory", "*.safetensors"]);
+    run(dir.path(), "safetensors .").exits(2).prints(&["it has no files *.safetensors"]);
+    run(dir.path(), "vector-search m").exits(2).prints(&["'m'", "no files of yours"]);
+    std::fs::write(&two, b"\x04\0\0\0\0\0\0\0{\"a\"").unwrap();
+    run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();
@@ -262,14 +322,18 @@ fn every_preset_has_a_plan() {
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
     assert_eq!(names.len(), gpuio_workload::preset::PRESETS.len(), "{list}");
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    tensors(&dir.path().join("m/model.safetensors"), &[10_000_000, 10_000_000]);
     for name in names {
         let shown = run(dir.path(), &format!("show {name}")).exits(0).out;
         let sources = ["# MLPerf Storage v", "# Source: "];
         assert!(sources.iter().any(|source| shown.contains(source)), "{shown}");
         file(dir.path(), "own.ini", &shown);
-        let more = "--gpu software --scale 0.001 --dry-run";
+        let reads = shown.contains("*.safetensors");
+        let more = if reads { "m --threads 2" } else { "--scale 0.001" };
+        let more = format!("{more} --gpu software --dry-run");
         let plan = run(dir.path(), &format!("{name} {more}")).exits(0).out;
-        assert!(plan.contains("\nscale = 0.001\n# scale 0.001: "), "{plan}");
+        assert_eq!(!reads, plan.contains("\nscale = 0.001\n# scale 0.001: "), "{plan}");
         let own = run(dir.path(), &format!("own.ini {more}")).exits(0).out;
         assert_eq!(own, plan, "the text that is shown is the preset");
     }

@@ -64,6 +64,8 @@ pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         beside: None,
         feed: None,
         part: None,
+        ranges: None,
+        against_file: false,
         repeat: None,
         fan_out: None,
         defaulted: None,

@@ -141,6 +141,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("sample_compute_time", ["1ms", "2ms"]),
     ("utilisation", ["80", "90"]),
     ("full_threads", ["64", "128"]),
+    ("ranges", ["files", "tensors"]),
     ("repeat", ["2", "3"]),
 ];
 
@@ -154,6 +155,7 @@ const LOADS: &[&str] = &[
     "engine=null\nrw=randread\nnorandommap",
     "filename=/have8g\nsize=1g\nthreads=2",
     "filename=have8g\nsize=1g\nrw=rw\nmix_percent=50\nxfer_type=6",
+    "filename=/have8g\nbs=1m",
     "io_size=64m\nsize=1g\nruntime=8",
     "loops=4\nsize=1g",
     "rate_iops=50",

@@ -100,3 +100,51 @@ fn parts_and_repeats_that_make_no_sense_are_refused() {
     let many = "[a]\nrepeat=1000\n".repeat(11);
     assert!(Bench::default().refusal(&parsed(&many)).to_string().contains("10000 jobs"));
 }
+
+/// Whole files: 16 threads divide all blocks, so that each byte is read once, by one thread.
+/// Tensors: one after another, in the order of the header, to threads in turn.
+#[test]
+fn files_and_tensors_are_divided_among_threads() {
+    let text = "filename=/x/have1k:/x/have7k\nranges=files\nbs=1k\nthreads=3\ndirect=0\ngpu=0,1\n";
+    let plan = job(text);
+    let mut regions: Vec<(u32, u64, u64)> = plan
+        .workers
+        .iter()
+        .flat_map(|worker| &worker.regions)
+        .map(|region| (region.target, region.offset, region.length))
+        .collect();
+    assert_eq!(plan.ranges.map(|ranges| (ranges.count, ranges.bytes)), Some((2, 8 * KIB)));
+    assert_eq!((plan.stop, plan.shared_files), (Stop::default(), true));
+    regions.sort_unstable();
+    let wanted = [(0, 0, KIB), (1, 0, KIB), (1, KIB, 3 * KIB), (1, 4 * KIB, 3 * KIB)];
+    assert_eq!(regions, wanted);
+    let tensors = job("filename=/x/have8g\nranges=tensors\ngpu=0,1\npath=staged\n");
+    assert_eq!((tensors.threads, tensors.direct), (2, DirectMode::Buffered));
+    assert!(tensors.direct_why.unwrap().contains("multiples of 1 bytes"));
+    let of = |worker: usize| -> Vec<(u64, u64)> {
+        let regions = tensors.workers[worker].regions.iter();
+        regions.map(|region| (region.offset, region.length)).collect()
+    };
+    assert_eq!((of(0), of(1)), (vec![(100, 5000), (5103, 2897)], vec![(5100, 3)]));
+}
+
+#[test]
+fn ranges_that_make_no_sense_are_refused() {
+    for (more, says) in [
+        ("ranges=tensors\nfilename=/broken-have1g", "broken-have1g: offset 13: the header"),
+        ("ranges=files\nfilename=/absent", "there is no such file"),
+        ("ranges=files", "name them in filename"),
+        ("ranges=files\nfilename=/have1g\nrw=write", "use rw=read"),
+        ("ranges=files\nfilename=/have1g\nsize=1m", "leave it out"),
+        ("ranges=files\nfilename=/have1g\nruntime=9", "leave it out"),
+        ("ranges=files\nfilename=/have1k\nthreads=2\ndirect=0", "nothing to read"),
+        ("ranges=tensors\nfilename=/have1g\ndirect=1", "use --buffered"),
+        ("rw=write\nverify=file", "only read"),
+        ("path=fan-out\nsize=1g\nverify=file", "only read"),
+    ] {
+        let refused = Bench::default().refusal(&parsed(&format!("[a]\n{more}\n")));
+        assert!(refused.to_string().contains(says), "{more}\n{refused}");
+    }
+    let directory = gpuio_spec::parse_job_file("f", "[a]\nranges=all\n", &|_| None).unwrap_err();
+    assert!(directory[0].to_string().contains("files or tensors"), "{}", directory[0]);
+}

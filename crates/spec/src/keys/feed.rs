@@ -15,6 +15,14 @@ pub(super) const KEYS: &[Key] = &[
          output says so",
     ),
     key(
+        "ranges",
+        &[],
+        Native,
+        set::RANGES,
+        "read all of the named files, which threads divide: `files` (from begin to end), or \
+         `tensors` (of the safetensors format, one by one in the order of the header)",
+    ),
+    key(
         "full_threads",
         &[],
         Native,

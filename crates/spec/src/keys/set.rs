@@ -159,6 +159,7 @@ pub(super) const VERIFY: Setter = Setter {
     apply: |job, value| {
         job.verify = Some(value::verify(value)?);
         job.fio_headers = value.starts_with("crc32c").then_some(true);
+        job.against_file = (value == "file").then_some(true);
         if value == "full" {
             job.verify_ns = None;
         }
@@ -171,6 +172,7 @@ pub(super) const CEILINGS: Setter =
 pub(super) const BESIDE: Setter = field!(beside, value::beside);
 pub(super) const FILES: Setter = feed!("feed.files", files, value::at_least_one);
 pub(super) const SCALE: Setter = field!(scale, value::scale);
+pub(super) const RANGES: Setter = field!(ranges, value::ranges);
 pub(super) const FULL_THREADS: Setter = field!(full_threads, value::at_least_one_u32);
 pub(super) const REPEAT: Setter = field!(repeat, value::repeat);
 pub(super) const SAMPLES_PER_FILE: Setter =

@@ -1,6 +1,6 @@
 //! Values of a training feed.
 
-use gpuio_record::{Column, ComputationKind, FeedCompute, SampleOrder, SampleSize};
+use gpuio_record::{Column, ComputationKind, FeedCompute, RangeKind, SampleOrder, SampleSize};
 use gpuio_units::parse_percent;
 
 use super::number::{at_least_one_u32, size};
@@ -47,6 +47,14 @@ pub(crate) fn repeat(value: &str) -> Read<u32> {
         times if times <= MOST => Ok(times),
         _ => Err(ValueError::new(0, "more than 1000 times; give a smaller number")),
     }
+}
+
+/// What is read of files.
+pub(crate) fn ranges(value: &str) -> Read<RangeKind> {
+    [RangeKind::Files, RangeKind::Tensors]
+        .into_iter()
+        .find(|kind| kind.word() == value)
+        .ok_or_else(|| ValueError::new(0, "expected files or tensors"))
 }
 
 /// A percentage above 0.

@@ -1,5 +1,6 @@
 //! `gpuio workload`.
 
+mod found;
 mod largest;
 mod several;
 
@@ -32,9 +33,6 @@ pub(crate) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         };
         output::put(&text)?;
         return Ok(ExitCode::SUCCESS);
-    }
-    if workload.shown.is_some() {
-        return Err(more_than_one(workload));
     }
     if let Some(sweep) = several::sweep(workload)? {
         return crate::verb::sweep::run(sweep);
@@ -103,6 +101,7 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
         None if Path::new(&workload.name).exists() => bench::read_jobs(Path::new(&workload.name))?,
         None => return Err(unknown(&workload.name)),
     };
+    found::files(&mut spec, workload)?;
     for job in &mut spec.jobs {
         for (key, value, flag) in workload.keys() {
             match (flag, accelerators) {

@@ -36,6 +36,12 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
     if !several && workload.feed.vary.is_empty() {
         return Ok(None);
     }
+    if let Some(directory) = &workload.shown {
+        return Err(Failure::Usage(format!(
+            "'{directory}': several values of a key work with files that are named; name them in \
+             filename of a job file of your own, or give each value in a run of its own"
+        )));
+    }
     let preset = preset::find(&workload.name);
     if preset.is_none() && !Path::new(&workload.name).exists() {
         return Err(super::unknown(&workload.name));

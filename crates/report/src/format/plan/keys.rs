@@ -71,6 +71,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         VerifyMode::Inline => "inline",
     };
     let verify = if job.fio_headers { "crc32c" } else { verify };
+    let verify = if job.against_file { "file" } else { verify };
     set(out, "verify", verify);
     if job.fio_headers && job.verify == VerifyMode::Off {
         switch(out, "do_verify", false);
@@ -228,6 +229,12 @@ fn targets(out: &mut String, job: &JobPlan) {
         let names: Vec<String> =
             job.targets.iter().map(|target| target.path.replace(':', "\\:")).collect();
         text(out, "filename", &names.join(":"));
+    }
+    if let Some(ranges) = job.ranges {
+        set(out, "ranges", ranges.kind.word());
+        set(out, "loops", &ranges.passes.to_string());
+        switch(out, "shared_fd", job.shared_fd);
+        return;
     }
     match &job.part {
         None => set(out, "size", &format_bytes(job.size_bytes)),

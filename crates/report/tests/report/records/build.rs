@@ -119,6 +119,8 @@ pub(crate) fn job(name: &str) -> JobPlan {
         beside: None,
         feed: None,
         part: None,
+        ranges: None,
+        against_file: false,
         repeat: None,
         inject: None,
         directory: Some("/data".to_owned()),
