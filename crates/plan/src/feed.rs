@@ -7,7 +7,7 @@ use gpuio_record::{
     BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
     Region, SampleOrder,
 };
-use gpuio_spec::{FeedRequest, JobSpec};
+use gpuio_spec::{FeedRequest, JobSpec, Rw};
 use gpuio_workload::feed::Shape;
 
 use super::PlanError;
@@ -126,6 +126,8 @@ pub(super) fn resolve(
         files: scaled(full_files, scale),
         samples_per_file: requested.samples_per_file.unwrap_or(1),
         sample,
+        ratio: requested.ratio.unwrap_or(1.0),
+        writes: job.rw == Some(Rw::Write),
         columns: requested.columns.clone().unwrap_or_default(),
         sample_group: requested.sample_group.unwrap_or(1),
         batch_samples,
@@ -154,9 +156,9 @@ fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
 /// What a feed can't be combined with.
 fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    let is_reading = job.rw == Some(gpuio_spec::Rw::Read);
+    let in_turn = matches!(job.rw, Some(Rw::Read | Rw::Write));
     let unused =
-        |field: &&&str| job.requested.contains_key(**field) && !(is_reading && ***field == *"rw");
+        |field: &&&str| job.requested.contains_key(**field) && !(in_turn && ***field == *"rw");
     if let Some(field) = NOT_OF_FEEDS.iter().find(unused) {
         let what = "it has no effect here: a training feed says what is read by files, samples, \
                     batches and readers (docs/workload.md); leave it out";
@@ -262,6 +264,15 @@ fn sizes(job: &JobSpec, plan: &FeedPlan) -> Result<(), PlanError> {
         );
         return usage("feed.sample_group", what);
     }
+    if plan.writes && (plan.epochs > 1 || !plan.columns.is_empty()) {
+        let what =
+            "a feed that writes makes whole samples, each once; leave out epochs and columns";
+        return usage("rw", what.to_owned());
+    }
+    if plan.ratio > 1.0 && !plan.columns.is_empty() {
+        let what = "columns are read as they lie in their files; leave out ratio, or columns";
+        return usage("feed.ratio", what.to_owned());
+    }
     if plan.sample.deviation_bytes > 0 && (plan.samples_per_file > 1 || !plan.columns.is_empty()) {
         let what = "sizes of samples differ only where each is a file of its own; leave out the \
                     deviation, or samples_per_file and columns";
@@ -321,7 +332,9 @@ pub(super) fn order(plan: &FeedPlan) -> Order {
         SampleOrder::Shuffle => {
             Order::Random { distribution: Distribution::Uniform, coverage: true }
         }
-        SampleOrder::ShuffleFiles | SampleOrder::InOrder => Order::Sequential,
+        SampleOrder::ShuffleFiles | SampleOrder::InOrder | SampleOrder::Reverse => {
+            Order::Sequential
+        }
     }
 }
 

@@ -284,6 +284,8 @@ pub struct FeedRequest {
     pub sample_group: Option<u64>,
     /// Samples of a step; at least 1.
     pub batch_samples: Option<u64>,
+    /// How many times smaller samples are stored than they are; at least 1.
+    pub ratio: Option<f64>,
     /// Order in an epoch.
     pub order: Option<SampleOrder>,
     /// Passes over the data set; at least 1.

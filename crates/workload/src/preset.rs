@@ -36,6 +36,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("dlrm-b200"),
     preset!("dali-inference"),
     preset!("safetensors"),
+    preset!("seismic"),
     preset!("checkpoint-llama3-8b"),
     preset!("checkpoint-llama3-70b"),
     preset!("checkpoint-llama3-405b"),

@@ -46,6 +46,12 @@ pub(crate) struct FeedFlags {
     /// Ranks of a checkpoint that run here: threads of a load of blocks [those of the preset]
     #[arg(long, visible_alias = "threads", value_name = "N")]
     pub(crate) ranks: Option<String>,
+    /// Files of the whole data set, such as the snapshots of seismic
+    #[arg(long, visible_alias = "snapshots", value_name = "N")]
+    pub(crate) files: Option<String>,
+    /// How many times smaller samples are stored than they are
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) ratio: Option<String>,
     /// Accelerators that share the samples out, spread evenly over the GPUs; or auto: runs the
     /// workload again and again to find the most that keep the utilisation to reach [one for each
     /// GPU]
@@ -135,6 +141,8 @@ impl Workload {
         let (feed, data) = (&self.feed, &self.data);
         let valued = [
             ("scale", &feed.scale, "--scale"),
+            ("files", &feed.files, "--files"),
+            ("ratio", &feed.ratio, "--ratio"),
             ("threads", &feed.ranks, "--ranks"),
             ("accelerators", &feed.accelerators, "--accelerators"),
             ("epochs", &feed.epochs, "--epochs"),

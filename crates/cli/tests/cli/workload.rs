@@ -267,6 +267,44 @@ fn a_model_is_loaded_from_the_users_files() {
     run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
 }
 
+/// Snapshots are written while accelerators compute, no more than two behind, and read from the
+/// last to the first; each once, a quarter of their size, and verified in GPU memory.
+#[test]
+fn snapshots_are_written_forward_and_read_in_reverse() {
+    let dir = scratch();
+    let line = "seismic --gpu software:0,1 --directory d --snapshots 13 --ratio 4 --compute sleep \
+                --set sample_size=1000000 --compute-time 5ms --no-watch --format json";
+    let record = run(dir.path(), line).exits(0).json();
+    let jobs = record["jobs"].as_array().unwrap();
+    for (nth, job) in jobs.iter().enumerate() {
+        let feed = &job["feed"];
+        let epochs = feed["epochs"].as_array().unwrap();
+        let counts = ["once", "never", "repeated"].map(|name| number(&epochs[0][name]));
+        assert_eq!((counts, epochs.len()), ([13, 0, 0], 1), "{feed:#}");
+        assert_eq!((number(&feed["steps"]), &feed["complete"]), (13, &Value::Bool(true)));
+        // 250,000 bytes are 62 blocks of 4096.
+        let bytes = [&job["read"], &job["write"]].map(|side| number(&side["bytes"]));
+        let all = 13 * 62 * 4096;
+        assert_eq!(bytes, if nth == 0 { [0, all] } else { [all, 0] }, "{job:#}");
+        let verify = &job["verify"];
+        let checked = if nth == 0 { &verify["pass_bytes"] } else { &verify["timed_bytes"] };
+        assert_eq!((number(checked), number(&verify["bad_blocks"])), (all, 0), "{verify:#}");
+        assert!(number(&feed["span_ns"]) >= 7 * 5_000_000, "{feed:#}");
+        assert_eq!(feed["rules"].as_array().unwrap().len(), 0);
+    }
+    assert_eq!(jobs.len(), 2);
+    // Each write takes 30 ms, and a step 1 ms: what is not hidden is stalled for.
+    let slow = "seismic --gpu none --path host --engine psync --directory s --snapshots 9 \
+                --set sample_size=4096 --compute-time 1ms --set inject=delay=30ms@100% --no-watch";
+    let ran = run(dir.path(), &format!("{slow} --format json")).exits(0);
+    let forward = &ran.json()["jobs"][0]["feed"];
+    assert!(number(&forward["stall_ns"]) >= 9 * 28_000_000, "{forward:#}");
+    let text = flat(&run(dir.path(), slow).exits(0).out);
+    for words in ["written by 1 thread with 2 batches behind each", "is hidden by computation"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();
@@ -393,7 +431,7 @@ fn mistakes_in_a_workload_have_a_line_and_a_column() {
         ("sample_size=10k+-20k", "mine.ini:2:18"),
         ("columns=4+,x", "mine.ini:2:12"),
         ("columns=4,8", "no column is read"),
-        ("sample_order=zipf", "shuffle, shuffle-files or in-order"),
+        ("sample_order=zipf", "shuffle-files, in-order or reverse"),
         ("compute=kernel:0", "mine.ini:2:16"),
         ("scale=0", "mine.ini:2:7"),
         ("epoch=1", "nearest: epochs"),

@@ -128,6 +128,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("scale", ["0.5", "0.25"]),
     ("samples_per_file", ["8", "16"]),
     ("sample_size", ["300k", "400k"]),
+    ("ratio", ["2", "4"]),
     ("columns", ["4+,4", "8+"]),
     ("sample_group", ["2", "4"]),
     ("batch_samples", ["2", "3"]),

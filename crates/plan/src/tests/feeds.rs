@@ -1,5 +1,6 @@
 //! Training feeds: the presets against their sources, and what is refused.
 
+use gpuio_catalog::Op;
 use gpuio_record::{FeedCompute, FeedPlan, SampleOrder};
 use gpuio_workload::feed::{Next, Reader, Shape};
 use gpuio_workload::preset::{self, PRESETS, Preset};
@@ -274,4 +275,36 @@ fn all_paths_but_those_of_several_gpus_take_a_feed() {
         assert!(names.contains(&name), "{names:?}");
     }
     assert!(all.left_out.iter().any(|out| out.path == "fan-out"));
+}
+
+/// 200 snapshots of a quarter of 512 MiB, written in order, and read from the last to the first.
+#[test]
+fn snapshots_are_read_in_reverse() {
+    let text = preset::find("seismic").unwrap().text;
+    let jobs = Bench::default().jobs(&text.replace("gpu=all", "gpu=0\ndirectory=/coarse"));
+    let [forward, backward] = &jobs[..] else { panic!("{} jobs", jobs.len()) };
+    assert_eq!((forward.group, backward.group), (0, 1), "one after the other");
+    assert_eq!((forward.read_percent, backward.read_percent), (0, 100));
+    assert_eq!(forward.targets, backward.targets);
+    assert_eq!(forward.targets[199].length_bytes, 128 * MIB);
+    for (job, op, order) in [
+        (forward, Op::Write, (0..200).collect::<Vec<u32>>()),
+        (backward, Op::Read, (0..200).rev().collect()),
+    ] {
+        let feed = feed_of(job);
+        assert_eq!((feed.accelerators, feed.readers, feed.prefetch, feed.epochs), (1, 1, 2, 1));
+        let mut reader = Reader::new(&feed, (0, 0), 1 << 30, 1);
+        let mut files = Vec::new();
+        while let Next::Range { block, .. } = reader.next(u64::MAX) {
+            assert_eq!((block.op, u64::from(block.len), block.offset), (op, 128 * MIB, 0));
+            files.push(block.file);
+        }
+        assert_eq!(files, order);
+    }
+    for (more, says) in [("rw=write\nepochs=2", "each once"), ("rw=randwrite", "leave it out")] {
+        let refused = Bench::default().refusal(&parsed(&format!("[a]\n{FEED}gpu=0\n{more}\n")));
+        assert!(refused.to_string().contains(says), "{refused}");
+    }
+    let inline = format!("[a]\n{FEED}gpu=0\nrw=write\nverify=inline\n");
+    assert!(Bench::default().refusal(&parsed(&inline)).to_string().contains("verify"));
 }

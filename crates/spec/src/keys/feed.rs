@@ -51,6 +51,14 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
     ),
     key(
+        "ratio",
+        &[],
+        Native,
+        set::RATIO,
+        "training feed: samples are stored so many times smaller, as if the computation \
+         compressed them",
+    ),
+    key(
         "columns",
         &[],
         Native,
@@ -71,7 +79,7 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::SAMPLE_ORDER,
-        "training feed: `shuffle`, `shuffle-files` or `in-order`",
+        "training feed: `shuffle`, `shuffle-files`, `in-order` or `reverse`",
     ),
     key("epochs", &[], Native, set::EPOCHS, "training feed: passes over the data set"),
     key(

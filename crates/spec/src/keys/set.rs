@@ -178,6 +178,7 @@ pub(super) const REPEAT: Setter = field!(repeat, value::repeat);
 pub(super) const SAMPLES_PER_FILE: Setter =
     feed!("feed.samples_per_file", samples_per_file, value::at_least_one);
 pub(super) const SAMPLE_SIZE: Setter = feed!("feed.sample_size", sample_size, value::sample_size);
+pub(super) const RATIO: Setter = feed!("feed.ratio", ratio, value::ratio);
 pub(super) const COLUMNS: Setter = feed!("feed.columns", columns, value::columns);
 pub(super) const SAMPLE_GROUP: Setter =
     feed!("feed.sample_group", sample_group, value::at_least_one);

@@ -57,6 +57,14 @@ pub(crate) fn ranges(value: &str) -> Read<RangeKind> {
         .ok_or_else(|| ValueError::new(0, "expected files or tensors"))
 }
 
+/// `4`: how many times smaller something is stored.
+pub(crate) fn ratio(value: &str) -> Read<f64> {
+    match value.parse::<f64>() {
+        Ok(ratio) if (1.0..=1e6).contains(&ratio) => Ok(ratio),
+        _ => Err(ValueError::new(0, "expected a number from 1 on, such as 4 or 2.5")),
+    }
+}
+
 /// A percentage above 0.
 pub(crate) fn share(value: &str) -> Read<f64> {
     match parse_percent(value).map_err(ValueError::from)? {
@@ -99,10 +107,11 @@ pub(crate) fn columns(value: &str) -> Read<Vec<Column>> {
 
 /// Order of samples.
 pub(crate) fn sample_order(value: &str) -> Read<SampleOrder> {
-    [SampleOrder::Shuffle, SampleOrder::ShuffleFiles, SampleOrder::InOrder]
+    use SampleOrder::{InOrder, Reverse, Shuffle, ShuffleFiles};
+    [Shuffle, ShuffleFiles, InOrder, Reverse]
         .into_iter()
         .find(|order| order.word() == value)
-        .ok_or_else(|| ValueError::new(0, "expected shuffle, shuffle-files or in-order"))
+        .ok_or_else(|| ValueError::new(0, "expected shuffle, shuffle-files, in-order or reverse"))
 }
 
 /// `kernel`, `kernel:50%`, `memory`, `memory:50%`, `sleep`, `none`.

@@ -11,8 +11,10 @@ use crate::failure::Failure;
 use crate::unused;
 
 /// Flags whose values are numbers, so that several of them are no single value.
-const NUMBERS: [&str; 11] = [
+const NUMBERS: [&str; 13] = [
     "--scale",
+    "--files",
+    "--ratio",
     "--ranks",
     "--accelerators",
     "--epochs",
