@@ -53,6 +53,7 @@ pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
     refuse(&[
         ("--vary", !feed.vary.is_empty(), WHY),
         ("--repeats", feed.repeats.is_some(), WHY),
+        ("--model", feed.model.is_some(), WHY),
         ("--set", !data.set.is_empty(), WHY),
         ("--cufile-lib", cufile.cufile_lib.is_some(), WHY),
         ("--cufile-set", !cufile.cufile_set.is_empty(), WHY),

@@ -138,6 +138,7 @@ pub(super) fn resolve(
         prefetch: requested.prefetch.unwrap_or(2),
         compute,
         compute_ns,
+        slo: requested.slo,
         least_utilisation_percent: requested.utilisation.filter(|_| compute != FeedCompute::None),
     };
     sizes(job, &plan)?;

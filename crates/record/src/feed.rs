@@ -49,6 +49,33 @@ pub struct FeedPlan {
     /// Utilisation of the accelerators that is to be reached, per cent; absent where none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_utilisation_percent: Option<f64>,
+    /// Times in which batches are to be read or written; absent where none are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<ServiceLevel>,
+}
+
+/// Times in which batches are to be read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceLevel {
+    /// Longest time for 95 % of them, nanoseconds.
+    pub p95_ns: u64,
+    /// Longest time for 99 %, nanoseconds.
+    pub p99_ns: u64,
+}
+
+impl ServiceLevel {
+    /// The levels that have a name, of MLPerf Storage's benchmark of key-value caches.
+    pub const NAMED: [(&'static str, ServiceLevel); 3] = [
+        ("interactive", ServiceLevel { p95_ns: 50_000_000, p99_ns: 100_000_000 }),
+        ("responsive", ServiceLevel { p95_ns: 100_000_000, p99_ns: 200_000_000 }),
+        ("batch", ServiceLevel { p95_ns: 1_000_000_000, p99_ns: 5_000_000_000 }),
+    ];
+
+    /// Its name, where it has one.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        Self::NAMED.iter().find(|(_, level)| *level == self).map(|(name, _)| *name)
+    }
 }
 
 fn one() -> f64 {
@@ -215,7 +242,7 @@ pub struct FeedResult {
     /// One entry for each epoch that was begun.
     pub epochs: Vec<EpochResult>,
     /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
-    /// feeds that write or go backwards.
+    /// feeds that write, go backwards, or have a service level.
     pub rules: Vec<FeedRule>,
 }
 
@@ -266,8 +293,8 @@ pub struct EpochResult {
     pub repeated: u64,
     /// Bytes of the samples that were read in it.
     pub read_bytes: u64,
-    /// Bytes that reads brought, or writes took, from the end of the epoch before to the end of this
-    /// one's last step. Readers are ahead by then, so that a part is of the next epoch.
+    /// Bytes that reads brought, or writes took, from the end of the epoch before to the end of
+    /// this one's last step. Readers are ahead by then, so that a part is of the next epoch.
     pub moved_bytes: u64,
     /// Bytes that this process caused to be read from storage in the same time
     /// (`/proc/self/io`); absent where that could not be read.

@@ -33,7 +33,7 @@ pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
 pub use feed::{
     AcceleratorResult, Column, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule,
-    SampleOrder, SampleSize,
+    SampleOrder, SampleSize, ServiceLevel,
 };
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};

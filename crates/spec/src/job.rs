@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpuio_record::{
     Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
-    RangeKind, SampleOrder, SampleSize, SteadyFigure, VerifyMode,
+    RangeKind, SampleOrder, SampleSize, ServiceLevel, SteadyFigure, VerifyMode,
 };
 
 use crate::keys::Dialect;
@@ -304,6 +304,8 @@ pub struct FeedRequest {
     pub sample_compute_ns: Option<u64>,
     /// Utilisation to reach, in per cent.
     pub utilisation: Option<f64>,
+    /// Times in which batches are to be there.
+    pub slo: Option<ServiceLevel>,
 }
 
 /// A process among those that run the same job.

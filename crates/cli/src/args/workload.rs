@@ -46,9 +46,17 @@ pub(crate) struct FeedFlags {
     /// Ranks of a checkpoint that run here: threads of a load of blocks [those of the preset]
     #[arg(long, visible_alias = "threads", value_name = "N")]
     pub(crate) ranks: Option<String>,
-    /// Files of the whole data set, such as the snapshots of seismic
-    #[arg(long, visible_alias = "snapshots", value_name = "N")]
+    /// Files of the whole data set: the snapshots of seismic, the users of kv-cache
+    #[arg(long, visible_aliases = ["snapshots", "users"], value_name = "N")]
     pub(crate) files: Option<String>,
+    /// Times in which 95 % and 99 % of the batches are to be read or written: interactive,
+    /// responsive, batch, or two times: 50ms/100ms
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) slo: Option<String>,
+    /// Of kv-cache: whose caches: llama3-8b, llama3-70b or deepseek-v3; kv-cache --model llama3-8b
+    /// is the preset kv-cache-llama3-8b
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// How many times smaller samples are stored than they are
     #[arg(long, value_name = "FACTOR")]
     pub(crate) ratio: Option<String>,
@@ -143,6 +151,7 @@ impl Workload {
             ("scale", &feed.scale, "--scale"),
             ("files", &feed.files, "--files"),
             ("ratio", &feed.ratio, "--ratio"),
+            ("slo", &feed.slo, "--slo"),
             ("threads", &feed.ranks, "--ranks"),
             ("accelerators", &feed.accelerators, "--accelerators"),
             ("epochs", &feed.epochs, "--epochs"),

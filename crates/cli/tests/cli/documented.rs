@@ -34,6 +34,7 @@ const PLANNED: &[&str] = &[
     "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --",
     "gpuio workload dali-inference ",
     "gpuio workload seismic ",
+    "gpuio workload kv-cache ",
     "gpuio workload checkpoint-llama3-8b ",
     "gpuio workload vector-search ",
     "gpuio bench --rw randwrite --steady ",

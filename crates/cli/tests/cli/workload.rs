@@ -305,6 +305,49 @@ fn snapshots_are_written_forward_and_read_in_reverse() {
     }
 }
 
+/// Contexts of users are read, verified on arrival, while those of others are written once and read
+/// back; the times are held against the level, where there are enough of them.
+#[test]
+fn caches_are_read_while_others_are_written() {
+    let dir = scratch();
+    let line = "kv-cache --model llama3-8b --gpu software --directory d --users 12 --epochs 20 \
+                --set sample_size=50000 --bs 16k --readers 3 --no-watch";
+    let own = "--slo 1ns/5m -o r.json";
+    // A write is each once: epochs are decode's.
+    run(dir.path(), &format!("{line} {own}")).exits(2).prints(&["each once"]);
+    let shown = run(dir.path(), "show kv-cache-llama3-8b").exits(0).out;
+    file(dir.path(), "kv.ini", &shown.replace("epochs=1000", "epochs=20"));
+    let line = line.replace("kv-cache --model llama3-8b", "kv.ini").replace("--epochs 20", "");
+    let ran = run(dir.path(), &format!("{line} {own}")).exits(0);
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    let jobs = record["jobs"].as_array().unwrap();
+    let each = 12 * 53_248;
+    for (job, epochs) in jobs.iter().zip([20, 1]) {
+        let found = job["feed"]["epochs"].as_array().unwrap();
+        assert_eq!(found.len(), epochs);
+        for epoch in found {
+            let counts = ["once", "never", "repeated"].map(|name| number(&epoch[name]));
+            assert_eq!(counts, [12, 0, 0], "{epoch:#}");
+        }
+        let moved = number(&job["read"]["bytes"]) + number(&job["write"]["bytes"]);
+        let verify = &job["verify"];
+        let checked = number(&verify["timed_bytes"]) + number(&verify["pass_bytes"]);
+        assert_eq!([moved, checked], [epochs as u64 * each; 2], "{job:#}");
+        assert_eq!(number(&verify["bad_blocks"]), 0);
+    }
+    let text = flat(&ran.out);
+    for words in ["95 % of 240 batches were read within", "(NOT KEPT: 1ns)", "too few batches"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    run(dir.path(), "kv-cache --model gpt")
+        .exits(2)
+        .prints(&["kv-cache-gpt", "kv-cache-llama3-8b"]);
+    run(dir.path(), "list --model x").exits(2).prints(&["--model", "no effect"]);
+    let bad = "kv-cache --model llama3-8b --gpu software --slo 2s/1s --dry-run";
+    run(dir.path(), bad).exits(2).prints(&["--slo", "shorter time first"]);
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();

@@ -129,6 +129,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("samples_per_file", ["8", "16"]),
     ("sample_size", ["300k", "400k"]),
     ("ratio", ["2", "4"]),
+    ("slo", ["interactive", "1ms/2ms"]),
     ("columns", ["4+,4", "8+"]),
     ("sample_group", ["2", "4"]),
     ("batch_samples", ["2", "3"]),

@@ -308,3 +308,31 @@ fn snapshots_are_read_in_reverse() {
     let inline = format!("[a]\n{FEED}gpu=0\nrw=write\nverify=inline\n");
     assert!(Bench::default().refusal(&parsed(&inline)).to_string().contains("verify"));
 }
+
+/// Bytes a token by layers, heads and their size, blocks of 16 tokens, MLPerf's options 1 and 3.
+#[test]
+fn caches_are_what_their_sources_say() {
+    // Layers, and values a layer: two for each of eight heads of 128, or DeepSeek's 512 + 64; fp16.
+    for (name, token, users, at_once) in [
+        ("kv-cache-llama3-8b", 32 * 2 * 8 * 128 * 2, 200, 16),
+        ("kv-cache-llama3-70b", 80 * 2 * 8 * 128 * 2, 70, 4),
+        ("kv-cache-deepseek-v3", 61 * (512 + 64) * 2, 200, 16),
+    ] {
+        let text = preset::find(name).unwrap().text;
+        let jobs = Bench::default().jobs(&text.replace("gpu=all", "gpu=0\ndirectory=/fine"));
+        let [decode, prefill] = &jobs[..] else { panic!("{} jobs", jobs.len()) };
+        assert_eq!((decode.group, prefill.group), (0, 0), "{name}: at the same time");
+        assert_eq!((decode.read_percent, prefill.read_percent), (100, 0), "{name}");
+        assert_ne!(decode.targets[0].path, prefill.targets[0].path, "{name}");
+        for job in &jobs {
+            let feed = feed_of(job);
+            assert_eq!((feed.files, feed.accelerators * feed.readers), (users, at_once), "{name}");
+            assert_eq!(feed.sample.mean_bytes, 2048 * token, "{name}");
+            assert_eq!(job.blocks, sizes(16 * token), "{name}");
+            assert_eq!(job.seed, 42, "{name}");
+            assert_eq!(feed.slo.unwrap().name(), Some("interactive"), "{name}");
+            assert_eq!(job.stop.runtime_ns, Some(300_000_000_000), "{name}");
+            assert_eq!(job.targets[0].length_bytes, 2048 * token, "{name}: no byte more");
+        }
+    }
+}

@@ -120,4 +120,13 @@ pub(super) const KEYS: &[Key] = &[
         set::UTILISATION,
         "training feed: accelerator utilisation to reach, in per cent",
     ),
+    key(
+        "slo",
+        &[],
+        Native,
+        set::SLO,
+        "training feed: service level that 95 % and 99 % of the batches are held against: \
+         `interactive` (50 and 100 ms), `responsive` (100 and 200 ms), `batch` (1 and 5 s), or two \
+         times, `50ms/100ms`",
+    ),
 ];

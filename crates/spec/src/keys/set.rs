@@ -194,6 +194,7 @@ pub(super) const COMPUTE: Setter = feed!("feed.compute", compute, value::compute
 pub(super) const COMPUTE_TIME: Setter = feed!("feed.compute_ns", compute_ns, value::some_time);
 pub(super) const SAMPLE_COMPUTE_TIME: Setter =
     feed!("feed.sample_compute_ns", sample_compute_ns, value::some_time);
+pub(super) const SLO: Setter = feed!("feed.slo", slo, value::slo);
 pub(super) const UTILISATION: Setter = feed!("feed.utilisation", utilisation, value::share);
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const RATE: Setter = Setter {

@@ -1,9 +1,12 @@
 //! Values of a training feed.
 
-use gpuio_record::{Column, ComputationKind, FeedCompute, RangeKind, SampleOrder, SampleSize};
+use gpuio_record::{
+    Column, ComputationKind, FeedCompute, RangeKind, SampleOrder, SampleSize, ServiceLevel,
+};
 use gpuio_units::parse_percent;
 
 use super::number::{at_least_one_u32, size};
+use super::some_time;
 use super::{Read, ValueError, pieces};
 
 /// Most columns of a file.
@@ -62,6 +65,26 @@ pub(crate) fn ratio(value: &str) -> Read<f64> {
     match value.parse::<f64>() {
         Ok(ratio) if (1.0..=1e6).contains(&ratio) => Ok(ratio),
         _ => Err(ValueError::new(0, "expected a number from 1 on, such as 4 or 2.5")),
+    }
+}
+
+/// `interactive`, `responsive`, `batch`, or two times with a slash.
+pub(crate) fn slo(value: &str) -> Read<ServiceLevel> {
+    if let Some(level) = ServiceLevel::NAMED.iter().find(|(name, _)| *name == value) {
+        return Ok(level.1);
+    }
+    let Some((p95, p99)) = value.split_once('/') else {
+        let what = "expected interactive, responsive, batch, or two times: 50ms/100ms";
+        return Err(ValueError::new(0, what));
+    };
+    let p95_ns = some_time(p95)?;
+    let p99_ns = some_time(p99).map_err(|error| error.shifted(p95.len() + 1))?;
+    match p95_ns <= p99_ns {
+        true => Ok(ServiceLevel { p95_ns, p99_ns }),
+        false => {
+            let what = "99 % of the batches can't be faster than 95 %; give the shorter time first";
+            Err(ValueError::new(p95.len() + 1, what))
+        }
     }
 }
 

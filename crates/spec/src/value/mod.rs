@@ -13,7 +13,7 @@ pub(crate) use choice::{
     gpu, layout, memory, on_or_off, read_shift, rw, sync, verify, via_peer,
 };
 pub(crate) use feed::{
-    columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share,
+    columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,
 };
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{

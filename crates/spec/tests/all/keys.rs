@@ -101,7 +101,7 @@ fn common_keys_of_fio_are_known() {
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
 fn every_supported_key_records_its_origin() {
-    const VALUES: [&str; 23] = [
+    const VALUES: [&str; 24] = [
         "1",
         "4k",
         "read",
@@ -125,6 +125,7 @@ fn every_supported_key_records_its_origin() {
         "shuffle",
         "sleep",
         "tensors",
+        "interactive",
     ];
     for key in keys() {
         let Status::Supported(setter) = key.status else {

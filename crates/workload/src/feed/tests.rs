@@ -26,6 +26,7 @@ fn plan() -> FeedPlan {
         compute: FeedCompute::Sleep,
         compute_ns: 1_000_000,
         least_utilisation_percent: None,
+        slo: None,
     }
 }
 

@@ -134,6 +134,7 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("why", "format", "why::this_directory_has_an_answer"),
     ("why", "from", "why::another_machine_is_answered_from_its_files"),
     ("workload", "vary", "workload::several_values_of_a_key_are_a_row_each"),
+    ("workload", "model", "workload::caches_are_read_while_others_are_written"),
     ("workload", "repeats", "workload::several_values_of_a_key_are_a_row_each"),
     ("workload", "set", "workload::flags_change_a_workload"),
     ("workload", "cufile-lib", "workload::flags_change_a_workload"),

@@ -19,7 +19,18 @@ use crate::session::Session;
 use crate::unused;
 use crate::verb::bench;
 
-pub(crate) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
+/// `NAME --model MODEL` is the preset `NAME-MODEL`.
+pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
+    if !["list", "show"].contains(&workload.name.as_str())
+        && let Some(model) = workload.feed.model.take()
+    {
+        workload.name = format!("{}-{model}", workload.name);
+        find(&workload.name)?;
+    }
+    of(&workload)
+}
+
+fn of(workload: &Workload) -> Result<ExitCode, Failure> {
     let listed = workload.name == "list";
     if listed || workload.name == "show" {
         unused::workload(workload)?;

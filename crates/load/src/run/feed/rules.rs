@@ -27,7 +27,7 @@ pub(super) struct Ruled<'a> {
 /// All rules, in order.
 pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     let plan = &ruled.feed.plan;
-    if plan.writes || plan.order == SampleOrder::Reverse {
+    if plan.writes || plan.order == SampleOrder::Reverse || plan.slo.is_some() {
         return Vec::new();
     }
     let mut rules = vec![whole(ruled), size(ruled), steps(ruled)];

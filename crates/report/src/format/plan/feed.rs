@@ -43,6 +43,10 @@ pub(super) fn write(out: &mut String, job: &JobPlan, feed: &FeedPlan) {
     if let Some(percent) = feed.least_utilisation_percent {
         set(out, "utilisation", &format!("{percent}"));
     }
+    if let Some(slo) = feed.slo {
+        let times = [slo.p95_ns, slo.p99_ns].map(format_duration_ns).join("/");
+        set(out, "slo", &times);
+    }
     if let Some(runtime) = job.stop.runtime_ns {
         set(out, "runtime", &format_duration_ns(runtime));
     }

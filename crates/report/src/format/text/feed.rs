@@ -1,7 +1,7 @@
 //! Lines about training feeds.
 
 use gpuio_record::{
-    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, Record,
+    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobResult, Record,
 };
 use gpuio_stat::{Histogram, Summary, enough_for};
 
@@ -22,6 +22,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         let first = format!("  {:name$}  {}", plan.name, mark(record));
         let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
         all.push(waits(plan_of, found));
+        all.extend(service_level(plan_of, found, job));
         all.extend(accelerators(found));
         all.extend(epochs(plan_of, found));
         all.extend(rules(&found.rules));
@@ -136,6 +137,37 @@ fn waits(plan: &FeedPlan, found: &FeedResult) -> String {
         percentiles(found.batch_read.as_ref()),
         hidden(plan, found),
     )
+}
+
+/// What the batches took against what they were to, and the storage alone.
+fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
+    let slo = plan.slo?;
+    let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
+    let batches = found.batch_read.as_ref();
+    let verdict = |quantile: f64, most: u64| match percentile(batches, quantile) {
+        Some(took) if took <= most => format!("{} (kept: {})", time(took), time(most)),
+        Some(took) => format!("{} (NOT KEPT: {})", time(took), time(most)),
+        None => format!("unknown, since too few batches were {} ({})", done(plan), time(most)),
+    };
+    let side = if plan.writes { &job.write } else { &job.read };
+    let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
+    let alone = percentile(file, 0.95).map_or_else(|| NONE.to_owned(), time);
+    Some(format!(
+        "service level{name}: 95 % of {} batches were {} within {}, 99 % within {}; {} {}, 95 % of \
+         the I/Os in {alone} by the storage alone",
+        count(batches.map_or(0, |batches| batches.count)),
+        done(plan),
+        verdict(0.95, slo.p95_ns),
+        verdict(0.99, slo.p99_ns),
+        bytes(side.bytes),
+        done(plan),
+    ))
+}
+
+/// A percentile, where there are enough values for it.
+fn percentile(summary: Option<&Summary>, quantile: f64) -> Option<u64> {
+    let summary = summary.filter(|summary| enough_for(quantile, summary.count))?;
+    Histogram::from_summary(summary).percentile(quantile)
 }
 
 fn done(plan: &FeedPlan) -> &'static str {
