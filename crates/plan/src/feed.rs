@@ -93,12 +93,16 @@ pub(super) fn resolve(
     if !is_feed(job) {
         return Ok(None);
     }
-    vet(job, path)?;
     let requested = &job.feed;
+    let Some(full_files) = requested.files else {
+        let field = job.requested.keys().find(|field| field.starts_with("feed."));
+        let what = "it is of a training feed, which needs files, sample_size, batch_samples and \
+                    compute_time; add files, or leave it out";
+        return Err(PlanError::usage(job, field.copied().unwrap_or("feed.files"), what));
+    };
+    vet(job, path)?;
     let missing = |field: &str, what: &str| PlanError::usage(job, field, what.to_owned());
     let needs = "a training feed needs files, sample_size, batch_samples and compute_time; add";
-    let full_files =
-        requested.files.ok_or_else(|| missing("feed.files", &format!("{needs} files")))?;
     let sample = requested
         .sample_size
         .ok_or_else(|| missing("feed.sample_size", &format!("{needs} sample_size")))?;

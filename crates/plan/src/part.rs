@@ -69,7 +69,7 @@ pub(super) fn repeated(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
     let mut alone = false;
     for job in &spec.jobs {
         let times = times(job);
-        if is_feed(job) && times > 1 {
+        if is_feed(job) && job.feed.files.is_some() && times > 1 {
             let what = "it has no effect here: a training feed has epochs; use these";
             return Err(PlanError::usage(job, "repeat", what.to_owned()));
         }

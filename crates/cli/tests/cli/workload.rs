@@ -205,6 +205,8 @@ fn a_checkpoint_is_saved_and_restored() {
     let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
     assert!(csv.contains("part_scale") && csv.contains("0.0001,64"), "{csv}");
     run(dir.path(), "checkpoint-llama3-8b --gpu software --ranks 9").exits(2).prints(&["--ranks"]);
+    let feed = "checkpoint-llama3-8b --gpu software --epochs 2";
+    run(dir.path(), feed).exits(2).prints(&["--epochs", "of a training feed"]);
 }
 
 /// A file of the format: F32 tensors of these lengths in this order, with bytes of their own.
@@ -343,6 +345,7 @@ fn caches_are_read_while_others_are_written() {
     run(dir.path(), "kv-cache --model gpt")
         .exits(2)
         .prints(&["kv-cache-gpt", "kv-cache-llama3-8b"]);
+    run(dir.path(), "kv-cache").exits(2).prints(&["begin so: kv-cache-llama3-8b, "]);
     run(dir.path(), "list --model x").exits(2).prints(&["--model", "no effect"]);
     let bad = "kv-cache --model llama3-8b --gpu software --slo 2s/1s --dry-run";
     run(dir.path(), bad).exits(2).prints(&["--slo", "shorter time first"]);

@@ -99,6 +99,12 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
 fn unknown(name: &str) -> Failure {
     let near = gpuio_spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
     let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
+    let begin = PRESETS.iter().map(|preset| preset.name);
+    let begin: Vec<&str> = begin.filter(|one| one.starts_with(&format!("{name}-"))).collect();
+    let near = match begin.is_empty() {
+        true => near,
+        false => format!("; those that begin so: {}", begin.join(", ")),
+    };
     Failure::Usage(format!(
         "there is no workload '{name}', and no job file of that name{near}; {}",
         names()
