@@ -109,3 +109,20 @@ pub(crate) fn server(data: &[u8]) {
         assert!(!error.to_string().is_empty());
     }
 }
+
+/// The header of a safetensors file: tensors lie in the file, one behind the other, and an error
+/// lies in it, too.
+pub(crate) fn tensors(data: &[u8]) {
+    use gpuio_workload::safetensors::{LENGTH_BYTES, header_bytes, tensors};
+    let length = data.len() as u64;
+    let Ok(header) = header_bytes(data, length) else { return };
+    let end = usize::try_from(LENGTH_BYTES + header).unwrap();
+    match tensors(&data[8..end], length) {
+        Ok(all) => {
+            let sum: u64 = all.iter().map(|tensor| tensor.length).sum();
+            assert_eq!(LENGTH_BYTES + header + sum, length);
+            assert!(all.iter().all(|tensor| tensor.offset + tensor.length <= length));
+        }
+        Err(error) => assert!(error.offset <= length, "{error}"),
+    }
+}

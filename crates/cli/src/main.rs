@@ -124,7 +124,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Stats(args) => verb::stats::run(&args),
         Verb::Topo(topo) => verb::topo::run(&topo),
         Verb::Why(args) => verb::why::run(&args),
-        Verb::Workload(workload) => verb::workload::run(&workload),
+        Verb::Workload(workload) => verb::workload::run(*workload),
         Verb::GdsStats { words } => verb::gds_stats::run(&words),
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),

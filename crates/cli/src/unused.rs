@@ -49,8 +49,11 @@ pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
     let rows: Vec<Row> =
         workload.keys().into_iter().map(|(_, _, flag)| (flag, true, WHY)).collect();
     refuse(&rows)?;
-    let Workload { data, cufile, figures, out, .. } = workload;
+    let Workload { feed, data, cufile, figures, out, .. } = workload;
     refuse(&[
+        ("--vary", !feed.vary.is_empty(), WHY),
+        ("--repeats", feed.repeats.is_some(), WHY),
+        ("--model", feed.model.is_some(), WHY),
         ("--set", !data.set.is_empty(), WHY),
         ("--cufile-lib", cufile.cufile_lib.is_some(), WHY),
         ("--cufile-set", !cufile.cufile_set.is_empty(), WHY),
@@ -66,6 +69,33 @@ pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
         ("--no-stats-page", out.no_stats_page, WHY),
         ("--no-watch", out.no_watch, WHY),
     ])
+}
+
+/// Flags of one run of a workload that is a sweep, and of a sweep where it is one run.
+pub(crate) fn several(workload: &Workload, is_sweep: bool) -> Result<(), Failure> {
+    let once = "the workload runs once; give a key several values: --batch 1..256*2";
+    refuse(&[("--repeats", !is_sweep && workload.feed.repeats.is_some(), once)])?;
+    let why = "a key has several values, so that the workload runs as a sweep, which saves a \
+               record for each run in the folder of -o (gpuio report, gpuio show)";
+    let Workload { figures, out, .. } = workload;
+    refuse(&[
+        ("--spec", is_sweep && !figures.spec.is_empty(), why),
+        ("--server", is_sweep && !figures.server.is_empty(), why),
+        ("--format", is_sweep && out.format.is_some(), why),
+        ("--force", is_sweep && out.force, why),
+        ("--evidence", is_sweep && out.evidence, why),
+        ("--details", is_sweep && out.details, why),
+        ("--serve", is_sweep && out.serve.is_some(), why),
+        ("--no-stats-page", is_sweep && out.no_stats_page, why),
+        ("--no-watch", is_sweep && out.no_watch, why),
+    ])
+}
+
+/// Flags of one run, where several are made to find the most accelerators.
+pub(crate) fn search(workload: &Workload) -> Result<(), Failure> {
+    let why = "--accelerators auto makes several runs, and none of them can be told in advance to \
+               be the one that counts; give a number of accelerators, or leave it out";
+    refuse(&[("--serve", workload.out.serve.is_some(), why)])
 }
 
 /// With `--ab`, whose comparison has no row for each rank.

@@ -120,6 +120,7 @@ pub const ASPECTS: &[Aspect] = &[
         |job| Some(job.beside()),
         |_| Some(NOTHING.to_owned()),
     ),
+    load("part", "part of a larger load", |job| Some(job.part()), |_| Some(NOTHING.to_owned())),
     load("feed", "training feed", |job| Some(job.feed()), |_| Some(NOTHING.to_owned())),
     load(
         "sync",

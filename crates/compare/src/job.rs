@@ -227,6 +227,20 @@ impl Job<'_> {
         self.plan.beside.map_or_else(|| NOTHING.to_owned(), |beside| beside.key())
     }
 
+    /// The larger load that the job is a part of.
+    pub(crate) fn part(&self) -> String {
+        self.plan.part.map_or_else(
+            || NOTHING.to_owned(),
+            |part| {
+                let bytes = self.plan.size_bytes;
+                format!(
+                    "scale {}, {bytes} of {} bytes, of {} threads",
+                    part.scale, part.full_size_bytes, part.full_threads
+                )
+            },
+        )
+    }
+
     pub(crate) fn feed(&self) -> String {
         self.plan.feed.as_ref().map_or_else(|| NOTHING.to_owned(), FeedPlan::words)
     }

@@ -25,6 +25,10 @@ impl TargetLookup for Disk {
         }
     }
 
+    fn tensors(&self, _path: &str) -> Result<Vec<(u64, u64)>, String> {
+        Ok(vec![(8, 1 << 20)])
+    }
+
     fn drive_node(&self, _path: &str) -> Option<u32> {
         None
     }

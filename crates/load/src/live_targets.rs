@@ -1,12 +1,13 @@
 //! What is at a path, looked up on the live machine for the plan.
 
 use std::fs::File;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt as _, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use gpuio_host::{Root, mount, statx};
 
 use gpuio_plan::{DirectAnswer, TargetInfo, TargetLookup};
+use gpuio_workload::safetensors;
 
 /// The live machine.
 #[derive(Debug)]
@@ -41,11 +42,31 @@ impl TargetLookup for LiveTargets {
         }
     }
 
+    fn tensors(&self, path: &str) -> Result<Vec<(u64, u64)>, String> {
+        tensors(Path::new(path))
+    }
+
     fn drive_node(&self, path: &str) -> Option<u32> {
         // What could not be read is not reported.
         let storage = gpuio_host::target_storage(&self.root, Path::new(path), &mut Vec::new());
         storage.device?.numa_node
     }
+}
+
+/// The tensors of a file, from its header.
+fn tensors(path: &Path) -> Result<Vec<(u64, u64)>, String> {
+    let words = |error: std::io::Error| error.to_string();
+    let file = File::open(path).map_err(words)?;
+    let length = file.metadata().map_err(words)?.len();
+    let mut first = [0; 8];
+    let known = file.read_at(&mut first, 0).map_err(words)?;
+    let header = safetensors::header_bytes(first.get(..known).unwrap_or_default(), length);
+    let header = header.map_err(|error| error.to_string())?;
+    // At most what the format allows.
+    let mut text = vec![0; usize::try_from(header).unwrap_or(0)];
+    file.read_exact_at(&mut text, safetensors::LENGTH_BYTES).map_err(words)?;
+    let all = safetensors::tensors(&text, length).map_err(|error| error.to_string())?;
+    Ok(all.iter().filter(|one| one.length > 0).map(|one| (one.offset, one.length)).collect())
 }
 
 /// The path itself or the nearest directory above it that exists.

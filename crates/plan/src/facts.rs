@@ -47,6 +47,10 @@ pub trait TargetLookup {
     /// What is at `path`, or, when nothing is there, about the directory that it would be in.
     fn look(&self, path: &str) -> TargetInfo;
 
+    /// Offset and length of the tensors in a file of the safetensors format that are not empty, in
+    /// the order of its header; what is wrong with it, with the offset.
+    fn tensors(&self, path: &str) -> Result<Vec<(u64, u64)>, String>;
+
     /// The NUMA node of the drive beneath `path`, where it is known.
     fn drive_node(&self, path: &str) -> Option<u32>;
 }

@@ -7,7 +7,7 @@ use gpuio_record::{
     BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
     Region, SampleOrder,
 };
-use gpuio_spec::JobSpec;
+use gpuio_spec::{FeedRequest, JobSpec, Rw};
 use gpuio_workload::feed::Shape;
 
 use super::PlanError;
@@ -17,11 +17,13 @@ use super::regions::{Ground, Laid};
 const BLOCK_MOST: u64 = 1 << 20;
 /// Files of a data set: each is planned, opened and recorded.
 const FILES_MOST: u64 = 1 << 21;
+/// Longest computation of a step: a day.
+const STEP_MOST_NS: u64 = 86_400_000_000_000;
 /// Readings that are counted: a byte for each unit in each epoch.
 const COUNTED_MOST: u64 = 1 << 32;
 
 /// Keys of a load of blocks, which a feed decides by itself.
-const NOT_OF_FEEDS: [&str; 51] = [
+const NOT_OF_FEEDS: [&str; 53] = [
     "align",
     "arrivals",
     "batch",
@@ -39,6 +41,7 @@ const NOT_OF_FEEDS: [&str; 51] = [
     "files_per_thread",
     "fill",
     "fsync_ios",
+    "full_threads",
     "io_size",
     "iops_log",
     "lat_log",
@@ -50,6 +53,7 @@ const NOT_OF_FEEDS: [&str; 51] = [
     "offset",
     "offset_increment",
     "ramp_ns",
+    "ranges",
     "rate_bytes",
     "rate_iops",
     "read_percent",
@@ -89,12 +93,16 @@ pub(super) fn resolve(
     if !is_feed(job) {
         return Ok(None);
     }
-    vet(job, path)?;
     let requested = &job.feed;
+    let Some(full_files) = requested.files else {
+        let field = job.requested.keys().find(|field| field.starts_with("feed."));
+        let what = "it is of a training feed, which needs files, sample_size, batch_samples and \
+                    compute_time; add files, or leave it out";
+        return Err(PlanError::usage(job, field.copied().unwrap_or("feed.files"), what));
+    };
+    vet(job, path)?;
     let missing = |field: &str, what: &str| PlanError::usage(job, field, what.to_owned());
     let needs = "a training feed needs files, sample_size, batch_samples and compute_time; add";
-    let full_files =
-        requested.files.ok_or_else(|| missing("feed.files", &format!("{needs} files")))?;
     let sample = requested
         .sample_size
         .ok_or_else(|| missing("feed.sample_size", &format!("{needs} sample_size")))?;
@@ -102,21 +110,28 @@ pub(super) fn resolve(
         .batch_samples
         .ok_or_else(|| missing("feed.batch_samples", &format!("{needs} batch_samples")))?;
     let compute = compute(job, path)?;
-    let compute_ns = match (compute, requested.compute_ns) {
+    let compute_ns = match (compute, step_ns(requested, batch_samples)) {
         (FeedCompute::None, _) => 0,
-        (_, Some(time)) => time,
+        (_, Some(time)) if time <= STEP_MOST_NS => time,
+        (_, Some(_)) => {
+            let what = "a step would take more than a day; lower compute_time, \
+                        sample_compute_time or batch_samples";
+            return Err(missing("feed.batch_samples", what));
+        }
         (_, None) => {
             let what = format!("{needs} compute_time, or compute=none");
             return Err(missing("feed.compute", &what));
         }
     };
-    let scale = requested.scale.unwrap_or(1.0);
+    let scale = job.scale.unwrap_or(1.0);
     let plan = FeedPlan {
         full_files,
         scale,
         files: scaled(full_files, scale),
         samples_per_file: requested.samples_per_file.unwrap_or(1),
         sample,
+        ratio: requested.ratio.unwrap_or(1.0),
+        writes: job.rw == Some(Rw::Write),
         columns: requested.columns.clone().unwrap_or_default(),
         sample_group: requested.sample_group.unwrap_or(1),
         batch_samples,
@@ -127,22 +142,37 @@ pub(super) fn resolve(
         prefetch: requested.prefetch.unwrap_or(2),
         compute,
         compute_ns,
+        slo: requested.slo,
         least_utilisation_percent: requested.utilisation.filter(|_| compute != FeedCompute::None),
     };
     sizes(job, &plan)?;
     Ok(Some(plan))
 }
 
+/// Time of a step's computation: so much, and so much more for each sample.
+fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
+    let samples = requested.sample_compute_ns.map(|each| each.saturating_mul(batch_samples));
+    match (requested.compute_ns, samples) {
+        (None, None) => None,
+        (step, samples) => Some(step.unwrap_or(0).saturating_add(samples.unwrap_or(0))),
+    }
+}
+
 /// What a feed can't be combined with.
 fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    let is_reading = job.rw == Some(gpuio_spec::Rw::Read);
+    let in_turn = matches!(job.rw, Some(Rw::Read | Rw::Write));
     let unused =
-        |field: &&&str| job.requested.contains_key(**field) && !(is_reading && ***field == *"rw");
+        |field: &&&str| job.requested.contains_key(**field) && !(in_turn && ***field == *"rw");
     if let Some(field) = NOT_OF_FEEDS.iter().find(unused) {
         let what = "it has no effect here: a training feed says what is read by files, samples, \
                     batches and readers (docs/workload.md); leave it out";
         return usage(field, what.to_owned());
+    }
+    if job.against_file == Some(true) {
+        let what = "samples of a training feed have gpuio's pattern; use verify=inline or \
+                    verify=pass";
+        return usage("verify", what.to_owned());
     }
     if job.fio_headers == Some(true) {
         let what = "blocks with fio's headers have one size and place each, and samples of a \
@@ -239,6 +269,15 @@ fn sizes(job: &JobSpec, plan: &FeedPlan) -> Result<(), PlanError> {
         );
         return usage("feed.sample_group", what);
     }
+    if plan.writes && (plan.epochs > 1 || !plan.columns.is_empty()) {
+        let what =
+            "a feed that writes makes whole samples, each once; leave out epochs and columns";
+        return usage("rw", what.to_owned());
+    }
+    if plan.ratio > 1.0 && !plan.columns.is_empty() {
+        let what = "columns are read as they lie in their files; leave out ratio, or columns";
+        return usage("feed.ratio", what.to_owned());
+    }
     if plan.sample.deviation_bytes > 0 && (plan.samples_per_file > 1 || !plan.columns.is_empty()) {
         let what = "sizes of samples differ only where each is a file of its own; leave out the \
                     deviation, or samples_per_file and columns";
@@ -298,7 +337,9 @@ pub(super) fn order(plan: &FeedPlan) -> Order {
         SampleOrder::Shuffle => {
             Order::Random { distribution: Distribution::Uniform, coverage: true }
         }
-        SampleOrder::ShuffleFiles | SampleOrder::InOrder => Order::Sequential,
+        SampleOrder::ShuffleFiles | SampleOrder::InOrder | SampleOrder::Reverse => {
+            Order::Sequential
+        }
     }
 }
 

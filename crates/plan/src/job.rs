@@ -12,7 +12,8 @@ use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
 use super::{
-    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, regions, steady, vet, via,
+    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, part, ranges, regions,
+    steady, vet, via,
 };
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
@@ -33,8 +34,11 @@ pub(super) fn resolve(
     let mut gpus = hinted(spec, path, facts)?;
     let feed = feed::resolve(spec, path, &mut gpus)?;
     let spec = &*feed::with_threads(spec, feed.as_ref());
+    let whole = spec;
+    let spec = &*part::scaled(spec);
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
-    let threads = spec.threads.unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
+    let default = || ranges::threads(spec, &gpus).unwrap_or(fan_out::threads(fan_out, &gpus));
+    let threads = spec.threads.unwrap_or_else(default);
     let (read_percent, order) = defaults::mix_and_order(spec);
     let order = feed.as_ref().map_or(order, feed::order);
     let (blocks, block_max) = blocks(spec, &order, feed.as_ref());
@@ -42,15 +46,19 @@ pub(super) fn resolve(
     let files = feed.as_ref().map_or(threads, feed::files);
     let ground = regions::ground(spec, files, layout.as_ref(), facts)?;
     let direct = defaults::direct(spec, path, &ground.infos);
-    let (direct, direct_why, alignment) = match &feed {
-        Some(feed) => feed::direct(spec, feed, direct)?,
-        None => direct,
+    let ranges = ranges::resolve(spec, threads, &ground, block_max, facts)?;
+    let (direct, direct_why, alignment) = match (&feed, &ranges) {
+        (Some(feed), _) => feed::direct(spec, feed, direct)?,
+        (None, Some(ranges)) => ranges.direct(spec, direct)?,
+        (None, None) => direct,
     };
     let (engine, asynchronous) = engine(spec, path, direct, facts)?;
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
-    let laid = match &feed {
-        Some(feed) => feed::lay(feed, &ground),
-        None => regions::lay(spec, threads, &ground, block_max, alignment, facts)?,
+    let ranges_plan = ranges.as_ref().map(|ranges| ranges.plan);
+    let laid = match (&feed, ranges) {
+        (Some(feed), _) => feed::lay(feed, &ground),
+        (None, Some(ranges)) => ranges.laid(),
+        (None, None) => regions::lay(spec, threads, &ground, block_max, alignment, facts)?,
     };
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
@@ -69,10 +77,12 @@ pub(super) fn resolve(
         align_bytes,
         direct_alignment_bytes: alignment,
         skew_bytes,
-        stop: match feed {
-            // Its samples end it.
-            Some(_) => Stop { runtime_ns: spec.runtime_ns, ..Stop::default() },
-            None => habits::counted(spec, defaults::stop(spec, laid.size_bytes))?,
+        stop: match (&feed, ranges_plan) {
+            // Its samples, or its ranges, end it.
+            (Some(_), _) | (None, Some(_)) => {
+                Stop { runtime_ns: spec.runtime_ns, ..Stop::default() }
+            }
+            (None, None) => habits::counted(spec, defaults::stop(spec, laid.size_bytes))?,
         },
         steady: None,
         ramp_ns: spec.ramp_ns.unwrap_or(0),
@@ -90,6 +100,7 @@ pub(super) fn resolve(
         verify: verify(spec, read_percent),
         verify_ns: spec.verify_ns,
         fio_headers: spec.fio_headers == Some(true),
+        against_file: spec.against_file == Some(true),
         salt: defaults::SALT,
         fill: spec.fill.unwrap_or(Fill::Pattern),
         refill: spec.refill.unwrap_or(false),
@@ -102,9 +113,12 @@ pub(super) fn resolve(
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
         shared_fd: spec.shared_fd.unwrap_or(feed.is_some()),
         keep: spec.keep.unwrap_or(!ground.scratch),
-        ceilings_ns: defaults::ceilings(spec).filter(|_| feed.is_none()),
+        ceilings_ns: defaults::ceilings(spec).filter(|_| feed.is_none() && ranges_plan.is_none()),
         beside: defaults::beside(spec),
         feed,
+        ranges: ranges_plan,
+        part: part::of(whole, threads)?,
+        repeat: part::repeat(spec, name(spec, path, many)),
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),

@@ -12,6 +12,8 @@
 //!   applies where nothing was requested, with the reason. `layout` says how the data of all
 //!   threads and ranks lie in files, `regions` which bytes each thread works on.
 //! - `auto`: which path is chosen where that is left to gpuio.
+//! - `part`: parts of larger loads, and jobs that run several times.
+//! - `ranges`: files that are read as a whole, or tensor by tensor.
 //! - `feed`: training feeds, whose regions are samples.
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
@@ -31,8 +33,10 @@ mod job;
 mod layout;
 mod mapped;
 mod memory;
+mod part;
 mod placement;
 mod quick;
+mod ranges;
 pub mod read_back;
 mod regions;
 mod steady;
@@ -114,6 +118,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// The first contradiction or impossibility, with the source that requested it.
 pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
+    let spec = &*part::repeated(spec)?;
     let mut jobs = Vec::new();
     let mut all_unused = Vec::new();
     let mut left_out = Vec::new();

@@ -193,6 +193,11 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     if let Some(what) = fio_headers(plan) {
         return wrong("verify", what.to_owned());
     }
+    if plan.against_file && (plan.read_percent < 100 || plan.path.choice.actual == "fan-out") {
+        let what = "verify=file compares what was read into one GPU with the file; use it for jobs \
+                    that only read, on another path than fan-out, or verify=pass";
+        return wrong("verify", what.to_owned());
+    }
     if let Some(what) = read_back::of_job(plan) {
         return wrong("verify", what);
     }

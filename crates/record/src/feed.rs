@@ -19,6 +19,12 @@ pub struct FeedPlan {
     pub samples_per_file: u64,
     /// Size of the samples.
     pub sample: SampleSize,
+    /// How many times smaller samples are stored; 1 where they are stored as they are.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ratio: f64,
+    /// Whether accelerators make the samples, which are written, and don't wait for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writes: bool,
     /// Columns of a sample, in their order in a file of columns; empty where a sample is one range.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<Column>,
@@ -43,6 +49,42 @@ pub struct FeedPlan {
     /// Utilisation of the accelerators that is to be reached, per cent; absent where none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_utilisation_percent: Option<f64>,
+    /// Times in which batches are to be read or written; absent where none are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<ServiceLevel>,
+}
+
+/// Times in which batches are to be read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceLevel {
+    /// Longest time for 95 % of them, nanoseconds.
+    pub p95_ns: u64,
+    /// Longest time for 99 %, nanoseconds.
+    pub p99_ns: u64,
+}
+
+impl ServiceLevel {
+    /// The levels that have a name, of MLPerf Storage's benchmark of key-value caches.
+    pub const NAMED: [(&'static str, ServiceLevel); 3] = [
+        ("interactive", ServiceLevel { p95_ns: 50_000_000, p99_ns: 100_000_000 }),
+        ("responsive", ServiceLevel { p95_ns: 100_000_000, p99_ns: 200_000_000 }),
+        ("batch", ServiceLevel { p95_ns: 1_000_000_000, p99_ns: 5_000_000_000 }),
+    ];
+
+    /// Its name, where it has one.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        Self::NAMED.iter().find(|(_, level)| *level == self).map(|(name, _)| *name)
+    }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's interface")]
+fn is_one(ratio: &f64) -> bool {
+    ratio.total_cmp(&1.0).is_eq()
 }
 
 impl FeedPlan {
@@ -58,10 +100,15 @@ impl FeedPlan {
                 format!(", {read} bytes of it in columns, groups of {}", self.sample_group)
             }
         };
+        let writes = if self.writes { ", written" } else { "" };
+        let ratio = match is_one(&self.ratio) {
+            true => String::new(),
+            false => format!(" stored at 1/{}", self.ratio),
+        };
         format!(
-            "scale {}, {} files of {} samples of {mean_bytes}+-{deviation_bytes} bytes{columns}, \
-             {}, {} epochs, batches of {} for {} accelerators, {} readers each, {} ahead, compute \
-             {} for {} ns",
+            "scale {}, {} files of {} samples of {mean_bytes}+-{deviation_bytes} \
+             bytes{ratio}{columns}{writes}, {}, {} epochs, batches of {} for {} accelerators, {} \
+             readers each, {} ahead, compute {} for {} ns",
             self.scale,
             self.files,
             self.samples_per_file,
@@ -105,6 +152,8 @@ pub enum SampleOrder {
     ShuffleFiles,
     /// One after another.
     InOrder,
+    /// One after another, from the last to the first.
+    Reverse,
 }
 
 impl SampleOrder {
@@ -115,6 +164,7 @@ impl SampleOrder {
             SampleOrder::Shuffle => "shuffle",
             SampleOrder::ShuffleFiles => "shuffle-files",
             SampleOrder::InOrder => "in-order",
+            SampleOrder::Reverse => "reverse",
         }
     }
 }
@@ -191,7 +241,8 @@ pub struct FeedResult {
     pub accelerators: Vec<AcceleratorResult>,
     /// One entry for each epoch that was begun.
     pub epochs: Vec<EpochResult>,
-    /// MLPerf Storage's rules, whether kept or not.
+    /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
+    /// feeds that write, go backwards, or have a service level.
     pub rules: Vec<FeedRule>,
 }
 
@@ -242,8 +293,8 @@ pub struct EpochResult {
     pub repeated: u64,
     /// Bytes of the samples that were read in it.
     pub read_bytes: u64,
-    /// Bytes that reads brought from the end of the epoch before to the end of this one's last
-    /// step. Readers are ahead by then, so that a part is of the next epoch.
+    /// Bytes that reads brought, or writes took, from the end of the epoch before to the end of
+    /// this one's last step. Readers are ahead by then, so that a part is of the next epoch.
     pub moved_bytes: u64,
     /// Bytes that this process caused to be read from storage in the same time
     /// (`/proc/self/io`); absent where that could not be read.

@@ -33,14 +33,15 @@ pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
 pub use feed::{
     AcceleratorResult, Column, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule,
-    SampleOrder, SampleSize,
+    SampleOrder, SampleSize, ServiceLevel,
 };
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
     Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, FlushPlan, Gpu,
-    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PathChoice, Plan,
-    Region, Stop, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
+    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PartPlan,
+    PathChoice, Plan, RangeKind, RangesPlan, Region, RepeatPlan, Stop, Stripe, TargetKind,
+    TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{

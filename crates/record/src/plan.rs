@@ -149,6 +149,9 @@ pub struct JobPlan {
     /// by these, so that fio can verify them and gpuio what fio wrote.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fio_headers: bool,
+    /// Whether data is compared with the file, read once more by the CPU, and not with the pattern.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub against_file: bool,
     /// Salt of the data pattern.
     pub salt: u64,
     /// What writes carry.
@@ -188,6 +191,15 @@ pub struct JobPlan {
     /// are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedPlan>,
+    /// All of the named files that is read, once each pass; absent where regions of one size are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranges: Option<RangesPlan>,
+    /// Of which larger load it is a part; absent where it is all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartPlan>,
+    /// Which of several times the job runs; absent where it runs once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<RepeatPlan>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.
@@ -283,6 +295,62 @@ pub struct ThinkPlan {
     pub spin_ns: u64,
     /// I/Os between two pauses, at least 1.
     pub every_ios: u64,
+}
+
+/// Files that are read as a whole, by ranges of different lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RangesPlan {
+    /// What the ranges are.
+    pub kind: RangeKind,
+    /// Files, or tensors that are not empty.
+    pub count: u64,
+    /// Bytes of all.
+    pub bytes: u64,
+    /// How often each is read.
+    pub passes: u64,
+}
+
+/// What is read of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RangeKind {
+    /// All bytes of each, from begin to end.
+    Files,
+    /// The tensors of each, one by one in the order of its header.
+    Tensors,
+}
+
+impl RangeKind {
+    /// The word in job files.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            RangeKind::Files => "files",
+            RangeKind::Tensors => "tensors",
+        }
+    }
+}
+
+/// The larger load that a job is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartPlan {
+    /// Share of each thread's bytes that is used: 1 is all.
+    pub scale: f64,
+    /// Bytes of each thread in the whole load.
+    pub full_size_bytes: u64,
+    /// Threads of the whole load.
+    pub full_threads: u32,
+}
+
+/// A job that runs several times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RepeatPlan {
+    /// Name of the job that is repeated.
+    pub of: String,
+    /// Which time this is, from 1.
+    pub nth: u32,
+    /// How often it runs.
+    pub times: u32,
 }
 
 /// When written data is sent to the medium.

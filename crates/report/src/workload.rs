@@ -1,9 +1,12 @@
 //! Descriptions of a job's load, shared by several formats.
 
 use gpuio_record::{
-    BlockShare, DirectionResult, JobPlan, JobResult, Order, Record, VerifyOutcome, VerifySubject,
+    BlockShare, DirectionResult, JobPlan, JobResult, Order, PartPlan, Record, VerifyOutcome,
+    VerifySubject,
 };
 use gpuio_units::format_bytes;
+
+use crate::number::bytes;
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,16 @@ impl Direction {
             Direction::Write => &job.write,
         }
     }
+}
+
+/// Of which larger load a job is a part.
+pub(crate) fn part(plan: &JobPlan, part: &PartPlan) -> String {
+    let PartPlan { scale, full_size_bytes, full_threads } = part;
+    let (size, full) = (bytes(plan.size_bytes), bytes(*full_size_bytes));
+    format!(
+        "scale {scale}: {size} of {full} for each thread; {} of {full_threads} threads",
+        plan.threads
+    )
 }
 
 /// A job's plan and its result. Jobs that never ran have no result and are not included.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gpuio_record::{
     Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
-    SampleOrder, SampleSize, SteadyFigure, VerifyMode,
+    RangeKind, SampleOrder, SampleSize, ServiceLevel, SteadyFigure, VerifyMode,
 };
 
 use crate::keys::Dialect;
@@ -154,6 +154,18 @@ pub struct JobSpec {
     pub beside: Option<ComputationRequest>,
     /// A training feed.
     pub feed: FeedRequest,
+    /// Share of the load's size, or of a feed's files, that is used; above 0.
+    pub scale: Option<f64>,
+    /// Threads of the whole load, of which `threads` run; at least 1.
+    pub full_threads: Option<u32>,
+    /// Read whole files, or their tensors, instead of regions of one size.
+    pub ranges: Option<RangeKind>,
+    /// Data is verified against the file.
+    pub against_file: Option<bool>,
+    /// How often the job runs, one time after another; at least 1.
+    pub repeat: Option<u32>,
+    /// Which of these times this is, from 1, and how many there are. Set by the plan.
+    pub nth: Option<(u32, u32)>,
     /// Seed of all random choices.
     pub seed: Option<u64>,
     /// Upper limit per thread, in bytes per second.
@@ -262,8 +274,6 @@ impl JobSpec {
 pub struct FeedRequest {
     /// Files of the whole data set.
     pub files: Option<u64>,
-    /// Share of them that is used; above 0.
-    pub scale: Option<f64>,
     /// Samples of each file; at least 1.
     pub samples_per_file: Option<u64>,
     /// Size of the samples.
@@ -274,6 +284,8 @@ pub struct FeedRequest {
     pub sample_group: Option<u64>,
     /// Samples of a step; at least 1.
     pub batch_samples: Option<u64>,
+    /// How many times smaller samples are stored than they are; at least 1.
+    pub ratio: Option<f64>,
     /// Order in an epoch.
     pub order: Option<SampleOrder>,
     /// Passes over the data set; at least 1.
@@ -288,8 +300,12 @@ pub struct FeedRequest {
     pub compute: Option<FeedCompute>,
     /// How long that takes, in nanoseconds; above 0.
     pub compute_ns: Option<u64>,
+    /// The same for each sample of a full batch, in addition; above 0.
+    pub sample_compute_ns: Option<u64>,
     /// Utilisation to reach, in per cent.
     pub utilisation: Option<f64>,
+    /// Times in which batches are to be there.
+    pub slo: Option<ServiceLevel>,
 }
 
 /// A process among those that run the same job.

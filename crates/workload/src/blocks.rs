@@ -42,7 +42,8 @@ pub fn config(
         regions: regions.collect(),
         stripe: worker.regions.first().and_then(|region| region.stripe),
         in_turn: job.files_in_turn,
+        short_regions: job.ranges.is_some(),
         seed: worker.seed,
-        passes: None,
+        passes: job.ranges.map(|ranges| ranges.passes),
     }
 }

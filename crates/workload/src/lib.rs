@@ -4,6 +4,7 @@
 //! - [`blocks`]: what a planned job says of that sequence.
 //! - [`pace`]: due times at a rate.
 //! - [`feed`]: the ranges that readers of a training feed read, and for which step.
+//! - [`safetensors`]: where tensors lie in their files.
 //! - [`preset`]: workloads with a name, as job files in `presets/`.
 //!
 //! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their
@@ -17,4 +18,5 @@ pub mod blocks;
 pub mod feed;
 pub mod pace;
 pub mod preset;
+pub mod safetensors;
 pub mod sequence;

@@ -34,6 +34,17 @@ pub const PRESETS: &[Preset] = &[
     preset!("retinanet-b200"),
     preset!("flux-b200"),
     preset!("dlrm-b200"),
+    preset!("dali-inference"),
+    preset!("kv-cache-llama3-8b"),
+    preset!("kv-cache-llama3-70b"),
+    preset!("kv-cache-deepseek-v3"),
+    preset!("safetensors"),
+    preset!("seismic"),
+    preset!("checkpoint-llama3-8b"),
+    preset!("checkpoint-llama3-70b"),
+    preset!("checkpoint-llama3-405b"),
+    preset!("checkpoint-llama3-1t"),
+    preset!("vector-search"),
 ];
 
 /// The preset of this name.

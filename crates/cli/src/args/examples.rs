@@ -78,4 +78,7 @@ pub(super) const WORKLOAD: &str = "Examples:
   gpuio workload show unet3d-h100 > my.ini
   gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/unet3d --scale 0.01
   gpuio workload my.ini --gpu all --readers 8 --keep -o r.json
+  gpuio workload dali-inference --gpu 0 --directory /mnt/nvme/numpy --batch 1..256*2
+  gpuio workload safetensors /models/llama --gpu 0,1        # your files, only read
+  gpuio workload checkpoint-llama3-8b --gpu all --directory /mnt/nvme/save --scale 0.1
   gpuio workload cosmoflow-h100 --gpu software --directory /tmp/feed --scale 0.00005  # no GPU";

@@ -160,9 +160,10 @@ pub(crate) enum Verb {
     ///
     /// gpuio workload list names the presets; gpuio workload show NAME prints one as a job file
     /// with its source. A training feed reads samples in random order for accelerators that compute
-    /// at the same time; the data end in GPU memory and are verified there. Reports accelerator
-    /// utilisation, samples per second, stalls, and which of MLPerf Storage's rules the run did not
-    /// keep (docs/workload.md).
+    /// at the same time; others are inference, checkpoints, loading of a model, snapshots,
+    /// key-value caches and vector search. The data end in GPU memory and are verified. Reports
+    /// accelerator utilisation, samples per second, stalls, times to save and to load, and which of
+    /// MLPerf Storage's rules a feed did not keep (docs/workload.md).
     #[command(after_help = examples::WORKLOAD)]
     Workload(Box<Workload>),
     /// Print live counters of a process in the format of gds_stats (see docs/stats.md).

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gpuio_workload::preset::Preset;
 
 use super::{RankLimits, Work};
 
@@ -17,6 +18,9 @@ pub(crate) struct Sweep {
     pub(crate) work: Work,
     #[command(flatten)]
     pub(crate) ranks: RankLimits,
+    /// Of `gpuio workload`: the preset that is the job file.
+    #[arg(skip)]
+    pub(crate) workload: Option<&'static Preset>,
 }
 
 /// Flags of `sweep` only.

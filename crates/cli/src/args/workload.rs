@@ -10,8 +10,9 @@ pub(crate) struct Workload {
     /// list; show, and a name; or the workload to run: a preset, or a job file of your own
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// With show: the preset
-    #[arg(value_name = "PRESET")]
+    /// With show: the preset. Of a workload that reads files of yours, such as safetensors: their
+    /// directory
+    #[arg(value_name = "PRESET|DIRECTORY")]
     pub(crate) shown: Option<String>,
     #[command(flatten)]
     pub(crate) feed: FeedFlags,
@@ -31,17 +32,44 @@ pub(crate) struct Workload {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Workload", allow_negative_numbers = true)]
 pub(crate) struct FeedFlags {
-    /// Share of the files to use; every output says it [1]
+    /// Run the workload for each of these values of a key of the job file, as gpuio sweep does:
+    /// readers=1..8*2, path=gather,gds; repeat for more keys. Several values of a number below,
+    /// such as --batch 1..256*2, are the same
+    #[arg(long, value_name = "KEY=VALUES")]
+    pub(crate) vary: Vec<String>,
+    /// With several values: runs of each [3]
+    #[arg(long, value_name = "N")]
+    pub(crate) repeats: Option<String>,
+    /// Share of the data to use; every output says it [1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) scale: Option<String>,
-    /// Accelerators that share the samples out, spread evenly over the GPUs [one for each GPU]
+    /// Ranks of a checkpoint that run here: threads of a load of blocks [those of the preset]
+    #[arg(long, visible_alias = "threads", value_name = "N")]
+    pub(crate) ranks: Option<String>,
+    /// Files of the whole data set: the snapshots of seismic, the users of kv-cache
+    #[arg(long, visible_aliases = ["snapshots", "users"], value_name = "N")]
+    pub(crate) files: Option<String>,
+    /// Times in which 95 % and 99 % of the batches are to be read or written: interactive,
+    /// responsive, batch, or two times: 50ms/100ms
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) slo: Option<String>,
+    /// Of kv-cache: whose caches: llama3-8b, llama3-70b or deepseek-v3; kv-cache --model llama3-8b
+    /// is the preset kv-cache-llama3-8b
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// How many times smaller samples are stored than they are
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) ratio: Option<String>,
+    /// Accelerators that share the samples out, spread evenly over the GPUs; or auto: runs the
+    /// workload again and again to find the most that keep the utilisation to reach [one for each
+    /// GPU]
     #[arg(long, value_name = "N")]
     pub(crate) accelerators: Option<String>,
     /// Passes over the data set
     #[arg(long, value_name = "N")]
     pub(crate) epochs: Option<String>,
     /// Samples of a step
-    #[arg(long, value_name = "N")]
+    #[arg(long, visible_alias = "batch", value_name = "N")]
     pub(crate) batch_samples: Option<String>,
     /// Reader threads of each accelerator
     #[arg(long, value_name = "N")]
@@ -57,6 +85,9 @@ pub(crate) struct FeedFlags {
     /// How long that takes for a batch
     #[arg(long, value_name = "TIME")]
     pub(crate) compute_time: Option<String>,
+    /// How much longer it takes for each sample of a batch
+    #[arg(long, value_name = "TIME")]
+    pub(crate) sample_compute_time: Option<String>,
     /// Data path, as in gpuio bench [staged; host with --gpu none]
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
@@ -118,6 +149,10 @@ impl Workload {
         let (feed, data) = (&self.feed, &self.data);
         let valued = [
             ("scale", &feed.scale, "--scale"),
+            ("files", &feed.files, "--files"),
+            ("ratio", &feed.ratio, "--ratio"),
+            ("slo", &feed.slo, "--slo"),
+            ("threads", &feed.ranks, "--ranks"),
             ("accelerators", &feed.accelerators, "--accelerators"),
             ("epochs", &feed.epochs, "--epochs"),
             ("batch_samples", &feed.batch_samples, "--batch-samples"),
@@ -125,6 +160,7 @@ impl Workload {
             ("prefetch", &feed.prefetch, "--prefetch"),
             ("compute", &feed.compute, "--compute"),
             ("compute_time", &feed.compute_time, "--compute-time"),
+            ("sample_compute_time", &feed.sample_compute_time, "--sample-compute-time"),
             ("engine", &feed.engine, "--engine"),
             ("bs", &feed.bs, "--bs"),
             ("depth", &feed.depth, "--depth"),

@@ -15,6 +15,7 @@ mod pages;
 
 /// Lines that begin like this don't run here. Each is of a page.
 const LEFT_OUT: &[(&str, &str)] = &[
+    ("gpuio workload safetensors ", "a model of the user's: cli/tests/cli/workload.rs"),
     ("gpuio check --mount /data --gpu 0", "names a GPU of the machine"),
     ("gpuio why --mount /data --gpu 0", "names a GPU of the machine"),
     ("gpuio plan --gpu 0,4 ", "names GPUs of the machine"),
@@ -30,7 +31,12 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 /// Lines that begin like this would take minutes: they run up to their plan.
 const PLANNED: &[&str] = &[
-    "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --scale 0.1",
+    "gpuio workload unet3d-h100 --gpu 0 --directory /mnt/nvme/data --",
+    "gpuio workload dali-inference ",
+    "gpuio workload seismic ",
+    "gpuio workload kv-cache ",
+    "gpuio workload checkpoint-llama3-8b ",
+    "gpuio workload vector-search ",
     "gpuio bench --rw randwrite --steady ",
     "gpuio sweep --preset paths ",
     "gpuio sweep job.ini --vary numa=0,1 --repeats 5..20 ",

@@ -114,6 +114,243 @@ fn readers_wait_for_accelerators_and_accelerators_for_readers() {
     assert!(found["utilisation_percent"].as_f64().unwrap() < 5.0, "{found:#}");
 }
 
+/// Any utilisation will do, or nearly all of it: what holds is decided by the number of steps, and
+/// by reads that take longer than a step.
+#[test]
+fn the_largest_number_of_accelerators_is_searched() {
+    let dir = scratch();
+    file(dir.path(), "mine.ini", FEED);
+    let line = "mine.ini --gpu none --path host --engine psync --accelerators auto --epochs 1 \
+                --set files=48 --compute-time 2ms --set inject=delay=10ms@100% --readers 1";
+    let ran = run(dir.path(), &format!("{line} --set utilisation=1 --format json")).exits(0);
+    let record = ran.json();
+    is_exact(&record);
+    // 16 batches are two steps for some of six accelerators: their utilisation is unknown.
+    assert_eq!(number(&record["plan"]["jobs"][0]["feed"]["accelerators"]), 5, "{}", ran.err);
+    let said = ran.prints(&["accelerators 1: utilisation", "are 5, and 6 did not"]).err;
+    assert!(said.contains("fewer than 3 steps"), "{said}");
+    let none = run(dir.path(), &format!("{line} --set utilisation=99")).exits(0);
+    let said = none.prints(&["accelerators 1: utilisation", "not even 1 kept 99 %"]).err;
+    assert!(!said.contains("accelerators 2"), "{said}");
+    let none = "mine.ini --gpu none --accelerators auto --compute none";
+    run(dir.path(), none).exits(2).prints(&["no utilisation to keep"]);
+    run(dir.path(), &format!("{line} --serve 1")).exits(2).prints(&["--serve", "no effect"]);
+}
+
+/// A whole file a sample, by batch size: the sweep that `gpuio sweep` runs, with a row for each.
+#[test]
+fn several_values_of_a_key_are_a_row_each() {
+    let dir = scratch();
+    let line = "dali-inference --gpu software --directory d --scale 0.008 --set sample_size=70000 \
+                --batch 1..4*3 --compute sleep --compute-time 1ms --sample-compute-time 100us";
+    let ran = run(dir.path(), &format!("{line} --repeats 1 -o f")).exits(0);
+    let rows: Vec<Vec<&str>> =
+        ran.out.lines().take(3).map(|line| line.split_whitespace().collect()).collect();
+    assert!(ran.out.contains("samples/s") && ran.out.contains("stalled"), "{}", ran.out);
+    assert_eq!((rows[1][0], rows[2][0]), ("1", "3"), "{}", ran.out);
+    for (batch, nth) in [(1, 1), (3, 2)] {
+        let text =
+            std::fs::read_to_string(dir.path().join(format!("f/point-000{nth}-run-001.json")));
+        let record: Value = serde_json::from_str(&text.unwrap()).unwrap();
+        is_exact(&record);
+        let feed = &record["plan"]["jobs"][0]["feed"];
+        assert_eq!(number(&feed["files"]), 8);
+        assert_eq!(number(&feed["compute_ns"]), 1_000_000 + batch * 100_000);
+        assert_eq!(number(&record["jobs"][0]["feed"]["steps"]), 8_u64.div_ceil(batch));
+        // A sample is a whole file: 70,000 bytes are 18 blocks of 4096.
+        assert_eq!(number(&record["jobs"][0]["read"]["bytes"]), 8 * 18 * 4096);
+    }
+    let plan = run(dir.path(), &format!("{line} --vary path=gather,staged --dry-run")).exits(0).out;
+    assert!(plan.contains("4 points, 3 runs each"), "{plan}");
+    let plan =
+        run(dir.path(), &format!("{line} --path gather --path staged --dry-run")).exits(0).out;
+    assert!(plan.contains("batch_samples=3 path=gather"), "{plan}");
+    run(dir.path(), &format!("{line} --format json")).exits(2).prints(&["--format", "no effect"]);
+    run(dir.path(), "dali-inference --batch 3 --repeats 2").exits(2).prints(&["--repeats"]);
+    run(dir.path(), "dali-inference --batch 4..1").exits(2).prints(&["4..1"]);
+    run(dir.path(), "list --vary a=b").exits(2).prints(&["--vary", "no effect"]);
+}
+
+/// Two ranks of 64 save twice from GPU memory and restore twice: every byte is written, flushed,
+/// read back and verified, and every output says which part of the whole it is.
+#[test]
+fn a_checkpoint_is_saved_and_restored() {
+    let dir = scratch();
+    let line = "checkpoint-llama3-70b --gpu software:0,1 --directory d --scale 0.0001 --ranks 2 \
+                --set start_delay=1ms --set repeat=2 --no-watch";
+    let ran = run(dir.path(), &format!("{line} -o r.json")).exits(0);
+    for words in ["scale 0.0001: 1.36 MiB of 13.3 GiB for each thread; 2 of 64 threads", "2 times:"]
+    {
+        assert!(flat(&ran.out).contains(words), "no {words:?} in {}", ran.out);
+    }
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    let jobs = record["jobs"].as_array().unwrap();
+    let names: Vec<&str> = jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["save", "save#2", "restore", "restore#2"]);
+    let size = number(&record["plan"]["jobs"][0]["size_bytes"]);
+    for (nth, job) in jobs.iter().enumerate() {
+        let (read, written) = (number(&job["read"]["bytes"]), number(&job["write"]["bytes"]));
+        let flushes = job["flushes"]["calls"].as_u64();
+        match nth < 2 {
+            true => assert_eq!((read, written, flushes), (0, 2 * size, Some(2)), "{job:#}"),
+            false => assert_eq!((read, written, flushes), (2 * size, 0, None), "{job:#}"),
+        }
+        let verify = &job["verify"];
+        assert_eq!(number(&verify["bad_blocks"]), 0, "{job:#}");
+        let checked = number(&verify["timed_bytes"]) + number(&verify["pass_bytes"]);
+        assert_eq!(checked, 2 * size, "{verify:#}");
+    }
+    let mut show = command(dir.path());
+    let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
+    assert!(csv.contains("part_scale") && csv.contains("0.0001,64"), "{csv}");
+    run(dir.path(), "checkpoint-llama3-8b --gpu software --ranks 9").exits(2).prints(&["--ranks"]);
+    let feed = "checkpoint-llama3-8b --gpu software --epochs 2";
+    run(dir.path(), feed).exits(2).prints(&["--epochs", "of a training feed"]);
+}
+
+/// A file of the format: F32 tensors of these lengths in this order, with bytes of their own.
+fn tensors(at: &Path, lengths: &[usize]) -> Vec<u8> {
+    let mut entries = Vec::new();
+    let mut data = Vec::new();
+    for (nth, length) in lengths.iter().enumerate() {
+        let begin = data.len();
+        data.extend((0..length * 4).map(|byte| (byte * 7 + nth * 31).to_le_bytes()[0]));
+        entries.push(format!(
+            r#""t{nth}":{{"dtype":"F32","shape":[{length}],"data_offsets":[{begin},{}]}}"#,
+            data.len()
+        ));
+    }
+    let header = format!("{{{}}}", entries.join(","));
+    let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat();
+    std::fs::write(at, &file).unwrap();
+    file
+}
+
+/// Each byte of the user's files ends in the memory of one of two GPUs, once as whole files and
+/// once tensor by tensor, and no byte of them is changed.
+#[test]
+fn a_model_is_loaded_from_the_users_files() {
+    let dir = scratch();
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    let (one, two) = (dir.path().join("m/a.safetensors"), dir.path().join("m/b.safetensors"));
+    let files = [tensors(&one, &[100_000, 3, 0, 50_001]), tensors(&two, &[70_000, 1])];
+    let line = "safetensors m --gpu software:0,1 --bs 64k --threads 2 --no-watch";
+    for path in ["staged", "gather,cached,mapped,host", "library,gds"] {
+        let ran = run(dir.path(), &format!("{line} --path {path} -o r.json --force")).exits(0);
+        assert!(flat(&ran.out).contains("5 tensors of 2 files"), "{}", ran.out);
+        assert!(ran.out.contains("in memory after"), "{}", ran.out);
+        let record: Value =
+            serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+        for (plan, job) in record["plan"]["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(record["jobs"].as_array().unwrap())
+        {
+            let whole = plan["ranges"]["kind"] == "files";
+            let data = (100_000 + 3 + 50_001 + 70_000 + 1) * 4;
+            let all: usize = files.iter().map(Vec::len).sum();
+            let wanted = if whole { all } else { data } as u64;
+            assert_eq!(number(&job["read"]["bytes"]), wanted, "{}", plan["name"]);
+            assert_eq!(number(&plan["ranges"]["bytes"]), wanted);
+            let verify = &job["verify"];
+            assert_eq!(number(&verify["pass_bytes"]), wanted, "{verify:#}");
+            assert_eq!(number(&verify["bad_blocks"]), 0, "{verify:#}");
+        }
+    }
+    assert_eq!([std::fs::read(&one).unwrap(), std::fs::read(&two).unwrap()], files);
+    let names: Vec<_> = std::fs::read_dir(dir.path().join("m")).unwrap().collect();
+    assert_eq!(names.len(), 2, "nothing was made");
+    run(dir.path(), "safetensors").exits(2).prints(&["name their directory", "*.safetensors"]);
+    run(dir.path(), "safetensors .").exits(2).prints(&["it has no files *.safetensors"]);
+    run(dir.path(), "vector-search m").exits(2).prints(&["'m'", "no files of yours"]);
+    std::fs::write(&two, b"\x04\0\0\0\0\0\0\0{\"a\"").unwrap();
+    run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
+}
+
+/// Snapshots are written while accelerators compute, no more than two behind, and read from the
+/// last to the first; each once, a quarter of their size, and verified in GPU memory.
+#[test]
+fn snapshots_are_written_forward_and_read_in_reverse() {
+    let dir = scratch();
+    let line = "seismic --gpu software:0,1 --directory d --snapshots 13 --ratio 4 --compute sleep \
+                --set sample_size=1000000 --compute-time 5ms --no-watch --format json";
+    let record = run(dir.path(), line).exits(0).json();
+    let jobs = record["jobs"].as_array().unwrap();
+    for (nth, job) in jobs.iter().enumerate() {
+        let feed = &job["feed"];
+        let epochs = feed["epochs"].as_array().unwrap();
+        let counts = ["once", "never", "repeated"].map(|name| number(&epochs[0][name]));
+        assert_eq!((counts, epochs.len()), ([13, 0, 0], 1), "{feed:#}");
+        assert_eq!((number(&feed["steps"]), &feed["complete"]), (13, &Value::Bool(true)));
+        // 250,000 bytes are 62 blocks of 4096.
+        let bytes = [&job["read"], &job["write"]].map(|side| number(&side["bytes"]));
+        let all = 13 * 62 * 4096;
+        assert_eq!(bytes, if nth == 0 { [0, all] } else { [all, 0] }, "{job:#}");
+        let verify = &job["verify"];
+        let checked = if nth == 0 { &verify["pass_bytes"] } else { &verify["timed_bytes"] };
+        assert_eq!((number(checked), number(&verify["bad_blocks"])), (all, 0), "{verify:#}");
+        assert!(number(&feed["span_ns"]) >= 7 * 5_000_000, "{feed:#}");
+        assert_eq!(feed["rules"].as_array().unwrap().len(), 0);
+    }
+    assert_eq!(jobs.len(), 2);
+    // Each write takes 30 ms, and a step 1 ms: what is not hidden is stalled for.
+    let slow = "seismic --gpu none --path host --engine psync --directory s --snapshots 9 \
+                --set sample_size=4096 --compute-time 1ms --set inject=delay=30ms@100% --no-watch";
+    let ran = run(dir.path(), &format!("{slow} --format json")).exits(0);
+    let forward = &ran.json()["jobs"][0]["feed"];
+    assert!(number(&forward["stall_ns"]) >= 9 * 28_000_000, "{forward:#}");
+    let text = flat(&run(dir.path(), slow).exits(0).out);
+    for words in ["written by 1 thread with 2 batches behind each", "is hidden by computation"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
+
+/// Contexts of users are read, verified on arrival, while those of others are written once and read
+/// back; the times are held against the level, where there are enough of them.
+#[test]
+fn caches_are_read_while_others_are_written() {
+    let dir = scratch();
+    let line = "kv-cache --model llama3-8b --gpu software --directory d --users 12 --epochs 20 \
+                --set sample_size=50000 --bs 16k --readers 3 --no-watch";
+    let own = "--slo 1ns/5m -o r.json";
+    // A write is each once: epochs are decode's.
+    run(dir.path(), &format!("{line} {own}")).exits(2).prints(&["each once"]);
+    let shown = run(dir.path(), "show kv-cache-llama3-8b").exits(0).out;
+    file(dir.path(), "kv.ini", &shown.replace("epochs=1000", "epochs=20"));
+    let line = line.replace("kv-cache --model llama3-8b", "kv.ini").replace("--epochs 20", "");
+    let ran = run(dir.path(), &format!("{line} {own}")).exits(0);
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+    let jobs = record["jobs"].as_array().unwrap();
+    let each = 12 * 53_248;
+    for (job, epochs) in jobs.iter().zip([20, 1]) {
+        let found = job["feed"]["epochs"].as_array().unwrap();
+        assert_eq!(found.len(), epochs);
+        for epoch in found {
+            let counts = ["once", "never", "repeated"].map(|name| number(&epoch[name]));
+            assert_eq!(counts, [12, 0, 0], "{epoch:#}");
+        }
+        let moved = number(&job["read"]["bytes"]) + number(&job["write"]["bytes"]);
+        let verify = &job["verify"];
+        let checked = number(&verify["timed_bytes"]) + number(&verify["pass_bytes"]);
+        assert_eq!([moved, checked], [epochs as u64 * each; 2], "{job:#}");
+        assert_eq!(number(&verify["bad_blocks"]), 0);
+    }
+    let text = flat(&ran.out);
+    for words in ["95 % of 240 batches were read within", "(NOT KEPT: 1ns)", "too few batches"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    run(dir.path(), "kv-cache --model gpt")
+        .exits(2)
+        .prints(&["kv-cache-gpt", "kv-cache-llama3-8b"]);
+    run(dir.path(), "kv-cache").exits(2).prints(&["begin so: kv-cache-llama3-8b, "]);
+    run(dir.path(), "list --model x").exits(2).prints(&["--model", "no effect"]);
+    let bad = "kv-cache --model llama3-8b --gpu software --slo 2s/1s --dry-run";
+    run(dir.path(), bad).exits(2).prints(&["--slo", "shorter time first"]);
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();
@@ -168,14 +405,19 @@ fn every_preset_has_a_plan() {
         .take_while(|line| !line.is_empty())
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
-    assert_eq!(names.len(), 8, "{list}");
+    assert_eq!(names.len(), gpuio_workload::preset::PRESETS.len(), "{list}");
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    tensors(&dir.path().join("m/model.safetensors"), &[10_000_000, 10_000_000]);
     for name in names {
         let shown = run(dir.path(), &format!("show {name}")).exits(0).out;
-        assert!(shown.contains("# MLPerf Storage v") && shown.contains(&format!("[{name}]")));
+        let sources = ["# MLPerf Storage v", "# Source: "];
+        assert!(sources.iter().any(|source| shown.contains(source)), "{shown}");
         file(dir.path(), "own.ini", &shown);
-        let more = "--gpu software --scale 0.001 --dry-run";
+        let reads = shown.contains("*.safetensors");
+        let more = if reads { "m --threads 2" } else { "--scale 0.001" };
+        let more = format!("{more} --gpu software --dry-run");
         let plan = run(dir.path(), &format!("{name} {more}")).exits(0).out;
-        assert!(plan.contains("\nscale = 0.001\n# scale 0.001: "), "{plan}");
+        assert_eq!(!reads, plan.contains("\nscale = 0.001\n# scale 0.001: "), "{plan}");
         let own = run(dir.path(), &format!("own.ini {more}")).exits(0).out;
         assert_eq!(own, plan, "the text that is shown is the preset");
     }
@@ -235,7 +477,7 @@ fn mistakes_in_a_workload_have_a_line_and_a_column() {
         ("sample_size=10k+-20k", "mine.ini:2:18"),
         ("columns=4+,x", "mine.ini:2:12"),
         ("columns=4,8", "no column is read"),
-        ("sample_order=zipf", "shuffle, shuffle-files or in-order"),
+        ("sample_order=zipf", "shuffle-files, in-order or reverse"),
         ("compute=kernel:0", "mine.ini:2:16"),
         ("scale=0", "mine.ini:2:7"),
         ("epoch=1", "nearest: epochs"),

@@ -65,4 +65,8 @@ impl<C: BlockingCalls> Path for Blocking<C> {
     fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
         self.calls.destination().check(block)
     }
+
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        self.calls.destination().copy_out(slot, into)
+    }
 }

@@ -98,4 +98,12 @@ impl Destination {
         let found = found.map_err(|source| PathError::Gpu { path: self.path, source })?;
         Ok(found.map(|m| verifier::locate_mismatch(m, None, key, offset)))
     }
+
+    /// See [`super::Path::copy_out`]; the slot's read has completed.
+    pub(super) fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        let location = self.location(slot, u32::try_from(into.len()).unwrap_or(u32::MAX));
+        // SAFETY: as for `check`.
+        let copied = unsafe { self.verifier.copy_out(location, into) };
+        copied.map_err(|source| PathError::Gpu { path: self.path, source })
+    }
 }

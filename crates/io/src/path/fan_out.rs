@@ -309,4 +309,8 @@ impl Path for FanOutPath {
             ..verifier::locate_mismatch(bad, None, block.key, block.offset)
         }))
     }
+
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        self.ring.copy_out(slot, into)
+    }
 }

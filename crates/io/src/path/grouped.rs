@@ -199,6 +199,13 @@ impl<G: Groups> Path for Grouped<G> {
         groups.synchronize(destination)?;
         destination.check(block)
     }
+
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        let Parts { groups, queue } = &mut *self.0;
+        let destination = queue.buffers.destination();
+        groups.synchronize(destination)?;
+        destination.copy_out(slot, into)
+    }
 }
 
 impl<G: Groups> Drop for Grouped<G> {

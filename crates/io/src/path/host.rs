@@ -179,4 +179,10 @@ impl Path for Host {
             gpu: None,
         }))
     }
+
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        let len = u32::try_from(into.len()).unwrap_or(u32::MAX);
+        into.copy_from_slice(self.memory.bytes_of(slot, len));
+        Ok(())
+    }
 }

@@ -491,4 +491,8 @@ impl Path for Mapped {
     fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError> {
         self.destination.check(block)
     }
+
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        self.destination.copy_out(slot, into)
+    }
 }

@@ -269,6 +269,13 @@ pub trait Path {
     /// # Errors
     /// The driver refused the kernel.
     fn check(&mut self, block: PatternBlock) -> Result<Option<Mismatch>, PathError>;
+
+    /// Copies the first bytes of a slot's memory, which a read filled, to host memory. Never within
+    /// a clock.
+    ///
+    /// # Errors
+    /// The driver refused the copy.
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError>;
 }
 
 /// The GPU side of a path, resolved by the plan.

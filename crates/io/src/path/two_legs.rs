@@ -489,4 +489,11 @@ impl<S: Slots, M: GpuStage<S>> Path for TwoLegs<S, M> {
             verifier::locate_mismatch(m, self.slots.held_from_file(slot, len), key, offset)
         }))
     }
+
+    fn copy_out(&mut self, slot: u32, into: &mut [u8]) -> Result<(), PathError> {
+        let len = u32::try_from(into.len()).unwrap_or(u32::MAX);
+        let location = self.slots.location(slot, len);
+        // SAFETY: the slot's own part of the destination; its read has completed.
+        self.verify_with(|_, verifier| unsafe { verifier.copy_out(location, into) })
+    }
 }

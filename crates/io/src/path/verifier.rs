@@ -95,6 +95,36 @@ impl Verifier {
             }
         }
     }
+
+    /// Copies a part of the destination, as long as `into`, to host memory, and waits for it.
+    ///
+    /// # Safety
+    /// As for [`Verifier::check`].
+    pub(super) unsafe fn copy_out(
+        &mut self,
+        location: Range<usize>,
+        into: &mut [u8],
+    ) -> Result<(), GpuError> {
+        match self {
+            Verifier::Gpu { base, stream, .. } => {
+                let device = base.byte_add(location.start as u64);
+                let host = DevPtr(into.as_mut_ptr().expose_provenance() as u64);
+                // SAFETY: the caller's promise for the source; `into` is this call's alone until
+                // the stream has passed the copy, which is waited for.
+                unsafe { stream.copy(host, device, into.len()) }?;
+                stream.sync()
+            }
+            Verifier::Cpu { base } => {
+                // SAFETY: the location is inside the allocation, by the caller's promise.
+                let start = unsafe { base.add(location.start) };
+                // SAFETY: `len` bytes there are written and nothing else's now, by the caller's
+                // promise.
+                let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), location.len()) };
+                into.copy_from_slice(bytes);
+                Ok(())
+            }
+        }
+    }
 }
 
 /// A mismatch in the destination, with the leg in which it came about where `from_file`, the

@@ -23,6 +23,8 @@ pub(super) struct Files {
     lengths: Vec<u64>,
     /// The key of the pattern that verification expects in each.
     keys: Vec<u64>,
+    /// Descriptors through the page cache, where data is compared with the files.
+    plain: Vec<Arc<OwnedFd>>,
     writable: bool,
     /// Whether every descriptor really has O_DIRECT, read back from the kernel.
     pub(super) direct: bool,
@@ -36,22 +38,52 @@ impl Files {
         let mut lengths = Vec::with_capacity(targets.len());
         let mut keys = Vec::with_capacity(targets.len());
         let mut direct = true;
+        let mut plain = Vec::new();
         for &target in targets {
             let plan = &job.targets[target as usize];
             let fd = open_one(job, &plan.path, writable, held)?;
             let flags = rustix::fs::fcntl_getfl(&fd).unwrap_or(OFlags::empty());
             direct &= flags.contains(OFlags::DIRECT);
             fds.push(Arc::new(fd));
+            if job.against_file {
+                plain.push(Arc::new(open_with(&plan.path, OFlags::RDONLY, " to compare", held)?));
+            }
             lengths.push(plan.length_bytes);
             let own = file_key(job.salt, plan.file_number);
             keys.push(held.key(&plan.path).unwrap_or(own));
         }
-        Ok(Files { targets: targets.to_vec(), fds, lengths, keys, writable, direct })
+        Ok(Files { targets: targets.to_vec(), fds, lengths, keys, plain, writable, direct })
     }
 
     /// The key of the pattern that verification expects in the worker's file `index`.
     pub(super) fn expected(&self, index: u32) -> u64 {
         self.keys[index as usize]
+    }
+
+    /// What the worker's file `index` holds from `offset` on, read by the CPU through the page
+    /// cache.
+    pub(super) fn read_plain(
+        &self,
+        job: &JobPlan,
+        (index, offset): (u32, u64),
+        into: &mut [u8],
+    ) -> Result<(), RunError> {
+        let at = index as usize;
+        let failed = |what: String| RunError::Open {
+            path: job.targets[self.targets[at] as usize].path.clone(),
+            how: format!(" and read at offset {offset} what GPU memory is compared with"),
+            what,
+        };
+        let mut done = 0;
+        while done < into.len() {
+            match rustix::io::pread(&self.plain[at], &mut into[done..], offset + done as u64) {
+                Ok(0) => return Err(failed("the file has become shorter".to_owned())),
+                Ok(count) => done += count,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(failed(errno.to_string())),
+            }
+        }
+        Ok(())
     }
 
     /// The files as an engine takes them. They stay open as long as `self`.
@@ -125,13 +157,17 @@ fn open_one(
         flags |= OFlags::DSYNC;
         how.push_str(" with O_DSYNC");
     }
+    open_with(path, flags, &how, held)
+}
+
+fn open_with(path: &str, flags: OFlags, how: &str, held: &Targets) -> Result<OwnedFd, RunError> {
     held.open(path, flags).map_err(|error| {
         let errno = match &error {
             ReopenError::Call(source) => Errno::from_io_error(source),
             ReopenError::Replaced => None,
         };
         let hint = match errno {
-            Some(Errno::INVAL) if job.direct == DirectMode::Direct => {
+            Some(Errno::INVAL) if flags.contains(OFlags::DIRECT) => {
                 "; the file system takes no O_DIRECT: use --buffered"
             }
             Some(Errno::MFILE) => "; raise the limit on open files (ulimit -n) or lower --threads",
@@ -145,6 +181,6 @@ fn open_one(
             Some(errno) => format!("{errno}{hint}"),
             None => error.to_string(),
         };
-        RunError::Open { path: path.to_owned(), how, what }
+        RunError::Open { path: path.to_owned(), how: how.to_owned(), what }
     })
 }

@@ -128,6 +128,8 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("scale", ["0.5", "0.25"]),
     ("samples_per_file", ["8", "16"]),
     ("sample_size", ["300k", "400k"]),
+    ("ratio", ["2", "4"]),
+    ("slo", ["interactive", "1ms/2ms"]),
     ("columns", ["4+,4", "8+"]),
     ("sample_group", ["2", "4"]),
     ("batch_samples", ["2", "3"]),
@@ -138,7 +140,11 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("prefetch", ["1", "3"]),
     ("compute", ["memory", "sleep"]),
     ("compute_time", ["1ms", "2ms"]),
+    ("sample_compute_time", ["1ms", "2ms"]),
     ("utilisation", ["80", "90"]),
+    ("full_threads", ["64", "128"]),
+    ("ranges", ["files", "tensors"]),
+    ("repeat", ["2", "3"]),
 ];
 
 /// Jobs of every kind, to which each key is added.
@@ -151,6 +157,7 @@ const LOADS: &[&str] = &[
     "engine=null\nrw=randread\nnorandommap",
     "filename=/have8g\nsize=1g\nthreads=2",
     "filename=have8g\nsize=1g\nrw=rw\nmix_percent=50\nxfer_type=6",
+    "filename=/have8g\nbs=1m",
     "io_size=64m\nsize=1g\nruntime=8",
     "loops=4\nsize=1g",
     "rate_iops=50",

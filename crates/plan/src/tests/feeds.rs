@@ -1,8 +1,9 @@
 //! Training feeds: the presets against their sources, and what is refused.
 
+use gpuio_catalog::Op;
 use gpuio_record::{FeedCompute, FeedPlan, SampleOrder};
 use gpuio_workload::feed::{Next, Reader, Shape};
-use gpuio_workload::preset::{self, PRESETS};
+use gpuio_workload::preset::{self, PRESETS, Preset};
 
 use super::*;
 
@@ -97,7 +98,8 @@ fn first_unit(job: &JobPlan) -> Vec<u64> {
 
 #[test]
 fn presets_are_what_their_sources_say() {
-    let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+    let of_mlperf = |preset: &&Preset| preset.text.contains("configs/dlio/workload");
+    let names: Vec<&str> = PRESETS.iter().filter(of_mlperf).map(|preset| preset.name).collect();
     assert_eq!(names, SOURCES.map(|source| source.name));
     for source in &SOURCES {
         let text = preset::find(source.name).unwrap().text;
@@ -135,6 +137,43 @@ fn presets_are_what_their_sources_say() {
             assert_eq!(whole.epoch_bytes(), samples / together * bytes, "{name}");
         }
     }
+}
+
+/// A whole file a sample, in order, each once; a step takes as long as its samples say.
+#[test]
+fn inference_reads_whole_files_in_order() {
+    let text = preset::find("dali-inference").unwrap().text;
+    for batch in [1, 2, 32, 256] {
+        let with = format!("gpu=0\nscale=0.25\ndirectory=/coarse\nbatch_samples={batch}");
+        let job = Bench::default().jobs(&text.replace("gpu=all", &with)).remove(0);
+        let feed = feed_of(&job);
+        assert_eq!((feed.full_files, feed.files, feed.order), (1024, 256, SampleOrder::InOrder));
+        assert_eq!(feed.sample.mean_bytes, 16 * 768 * 1152 * 4 + 128);
+        assert_eq!(feed.compute_ns, 5_000_000 + batch * 10_000_000);
+        assert_eq!((feed.readers, feed.prefetch), (2, 1), "two batches are ready");
+        let mut readers: Vec<Reader> =
+            (0..2).map(|nth| Reader::new(&feed, (0, nth), 1 << 30, 1)).collect();
+        let mut files = Vec::new();
+        for step in 0..256_u64.div_ceil(batch) {
+            loop {
+                match readers[usize::try_from(step % 2).unwrap()].next(u64::MAX) {
+                    Next::Range { block, step: of, ends_batch, .. } => {
+                        assert_eq!((of, block.offset), (step, 0));
+                        assert_eq!(u64::from(block.len), job.targets[0].length_bytes);
+                        files.push(block.file);
+                        if ends_batch {
+                            break;
+                        }
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        assert_eq!(files, (0..256).collect::<Vec<u32>>());
+    }
+    let day = "[a]\nfiles=3\nsample_size=4k\nbatch_samples=99999\nsample_compute_time=1s\ngpu=0\n";
+    let refused = Bench::default().refusal(&parsed(day)).to_string();
+    assert!(refused.contains("more than a day"), "{refused}");
 }
 
 /// 4, 4, 27 and 5 columns of 1, 2, 4 and 8 bytes; O_DIRECT can read them only at multiples of 2048.
@@ -236,4 +275,64 @@ fn all_paths_but_those_of_several_gpus_take_a_feed() {
         assert!(names.contains(&name), "{names:?}");
     }
     assert!(all.left_out.iter().any(|out| out.path == "fan-out"));
+}
+
+/// 200 snapshots of a quarter of 512 MiB, written in order, and read from the last to the first.
+#[test]
+fn snapshots_are_read_in_reverse() {
+    let text = preset::find("seismic").unwrap().text;
+    let jobs = Bench::default().jobs(&text.replace("gpu=all", "gpu=0\ndirectory=/coarse"));
+    let [forward, backward] = &jobs[..] else { panic!("{} jobs", jobs.len()) };
+    assert_eq!((forward.group, backward.group), (0, 1), "one after the other");
+    assert_eq!((forward.read_percent, backward.read_percent), (0, 100));
+    assert_eq!(forward.targets, backward.targets);
+    assert_eq!(forward.targets[199].length_bytes, 128 * MIB);
+    for (job, op, order) in [
+        (forward, Op::Write, (0..200).collect::<Vec<u32>>()),
+        (backward, Op::Read, (0..200).rev().collect()),
+    ] {
+        let feed = feed_of(job);
+        assert_eq!((feed.accelerators, feed.readers, feed.prefetch, feed.epochs), (1, 1, 2, 1));
+        let mut reader = Reader::new(&feed, (0, 0), 1 << 30, 1);
+        let mut files = Vec::new();
+        while let Next::Range { block, .. } = reader.next(u64::MAX) {
+            assert_eq!((block.op, u64::from(block.len), block.offset), (op, 128 * MIB, 0));
+            files.push(block.file);
+        }
+        assert_eq!(files, order);
+    }
+    for (more, says) in [("rw=write\nepochs=2", "each once"), ("rw=randwrite", "leave it out")] {
+        let refused = Bench::default().refusal(&parsed(&format!("[a]\n{FEED}gpu=0\n{more}\n")));
+        assert!(refused.to_string().contains(says), "{refused}");
+    }
+    let inline = format!("[a]\n{FEED}gpu=0\nrw=write\nverify=inline\n");
+    assert!(Bench::default().refusal(&parsed(&inline)).to_string().contains("verify"));
+}
+
+/// Bytes a token by layers, heads and their size, blocks of 16 tokens, MLPerf's options 1 and 3.
+#[test]
+fn caches_are_what_their_sources_say() {
+    // Layers, and values a layer: two for each of eight heads of 128, or DeepSeek's 512 + 64; fp16.
+    for (name, token, users, at_once) in [
+        ("kv-cache-llama3-8b", 32 * 2 * 8 * 128 * 2, 200, 16),
+        ("kv-cache-llama3-70b", 80 * 2 * 8 * 128 * 2, 70, 4),
+        ("kv-cache-deepseek-v3", 61 * (512 + 64) * 2, 200, 16),
+    ] {
+        let text = preset::find(name).unwrap().text;
+        let jobs = Bench::default().jobs(&text.replace("gpu=all", "gpu=0\ndirectory=/fine"));
+        let [decode, prefill] = &jobs[..] else { panic!("{} jobs", jobs.len()) };
+        assert_eq!((decode.group, prefill.group), (0, 0), "{name}: at the same time");
+        assert_eq!((decode.read_percent, prefill.read_percent), (100, 0), "{name}");
+        assert_ne!(decode.targets[0].path, prefill.targets[0].path, "{name}");
+        for job in &jobs {
+            let feed = feed_of(job);
+            assert_eq!((feed.files, feed.accelerators * feed.readers), (users, at_once), "{name}");
+            assert_eq!(feed.sample.mean_bytes, 2048 * token, "{name}");
+            assert_eq!(job.blocks, sizes(16 * token), "{name}");
+            assert_eq!(job.seed, 42, "{name}");
+            assert_eq!(feed.slo.unwrap().name(), Some("interactive"), "{name}");
+            assert_eq!(job.stop.runtime_ns, Some(300_000_000_000), "{name}");
+            assert_eq!(job.targets[0].length_bytes, 2048 * token, "{name}: no byte more");
+        }
+    }
 }

@@ -22,6 +22,7 @@ mod invariants;
 mod layout;
 mod machines;
 mod mapped;
+mod parts;
 mod regions;
 mod round_trip;
 mod routes;
@@ -68,6 +69,13 @@ impl TargetLookup for Disk {
                 () => DirectAnswer::Works { alignment: 512 },
             },
             filesystem: Some(if says("refuses") { "tmpfs" } else { "xfs" }.into()),
+        }
+    }
+
+    fn tensors(&self, path: &str) -> Result<Vec<(u64, u64)>, String> {
+        match path.contains("broken") {
+            true => Err("offset 13: the header is no JSON".to_owned()),
+            false => Ok(vec![(100, 5000), (5100, 3), (5103, 2897)]),
         }
     }
 

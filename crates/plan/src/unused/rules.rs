@@ -163,6 +163,11 @@ pub(crate) const RULES: &[Rule] = &[
         clear: |job| job.feed.compute_ns = None,
     },
     Rule {
+        field: "feed.sample_compute_ns",
+        why: computes_nothing,
+        clear: |job| job.feed.sample_compute_ns = None,
+    },
+    Rule {
         field: "feed.utilisation",
         why: computes_nothing,
         clear: |job| job.feed.utilisation = None,
@@ -233,7 +238,10 @@ impl KeyContext<'_> {
         let sizes = plan.blocks.len() > 1 || plan.blocks.iter().any(|b| b.min_bytes < b.max_bytes);
         let poisson = plan.pacing.as_ref().is_some_and(|p| p.arrivals == Arrivals::Poisson);
         let contents = plan.fill == Fill::Random && !self.only_reads();
-        let feed = plan.feed.as_ref().is_some_and(|feed| feed.order != SampleOrder::InOrder);
+        let feed = plan
+            .feed
+            .as_ref()
+            .is_some_and(|feed| !matches!(feed.order, SampleOrder::InOrder | SampleOrder::Reverse));
         feed || !self.sequential()
             || sizes
             || (1..100).contains(&plan.read_percent)

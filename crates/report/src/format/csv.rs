@@ -493,6 +493,14 @@ pub const COLUMNS: &[Column] = &[
     column("feed_stall_ns", "time in which its accelerators waited, summed over them", |l| {
         maybe(l.job.feed.as_ref().map(|feed| feed.stall_ns))
     }),
+    column(
+        "part_scale",
+        "share of each thread's bytes that was used; empty for whole loads",
+        |l| maybe(l.plan.part.map(|part| part.scale)),
+    ),
+    column("part_full_threads", "threads of the load that the job is a part of", |l| {
+        maybe(l.plan.part.map(|part| part.full_threads))
+    }),
     column("ranks", "processes of a run on several ranks; empty for one process", |l| {
         maybe(l.record.ranks.as_ref().map(|all| all.ranks))
     }),

@@ -253,6 +253,8 @@ fn settings(row: &Row<'_>) -> String {
     when(beside.is_some(), beside.as_deref().unwrap_or_default());
     let feed = plan.feed.as_ref().map(|feed| format!("training feed: {}", feed.words()));
     when(feed.is_some(), feed.as_deref().unwrap_or_default());
+    let part = plan.part.as_ref().map(|part| crate::workload::part(plan, part));
+    when(part.is_some(), part.as_deref().unwrap_or_default());
     when(plan.pre_read, "read in before");
     when(plan.invalidate, "dropped from the page cache before");
     when(plan.skew_bytes > 0, "unaligned");

@@ -11,7 +11,30 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::SCALE,
-        "training feed: share of `files` that is used, such as `0.01`",
+        "share of `size`, or of a training feed's `files`, that is used, such as `0.01`; every \
+         output says so",
+    ),
+    key(
+        "ranges",
+        &[],
+        Native,
+        set::RANGES,
+        "read all of the named files, which threads divide: `files` (from begin to end), or \
+         `tensors` (of the safetensors format, one by one in the order of the header)",
+    ),
+    key(
+        "full_threads",
+        &[],
+        Native,
+        set::FULL_THREADS,
+        "threads of the whole load, of which `threads` run here; every output says so",
+    ),
+    key(
+        "repeat",
+        &[],
+        Native,
+        set::REPEAT,
+        "run the job so often, one time after another and alone, with files of its own each time",
     ),
     key(
         "samples_per_file",
@@ -26,6 +49,14 @@ pub(super) const KEYS: &[Key] = &[
         Native,
         set::SAMPLE_SIZE,
         "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
+    ),
+    key(
+        "ratio",
+        &[],
+        Native,
+        set::RATIO,
+        "training feed: samples are stored so many times smaller, as if the computation \
+         compressed them",
     ),
     key(
         "columns",
@@ -48,7 +79,7 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::SAMPLE_ORDER,
-        "training feed: `shuffle`, `shuffle-files` or `in-order`",
+        "training feed: `shuffle`, `shuffle-files`, `in-order` or `reverse`",
     ),
     key("epochs", &[], Native, set::EPOCHS, "training feed: passes over the data set"),
     key(
@@ -76,10 +107,26 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("compute_time", &[], Native, set::COMPUTE_TIME, "training feed: how long that takes"),
     key(
+        "sample_compute_time",
+        &[],
+        Native,
+        set::SAMPLE_COMPUTE_TIME,
+        "training feed: how much longer it takes for each sample of a batch",
+    ),
+    key(
         "utilisation",
         &[],
         Native,
         set::UTILISATION,
         "training feed: accelerator utilisation to reach, in per cent",
+    ),
+    key(
+        "slo",
+        &[],
+        Native,
+        set::SLO,
+        "training feed: service level that 95 % and 99 % of the batches are held against: \
+         `interactive` (50 and 100 ms), `responsive` (100 and 200 ms), `batch` (1 and 5 s), or two \
+         times, `50ms/100ms`",
     ),
 ];

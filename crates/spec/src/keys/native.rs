@@ -65,7 +65,8 @@ pub(super) const KEYS: &[Key] = &[
         Native,
         set::VERIFY,
         "`off`, `pass` or `full` (data is read back after the run), `rewrite`, `inline` (each \
-         block on arrival), or `crc32c` (with the headers of fio's blocks)",
+         block on arrival), `file` (files are read again after the run and compared with what the \
+         CPU reads), or `crc32c` (with the headers of fio's blocks)",
     ),
     key(
         "verify_time",

@@ -159,6 +159,7 @@ pub(super) const VERIFY: Setter = Setter {
     apply: |job, value| {
         job.verify = Some(value::verify(value)?);
         job.fio_headers = value.starts_with("crc32c").then_some(true);
+        job.against_file = (value == "file").then_some(true);
         if value == "full" {
             job.verify_ns = None;
         }
@@ -170,10 +171,14 @@ pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
 pub(super) const BESIDE: Setter = field!(beside, value::beside);
 pub(super) const FILES: Setter = feed!("feed.files", files, value::at_least_one);
-pub(super) const SCALE: Setter = feed!("feed.scale", scale, value::scale);
+pub(super) const SCALE: Setter = field!(scale, value::scale);
+pub(super) const RANGES: Setter = field!(ranges, value::ranges);
+pub(super) const FULL_THREADS: Setter = field!(full_threads, value::at_least_one_u32);
+pub(super) const REPEAT: Setter = field!(repeat, value::repeat);
 pub(super) const SAMPLES_PER_FILE: Setter =
     feed!("feed.samples_per_file", samples_per_file, value::at_least_one);
 pub(super) const SAMPLE_SIZE: Setter = feed!("feed.sample_size", sample_size, value::sample_size);
+pub(super) const RATIO: Setter = feed!("feed.ratio", ratio, value::ratio);
 pub(super) const COLUMNS: Setter = feed!("feed.columns", columns, value::columns);
 pub(super) const SAMPLE_GROUP: Setter =
     feed!("feed.sample_group", sample_group, value::at_least_one);
@@ -187,6 +192,9 @@ pub(super) const READERS: Setter = feed!("feed.readers", readers, value::at_leas
 pub(super) const PREFETCH: Setter = feed!("feed.prefetch", prefetch, value::at_least_one_u32);
 pub(super) const COMPUTE: Setter = feed!("feed.compute", compute, value::compute);
 pub(super) const COMPUTE_TIME: Setter = feed!("feed.compute_ns", compute_ns, value::some_time);
+pub(super) const SAMPLE_COMPUTE_TIME: Setter =
+    feed!("feed.sample_compute_ns", sample_compute_ns, value::some_time);
+pub(super) const SLO: Setter = feed!("feed.slo", slo, value::slo);
 pub(super) const UTILISATION: Setter = feed!("feed.utilisation", utilisation, value::share);
 pub(super) const SEED: Setter = field!(seed, value::integer);
 pub(super) const RATE: Setter = Setter {

@@ -238,6 +238,7 @@ pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
             ("off", VerifyMode::Off),
             ("pass", VerifyMode::Pass),
             ("full", VerifyMode::Pass),
+            ("file", VerifyMode::Pass),
             ("crc32c", VerifyMode::Pass),
             ("crc32c-intel", VerifyMode::Pass),
             ("inline", VerifyMode::Inline),

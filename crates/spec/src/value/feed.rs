@@ -1,9 +1,12 @@
 //! Values of a training feed.
 
-use gpuio_record::{Column, ComputationKind, FeedCompute, SampleOrder, SampleSize};
+use gpuio_record::{
+    Column, ComputationKind, FeedCompute, RangeKind, SampleOrder, SampleSize, ServiceLevel,
+};
 use gpuio_units::parse_percent;
 
 use super::number::{at_least_one_u32, size};
+use super::some_time;
 use super::{Read, ValueError, pieces};
 
 /// Most columns of a file.
@@ -37,6 +40,51 @@ pub(crate) fn scale(value: &str) -> Read<f64> {
     match value.parse::<f64>() {
         Ok(scale) if scale > 0.0 && scale <= 1e6 => Ok(scale),
         _ => Err(ValueError::new(0, "expected a factor above 0, such as 0.01 or 1")),
+    }
+}
+
+/// How often a job runs.
+pub(crate) fn repeat(value: &str) -> Read<u32> {
+    const MOST: u32 = 1000;
+    match at_least_one_u32(value)? {
+        times if times <= MOST => Ok(times),
+        _ => Err(ValueError::new(0, "more than 1000 times; give a smaller number")),
+    }
+}
+
+/// What is read of files.
+pub(crate) fn ranges(value: &str) -> Read<RangeKind> {
+    [RangeKind::Files, RangeKind::Tensors]
+        .into_iter()
+        .find(|kind| kind.word() == value)
+        .ok_or_else(|| ValueError::new(0, "expected files or tensors"))
+}
+
+/// `4`: how many times smaller something is stored.
+pub(crate) fn ratio(value: &str) -> Read<f64> {
+    match value.parse::<f64>() {
+        Ok(ratio) if (1.0..=1e6).contains(&ratio) => Ok(ratio),
+        _ => Err(ValueError::new(0, "expected a number from 1 on, such as 4 or 2.5")),
+    }
+}
+
+/// `interactive`, `responsive`, `batch`, or two times with a slash.
+pub(crate) fn slo(value: &str) -> Read<ServiceLevel> {
+    if let Some(level) = ServiceLevel::NAMED.iter().find(|(name, _)| *name == value) {
+        return Ok(level.1);
+    }
+    let Some((p95, p99)) = value.split_once('/') else {
+        let what = "expected interactive, responsive, batch, or two times: 50ms/100ms";
+        return Err(ValueError::new(0, what));
+    };
+    let p95_ns = some_time(p95)?;
+    let p99_ns = some_time(p99).map_err(|error| error.shifted(p95.len() + 1))?;
+    match p95_ns <= p99_ns {
+        true => Ok(ServiceLevel { p95_ns, p99_ns }),
+        false => {
+            let what = "99 % of the batches can't be faster than 95 %; give the shorter time first";
+            Err(ValueError::new(p95.len() + 1, what))
+        }
     }
 }
 
@@ -82,10 +130,11 @@ pub(crate) fn columns(value: &str) -> Read<Vec<Column>> {
 
 /// Order of samples.
 pub(crate) fn sample_order(value: &str) -> Read<SampleOrder> {
-    [SampleOrder::Shuffle, SampleOrder::ShuffleFiles, SampleOrder::InOrder]
+    use SampleOrder::{InOrder, Reverse, Shuffle, ShuffleFiles};
+    [Shuffle, ShuffleFiles, InOrder, Reverse]
         .into_iter()
         .find(|order| order.word() == value)
-        .ok_or_else(|| ValueError::new(0, "expected shuffle, shuffle-files or in-order"))
+        .ok_or_else(|| ValueError::new(0, "expected shuffle, shuffle-files, in-order or reverse"))
 }
 
 /// `kernel`, `kernel:50%`, `memory`, `memory:50%`, `sleep`, `none`.

@@ -12,7 +12,9 @@ pub(crate) use choice::{
     arrivals, ceilings, cuda_io, distribution, engine, file_service, fill, fio_engine, fio_memory,
     gpu, layout, memory, on_or_off, read_shift, rw, sync, verify, via_peer,
 };
-pub(crate) use feed::{columns, compute, sample_order, sample_size, scale, share};
+pub(crate) use feed::{
+    columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,
+};
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{
     at_least_one, at_least_one_u32, both_alike, bytes, device, duration, fio_microseconds,

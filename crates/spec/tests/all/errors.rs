@@ -128,7 +128,7 @@ fn words() {
         off
     a.fio:10:8: value 'md5' of 'verify': of fio's checksums gpuio writes and checks crc32c;
         use verify=crc32c, or verify=pass for gpuio's own position-dependent pattern
-    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, full, crc32c,
+    a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, full, file, crc32c,
         crc32c-intel, inline, rewrite, 0, 1, none; nearest: inline
     a.fio:12:21: value 'zoned:50/5' of 'random_distribution': zones of a file with different
         weights are not supported; use one job for each zone with offset=, size= and

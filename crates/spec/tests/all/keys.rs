@@ -101,7 +101,7 @@ fn common_keys_of_fio_are_known() {
 /// Every supported key sets exactly the fields it names, with a value that it accepts.
 #[test]
 fn every_supported_key_records_its_origin() {
-    const VALUES: [&str; 22] = [
+    const VALUES: [&str; 24] = [
         "1",
         "4k",
         "read",
@@ -124,6 +124,8 @@ fn every_supported_key_records_its_origin() {
         "1+",
         "shuffle",
         "sleep",
+        "tensors",
+        "interactive",
     ];
     for key in keys() {
         let Status::Supported(setter) = key.status else {

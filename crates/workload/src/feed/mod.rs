@@ -43,7 +43,8 @@ impl Shape {
     pub fn new(plan: &FeedPlan) -> Shape {
         let group = plan.sample_group;
         let (unit_bytes, parts) = if plan.columns.is_empty() {
-            let bytes = plan.sample.mean_bytes.saturating_mul(group).next_multiple_of(ALIGNMENT);
+            let bytes = plan.sample.mean_bytes.saturating_mul(group);
+            let bytes = size::stored(bytes, plan.ratio).next_multiple_of(ALIGNMENT);
             (bytes, vec![(0, bytes)])
         } else {
             let mut at = 0;
@@ -91,7 +92,7 @@ impl Shape {
         if size.deviation_bytes == 0 || !self.plan.columns.is_empty() {
             return self.unit_bytes;
         }
-        size::drawn(size, file).next_multiple_of(ALIGNMENT)
+        size::stored(size::drawn(size, file), self.plan.ratio).next_multiple_of(ALIGNMENT)
     }
 
     /// Bytes that are read of a unit.
@@ -316,7 +317,8 @@ impl Reader {
         // Files are counted in u32 by plans, and a length is at most the block's.
         let file = u32::try_from(file).unwrap_or(u32::MAX);
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        let block = Block { op: Op::Read, file, offset, len };
+        let op = if self.shape.plan.writes { Op::Write } else { Op::Read };
+        let block = Block { op, file, offset, len };
         Next::Range { block, step, unit, ends_unit, ends_batch }
     }
 
@@ -325,6 +327,7 @@ impl Reader {
         let each = self.shape.units_per_file;
         let count = match self.shape.plan.order {
             SampleOrder::InOrder => return position,
+            SampleOrder::Reverse => return self.shape.units() - 1 - position,
             SampleOrder::Shuffle => self.shape.units(),
             SampleOrder::ShuffleFiles => self.shape.plan.files,
         };

@@ -13,6 +13,8 @@ fn plan() -> FeedPlan {
         files: 10,
         samples_per_file: 1,
         sample: SampleSize { mean_bytes: 100_000, deviation_bytes: 0 },
+        ratio: 1.0,
+        writes: false,
         columns: Vec::new(),
         sample_group: 1,
         batch_samples: 3,
@@ -24,6 +26,7 @@ fn plan() -> FeedPlan {
         compute: FeedCompute::Sleep,
         compute_ns: 1_000_000,
         least_utilisation_percent: None,
+        slo: None,
     }
 }
 

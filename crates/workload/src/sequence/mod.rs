@@ -51,6 +51,8 @@ pub struct SequenceConfig {
     pub stripe: Option<Stripe>,
     /// In sequential order: a block of each region in turn, instead of one region after the other.
     pub in_turn: bool,
+    /// In sequential order: regions may be shorter than a block, and are then read in one.
+    pub short_regions: bool,
     /// Seed of everything random here.
     pub seed: u64,
     /// Times through the regions, at least 1; `None` without end. Sequential order: full passes.
@@ -257,7 +259,8 @@ fn usable(config: &SequenceConfig, largest: u64) -> Result<Vec<RegionSpan>, Sequ
             return Err(SequenceError::TooFar { region: index, file, offset, length });
         }
         let usable = length.saturating_sub(skew) / unit * unit;
-        if usable < largest {
+        let least = if config.short_regions { unit } else { largest };
+        if usable < least {
             return Err(SequenceError::BlockTooLarge {
                 block: largest,
                 region: index,

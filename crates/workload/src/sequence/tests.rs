@@ -27,6 +27,7 @@ fn config(order: Order, block: u64, length: u64) -> SequenceConfig {
         regions: vec![RegionSpan { file: 0, offset: 0, length }],
         stripe: None,
         in_turn: false,
+        short_regions: false,
         seed: 42,
         passes: None,
     }
@@ -389,6 +390,7 @@ prop_compose! {
             regions: regions.collect(),
             stripe: None,
         in_turn: false,
+            short_regions: false,
             seed,
             passes: Some(1),
         }

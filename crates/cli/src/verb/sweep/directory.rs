@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use gpuio_dataset::leftover;
 use gpuio_host::{Root, input};
 use gpuio_outfile::{Directory, Draft};
-use gpuio_record::{Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool};
+use gpuio_record::{
+    JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool,
+};
 
 use super::request::ResolvedSweep;
 use crate::failure::Failure;
@@ -53,6 +55,18 @@ pub(super) struct Run {
     pub(super) warned: bool,
     /// The load was to become steady and did not.
     pub(super) unsteady: bool,
+    /// Of a training feed.
+    pub(super) feed: Option<Feed>,
+}
+
+/// What a training feed came to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Feed {
+    pub(super) samples_per_s: f64,
+    /// Share of their time in which accelerators waited for batches, per cent.
+    pub(super) stalled: f64,
+    /// Accelerator utilisation in per cent; NaN where it is unknown.
+    pub(super) utilisation: f64,
 }
 
 /// A sweep on disk, held by a lock.
@@ -486,10 +500,22 @@ fn figures(record: &Record) -> Run {
             .jobs
             .iter()
             .any(|job| job.steady.is_some_and(|steady| steady.attained_at_ns.is_none())),
+        feed: record.plan.jobs.iter().zip(&record.jobs).find_map(feed),
         cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
         of_ceiling: directions
             .filter_map(|direction| direction.of_ceiling.as_ref())
             .map(|of| of.percent)
             .reduce(f64::min),
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times below 2^53 ns")]
+fn feed((plan, job): (&JobPlan, &JobResult)) -> Option<Feed> {
+    let (plan, found) = (plan.feed.as_ref()?, job.feed.as_ref()?);
+    let whole = found.span_ns as f64 * f64::from(plan.accelerators.max(1));
+    Some(Feed {
+        samples_per_s: found.samples_per_s,
+        stalled: if whole > 0.0 { found.stall_ns as f64 * 100.0 / whole } else { 0.0 },
+        utilisation: found.utilisation_percent.unwrap_or(f64::NAN),
+    })
 }

@@ -9,6 +9,7 @@ use gpuio_sweep::{
     Axis, Bound, Condition, Figure, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
 use gpuio_units::{parse_duration_ns, parse_percent};
+use gpuio_workload::preset::Preset as Workload;
 
 use super::directory::Run;
 use super::fall_back::fall_back;
@@ -17,7 +18,7 @@ use crate::args::{Sweep, Vary, Work};
 use crate::failure::Failure;
 use crate::ranks::Place;
 use crate::unused;
-use crate::verb::bench;
+use crate::verb::{bench, workload};
 
 /// The axis whose values are directories, files or devices.
 const TARGET: &str = "target";
@@ -136,7 +137,7 @@ impl ResolvedSweep {
 
 /// `ranks` is how many a launcher started, where one did.
 pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep, Failure> {
-    let Sweep { job_file, vary, work, ranks: limits } = sweep;
+    let Sweep { job_file, vary, work, ranks: limits, workload } = sweep;
     limits.share()?;
     let job_file = job_file.as_deref();
     unused::sweep(&vary)?;
@@ -146,18 +147,14 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
         Some((axis, _)) => vec![axis.clone()],
         None => axes(&vary, preset)?,
     };
-    let name = preset.map_or("sweep", |preset| preset.name).to_owned();
-    let directory = vary.output.clone().unwrap_or_else(|| match preset {
-        Some(preset) => PathBuf::from(format!("gpuio-sweep-{}", preset.name)),
-        None => PathBuf::from("gpuio-sweep"),
-    });
+    let (name, directory) = names(&vary, preset, workload);
     let routes = match preset.filter(|preset| preset.routes && search.is_none()) {
         Some(_) => Some(routes::add(&mut axes, &work, job_file, &directory)?),
         None => None,
     };
     let mut keys = keys(&work, preset, &axes);
     let note = fall_back(&mut keys, &work, preset)?;
-    let mut job = shared(job_file, &keys)?;
+    let mut job = shared(job_file, workload, &keys)?;
     check_ranks(&axes, ranks)?;
     check_values(&job, &axes)?;
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
@@ -184,13 +181,14 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     effects::all(&job, &axes, ends.as_ref().unwrap_or(&points), (&work, preset))?;
     let (via, note) = routes.map_or((None, note), |found| (Some(found.via), found.note));
     let each = job.runtime_ns.unwrap_or(10_000_000_000) + job.ramp_ns.unwrap_or(0);
+    let has_file = job_file.is_some() || workload.is_some();
     // A load that may become steady ends then.
-    let bounded = job.loops.is_none() && job.steady.is_none();
+    let bounded = job.loops.is_none() && job.steady.is_none() && job.feed.files.is_none();
     Ok(ResolvedSweep {
-        base: [base(&work, job_file.is_some(), &keys, &directory), limits.words()].concat(),
+        base: [base(&work, has_file, &keys, &directory), limits.words()].concat(),
         own_data: !placed,
         via: via.filter(|_| job.via_gpu.is_none()),
-        job_file: job_file.map(text).transpose()?,
+        job_file: text(job_file, workload)?,
         search: search.map(|(_, search)| search),
         rule: rule(&vary, preset)?,
         order_seed: vary.order_seed.unwrap_or(1),
@@ -206,6 +204,16 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
         job,
         ranks,
     })
+}
+
+/// The sweep's name and directory.
+fn names(vary: &Vary, preset: Option<&Preset>, workload: Option<&Workload>) -> (String, PathBuf) {
+    let name = preset.map(|preset| preset.name).or(workload.map(|workload| workload.name));
+    let directory = vary.output.clone().unwrap_or_else(|| match preset {
+        Some(preset) => PathBuf::from(format!("gpuio-sweep-{}", preset.name)),
+        None => PathBuf::from("gpuio-sweep"),
+    });
+    (name.unwrap_or("sweep").to_owned(), directory)
 }
 
 /// The points that the command line selects.
@@ -344,10 +352,15 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
 }
 
 /// The job that all points share.
-fn shared(job_file: Option<&Path>, keys: &[(String, String)]) -> Result<JobSpec, Failure> {
-    let spec = match job_file {
-        Some(path) => bench::read_jobs(path)?,
-        None => Spec { name: None, jobs: vec![JobSpec::new("job")] },
+fn shared(
+    job_file: Option<&Path>,
+    workload: Option<&Workload>,
+    keys: &[(String, String)],
+) -> Result<JobSpec, Failure> {
+    let spec = match (workload, job_file) {
+        (Some(workload), _) => workload::parsed(workload)?,
+        (None, Some(path)) => bench::read_jobs(path)?,
+        (None, None) => Spec { name: None, jobs: vec![JobSpec::new("job")] },
     };
     let [job] = spec.jobs.as_slice() else {
         let jobs = spec.jobs.len();
@@ -453,9 +466,16 @@ fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path
     words
 }
 
-fn text(path: &Path) -> Result<Vec<u8>, Failure> {
-    input::read(path, input::MOST_WRITTEN)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+/// The job file's text.
+fn text(path: Option<&Path>, workload: Option<&Workload>) -> Result<Option<Vec<u8>>, Failure> {
+    if let Some(workload) = workload {
+        return Ok(Some(workload.text.as_bytes().to_vec()));
+    }
+    let read = |path: &Path| {
+        input::read(path, input::MOST_WRITTEN)
+            .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
+    };
+    path.map(read).transpose()
 }
 
 fn cool_down(text: &str) -> Result<Duration, Failure> {

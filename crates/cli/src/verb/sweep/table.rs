@@ -9,7 +9,7 @@ use gpuio_table::in_columns;
 use gpuio_units::{human_count, human_ns, human_rate};
 
 use super::Why;
-use super::directory::{Run, SweepDirectory, axes};
+use super::directory::{Feed, Run, SweepDirectory, axes};
 use super::request::ResolvedSweep;
 use crate::verb::compare;
 
@@ -97,12 +97,8 @@ pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
 pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> String {
     let sweep = &directory.sweep;
     let ceilings = directory.runs.iter().flatten().any(|run| run.of_ceiling.is_some());
-    let mut head: Vec<String> = sweep.axes.iter().map(|axis| axis.key.clone()).collect();
-    head.extend(["throughput", "IOPS", "p99", "CPUs", "95 %", "n", "of best"].map(String::from));
-    if ceilings {
-        head.push("of ceiling".to_owned());
-    }
-    let mut rows = vec![head];
+    let feeds = directory.runs.iter().flatten().any(|run| run.feed.is_some());
+    let mut rows = vec![head(&sweep.axes, ceilings, feeds)];
     let best = directory
         .runs
         .iter()
@@ -110,7 +106,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
         .fold(0.0, f64::max);
     let mut notes = String::new();
     for (point, runs) in sweep.points.iter().zip(&directory.runs) {
-        if let Some(row) = row(&point.at, runs, resolved, best, ceilings) {
+        if let Some(row) = row(&point.at, runs, resolved, best, (ceilings, feeds)) {
             rows.push(row);
         }
         let converged = point.ended.as_ref().is_some_and(|ended| ended.starts_with("settled"));
@@ -186,12 +182,25 @@ fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
     resolved.rule.interval(&values).map(|interval| interval.share()).filter(|share| *share < 1.0)
 }
 
+/// Names of the columns.
+fn head(axes: &[SweepAxis], ceilings: bool, feeds: bool) -> Vec<String> {
+    let mut head: Vec<String> = axes.iter().map(|axis| axis.key.clone()).collect();
+    head.extend(["throughput", "IOPS", "p99", "CPUs", "95 %", "n", "of best"].map(String::from));
+    if ceilings {
+        head.push("of ceiling".to_owned());
+    }
+    if feeds {
+        head.extend(["samples/s", "stalled", "utilisation"].map(String::from));
+    }
+    head
+}
+
 fn row(
     at: &[String],
     runs: &[Run],
     resolved: &ResolvedSweep,
     best: f64,
-    ceilings: bool,
+    (ceilings, feeds): (bool, bool),
 ) -> Option<Vec<String>> {
     let rate = median_of(runs, |run| run.bytes_per_s)?;
     let middle = |of: fn(&Run) -> f64| median_of(runs, of).unwrap_or(f64::NAN);
@@ -209,6 +218,19 @@ fn row(
         let known: Vec<Run> = runs.iter().filter(|run| run.of_ceiling.is_some()).copied().collect();
         let percent = median_of(&known, |run| run.of_ceiling.unwrap_or(f64::NAN));
         row.push(percent.map_or("-".to_owned(), |percent| format!("{percent:.0} %")));
+    }
+    if feeds {
+        let known: Vec<Run> = runs.iter().filter(|run| run.feed.is_some()).copied().collect();
+        let middle = |of: fn(&Feed) -> f64| {
+            let value = median_of(&known, |run| run.feed.as_ref().map_or(f64::NAN, of));
+            value.filter(|value| !value.is_nan())
+        };
+        let percent = |of| middle(of).map_or("-".to_owned(), |percent| format!("{percent:.1} %"));
+        row.extend([
+            middle(|feed| feed.samples_per_s).map_or("-".to_owned(), human_count),
+            percent(|feed| feed.stalled),
+            percent(|feed| feed.utilisation),
+        ]);
     }
     Some(row)
 }
@@ -282,6 +304,7 @@ mod tests {
             software_gpu: false,
             warned: false,
             unsteady: false,
+            feed: None,
         };
         let median = |rates: &[f64]| {
             median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)

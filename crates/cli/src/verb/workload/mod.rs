@@ -1,5 +1,9 @@
 //! `gpuio workload`.
 
+mod found;
+mod largest;
+mod several;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,7 +19,18 @@ use crate::session::Session;
 use crate::unused;
 use crate::verb::bench;
 
-pub(crate) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
+/// `NAME --model MODEL` is the preset `NAME-MODEL`.
+pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
+    if !["list", "show"].contains(&workload.name.as_str())
+        && let Some(model) = workload.feed.model.take()
+    {
+        workload.name = format!("{}-{model}", workload.name);
+        find(&workload.name)?;
+    }
+    of(&workload)
+}
+
+fn of(workload: &Workload) -> Result<ExitCode, Failure> {
     let listed = workload.name == "list";
     if listed || workload.name == "show" {
         unused::workload(workload)?;
@@ -30,18 +45,27 @@ pub(crate) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         output::put(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if workload.shown.is_some() {
-        return Err(more_than_one(workload));
+    if let Some(sweep) = several::sweep(workload)? {
+        return crate::verb::sweep::run(sweep);
     }
     unused::dry_run(&workload.out)?;
-    bench::measure(session(workload)?, &workload.out)
+    if searches(workload) && !workload.out.dry_run {
+        unused::search(workload)?;
+        return largest::run(workload);
+    }
+    bench::measure(session(workload, None)?, &workload.out)
 }
 
-/// The workload on this machine.
-fn session(workload: &Workload) -> Result<Session, Failure> {
+/// Whether the largest number of accelerators is searched.
+fn searches(workload: &Workload) -> bool {
+    workload.feed.accelerators.as_deref() == Some("auto")
+}
+
+/// The workload on this machine, with so many accelerators where that is decided here.
+fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Failure> {
     let permit =
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
-    let spec = spec(workload)?;
+    let spec = spec(workload, accelerators)?;
     let figures = figures::read(&workload.figures)?;
     let mut session = Session::prepare(&spec, permit, &workload.cufile, workload.out.dry_run)?;
     session.figures = figures;
@@ -75,6 +99,12 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
 fn unknown(name: &str) -> Failure {
     let near = gpuio_spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
     let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
+    let begin = PRESETS.iter().map(|preset| preset.name);
+    let begin: Vec<&str> = begin.filter(|one| one.starts_with(&format!("{name}-"))).collect();
+    let near = match begin.is_empty() {
+        true => near,
+        false => format!("; those that begin so: {}", begin.join(", ")),
+    };
     Failure::Usage(format!(
         "there is no workload '{name}', and no job file of that name{near}; {}",
         names()
@@ -82,15 +112,26 @@ fn unknown(name: &str) -> Failure {
 }
 
 /// The workload with what the flags change.
-fn spec(workload: &Workload) -> Result<Spec, Failure> {
+fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure> {
     let mut spec = match preset::find(&workload.name) {
         Some(preset) => parsed(preset)?,
         None if Path::new(&workload.name).exists() => bench::read_jobs(Path::new(&workload.name))?,
         None => return Err(unknown(&workload.name)),
     };
+    found::files(&mut spec, workload)?;
     for job in &mut spec.jobs {
         for (key, value, flag) in workload.keys() {
-            bench::set(job, key, &value, flag)?;
+            match (flag, accelerators) {
+                ("--accelerators", Some(count)) => {
+                    bench::set(job, key, &count.to_string(), flag)?;
+                }
+                ("--accelerators", None) if searches(workload) => {}
+                _ => bench::set(job, key, &value, flag)?,
+            }
+        }
+        if accelerators.is_some() && job.pre_read.is_none() && job.invalidate.is_none() {
+            // What one try leaves in the page cache would be the next one's storage.
+            bench::set(job, "cache_alike", "1", "--accelerators")?;
         }
         for pair in &workload.data.set {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -100,7 +141,8 @@ fn spec(workload: &Workload) -> Result<Spec, Failure> {
     Ok(spec)
 }
 
-fn parsed(preset: &Preset) -> Result<Spec, Failure> {
+/// The jobs of a preset.
+pub(crate) fn parsed(preset: &Preset) -> Result<Spec, Failure> {
     let name = format!("{}.ini", preset.name);
     gpuio_spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();

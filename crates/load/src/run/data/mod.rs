@@ -444,7 +444,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
     let reads = job.read_percent > 0;
     let writes = job.read_percent < 100;
     // Blocks with fio's headers say themselves what they should hold.
-    let verified = job.verify != VerifyMode::Off && !job.fio_headers;
+    let verified = job.verify != VerifyMode::Off && !job.fio_headers && !job.against_file;
     let back = job.reads_writes_back() && !job.fio_headers;
     Wanted {
         path: PathBuf::from(&target.path),

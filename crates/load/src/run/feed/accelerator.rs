@@ -176,6 +176,8 @@ fn run(
     };
     let _ = sender.send(Ok(()));
     let Stage::Running(start) = gate.await_start() else { return seen };
+    // The start is announced a little ahead.
+    gate.clock.wait_until(start);
     seen.span = (start, start);
     match steps(feed, gate, &mut work, runtime_ns, &mut seen) {
         Ok(all) => at_work.1 = all,
@@ -200,8 +202,12 @@ fn steps(
     seen.read_before = ReadSoFar::now(gate);
     for step in 0..shape.all_steps() {
         if let Some(batch) = shape.batch_of(number, step) {
-            if !await_batch(feed, gate, deadline, (number, step)) {
+            let awaited = feed.awaited(step);
+            if awaited.is_some_and(|step| !await_batch(feed, gate, deadline, (number, step))) {
                 return Ok(false);
+            }
+            if !feed.plan.writes {
+                take(feed, number, step);
             }
             let there = clock.now();
             let waited = there.saturating_sub(from);
@@ -214,10 +220,16 @@ fn steps(
             is_first = false;
             work.step(clock, feed.plan.compute_ns)?;
             let done = clock.now();
+            if feed.plan.writes {
+                take(feed, number, step);
+            }
             seen.compute_ns += done - there;
             seen.steps += 1;
             seen.samples += shape.samples_in(batch);
             note(feed, step, (there, done), seen);
+        } else if feed.plan.writes {
+            // Nothing to write, and its reader may see that.
+            take(feed, number, step);
         }
         if feed.plan.accelerators > 1 && !feed.meet(step) {
             return Ok(false);
@@ -227,7 +239,36 @@ fn steps(
             epoch_mut(feed, step, seen).read = Some(ReadSoFar::now(gate));
         }
     }
-    Ok(true)
+    Ok(!feed.plan.writes || await_written(feed, gate, deadline, seen))
+}
+
+/// Waits until the last batches that were made are written; false where they will not be.
+fn await_written(feed: &Feed, gate: &Gate, deadline: Nanos, seen: &mut Accelerated) -> bool {
+    let all = feed.shape.all_steps();
+    let from = gate.clock.now();
+    for step in all.saturating_sub(feed.ahead())..all {
+        let is_one = feed.shape.batch_of(seen.number, step).is_some();
+        if is_one && !await_batch(feed, gate, deadline, (seen.number, step)) {
+            return false;
+        }
+    }
+    let waited = gate.clock.now().saturating_sub(from);
+    seen.stall_ns += waited;
+    seen.wait.record(waited);
+    seen.span.1 = gate.clock.now();
+    if seen.number == 0 && all > 0 {
+        epoch_mut(feed, all - 1, seen).read = Some(ReadSoFar::now(gate));
+    }
+    true
+}
+
+/// Says that a batch was taken, or made.
+fn take(feed: &Feed, number: u32, step: u64) {
+    let queue = feed.queue(number);
+    let state = hold(&queue.state);
+    queue.taken.store(step + 1, Ordering::Relaxed);
+    drop(state);
+    queue.changed.notify_all();
 }
 
 /// Takes down a step: when its computation began and ended.
@@ -253,8 +294,8 @@ fn epoch_mut<'a>(feed: &Feed, step: u64, seen: &'a mut Accelerated) -> &'a mut E
     &mut seen.epochs[at]
 }
 
-/// Waits for the batch of a step and takes it; false where it will not come, or is not to be waited
-/// for.
+/// Waits until the batch of a step is there, or written; false where it will not be, or is not to
+/// be waited for.
 fn await_batch(feed: &Feed, gate: &Gate, deadline: Nanos, (number, step): (u32, u64)) -> bool {
     let queue = feed.queue(number);
     let reader = usize::try_from(step % u64::from(feed.plan.readers)).unwrap_or(0);
@@ -264,9 +305,6 @@ fn await_batch(feed: &Feed, gate: &Gate, deadline: Nanos, (number, step): (u32, 
             return false;
         }
         if state.readers[reader].read_before > step {
-            queue.taken.store(step + 1, Ordering::Relaxed);
-            drop(state);
-            queue.changed.notify_all();
             return true;
         }
         if state.readers[reader].left || feed.has_ended() {

@@ -1,4 +1,5 @@
-//! Training feeds: readers that fill batches, and accelerators that take them.
+//! Training feeds: readers that fill batches, and accelerators that take them; or, of a feed that
+//! writes, accelerators that make batches, and readers that write them.
 //!
 //! A reader is a worker whose blocks come from `gpuio_workload::feed`; a batch is there when its
 //! last block is in memory. One thread for each accelerator (`accelerator`) takes the batches in
@@ -50,7 +51,7 @@ pub(super) struct Feed {
 /// The batches of an accelerator.
 #[derive(Debug)]
 struct Queue {
-    /// Steps that it has taken: what readers may go by.
+    /// Steps that it has taken, or made: what readers may go by.
     taken: AtomicU64,
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -113,6 +114,17 @@ impl Feed {
             plan: plan.clone(),
             shape,
         }
+    }
+
+    /// Batches that an accelerator's readers may be ahead of it, or behind it, in steps.
+    fn ahead(&self) -> u64 {
+        u64::from(self.plan.readers) * u64::from(self.plan.prefetch)
+    }
+
+    /// The step whose batch has to be there before an accelerator begins this one: its own, or the
+    /// one whose memory it writes into.
+    fn awaited(&self, step: u64) -> Option<u64> {
+        if self.plan.writes { step.checked_sub(self.ahead()) } else { Some(step) }
     }
 
     fn queue(&self, accelerator: u32) -> &Queue {

@@ -91,7 +91,10 @@ impl<'a> FeedReader<'a> {
     /// The first step that may not be begun yet.
     fn limit(&self) -> u64 {
         let taken = self.feed.queue(self.accelerator).taken.load(Ordering::Relaxed);
-        taken + u64::from(self.feed.plan.readers) * u64::from(self.feed.plan.prefetch)
+        if self.feed.plan.writes {
+            return taken;
+        }
+        taken + self.feed.ahead()
     }
 
     /// What to do next.

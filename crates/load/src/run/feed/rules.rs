@@ -1,6 +1,6 @@
 //! The rules of MLPerf Storage for training, and whether a run kept them.
 
-use gpuio_record::{DirectMode, EpochResult, FeedCompute, FeedRule};
+use gpuio_record::{DirectMode, EpochResult, FeedCompute, FeedRule, SampleOrder};
 use gpuio_units::{human_bytes, human_count};
 
 use super::Feed;
@@ -26,6 +26,10 @@ pub(super) struct Ruled<'a> {
 
 /// All rules, in order.
 pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
+    let plan = &ruled.feed.plan;
+    if plan.writes || plan.order == SampleOrder::Reverse || plan.slo.is_some() {
+        return Vec::new();
+    }
     let mut rules = vec![whole(ruled), size(ruled), steps(ruled)];
     rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
     rules.extend(utilisation(ruled));

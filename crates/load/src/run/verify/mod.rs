@@ -66,10 +66,15 @@ impl Findings {
         use gpuio_record::MemoryKind::{Device, Managed, Vmm};
         let on_gpu = matches!(job.memory, Device | Vmm | Managed);
         let software = job.gpus.iter().any(|gpu| gpu.software);
-        let checked_in = match (on_gpu, software) {
-            (true, false) => "GPU memory, by a kernel",
-            (true, true) => "software GPU memory, by the kernel's software twin",
-            (false, _) => "host memory, by the CPU",
+        let checked_in = match (on_gpu, software, job.against_file) {
+            (true, false, false) => "GPU memory, by a kernel",
+            (true, true, false) => "software GPU memory, by the kernel's software twin",
+            (false, _, false) => "host memory, by the CPU",
+            (true, false, true) => "GPU memory, by copying back and comparing with the file",
+            (true, true, true) => {
+                "software GPU memory, by copying back and comparing with the file"
+            }
+            (false, _, true) => "host memory, by comparing with the file",
         };
         VerifyOutcome {
             subject: subject(job),
@@ -148,10 +153,18 @@ pub(super) fn block(
     timed: bool,
 ) -> Result<(), RunError> {
     let target = tools.files.targets[block.file as usize];
-    let found = tools
-        .path
-        .check(PatternBlock::new(slot, tools.files.expected(block.file), block.offset, block.len))
-        .map_err(|source| path_error(task, source))?;
+    let found = match task.job.against_file {
+        true => against_file(task, tools, slot, block)?,
+        false => tools
+            .path
+            .check(PatternBlock::new(
+                slot,
+                tools.files.expected(block.file),
+                block.offset,
+                block.len,
+            ))
+            .map_err(|source| path_error(task, source))?,
+    };
     let count = if timed { &mut findings.timed } else { &mut findings.pass };
     count.0 += 1;
     count.1 += u64::from(block.len);
@@ -163,6 +176,40 @@ pub(super) fn block(
         }
     }
     Ok(())
+}
+
+/// Compares a block in its memory with what the file holds, as the CPU reads it.
+fn against_file(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    slot: u32,
+    block: &Block,
+) -> Result<Option<Mismatch>, RunError> {
+    let mut there = vec![0; block.len as usize];
+    let mut wanted = vec![0; block.len as usize];
+    tools.path.copy_out(slot, &mut there).map_err(|source| path_error(task, source))?;
+    tools.files.read_plain(task.job, (block.file, block.offset), &mut wanted)?;
+    Ok(differs(&there, &wanted, block.offset))
+}
+
+/// The first of the 8-byte words that differ, counted from the begin of a block.
+fn differs(there: &[u8], wanted: &[u8], offset: u64) -> Option<Mismatch> {
+    let word = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    let pairs = there.chunks(8).zip(wanted.chunks(8)).enumerate();
+    let mut bad = pairs.filter(|(_, (there, wanted))| there != wanted);
+    let (at, (found, expected)) = bad.next()?;
+    Some(Mismatch {
+        offset: offset + 8 * at as u64,
+        expected: word(expected),
+        found: word(found),
+        bad_words: 1 + bad.count() as u64,
+        leg: None,
+        gpu: None,
+    })
 }
 
 /// Verifies the worker's share over the same path, as the job's mode has it.
@@ -270,8 +317,8 @@ fn share(task: &Task<'_>, tools: &Tools) -> Vec<RegionSpan> {
     let job = task.job;
     let alignment = unit(job).max(8);
     let same = |region: &gpuio_record::Region| {
-        if job.feed.is_some() {
-            // Each of its files is one thread's.
+        if job.feed.is_some() || job.ranges.is_some() {
+            // Each of its files, or ranges, is one thread's.
             return vec![task.plan.thread];
         }
         let all = job.workers.iter();
@@ -303,7 +350,8 @@ fn sweep(
     let largest = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     let shortest = regions.iter().map(|region| region.length).min().unwrap_or(0);
     let unit = unit(job);
-    let size = largest.min(shortest - shortest % unit);
+    let ranges = job.ranges.is_some();
+    let size = if ranges { largest } else { largest.min(shortest - shortest % unit) };
     let sample = op == Op::Read && job.verify_ns.is_some();
     if sample {
         findings.of_bytes = regions.iter().map(|region| region.length).sum();
@@ -322,6 +370,7 @@ fn sweep(
         regions,
         stripe: stripe(task),
         in_turn: false,
+        short_regions: ranges,
         seed: 0,
         passes: Some(1),
     };

@@ -104,3 +104,17 @@ fn where_blocks_were_checked_is_reported() {
     let checked_in = Findings::default().into_record(&software).checked_in;
     assert_eq!(checked_in, "software GPU memory, by the kernel's software twin");
 }
+
+#[test]
+fn a_block_that_is_not_its_file_is_found() {
+    let file: Vec<u8> = (0..35).collect();
+    assert_eq!(differs(&file, &file, 4096), None);
+    for (at, word) in [(0, 0), (17, 16), (34, 32)] {
+        let mut there = file.clone();
+        there[at] ^= 0x80;
+        let found = differs(&there, &file, 4096).unwrap();
+        assert_eq!((found.offset, found.bad_words), (4096 + word, 1));
+        assert_eq!(found.found ^ found.expected, 0x80 << (at % 8 * 8));
+    }
+    assert_eq!(differs(&[0xff; 35], &file, 0).unwrap().bad_words, 5);
+}

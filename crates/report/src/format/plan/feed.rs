@@ -11,6 +11,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan, feed: &FeedPlan) {
         text(out, "directory", directory);
         text(out, "file_prefix", &job.file_prefix);
     }
+    set(out, "rw", if feed.writes { "write" } else { "read" });
     blocks(out, &job.blocks);
     set(out, "files", &feed.full_files.to_string());
     set(out, "scale", &feed.scale.to_string());
@@ -22,6 +23,9 @@ pub(super) fn write(out: &mut String, job: &JobPlan, feed: &FeedPlan) {
         bytes => format!("+-{bytes}"),
     };
     set(out, "sample_size", &format!("{}{deviation}", size.mean_bytes));
+    if feed.ratio > 1.0 {
+        set(out, "ratio", &feed.ratio.to_string());
+    }
     if !feed.columns.is_empty() {
         set(out, "columns", &columns(&feed.columns));
     }
@@ -38,6 +42,10 @@ pub(super) fn write(out: &mut String, job: &JobPlan, feed: &FeedPlan) {
     }
     if let Some(percent) = feed.least_utilisation_percent {
         set(out, "utilisation", &format!("{percent}"));
+    }
+    if let Some(slo) = feed.slo {
+        let times = [slo.p95_ns, slo.p99_ns].map(format_duration_ns).join("/");
+        set(out, "slo", &times);
     }
     if let Some(runtime) = job.stop.runtime_ns {
         set(out, "runtime", &format_duration_ns(runtime));

@@ -71,6 +71,7 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         VerifyMode::Inline => "inline",
     };
     let verify = if job.fio_headers { "crc32c" } else { verify };
+    let verify = if job.against_file { "file" } else { verify };
     set(out, "verify", verify);
     if job.fio_headers && job.verify == VerifyMode::Off {
         switch(out, "do_verify", false);
@@ -229,7 +230,21 @@ fn targets(out: &mut String, job: &JobPlan) {
             job.targets.iter().map(|target| target.path.replace(':', "\\:")).collect();
         text(out, "filename", &names.join(":"));
     }
-    set(out, "size", &format_bytes(job.size_bytes));
+    if let Some(ranges) = job.ranges {
+        set(out, "ranges", ranges.kind.word());
+        set(out, "loops", &ranges.passes.to_string());
+        switch(out, "shared_fd", job.shared_fd);
+        return;
+    }
+    match &job.part {
+        None => set(out, "size", &format_bytes(job.size_bytes)),
+        Some(part) => {
+            set(out, "size", &format_bytes(part.full_size_bytes));
+            set(out, "full_threads", &part.full_threads.to_string());
+            set(out, "scale", &part.scale.to_string());
+            comment(out, &crate::workload::part(job, part));
+        }
+    }
     if let Some(length) = job.file_bytes {
         set(out, "filesize", &format_bytes(length));
     }

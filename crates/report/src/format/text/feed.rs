@@ -1,7 +1,7 @@
 //! Lines about training feeds.
 
 use gpuio_record::{
-    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, Record,
+    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobResult, Record,
 };
 use gpuio_stat::{Histogram, Summary, enough_for};
 
@@ -22,8 +22,9 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         let first = format!("  {:name$}  {}", plan.name, mark(record));
         let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
         all.push(waits(plan_of, found));
+        all.extend(service_level(plan_of, found, job));
         all.extend(accelerators(found));
-        all.extend(epochs(found));
+        all.extend(epochs(plan_of, found));
         all.extend(rules(&found.rules));
         all.iter().for_each(|one| lines.push_str(&line(&first, one, width)));
     }
@@ -61,8 +62,12 @@ fn data_set(plan: &FeedPlan) -> String {
             many(plan.sample_group, "sample")
         ),
     };
+    let ratio = match plan.ratio > 1.0 {
+        true => format!(", stored at 1/{} of their size", plan.ratio),
+        false => String::new(),
+    };
     format!(
-        "scale {}: {} of {}, {}{columns}, in order {}",
+        "scale {}: {} of {}, {}{ratio}{columns}, in order {}",
         plan.scale,
         count(plan.files),
         many(plan.full_files, "file"),
@@ -73,13 +78,15 @@ fn data_set(plan: &FeedPlan) -> String {
 
 fn computation(plan: &FeedPlan, found: &FeedResult) -> String {
     let steps = format!(
-        "steps of {}, read by {} with {} ahead each",
+        "steps of {}, {} by {} with {} {} each",
         many(plan.batch_samples, "sample"),
+        done(plan),
         many(u64::from(plan.readers), "thread"),
         match plan.prefetch {
             1 => "1 batch".to_owned(),
             batches => format!("{batches} batches"),
         },
+        if plan.writes { "behind" } else { "ahead" },
     );
     let one = found.accelerators.first();
     let alone = one.and_then(|one| one.alone_ns).map_or_else(|| NONE.to_owned(), time);
@@ -117,14 +124,69 @@ fn mean_compute(accelerators: &[AcceleratorResult]) -> Option<u64> {
 fn waits(plan: &FeedPlan, found: &FeedResult) -> String {
     let whole = float(found.span_ns) * f64::from(plan.accelerators.max(1));
     let share = if whole > 0.0 { float(found.stall_ns) * 100.0 / whole } else { 0.0 };
+    let first = match plan.writes {
+        true => String::new(),
+        false => format!("; the first batch came after {}", time(found.first_batch_ns)),
+    };
     format!(
-        "stalled for {} ({share:.1} % of the time), a step for {}; the first batch came after {}; \
-         a batch was read in {} (p50 / p95 / p99)",
+        "stalled for {} ({share:.1} % of the time), a step for {}{first}; a batch was {} in {} \
+         (p50 / p95 / p99){}",
         time(found.stall_ns),
         percentiles(found.wait.as_ref()),
-        time(found.first_batch_ns),
+        done(plan),
         percentiles(found.batch_read.as_ref()),
+        hidden(plan, found),
     )
+}
+
+/// What the batches took against what they were to, and the storage alone.
+fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
+    let slo = plan.slo?;
+    let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
+    let batches = found.batch_read.as_ref();
+    let verdict = |quantile: f64, most: u64| match percentile(batches, quantile) {
+        Some(took) if took <= most => format!("{} (kept: {})", time(took), time(most)),
+        Some(took) => format!("{} (NOT KEPT: {})", time(took), time(most)),
+        None => format!("unknown, since too few batches were {} ({})", done(plan), time(most)),
+    };
+    let side = if plan.writes { &job.write } else { &job.read };
+    let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
+    let alone = percentile(file, 0.95).map_or_else(|| NONE.to_owned(), time);
+    Some(format!(
+        "service level{name}: 95 % of {} batches were {} within {}, 99 % within {}; {} {}, 95 % of \
+         the I/Os in {alone} by the storage alone",
+        count(batches.map_or(0, |batches| batches.count)),
+        done(plan),
+        verdict(0.95, slo.p95_ns),
+        verdict(0.99, slo.p99_ns),
+        bytes(side.bytes),
+        done(plan),
+    ))
+}
+
+/// A percentile, where there are enough values for it.
+fn percentile(summary: Option<&Summary>, quantile: f64) -> Option<u64> {
+    let summary = summary.filter(|summary| enough_for(quantile, summary.count))?;
+    Histogram::from_summary(summary).percentile(quantile)
+}
+
+fn done(plan: &FeedPlan) -> &'static str {
+    if plan.writes { "written" } else { "read" }
+}
+
+/// Share of the time of all batches in which no accelerator waited for them.
+fn hidden(plan: &FeedPlan, found: &FeedResult) -> String {
+    let computes = plan.compute != FeedCompute::None;
+    let Some(batches) = found.batch_read.as_ref().filter(|_| computes) else {
+        return String::new();
+    };
+    let all = batches.mean_ns * float(batches.count);
+    let waited = float(found.stall_ns) + float(found.first_batch_ns);
+    if all <= 0.0 {
+        return String::new();
+    }
+    let percent = (1.0 - waited / all).max(0.0) * 100.0;
+    format!("; {percent:.1} % of the time of all batches is hidden by computation")
 }
 
 /// Median, 95th and 99th percentile; `-` where there are too few.
@@ -168,12 +230,14 @@ fn rest(all: usize, what: &str) -> Option<String> {
     (all > LINES_MOST).then(|| format!("… and {} more {what}", all - LINES_MOST))
 }
 
-fn epochs(found: &FeedResult) -> Vec<String> {
+fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
+    let verb = done(plan);
     let words = |epoch: &EpochResult| {
         let percent = epoch
             .utilisation_percent
             .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
         let storage = match epoch.storage_read_bytes {
+            _ if plan.writes => format!("{} written in its time", bytes(epoch.moved_bytes)),
             Some(stored) => {
                 format!(
                     "{} read in its time, {} from storage",
@@ -184,7 +248,7 @@ fn epochs(found: &FeedResult) -> Vec<String> {
             None => "from storage: unknown".to_owned(),
         };
         format!(
-            "epoch {}: utilisation {percent}, {}; {} of {} read once, {} never, {} repeatedly; \
+            "epoch {}: utilisation {percent}, {}; {} of {} {verb} once, {} never, {} repeatedly; \
              {storage}",
             epoch.number,
             time(epoch.span_ns),

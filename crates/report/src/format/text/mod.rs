@@ -11,7 +11,9 @@ mod gpus;
 pub(crate) mod header;
 mod mapped;
 mod proof;
+mod ranges;
 mod ranks;
+mod repeat;
 mod steady;
 mod stonewall;
 mod table;
@@ -37,10 +39,11 @@ pub(super) const PARAGRAPH_WIDTH: u16 = 100;
 /// direction, a total per group of several jobs and a row per path that can't run here (latencies
 /// in a table of their own if one does not fit), and its legend; several ranks; failures and
 /// verification; ceilings, if requested; steady state and flushes, if requested; rates at a
-/// stonewall; what a job and a GPU computation cost each other; training feeds; expected
-/// performance, if known; evidence of jobs whose actual path differs from the requested one; the
-/// legs of paths that have more than one, the bytes of each GPU and through an intermediate GPU,
-/// what was mapped for a GPU to read by itself, when workers finished; page cache and storage;
+/// stonewall; what a job and a GPU computation cost each other; files that were read whole, parts
+/// of larger loads, jobs that ran several times, training feeds; expected performance, if known;
+/// evidence of jobs whose actual path differs from the requested one; the legs of paths that have
+/// more than one, the bytes of each GPU and through an intermediate GPU, what was mapped for a GPU
+/// to read by itself, when workers finished; page cache and storage;
 /// device activity during the run; times that are not measured; warnings, the most severe first.
 /// Reads only the record; ends in a line feed. No colours and no control characters but the line
 /// feed.
@@ -87,6 +90,9 @@ fn render(record: &Record, width: u16, show: Show) -> String {
         stonewall::render(record, width),
         flushes::render(record),
         beside::render(record, width),
+        ranges::render(record, width),
+        repeat::parts(record, width),
+        repeat::times(record, width),
         feed::render(record, width),
         expected::render(record, width, evidence),
         proof::render(record, width, evidence),

@@ -1,0 +1,178 @@
+//! `--accelerators auto`: the largest number of accelerators that keep their utilisation.
+
+use std::process::ExitCode;
+
+use gpuio_record::{EndedHow, FeedResult, Record};
+use gpuio_units::human_rate;
+
+use crate::args::Workload;
+use crate::failure::Failure;
+use crate::journal::Journal;
+use crate::outcome;
+use crate::output::Sink;
+use crate::ui::{Progress, terminal_width};
+
+/// Utilisation to keep where the workload names none, per cent.
+const LEAST_PERCENT: f64 = 90.0;
+/// Tries beyond this say nothing of a machine.
+const MOST: u32 = 4096;
+
+/// Runs the workload with more and more accelerators, and prints the record of the most that kept
+/// their utilisation; of the fewest where none did.
+pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
+    let first = super::session(workload, None)?;
+    let [job] = first.plan.jobs.as_slice() else {
+        let what = "--accelerators auto searches with one job on one path; name one path, or give \
+                    a number";
+        return Err(Failure::Usage(what.to_owned()));
+    };
+    let Some(feed) = &job.feed else {
+        let what = "--accelerators auto: the file has no training feed; leave it out";
+        return Err(Failure::Usage(what.to_owned()));
+    };
+    if feed.compute_ns == 0 {
+        let what = "--accelerators auto: nothing is computed, so that there is no utilisation to \
+                    keep; leave out compute=none";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let each = feed.accelerators;
+    let least = feed.least_utilisation_percent.unwrap_or(LEAST_PERCENT);
+    drop(first);
+    let sink = Sink::open(&workload.out, false)?;
+    let mut best: Option<Record> = None;
+    let found = search(each, |count| {
+        let session = super::session(workload, Some(count))?;
+        let progress = Progress::new(workload.out.quiet);
+        let record = session.run(&progress, &Journal::none())?;
+        progress.clear();
+        let tried = tried(&record);
+        let percent = tried.and_then(|feed| feed.utilisation_percent);
+        let holds = percent.is_some_and(|percent| percent >= least);
+        if !workload.out.quiet {
+            message!("{}", line(count, &record, least, holds));
+        }
+        let whole = record.ended == EndedHow::Complete && record.error.is_none();
+        let why = record.error.clone();
+        if holds || best.is_none() {
+            best = Some(record);
+        }
+        match whole {
+            true => Ok(holds),
+            false => Err(Failure::Ran(format!(
+                "the search ended with the run of {count} accelerators{}",
+                why.map_or_else(String::new, |why| format!(": {why}"))
+            ))),
+        }
+    })?;
+    if !workload.out.quiet {
+        message!("{}", conclusion(found, each, least));
+    }
+    let Some(record) = best else {
+        return Err(Failure::Ran("no run was made".to_owned()));
+    };
+    sink.write(&record, terminal_width())?;
+    Ok(outcome::exit_code(&record))
+}
+
+fn tried(record: &Record) -> Option<&FeedResult> {
+    record.jobs.first().and_then(|job| job.feed.as_ref())
+}
+
+/// One try in a line.
+fn line(count: u32, record: &Record, least: f64, holds: bool) -> String {
+    let rate = record.jobs.first().map_or(0.0, |job| job.read.bytes_per_s);
+    let Some(feed) = tried(record) else { return format!("accelerators {count}: no result") };
+    let percent = match (feed.utilisation_percent, &feed.utilisation_unknown) {
+        (Some(percent), _) => format!("utilisation {percent:.1} %"),
+        (None, why) => {
+            format!("utilisation unknown: {}", why.as_deref().unwrap_or("no reason was recorded"))
+        }
+    };
+    let verdict = if holds { "kept" } else { "not kept" };
+    format!(
+        "accelerators {count}: {percent} ({least} % {verdict}), {:.1} samples/s, {}",
+        feed.samples_per_s,
+        human_rate(rate)
+    )
+}
+
+fn conclusion(found: Option<(u32, Option<u32>)>, each: u32, least: f64) -> String {
+    match found {
+        None => {
+            format!("result: not even {each} kept {least} %; what follows is of that run")
+        }
+        Some((most, Some(next))) => format!(
+            "result: the most accelerators that kept {least} % are {most}, and {next} did not; \
+             what follows is of the run with {most}"
+        ),
+        Some((most, None)) => format!(
+            "result: {most} accelerators kept {least} %, and more were not tried; what follows is \
+             of the run with {most}"
+        ),
+    }
+}
+
+/// The largest multiple of `each` that holds, with the next that was tried and does not; nothing
+/// where `each` itself does not. First the number doubles, then the gap is halved.
+fn search<E>(
+    each: u32,
+    mut holds: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<Option<(u32, Option<u32>)>, E> {
+    let mut good: u32 = 0;
+    let mut bad: Option<u32> = None;
+    while bad.is_none() {
+        let next = if good == 0 { 1 } else { good * 2 };
+        if next.saturating_mul(each) > MOST {
+            return Ok((good > 0).then_some((good * each, None)));
+        }
+        match holds(next * each)? {
+            true => good = next,
+            false => bad = Some(next),
+        }
+    }
+    let mut bad = bad.unwrap_or(good + 1);
+    while good > 0 && bad - good > 1 {
+        let middle = good.midpoint(bad);
+        match holds(middle * each)? {
+            true => good = middle,
+            false => bad = middle,
+        }
+    }
+    Ok((good > 0).then_some((good * each, Some(bad * each))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::search;
+
+    /// What is found where up to `limit` accelerators hold, and the tries.
+    fn found(each: u32, limit: u32) -> (Option<(u32, Option<u32>)>, Vec<u32>) {
+        let mut tries = Vec::new();
+        let found = search::<()>(each, |count| {
+            tries.push(count);
+            Ok(count <= limit)
+        });
+        (found.unwrap(), tries)
+    }
+
+    #[test]
+    fn the_largest_number_is_found_and_none_is_tried_twice() {
+        assert_eq!(found(1, 0), (None, vec![1]));
+        assert_eq!(found(1, 1), (Some((1, Some(2))), vec![1, 2]));
+        assert_eq!(found(1, 11), (Some((11, Some(12))), vec![1, 2, 4, 8, 16, 12, 10, 11]));
+        assert_eq!(found(4, 13), (Some((12, Some(16))), vec![4, 8, 16, 12]));
+        for limit in 1..200 {
+            let (most, tries) = found(1, limit);
+            assert_eq!(most, Some((limit, Some(limit + 1))));
+            let distinct: std::collections::BTreeSet<_> = tries.iter().collect();
+            assert_eq!(distinct.len(), tries.len());
+        }
+    }
+
+    #[test]
+    fn a_machine_that_holds_all_ends_the_search() {
+        let (most, tries) = found(1, u32::MAX);
+        assert_eq!((most, tries.len()), (Some((4096, None)), 13));
+        assert_eq!(search(1, |_| Err::<bool, _>("broken")), Err("broken"));
+    }
+}
