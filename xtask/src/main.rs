@@ -14,6 +14,7 @@ mod task_attack;
 mod task_ci;
 mod task_dist;
 mod task_fuzz;
+mod task_lab;
 mod task_model;
 mod task_site;
 mod task_tidy;
@@ -30,6 +31,11 @@ const TASKS: &[(&str, &str, Task)] = &[
     ("ci", "all checks, then the count of tests (--no-install: no packages)", task_ci::run),
     ("dist", "what is shipped, below target/dist (--target TRIPLE, --check)", task_dist::run),
     ("fuzz", "readers of foreign bytes (--time 60s, --only NAME, --build)", task_fuzz::run),
+    (
+        "lab",
+        "gpuio on machines under QEMU (--list, --scene NAME, --smoke, --plants)",
+        task_lab::run,
+    ),
     ("model", "lock-free parts in every order of threads (--only WORDS)", task_model::run),
     ("packages", "installs what tests need, or names it (--no-install)", task_ci::packages),
     ("site", "documentation as a site, below target/site (--check: links only)", task_site::run),

@@ -154,6 +154,7 @@ impl Session {
             driver_version: self.loaded.driver.as_ref().map(gpuio_gpu::Driver::version),
             cufile: self.cufile.driver.as_ref().map(cufile::used),
             host: &self.host,
+            storage: look_at_storage(&self.plan),
         };
         let live_page = self.live_page(progress);
         let snapshots = joined.map(|_| Snapshots::new());
@@ -219,6 +220,8 @@ pub(crate) struct Head<'a> {
     driver_version: Option<(u32, u32)>,
     cufile: Option<CufileUsed>,
     host: &'a HostFacts,
+    /// What was under the files before the run: a drive may vanish in it.
+    storage: Vec<TargetStorage>,
 }
 
 impl Head<'_> {
@@ -228,7 +231,7 @@ impl Head<'_> {
             tool: Tool { name: "gpuio".into(), version: env!("CARGO_PKG_VERSION").into() },
             command: self.command.clone(),
             started_at: self.started_at.clone(),
-            storage: storage(plan),
+            storage: storage(plan, &self.storage),
             host: self.host.clone(),
             boot: boot(),
             driver_version: self.driver_version,
@@ -348,8 +351,17 @@ pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
     row.is_some_and(|row| row.info.uses_cufile())
 }
 
-/// File system and device of each directory or device of the plan, each once.
-fn storage(plan: &Plan) -> Vec<TargetStorage> {
+/// File system and device of each directory or device of the plan, each once; as it was before the
+/// run where the device has gone since.
+fn storage(plan: &Plan, before: &[TargetStorage]) -> Vec<TargetStorage> {
+    let still = |now: TargetStorage| {
+        let was = before.iter().find(|was| was.path == now.path && was.device.is_some());
+        was.filter(|_| now.device.is_none()).cloned().unwrap_or(now)
+    };
+    look_at_storage(plan).into_iter().map(still).collect()
+}
+
+fn look_at_storage(plan: &Plan) -> Vec<TargetStorage> {
     let targets = plan.jobs.iter().flat_map(|job| &job.targets);
     let place = |target: &gpuio_record::TargetPlan| -> PathBuf {
         let path = Path::new(&target.path);

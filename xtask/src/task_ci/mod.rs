@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::{task_model, task_site, task_tidy};
 
-mod packages;
+pub(crate) mod packages;
 #[cfg(test)]
 mod tests;
 

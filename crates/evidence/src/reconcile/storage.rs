@@ -83,7 +83,8 @@ pub(super) fn read_ahead(group: &GroupContext<'_>) -> Vec<(Option<usize>, Warnin
 /// metadata and the ends of a run are less. A quarter of difference in mean size is a finding: the
 /// last request of a file, or a chunk's end now and then, stays below. Through the page cache,
 /// sequential reads are compared too, whose requests are those of read-ahead; what write-back
-/// gathers is never the size of a write.
+/// gathers is never the size of a write. Writes that flush a volatile cache are not compared: the
+/// kernel counts each flush as a write of no bytes.
 pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let ([job], [result], [device]) = (group.jobs, group.results, group.storage()) else {
         return Vec::new();
@@ -93,7 +94,8 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
     }
     let of = |flow: Flow| {
         let ((bytes, ios), (moved, requests)) = (flow.of(result), flow.at(device));
-        if ios == 0 || requests == 0 || !comparable(job, result, flow) {
+        let flushed = flow == Flow::Write && flushes(job) && device.volatile_cache != Some(false);
+        if ios == 0 || requests == 0 || flushed || !comparable(job, result, flow) {
             return None;
         }
         let same_bytes = moved.abs_diff(bytes) <= bytes / 10;
@@ -107,6 +109,10 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
     };
     // Where both directions are cut, it is for one reason.
     FLOWS.into_iter().find_map(of).into_iter().collect()
+}
+
+fn flushes(job: &JobPlan) -> bool {
+    job.sync || job.flush.is_some()
 }
 
 fn comparable(job: &JobPlan, result: &JobResult, flow: Flow) -> bool {

@@ -210,7 +210,7 @@ impl Drop for Map {
     }
 }
 
-/// A file's size in bytes, or errno.
+/// The size of a file or a block device in bytes, or errno.
 fn size(fd: RawFd) -> Result<u64, i32> {
     // SAFETY: a stat is numbers; all zero is a value of it.
     let mut stat: libc::stat64 = unsafe { std::mem::zeroed() };
@@ -218,5 +218,14 @@ fn size(fd: RawFd) -> Result<u64, i32> {
     if unsafe { libc::fstat64(fd, &raw mut stat) } != 0 {
         return Err(errno());
     }
-    u64::try_from(stat.st_size).map_err(|_| libc::EIO)
+    let mut size = stat.st_size;
+    if stat.st_mode & libc::S_IFMT == libc::S_IFBLK {
+        // stat(2) has no size of a device. Nothing here uses the position in the file.
+        // SAFETY: no memory is passed; a bad descriptor is an errno.
+        size = unsafe { libc::lseek64(fd, 0, libc::SEEK_END) };
+        if size < 0 {
+            return Err(errno());
+        }
+    }
+    u64::try_from(size).map_err(|_| libc::EIO)
 }

@@ -2,7 +2,7 @@
 
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{self, Fault, Leg, Request};
-use gpuio_record::{IoFailure, JobPlan};
+use gpuio_record::{IoFailure, JobPlan, TargetKind};
 
 /// Kinds kept apart per worker.
 const KINDS: usize = 16;
@@ -81,14 +81,18 @@ impl Kind {
             length: self.length,
             op: op.into(),
             leg: leg.into(),
-            what: words(self.fault, self.length),
+            what: words(self.fault, self.length, job.targets[self.target as usize].kind),
             times: self.times,
         }
     }
 }
 
-fn words(fault: Fault, length: u64) -> String {
+fn words(fault: Fault, length: u64, kind: TargetKind) -> String {
     match fault {
+        Fault::File(IoFault::EndOfFile(actual)) if kind == TargetKind::BlockDevice => format!(
+            "the device ends after {actual} of {length} bytes: it was removed, or is smaller than \
+             at the start; see dmesg"
+        ),
         Fault::File(IoFault::EndOfFile(actual)) => format!(
             "the file ends after {actual} of {length} bytes: it is shorter than at the start; \
              something truncated it"
@@ -114,6 +118,9 @@ fn meaning(errno: i32) -> &'static str {
              it can't pin pages that the GPU's driver moves: use --buffered"
         }
         libc::EIO => ": the device or its driver failed; see dmesg",
+        libc::ENODATA => ": the device can't read or write these sectors; see dmesg",
+        libc::ENODEV | libc::ENXIO => ": the device was removed; see dmesg",
+        libc::EROFS => ": the file system is read-only now, as after an error; see dmesg",
         libc::ENOSPC => ": the file system or thin device is full",
         libc::EDQUOT => ": this user's quota is used up",
         libc::EINVAL => ": with O_DIRECT, an offset, length or address off the device's alignment",
@@ -122,5 +129,20 @@ fn meaning(errno: i32) -> &'static str {
         libc::ESTALE => ": the NFS server no longer knows the file",
         libc::EOPNOTSUPP => ": this file takes no such I/O",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_what_happened_to_a_device() {
+        let end = Fault::File(IoFault::EndOfFile(0));
+        assert!(words(end, 4096, TargetKind::BlockDevice).contains("it was removed"));
+        assert!(words(end, 4096, TargetKind::File).contains("something truncated it"));
+        let errno = |errno| words(Fault::File(IoFault::Errno(errno)), 4096, TargetKind::File);
+        assert!(errno(libc::ENODATA).contains("can't read or write these sectors"));
+        assert!(errno(libc::ENXIO).contains("the device was removed"));
     }
 }

@@ -289,7 +289,7 @@ fn there(programs: &[&str]) -> bool {
 }
 
 /// Why apt-get is not to be options, if so.
-fn no_apt() -> Option<String> {
+pub(crate) fn no_apt() -> Option<String> {
     if !there(&["apt-get"]) {
         return Some("there is no apt-get; install it with this system's tools".to_owned());
     }
@@ -298,18 +298,18 @@ fn no_apt() -> Option<String> {
     (!root).then(|| "only root may install it".to_owned())
 }
 
-fn update() -> anyhow::Result<()> {
+pub(crate) fn update() -> anyhow::Result<()> {
     quietly(apt_get(DOWNLOAD_SECONDS).args(["-q", "update"]))
 }
 
 /// Bytes first, within a bound; then dpkg, which can be trusted to end.
-fn debian(package: &str) -> anyhow::Result<()> {
+pub(crate) fn debian(package: &str) -> anyhow::Result<()> {
     let install = ["-q", "-y", "--no-install-recommends", "install"];
     quietly(apt_get(DOWNLOAD_SECONDS).args(install).args(["--download-only", package]))?;
     quietly(apt_get(UNPACK_SECONDS).args(install).args(["--no-download", package]))
 }
 
-fn apt_get(seconds: &str) -> Command {
+pub(crate) fn apt_get(seconds: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args([seconds, "apt-get"]).env("DEBIAN_FRONTEND", "noninteractive");
     command
@@ -337,7 +337,7 @@ fn imports(python: &Path, module: &str) -> bool {
 }
 
 /// Runs a command to its end, without its output unless it fails.
-fn quietly(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
     let ran = command.stdin(Stdio::null()).output();
     let output = ran.with_context(|| format!("cannot start {command:?}"))?;
     let all = String::from_utf8_lossy(&output.stderr);
