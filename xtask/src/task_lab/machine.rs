@@ -141,8 +141,8 @@ impl Machine {
         self.lines.iter().filter_map(|line| line.get("link"))
     }
 
-    /// What QEMU needs. `index` tells the machines of a scene apart. The machine that has a link first
-    /// waits for the other's: it is started first, and has the socket before it answers.
+    /// What QEMU needs. `index` tells the machines of a scene apart. The machine that has a link
+    /// first waits for the other's: it is started first, and has the socket before it answers.
     pub(super) fn parts(
         &self,
         index: usize,
