@@ -11,6 +11,7 @@ use crate::OpenFile;
 use crate::layout::Layout;
 use crate::pcie_meter::Links;
 use crate::reconcile::Counted;
+use crate::source::block;
 
 /// Files looked at for page-cache residency, per job: a look costs a system call or a mapping.
 const MOST_FILES: usize = 64;
@@ -115,9 +116,11 @@ impl Readings {
         };
         let mut storage = Vec::new();
         for device in &self.layout.tops {
-            let Some(before) = self.before.devices.block(&device.name) else { continue };
-            let after = self.after.devices.block(&device.name);
-            match after.and_then(|after| before.delta(after)) {
+            let (before, after) = (&self.before.devices, &self.after.devices);
+            if before.block(&device.name).is_none() {
+                continue;
+            }
+            match block::change(before, after, &device.name) {
                 Some(moved) => storage.push(StorageReading {
                     device: device.name.clone(),
                     volatile_cache: device.volatile_cache,

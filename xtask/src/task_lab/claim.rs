@@ -158,13 +158,7 @@ impl Found {
     fn text(&self) -> String {
         match self {
             Found::Text(text) => text.trim().to_owned(),
-            Found::Json(values) => {
-                let texts = values.iter().map(|value| match value {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                });
-                texts.collect::<Vec<_>>().join(" ")
-            }
+            Found::Json(values) => values.iter().map(text).collect::<Vec<_>>().join(" "),
         }
     }
 
@@ -227,10 +221,12 @@ fn go(value: Value, step: &str) -> Option<Vec<Value>> {
 /// Whether a value has this `KEY=VALUE`.
 fn has(value: &Value, pair: &str) -> bool {
     let (key, wanted) = pair.split_once('=').unwrap_or((pair, ""));
-    match &value[key] {
-        Value::String(text) => text == wanted,
-        other => serde_json::to_string(other).is_ok_and(|text| text == wanted),
-    }
+    text(&value[key]) == wanted
+}
+
+/// A value as text: a string without quotes.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn plain(number: f64) -> String {

@@ -192,7 +192,16 @@ fn fill(
     fs::write(root.join("init"), init)?;
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
     for (name, text) in [
-        ("passwd", "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"),
+        (
+            "passwd",
+            "root:x:0:0::/root:/bin/sh\n_rpc:x:100:65534::/run:/bin/sh\n\
+             nobody:x:65534:65534::/:/bin/sh\n",
+        ),
+        (
+            "services",
+            "sunrpc 111/tcp\nsunrpc 111/udp\nnfs 2049/tcp\nnfs 2049/udp\nnfsrdma 20049/tcp\n",
+        ),
+        ("protocols", "tcp 6 TCP\nudp 17 UDP\n"),
         ("group", "root:x:0:\nnogroup:x:65534:\n"),
         ("hosts", "127.0.0.1 localhost\n10.9.0.1 server\n10.9.0.2 client\n"),
         ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),

@@ -100,8 +100,14 @@ impl Line {
         value.with_context(|| format!("{} {}: {key} is no number", self.word, self.id))
     }
 
-    /// Takes the other's keys over.
+    /// Whether the other changes this part.
+    pub(super) fn fits(&self, other: &Line) -> bool {
+        self.word == other.word && (self.id == other.id || self.word == "kernel")
+    }
+
+    /// Takes the other's keys over, or its words for the kernel.
     pub(super) fn replace(&mut self, other: &Line) {
+        self.id.clone_from(&other.id);
         for (key, value) in &other.keys {
             self.keys.retain(|(name, _)| name != key);
             self.keys.push((key.clone(), value.clone()));
@@ -115,8 +121,6 @@ pub(super) struct Parts {
     pub(super) arguments: Vec<String>,
     /// Disk images: name and size as truncate(1) takes it.
     pub(super) images: Vec<(String, String)>,
-    /// Links on which it waits for the other machine.
-    pub(super) listens: Vec<String>,
     /// Words for the kernel.
     pub(super) kernel: String,
     /// Numbers given so far.
@@ -137,8 +141,8 @@ impl Machine {
         self.lines.iter().filter_map(|line| line.get("link"))
     }
 
-    /// What QEMU needs. `index` tells the machines of a scene apart; a link is waited for by the
-    /// machine that `first` has it first.
+    /// What QEMU needs. `index` tells the machines of a scene apart. The machine that has a link
+    /// first waits for the other's: it is started first, and has the socket before it answers.
     pub(super) fn parts(
         &self,
         index: usize,
@@ -328,9 +332,6 @@ impl Parts {
         let link = line.get("link").context("link is due")?;
         let place = self.place(line)?;
         let server = if is_first(link) { "on" } else { "off" };
-        if is_first(link) {
-            self.listens.push(link.to_owned());
-        }
         let (id, kind) = (&line.id, line.get("kind").unwrap_or("virtio-net-pci"));
         let address = format!("addr.type=unix,addr.path={link}.link");
         self.add("-netdev", format!("stream,id=net-{id},server={server},{address}"));

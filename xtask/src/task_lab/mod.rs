@@ -224,7 +224,7 @@ impl Lab {
             (Err(error), _) => ("FAILED", format!("{error:#}")),
             _ => ("MISSED", format!("no claim that begins with {} failed", plant.catches)),
         };
-        println!("{name:<32}{word:<8}{seconds:>6.1} s  {rest}");
+        println!("{name:<34}{word:<8}{seconds:>6.1} s  {rest}");
         Ok(word == "caught")
     }
 

@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
     fn act(&mut self, index: usize, request: &str) -> anyhow::Result<()> {
         let words: Vec<&str> = request.split_whitespace().collect();
         match words.as_slice() {
-            ["power-loss"] => {
+            ["power-loss", ..] => {
                 self.running[index] = None;
                 self.boot(index)
             }

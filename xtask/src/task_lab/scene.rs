@@ -188,7 +188,7 @@ impl Scene {
         let mut scene = self.clone();
         for change in &plant.lines {
             let lines = scene.machines.iter_mut().flat_map(|machine| &mut machine.lines);
-            let same = |line: &&mut Line| line.word == change.word && line.id == change.id;
+            let same = |line: &&mut Line| line.fits(change);
             let found = lines.into_iter().find(same);
             let missing = || format!("plant {}: there is no {change:?}", plant.name);
             found.with_context(missing)?.replace(change);

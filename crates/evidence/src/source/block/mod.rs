@@ -1,7 +1,8 @@
 //! The block layer under the files: `stat` of each device, members of arrays and volumes included.
 
-use gpuio_record::facts::{BlockFacts, BlockKind, TargetStorage};
-use gpuio_watch::Counters;
+use gpuio_host::block::BlockSample;
+use gpuio_record::facts::{BlockCounters, BlockFacts, BlockKind, TargetStorage};
+use gpuio_watch::{Counters, way_to};
 
 use super::{JobFlow, Observation, Source, size};
 use crate::group::Flow;
@@ -70,10 +71,27 @@ fn names(devices: &[Device]) -> String {
     names.join("+")
 }
 
+/// What a device did between two readings; `None` when it is gone or was reset.
+///
+/// Older kernels count NVMe's own multipath, which drives over TCP and RDMA use too, at its paths
+/// only (`nvme0c0n1`; seen with Linux 6.1): there the paths' sum is the namespace's traffic.
+pub(crate) fn change(before: &Counters, after: &Counters, name: &str) -> Option<BlockCounters> {
+    let of = |name: &str| before.block(name)?.delta(after.block(name)?);
+    let mut head = of(name)?;
+    let ways = after.block.iter().filter(|(way, _)| way_to(way).is_some_and(|of| of == name));
+    let ways: Vec<BlockCounters> = ways.filter_map(|(way, _)| of(way)).collect();
+    let sum = |field: fn(&BlockCounters) -> u64| ways.iter().map(field).sum::<u64>();
+    head.reads = head.reads.max(sum(|way| way.reads));
+    head.read_bytes = head.read_bytes.max(sum(|way| way.read_bytes));
+    head.writes = head.writes.max(sum(|way| way.writes));
+    head.write_bytes = head.write_bytes.max(sum(|way| way.write_bytes));
+    Some(head)
+}
+
 /// Bytes that these devices moved together; `None` when one is gone or was reset.
 fn moved(before: &Counters, after: &Counters, devices: &[Device], flow: Flow) -> Option<u64> {
     let of = |device: &Device| {
-        let moved = before.block(&device.name)?.delta(after.block(&device.name)?)?;
+        let moved = change(before, after, &device.name)?;
         Some(if flow == Flow::Read { moved.read_bytes } else { moved.write_bytes })
     };
     devices.iter().map(of).sum()
@@ -82,8 +100,13 @@ fn moved(before: &Counters, after: &Counters, devices: &[Device], flow: Flow) ->
 /// The devices' sectors as counted, summed.
 fn reading(counters: &Counters, devices: &[Device], flow: Flow) -> Option<String> {
     let of = |device: &Device| {
-        let sample = counters.block(&device.name)?;
-        Some(if flow == Flow::Read { sample.read_sectors } else { sample.write_sectors })
+        let at = |sample: &BlockSample| {
+            if flow == Flow::Read { sample.read_sectors } else { sample.write_sectors }
+        };
+        let is_way = |name: &str| way_to(name).is_some_and(|of| of == device.name);
+        let ways = counters.block.iter().filter(|(name, _)| is_way(name));
+        let ways: u64 = ways.map(|(_, sample)| at(sample)).sum();
+        Some(at(counters.block(&device.name)?).max(ways))
     };
     let sectors: u64 = devices.iter().map(of).sum::<Option<u64>>()?;
     Some(format!("{sectors} sectors of 512 B ({})", names(devices)))

@@ -42,6 +42,23 @@ fn members_are_summed_each_once() {
     assert_eq!(reading.as_deref(), Some("16 sectors of 512 B (nvme0n1+nvme1n1)"));
 }
 
+/// A drive over NVMe/TCP on Linux 6.1: the namespace's own counters stay zero.
+#[test]
+fn a_namespace_that_counts_at_its_paths() {
+    let mut stack = Stack::default();
+    add_leaves(&mut stack.leaves, &device("nvme0n1", 1, BlockKind::Disk, Vec::new()));
+    let before = counted([("nvme0n1", 0), ("nvme0c0n1", 7), ("nvme0c1n1", 2)]);
+    let after = counted([("nvme0n1", 0), ("nvme0c0n1", 10), ("nvme0c1n1", 3)]);
+    assert_eq!(moved(&before, &after, &stack.leaves, Flow::Read), Some(4 * 512));
+    let text = reading(&after, &stack.leaves, Flow::Read);
+    assert_eq!(text.as_deref(), Some("13 sectors of 512 B (nvme0n1)"));
+    // Newer kernels count both.
+    let both = counted([("nvme0n1", 4), ("nvme0c0n1", 10), ("nvme0c1n1", 3)]);
+    assert_eq!(moved(&before, &both, &stack.leaves, Flow::Read), Some(4 * 512));
+    let other = counted([("nvme0n1", 0), ("nvme1c0n1", 10), ("nvme0c1n2", 3)]);
+    assert_eq!(moved(&before, &other, &stack.leaves, Flow::Read), Some(0), "other namespaces");
+}
+
 #[test]
 fn a_device_that_went_away_leaves_no_figure() {
     let stack = volume();
