@@ -6,6 +6,7 @@ use gpuio_record::{
 };
 use gpuio_spec::{Ceilings, ComputationRequest, Dialect, JobSpec, Rw};
 
+use super::PlanError;
 use super::facts::{DirectAnswer, Facts, TargetInfo};
 
 /// I/Os in flight for asynchronous engines: enough for an NVMe drive at small blocks (its queue
@@ -324,6 +325,24 @@ pub(super) fn direct(
                 (DirectMode::Direct, Some("storage itself is to be measured".into()), alignment)
             }
         },
+    }
+}
+
+/// What was chosen, or the page cache where the data lies at multiples of so many bytes that
+/// O_DIRECT could not read it: `what` lies there, in the words of the reason.
+pub(super) fn direct_if_aligned(
+    job: &JobSpec,
+    chosen: (DirectMode, Option<String>, u64),
+    (has, what): (u64, &str),
+) -> Result<(DirectMode, Option<String>, u64), PlanError> {
+    let (mode, _, alignment) = chosen;
+    if mode == DirectMode::Buffered || has.is_multiple_of(alignment) {
+        return Ok(chosen);
+    }
+    let why = format!("{what} at multiples of {has} bytes, and O_DIRECT here needs {alignment}");
+    match job.direct {
+        Some(true) => Err(PlanError::usage(job, "direct", format!("{why}; use --buffered"))),
+        _ => Ok((DirectMode::Buffered, Some(why), 1)),
     }
 }
 

@@ -11,6 +11,7 @@ use gpuio_spec::{FeedRequest, JobSpec, Rw};
 use gpuio_workload::feed::Shape;
 
 use super::PlanError;
+use super::defaults::direct_if_aligned;
 use super::regions::{Ground, Laid};
 
 /// Blocks that long samples are cut into, unless another size is requested.
@@ -356,18 +357,8 @@ pub(super) fn direct(
     plan: &FeedPlan,
     chosen: (DirectMode, Option<String>, u64),
 ) -> Result<(DirectMode, Option<String>, u64), PlanError> {
-    let (mode, _, alignment) = chosen;
-    let has = Shape::new(plan).alignment();
-    if mode == DirectMode::Buffered || has.is_multiple_of(alignment) {
-        return Ok(chosen);
-    }
-    let why = format!(
-        "ranges of its columns lie at multiples of {has} bytes, and O_DIRECT here needs {alignment}"
-    );
-    match job.direct {
-        Some(true) => Err(PlanError::usage(job, "direct", format!("{why}; use --buffered"))),
-        _ => Ok((DirectMode::Buffered, Some(why), 1)),
-    }
+    let places = (Shape::new(plan).alignment(), "ranges of its columns lie");
+    direct_if_aligned(job, chosen, places)
 }
 
 /// Files with the lengths of their samples. Each is verified by one thread, all are read by all.

@@ -4,6 +4,7 @@ use gpuio_record::{DirectMode, Gpu, RangeKind, RangesPlan, Region};
 use gpuio_spec::{JobSpec, Rw};
 
 use super::PlanError;
+use super::defaults::direct_if_aligned;
 use super::facts::Facts;
 use super::regions::{Ground, Laid};
 
@@ -166,19 +167,8 @@ impl Ranged {
         job: &JobSpec,
         chosen: (DirectMode, Option<String>, u64),
     ) -> Result<(DirectMode, Option<String>, u64), PlanError> {
-        let (mode, _, alignment) = chosen;
-        if mode == DirectMode::Buffered || self.alignment.is_multiple_of(alignment) {
-            return Ok(chosen);
-        }
-        let why = format!(
-            "its {} begin or end at multiples of {} bytes, and O_DIRECT here needs {alignment}",
-            self.plan.kind.word(),
-            self.alignment
-        );
-        match job.direct {
-            Some(true) => Err(PlanError::usage(job, "direct", format!("{why}; use --buffered"))),
-            _ => Ok((DirectMode::Buffered, Some(why), 1)),
-        }
+        let what = format!("its {} begin or end", self.plan.kind.word());
+        direct_if_aligned(job, chosen, (self.alignment, &what))
     }
 
     /// What each thread reads.

@@ -30,6 +30,11 @@ pub(crate) fn bytes(bytes: u64) -> String {
     human_bytes(float(bytes))
 }
 
+/// `1 sample`, `2 samples`.
+pub(crate) fn many(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A count with every digit: `1,050,624`.
 pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();

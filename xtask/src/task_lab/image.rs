@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-use crate::task_ci::packages::{apt_get, debian, no_apt, quietly, update};
+use crate::task_ci::packages::{self, apt_get, debian, no_apt, quietly, update};
 
 /// What every machine has: module names.
 const MODULES: &[&str] = &[
@@ -69,7 +69,7 @@ pub(super) fn make(
 ) -> anyhow::Result<Image> {
     let mut tools = wanted.tools.clone();
     tools.extend(TOOLS.iter().map(|(tool, package)| ((*tool).to_owned(), (*package).to_owned())));
-    packages(&tools, install)?;
+    install_missing(&tools, install)?;
     let (kernel, version) = kernel(dir)?;
     let root = dir.join(format!("root-{}", std::process::id()));
     let made = fill(&root, &kernel, &version, binary, init, wanted, &tools);
@@ -86,7 +86,7 @@ pub(super) fn make(
 }
 
 /// Installs what is missing, or names it.
-fn packages(tools: &BTreeSet<(String, String)>, install: bool) -> anyhow::Result<()> {
+fn install_missing(tools: &BTreeSet<(String, String)>, install: bool) -> anyhow::Result<()> {
     let programs = PROGRAMS.iter().map(|(tool, package)| (*tool, *package));
     let tools = tools.iter().map(|(tool, package)| (tool.as_str(), package.as_str()));
     let missing = programs.chain(tools).filter(|(tool, _)| locate(tool).is_none());
@@ -112,10 +112,7 @@ fn locate(tool: &str) -> Option<PathBuf> {
     if tool.starts_with('/') {
         return Some(PathBuf::from(tool)).filter(|path| path.exists());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    dirs.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    dirs.into_iter().map(|dir| dir.join(tool)).find(|path| path.is_file())
+    packages::locate(tool)
 }
 
 /// The unpacked package of the kernel, and the kernel's version.

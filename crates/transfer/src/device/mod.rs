@@ -24,8 +24,6 @@ pub(crate) struct Devices {
     max_rings: usize,
     resident: bool,
     driver: OnceLock<Option<Loaded>>,
-    /// Devices that have state.
-    in_use: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -111,13 +109,14 @@ impl Devices {
             max_rings: usize::try_from(rings).unwrap_or(usize::MAX),
             resident: settings.resident,
             driver: OnceLock::new(),
-            in_use: AtomicU32::new(0),
         }
     }
 
-    /// How many devices have been used.
+    /// How many devices have been used. Loads no driver.
     pub(crate) fn in_use(&self) -> u32 {
-        self.in_use.load(Ordering::Relaxed)
+        let Some(Some(loaded)) = self.driver.get() else { return 0 };
+        let used = loaded.devices.iter().filter(|device| device.get().is_some()).count();
+        u32::try_from(used).unwrap_or(u32::MAX)
     }
 
     fn loaded(&self) -> Option<&Loaded> {
@@ -152,7 +151,6 @@ impl Devices {
         }
         let device = self.leak(Context::new(&loaded.driver, index)?);
         known.set(device);
-        self.in_use.fetch_add(1, Ordering::Relaxed);
         Ok(device)
     }
 

@@ -7,7 +7,7 @@
 //! sleeps until others have finished it or a permit is passed on to it.
 //!
 //! How many workers are useful follows from the GPUs in use: twelve threads fill the link to one
-//! with what they read from the page cache. As many callers get no help. With more calls than that,
+//! with what they read from the page cache. Nearly as many callers get no help. With more calls,
 //! callers do not start large reads of cached files that the resident copy kernel copies. Waking a
 //! caller takes a tenth of a call, during which its permit moves nothing, and more threads than
 //! saturate the link only wait for it. The workers then go from call to call.
@@ -458,9 +458,6 @@ impl WorkerPool {
 
     /// Releases a permit, or passes it on.
     fn release(&self, notifies: bool) {
-        if self.release_unseen() {
-            return;
-        }
         if self.queue_len.load(Ordering::SeqCst) == 0 {
             self.held.fetch_sub(1, Ordering::SeqCst);
             if self.queue_len.load(Ordering::SeqCst) == 0
@@ -468,6 +465,8 @@ impl WorkerPool {
             {
                 return;
             }
+        } else if self.release_unseen() {
+            return;
         }
         let queue = self.lock();
         let next = queue.iter().find(|work| self.reserves_for(work) || work.wants_permit());
@@ -500,7 +499,7 @@ impl WorkerPool {
     ///
     /// A caller that wants a permit queues its call and then finds none free. So either this sees
     /// that all were taken, or that a call is queued, or the caller finds this one. A batch that
-    /// nobody works on waits for the next look.
+    /// no thread works on waits for the next look.
     fn release_unseen(&self) -> bool {
         /// One of so many releases looks, for batches that no caller works on.
         const LOOKS: u32 = size(16, 2);

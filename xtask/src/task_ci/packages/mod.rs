@@ -280,12 +280,17 @@ impl Sign {
     }
 }
 
-/// Whether one of these programs is in the path, or where only root's path looks.
+/// Whether one of these programs is there.
 fn there(programs: &[&str]) -> bool {
+    programs.iter().any(|program| locate(program).is_some())
+}
+
+/// Where a program is: in the path, or where only root's path looks.
+pub(crate) fn locate(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
     dirs.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    dirs.iter().any(|dir| programs.iter().any(|program| dir.join(program).is_file()))
+    dirs.into_iter().map(|dir| dir.join(program)).find(|path| path.is_file())
 }
 
 /// Why apt-get is not to be options, if so.

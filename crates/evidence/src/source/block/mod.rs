@@ -78,14 +78,21 @@ fn names(devices: &[Device]) -> String {
 pub(crate) fn change(before: &Counters, after: &Counters, name: &str) -> Option<BlockCounters> {
     let of = |name: &str| before.block(name)?.delta(after.block(name)?);
     let mut head = of(name)?;
-    let ways = after.block.iter().filter(|(way, _)| way_to(way).is_some_and(|of| of == name));
-    let ways: Vec<BlockCounters> = ways.filter_map(|(way, _)| of(way)).collect();
+    let ways: Vec<BlockCounters> = ways(after, name).filter_map(|(way, _)| of(way)).collect();
     let sum = |field: fn(&BlockCounters) -> u64| ways.iter().map(field).sum::<u64>();
     head.reads = head.reads.max(sum(|way| way.reads));
     head.read_bytes = head.read_bytes.max(sum(|way| way.read_bytes));
     head.writes = head.writes.max(sum(|way| way.writes));
     head.write_bytes = head.write_bytes.max(sum(|way| way.write_bytes));
     Some(head)
+}
+
+/// The paths of an NVMe namespace with several, where they are counted.
+fn ways<'a>(
+    counters: &'a Counters,
+    name: &'a str,
+) -> impl Iterator<Item = &'a (String, BlockSample)> {
+    counters.block.iter().filter(move |(way, _)| way_to(way).is_some_and(|of| of == name))
 }
 
 /// Bytes that these devices moved together; `None` when one is gone or was reset.
@@ -103,10 +110,8 @@ fn reading(counters: &Counters, devices: &[Device], flow: Flow) -> Option<String
         let at = |sample: &BlockSample| {
             if flow == Flow::Read { sample.read_sectors } else { sample.write_sectors }
         };
-        let is_way = |name: &str| way_to(name).is_some_and(|of| of == device.name);
-        let ways = counters.block.iter().filter(|(name, _)| is_way(name));
-        let ways: u64 = ways.map(|(_, sample)| at(sample)).sum();
-        Some(at(counters.block(&device.name)?).max(ways))
+        let by_ways: u64 = ways(counters, &device.name).map(|(_, sample)| at(sample)).sum();
+        Some(at(counters.block(&device.name)?).max(by_ways))
     };
     let sectors: u64 = devices.iter().map(of).sum::<Option<u64>>()?;
     Some(format!("{sectors} sectors of 512 B ({})", names(devices)))

@@ -17,7 +17,7 @@ use gpuio_io::clock::Clock;
 use gpuio_record::{JobPlan, JobResult, TimeSpan};
 
 pub(super) use outcome::Learned;
-pub(super) use thread::share;
+pub(super) use thread::{FIRST_PIECES, LAUNCH_NS, busy_with, share};
 
 use super::data::DataSet;
 use super::group::Group;

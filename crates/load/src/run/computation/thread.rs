@@ -18,7 +18,7 @@ use super::launch_spans::{LaunchSpan, LaunchSpans};
 use crate::run::rusage::Usage;
 
 /// How long a launch should take.
-const LAUNCH_NS: f64 = 1e6;
+pub(in crate::run) const LAUNCH_NS: f64 = 1e6;
 /// Launches between two events, and such batches in flight.
 const BATCH: u64 = 2;
 const AHEAD: usize = 4;
@@ -26,7 +26,7 @@ const AHEAD: usize = 4;
 const TRIAL: u64 = 4;
 const TRIALS: u32 = 8;
 /// Pieces of a block in the first trial: some 15 microseconds each.
-const FIRST_PIECES: u64 = 16;
+pub(in crate::run) const FIRST_PIECES: u64 = 16;
 
 /// What a thread learned.
 #[derive(Debug, Default)]
@@ -96,9 +96,9 @@ impl Drop for Computing {
     }
 }
 
-/// The kernel's name for what the plan wants.
-fn with(plan: ComputationPlan) -> BusyWith {
-    match plan.with {
+/// The kernel's name for what a plan wants.
+pub(in crate::run) fn busy_with(kind: ComputationKind) -> BusyWith {
+    match kind {
         ComputationKind::Compute => BusyWith::Compute,
         ComputationKind::Memory => BusyWith::Memory,
     }
@@ -107,7 +107,7 @@ fn with(plan: ComputationPlan) -> BusyWith {
 /// Loads the kernel once and drops it: whether this GPU can run the computation at all.
 pub(super) fn try_out(context: &Context, plan: ComputationPlan) -> Result<(), GpuError> {
     context.make_current()?;
-    Busy::load(context, with(plan), 1).map(drop)
+    Busy::load(context, busy_with(plan.with), 1).map(drop)
 }
 
 /// Multiprocessors that are to be busy: the requested share, rounded, and one at least.
@@ -132,7 +132,7 @@ fn work(
     context.make_current()?;
     done.multiprocessors = context.driver().multiprocessors(context.device())?;
     done.blocks = share(done.multiprocessors, plan.share_percent);
-    let mut busy = Busy::load(context, with(plan), done.blocks)?;
+    let mut busy = Busy::load(context, busy_with(plan.with), done.blocks)?;
     let mut batches = Batches::new(context)?;
     let pieces = calibrate(&mut busy, &batches)?;
     done.occupied = busy.occupied(pieces)?;

@@ -5,18 +5,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use gpuio_gpu::{Busy, BusyWith, Context, Event, GpuError, Wait};
+use gpuio_gpu::{Busy, Context, Event, GpuError, Wait};
 use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_record::{ComputationKind, FeedCompute, JobPlan};
+use gpuio_record::{FeedCompute, JobPlan};
 use gpuio_stat::Histogram;
 
 use super::{Feed, LOOK, hold};
 use crate::run::RunError;
+use crate::run::computation::{self, FIRST_PIECES, LAUNCH_NS};
 use crate::run::gate::{Gate, Stage};
 
-/// How long a launch should take at most.
-const LAUNCH_NS: f64 = 1e6;
 /// Launches that are timed to find their size, and how often that is tried.
 const TRIAL: u32 = 4;
 const TRIALS: u32 = 8;
@@ -24,8 +23,6 @@ const TRIALS: u32 = 8;
 /// hardware's, where the copies of readers behind many launches would wait for all of them.
 const BATCH: u32 = 2;
 const AHEAD: usize = 4;
-/// Pieces of a block in the first trial.
-const FIRST_PIECES: u64 = 16;
 /// Steps that are timed with nothing else going on, as many as this time has, and this many at
 /// most.
 const ALONE_NS: u64 = 1_000_000_000;
@@ -353,13 +350,9 @@ impl Work {
         let _alone = hold(&feed.calibrating);
         context.make_current()?;
         let multiprocessors = context.driver().multiprocessors(context.device())?;
-        let with = match with {
-            ComputationKind::Compute => BusyWith::Compute,
-            ComputationKind::Memory => BusyWith::Memory,
-        };
-        let blocks = crate::run::computation::share(multiprocessors, share);
+        let blocks = computation::share(multiprocessors, share);
         let mut kernel = Kernel {
-            busy: Busy::load(context, with, blocks)?,
+            busy: Busy::load(context, computation::busy_with(with), blocks)?,
             marks: (0..AHEAD)
                 .map(|_| Event::new(context, Wait::Block))
                 .collect::<Result<_, GpuError>>()?,

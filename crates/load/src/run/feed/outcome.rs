@@ -90,7 +90,7 @@ fn epochs(feed: &Feed, seen: &[Accelerated], begin: u64) -> Vec<EpochResult> {
         let parts: Vec<(&Accelerated, &EpochSeen)> =
             seen.iter().filter_map(|one| Some((one, one.epochs.get(nth)?))).collect();
         let end = parts.iter().map(|(_, epoch)| epoch.last_end).max().unwrap_or(from);
-        // Of an epoch that was cut short nobody took it down.
+        // It was not noted of an epoch that was cut short.
         let read = parts.iter().find_map(|(_, epoch)| epoch.read);
         let storage = read.and_then(|read| read.storage).zip(before.storage);
         let (once, never, repeated) = counted(feed, nth);

@@ -6,7 +6,7 @@ use gpuio_record::{
 use gpuio_stat::{Histogram, Summary, enough_for};
 
 use super::detail::{line, mark, name_width};
-use crate::number::{NONE, bytes, count, float, iops, time};
+use crate::number::{NONE, bytes, count, float, iops, many, time};
 use crate::workload::jobs;
 
 /// Epochs and accelerators that get a line each.
@@ -46,10 +46,6 @@ fn outcome(plan: &FeedPlan, found: &FeedResult) -> String {
         time(found.span_ns),
         many(u64::from(plan.accelerators), "accelerator"),
     )
-}
-
-fn many(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 fn data_set(plan: &FeedPlan) -> String {

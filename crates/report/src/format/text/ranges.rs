@@ -3,7 +3,7 @@
 use gpuio_record::{EndedHow, RangeKind, Record};
 
 use super::detail::{line, mark, name_width};
-use crate::number::{bytes, count, time};
+use crate::number::{bytes, many, time};
 use crate::workload::jobs;
 
 /// A line per job: what was read, and after what time all of it was in memory.
@@ -35,8 +35,4 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     });
     let lines: String = lines.collect();
     if lines.is_empty() { lines } else { format!("ready:\n{lines}") }
-}
-
-fn many(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
