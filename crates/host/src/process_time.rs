@@ -53,6 +53,14 @@ pub fn samples(
     Ok(found)
 }
 
+/// Nanoseconds that a thread of this process has run: `/proc/self/task/TID/schedstat`
+/// (Documentation/scheduler/sched-stats.rst); `None` where it has ended or the kernel does not say.
+#[must_use]
+pub fn thread_ran_ns(root: &Root, thread: i32) -> Option<u64> {
+    let text = root.word(format!("proc/self/task/{thread}/schedstat")).ok()??;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 /// Parses `/proc/PID/stat`. The name stands in brackets and may hold anything, brackets included.
 ///
 /// # Errors
@@ -86,5 +94,17 @@ mod tests {
         assert_eq!((read.pid, read.name.as_str(), read.parent), (7, "a) b (c", 1));
         assert_eq!((read.user, read.system, read.began), (11, 12, 99));
         assert!(parse("7 (a) S 1").is_err());
+    }
+
+    #[test]
+    fn a_thread_that_works_runs_and_one_that_is_gone_says_nothing() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let root = Root::live();
+        let Some(first) = thread_ran_ns(&root, own) else {
+            println!("SKIPPED: this kernel keeps no schedstat");
+            return;
+        };
+        while thread_ran_ns(&root, own).unwrap() == first {}
+        assert_eq!(thread_ran_ns(&root, i32::MAX), None);
     }
 }

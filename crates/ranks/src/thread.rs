@@ -7,9 +7,11 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use gpuio_host::{Root, process_time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
+use rustix::thread::gettid;
 
 use crate::activity::{Activity, Idle, Stage};
 use crate::link::Link;
@@ -41,6 +43,13 @@ const SEND_TIME: Duration = Duration::from_secs(2);
 const ABORT_TIME: Duration = Duration::from_secs(3);
 /// All ranks have come to MPI_Finalize by then, which waits for them.
 const FINALIZE_TIME: Duration = Duration::from_secs(15);
+/// A process whose last call sleeps in MPI ends so much later than one whose call is busy. MPICH
+/// 4.0 with UCX over TCP may hang in MPI_Finalize so that some ranks sleep in its last barrier and
+/// others are busy before it. Were the sleeping ones to end first, that would let the others go on
+/// into a barrier that others have left, and the launcher would report an error (EBADF).
+const SLEEPERS_LATER: Duration = Duration::from_secs(2);
+/// For so long a last call is watched, and it sleeps if it runs for less than a tenth of it.
+const WATCHED: Duration = Duration::from_millis(100);
 
 /// What the program wants.
 pub(crate) enum Command {
@@ -593,34 +602,54 @@ impl<L: Link> Worker<L> {
             return self.abort(code);
         }
         let link = self.link;
-        within(FINALIZE_TIME, code, || link.finalize());
+        within(FINALIZE_TIME, SLEEPERS_LATER, code, || link.finalize());
     }
 
     /// Ends the processes of all ranks; this one also where MPI does not come back.
     fn abort(&self, code: u8) {
-        within(ABORT_TIME, code, || self.link.abort(code));
+        within(ABORT_TIME, Duration::ZERO, code, || self.link.abort(code));
     }
 }
 
 /// A last call of MPI. A process whose call does not come back in time ends without it: its results
 /// are saved and the reason is printed. Should the exit itself wait for MPI, it is killed.
-fn within(time: Duration, code: u8, call: impl FnOnce()) {
+fn within(time: Duration, sleepers_later: Duration, code: u8, call: impl FnOnce()) {
     let returned = Arc::new(AtomicBool::new(false));
-    let exit: fn(u8) = |code| std::process::exit(i32::from(code));
-    let kill: fn(u8) = |_| {
-        let _ = kill_process(getpid(), Signal::KILL);
+    let seen = Arc::clone(&returned);
+    let caller = gettid();
+    let watch = move || {
+        std::thread::sleep(time);
+        if !sleepers_later.is_zero() && !seen.load(Ordering::Relaxed) && sleeps(caller) {
+            std::thread::sleep(sleepers_later);
+        }
+        if !seen.load(Ordering::Relaxed) {
+            std::process::exit(i32::from(code));
+        }
     };
-    for (time, end) in [(time, exit), (time + Duration::from_secs(1), kill)] {
-        let seen = Arc::clone(&returned);
-        let watch = move || {
-            std::thread::sleep(time);
-            if !seen.load(Ordering::Relaxed) {
-                end(code);
-            }
-        };
-        // Without a thread the launcher has to end this process.
-        let _ = std::thread::Builder::new().name("gpuio-last-call".to_owned()).spawn(watch);
-    }
+    let seen = Arc::clone(&returned);
+    let kill = move || {
+        std::thread::sleep(time + sleepers_later + Duration::from_secs(1));
+        if !seen.load(Ordering::Relaxed) {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    };
+    // Without a thread the launcher has to end this process.
+    let last_call = || std::thread::Builder::new().name("gpuio-last-call".to_owned());
+    let _ = last_call().spawn(watch);
+    let _ = last_call().spawn(kill);
     call();
     returned.store(true, Ordering::Relaxed);
+}
+
+/// Whether a thread of this process mostly sleeps, by the time that it runs; false where that can't
+/// be read.
+fn sleeps(thread: Pid) -> bool {
+    let root = Root::live();
+    let ran = || {
+        let ran = process_time::thread_ran_ns(&root, thread.as_raw_nonzero().get());
+        ran.map(Duration::from_nanos)
+    };
+    let before = ran();
+    std::thread::sleep(WATCHED);
+    before.zip(ran()).is_some_and(|(before, after)| after.saturating_sub(before) < WATCHED / 10)
 }
