@@ -6,12 +6,14 @@ RECORD is the JSON record of a run of `gpuio workload` on these files (kept, one
 batch, readers, prefetch, epochs and the time of a step are taken from it. COMPUTE is `sleep` or `kernel`. Worker
 processes read a whole file each into a tensor and hand batches over in shared memory; the main process copies them to
 the GPU from page-locked memory and computes. Files are read through the page cache, which the caller empties. Prints
-one line of JSON: utilisation by the same formula as gpuio's, samples per second, and bytes.
+one line of JSON: utilisation by the same formula as gpuio's, samples per second, bytes, and processor time, that of the
+worker processes included, without start and imports.
 
 Needs PyTorch; with COMPUTE=kernel or a GPU, with CUDA.
 """
 import json
 import os
+import resource
 import sys
 import time
 
@@ -50,6 +52,12 @@ def step_of(compute, seconds):
     return lambda: work(count)
 
 
+def cpu():
+    """Seconds of all threads, and of worker processes that have ended."""
+    found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in found)
+
+
 def main():
     record, compute = sys.argv[1:3]
     job = json.load(open(record))["plan"]["jobs"][0]
@@ -64,6 +72,7 @@ def main():
         persistent_workers=True, generator=torch.Generator().manual_seed(job["seed"]))
     step = step_of(compute, seconds)
     shares, samples, read = [], 0, 0
+    used = cpu()
     begin = time.perf_counter()
     for _ in range(feed["epochs"]):
         ends = []
@@ -78,11 +87,14 @@ def main():
         if len(ends) >= 3:
             shares.append(seconds * (len(ends) - 2) / (ends[-2] - ends[0]) * 100)
     span = time.perf_counter() - begin
+    # Worker processes are counted once they have ended.
+    del loader
+    used = cpu() - used
     known = sum(shares) / len(shares) if len(shares) == feed["epochs"] else None
     print(json.dumps({"loader": "torch " + torch.__version__, "compute": compute,
                       "cuda": torch.cuda.is_available(), "utilisation_percent": known,
                       "samples_per_s": samples / span, "bytes_per_s": read / span,
-                      "samples": samples, "bytes": read}))
+                      "samples": samples, "bytes": read, "cpu_s": used}))
 
 
 if __name__ == "__main__":

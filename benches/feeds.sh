@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# gpuio's training feeds against PyTorch's DataLoader on the same files and the same GPU: accelerator utilisation and
-# samples per second, in rounds that take turns. Where they end: gpuio's in GPU memory, verified there; PyTorch's in
-# GPU memory, not verified. DLIO's would end in host memory.
+# gpuio's training feeds against PyTorch's DataLoader on the same files and the same GPU, and against DLIO (the engine
+# of MLPerf Storage) on files of its own of the same sizes: accelerator utilisation, samples per second and processor
+# time, in rounds that take turns. Where they end: gpuio's in GPU memory, verified there; PyTorch's in GPU memory, not
+# verified; DLIO's in host memory, cut to 2 MiB a sample, and its computing sleeps.
 #
 #   benches/feeds.sh GPUIO DIRECTORY [ROUNDS [SCALE [PRESET]]]
 #
 # GPUIO is the release binary. DIRECTORY needs room for the data set: unet3d-h100 at scale 1 is 25 GB. Needs Python
 # with PyTorch for its half (PYTHON, default python3); without it only gpuio's half runs and the table says so.
-# GPU=software tries the script without a GPU. The page cache is emptied before each run where root runs this.
+# DLIO=yes takes part where Python has dlio_benchmark. GPU=software tries the script without a GPU. The page cache is
+# emptied before each run where root runs this; WARM=yes reads all files first instead. EPOCHS (2), COMPUTE ("kernel
+# sleep") and PATHS ("staged library") choose among the runs.
 set -euo pipefail
 gpuio=$(realpath "$1")
 dir=$(realpath -m "$2")
@@ -20,28 +23,45 @@ here=$(dirname "$(realpath "$0")")
 out=${OUT:-$(mktemp -d)}
 mkdir -p "$dir" "$out"
 
-cold() { sync; if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi; }
+ready() {
+  sync
+  if [ "${WARM:-no}" = yes ]; then
+    find "$dir" -type f -print0 | xargs -0 cat >/dev/null
+  elif [ -w /proc/sys/vm/drop_caches ]; then
+    echo 3 >/proc/sys/vm/drop_caches
+  fi
+}
 
 feed() { # NAME, and flags
   local name=$1
   shift
-  cold
-  "$gpuio" workload "$preset" --gpu "$gpu" --directory "$dir" --scale "$scale" --epochs 2 --keep --quiet \
+  ready
+  "$gpuio" workload "$preset" --gpu "$gpu" --directory "$dir" --scale "$scale" --epochs "${EPOCHS:-2}" --keep --quiet \
     --output "$out/$name.json" "$@"
 }
 
 # Makes the files, outside every round.
-feed made --compute none
+feed made --compute sleep --path staged
 torch=yes
 "$python" -c 'import torch' 2>/dev/null || torch=no
+dlio=no
+if [ "${DLIO:-no}" = yes ]; then
+  "$python" "$here/feed_dlio.py" make "$out/made.json" "$dir/dlio" >"$out/dlio-made.txt" 2>&1 && dlio=yes
+fi
 for round in $(seq "$rounds"); do
-  for compute in kernel sleep; do
-    feed "gpuio-staged.$compute.$round" --path staged --compute $compute
-    feed "gpuio-staged-unverified.$compute.$round" --path staged --compute $compute --verify off
-    feed "gpuio-library.$compute.$round" --path library --compute $compute
+  if [ $dlio = yes ]; then
+    ready
+    "$python" "$here/feed_dlio.py" run "$out/made.json" "$dir/dlio" 2>"$out/dlio-errors.txt" | tail -1 \
+      >"$out/dlio.sleep.$round.txt"
+  fi
+  for compute in ${COMPUTE:-kernel sleep}; do
+    for path in ${PATHS:-staged library}; do
+      feed "gpuio-$path.$compute.$round" --path $path --compute $compute
+      feed "gpuio-$path-unverified.$compute.$round" --path $path --compute $compute --verify off
+    done
     if [ $torch = yes ]; then
-      cold
-      "$python" "$here/feed_torch.py" "$out/gpuio-staged.$compute.$round.json" $compute \
+      ready
+      "$python" "$here/feed_torch.py" "$out/made.json" $compute \
         >"$out/torch.$compute.$round.txt"
     fi
   done
@@ -60,9 +80,10 @@ for path in glob.glob(sys.argv[1] + "/*"):
         job = found["jobs"][0]
         feed = job["feed"]
         found = {"utilisation_percent": feed["utilisation_percent"], "samples_per_s": feed["samples_per_s"],
-                 "bytes_per_s": job["read"]["bytes"] / (feed["span_ns"] / 1e9)}
+                 "bytes_per_s": job["read"]["bytes"] / (feed["span_ns"] / 1e9),
+                 "bytes": job["read"]["bytes"], "cpu_s": job["cpu"]["user_s"] + job["cpu"]["system_s"]}
     rows.setdefault((compute, name), []).append(found)
-print(f"{'compute':8} {'loader':24} {'AU %':>22} {'samples/s':>22} {'GB/s':>7}   median (min to max)")
+print(f"{'compute':8} {'loader':24} {'AU %':>22} {'samples/s':>22} {'GB/s':>7} {'CPU s/GB':>8}   median (min to max)")
 def three(values, digits):
     if None in values:
         return "unknown"
@@ -70,8 +91,13 @@ def three(values, digits):
 for (compute, name), found in sorted(rows.items()):
     of = lambda key: [one[key] for one in found]
     print(f"{compute:8} {name:24} {three(of('utilisation_percent'), 1):>22} {three(of('samples_per_s'), 2):>22} "
-          f"{statistics.median(of('bytes_per_s')) / 1e9:7.2f}")
+          f"{statistics.median(of('bytes_per_s')) / 1e9:7.2f} "
+          f"{statistics.median(one['cpu_s'] / one['bytes'] * 1e9 for one in found):8.2f}")
 if sys.argv[2] == "no":
     print("PyTorch was not found: its rows are missing")
 PY
+if [ "${DLIO:-no}" = yes ] && [ $dlio = no ]; then
+  echo "DLIO did not run:"
+  tail -3 "$out/dlio-made.txt"
+fi
 echo "records: $out"

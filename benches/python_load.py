@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Loads one warm file of safetensors to a GPU by several loaders, in turn, and prints ratios.
+"""Loads one file of safetensors to a GPU by several loaders, in turn, and prints ratios.
 
-  python3 python_load.py DIRECTORY [--gib 4] [--rounds 7] [--device cuda:0] [--json FILE]
+  python3 python_load.py DIRECTORY [--gib 4] [--rounds 7] [--device cuda:0] [--cold] [--json FILE]
+
+The file is in the page cache; with `--cold` the cache is emptied before each load (as root).
 
 Loaders: `gpuio.safetensors`, `gpuio.read_into` (the data alone, into one tensor of PyTorch's),
 `safetensors.torch.load_file`, and `fastsafetensors` where it is installed (`nogds=True`, its
@@ -97,8 +99,12 @@ def compared(found):
         gc.collect()
 
 
-def once(load):
+def once(load, cold):
     gc.collect()
+    if cold:
+        os.sync()
+        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+            file.write("3")
     torch.cuda.synchronize()
     begun = time.perf_counter()
     loaded = load()
@@ -118,6 +124,7 @@ def main():
     parser.add_argument("--gib", type=float, default=4)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
     path = os.path.join(options.directory, f"python_load.{os.getpid()}.safetensors")
@@ -134,7 +141,7 @@ def main():
         for number in range(options.rounds):
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
-                times[name].append(once(found[name]))
+                times[name].append(once(found[name], options.cold))
                 gib = size / GIB / times[name][-1]
                 print(f"round {number + 1}: {name}: {gib:.2f} GiB/s", flush=True)
     finally:
@@ -147,7 +154,7 @@ def main():
         except importlib.metadata.PackageNotFoundError:
             versions[name] = None
     gpu = torch.cuda.get_device_name(options.device)
-    print(f"\n{gpu}, {os.cpu_count()} processors, {size / GIB:.2f} GiB, {options.rounds} rounds, {versions}")
+    print(f"\n{gpu}, {os.cpu_count()} processors, {size / GIB:.2f} GiB{', cold' if options.cold else ''}, {options.rounds} rounds, {versions}")
     print(f"gpuio's last read: {last['moved']}")
     print("| loader | GiB/s, median (min–max) | gpuio.safetensors / it, median of rounds (min–max) |")
     print("| --- | --- | --- |")
