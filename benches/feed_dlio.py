@@ -32,6 +32,8 @@ def cpu():
 
 def main():
     what, record, directory = sys.argv[1:4]
+    # Modules that DLIO loads later ask for the communicator.
+    DLIOMPI.get_instance().initialize()
     job = json.load(open(record))["plan"]["jobs"][0]
     feed = job["feed"]
     if feed["samples_per_file"] != 1:
@@ -58,7 +60,6 @@ def main():
     with initialize_config_dir(configurations, version_base=None):
         overrides = [f"++workload.{key}={value}" for key, value in settings.items()]
         configuration = compose("config", ["workload=unet3d_h100", *overrides])
-    DLIOMPI.get_instance().initialize()
     benchmark = DLIOBenchmark(configuration["workload"])
     benchmark.initialize()
     before = cpu()

@@ -188,9 +188,11 @@ class Tensor:
         kind = getattr(torch, KINDS[self.dtype].torch, None)
         if kind is None:
             raise TypeError(f"this PyTorch ({torch.__version__}) has no {self.dtype}")
+        # A capsule instead of this object: PyTorch then asks for no device and no stream.
         if self.dtype in _TORCH:
-            return torch.from_dlpack(self)
-        return torch.from_dlpack(_As(self, _PLAIN[KINDS[self.dtype].bits])).view(kind)
+            return torch.from_dlpack(_capsule(self._managed(self.dtype)))
+        plain = _PLAIN[KINDS[self.dtype].bits]
+        return torch.from_dlpack(_capsule(self._managed(plain))).view(kind)
 
     def numpy(self) -> Any:
         """An array of NumPy: over the same bytes on the host, a copy of those of a GPU."""
@@ -214,19 +216,6 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"gpuio.Tensor({self.dtype}, {list(self.shape)}, {self.device!r})"
-
-
-class _As:
-    """A tensor under another type of the same size."""
-
-    def __init__(self, tensor: Tensor, dtype: str) -> None:
-        self._tensor, self._dtype = tensor, dtype
-
-    def __dlpack_device__(self) -> Tuple[int, int]:
-        return self._tensor.__dlpack_device__()
-
-    def __dlpack__(self, **_: Any) -> Any:
-        return _capsule(self._tensor._managed(self._dtype))
 
 
 # What `PyCapsule_New` keeps by its address has to live as long as the interpreter.
