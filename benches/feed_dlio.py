@@ -19,15 +19,18 @@ import statistics
 import sys
 
 import dlio_benchmark
+import psutil
 from dlio_benchmark.main import DLIOBenchmark
 from dlio_benchmark.utils.utility import DLIOMPI
 from hydra import compose, initialize_config_dir
 
 
 def cpu():
-    """Seconds of all threads, and of worker processes that have ended."""
+    """Seconds of all threads, and of worker processes, which DLIO keeps until it ends."""
     found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in found)
+    ended = sum(one.ru_utime + one.ru_stime for one in found)
+    live = [child.cpu_times() for child in psutil.Process().children(recursive=True)]
+    return ended + sum(one.user + one.system for one in live)
 
 
 def main():
@@ -65,8 +68,8 @@ def main():
     before = cpu()
     if what == "run":
         benchmark.run()
-    benchmark.finalize()
     used = cpu() - before
+    benchmark.finalize()
     if what == "make":
         return
     summary = json.load(open(os.path.join(output, "summary.json")))["metric"]

