@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use gpuio_host::residency;
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::ReopenError;
-use gpuio_pattern::{GOLDEN, check, unmix, word};
+use gpuio_pattern::{GOLDEN, Key, check, unmix, word};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
@@ -61,7 +61,7 @@ pub struct Looks<'a> {
     report: &'a dyn Fn(u64, u64),
     stop: &'a AtomicBool,
     now: &'a dyn Fn() -> SystemTime,
-    known: RefCell<Vec<(Stamp, u64, bool, Proof)>>,
+    known: RefCell<Vec<(Stamp, Key, bool, Proof)>>,
 }
 
 impl<'a> Looks<'a> {
@@ -90,15 +90,15 @@ impl<'a> Looks<'a> {
         if self.stop.load(Ordering::Relaxed) { Err(Errno::INTR.into()) } else { Ok(()) }
     }
 
-    fn known(&self, found: &Stamp, key: u64, zeros: bool) -> Option<Proof> {
+    fn known(&self, found: &Stamp, key: Key, zeros: bool) -> Option<Proof> {
         let known = self.known.borrow();
-        let same = |(stamp, of, may, _): &&(Stamp, u64, bool, Proof)| {
+        let same = |(stamp, of, may, _): &&(Stamp, Key, bool, Proof)| {
             stamp.is_unchanged(found) && (*of, *may) == (key, zeros)
         };
         known.iter().find(same).map(|(.., proof)| *proof)
     }
 
-    fn note(&self, found: Stamp, key: u64, zeros: bool, proof: Proof) {
+    fn note(&self, found: Stamp, key: Key, zeros: bool, proof: Proof) {
         self.known.borrow_mut().push((found, key, zeros, proof));
     }
 }
@@ -140,7 +140,7 @@ impl Look {
 /// `zeros` says whether words of zeros may be what was never written.
 pub(super) fn prove(
     held: &Held,
-    key: u64,
+    key: Key,
     zeros: bool,
     looks: Option<&Looks<'_>>,
 ) -> Result<Proof, ReopenError> {
@@ -167,18 +167,25 @@ pub(super) fn prove(
 }
 
 /// The key whose pattern more than half of the file's words are, each at its offset; `None` where
-/// there is none. Keys of `known` need no neighbour to be recognised.
-pub(super) fn find_key(held: &Held, known: &[u64]) -> Result<Option<u64>, ReopenError> {
+/// there is none. What repeats is that of `known`, which needs no neighbour to be recognised.
+pub(super) fn find_key(held: &Held, known: Key) -> Result<Option<Key>, ReopenError> {
+    let repeats = known.repeats;
     let mut words = 0_u64;
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<Key, u64> = BTreeMap::new();
     let size = held.look()?.size;
     read(held, size, GLANCE, &mut |at, bytes, _| {
         let mut last = None;
         for (w, bytes) in (at / 8..).zip(bytes.as_chunks::<8>().0) {
             let found = u64::from_le_bytes(*bytes);
-            let key = unmix(found).wrapping_sub(w.wrapping_mul(GOLDEN));
+            let source = repeats.source(w);
+            let seed = unmix(found).wrapping_sub(source.wrapping_mul(GOLDEN));
+            let key = Key { seed, repeats };
+            // That others repeat a word says nothing of the key that made it.
+            if source != w && key != known {
+                continue;
+            }
             words += 1;
-            if known.contains(&key) || last == Some(key) {
+            if key == known || last == Some(key) {
                 *counts.entry(key).or_default() += 1;
             }
             last = Some(key);
@@ -282,10 +289,12 @@ fn data_from(file: &File, at: u64, end: u64) -> Option<Range<u64>> {
 
 /// Goes over words in the order of the file.
 struct Scan {
-    key: u64,
+    key: Key,
     zeros: bool,
     /// The byte after the last that was looked at.
     at: u64,
+    /// The first word of the chunk that is being looked at, which others may repeat.
+    head: Option<u64>,
     last: Option<Last>,
     ours: u64,
     /// Bytes that are the pattern of `key` at its offset.
@@ -303,8 +312,8 @@ struct Last {
 }
 
 impl Scan {
-    fn new(key: u64, zeros: bool) -> Scan {
-        Scan { key, zeros, at: 0, last: None, ours: 0, in_place: 0, foreign_at: None }
+    fn new(key: Key, zeros: bool) -> Scan {
+        Scan { key, zeros, at: 0, head: None, last: None, ours: 0, in_place: 0, foreign_at: None }
     }
 
     fn foreign(&mut self, at: u64) {
@@ -316,12 +325,16 @@ impl Scan {
         if at != self.at {
             // A hole lies before.
             self.close(self.at);
+            self.head = None;
         }
         if check(bytes, self.key, at).is_none() {
             self.close(at);
             self.in_place += bytes.len() as u64;
             self.ours += bytes.len().div_ceil(8) as u64;
             self.last = None;
+            let end = (at + bytes.len() as u64).div_ceil(8);
+            let source = self.key.repeats.source(end.saturating_sub(1));
+            self.head = Some(word(self.key, source));
         } else {
             let (words, tail) = bytes.as_chunks::<8>();
             for (nth, found) in (0_u64..).zip(words) {
@@ -335,6 +348,17 @@ impl Scan {
     }
 
     fn word(&mut self, w: u64, found: u64) {
+        if self.key.repeats.source(w) == w {
+            if self.key.repeats.begins(w) {
+                self.head = Some(found);
+            }
+        } else if found != 0 && self.head == Some(found) {
+            // Whether that word is ours was found where it stands.
+            self.close(w * 8);
+            self.ours += 1;
+            self.in_place += if found == word(self.key, w) { 8 } else { 0 };
+            return;
+        }
         let counter = unmix(found);
         let follows = self.last.is_some_and(|last| counter == last.counter.wrapping_add(GOLDEN));
         let in_place = found == word(self.key, w);

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use gpuio_pattern::Key;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -24,7 +25,7 @@ const ALIGNMENT: u64 = 4096;
 pub(super) struct Filling<'a> {
     pub(super) path: &'a Path,
     pub(super) file: &'a File,
-    pub(super) key: u64,
+    pub(super) key: Key,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) progress: &'a dyn Progress,

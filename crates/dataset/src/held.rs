@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, Opened, ReopenError};
 use gpuio_outfile::Removed;
+use gpuio_pattern::Key;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -206,7 +207,7 @@ impl Budget {
 #[derive(Debug, Default)]
 pub struct Targets {
     held: BTreeMap<String, Arc<Held>>,
-    keys: BTreeMap<String, u64>,
+    keys: BTreeMap<String, Key>,
 }
 
 /// What a ceiling's load without files names: no bytes of anybody.
@@ -219,13 +220,13 @@ impl Targets {
     }
 
     /// Verification expects the pattern of this key in the file, not that of the job.
-    pub fn expect(&mut self, name: &str, key: u64) {
+    pub fn expect(&mut self, name: &str, key: Key) {
         self.keys.insert(name.to_owned(), key);
     }
 
     /// The key of the pattern that was found in a file whose job did not write it.
     #[must_use]
-    pub fn key(&self, name: &str) -> Option<u64> {
+    pub fn key(&self, name: &str) -> Option<Key> {
         self.keys.get(name).copied()
     }
 

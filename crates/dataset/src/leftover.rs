@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_host::Root;
 use gpuio_outfile::{Directory, Removed};
+use gpuio_pattern::Salt;
 use gpuio_record::GuardNote;
 
 use super::Identity;
@@ -105,7 +106,7 @@ pub(super) fn ours(lists: &mut Lists<'_>, path: &Path, root: &Root) -> Option<Id
         other: None,
         rest: false,
         directory: path.parent().map(Path::to_owned),
-        salt: 0,
+        salt: Salt::from(0),
         file_number: 0,
     };
     let verdict = check_with(lists, &wanted, &Permit::default(), root).ok()?;

@@ -61,7 +61,7 @@ pub(super) fn look(
         (Some(held), _) if verifies => {
             let key = gpuio_pattern::file_key(wanted.salt, wanted.file_number);
             // What can't be read can't be verified either; the load says why.
-            find_key(held, &[key]).unwrap_or(Some(key))
+            find_key(held, key).unwrap_or(Some(key))
         }
         _ => None,
     };

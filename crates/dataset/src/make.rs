@@ -17,7 +17,7 @@ use super::held::{Budget, DirEntry, Held};
 use super::manifest::{self, Holds, Take};
 use super::ownership::{Verdict, Wanted};
 use super::{Identity, Progress, clean, space};
-use gpuio_pattern::other_salt;
+use gpuio_pattern::{Salt, other_salt};
 
 /// What a file is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Task {
     /// Bytes that must be there.
     pub length: u64,
     /// Salt of the pattern.
-    pub salt: u64,
+    pub salt: Salt,
     /// The file's number in the pattern.
     pub file_number: u64,
     /// What it is made with.

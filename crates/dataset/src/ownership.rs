@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use gpuio_host::Root;
 use gpuio_host::target::Danger;
+use gpuio_pattern::{Key, Salt};
 use gpuio_record::facts::{TargetFacts, TargetKind as Found};
 use gpuio_record::{GuardNote, TargetKind};
 
@@ -59,7 +60,7 @@ pub struct Wanted {
     /// link below it. A file that the user named himself (`None`) is made for writing only.
     pub directory: Option<PathBuf>,
     /// Salt of the pattern.
-    pub salt: u64,
+    pub salt: Salt,
     /// The file's number in the pattern.
     pub file_number: u64,
 }
@@ -108,7 +109,7 @@ pub struct Verdict {
     pub kept: u64,
     /// The key of the pattern that was found in it, which is what verification can hold it against;
     /// `None` where that is the job's own.
-    pub key: Option<u64>,
+    pub key: Option<Key>,
     /// What writing puts at risk although it is allowed, in plain words.
     pub dangers: Vec<String>,
 }
@@ -146,7 +147,7 @@ pub(super) struct Seen {
     pub(super) dir_entry: Option<DirEntry>,
     pub(super) owner: Result<Owner, ManifestError>,
     /// The key of the pattern that its bytes are of, where someone asked.
-    pub(super) key: Option<u64>,
+    pub(super) key: Option<Key>,
     /// Whether part of the file was never written, where that matters and is known.
     pub(super) has_holes: bool,
     /// Whether the file's directory, where it was absent, can be made or has been made since.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use gpuio_pattern::other_salt;
+use gpuio_pattern::{Salt, other_salt};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +132,7 @@ pub struct Part<'a> {
     /// What must be written by all.
     pub fills: &'a [Fill],
     /// Salt of the pattern.
-    pub salt: u64,
+    pub salt: Salt,
     /// The file's number in the pattern.
     pub file_number: u64,
     /// This process among those that fill it, and how many they are.

@@ -2,8 +2,9 @@
 //
 // A file is a sequence of little-endian 8-byte words. Word w stands at byte offset 8*w and is
 // mix(key + w * GOLDEN), where mix is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast
-// splittable pseudorandom number generators", OOPSLA 2014). ../src/pattern.rs does the same
-// on the CPU. build.sh makes pattern.ptx from this file.
+// splittable pseudorandom number generators", OOPSLA 2014). Where `repeats` is not 0, each chunk of
+// 2^(repeats & 255) words has repeats >> 8 such words, and then its first word over and over. Crate
+// gpuio_pattern does the same on the CPU. build.sh makes pattern.ptx from this file.
 
 #include "device.cuh"
 
@@ -13,7 +14,16 @@ typedef unsigned char u8;
 DEVICE u64 launch_thread() { return (u64)block_number() * thread_count() + thread_number(); }
 DEVICE u64 launch_threads() { return (u64)block_count() * thread_count(); }
 
-DEVICE u64 word(u64 key, u64 w) {
+DEVICE u64 source(u64 repeats, u64 w) {
+    if (repeats == 0) {
+        return w;
+    }
+    const u64 within = w & ((1ull << (repeats & 63)) - 1);
+    return within < (repeats >> 8) ? w : w - within;
+}
+
+DEVICE u64 word(u64 key, u64 repeats, u64 w) {
+    w = source(repeats, w);
     u64 z = key + w * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
@@ -56,8 +66,8 @@ DEVICE Cut cut(u64 address, u64 len, u64 offset) {
 
 // Writes the bytes of word w that lie in the range: one by one, unless the word is whole and
 // aligned.
-DEVICE void write(const Cut &c, u64 key, u64 w) {
-    const u64 value = word(key, w);
+DEVICE void write(const Cut &c, u64 key, u64 repeats, u64 w) {
+    const u64 value = word(key, repeats, w);
     const u64 at = w * 8;
     if (at >= c.begin && at + 8 <= c.end && ((c.base + at) & 7) == 0) {
         *(u64 *)(c.base + at) = value;
@@ -71,8 +81,8 @@ DEVICE void write(const Cut &c, u64 key, u64 w) {
 }
 
 // True if a byte of word w that lies in the range is not what the rule says.
-DEVICE bool differs(const Cut &c, u64 key, u64 w) {
-    const u64 value = word(key, w);
+DEVICE bool differs(const Cut &c, u64 key, u64 repeats, u64 w) {
+    const u64 value = word(key, repeats, w);
     const u64 at = w * 8;
     if (at >= c.begin && at + 8 <= c.end && ((c.base + at) & 7) == 0) {
         return *(const u64 *)(c.base + at) != value;
@@ -86,27 +96,27 @@ DEVICE bool differs(const Cut &c, u64 key, u64 w) {
     return bad;
 }
 
-KERNEL gpuio_fill(u64 dst, u64 len, u64 key, u64 offset) {
+KERNEL gpuio_fill(u64 dst, u64 len, u64 key, u64 repeats, u64 offset) {
     const Cut c = cut(dst, len, offset);
     const u64 thread = launch_thread();
     const u64 threads = launch_threads();
     for (u64 p = c.first_pair + thread; p < c.last_pair; p += threads) {
         Word pair;
-        pair.low = word(key, p * 2);
-        pair.high = word(key, p * 2 + 1);
+        pair.low = word(key, repeats, p * 2);
+        pair.high = word(key, repeats, p * 2 + 1);
         *(Word *)(c.base + p * 16) = pair;
     }
     for (u64 w = c.head + thread; w < c.head_end; w += threads) {
-        write(c, key, w);
+        write(c, key, repeats, w);
     }
     for (u64 w = c.tail + thread; w < c.tail_end; w += threads) {
-        write(c, key, w);
+        write(c, key, repeats, w);
     }
 }
 
 // report[0] += words that differ; report[1] = the least byte offset of such a word. The caller
 // starts them at 0 and at the greatest u64.
-KERNEL gpuio_check(u64 src, u64 len, u64 key, u64 offset, u64 report) {
+KERNEL gpuio_check(u64 src, u64 len, u64 key, u64 repeats, u64 offset, u64 report) {
     const Cut c = cut(src, len, offset);
     const u64 thread = launch_thread();
     const u64 threads = launch_threads();
@@ -114,19 +124,19 @@ KERNEL gpuio_check(u64 src, u64 len, u64 key, u64 offset, u64 report) {
     u64 first = ~0ull;
     for (u64 p = c.first_pair + thread; p < c.last_pair; p += threads) {
         const Word pair = *(const Word *)(c.base + p * 16);
-        const bool low = pair.low != word(key, p * 2);
-        const bool high = pair.high != word(key, p * 2 + 1);
+        const bool low = pair.low != word(key, repeats, p * 2);
+        const bool high = pair.high != word(key, repeats, p * 2 + 1);
         bad += (u64)low + (u64)high;
         const u64 here = low ? p * 16 : high ? p * 16 + 8 : ~0ull;
         first = here < first ? here : first;
     }
     for (u64 w = c.head + thread; w < c.head_end; w += threads) {
-        const bool differ = differs(c, key, w);
+        const bool differ = differs(c, key, repeats, w);
         bad += (u64)differ;
         first = differ && w * 8 < first ? w * 8 : first;
     }
     for (u64 w = c.tail + thread; w < c.tail_end; w += threads) {
-        const bool differ = differs(c, key, w);
+        const bool differ = differs(c, key, repeats, w);
         bad += (u64)differ;
         first = differ && w * 8 < first ? w * 8 : first;
     }

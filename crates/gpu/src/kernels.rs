@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::error::GpuError;
 use crate::memory::DeviceBuf;
 use crate::module::{Arg, Kernel, Module};
-use crate::pattern::{self, Mismatch};
+use crate::pattern::{self, Key, Mismatch};
 use crate::pinned::Pinned;
 use crate::stream::Stream;
 use crate::table;
@@ -68,13 +68,15 @@ impl PatternKernels {
         stream: &Stream,
         dst: DevPtr,
         len: u64,
-        key: u64,
+        key: impl Into<Key>,
         offset: u64,
     ) -> Result<(), GpuError> {
         let Some(blocks) = self.blocks(dst, len, offset)? else {
             return Ok(());
         };
-        let args = [Arg::Ptr(dst), Arg::U64(len), Arg::U64(key), Arg::U64(offset)];
+        let Key { seed, repeats } = key.into();
+        let (seed, repeats) = (Arg::U64(seed), Arg::U64(repeats.bits()));
+        let args = [Arg::Ptr(dst), Arg::U64(len), seed, repeats, Arg::U64(offset)];
         // SAFETY: the types are the kernel's; the memory is the caller's promise.
         unsafe { stream.launch(&self.fill, blocks, BLOCK, &args) }
     }
@@ -98,15 +100,17 @@ impl PatternKernels {
         stream: &Stream,
         src: DevPtr,
         len: u64,
-        key: u64,
+        key: impl Into<Key>,
         offset: u64,
         report: DevPtr,
     ) -> Result<(), GpuError> {
         let Some(blocks) = self.blocks(src, len, offset)? else {
             return Ok(());
         };
+        let Key { seed, repeats } = key.into();
+        let (seed, repeats) = (Arg::U64(seed), Arg::U64(repeats.bits()));
         let args =
-            [Arg::Ptr(src), Arg::U64(len), Arg::U64(key), Arg::U64(offset), Arg::Ptr(report)];
+            [Arg::Ptr(src), Arg::U64(len), seed, repeats, Arg::U64(offset), Arg::Ptr(report)];
         // SAFETY: the types are the kernel's; the memory is the caller's promise.
         unsafe { stream.launch(&self.check, blocks, BLOCK, &args) }
     }
@@ -170,9 +174,10 @@ impl Checker {
         stream: &Stream,
         src: DevPtr,
         len: u64,
-        key: u64,
+        key: impl Into<Key>,
         offset: u64,
     ) -> Result<Option<Mismatch>, GpuError> {
+        let key = key.into();
         let staged = self.staged.as_ptr();
         // SAFETY: the offset is within the 4096 bytes.
         let result = unsafe { staged.add(REPORT_LEN) };
@@ -203,7 +208,7 @@ impl Checker {
         stream: &Stream,
         src: DevPtr,
         len: u64,
-        key: u64,
+        key: Key,
         offset: u64,
         first: u64,
     ) -> Result<(u64, u64), GpuError> {

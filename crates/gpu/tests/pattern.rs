@@ -1,7 +1,7 @@
 //! The data rule on the CPU, and the age of the PTX files.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-use gpuio_gpu::pattern::{check, file_key, fill, word};
+use gpuio_gpu::pattern::{Key, check, file_key, fill, word};
 use proptest::prelude::*;
 
 /// Outputs of splitmix64 for the seed 0, from its authors' reference program.
@@ -26,7 +26,7 @@ fn a_file_is_its_words_in_little_endian() {
 
 #[test]
 fn files_of_a_set_differ_and_so_do_sets() {
-    let mut keys: Vec<u64> =
+    let mut keys: Vec<Key> =
         (0..4).flat_map(|salt| (0..1000).map(move |file| file_key(salt, file))).collect();
     keys.sort_unstable();
     keys.dedup();

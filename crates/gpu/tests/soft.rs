@@ -11,6 +11,7 @@ mod support;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
+use gpuio_gpu::pattern::{Key, Repeats};
 use gpuio_gpu::{
     Absent, Checker, Context, DevPtr, DeviceBuf, Driver, Event, GpuError, MemoryKind, Mismatch,
     PatternKernels, Pinned, REPORT_LEN, Registered, Stream, Wait, Which, pattern,
@@ -481,7 +482,7 @@ fn twins_agree(
     bench: &Bench,
     kernels: &PatternKernels,
     checker: &mut Checker,
-    (shift, len, key, offset): (usize, usize, u64, u64),
+    (shift, len, key, offset): (usize, usize, Key, u64),
     flips: &[(usize, u8)],
 ) -> Option<Mismatch> {
     let whole = shift + len + 64;
@@ -492,7 +493,7 @@ fn twins_agree(
     unsafe { kernels.fill(&bench.stream, at, len as u64, key, offset).unwrap() };
     let mut expected = vec![0x5A; whole];
     pattern::fill(&mut expected[shift..shift + len], key, offset);
-    assert!(bench.take(memory.ptr(), whole) == expected, "{shift} {len} {key:#x} {offset}");
+    assert!(bench.take(memory.ptr(), whole) == expected, "{shift} {len} {key:?} {offset}");
     // SAFETY: the buffer is this test's own.
     let good = unsafe { checker.check(&bench.stream, at, len as u64, key, offset) };
     assert_eq!(good.unwrap(), None);
@@ -514,7 +515,10 @@ fn kernels_and_cpu_agree_for_any_range() {
     let bench = bench();
     let kernels = PatternKernels::load(&bench.context).unwrap();
     let mut checker = Checker::new(&bench.context, &kernels).unwrap();
-    let ranges = (0..40_usize, 0..6000_usize, any::<u64>(), 0..1_u64 << 60);
+    let repeats = (0..=100_u8, 6..=12_u32)
+        .prop_map(|(percent, log)| Repeats::new(percent, 1 << log).unwrap_or_default());
+    let key = (any::<u64>(), repeats).prop_map(|(seed, repeats)| Key { seed, repeats });
+    let ranges = (0..40_usize, 0..6000_usize, key, 0..1_u64 << 60);
     let flips = prop::collection::vec((0..6000_usize, 1..=255_u8), 0..6);
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let checker = std::cell::RefCell::new(&mut checker);
@@ -544,11 +548,13 @@ fn kernels_and_cpu_agree_for_aligned_and_long_ranges() {
         (5, long + 11, 12_345_678_901),
     ] {
         let flips = [(len - 1, 0x80), (len / 2, 1), (len / 3, 7)];
-        let range = (shift, len, 0xFEED_F00D, offset);
-        let found = twins_agree(&bench, &kernels, &mut checker, range, &flips).unwrap();
-        assert_eq!(found.bad_words, 3);
-        assert_eq!(found.first_offset, (offset + len as u64 / 3) / 8 * 8);
-        assert_eq!((found.expected ^ found.found).count_ones(), 3);
+        for repeats in [Repeats::NONE, Repeats::new(60, 4096).unwrap()] {
+            let range = (shift, len, Key { seed: 0xFEED_F00D, repeats }, offset);
+            let found = twins_agree(&bench, &kernels, &mut checker, range, &flips).unwrap();
+            assert_eq!(found.bad_words, 3);
+            assert_eq!(found.first_offset, (offset + len as u64 / 3) / 8 * 8);
+            assert_eq!((found.expected ^ found.found).count_ones(), 3);
+        }
     }
 }
 

@@ -7,6 +7,11 @@
 //! generators", OOPSLA 2014). Offsets and lengths need not be multiples of 8: the first and the
 //! last word of a range may lie in it in part.
 //!
+//! A key may say that a share of each chunk repeats ([`Repeats`]), so that storage which compresses
+//! finds something to save: a chunk's first words are as above, and each of the others is the
+//! chunk's first one again. So every word still tells its chunk; a shift by whole words within
+//! the words that repeat is not seen there, and is in the others.
+//!
 //! These functions are the reference for the kernels in `kernels/pattern.cu` of `gpuio_gpu`.
 //!
 //! Timed writes carry the pattern of their own offset, so that what a byte must be follows from its
@@ -24,6 +29,111 @@ pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Words compared at once before a difference is looked at: the loop over them has no branch, so
 /// that it can be vectorised, and the first level cache holds them.
 const BLOCK: usize = 512;
+
+/// Which words of each chunk of a file repeat its first one; the default is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Repeats(u64);
+
+impl Repeats {
+    /// Nothing repeats.
+    pub const NONE: Self = Self(0);
+    /// Bytes of the smallest and the largest chunk.
+    pub const CHUNKS: std::ops::RangeInclusive<u32> = 64..=1 << 30;
+
+    /// That so many per cent of each chunk of so many bytes repeat, as nearly as whole words can be,
+    /// and at most all but the first word. `None` for more than 100 per cent, and for a chunk that is
+    /// not a power of two within [`Repeats::CHUNKS`].
+    #[must_use]
+    pub fn new(percent: u8, chunk_bytes: u32) -> Option<Self> {
+        if percent > 100 || !chunk_bytes.is_power_of_two() || !Self::CHUNKS.contains(&chunk_bytes) {
+            return None;
+        }
+        let words = u64::from(chunk_bytes / 8);
+        let fresh = (words * u64::from(100 - percent)).div_ceil(100).max(1);
+        Some(if fresh == words { Self::NONE } else { Self(fresh << 8 | u64::from(words.ilog2())) })
+    }
+
+    /// For the kernels: the binary logarithm of a chunk's words in the lowest 8 bits, and above
+    /// them how many of these do not repeat. 0 if nothing repeats.
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// What [`Repeats::bits`] said. `None` for a number that it never says.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        let (log, own) = (bits & 0xff, bits >> 8);
+        let possible = (3..=27).contains(&log) && (1..1 << log).contains(&own);
+        (bits == 0 || possible).then_some(Self(bits))
+    }
+
+    /// The first word of the chunk of `w`, the word after the last of it that is its own, and the
+    /// word after the chunk.
+    fn chunk(self, w: u64) -> (u64, u64, u64) {
+        if self == Self::NONE {
+            return (0, u64::MAX, u64::MAX);
+        }
+        let words = 1 << (self.0 & 63);
+        let begin = w & !(words - 1);
+        (begin, begin + (self.0 >> 8), begin + words)
+    }
+
+    /// The word whose value word `w` has: itself, or the first one of its chunk.
+    #[must_use]
+    pub fn source(self, w: u64) -> u64 {
+        let (begin, own_end, _) = self.chunk(w);
+        if w < own_end { w } else { begin }
+    }
+
+    /// Whether words repeat, and a chunk begins with `w`.
+    #[must_use]
+    pub fn begins(self, w: u64) -> bool {
+        self != Self::NONE && self.chunk(w).0 == w
+    }
+
+    /// `count` words from `first` on, cut where words begin or end to repeat: the first word of
+    /// each run, how many it has, and the word that all of them repeat.
+    fn runs(self, first: u64, count: usize) -> impl Iterator<Item = (u64, usize, Option<u64>)> {
+        let mut w = first;
+        let mut left = count;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            let (begin, own_end, end) = self.chunk(w);
+            let (end, repeats) = if w < own_end { (own_end, None) } else { (end, Some(begin)) };
+            let len = usize::try_from(end - w).map_or(left, |len| len.min(left));
+            let run = (w, len, repeats);
+            w += len as u64;
+            left -= len;
+            Some(run)
+        })
+    }
+}
+
+/// What the words of a file follow from. A number alone is a key of which nothing repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The state of the generator before word 0.
+    pub seed: u64,
+    /// Which words repeat.
+    pub repeats: Repeats,
+}
+
+impl From<u64> for Key {
+    fn from(seed: u64) -> Self {
+        Self { seed, repeats: Repeats::NONE }
+    }
+}
+
+impl Key {
+    /// What the generator mixes for word `w`.
+    #[must_use]
+    pub fn state(self, w: u64) -> u64 {
+        self.seed.wrapping_add(self.repeats.source(w).wrapping_mul(GOLDEN))
+    }
+}
 
 /// Bytes that differ from the pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +157,8 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Undoes the mixing of a word: `unmix(word(key, w))` is `key + w * GOLDEN` modulo 2^64, so that
-/// the origin of a word follows from its value.
+/// Undoes the mixing of a word: `unmix(word(key, w))` is `key.state(w)`, so that the origin of a word
+/// follows from its value.
 #[must_use]
 pub fn unmix(mut z: u64) -> u64 {
     z ^= z >> 31 ^ z >> 62;
@@ -58,26 +168,44 @@ pub fn unmix(mut z: u64) -> u64 {
     z ^ z >> 30 ^ z >> 60
 }
 
+/// What the keys of a data set's files follow from. A number alone is a salt of whose files nothing
+/// repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Salt {
+    /// Its number.
+    pub number: u64,
+    /// Which words repeat in its files.
+    pub repeats: Repeats,
+}
+
+impl From<u64> for Salt {
+    fn from(number: u64) -> Self {
+        Self { number, repeats: Repeats::NONE }
+    }
+}
+
 /// Salt of what lies where timed writes will go, made from the pattern's own.
 #[must_use]
-pub fn other_salt(salt: u64) -> u64 {
-    salt ^ 0xa5a5_5a5a_c3c3_3c3c
+pub fn other_salt(salt: impl Into<Salt>) -> Salt {
+    let salt = salt.into();
+    Salt { number: salt.number ^ 0xa5a5_5a5a_c3c3_3c3c, ..salt }
 }
 
 /// Word `w` (at byte offset `8 * w`) of the file with this key.
 #[inline]
 #[must_use]
-pub fn word(key: u64, w: u64) -> u64 {
-    mix(key.wrapping_add(w.wrapping_mul(GOLDEN)))
+pub fn word(key: impl Into<Key>, w: u64) -> u64 {
+    mix(key.into().state(w))
 }
 
 /// The key of file number `file` of a data set with this salt. Two files of one set never share a
 /// key; two sets share keys only by chance.
 #[must_use]
-pub fn file_key(salt: u64, file: u64) -> u64 {
+pub fn file_key(salt: impl Into<Salt>, file: u64) -> Key {
+    let Salt { number, repeats } = salt.into();
     // Mixed twice: sums of a key and a multiple of GOLDEN would else make file f + 1 the same as
     // file f, one word on.
-    mix(mix(salt).wrapping_add(mix(file ^ GOLDEN)))
+    Key { seed: mix(mix(number).wrapping_add(mix(file ^ GOLDEN))), repeats }
 }
 
 /// How a range divides into a part of a word, whole words and a part of a word.
@@ -101,14 +229,23 @@ fn cut(offset: u64, len: usize) -> Cut {
 }
 
 /// Writes the bytes of the file with this key from byte `offset` on into `bytes`.
-pub fn fill(bytes: &mut [u8], key: u64, offset: u64) {
+pub fn fill(bytes: &mut [u8], key: impl Into<Key>, offset: u64) {
+    let key = key.into();
     let cut = cut(offset, bytes.len());
     let (head, rest) = bytes.split_at_mut(cut.head);
     let first = word(key, cut.first).to_le_bytes();
     head.copy_from_slice(&first[cut.skip..cut.skip + cut.head]);
 
     let (words, tail) = rest.as_chunks_mut::<8>();
-    lanes::write(words, key.wrapping_add(cut.whole.wrapping_mul(GOLDEN)));
+    let mut rest = &mut *words;
+    for (w, len, repeats) in key.repeats.runs(cut.whole, rest.len()) {
+        let (run, others) = rest.split_at_mut(len);
+        match repeats {
+            None => lanes::write(run, key.state(w)),
+            Some(source) => run.fill(word(key, source).to_le_bytes()),
+        }
+        rest = others;
+    }
     let last = word(key, cut.whole.wrapping_add(words.len() as u64)).to_le_bytes();
     tail.copy_from_slice(&last[..tail.len()]);
 }
@@ -116,7 +253,8 @@ pub fn fill(bytes: &mut [u8], key: u64, offset: u64) {
 /// Compares `bytes` with the file with this key from byte `offset` on. `None` means that all are
 /// right.
 #[must_use]
-pub fn check(bytes: &[u8], key: u64, offset: u64) -> Option<Mismatch> {
+pub fn check(bytes: &[u8], key: impl Into<Key>, offset: u64) -> Option<Mismatch> {
+    let key = key.into();
     let cut = cut(offset, bytes.len());
     let (head, rest) = bytes.split_at(cut.head);
     let mut bad = None;
@@ -124,23 +262,34 @@ pub fn check(bytes: &[u8], key: u64, offset: u64) -> Option<Mismatch> {
         compare(&mut bad, key, cut.first, cut.skip, head);
     }
     let (words, tail) = rest.as_chunks::<8>();
-    let mut w = cut.whole;
-    for block in words.chunks(BLOCK) {
-        if lanes::differ(block, key.wrapping_add(w.wrapping_mul(GOLDEN))) {
-            for (i, found) in (0_u64..).zip(block) {
-                compare(&mut bad, key, w + i, 0, found);
+    let mut rest = words;
+    for (mut w, len, repeats) in key.repeats.runs(cut.whole, words.len()) {
+        let (run, others) = rest.split_at(len);
+        for block in run.chunks(BLOCK) {
+            let differ = match repeats {
+                None => lanes::differ(block, key.state(w)),
+                Some(source) => {
+                    let expected = word(key, source).to_le_bytes();
+                    block.iter().any(|found| *found != expected)
+                }
+            };
+            if differ {
+                for (i, found) in (0_u64..).zip(block) {
+                    compare(&mut bad, key, w + i, 0, found);
+                }
             }
+            w += block.len() as u64;
         }
-        w += block.len() as u64;
+        rest = others;
     }
     if !tail.is_empty() {
-        compare(&mut bad, key, w, 0, tail);
+        compare(&mut bad, key, cut.whole.wrapping_add(words.len() as u64), 0, tail);
     }
     bad
 }
 
 /// Compares the bytes `found`, which stand `skip` bytes into word `w`, and notes a difference.
-fn compare(bad: &mut Option<Mismatch>, key: u64, w: u64, skip: usize, found: &[u8]) {
+fn compare(bad: &mut Option<Mismatch>, key: Key, w: u64, skip: usize, found: &[u8]) {
     let expected = word(key, w);
     let mut bytes = expected.to_le_bytes();
     bytes[skip..skip + found.len()].copy_from_slice(found);

@@ -2,8 +2,8 @@
 
 use gpuio_catalog::{Backend, PathInfo};
 use gpuio_record::{
-    Arrivals, BlockShare, Choice, DirectMode, FeedPlan, Fill, Gpu, JobPlan, MemoryKind, Order,
-    Pacing, PathChoice, Stop, VerifyMode,
+    Arrivals, BlockShare, Choice, Compressible, DirectMode, FeedPlan, Fill, Gpu, JobPlan,
+    MemoryKind, Order, Pacing, PathChoice, Stop, VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
@@ -102,6 +102,7 @@ pub(super) fn resolve(
         fio_headers: spec.fio_headers == Some(true),
         against_file: spec.against_file == Some(true),
         salt: defaults::SALT,
+        compressible: compressible(spec),
         fill: spec.fill.unwrap_or(Fill::Pattern),
         refill: spec.refill.unwrap_or(false),
         memory: memory::resolve(spec, path)?,
@@ -429,4 +430,10 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
         "gpu: the host path ends in host memory; the GPU decides only where threads run",
     );
     notes
+}
+
+/// How much of the data repeats; fio's chunks have 512 bytes, too.
+fn compressible(spec: &JobSpec) -> Option<Compressible> {
+    let percent = spec.compress_percent.filter(|percent| *percent > 0)?;
+    Some(Compressible { percent, chunk_bytes: spec.compress_chunk.unwrap_or(512) })
 }

@@ -38,8 +38,8 @@ pub use feed::{
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use plan::{
-    Arrivals, BlockShare, Choice, DirectMode, Distribution, FanOut, Fill, FlushPlan, Gpu,
-    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PartPlan,
+    Arrivals, BlockShare, Choice, Compressible, DirectMode, Distribution, FanOut, Fill, FlushPlan,
+    Gpu, GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PartPlan,
     PathChoice, Plan, RangeKind, RangesPlan, Region, RepeatPlan, Stop, Stripe, TargetKind,
     TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
 };

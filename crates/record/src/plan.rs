@@ -154,6 +154,9 @@ pub struct JobPlan {
     pub against_file: bool,
     /// Salt of the data pattern.
     pub salt: u64,
+    /// How much of it repeats, so that storage can compress it; absent where nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressible: Option<Compressible>,
     /// What writes carry.
     pub fill: Fill,
     /// Whether write buffers get new data before each write (outside the I/O's clock, inside the
@@ -490,6 +493,15 @@ pub enum VerifyMode {
     Rewrite,
     /// Every timed I/O, between I/Os: outside their latencies, inside the wall clock.
     Inline,
+}
+
+/// How much of the data repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Compressible {
+    /// Percentage of each chunk that repeats its first 8 bytes; the rest looks random.
+    pub percent: u8,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u32,
 }
 
 /// What writes carry.

@@ -205,6 +205,10 @@ pub struct JobSpec {
     pub memory: Option<MemoryKind>,
     /// Content of written blocks.
     pub fill: Option<Fill>,
+    /// Percentage of the data that repeats, so that storage can compress it.
+    pub compress_percent: Option<u8>,
+    /// Bytes of the chunks that this is a percentage of each of: a power of two.
+    pub compress_chunk: Option<u32>,
     /// Fill the buffer again before every write.
     pub refill: Option<bool>,
     /// `O_DSYNC`: a write completes when its data is on the medium.

@@ -366,6 +366,12 @@ pub(crate) struct Load {
     /// Content of writes: pattern or random [pattern]
     #[arg(long, value_name = "KIND")]
     pub(crate) fill: Option<String>,
+    /// Percentage of the data that repeats, so that storage can compress it [0]
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) buffer_compress_percentage: Option<String>,
+    /// Bytes of the chunks of which that much repeats: a power of two [512]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) buffer_compress_chunk: Option<String>,
     /// Generate new data before every write (not in latencies, but in the run time)
     #[arg(long)]
     pub(crate) refill: bool,
@@ -539,7 +545,7 @@ impl Work {
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let (load, machine, data) = (&self.load, &self.machine, &self.data);
-        let valued: [(&'static str, &Option<String>, &'static str); 30] = [
+        let valued: [(&'static str, &Option<String>, &'static str); 32] = [
             ("engine", &load.engine, "--engine"),
             ("rw", &load.rw, "--rw"),
             ("bs", &load.bs, "--bs"),
@@ -565,6 +571,12 @@ impl Work {
             ("ceilings", &load.ceilings, "--ceilings"),
             ("beside", &load.beside, "--beside"),
             ("fill", &load.fill, "--fill"),
+            (
+                "buffer_compress_percentage",
+                &load.buffer_compress_percentage,
+                "--buffer-compress-percentage",
+            ),
+            ("buffer_compress_chunk", &load.buffer_compress_chunk, "--buffer-compress-chunk"),
             ("inject", &load.inject, "--inject"),
             ("directory", &data.directory, "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, ReopenError};
+use gpuio_pattern::{Repeats, Salt};
 use serde::{Deserialize, Serialize};
 
 use super::Identity;
@@ -66,8 +67,11 @@ pub struct Entry {
     /// When the inode came to be, likewise; absent where the file system does not keep it.
     #[serde(default)]
     pub birth_ns: Option<i64>,
-    /// Salt of the pattern.
+    /// Number of the pattern's salt.
     pub salt: u64,
+    /// Which words of it repeat (`Repeats::bits`); absent where none does.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeats: u64,
     /// The file's number in the pattern.
     pub file_number: u64,
     /// Whether all of its bytes are that pattern.
@@ -79,7 +83,19 @@ pub struct Entry {
     pub run: Option<String>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl Entry {
+    /// Salt of the pattern. Words that repeat as no pattern's do are taken for none: the file is
+    /// then found not to hold it.
+    fn salt(&self) -> Salt {
+        let repeats = Repeats::from_bits(self.repeats).unwrap_or_default();
+        Salt { number: self.salt, repeats }
+    }
+
     /// The file that the entry is about.
     #[must_use]
     pub fn identity(&self) -> Identity {
@@ -115,7 +131,7 @@ impl Entry {
         held: &Held,
         looks: Option<&Looks<'_>>,
     ) -> Result<content::Proof, ReopenError> {
-        let key = gpuio_pattern::file_key(self.salt, self.file_number);
+        let key = gpuio_pattern::file_key(self.salt(), self.file_number);
         // Of a file that held its pattern from end to end, nothing was unwritten.
         let zeros = self.in_use || !self.pattern;
         content::prove(held, key, zeros, looks)
@@ -125,7 +141,7 @@ impl Entry {
     #[must_use]
     pub fn holds(&self, pattern: Holds) -> bool {
         let Holds { salt, file_number } = pattern;
-        self.pattern && !self.in_use && self.salt == salt && self.file_number == file_number
+        self.pattern && !self.in_use && self.salt() == salt && self.file_number == file_number
     }
 }
 
@@ -133,7 +149,7 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
     /// Salt of the data set.
-    pub salt: u64,
+    pub salt: Salt,
     /// The file's number in it.
     pub file_number: u64,
 }
@@ -255,7 +271,8 @@ pub fn finalize(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestErro
         (entry.in_use, entry.run) = (false, None);
         entry.pattern = holds.is_some();
         if let Some(Holds { salt, file_number }) = holds {
-            (entry.salt, entry.file_number) = (salt, file_number);
+            (entry.salt, entry.repeats) = (salt.number, salt.repeats.bits());
+            entry.file_number = file_number;
         }
         Ok(())
     })?;
@@ -313,7 +330,8 @@ fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), Man
         mtime_ns: 0,
         ctime_ns: None,
         birth_ns: None,
-        salt: holds.salt,
+        salt: holds.salt.number,
+        repeats: holds.salt.repeats.bits(),
         file_number: holds.file_number,
         pattern: false,
         in_use: true,

@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use gpuio_pattern::fill;
+use gpuio_pattern::{Key, Repeats, fill, word};
 use proptest::prelude::*;
 
 use super::super::content::{Looks, Proof, find_key, prove};
@@ -13,7 +13,7 @@ fn proof_of(bytes: &[u8], zeros: bool) -> Proof {
     let dir = directory();
     let path = dir.path().join("f");
     fs::write(&path, bytes).unwrap();
-    prove(&held(&path), KEY, zeros, None).unwrap()
+    prove(&held(&path), KEY.into(), zeros, None).unwrap()
 }
 
 fn pattern(length: usize, key: u64, from: u64) -> Vec<u8> {
@@ -37,16 +37,51 @@ fn a_pattern_from_end_to_end_is_whole() {
     }
 }
 
+/// Of data that repeats, too: what a run wrote for another place is ours, and one word of a user's
+/// among the words that repeat is found.
+#[test]
+fn data_that_repeats_is_ours_wherever_it_stands() {
+    for (percent, chunk) in [(50, 512), (75, 4096), (90, 1 << 20)] {
+        let key = Key { seed: KEY, repeats: Repeats::new(percent, chunk).unwrap() };
+        let dir = directory();
+        let path = dir.path().join("f");
+        let proof = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            prove(&held(&path), key, false, None).unwrap()
+        };
+        let mut bytes = vec![0; 5 << 20];
+        fill(&mut bytes, key, 0);
+        assert!(proof(&bytes).whole);
+        fill(&mut bytes[1 << 20..2 << 20], key, 2 << 20);
+        let moved = proof(&bytes);
+        assert!(moved.is_ours() && !moved.whole, "{percent} {chunk}: {moved:?}");
+        // A word that repeats, and the last of the file.
+        for w in [key.repeats.bits() >> 8, (5 << 17) - 1] {
+            let at = usize::try_from(w * 8).unwrap();
+            let mut changed = bytes.clone();
+            changed[at..at + 8].copy_from_slice(b"precious");
+            assert_eq!(proof(&changed).foreign_at, Some(w * 8), "{percent} {chunk}");
+        }
+        // A user's file that repeats itself in the same places.
+        let mut own = vec![0; 1 << 20];
+        for (w, to) in (0_u64..).zip(own.as_chunks_mut::<8>().0) {
+            *to = word(word(7_u64, key.repeats.source(w)), 3).to_le_bytes();
+        }
+        assert!(!proof(&own).is_ours());
+        assert_eq!(find_key(&held(&path), key).unwrap(), None);
+    }
+}
+
 #[test]
 fn holes_and_zeros_are_nobodys_where_something_is_ours() {
     let dir = directory();
     let path = dir.path().join("f");
     let file = File::create(&path).unwrap();
     file.set_len(4 << 20).unwrap();
-    let hollow = prove(&held(&path), KEY, false, None).unwrap();
+    let hollow = prove(&held(&path), KEY.into(), false, None).unwrap();
     assert!(hollow.is_ours() && !hollow.whole, "{hollow:?}");
     file.write_all_at(&pattern(8192, 5, 64), 1 << 20).unwrap();
-    assert!(prove(&held(&path), KEY, false, None).unwrap().is_ours());
+    assert!(prove(&held(&path), KEY.into(), false, None).unwrap().is_ours());
     // Zeros that were written; they follow the pattern without a hole.
     let mut bytes = pattern(8192, KEY, 0);
     bytes.resize(16384, 0);
@@ -82,7 +117,7 @@ fn one_word_of_a_users_in_a_long_file_is_found() {
     for at in [0, size / 2, size - 4096] {
         file.write_all_at(&pattern(4096, KEY, at), at).unwrap();
     }
-    let proof = || prove(&held(&path), KEY, true, None).unwrap();
+    let proof = || prove(&held(&path), KEY.into(), true, None).unwrap();
     assert!(proof().is_ours() && !proof().whole);
     // The second of the MiB, of which every eighth would be a window of a thousand.
     for at in [1 << 20, (3 << 20) + 8 * 511, size / 2 + (5 << 20)] {
@@ -109,7 +144,7 @@ fn looks_are_reported_and_stopped_and_known() {
     let clock = std::cell::Cell::new(fs::metadata(&path).unwrap().modified().unwrap());
     let now = || clock.get();
     let looks = Looks::new(&report, &stop, &now);
-    let look = || prove(&held(&path), KEY, true, Some(&looks));
+    let look = || prove(&held(&path), KEY.into(), true, Some(&looks));
     // Its times may still pass over a change: it is looked at each time.
     for _ in 0..2 {
         assert!(look().unwrap().is_ours());
@@ -135,21 +170,21 @@ fn looks_are_reported_and_stopped_and_known() {
 fn the_key_is_found_in_what_a_file_holds() {
     let dir = directory();
     let path = dir.path().join("f");
-    let find = |bytes: &[u8], known: &[u64]| {
+    let find = |bytes: &[u8], known: u64| {
         fs::write(&path, bytes).unwrap();
-        find_key(&held(&path), known).unwrap()
+        find_key(&held(&path), known.into()).unwrap().map(|key| key.seed)
     };
     let mut bytes = pattern(100_000, KEY, 0);
-    assert_eq!(find(&bytes, &[]), Some(KEY));
+    assert_eq!(find(&bytes, 5), Some(KEY));
     bytes[50_000] ^= 1;
     bytes[..40_000].fill(1);
-    assert_eq!(find(&bytes, &[]), Some(KEY), "the larger part is enough");
+    assert_eq!(find(&bytes, 5), Some(KEY), "the larger part is enough");
     bytes[..51_000].fill(1);
-    assert_eq!(find(&bytes, &[]), None);
-    assert_eq!(find(&pattern(8, KEY, 0), &[KEY]), Some(KEY));
-    assert_eq!(find(&pattern(8, KEY, 0), &[]), None);
-    assert_eq!(find(b"nothing of ours, in any word of it", &[KEY]), None);
-    assert_eq!(find(b"", &[KEY]), None);
+    assert_eq!(find(&bytes, 5), None);
+    assert_eq!(find(&pattern(8, KEY, 0), KEY), Some(KEY));
+    assert_eq!(find(&pattern(8, KEY, 0), 5), None);
+    assert_eq!(find(b"nothing of ours, in any word of it", KEY), None);
+    assert_eq!(find(b"", KEY), None);
 }
 
 /// What a run writes to a file: blocks of words of any key, from any place of theirs.

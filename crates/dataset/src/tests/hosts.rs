@@ -102,7 +102,7 @@ fn a_process_follows_by_the_word_of_its_run_whatever_the_file_is_numbered() {
     let fills = shared_file::fills(&of(&path));
     for nth in 0..3 {
         let held = if nth == 0 { &made[0].target } else { &Arc::new(Held::named(&path).unwrap()) };
-        let part = Part { fills: &fills, salt: 11, file_number: 3, share: (nth, 3) };
+        let part = Part { fills: &fills, salt: 11.into(), file_number: 3, share: (nth, 3) };
         let stop = AtomicBool::new(false);
         assert!(shared_file::fill(held, part, &Count::default(), &stop).unwrap() > 0);
     }

@@ -1,13 +1,15 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
+use gpuio_pattern::{Repeats, Salt};
+
 use super::super::fill::BLOCK;
 use super::super::make::make_directory;
 use super::super::manifest::FILE_NAME;
 use super::super::space::within_limit;
 use super::*;
 
-const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
+const HOLDS: Holds = Holds { salt: Salt { number: 11, repeats: Repeats::NONE }, file_number: 3 };
 
 #[test]
 fn a_file_is_made_with_the_pattern_and_listed() {
@@ -62,7 +64,7 @@ fn another_pattern_is_written_over_the_whole() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, 2 * BLOCK)).unwrap();
-    let other = Wanted { salt: 99, needs_pattern: true, ..wanted(&path, BLOCK + 7) };
+    let other = Wanted { salt: 99.into(), needs_pattern: true, ..wanted(&path, BLOCK + 7) };
     prepare(&other).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().len(), BLOCK + 7);
     assert!(holds_pattern(&path, 99, 3));
@@ -170,7 +172,7 @@ fn many_files_are_made_or_none() {
         assert!(holds_pattern(&task.path, 11, task.file_number));
         assert_eq!(made.path, task.path.canonicalize().unwrap());
         let entry = find(&task.path).unwrap().expect("it is ours");
-        assert!(entry.holds(Holds { salt: 11, file_number: task.file_number }));
+        assert!(entry.holds(Holds { salt: 11.into(), file_number: task.file_number }));
     }
 }
 

@@ -3,6 +3,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use gpuio_pattern::{Repeats, Salt};
 use rustix::fs::inotify;
 
 use super::super::manifest::{
@@ -10,7 +11,7 @@ use super::super::manifest::{
 };
 use super::{Held, Identity, begin, directory, finalize, held, identity, names};
 
-const HOLDS: Holds = Holds { salt: 11, file_number: 3 };
+const HOLDS: Holds = Holds { salt: Salt { number: 11, repeats: Repeats::NONE }, file_number: 3 };
 
 fn adopt(path: &Path, holds: Holds) -> Result<(), ManifestError> {
     take(&[(&held(path), Take::New(holds))], None)
@@ -29,7 +30,7 @@ fn a_finalized_file_is_ours_until_it_changes() {
     ours(&path, "12345678");
     let entry = find(&path).unwrap().expect("it is ours");
     assert!(entry.holds(HOLDS));
-    assert!(!entry.holds(Holds { salt: 12, ..HOLDS }));
+    assert!(!entry.holds(Holds { salt: 12.into(), ..HOLDS }));
     assert!(!entry.holds(Holds { file_number: 4, ..HOLDS }));
     assert_eq!((entry.size, entry.in_use), (8, false));
 

@@ -51,7 +51,7 @@ fn wanted(path: &Path, length: u64) -> Wanted {
         other: None,
         rest: false,
         directory: path.parent().map(Path::to_owned),
-        salt: 11,
+        salt: 11.into(),
         file_number: 3,
     }
 }
@@ -122,7 +122,7 @@ fn task(path: PathBuf, length: u64) -> Task {
         dir_entry: above.map(|above| DirEntry::new(above, path.file_name().unwrap())),
         path,
         length,
-        salt: 11,
+        salt: 11.into(),
         file_number: 3,
         contents: Contents::Pattern,
         anew: true,

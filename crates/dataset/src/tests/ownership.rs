@@ -164,7 +164,7 @@ fn another_pattern_matters_only_where_it_is_verified() {
     let dir = directory();
     let path = dir.path().join("f");
     prepare(&wanted(&path, MIB)).unwrap();
-    let other = Wanted { salt: 12, ..wanted(&path, MIB) };
+    let other = Wanted { salt: 12.into(), ..wanted(&path, MIB) };
     assert_eq!(accept(&other, &permit()).note, GuardNote::Ours);
     assert!(!accept(&other, &permit()).holds_pattern);
     let verified = Wanted { needs_pattern: true, ..other };
@@ -285,7 +285,8 @@ fn a_copy_under_another_name_is_verified_by_the_pattern_that_it_holds() {
     let (path, copy) = (dir.path().join("f"), dir.path().join("copy"));
     prepare(&wanted(&path, MIB)).unwrap();
     fs::copy(&path, &copy).unwrap();
-    let other = Wanted { needs_pattern: true, salt: 5, file_number: 9, ..wanted(&copy, MIB) };
+    let other =
+        Wanted { needs_pattern: true, salt: 5.into(), file_number: 9, ..wanted(&copy, MIB) };
     let verdict = accept(&other, &Permit::default());
     let key = Some(gpuio_pattern::file_key(11, 3));
     assert_eq!((verdict.note, verdict.key), (GuardNote::ForeignReadOnly, key));

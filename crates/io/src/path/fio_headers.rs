@@ -8,7 +8,7 @@
 //! Both checksums begin with all bits set and are not inverted. The rest is any data; here the
 //! pattern.
 
-use gpuio_gpu::pattern;
+use gpuio_gpu::pattern::{self, Key};
 
 use super::{Leg, Mismatch};
 
@@ -23,14 +23,14 @@ pub const HEADER: usize = 44;
 ///
 /// # Panics
 /// If the block is shorter than a header.
-pub(super) fn fill(block: &mut [u8], key: u64, offset: u64) {
+pub(super) fn fill(block: &mut [u8], key: Key, offset: u64) {
     pattern::fill(block, key, offset);
     let length = u32::try_from(block.len()).unwrap_or(u32::MAX);
     let body = crc32c(&block[HEADER..]);
     block[0..2].copy_from_slice(&MAGIC.to_le_bytes());
     block[2..4].copy_from_slice(&KIND.to_le_bytes());
     block[4..8].copy_from_slice(&length.to_le_bytes());
-    block[8..16].copy_from_slice(&key.to_le_bytes());
+    block[8..16].copy_from_slice(&key.seed.to_le_bytes());
     block[16..24].copy_from_slice(&offset.to_le_bytes());
     block[24..36].fill(0);
     let head = crc32c(&block[..36]);
@@ -133,7 +133,7 @@ mod tests {
         ];
         assert_eq!(crc32c(&head[..36]), 0x9e44_660b);
         let mut block = vec![0; 4096];
-        fill(&mut block, 1, 0);
+        fill(&mut block, 1.into(), 0);
         block[..40].copy_from_slice(&head);
         assert_eq!(check(&block, 0), None);
     }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn any_wrong_part_is_found() {
         let mut block = vec![0; 512];
-        fill(&mut block, 7, 1024);
+        fill(&mut block, 7.into(), 1024);
         assert_eq!(check(&block, 1024), None);
         assert_eq!(check(&block, 0).unwrap().offset, 16, "it belongs elsewhere");
         for at in [0, 3, 5, 9, 20, 30, 37, 41, 44, 511] {

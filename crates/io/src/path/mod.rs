@@ -45,6 +45,7 @@ use std::time::Duration;
 pub use fan_out::{FanOut, FanOutCounters};
 pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_cufile::Driver as CufileDriver;
+use gpuio_gpu::pattern::Key;
 use gpuio_gpu::{Context, GpuError, MappedFile};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
 pub use mapped::MappedCounters;
@@ -185,7 +186,7 @@ pub struct PatternBlock {
     /// The slot.
     pub slot: u32,
     /// The pattern's key.
-    pub key: u64,
+    pub key: Key,
     /// Byte offset in the file.
     pub offset: u64,
     /// Length in bytes.
@@ -195,8 +196,8 @@ pub struct PatternBlock {
 impl PatternBlock {
     /// The block of `len` bytes at file offset `offset`, in `slot`, with the pattern of `key`.
     #[must_use]
-    pub fn new(slot: u32, key: u64, offset: u64, len: u32) -> Self {
-        Self { slot, key, offset, len }
+    pub fn new(slot: u32, key: impl Into<Key>, offset: u64, len: u32) -> Self {
+        Self { slot, key: key.into(), offset, len }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use gpuio_gpu::pattern;
+use gpuio_gpu::pattern::{self, Key};
 use gpuio_gpu::{Checker, Context, DevPtr, DeviceBuf, GpuError, PatternKernels, Stream};
 
 use super::{GpuSide, Leg, Mismatch};
@@ -47,7 +47,7 @@ impl Verifier {
     pub(super) unsafe fn fill(
         &self,
         location: Range<usize>,
-        key: u64,
+        key: Key,
         offset: u64,
     ) -> Result<(), GpuError> {
         match self {
@@ -76,7 +76,7 @@ impl Verifier {
     pub(super) unsafe fn check(
         &mut self,
         location: Range<usize>,
-        key: u64,
+        key: Key,
         offset: u64,
     ) -> Result<Option<pattern::Mismatch>, GpuError> {
         match self {
@@ -132,7 +132,7 @@ impl Verifier {
 pub(super) fn locate_mismatch(
     m: pattern::Mismatch,
     from_file: Option<&[u8]>,
-    key: u64,
+    key: Key,
     offset: u64,
 ) -> Mismatch {
     let in_file = from_file.map(|bytes| pattern::check(bytes, key, offset).is_some());

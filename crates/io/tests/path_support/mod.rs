@@ -129,7 +129,7 @@ impl Rig {
         self.directory.path().join(format!("{name}{file}"))
     }
 
-    pub(crate) fn key(&self, file: u32) -> u64 {
+    pub(crate) fn key(&self, file: u32) -> pattern::Key {
         pattern::file_key(0x5EED, u64::from(file))
     }
 

@@ -150,7 +150,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn generate(&mut self, slot: u32, key: u64, offset: u64, len: u32) {
+    fn generate(&mut self, slot: u32, key: impl Into<pattern::Key>, offset: u64, len: u32) {
+        let key = key.into();
         self.path.generate(PatternBlock::new(slot, key, offset, len)).unwrap();
         let holds = self.holds[slot as usize].as_mut().unwrap();
         pattern::fill(&mut holds[..len as usize], key, offset);

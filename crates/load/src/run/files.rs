@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use gpuio_host::target::ReopenError;
 use gpuio_io::engine::EngineFile;
-use gpuio_pattern::file_key;
+use gpuio_pattern::{Key, file_key};
 use gpuio_record::{DirectMode, JobPlan};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::RunError;
+use super::verify::salt;
 use gpuio_dataset::held::Targets;
 
 /// The open targets of one worker, in the order of the job's targets that it uses.
@@ -22,7 +23,7 @@ pub(super) struct Files {
     fds: Vec<Arc<OwnedFd>>,
     lengths: Vec<u64>,
     /// The key of the pattern that verification expects in each.
-    keys: Vec<u64>,
+    keys: Vec<Key>,
     /// Descriptors through the page cache, where data is compared with the files.
     plain: Vec<Arc<OwnedFd>>,
     writable: bool,
@@ -49,14 +50,14 @@ impl Files {
                 plain.push(Arc::new(open_with(&plan.path, OFlags::RDONLY, " to compare", held)?));
             }
             lengths.push(plan.length_bytes);
-            let own = file_key(job.salt, plan.file_number);
+            let own = file_key(salt(job), plan.file_number);
             keys.push(held.key(&plan.path).unwrap_or(own));
         }
         Ok(Files { targets: targets.to_vec(), fds, lengths, keys, plain, writable, direct })
     }
 
     /// The key of the pattern that verification expects in the worker's file `index`.
-    pub(super) fn expected(&self, index: u32) -> u64 {
+    pub(super) fn expected(&self, index: u32) -> Key {
         self.keys[index as usize]
     }
 

@@ -362,7 +362,8 @@ fn prefill(
     let len = u32::try_from(block).unwrap_or(u32::MAX);
     let random = job.fill == gpuio_record::Fill::Random;
     let target = files.targets.first().copied().unwrap_or(region.target);
-    let key = if random { task.plan.seed } else { verify::key(job, target) };
+    let key =
+        if random { verify::random_key(job, task.plan.seed) } else { verify::key(job, target) };
     for slot in 0..job.depth {
         let offset = region.place((u64::from(slot) * block) % region.length.max(1));
         path.generate(PatternBlock::new(slot, key, offset, len))?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gpuio_record::{JobPlan, JobResult, VerifyMode, VerifyOutcome};
 
 use super::data::parts;
+use super::verify::salt;
 use gpuio_dataset::Identity;
 use gpuio_dataset::held::{Held, Targets};
 use gpuio_dataset::manifest::Holds;
@@ -27,7 +28,7 @@ pub(super) fn writers<'a>(
     for job in jobs.iter().filter(|job| job.read_percent < 100) {
         for (target, bytes) in job.targets.iter().zip(parts(job)) {
             let Some(held) = targets.get(&target.path) else { continue };
-            let holds = Holds { salt: job.salt, file_number: target.file_number };
+            let holds = Holds { salt: salt(job), file_number: target.file_number };
             let file = files.entry(held.identity()).or_insert((Arc::clone(held), Vec::new()));
             file.1.push(Use { job, holds, bytes });
         }

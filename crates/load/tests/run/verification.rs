@@ -1,5 +1,9 @@
 //! What was checked, where, and whether to its end.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use gpuio_record::{EndedHow, VerifySubject};
 
 use crate::lab::{Lab, Stop};
@@ -140,4 +144,64 @@ fn an_interrupt_ends_the_pass_alone() {
     let verify = job.verify.as_ref().unwrap();
     assert!(!verify.complete);
     assert!(verify.pass_blocks < 4096, "{verify:?}");
+}
+
+/// Bytes of a file, as a compressor leaves them.
+fn deflated(bytes: &[u8]) -> usize {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap().len()
+}
+
+/// What is laid out and what is written can be compressed, is verified to the last byte, and is told
+/// from data of the same files that can't.
+#[test]
+fn compressible_data_is_compressible_and_verified() {
+    for path in ["path=host", "path=staged\ngpu=software", "path=cached\ngpu=software"] {
+        for load in [
+            "rw=read\nverify=inline",
+            "rw=randwrite\nverify=pass",
+            "rw=randrw\nrefill=1\nverify=inline",
+            "rw=write\nverify=rewrite",
+            "rw=write\nfill=random",
+        ] {
+            let lab = Lab::with_gpu();
+            // Blocks are longer than what a compressor remembers.
+            let sizes = "bs=64k\nsize=2m\nio_size=2m\nkeep=1\nfile_prefix=c";
+            let lines = format!("{path}\n{load}\n{sizes}");
+            // The same file without repeats lies there before.
+            lab.job(&format!("rw=read\n{sizes}"));
+            let before = std::fs::read(lab.file("c.0")).unwrap();
+            assert!(deflated(&before) >= before.len() * 99 / 100);
+            let compressible = "buffer_compress_percentage=75\nbuffer_compress_chunk=4k";
+            let job = lab.job(&format!("{lines}\n{compressible}"));
+            let verify = job.verify;
+            assert!(verify.is_none_or(|verify| verify.is_fine()), "{lines}");
+            let bytes = std::fs::read(lab.file("c.0")).unwrap();
+            let percent = deflated(&bytes) * 100 / bytes.len();
+            assert!((24..=28).contains(&percent), "{lines}: {percent} %");
+        }
+    }
+}
+
+#[test]
+fn a_changed_word_among_those_that_repeat_is_found() {
+    let lab = Lab::with_gpu();
+    let lines = "bs=16k\nsize=1m\nio_size=1m\nkeep=1\nfile_prefix=c\n\
+                 buffer_compress_percentage=75\nbuffer_compress_chunk=4k";
+    lab.job(&format!("rw=read\n{lines}"));
+    let path = lab.file("c.0");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The last quarter of a chunk, exchanged with that of the next one.
+    let (one, next) = bytes[64 << 10..].split_at_mut(4096);
+    one[3072..].swap_with_slice(&mut next[3072..4096]);
+    std::fs::write(&path, &bytes).unwrap();
+    let ran = lab.run(
+        "[a]\nfilename=${DIR}/c.0\npath=staged\ngpu=software\nrw=read\nbs=16k\nsize=1m\nio_size=1m\n\
+         verify=pass\nbuffer_compress_percentage=75\nbuffer_compress_chunk=4k\n",
+    );
+    let verify = ran.jobs[0].verify.clone().unwrap();
+    assert_eq!(verify.mismatches.len(), 1, "{verify:?}");
+    assert_eq!((verify.bad_blocks, verify.bad_words), (1, 256), "{verify:?}");
+    assert_eq!(verify.mismatches[0].offset, (64 << 10) + 3072);
 }

@@ -47,6 +47,10 @@ pub(crate) const RULES: &[Rule] = &[
          out"
     )),
     rule!(fill, |s| when(s.requested.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES)),
+    rule!(compress_chunk, |s| when(
+        s.plan.compressible.is_none(),
+        "nothing repeats; add buffer_compress_percentage, or leave it out"
+    )),
     rule!(refill, |s| when(s.requested.refill == Some(true) && s.only_reads(), NO_WRITES)),
     rule!(sync, |s| when(s.requested.sync == Some(true) && s.only_reads(), NO_WRITES)),
     rule!(verify, |s| when(

@@ -249,6 +249,8 @@ fn settings(row: &Row<'_>) -> String {
     when(plan.shared_fd, "shared descriptors");
     when(plan.verify == VerifyMode::Inline, "verified inline");
     when(plan.refill, "refilled");
+    let repeats = plan.compressible.map(|it| format!("{} % compressible", it.percent));
+    when(repeats.is_some(), repeats.as_deref().unwrap_or_default());
     let beside = plan.beside.map(|beside| format!("beside {}", beside.key()));
     when(beside.is_some(), beside.as_deref().unwrap_or_default());
     let feed = plan.feed.as_ref().map(|feed| format!("training feed: {}", feed.words()));

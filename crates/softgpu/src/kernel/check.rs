@@ -1,4 +1,4 @@
-//! `gpuio_check(src, len, key, offset, report)`: compares with the data rule, adds to
+//! `gpuio_check(src, len, key, repeats, offset, report)`: compares with the data rule, adds to
 //! `report[0]` the words that differ and lowers `report[1]` to the least byte offset of one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use crate::reach::Reach;
 use super::{word, words};
 
 pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
-    let &[src, len, key, offset, report] = args else {
+    let &[src, len, key, repeats, offset, report] = args else {
         return Err(ILLEGAL_ADDRESS);
     };
     if len == 0 {
@@ -26,7 +26,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let mut first = u64::MAX;
     words(offset, len, |number, from, count, at| {
         let start = range.at.wrapping_add(at);
-        let right = word(key, number);
+        let right = word(key, repeats, number);
         let same = if count == 8 {
             // SAFETY: the eight bytes at `at` lie in the range that `range` was looked up for.
             unsafe { start.cast::<[u8; 8]>().read() == right }

@@ -1,4 +1,4 @@
-//! `gpuio_fill(dst, len, key, offset)`: writes the data rule.
+//! `gpuio_fill(dst, len, key, repeats, offset)`: writes the data rule.
 
 use crate::code::{Answer, ILLEGAL_ADDRESS};
 use crate::reach::Reach;
@@ -6,7 +6,7 @@ use crate::reach::Reach;
 use super::{word, words};
 
 pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
-    let &[dst, len, key, offset] = args else {
+    let &[dst, len, key, repeats, offset] = args else {
         return Err(ILLEGAL_ADDRESS);
     };
     if len == 0 {
@@ -15,7 +15,7 @@ pub(super) fn run(memory: &Reach<'_>, args: &[u64]) -> Answer<()> {
     let range = memory.on_device(dst, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let len = usize::try_from(len).map_err(|_| ILLEGAL_ADDRESS)?;
     words(offset, len, |number, from, count, at| {
-        let bytes = word(key, number);
+        let bytes = word(key, repeats, number);
         let to = range.at.wrapping_add(at);
         if count == 8 {
             // SAFETY: the eight bytes at `at` lie in the range that `range` was looked up for.

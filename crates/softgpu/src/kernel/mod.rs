@@ -36,8 +36,8 @@ const fn kernel(
 }
 
 static KERNELS: [Kernel; 7] = [
-    kernel("gpuio_fill", 4, fill::run),
-    kernel("gpuio_check", 5, check::run),
+    kernel("gpuio_fill", 5, fill::run),
+    kernel("gpuio_check", 6, check::run),
     kernel("gpuio_gather", 2, gather::run),
     kernel("gpuio_resident_copy", 11, resident_copy::run),
     kernel("gpuio_resident", 10, resident::run),
@@ -75,9 +75,15 @@ pub(crate) fn named(name: &str) -> Option<&'static Kernel> {
 }
 
 /// The eight bytes of the data rule from byte `8 * number` of a file on: splitmix64's output for
-/// the state `key + number * 0x9E3779B97F4A7C15`.
-fn word(key: u64, number: u64) -> [u8; 8] {
+/// the state `key + number * 0x9E3779B97F4A7C15`, with the number of its chunk's first word where
+/// `repeats` says that this one repeats it.
+fn word(key: u64, repeats: u64, number: u64) -> [u8; 8] {
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    let chunk = 1 << (repeats & 63);
+    let number = match (repeats, number % chunk) {
+        (1.., within) if within >= repeats >> 8 => number - within,
+        _ => number,
+    };
     let a = key.wrapping_add(STEP.wrapping_mul(number));
     let b = (a >> 30 ^ a).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let c = (b >> 27 ^ b).wrapping_mul(0x94D0_49BB_1331_11EB);

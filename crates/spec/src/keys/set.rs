@@ -245,6 +245,8 @@ pub(super) const FILL: Setter = field!(fill, value::fill);
 pub(super) const FILL_RANDOM: Setter =
     switch!(fill, |on| if on { Fill::Random } else { Fill::Pattern });
 pub(super) const REFILL: Setter = switch!(refill);
+pub(super) const COMPRESS_PERCENT: Setter = field!(compress_percent, value::percent);
+pub(super) const COMPRESS_CHUNK: Setter = field!(compress_chunk, value::chunk);
 pub(super) const SYNC: Setter = Setter { bare: Some("1"), ..field!(sync, value::sync) };
 pub(super) const INJECT: Setter = text!(inject);
 pub(super) const KEEP: Setter = switch!(keep);

@@ -17,7 +17,7 @@ pub(crate) use feed::{
 };
 pub(crate) use list::{block_range, block_split, blocks, cpus, file_names, words};
 pub(crate) use number::{
-    at_least_one, at_least_one_u32, both_alike, bytes, device, duration, fio_microseconds,
+    at_least_one, at_least_one_u32, both_alike, bytes, chunk, device, duration, fio_microseconds,
     fio_milliseconds, integer, node, percent, rate, size, size_percent, some_time, xfer_type,
 };
 pub(crate) use steady::steady;

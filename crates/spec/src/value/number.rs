@@ -24,6 +24,14 @@ pub(crate) fn size(value: &str) -> Read<u64> {
     }
 }
 
+/// A chunk of data of which a part repeats: its bytes.
+pub(crate) fn chunk(value: &str) -> Read<u32> {
+    match u32::try_from(bytes(value)?) {
+        Ok(chunk) if chunk.is_power_of_two() && (64..=1 << 30).contains(&chunk) => Ok(chunk),
+        _ => Err(ValueError::new(0, "expected a power of two from 64 to 1G, such as 512 or 4k")),
+    }
+}
+
 /// `read,write,trim` where reads and writes have the same value, as that one.
 pub(crate) fn both_alike(value: &str) -> Read<&str> {
     let mut all = value.split(',');

@@ -34,6 +34,7 @@ use together::Together;
 
 use super::peers::Peers;
 use super::written::{Use, clean, is_left_whole, writers};
+use crate::run::verify::salt;
 
 /// Why the data set is not as the plan needs it.
 #[derive(Debug, thiserror::Error)]
@@ -461,7 +462,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
         directory: job.directory.as_ref().map(PathBuf::from),
-        salt: job.salt,
+        salt: salt(job),
         file_number: target.file_number,
     }
 }

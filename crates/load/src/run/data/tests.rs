@@ -243,7 +243,7 @@ fn a_verified_write_of_a_part_makes_a_file_of_ours_whole() {
     prepare(vec![line("rw=write\nsize=64k")]);
     let part = line("rw=write\noffset=8k\nsize=16k\nverify=pass");
     let number = part.targets[0].file_number;
-    let (key, other) = (part.salt, other_salt(part.salt));
+    let (key, other) = (part.salt.into(), other_salt(part.salt));
     let [key, other] = [key, other].map(|salt| pattern::file_key(salt, number));
     prepare(vec![part]);
     let bytes = std::fs::read(&path).unwrap();

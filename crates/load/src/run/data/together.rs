@@ -23,12 +23,14 @@ use gpuio_dataset::ownership::{Permit, check_with};
 use gpuio_dataset::shared_file::{self, Fill, Part};
 use gpuio_dataset::{Identity, Progress};
 use gpuio_host::Root;
+use gpuio_pattern::{Key, Repeats};
 use gpuio_record::{GuardNote, JobPlan, TargetKind, TargetPlan};
 use serde_json::{Value, json};
 
 use super::checked::CheckedTarget;
 use super::{DataSetError, wants};
 use crate::run::peers::Peers;
+use crate::run::verify::salt;
 
 /// A client of NFS may see a new file so late; other file systems show it at once.
 const LATE: Duration = Duration::from_secs(65);
@@ -78,7 +80,7 @@ pub(super) struct Done {
     /// On rank 0, one for each task.
     pub(super) made: Vec<Made>,
     /// On the others: name, file, and the key of its pattern where that is not the job's own.
-    pub(super) followed: Vec<(String, Arc<Held>, Option<u64>)>,
+    pub(super) followed: Vec<(String, Arc<Held>, Option<Key>)>,
 }
 
 /// A file of which all processes have a part, as rank 0 describes it.
@@ -89,7 +91,7 @@ struct CommonFile {
     /// Bytes that it has at least.
     least: u64,
     fills: Vec<Fill>,
-    key: Option<u64>,
+    key: Option<Key>,
 }
 
 impl CommonFile {
@@ -99,7 +101,7 @@ impl CommonFile {
             "listed": self.listed,
             "least": self.least,
             "fills": self.fills,
-            "key": self.key,
+            "key": self.key.map(|key| [key.seed, key.repeats.bits()]),
         })
     }
 
@@ -109,9 +111,18 @@ impl CommonFile {
             listed: value["listed"].as_bool()?,
             least: value["least"].as_u64()?,
             fills: serde_json::from_value(value["fills"].clone()).ok()?,
-            key: value["key"].as_u64(),
+            key: key(&value["key"])?,
         })
     }
+}
+
+/// A key as `to_json` writes it; `None` for anything else.
+fn key(value: &Value) -> Option<Option<Key>> {
+    if value.is_null() {
+        return Some(None);
+    }
+    let (seed, repeats) = (value[0].as_u64()?, Repeats::from_bits(value[1].as_u64()?)?);
+    Some(Some(Key { seed, repeats }))
 }
 
 /// The common files, as rank 0 has listed them under the word of this run.
@@ -334,7 +345,7 @@ impl<'a> Together<'a> {
         peers.first_says(&self.words("named"), Vec::new()).map_err(failed)?;
         for (((job, at), file), (_, held, _)) in common.iter().zip(&files).zip(&followed) {
             let target = &job.targets[*at];
-            let (salt, file_number) = (job.salt, target.file_number);
+            let (salt, file_number) = (salt(job), target.file_number);
             let share = (self.rank, self.ranks);
             let part = Part { fills: &file.fills, salt, file_number, share };
             shared_file::fill(held, part, means.progress, means.stop)?;

@@ -26,6 +26,7 @@ use super::stonewall;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
+use gpuio_pattern::Key;
 use gpuio_workload::blocks;
 use gpuio_workload::pace::{Pacer, ThreadPhase};
 use gpuio_workload::sequence::{Block, BlockSequence};
@@ -119,7 +120,7 @@ struct Loop<'a> {
     last_ended: Nanos,
     /// The run's clock to `CLOCK_MONOTONIC`.
     monotonic: Nanos,
-    keys: Vec<u64>,
+    keys: Vec<Key>,
     /// Whether writes get new data before each I/O.
     prepares: bool,
     /// Whether what completed is verified now or later.
@@ -466,7 +467,7 @@ impl Loop<'_> {
         let began = self.task.gate.clock.now();
         let key = match job.fill {
             gpuio_record::Fill::Pattern => self.keys[block.file as usize],
-            gpuio_record::Fill::Random => self.task.plan.seed ^ began,
+            gpuio_record::Fill::Random => verify::random_key(job, self.task.plan.seed ^ began),
         };
         let path = &mut self.tools.path;
         path.generate(PatternBlock::new(slot, key, block.offset, block.len))

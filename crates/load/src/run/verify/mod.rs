@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Request, Start};
-use gpuio_pattern::{file_key, word};
+use gpuio_pattern::{Key, Repeats, Salt, file_key, other_salt, unmix, word};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode,
     VerifyOutcome, VerifySubject,
@@ -13,17 +13,26 @@ use gpuio_record::{
 use super::RunError;
 use super::reached::{Reached, Runs};
 use super::worker::{Task, Tools};
-use gpuio_pattern::other_salt;
-use gpuio_pattern::unmix;
 use gpuio_workload::blocks::unit;
 use gpuio_workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
 
 /// Mismatches kept.
 const KEPT: usize = 16;
 
+/// The salt of a job's data.
+pub(super) fn salt(job: &JobPlan) -> Salt {
+    let repeats = job.compressible.and_then(|it| Repeats::new(it.percent, it.chunk_bytes));
+    Salt { number: job.salt, repeats: repeats.unwrap_or_default() }
+}
+
+/// A key that no file has, of data that repeats as a job's does.
+pub(super) fn random_key(job: &JobPlan, seed: u64) -> Key {
+    Key { seed, repeats: salt(job).repeats }
+}
+
 /// The key of a target's pattern.
-pub(super) fn key(job: &JobPlan, target: u32) -> u64 {
-    file_key(job.salt, job.targets[target as usize].file_number)
+pub(super) fn key(job: &JobPlan, target: u32) -> Key {
+    file_key(salt(job), job.targets[target as usize].file_number)
 }
 
 /// What one worker found.
@@ -127,17 +136,17 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
 /// Where a word belongs, if it is a word of the pattern of one of the job's files, or of what lay
 /// there before the load: the mixing is a bijection, so its counter can be read back.
 fn origin_of(job: &JobPlan, found: u64) -> Option<String> {
-    let before = || origin(job, other_salt(job.salt), found);
+    let before = || origin(job, other_salt(salt(job)), found);
     let stale = || Some(format!("{}, as it was before the load", before()?));
-    origin(job, job.salt, found).or_else(|| stale().filter(|_| job.reads_writes_back()))
+    origin(job, salt(job), found).or_else(|| stale().filter(|_| job.reads_writes_back()))
 }
 
-fn origin(job: &JobPlan, salt: u64, found: u64) -> Option<String> {
+fn origin(job: &JobPlan, salt: Salt, found: u64) -> Option<String> {
     const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
     let counter = unmix(found);
     job.targets.iter().find_map(|target| {
         let key = file_key(salt, target.file_number);
-        let index = counter.wrapping_sub(key).wrapping_mul(STEP_INVERSE);
+        let index = counter.wrapping_sub(key.seed).wrapping_mul(STEP_INVERSE);
         let offset = index.checked_mul(8).filter(|at| *at < target.length_bytes)?;
         (word(key, index) == found).then(|| format!("{} offset {offset}", target.path))
     })

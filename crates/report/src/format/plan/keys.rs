@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::{
-    Arrivals, BlockShare, DirectMode, Distribution, Fill, JobPlan, Order, Pacing, VerifyMode,
-    WorkerPlan,
+    Arrivals, BlockShare, Compressible, DirectMode, Distribution, Fill, JobPlan, Order, Pacing,
+    VerifyMode, WorkerPlan,
 };
 use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
 
@@ -86,6 +86,10 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         };
         set(out, "fill", fill);
         switch(out, "refill", job.refill);
+    }
+    if let Some(Compressible { percent, chunk_bytes }) = job.compressible {
+        set(out, "buffer_compress_percentage", &percent.to_string());
+        set(out, "buffer_compress_chunk", &chunk_bytes.to_string());
     }
     switch(out, "keep", job.keep);
     if job.feed.is_none() {

@@ -103,6 +103,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         verify: VerifyMode::Off,
         verify_ns: None,
         fio_headers: false,
+        compressible: None,
         salt: 0x6770_7569_6f5f_3031,
         fill: Fill::Pattern,
         refill: false,

@@ -43,20 +43,6 @@ pub(super) const WRITES: &[Key] = &[
         "fill=pattern or fill=random",
     ),
     refused(
-        "buffer_compress_percentage",
-        &[],
-        Dialect::Fio,
-        "data of a given compressibility is not supported",
-        "fill=random (not compressible)",
-    ),
-    refused(
-        "buffer_compress_chunk",
-        &[],
-        Dialect::Fio,
-        "data of a given compressibility is not supported",
-        "fill=random",
-    ),
-    refused(
         "dedupe_percentage",
         &[],
         Dialect::Fio,
