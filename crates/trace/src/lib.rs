@@ -1,8 +1,8 @@
 //! Traces: the I/Os that a program made, as a file.
 //!
 //! - [`Trace`]: what a trace says, whatever its format.
-//! - [`write`]: gpuio's format, as `libcufile.so.0` writes it while a program runs.
-//! - [`read`]: gpuio's format and fio's block traces, by their first bytes.
+//! - [`mod@write`]: gpuio's format, as `libcufile.so.0` writes it while a program runs.
+//! - [`mod@read`]: gpuio's format and fio's block traces, by their first bytes.
 //!
 //! docs/trace.md has the format byte by byte. A trace has names, sizes and times, and no content of
 //! any file. A writer appends whole frames, each with a checksum, so that what was written before

@@ -102,8 +102,11 @@ pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
     Ok(trace)
 }
 
+/// The records of a frame, and what follows it.
+type Split<'a> = (&'a [u8], &'a [u8]);
+
 /// The records of the first frame and what follows it; `None` where it is cut.
-fn frame(bytes: &[u8], at: u64) -> Result<Option<(&[u8], &[u8])>, TraceError> {
+fn frame(bytes: &[u8], at: u64) -> Result<Option<Split<'_>>, TraceError> {
     let wrong = |what: String| TraceError { at: Place::Byte(at), what };
     let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD) else { return Ok(None) };
     let word = |from: usize| {

@@ -182,7 +182,7 @@ proptest! {
     fn any_bytes_are_read_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         // Behind sound frame heads, so that records are reached.
         let mut bytes = header().to_vec();
-        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&u32::try_from(body.len()).unwrap().to_le_bytes());
         bytes.extend_from_slice(&write::checksum(&body).to_le_bytes());
         bytes.extend_from_slice(&body);
         if let Err(TraceError { at: Place::Byte(byte), .. }) = read(&bytes) {

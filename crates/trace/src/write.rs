@@ -44,7 +44,7 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    (hash >> 32) as u32 ^ hash as u32
+    (hash >> 32) as u32 ^ (hash & 0xffff_ffff) as u32
 }
 
 /// Records that become a frame.
