@@ -9,14 +9,22 @@ use std::collections::BTreeMap;
 use crate::read::{Place, TraceError};
 use crate::{Call, End, Format, Op, OtherActions, Trace, TraceFile};
 
+/// What is wrong, and the column of the word where it is.
+type Wrong = (u64, String);
+
 /// Reads a trace of fio's.
 pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
-    let wrong = |line: u64, what: String| TraceError { at: Place::Line(line), what };
+    let wrong = |line: u64, (column, what): Wrong| {
+        let at = Place::Text { line, column };
+        TraceError { at, what }
+    };
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
-            let lines = bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n');
-            return Err(wrong(lines.count() as u64 + 1, "this is no text".to_owned()));
+            let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            let lines = good.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let last = good.iter().rev().take_while(|byte| **byte != b'\n').count() as u64;
+            return Err(wrong(lines + 1, (last + 1, "this is no text".to_owned())));
         }
     };
     let mut lines = text.lines().zip(1_u64..);
@@ -27,7 +35,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         other => {
             let what =
                 format!("'{other}': gpuio reads fio version 2 iolog and fio version 3 iolog");
-            return Err(wrong(1, what));
+            return Err(wrong(1, (1, what)));
         }
     };
     let mut state = State { version, ..State::default() };
@@ -48,6 +56,40 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
     })
 }
 
+/// A word of a line, and its column from 1.
+#[derive(Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    column: u64,
+}
+
+impl Word<'_> {
+    fn wrong<T>(self, what: String) -> Result<T, Wrong> {
+        Err((self.column, what))
+    }
+
+    fn number(self) -> Result<u64, Wrong> {
+        let text = self.text;
+        text.parse().or_else(|_| self.wrong(format!("'{text}' is no whole number of 0 or more")))
+    }
+
+    /// Microseconds as nanoseconds.
+    fn time(self) -> Result<u64, Wrong> {
+        let ns = self.number()?.checked_mul(1000).filter(|ns| *ns <= i64::MAX as u64);
+        let past = || self.wrong(format!("a time of {} microseconds is past any run", self.text));
+        ns.map_or_else(past, Ok)
+    }
+}
+
+/// The words of a line; columns count characters.
+fn words(line: &str) -> impl Iterator<Item = Word<'_>> {
+    line.split_ascii_whitespace().map(|text| {
+        let before = text.as_ptr().addr() - line.as_ptr().addr();
+        let column = line.get(..before).map_or(0, |before| before.chars().count()) as u64 + 1;
+        Word { text, column }
+    })
+}
+
 #[derive(Default)]
 struct State {
     version: u8,
@@ -60,48 +102,57 @@ struct State {
 }
 
 impl State {
-    fn line(&mut self, line: &str) -> Result<(), String> {
-        let mut words = line.split_ascii_whitespace();
+    fn line(&mut self, line: &str) -> Result<(), Wrong> {
+        let mut words = words(line);
+        let end = line.trim_end().chars().count() as u64 + 1;
         if self.version == 3 {
-            self.now_ns = time(words.next().unwrap_or_default())?.max(self.now_ns);
+            let time = words.next().map_or_else(|| Err((1, "no time".to_owned())), Word::time)?;
+            self.now_ns = time.max(self.now_ns);
         }
         let (Some(name), Some(action)) = (words.next(), words.next()) else {
-            return Err(format!("'{line}' has no file and action"));
+            return Err((end, format!("'{}' has no file and action", line.trim())));
         };
         let numbers = (words.next(), words.next());
         if let Some(more) = words.next() {
-            return Err(format!("'{more}' after the length; a name with a blank can't be read"));
+            let text = more.text;
+            return more
+                .wrong(format!("'{text}' after the length; a name with a blank can't be read"));
         }
         let both = || match numbers {
-            (Some(offset), Some(length)) => Ok((number(offset)?, number(length)?)),
-            _ => Err(format!("{action} without offset and length")),
+            (Some(offset), Some(length)) => Ok((offset.number()?, length.number()?)),
+            _ => Err((end, format!("{} without offset and length", action.text))),
         };
-        match action {
+        match action.text {
             "add" => {
-                self.file(name);
+                self.file(name.text);
             }
             "open" | "close" => {}
             "read" | "write" => {
-                let op = if action == "read" { Op::Read } else { Op::Write };
+                let op = if action.text == "read" { Op::Read } else { Op::Write };
                 let (offset, bytes) = both()?;
-                let end = offset.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
-                let end = end.ok_or("offset plus length is past the largest file")?;
-                let file = self.file(name);
+                let last = offset.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
+                let past = || {
+                    let column = numbers.0.map_or(end, |word| word.column);
+                    (column, "offset plus length is past the largest file".to_owned())
+                };
+                let last = last.ok_or_else(past)?;
+                let file = self.file(name.text);
                 if let Some(found) = self.files.get_mut(file as usize) {
-                    found.size = found.size.max(end);
+                    found.size = found.size.max(last);
                 }
                 let (result, begin_ns) = (bytes.cast_signed(), self.now_ns);
                 self.calls.push(Call { op, file, offset, bytes, result, begin_ns, ..Call::NONE });
             }
             "wait" => {
-                let pause = time(numbers.0.unwrap_or_default())?;
+                let none = || Err((end, "wait without a time".to_owned()));
+                let pause = numbers.0.map_or_else(none, Word::time)?;
                 let after = self.now_ns.saturating_add(pause);
                 self.now_ns = if self.version == 2 { after } else { self.now_ns };
             }
             "sync" | "datasync" => self.other.syncs += 1,
             "trim" => self.other.trims += 1,
             other => {
-                return Err(format!(
+                return action.wrong(format!(
                     "'{other}' is no action; known are add, open, close, read, write, wait, sync, \
                      datasync and trim"
                 ));
@@ -120,14 +171,4 @@ impl State {
         self.numbers.insert(name.to_owned(), number);
         number
     }
-}
-
-fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is no whole number"))
-}
-
-/// Microseconds as nanoseconds.
-fn time(text: &str) -> Result<u64, String> {
-    let ns = number(text)?.checked_mul(1000).filter(|ns| *ns <= i64::MAX as u64);
-    ns.ok_or_else(|| format!("a time of {text} microseconds is past any run"))
 }

@@ -32,15 +32,20 @@ pub struct TraceError {
 pub enum Place {
     /// A byte, from 0.
     Byte(u64),
-    /// A line, from 1.
-    Line(u64),
+    /// A line of a text and a column in it, both from 1; columns count characters.
+    Text {
+        /// The line.
+        line: u64,
+        /// The column.
+        column: u64,
+    },
 }
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Place::Byte(byte) => write!(f, "byte {byte}"),
-            Place::Line(line) => write!(f, "line {line}"),
+            Place::Text { line, column } => write!(f, "line {line}, column {column}"),
         }
     }
 }

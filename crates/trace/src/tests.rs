@@ -132,17 +132,20 @@ fn fio_traces_of_both_versions() {
 }
 
 #[test]
-fn errors_of_fio_traces_have_their_line() {
+fn errors_of_fio_traces_have_line_and_column() {
     let error = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
-    assert!(error("fio version 9 iolog\n").starts_with("line 1: "));
-    assert!(error("fio version 2 iolog\na read 0\n").starts_with("line 2: read without"));
-    assert!(error("fio version 2 iolog\n\na read x 1\n").starts_with("line 3: 'x'"));
-    assert!(error("fio version 2 iolog\na jump 0 1\n").contains("'jump' is no action"));
-    assert!(error("fio version 3 iolog\na b read 0 1\n").contains("'a' is no whole number"));
-    assert!(error("fio version 2 iolog\na read 9223372036854775807 1\n").contains("largest"));
-    assert!(error("fio version 2 iolog\na b read 0 1\n").contains("line 2"));
-    let bytes = [b"fio version 2 iolog\n".as_slice(), &[0xff]].concat();
-    assert!(read(&bytes).unwrap_err().to_string().starts_with("line 2: "));
+    assert!(error("fio version 9 iolog\n").starts_with("line 1, column 1: "));
+    assert!(error("fio version 2 iolog\na read 0\n").starts_with("line 2, column 9: read without"));
+    assert!(error("fio version 2 iolog\n\nä  read x 1\n").starts_with("line 3, column 9: 'x'"));
+    assert!(error("fio version 2 iolog\na jump 0 1\n").contains("column 3: 'jump' is no action"));
+    assert!(error("fio version 3 iolog\na b read 0 1\n").contains("column 1: 'a' is no whole"));
+    assert!(error("fio version 3 iolog\n-7 a read 0 1\n").contains("column 1: '-7' is no whole"));
+    assert!(error("fio version 2 iolog\na wait -5\n").contains("column 8: '-5' is no whole"));
+    assert!(error("fio version 2 iolog\na wait\n").contains("column 7: wait without"));
+    assert!(error("fio version 2 iolog\na read 9223372036854775807 1\n").contains("column 8: "));
+    assert!(error("fio version 2 iolog\na b read 0 1\n").starts_with("line 2, column 12: '1'"));
+    let bytes = [b"fio version 2 iolog\na".as_slice(), &[0xff]].concat();
+    assert!(read(&bytes).unwrap_err().to_string().starts_with("line 2, column 2: "));
 }
 
 fn any_call() -> impl Strategy<Value = Call> {

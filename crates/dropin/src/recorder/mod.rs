@@ -23,7 +23,7 @@ use gpuio_trace::{Call, TraceFile, Within};
 
 use crate::environment;
 use crate::fork;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::thread_number;
 use ring::Ring;
 use sink::Sink;
@@ -31,6 +31,9 @@ use sink::Sink;
 /// Between two looks of the writer: while calls come, and while none do.
 const BUSY: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_millis(20);
+/// Most rings at a time, so that memory is bounded: each has 300 KB. Calls of further threads are
+/// counted as lost.
+const RINGS_MOST: usize = 512;
 /// How long the end of the program may wait for a write that is under way.
 const LAST_NS: u64 = 1_000_000_000;
 
@@ -59,8 +62,10 @@ struct Recorder {
     rings: Mutex<Vec<Arc<Ring>>>,
     files: Mutex<Files>,
     batches: AtomicU32,
-    /// Calls of threads that were ending.
+    /// Calls of threads that were ending, or that were too many.
     lost: AtomicU64,
+    /// Recording has ended: no call is put in any more.
+    is_over: AtomicBool,
     /// Empty once recording has ended.
     sink: Mutex<Option<Sink>>,
 }
@@ -95,7 +100,9 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[inline]
 fn recorder() -> Option<&'static Recorder> {
     let recorder = RECORDER.get()?.as_ref()?;
-    (recorder.generation == fork::generation()).then_some(recorder)
+    let is_on =
+        recorder.generation == fork::generation() && !recorder.is_over.load(Ordering::Relaxed);
+    is_on.then_some(recorder)
 }
 
 /// Begins to record, if that is requested. Without a file the program runs all the same.
@@ -121,12 +128,13 @@ pub(crate) fn begin() {
             files: Mutex::default(),
             batches: AtomicU32::new(0),
             lost: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
             sink: Mutex::new(Some(sink)),
         })
     });
     let Some(recorder) = recorder.as_ref().filter(|_| is_new) else { return };
     if !gpuio_transfer::spawn_thread("gpuio-record", || write_on(recorder)) {
-        *hold(&recorder.sink) = None;
+        recorder.give_up(&mut hold(&recorder.sink));
         say("no trace is recorded: the system refuses a thread");
         return;
     }
@@ -178,17 +186,38 @@ pub(crate) fn record(call: impl FnOnce() -> Call) {
 impl Recorder {
     fn put(&self, call: Call) {
         let begin_ns = call.begin_ns.saturating_sub(self.began_ns);
-        let put = RING.try_with(|ring| {
-            let ring = ring.get_or_init(|| {
-                let ring = Arc::new(Ring::new());
-                hold(&self.rings).push(Arc::clone(&ring));
-                ThreadRing(ring)
-            });
+        let put = RING.try_with(|own| {
+            let ring = match own.get() {
+                Some(ring) => ring,
+                None => {
+                    let new = self.ring()?;
+                    own.get_or_init(|| new)
+                }
+            };
             ring.0.put(Call { begin_ns, ..call });
+            Some(())
         });
-        if put.is_err() {
+        if put.ok().flatten().is_none() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A ring for this thread; none where there are too many.
+    fn ring(&self) -> Option<ThreadRing> {
+        let mut rings = hold(&self.rings);
+        if rings.len() >= RINGS_MOST {
+            return None;
+        }
+        let ring = Arc::new(Ring::new());
+        rings.push(Arc::clone(&ring));
+        Some(ThreadRing(ring))
+    }
+
+    /// Ends the recording where it can't go on. What is in the rings is freed with their threads.
+    fn give_up(&self, sink: &mut Option<Sink>) {
+        self.is_over.store(true, Ordering::Relaxed);
+        *sink = None;
+        hold(&self.rings).clear();
     }
 
     /// Takes what is in the rings; whether there was something.
@@ -226,8 +255,11 @@ fn write_on(recorder: &Recorder) {
         let Some(open) = sink.as_mut() else { return };
         pause = if recorder.drain(open) { BUSY } else { IDLE };
         if let Err(error) = open.flush_if_due() {
-            say(&format!("the trace ends here: {}: {error}", open.path().display()));
-            *sink = None;
+            say(&format!(
+                "the trace ends here, and later calls are not recorded: {}: {error}",
+                open.path().display()
+            ));
+            recorder.give_up(&mut sink);
             return;
         }
     }
@@ -248,6 +280,7 @@ extern "C" fn end() {
     };
     let Some(mut open) = sink.take() else { return };
     recorder.drain(&mut open);
+    recorder.is_over.store(true, Ordering::Relaxed);
     let lost = open.all_lost();
     if let Err(error) = open.finish() {
         say(&format!("the end of the trace is missing: {error}"));

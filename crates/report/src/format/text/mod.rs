@@ -12,6 +12,7 @@ pub(crate) mod header;
 mod mapped;
 mod proof;
 mod ranges;
+mod replay;
 mod ranks;
 mod repeat;
 mod steady;
@@ -91,6 +92,7 @@ fn render(record: &Record, width: u16, show: Show) -> String {
         flushes::render(record),
         beside::render(record, width),
         ranges::render(record, width),
+        replay::render(record, width),
         repeat::parts(record, width),
         repeat::times(record, width),
         feed::render(record, width),

@@ -62,6 +62,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         length_bytes: size,
         guard: GuardNote::Make,
         file_number: n,
+        holes: Vec::new(),
     };
     let worker = |thread: u32| WorkerPlan {
         thread,
@@ -118,6 +119,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         ceilings_ns: None,
         beside: None,
         feed: None,
+        replay: None,
         part: None,
         ranges: None,
         against_file: false,
@@ -275,6 +277,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         mapped: None,
         beside: None,
         feed: None,
+        replay: None,
         read,
         write: DirectionResult::default(),
     }
