@@ -42,10 +42,10 @@ pub(super) fn of(calls: &[Call], order: ReplayOrder, has_ends: bool) -> (Vec<Lan
         }
     };
     let script_begin = lanes.iter().flatten().map(|one| one.begin).min().unwrap_or(0);
-    let all = || sorted(lanes.iter().flatten().map(|one| one.end));
+    let all = || sorted(lanes.iter().flatten());
     let all = if order == ReplayOrder::Observed { all() } else { Vec::new() };
     let steps = |(at, lane): (usize, &Vec<Timed>)| {
-        let own = sorted(lane.iter().map(|one| one.end));
+        let own = sorted(lane.iter());
         let (ends, order) = match order {
             ReplayOrder::Observed => (&all, 0),
             ReplayOrder::Threads => (&own, at),
@@ -57,8 +57,9 @@ pub(super) fn of(calls: &[Call], order: ReplayOrder, has_ends: bool) -> (Vec<Lan
     (made, orders)
 }
 
-fn sorted(ends: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut ends: Vec<u64> = ends.collect();
+/// Ends in the order of places, each with its beginning.
+fn sorted<'a>(calls: impl Iterator<Item = &'a Timed>) -> Vec<(u64, u64)> {
+    let mut ends: Vec<(u64, u64)> = calls.map(|one| (one.end, one.begin)).collect();
     ends.sort_unstable();
     ends
 }
@@ -141,11 +142,14 @@ fn place<'a>(calls: impl Iterator<Item = &'a mut Timed>) {
 /// order.
 fn steps(
     lane: &[Timed],
-    (ends, own): (&[u64], &[u64]),
+    (ends, own): (&[(u64, u64)], &[(u64, u64)]),
     script_begin: u64,
     has_ends: bool,
 ) -> Vec<Step> {
-    let over = |ends: &[u64], begin: u64| ends.partition_point(|end| *end < begin);
+    // What ended at this very moment is over, but for calls without a duration that began then:
+    // they would wait for themselves.
+    let over =
+        |ends: &[(u64, u64)], begin: u64| ends.partition_point(|end| *end < (begin, begin));
     let mut before: Option<Timed> = None;
     let step = |one: &Timed| {
         let last = before.replace(*one);
@@ -153,13 +157,13 @@ fn steps(
         if let Some(last) = last.filter(|_| one.follows) {
             after = after.max(last.place + 1);
         }
-        let ended = own.get(..over(own, one.begin)).and_then(<[u64]>::last);
+        let ended = own.get(..over(own, one.begin)).and_then(<[_]>::last).map(|(end, _)| *end);
         let pause = match (last, ended.filter(|_| has_ends)) {
             (None, _) => Pause { since: Since::Start, ns: one.begin - script_begin },
             (Some(last), _) if one.follows => {
                 Pause { since: Since::End, ns: one.begin - last.end }
             }
-            (Some(last), Some(end)) if *end >= last.begin => {
+            (Some(last), Some(end)) if end >= last.begin => {
                 Pause { since: Since::End, ns: one.begin - end }
             }
             (Some(last), _) => Pause { since: Since::Begin, ns: one.begin - last.begin },

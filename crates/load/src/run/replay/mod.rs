@@ -8,6 +8,8 @@
 
 mod ends;
 mod lane;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
