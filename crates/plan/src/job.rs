@@ -12,8 +12,8 @@ use super::defaults::{self, is_gdsio};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
 use super::{
-    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, part, ranges, regions, replay,
-    steady, vet, via,
+    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, part, ranges, regions,
+    replay, steady, vet, via,
 };
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
@@ -118,9 +118,8 @@ pub(super) fn resolve(
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
         shared_fd: spec.shared_fd.unwrap_or(feed.is_some() || spec.replay.is_some()),
         keep: spec.keep.unwrap_or(!ground.scratch),
-        ceilings_ns: defaults::ceilings(spec).filter(|_| {
-            feed.is_none() && ranges_plan.is_none() && spec.replay.is_none()
-        }),
+        ceilings_ns: defaults::ceilings(spec)
+            .filter(|_| feed.is_none() && ranges_plan.is_none() && spec.replay.is_none()),
         beside: defaults::beside(spec),
         feed,
         ranges: ranges_plan,

@@ -125,7 +125,9 @@ fn a_trace_is_repeated_on_every_path_with_its_holes() {
         assert_eq!(contents(&dir.path().join("d")), first);
     }
     // A path that only reads refuses a trace that writes.
-    replay(dir.path(), "t --directory d --gpu software --path mapped").exits(2).prints(&["only reads"]);
+    replay(dir.path(), "t --directory d --gpu software --path mapped")
+        .exits(2)
+        .prints(&["only reads"]);
 }
 
 /// One byte changes between two runs, and nothing of the file says so.

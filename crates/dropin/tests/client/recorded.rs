@@ -145,3 +145,36 @@ fn a_killed_program_leaves_what_it_did() {
     let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?} {output}", trace.end);
 }
+
+/// A limit of the size of files stands for a full disk: the program goes on, what was written can
+/// be read, and both say that the end is missing.
+#[test]
+fn a_full_disk_ends_the_trace_and_not_the_program() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let test = "recorded::a_full_disk_ends_the_trace_and_not_the_program";
+    if is_child(test) {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 1 << 20]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        // Of the thread that writes all signals are blocked, so that it is told by an error.
+        setrlimit(Resource::Fsize, Rlimit { current: Some(20_000), maximum: None }).unwrap();
+        let path = std::env::var("GPUIO_CUFILE_RECORD").unwrap();
+        let mut offset = 0;
+        while std::fs::metadata(&path).unwrap().len() < 20_000 {
+            offset = (offset + 12_345) % 1_000_000;
+            assert_eq!(cufile.read(handle, base, 4096, offset, 0), 4096);
+        }
+        for _ in 0..100 {
+            assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+        }
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
+    let (status, output) = child(test, &variables, &[]);
+    assert!(status.success() && output.contains("the trace ends here"), "{output}");
+    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?}", trace.end);
+}

@@ -21,11 +21,11 @@ use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};
 use super::feed::{Accelerated, Accelerators, Feed, Found};
-use super::replay::{self, Replay};
 use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
 use super::peers::{NotOpened, Peers, READING_NS, Start};
+use super::replay::{self, Replay};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::SeriesSampler;

@@ -148,8 +148,7 @@ fn steps(
 ) -> Vec<Step> {
     // What ended at this very moment is over, but for calls without a duration that began then:
     // they would wait for themselves.
-    let over =
-        |ends: &[(u64, u64)], begin: u64| ends.partition_point(|end| *end < (begin, begin));
+    let over = |ends: &[(u64, u64)], begin: u64| ends.partition_point(|end| *end < (begin, begin));
     let mut before: Option<Timed> = None;
     let step = |one: &Timed| {
         let last = before.replace(*one);
@@ -160,9 +159,7 @@ fn steps(
         let ended = own.get(..over(own, one.begin)).and_then(<[_]>::last).map(|(end, _)| *end);
         let pause = match (last, ended.filter(|_| has_ends)) {
             (None, _) => Pause { since: Since::Start, ns: one.begin - script_begin },
-            (Some(last), _) if one.follows => {
-                Pause { since: Since::End, ns: one.begin - last.end }
-            }
+            (Some(last), _) if one.follows => Pause { since: Since::End, ns: one.begin - last.end },
             (Some(last), Some(end)) if end >= last.begin => {
                 Pause { since: Since::End, ns: one.begin - end }
             }

@@ -1,8 +1,6 @@
 use gpuio_catalog::Op;
 use gpuio_record::ReplayOrder;
-use gpuio_trace::{
-    Call, End, Format, Holes, OtherActions, Trace, TraceFile, Within,
-};
+use gpuio_trace::{Call, End, Format, Holes, OtherActions, Trace, TraceFile, Within};
 
 use super::{Pause, ReplayFile, Script, Since, Step, missing};
 
@@ -122,7 +120,11 @@ fn files_have_their_sizes_and_holes_and_what_moved_nothing_is_left_out() {
         script.files,
         [
             ReplayFile { bytes: 3 * 4096 + 100, holes: Vec::new(), is_written: true },
-            ReplayFile { bytes: 8192, holes: std::iter::once(0..8192).collect(), is_written: false },
+            ReplayFile {
+                bytes: 8192,
+                holes: std::iter::once(0..8192).collect(),
+                is_written: false
+            },
         ]
     );
     assert_eq!((script.left_out, script.calls, script.reads), (2, 3, 2));

@@ -7,8 +7,8 @@ use gpuio_record::{JobPlan, ReplayPace};
 use gpuio_workload::replay::{Lane, Since, Step};
 use gpuio_workload::sequence::Block;
 
-use super::ends::Ends;
 use super::Replay;
+use super::ends::Ends;
 
 /// What a lane may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

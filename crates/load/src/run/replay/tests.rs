@@ -26,7 +26,8 @@ fn recorded(seed: u64) -> Trace {
         let offset = calls.len() as u64 * 3 * PAGE;
         let bytes = 3 * PAGE;
         let result = bytes.cast_signed();
-        let new = Call { offset, bytes, result, begin_ns, duration_ns, thread, within, ..Call::NONE };
+        let new =
+            Call { offset, bytes, result, begin_ns, duration_ns, thread, within, ..Call::NONE };
         calls.push(new);
     };
     for thread in 0..4 {

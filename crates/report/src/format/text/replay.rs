@@ -33,7 +33,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         let waited = format!("threads waited {} for one another", time(done.waited_ns));
         text += &line(&indent, &format!("{made}, {recorded}; {waited}"), width);
         if of.pace == ReplayPace::Recorded && whole {
-            let words = "with the recorded pauses, a rate says little of the path; compare latencies";
+            let words =
+                "with the recorded pauses, a rate says little of the path; compare latencies";
             text += &line(&indent, words, width);
         }
         if let Some(missing) = &of.missing {
