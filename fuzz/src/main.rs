@@ -49,6 +49,7 @@ const TARGETS: &[Target] = &[
     Target { name: "system", seeds: &["crates/flow/tests/fixtures/seeds"], run: texts::system },
     Target { name: "figures", seeds: &["crates/flow/src/drives.ini"], run: texts::figures },
     Target { name: "tensors", seeds: &["fuzz/seeds/tensors"], run: texts::tensors },
+    Target { name: "trace", seeds: &["fuzz/seeds/trace"], run: results::trace },
     Target { name: "server", seeds: &["fuzz/seeds/server"], run: texts::server },
 ];
 

@@ -105,3 +105,37 @@ pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
     }
     std::fs::read(page.path())
 }
+
+/// A trace of calls, and the script of its replay: every step lies in its file, and an error in the
+/// trace.
+pub(crate) fn trace(data: &[u8]) {
+    use gpuio_record::ReplayOrder;
+    use gpuio_trace::read::Place;
+    use gpuio_workload::replay::{Script, missing};
+    let trace = match gpuio_trace::read(data) {
+        Ok(trace) => trace,
+        Err(error) => {
+            let lines = data.iter().filter(|byte| **byte == b'\n').count() as u64;
+            match error.at {
+                Place::Byte(byte) => assert!(byte <= data.len() as u64, "{error}"),
+                Place::Text { line, column } => {
+                    assert!(line <= lines + 1 && column <= data.len() as u64 + 1, "{error}");
+                }
+            }
+            return;
+        }
+    };
+    let _ = missing(&trace);
+    for order in [ReplayOrder::Observed, ReplayOrder::Threads] {
+        let Ok(script) = Script::of(&trace, order) else { return };
+        let steps = script.lanes.iter().flat_map(|lane| &lane.steps);
+        let mut count = 0;
+        for step in steps {
+            count += 1;
+            let file = &script.files[step.file as usize];
+            assert!(step.bytes > 0 && step.offset + step.bytes <= file.bytes, "{step:?}");
+            assert!(step.after <= script.calls && step.place < script.calls, "{step:?}");
+        }
+        assert_eq!(count, script.calls);
+    }
+}

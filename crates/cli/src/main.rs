@@ -116,6 +116,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Exec(exec) => verb::exec::run(&exec),
         Verb::Generate(args) => verb::generate::run(&args),
         Verb::List => verb::list::run(),
+        Verb::Replay(replay) => verb::replay::run(&replay),
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),
         Verb::Show(show) => verb::show::run(&show),

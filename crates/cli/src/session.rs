@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_flow::Figures;
@@ -17,6 +18,7 @@ use gpuio_record::{
     TargetKind, Tool,
 };
 use gpuio_spec::Spec;
+use gpuio_workload::replay::Script;
 
 use crate::args::CufileFlags;
 use crate::cufile::{self, Cufile, Trial, UNTRIED};
@@ -36,6 +38,8 @@ pub(crate) struct Session {
     cufile: Cufile,
     loaded: Loaded,
     permit: Permit,
+    /// What jobs that are replays repeat.
+    replay: Option<Arc<Script>>,
     /// Figures of hardware, for the expected performance of the jobs.
     pub(crate) figures: Figures,
     /// Whether workers publish counters for `gpuio stats`.
@@ -80,7 +84,10 @@ impl Session {
             cufile.driver = None;
         }
         let figures = Figures::built_in();
-        Ok(Session { plan, host, cufile, loaded, permit, figures, counts: true, watched: true })
+        let replay = spec.jobs.iter().find_map(|job| job.replay.as_ref());
+        let replay = replay.map(|replay| Arc::clone(&replay.script));
+        let (counts, watched) = (true, true);
+        Ok(Session { plan, host, cufile, loaded, permit, replay, figures, counts, watched })
     }
 
     /// The resolved plan as a job file, after the guard has checked every target.
@@ -174,6 +181,7 @@ impl Session {
                 permit: self.permit.clone(),
                 live_page,
                 watched: self.watched,
+                replay: self.replay.clone(),
                 peers: synchronised.as_ref().map(|peers| peers as &dyn Peers),
             };
             let kept = Kept { progress, journal, head: &head, synchronised: synchronised.as_ref() };

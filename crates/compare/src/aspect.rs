@@ -121,6 +121,7 @@ pub const ASPECTS: &[Aspect] = &[
         |_| Some(NOTHING.to_owned()),
     ),
     load("part", "part of a larger load", |job| Some(job.part()), |_| Some(NOTHING.to_owned())),
+    load("replay", "repeated calls", |job| Some(job.replay()), |_| Some(NOTHING.to_owned())),
     load("feed", "training feed", |job| Some(job.feed()), |_| Some(NOTHING.to_owned())),
     load(
         "sync",

@@ -241,6 +241,23 @@ impl Job<'_> {
         )
     }
 
+    /// What of a replay decides its load; the name of the trace doesn't.
+    pub(crate) fn replay(&self) -> String {
+        self.plan.replay.as_ref().map_or_else(
+            || NOTHING.to_owned(),
+            |replay| {
+                format!(
+                    "{} calls, {} bytes read, {} written, order {}, pace {}",
+                    replay.calls,
+                    replay.read_bytes,
+                    replay.written_bytes,
+                    replay.order.word(),
+                    replay.pace.word()
+                )
+            },
+        )
+    }
+
     pub(crate) fn feed(&self) -> String {
         self.plan.feed.as_ref().map_or_else(|| NOTHING.to_owned(), FeedPlan::words)
     }

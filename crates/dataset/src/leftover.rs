@@ -104,6 +104,7 @@ pub(super) fn ours(lists: &mut Lists<'_>, path: &Path, root: &Root) -> Option<Id
         needs_pattern: false,
         laid_out: false,
         other: None,
+        holes: Vec::new(),
         rest: false,
         directory: path.parent().map(Path::to_owned),
         salt: Salt::from(0),

@@ -56,6 +56,8 @@ pub struct Task {
     pub parts: Vec<Range<u64>>,
     /// Bytes that get `other_salt`'s contents and not the pattern, apart from each other.
     pub other: Vec<Range<u64>>,
+    /// Bytes of a file of ours that are never written, in order and apart from each other.
+    pub holes: Vec<Range<u64>>,
 }
 
 impl Task {
@@ -76,6 +78,7 @@ impl Task {
             kept: verdict.kept,
             parts: foreign_part(wanted, verdict).into_iter().collect(),
             other: wanted.other.clone().filter(|_| verdict.fill).into_iter().collect(),
+            holes: wanted.holes.clone(),
         })
     }
 
@@ -83,6 +86,8 @@ impl Task {
     pub fn join(&mut self, other: Task) {
         self.length = self.length.max(other.length);
         self.anew |= other.anew;
+        // A hole is one that both want.
+        self.holes.retain(|hole| other.holes.contains(hole));
         if other.contents == Contents::Pattern {
             self.contents = Contents::Pattern;
         }
@@ -105,7 +110,10 @@ impl Task {
             Contents::Pattern if self.guard == GuardNote::ForeignOverwrite => {
                 self.parts.iter().map(|part| part.end - part.start).sum()
             }
-            Contents::Pattern => self.length,
+            Contents::Pattern => {
+                let holes = self.holes.iter().map(|hole| hole.end.saturating_sub(hole.start));
+                self.length.saturating_sub(holes.sum())
+            }
         }
     }
 
@@ -234,6 +242,7 @@ fn chunk(
         if task.ours() {
             // Nothing is known about bytes that the load has not written yet.
             let all = task.contents == Contents::Pattern && task.other.is_empty();
+            let all = all && task.holes.is_empty();
             let holds = all.then(|| task.holds());
             finalized.push((Arc::clone(target), holds));
         }
@@ -269,8 +278,8 @@ impl Listed<'_> {
             let (start, end) = (part.start, part.end);
             Filling { path, file: &file, key, start, end, progress, stop }.run()
         };
-        let all = kept..task.length;
-        for part in if task.ours() { std::slice::from_ref(&all) } else { &task.parts[..] } {
+        let all = without(&(kept..task.length), &task.holes);
+        for part in if task.ours() { &all[..] } else { &task.parts[..] } {
             if self.target.stamp().kind.is_file() {
                 allocate(task, &file, part)?;
             }
@@ -282,6 +291,9 @@ impl Listed<'_> {
             fill(key(other_salt(task.salt)), part)?;
         }
         let fail = |call, source| MakeError::call(call, path, None, source, None);
+        if task.ours() && task.holes.last().is_some_and(|hole| hole.end == task.length) {
+            file.set_len(task.length).map_err(|source| fail("ftruncate", source))?;
+        }
         file.sync_all().map_err(|source| fail("fsync", source))?;
         // Pages that stay are reported by the run's own look at the page cache.
         let _ = gpuio_host::residency::drop_cache(&file);

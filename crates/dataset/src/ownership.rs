@@ -52,6 +52,9 @@ pub struct Wanted {
     /// The bytes that get other contents than the pattern before the load, where what its writes
     /// left is read back: a write that never arrived is then found.
     pub other: Option<Range<u64>>,
+    /// Ranges that hold no data, in order and apart from each other: a file of ours is made anew
+    /// with them.
+    pub holes: Vec<Range<u64>>,
     /// Whether a file of ours must hold the pattern in the bytes that the job leaves out, so that
     /// all of it can be verified once the job's own bytes were. Says nothing about the files of
     /// others.
@@ -265,7 +268,8 @@ fn our_file(
     let other_data = must_hold && !holds_pattern;
     // Where nothing may be made, what is read is read as it is, and the result reports holes.
     let holes = seen.has_holes && (wanted.writes || permit.make_missing);
-    let anew = too_short || other_data || holes;
+    let sparse = !wanted.holes.is_empty();
+    let anew = too_short || other_data || holes || sparse;
     let remake = anew || wanted.other.is_some();
     let writes = wanted.writes || remake;
     if remake && !wanted.writes && !permit.make_missing {
@@ -285,7 +289,7 @@ fn our_file(
             || (remake && (wanted.reads || wanted.rest || wanted.laid_out)),
         anew,
         holds_pattern: holds_pattern && !too_short,
-        kept: if holds_pattern { size.min(wanted.length) } else { 0 },
+        kept: if holds_pattern && !sparse { size.min(wanted.length) } else { 0 },
         ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size))
     })
 }

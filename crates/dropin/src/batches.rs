@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gpuio_trace::Within;
 use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op};
 
 use crate::abi::{
@@ -16,6 +17,7 @@ use crate::config::table;
 use crate::handles::HeldHandle;
 use crate::io::{CallRequest, Checked, Registered, failure};
 use crate::library::{self, Library};
+use crate::recorder::{self, Origin};
 use crate::stats::CountedOp;
 
 /// A batch of a program.
@@ -41,6 +43,7 @@ struct Pending {
     request: CallRequest,
     gpu: Option<u32>,
     began_ns: u64,
+    origin: Origin,
     /// Keeps the file open until the entry has completed.
     file: HeldHandle<'static, Registered>,
 }
@@ -111,9 +114,9 @@ fn finish(library: &Library, pending: Pending, event: &Event) -> BatchEvent {
         Err(Fault::Cancelled) => STATUS_CANCELED,
         Err(_) => STATUS_FAILED,
     };
-    let Pending { cookie, request, gpu, began_ns, file } = pending;
+    let Pending { cookie, request, gpu, began_ns, origin, file } = pending;
     let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
-    library.record(&request, began_ns, gpu, &moved, false);
+    library.record(&request, origin, (began_ns, gpu), &moved, false);
     library.stats.operations(CountedOp::BatchProcessed, moved.is_ok(), 1);
     drop(file);
     batch_event(cookie, status, moved.map(|(bytes, _)| bytes))
@@ -192,6 +195,7 @@ impl Library {
         let files: Vec<_> =
             entries.iter().map(|entry| hold(entry.handle)).collect::<Result<_, _>>()?;
         let began_ns = gpuio_page::monotonic_ns();
+        let batch_number = recorder::batch();
         let (mut accepted, mut ready) = (Vec::with_capacity(entries.len()), Vec::new());
         // Neighbours mostly share file and allocation.
         let (mut near, mut own_count): (Option<MemoryLocation>, Option<(Handle, File)>) =
@@ -210,7 +214,9 @@ impl Library {
                             file
                         }
                     };
-                    accepted.push(accept(cookie, request, &checked, (held, file), began_ns));
+                    let origin = Origin::here(held.trace_file, Within::Batch(batch_number));
+                    let began = (began_ns, origin);
+                    accepted.push(accept(cookie, request, &checked, (held, file), began));
                 }
                 Err(failure) => ready.push(batch_event(cookie, STATUS_FAILED, Err(failure))),
             }
@@ -313,12 +319,12 @@ fn accept(
     request: CallRequest,
     checked: &Checked,
     (held, file): (HeldHandle<'static, Registered>, File),
-    began_ns: u64,
+    (began_ns, origin): (u64, Origin),
 ) -> Accepted {
     let Checked { location, address, offset } = *checked;
     let (op, len, gpu) = (request.op, request.len, location.device());
     let entry = Entry { op, file, location, address, len, offset, cookie };
-    Accepted { entry, pending: Pending { cookie, request, gpu, began_ns, file: held } }
+    Accepted { entry, pending: Pending { cookie, request, gpu, began_ns, origin, file: held } }
 }
 
 impl BatchEntry {

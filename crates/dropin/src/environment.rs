@@ -52,6 +52,10 @@ pub(crate) struct Environment {
     pub(crate) driver: Which,
     /// The path of NVIDIA's library (`GPUIO_CUFILE_LIB`), if it is not to be searched for.
     pub(crate) library: Option<PathBuf>,
+    /// Where calls are recorded (`GPUIO_CUFILE_RECORD`), if they are.
+    pub(crate) record: Option<PathBuf>,
+    /// Whether that is done without names (`GPUIO_CUFILE_RECORD_ANONYMOUS`, 0 or 1).
+    pub(crate) record_anonymous: bool,
     /// Tuning of transfers.
     pub(crate) tuning: Tuning,
     /// Invalid values, for the log.
@@ -97,6 +101,7 @@ impl Environment {
         };
         let driver = Which::from_variable(filled("GPUIO_CUFILE_DRIVER"));
         let library = filled("GPUIO_CUFILE_LIB").map(PathBuf::from);
+        let record = filled("GPUIO_CUFILE_RECORD").map(PathBuf::from);
         let mut number = |name: &str| {
             let value = filled(name)?;
             let parsed = value.to_str().and_then(|text| text.trim().parse().ok());
@@ -117,6 +122,8 @@ impl Environment {
         let resident = number("GPUIO_CUFILE_RESIDENT").map(|value| value != 0);
         let resident = resident.or(blocks.then_some(false));
         let strict = number("GPUIO_CUFILE_STRICT").map(|value| value != 0);
+        let anonymous = number("GPUIO_CUFILE_RECORD_ANONYMOUS");
+        let record_anonymous = anonymous.is_some_and(|value| value != 0);
         let tuning = Tuning {
             workers,
             busy,
@@ -127,7 +134,7 @@ impl Environment {
             resident,
             strict,
         };
-        Environment { backend, version, driver, library, tuning, notes }
+        Environment { backend, version, driver, library, record, record_anonymous, tuning, notes }
     }
 }
 
@@ -164,6 +171,9 @@ mod tests {
         assert_eq!((tuned.workers, tuned.resident, tuned.busy), (Some(3), Some(false), None));
         assert_eq!(of(&[("GPUIO_CUFILE_MAPPED_MB", "0")]).tuning.mapped_mib, Some(0));
         assert_eq!(of(&[("GPUIO_CUFILE_RING_MB", "lots")]).notes.len(), 1);
+        let recorded = of(&[("GPUIO_CUFILE_RECORD", "t"), ("GPUIO_CUFILE_RECORD_ANONYMOUS", "1")]);
+        assert_eq!((recorded.record, recorded.record_anonymous), (Some("t".into()), true));
+        assert_eq!((none.record, none.record_anonymous), (None, false));
         let resident = |given: &[(&str, &str)]| of(given).tuning.resident;
         assert_eq!(resident(&[("CUDA_LAUNCH_BLOCKING", "1")]), Some(false));
         assert_eq!(resident(&[("CUDA_LAUNCH_BLOCKING", "0")]), None);

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
+use gpuio_trace::{Call, Within};
 use gpuio_transfer::{
     Fault, File, FileError, LocationError, MemoryLocation, Op, RouteBytes, Transfer, Transferred,
 };
@@ -19,6 +20,7 @@ use crate::direct::{self, NvidiaFile, ShortTransfer};
 use crate::library::Library;
 use crate::live_page;
 use crate::log::{self, Level};
+use crate::recorder::{self, Origin};
 use crate::stats::{CompletedCall, CountedOp};
 
 /// Offsets and lengths that are no multiple of this count as unaligned.
@@ -32,6 +34,8 @@ pub(crate) struct Registered {
     pub(crate) file: File,
     /// Whether its descriptor is open for reading.
     pub(crate) reads: bool,
+    /// Its number in a trace.
+    pub(crate) trace_file: u32,
     /// The file's handle in NVIDIA's library, if that has a direct path for it.
     nvidia_file: Option<NvidiaFile>,
 }
@@ -84,7 +88,8 @@ impl Library {
         let mode = flags & OFlags::ACCMODE;
         let reads = mode != OFlags::WRONLY && !flags.contains(OFlags::PATH);
         let nvidia_file = direct::register_file(borrowed, flags);
-        let entry = Registered { file, reads, nvidia_file };
+        let trace_file = recorder::file(borrowed);
+        let entry = Registered { file, reads, trace_file, nvidia_file };
         let mut state = self.lock();
         let made = self.files.open(&mut state.free, entry);
         drop(state);
@@ -214,16 +219,17 @@ impl Library {
         };
         let gpu = checked.ok().and_then(|checked| checked.location.device());
         let forwarded = matches!(result, Ok((_, None)));
-        self.record(&request, began_ns, gpu, &result, forwarded);
+        let origin = Origin::here(file.trace_file, Within::Thread);
+        self.record(&request, origin, (began_ns, gpu), &result, forwarded);
         result.map(|(bytes, _)| bytes)
     }
 
-    /// Counts a completed transfer.
+    /// Counts a completed transfer, and records it where that is requested.
     pub(crate) fn record(
         &self,
         request: &CallRequest,
-        began_ns: u64,
-        gpu: Option<u32>,
+        origin: Origin,
+        (began_ns, gpu): (u64, Option<u32>),
         result: &Result<(usize, Option<RouteBytes>), Failure>,
         forwarded: bool,
     ) {
@@ -241,6 +247,22 @@ impl Library {
         self.stats.count(&done);
         let route = result.as_ref().ok().and_then(|(_, route)| route.as_ref());
         live_page::count(&done, route);
+        recorder::record(|| Call {
+            op: request.op,
+            file: origin.file,
+            offset: request.file_offset.unsigned_abs(),
+            bytes: request.len as u64,
+            // No range of memory is longer than isize::MAX.
+            result: result.as_ref().map_or_else(
+                |failure| failure.negative() as i64,
+                |(bytes, _)| bytes.cast_signed() as i64,
+            ),
+            begin_ns: began_ns,
+            duration_ns: done.latency_ns,
+            thread: origin.thread,
+            within: origin.within,
+            gpu,
+        });
     }
 }
 

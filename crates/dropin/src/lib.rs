@@ -12,6 +12,7 @@
 //! - `io`: registered files and their transfers; `stats`, `live_page`, `log`: counters and log.
 //! - `nvidia`: NVIDIA's library, if calls are forwarded to it; `direct`: the files for which it
 //!   has a direct path.
+//! - `recorder`: traces of the calls that a program makes, where that is requested.
 //! - `fork`: children of `fork(2)`; `sync`: the primitives of the lock-free parts, for their model.
 //!
 //! How one `cuFileRead` flows: `export::file` → `call` → `io::Library::transfer`, which finds the
@@ -20,12 +21,13 @@
 //! `live_page`.
 //!
 //! Threads: every function may be called from any thread and from many at once. This crate starts
-//! none; those of `transfer` are listed there. A call looks up its file and memory without a lock;
+//! one, the writer of `recorder`, where calls are recorded; those of `transfer` are listed there.
+//! A call looks up its file and memory without a lock;
 //! the first call of a thread, and the first after a registration, take one. The first call of
 //! all reads the configuration and makes the live page under the library's lock, and the first use
 //! of a direct path opens NVIDIA's library under another. At exit
-//! nothing is returned to CUDA; the object stays loaded after `dlclose(3)`. The only thing done at
-//! exit is to remove the live page's file.
+//! nothing is returned to CUDA; the object stays loaded after `dlclose(3)`. All that is
+//! done at exit is to remove the live page's file and to end the trace.
 //!
 //! The interface was learned from public documents ("cuFile API Reference Guide", the header's
 //! names as published with bindings for other languages) and from what the functions return;
@@ -48,6 +50,7 @@ mod library;
 mod live_page;
 mod log;
 mod nvidia;
+mod recorder;
 mod stats;
 mod streams;
 mod sync;

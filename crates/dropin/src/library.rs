@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) free: Free,
     /// Registered streams with their flags.
     pub(crate) streams: BTreeMap<usize, u32>,
+    /// Numbers of streams in a trace, by address, and by thread where each has its own.
+    pub(crate) stream_numbers: BTreeMap<(usize, usize), u32>,
     pub(crate) free_batches: Free,
     /// Batches that may have entries in flight.
     pub(crate) living: Vec<Weak<Batch>>,
@@ -206,6 +208,7 @@ impl Library {
         }
         self.stats.begin(config.sizes[table::STATS_LEVEL]);
         crate::live_page::begin();
+        crate::recorder::begin();
         state.config = Some(config);
         self.open.store(true, Ordering::Release);
         log::line(Level::Info, || {

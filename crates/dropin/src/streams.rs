@@ -2,12 +2,15 @@
 
 use std::ffi::c_uint;
 
+use gpuio_trace::Within;
 use gpuio_transfer::{OnCompletion, Op, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};
 use crate::code::{Failure, HANDLE_NOT_REGISTERED, INVALID_FILE_OPEN_FLAG, INVALID_VALUE};
 use crate::io::{CallRequest, Registered, failure, location_failure};
-use crate::library::{self, Library};
+use crate::library::{self, Library, State};
+use crate::recorder::{self, Origin};
+use crate::sync::thread_number;
 
 /// Flags of a registered stream: which parameters are read at the call, not when the stream reaches
 /// the transfer.
@@ -84,6 +87,18 @@ impl Pointers {
     }
 }
 
+/// `CU_STREAM_PER_THREAD`: each thread has its own.
+const PER_THREAD: usize = 2;
+
+impl State {
+    /// The number of a stream in a trace.
+    fn stream_number(&mut self, stream: abi::RawStream) -> u32 {
+        let thread = if stream.addr() == PER_THREAD { thread_number() } else { 0 };
+        let next = u32::try_from(self.stream_numbers.len()).unwrap_or(u32::MAX);
+        *self.stream_numbers.entry((stream.addr(), thread)).or_insert(next)
+    }
+}
+
 impl Library {
     /// Records a stream's flags.
     pub(crate) fn register_stream(
@@ -127,7 +142,12 @@ impl Library {
         }
         let transfer = self.ensure_open()?;
         let file = self.files.hold(handle).ok_or(Failure::from(HANDLE_NOT_REGISTERED))?;
-        let flags = self.lock().streams.get(&stream.addr()).copied().unwrap_or(0);
+        let (flags, number) = {
+            let mut state = self.lock();
+            let flags = state.streams.get(&stream.addr()).copied().unwrap_or(0);
+            (flags, if recorder::is_on() { state.stream_number(stream) } else { 0 })
+        };
+        let origin = Origin::here(file.trace_file, Within::Stream(number));
         // SAFETY: not null, and the caller's promise.
         let params = unsafe { pointers.parameters(flags) };
         self.check_fixed(&file, op, base, &params)?;
@@ -140,7 +160,7 @@ impl Library {
             let (file_offset, buffer_offset) = (read.file_offset, read.buffer_offset);
             let request = CallRequest { op, base, len: read.size, file_offset, buffer_offset };
             let moved = result.map(|moved| (moved.bytes, Some(moved.route)));
-            library::get().record(&request, began_ns, gpu, &moved, false);
+            library::get().record(&request, origin, (began_ns, gpu), &moved, false);
         });
         let (stream, file) = (RawStream::new(stream), file.file.clone());
         // SAFETY: the caller's promise.

@@ -125,6 +125,7 @@ fn one(
         cufile: None,
         permit,
         live_page: page,
+        replay: None,
         watched: false,
         peers: None,
     };

@@ -126,5 +126,6 @@ pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
         mapped: None,
         beside: None,
         feed: None,
+        replay: None,
     }
 }

@@ -164,7 +164,8 @@ fn a_warning_of_some_ranks_names_them() {
     let sync = || note(WarningKind::SyncWrites, "all have it");
     let soft = || note(WarningKind::SoftwareGpu, "some have it");
     let short = |ios: u64| {
-        note(WarningKind::RunTooShort { elapsed_ns: 1, ios }, &format!("only {ios} I/Os"))
+        let kind = WarningKind::RunTooShort { elapsed_ns: 1, ios, of_files: false };
+        note(kind, &format!("only {ios} I/Os"))
     };
     let mut all = Warnings::default();
     all.add(0, "n0", &[sync(), soft(), short(5)]);

@@ -13,7 +13,7 @@ use super::facts::{Facts, Gpus};
 use super::placement::workers;
 use super::{
     Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, part, ranges, regions,
-    steady, vet, via,
+    replay, steady, vet, via,
 };
 
 /// Streams per thread on a GPU path by default. On an H100 a second one made the tail longer
@@ -36,6 +36,7 @@ pub(super) fn resolve(
     let spec = &*feed::with_threads(spec, feed.as_ref());
     let whole = spec;
     let spec = &*part::scaled(spec);
+    let spec = &*replay::on_path(spec, path)?;
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
     let default = || ranges::threads(spec, &gpus).unwrap_or(fan_out::threads(fan_out, &gpus));
     let threads = spec.threads.unwrap_or_else(default);
@@ -43,11 +44,12 @@ pub(super) fn resolve(
     let order = feed.as_ref().map_or(order, feed::order);
     let (blocks, block_max) = blocks(spec, &order, feed.as_ref());
     let layout = layout::resolve(spec, read_percent)?;
-    let files = feed.as_ref().map_or(threads, feed::files);
+    let files = replay::files(spec).unwrap_or(feed.as_ref().map_or(threads, feed::files));
     let ground = regions::ground(spec, files, layout.as_ref(), facts)?;
     let direct = defaults::direct(spec, path, &ground.infos);
     let ranges = ranges::resolve(spec, threads, &ground, block_max, facts)?;
     let (direct, direct_why, alignment) = match (&feed, &ranges) {
+        _ if spec.replay.is_some() => replay::direct(spec, direct)?,
         (Some(feed), _) => feed::direct(spec, feed, direct)?,
         (None, Some(ranges)) => ranges.direct(spec, direct)?,
         (None, None) => direct,
@@ -56,6 +58,7 @@ pub(super) fn resolve(
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
     let ranges_plan = ranges.as_ref().map(|ranges| ranges.plan);
     let laid = match (&feed, ranges) {
+        _ if spec.replay.is_some() => replay::lay(spec, &ground),
         (Some(feed), _) => feed::lay(feed, &ground),
         (None, Some(ranges)) => ranges.laid(),
         (None, None) => regions::lay(spec, threads, &ground, block_max, alignment, facts)?,
@@ -78,7 +81,8 @@ pub(super) fn resolve(
         direct_alignment_bytes: alignment,
         skew_bytes,
         stop: match (&feed, ranges_plan) {
-            // Its samples, or its ranges, end it.
+            // Its calls, its samples or its ranges end it.
+            _ if spec.replay.is_some() => Stop::default(),
             (Some(_), _) | (None, Some(_)) => {
                 Stop { runtime_ns: spec.runtime_ns, ..Stop::default() }
             }
@@ -104,7 +108,8 @@ pub(super) fn resolve(
         salt: defaults::SALT,
         compressible: compressible(spec),
         fill: spec.fill.unwrap_or(Fill::Pattern),
-        refill: spec.refill.unwrap_or(false),
+        // What a replay writes is found by its reads.
+        refill: spec.refill.unwrap_or(spec.replay.is_some() && read_percent < 100),
         memory: memory::resolve(spec, path)?,
         streams: in_flight.streams,
         gather_batch: in_flight.batch,
@@ -112,12 +117,14 @@ pub(super) fn resolve(
         via,
         fan_out,
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
-        shared_fd: spec.shared_fd.unwrap_or(feed.is_some()),
+        shared_fd: spec.shared_fd.unwrap_or(feed.is_some() || spec.replay.is_some()),
         keep: spec.keep.unwrap_or(!ground.scratch),
-        ceilings_ns: defaults::ceilings(spec).filter(|_| feed.is_none() && ranges_plan.is_none()),
+        ceilings_ns: defaults::ceilings(spec)
+            .filter(|_| feed.is_none() && ranges_plan.is_none() && spec.replay.is_none()),
         beside: defaults::beside(spec),
         feed,
         ranges: ranges_plan,
+        replay: replay::plan(spec),
         part: part::of(whole, threads)?,
         repeat: part::repeat(spec, name(spec, path, many)),
         inject: spec.inject.clone(),

@@ -14,6 +14,7 @@
 //! - `auto`: which path is chosen where that is left to gpuio.
 //! - `part`: parts of larger loads, and jobs that run several times.
 //! - `ranges`: files that are read as a whole, or tensor by tensor.
+//! - `replay`: recorded calls that are made again.
 //! - `feed`: training feeds, whose regions are samples.
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
@@ -39,6 +40,7 @@ mod quick;
 mod ranges;
 pub mod read_back;
 mod regions;
+mod replay;
 mod steady;
 #[cfg(test)]
 mod tests;
@@ -119,6 +121,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
     let spec = &*part::repeated(spec)?;
+    let spec = &*replay::shaped(spec)?;
     let mut jobs = Vec::new();
     let mut all_unused = Vec::new();
     let mut left_out = Vec::new();
@@ -337,6 +340,9 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     }
     if feed::is_feed(job) && row.fans_out {
         return Some("each accelerator of a training feed has samples of its own".to_owned());
+    }
+    if job.replay.is_some() && row.fans_out {
+        return Some("each thread of a replay ends in the memory of one GPU".to_owned());
     }
     if row.fans_out {
         return Some("it ends in several GPUs and runs only where it is named".to_owned());

@@ -258,6 +258,7 @@ impl Ground {
                     Some(_) => GuardNote::ForeignReadOnly,
                 },
                 file_number: file_number(path),
+                holes: Vec::new(),
             })
             .collect()
     }

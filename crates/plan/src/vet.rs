@@ -203,8 +203,8 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     }
     layout::strided(requested, plan)?;
     times(requested, plan)?;
-    // Samples are read as `workload::feed` has them.
-    if plan.feed.is_some() { Ok(()) } else { sequences(requested, plan) }
+    // Samples are read as `workload::feed` has them, and recorded calls as they were.
+    if plan.feed.is_some() || plan.replay.is_some() { Ok(()) } else { sequences(requested, plan) }
 }
 
 /// Why blocks can't have fio's headers.

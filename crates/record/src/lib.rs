@@ -15,6 +15,7 @@ mod mapped;
 mod plan;
 mod proof;
 mod ranks;
+mod replay;
 mod result;
 mod steady;
 mod sum;
@@ -48,6 +49,7 @@ pub use ranks::{
     HostJobExpected, RankGroup, RankHost, RankJob, RankJobRates, RankOf, RankRow, RanksEnd,
     RanksResult, RateOver, Straggler,
 };
+pub use replay::{ReplayOrder, ReplayPace, ReplayPlan, ReplayResult};
 pub use result::{
     ActualEngine, CacheReading, DirectionResult, EndedHow, FanOutResult, FileLegCounters,
     FlushResult, GpuResult, IoFailure, JobResult, Latency, LibraryBytes, LibraryResult,

@@ -1,6 +1,7 @@
 //! The plan of a run: every setting resolved, none left to a default.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use gpuio_catalog::MemoryKind;
 use schemars::JsonSchema;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
 use crate::feed::FeedPlan;
+use crate::replay::ReplayPlan;
 use crate::steady::SteadyPlan;
 
 /// Everything that a run will do, resolved against the facts of the machine.
@@ -197,6 +199,9 @@ pub struct JobPlan {
     /// All of the named files that is read, once each pass; absent where regions of one size are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranges: Option<RangesPlan>,
+    /// The recorded calls that are made again; absent where blocks are moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayPlan>,
     /// Of which larger load it is a part; absent where it is all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartPlan>,
@@ -249,10 +254,11 @@ impl JobPlan {
         self.register_buffer.is_none() && !self.engine.actual.starts_with("none")
     }
 
-    /// Whether what its timed writes left is read back.
+    /// Whether what its timed writes left is read back. Of a replay, where every call finds the
+    /// pattern and leaves it, all that was called for is read instead.
     #[must_use]
     pub fn reads_writes_back(&self) -> bool {
-        self.verify == VerifyMode::Pass && self.read_percent < 100
+        self.verify == VerifyMode::Pass && self.read_percent < 100 && self.replay.is_none()
     }
 
     /// Threads that have a part of each file: those of all ranks.
@@ -432,7 +438,7 @@ pub struct BlockShare {
 }
 
 /// When a job ends: at whichever limit comes first; at least one is set. A training feed may have
-/// none: it ends with its last epoch.
+/// none: it ends with its last epoch, and a replay with its last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Time after the ramp, nanoseconds.
@@ -601,6 +607,9 @@ pub struct TargetPlan {
     pub guard: GuardNote,
     /// The file's number in the pattern.
     pub file_number: u64,
+    /// Ranges without data, in order and apart from each other, where the file is to have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holes: Vec<Range<u64>>,
 }
 
 /// One thread.

@@ -16,6 +16,7 @@ use crate::mapped::MappedResult;
 use crate::plan::{DirectMode, Plan};
 use crate::proof::Proof;
 use crate::ranks::{RankOf, RanksResult};
+use crate::replay::ReplayResult;
 use crate::steady::Steady;
 use crate::totals::RunTotals;
 use crate::warning::Warning;
@@ -230,6 +231,9 @@ pub struct JobResult {
     /// What came of a training feed; absent where blocks are moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed: Option<FeedResult>,
+    /// What came of a replay; absent where no recorded calls are made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayResult>,
 }
 
 /// Calls of fsync(2) or fdatasync(2) in the measured time: inside the wall clock, outside the

@@ -103,6 +103,9 @@ pub enum WarningKind {
         elapsed_ns: u64,
         /// I/Os measured.
         ios: u64,
+        /// All of the named files is read, so that these say how long the run is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_files: bool,
     },
     /// Data set smaller than memory on a buffered run.
     DataSetFitsMemory {
@@ -153,6 +156,9 @@ pub enum WarningKind {
         first_done_ns: u64,
         /// Last worker done.
         last_done_ns: u64,
+        /// All of the named files is read, so that the time has no end of its own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_files: bool,
     },
     /// The GPUs are gpuio's software GPU.
     SoftwareGpu,

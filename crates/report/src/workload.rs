@@ -1,12 +1,12 @@
 //! Descriptions of a job's load, shared by several formats.
 
 use gpuio_record::{
-    BlockShare, DirectionResult, JobPlan, JobResult, Order, PartPlan, Record, VerifyOutcome,
-    VerifySubject,
+    BlockShare, DirectionResult, JobPlan, JobResult, Order, PartPlan, Record, ReplayPlan,
+    VerifyOutcome, VerifySubject,
 };
 use gpuio_units::format_bytes;
 
-use crate::number::bytes;
+use crate::number::{bytes, many};
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,31 @@ pub(crate) fn part(plan: &JobPlan, part: &PartPlan) -> String {
     format!(
         "scale {scale}: {size} of {full} for each thread; {} of {full_threads} threads",
         plan.threads
+    )
+}
+
+/// Which recorded calls a job repeats, and how.
+pub(crate) fn replay(plan: &ReplayPlan) -> String {
+    let program = plan.program.as_ref().map_or_else(String::new, |name| format!(" by {name}"));
+    let sides = [(plan.read_bytes, "read"), (plan.written_bytes, "written")];
+    let sides = sides.into_iter().filter(|(amount, _)| *amount > 0);
+    let sides: Vec<String> = sides.map(|(all, how)| format!("{} {how}", bytes(all))).collect();
+    let holes = match plan.hole_bytes {
+        0 => String::new(),
+        holes => format!(", files with {} of holes", bytes(holes)),
+    };
+    let left_out = match plan.left_out {
+        0 => String::new(),
+        calls => format!(", {} that moved nothing left out", many(calls, "call")),
+    };
+    format!(
+        "{} ({}): {}{program}, {}{holes}{left_out}; order {}, pace {}",
+        plan.trace,
+        plan.format,
+        many(plan.calls, "call"),
+        sides.join(", "),
+        plan.order.word(),
+        plan.pace.word()
     )
 }
 

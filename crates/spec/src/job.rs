@@ -1,11 +1,14 @@
 //! The requested settings, without defaults: every field is `None` until it is set.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gpuio_record::{
     Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
-    RangeKind, SampleOrder, SampleSize, ServiceLevel, SteadyFigure, VerifyMode,
+    RangeKind, ReplayOrder, ReplayPace, SampleOrder, SampleSize, ServiceLevel, SteadyFigure,
+    VerifyMode,
 };
+use gpuio_workload::replay::Script;
 
 use crate::keys::Dialect;
 use crate::{Origin, Requested};
@@ -32,6 +35,25 @@ impl Spec {
         }
         notes
     }
+}
+
+/// A trace that is to be replayed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayRequest {
+    /// Its name.
+    pub name: String,
+    /// Its format and version, in words.
+    pub format: String,
+    /// The program that was recorded, where the trace names it.
+    pub program: Option<String>,
+    /// What the trace says is missing, in words.
+    pub missing: Option<String>,
+    /// What is repeated.
+    pub script: Arc<Script>,
+    /// What a call waits for, as the script has it.
+    pub order: ReplayOrder,
+    /// When it starts.
+    pub pace: ReplayPace,
 }
 
 /// One requested job. Sizes and offsets are bytes, durations nanoseconds.
@@ -160,6 +182,8 @@ pub struct JobSpec {
     pub full_threads: Option<u32>,
     /// Read whole files, or their tensors, instead of regions of one size.
     pub ranges: Option<RangeKind>,
+    /// The recorded calls that are made again. No key of a job file: `gpuio replay` sets it.
+    pub replay: Option<ReplayRequest>,
     /// Data is verified against the file.
     pub against_file: Option<bool>,
     /// How often the job runs, one time after another; at least 1.

@@ -27,7 +27,7 @@ pub use ini::{
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
-    JobSpec, RankPlace, ReadShift, Rw, Spec, SteadyCriterion, ViaPeer,
+    JobSpec, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion, ViaPeer,
 };
 pub use keys::{
     CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,

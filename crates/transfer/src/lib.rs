@@ -62,6 +62,8 @@
 //! Other locks, of the queue of calls and batches and of rings, are held for some instructions.
 //! Where no stream worker can be started, the poller does its file I/O.
 //!
+//! [`spawn_thread`] starts a thread of another crate as those here are started.
+//!
 //! Every function may be called from any thread. A caller needs no current CUDA context, and its
 //! context is left as it was. At exit nothing is returned to the driver: threads, page-locked
 //! memory and contexts stay until the process ends, because a driver that shuts down must not be
@@ -100,5 +102,6 @@ pub use gpuio_gpu::RawStream;
 pub use mapped::{FileMapping, MappingError, MappingState};
 pub use memory::MemoryLocation;
 pub use settings::{BypassCache, Settings, UncachedReads};
+pub use spawn::spawn_thread;
 pub use stream::{OnCompletion, Param, Params, ResolvedParams};
 pub use transferred::{RouteBytes, Transferred};

@@ -6,6 +6,11 @@ const STACK: usize = 512 << 10;
 /// Starts a thread that receives none of the program's signals and may run wherever the process
 /// may; false if the system refuses.
 pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
+    spawn_thread("gpuio-transfer", work)
+}
+
+/// Starts a thread of this name in the same way; names of more than 15 bytes are cut by the kernel.
+pub fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is valid for the write of one set.
@@ -18,7 +23,7 @@ pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> bool {
         widen_affinity();
         work();
     };
-    let thread = std::thread::Builder::new().name("gpuio-transfer".into()).stack_size(STACK);
+    let thread = std::thread::Builder::new().name(name.into()).stack_size(STACK);
     let spawned = thread.spawn(body).is_ok();
     if masked {
         // SAFETY: the call above filled `before`.

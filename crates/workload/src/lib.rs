@@ -18,5 +18,6 @@ pub mod blocks;
 pub mod feed;
 pub mod pace;
 pub mod preset;
+pub mod replay;
 pub mod safetensors;
 pub mod sequence;

@@ -73,6 +73,12 @@ pub(super) const TOPO: &str = "Examples:
   gpuio topo -o machine.svg               # a picture
   gpuio topo --capture machine.tar        # to be read elsewhere with --from";
 
+pub(super) const REPLAY: &str = "Examples:
+  gpuio exec --record trace -- python train.py      # record the program's cuFile calls
+  gpuio replay trace --gpu 0 --path gather,mapped,gds --directory /mnt/other
+  gpuio replay trace --gpu 0 --pace recorded --order threads -o r.json
+  gpuio replay fio.iolog --gpu 0 --path staged --depth 32 --directory /mnt/nvme/replay
+  gpuio replay trace --gpu software --directory /tmp/replay        # no GPU";
 pub(super) const WORKLOAD: &str = "Examples:
   gpuio workload list                     # the presets, and what each is
   gpuio workload show unet3d-h100 > my.ini

@@ -11,6 +11,7 @@ mod machine;
 mod mistaken;
 mod ranks;
 mod rebuild;
+mod replay;
 mod results;
 mod save;
 mod stats;
@@ -32,6 +33,7 @@ pub(crate) use keys_as_flags::replaced as keys_as_flags;
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::for_gdsio;
 pub(crate) use ranks::{RankFlags, RankLimits};
+pub(crate) use replay::Replay;
 pub(crate) use results::{Compare, Report, Show};
 pub(crate) use save::Save;
 pub(crate) use stats::Stats;
@@ -104,6 +106,14 @@ pub(crate) enum Verb {
     /// List the built-in paths, engines and formats, and which of them can run here.
     #[command(after_help = examples::LIST)]
     List,
+    /// Repeat the calls of a recorded program on another path, storage or GPU, and measure them.
+    ///
+    /// Reads a trace of gpuio exec --record, or of fio's write_iolog. Makes files of the same sizes
+    /// and holes in --directory, and repeats the reads and writes with their order and
+    /// dependencies, as fast as possible or with the recorded pauses. The program's own files are
+    /// not opened. Data are verified in GPU memory (docs/replay.md).
+    #[command(after_help = examples::REPLAY)]
+    Replay(Box<Replay>),
     /// Create a report of records and sweeps: one HTML page with plots and evidence, or tables.
     ///
     /// The HTML page is one file and needs no network. Other formats are for wikis, plotting and

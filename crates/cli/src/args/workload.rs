@@ -142,11 +142,33 @@ pub(crate) struct WorkloadData {
     pub(crate) set: Vec<String>,
 }
 
+impl WorkloadData {
+    /// The same of the files alone.
+    pub(super) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
+        let valued = [
+            ("directory", &self.directory, "--directory"),
+            ("file_prefix", &self.file_prefix, "--file-prefix"),
+        ];
+        let valued = valued.into_iter().filter_map(|(key, value, flag)| {
+            value.as_ref().map(|value| (key, value.clone(), flag))
+        });
+        let switches = [
+            ("direct", self.direct, "--direct"),
+            ("buffered", self.buffered, "--buffered"),
+            ("pre_read", self.pre_read, "--pre-read"),
+            ("invalidate", self.invalidate, "--invalidate"),
+            ("keep", self.keep, "--keep"),
+        ];
+        let on = switches.into_iter().filter(|(_, on, _)| *on);
+        valued.chain(on.map(|(key, _, flag)| (key, String::new(), flag))).collect()
+    }
+}
+
 impl Workload {
     /// The flags as (job-file key, value, flag) in the order of the help. Bare flags have an empty
     /// value.
     pub(crate) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
-        let (feed, data) = (&self.feed, &self.data);
+        let feed = &self.feed;
         let valued = [
             ("scale", &feed.scale, "--scale"),
             ("files", &feed.files, "--files"),
@@ -167,24 +189,14 @@ impl Workload {
             ("runtime", &feed.runtime, "--runtime"),
             ("seed", &feed.seed, "--seed"),
             ("verify", &feed.verify, "--verify"),
-            ("directory", &data.directory, "--directory"),
-            ("file_prefix", &data.file_prefix, "--file-prefix"),
         ];
         let some = |(key, value, flag): (&'static str, &Option<String>, &'static str)| {
             value.as_ref().map(|value| (key, value.clone(), flag))
         };
         let paths = feed.path.iter().map(|path| ("path", path.clone(), "--path"));
-        let switches = [
-            ("direct", data.direct, "--direct"),
-            ("buffered", data.buffered, "--buffered"),
-            ("pre_read", data.pre_read, "--pre-read"),
-            ("invalidate", data.invalidate, "--invalidate"),
-            ("keep", data.keep, "--keep"),
-        ];
-        let on = switches.into_iter().filter(|(_, on, _)| *on);
-        let on = on.map(|(key, _, flag)| (key, String::new(), flag));
+        let data = self.data.keys().into_iter();
         let machine = self.machine.keys();
         let machine = machine.into_iter().filter_map(some);
-        valued.into_iter().filter_map(some).chain(paths).chain(machine).chain(on).collect()
+        valued.into_iter().filter_map(some).chain(paths).chain(machine).chain(data).collect()
     }
 }

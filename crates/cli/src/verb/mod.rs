@@ -13,6 +13,7 @@ pub(crate) mod list;
 pub(crate) mod plan;
 mod plan_expect;
 mod plan_hosts;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod stats;

@@ -15,6 +15,7 @@ mod pages;
 
 /// Lines that begin like this don't run here. Each is of a page.
 const LEFT_OUT: &[(&str, &str)] = &[
+    ("gpuio exec --record ", "makes a trace that others read: cli/tests/cli/replay.rs"),
     ("gpuio workload safetensors ", "a model of the user's: cli/tests/cli/workload.rs"),
     ("gpuio check --mount /data --gpu 0", "names a GPU of the machine"),
     ("gpuio why --mount /data --gpu 0", "names a GPU of the machine"),
@@ -64,6 +65,8 @@ impl Stage {
         ["A.ini", "B.ini", "job.ini", "jobs.ini"].iter().for_each(|name| write(at, name, job));
         let feed = "[mine]\nfiles=6\nsample_size=64k\nbatch_samples=2\ncompute_time=1ms\n";
         write(at, "mine.ini", feed);
+        let calls = "fio version 2 iolog\n/f add\n/f read 0 65536\n/f read 65536 65536\n";
+        ["trace", "fio.iolog"].iter().for_each(|name| write(at, name, calls));
         let cufile = "{ \"logging\": {}, \"properties\": { \"allow_compat_mode\": true } }\n";
         write(at, "cufile.json", cufile);
         for (from, to) in [

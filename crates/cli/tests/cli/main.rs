@@ -51,6 +51,7 @@ mod ranks_hosts;
 mod ranks_verbs;
 mod rates;
 mod record;
+mod replay;
 mod report;
 mod stats;
 mod sweep;

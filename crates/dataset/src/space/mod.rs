@@ -81,8 +81,10 @@ fn check_plan_with(jobs: &[JobPlan], free: impl Fn(&Path) -> Option<u64>) -> Res
             if writes || matches!(target.guard, GuardNote::Make | GuardNote::Remake) {
                 let path = Path::new(&target.path);
                 let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let holes = target.holes.iter().map(|hole| hole.end.saturating_sub(hole.start));
+                let data = target.length_bytes.saturating_sub(holes.sum());
                 let length = files.entry(real).or_default();
-                *length = target.length_bytes.max(*length);
+                *length = data.max(*length);
             }
         }
     }

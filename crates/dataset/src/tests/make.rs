@@ -41,6 +41,30 @@ fn data_is_really_written() {
     assert!(fs::metadata(&path).unwrap().blocks() * 512 >= 2 * BLOCK);
 }
 
+/// Nothing is said of what such a file holds, so the next job that needs its pattern fills it.
+#[test]
+fn holes_are_left_and_the_rest_holds_the_pattern() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let length = 2 * BLOCK;
+    let holes = vec![4096..BLOCK, BLOCK + 8192..BLOCK + 8200, length - 65536..length];
+    let sparse = Wanted { holes: holes.clone(), ..wanted(&path, length) };
+    for _ in 0..2 {
+        prepare(&sparse).unwrap();
+        let mut expected = vec![0; usize::try_from(length).unwrap()];
+        gpuio_pattern::fill(&mut expected, gpuio_pattern::file_key(11, 3), 0);
+        for hole in &holes {
+            let at = |byte: u64| usize::try_from(byte).unwrap();
+            expected[at(hole.start)..at(hole.end)].fill(0);
+        }
+        assert!(fs::read(&path).unwrap() == expected);
+        assert!(fs::metadata(&path).unwrap().blocks() * 512 < length - 3 * BLOCK / 4);
+        assert!(!find(&path).unwrap().expect("it is ours").holds(HOLDS));
+    }
+    prepare(&wanted(&path, length)).unwrap();
+    assert!(holds_pattern(&path, 11, 3));
+}
+
 #[test]
 fn a_short_file_of_ours_is_extended_and_only_its_rest_is_written() {
     let dir = directory();

@@ -49,6 +49,7 @@ fn wanted(path: &Path, length: u64) -> Wanted {
         needs_pattern: false,
         laid_out: true,
         other: None,
+        holes: Vec::new(),
         rest: false,
         directory: path.parent().map(Path::to_owned),
         salt: 11.into(),
@@ -131,5 +132,6 @@ fn task(path: PathBuf, length: u64) -> Task {
         kept: 0,
         parts: Vec::new(),
         other: Vec::new(),
+        holes: Vec::new(),
     }
 }

@@ -18,5 +18,6 @@ mod order;
 mod parameter;
 mod process;
 mod random;
+mod recorded;
 mod stats;
 mod stream;

@@ -25,6 +25,7 @@ use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
 use super::peers::{NotOpened, Peers, READING_NS, Start};
+use super::replay::{self, Replay};
 use super::results::{self, JobParts};
 use super::rusage::Usage;
 use super::sample::SeriesSampler;
@@ -82,6 +83,7 @@ struct Shared<'a> {
     gate: &'a Gate,
     firsts: &'a [FirstDone],
     feeds: &'a [Option<Feed>],
+    replays: &'a [Option<Replay>],
 }
 
 type JoinedWorker = Option<Result<Outcome, RunError>>;
@@ -106,6 +108,7 @@ impl Group<'_> {
         let opening = self.clock.now();
         let mapped = self.map_files()?;
         let feeds = feed::of(self.jobs);
+        let replays = replay::of(self.jobs, self.means.replay.as_ref());
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
             let (sender, receiver) = channel();
             let mut handles = Vec::new();
@@ -130,6 +133,7 @@ impl Group<'_> {
                         shared_files: shared[at].clone(),
                         mappings: mapped[at].as_ref(),
                         feed: feeds[at].as_ref(),
+                        replay: replays[at].as_ref(),
                     };
                     match spawn(scope, task, sender.clone()) {
                         Ok(handle) => handles.push((at, handle)),
@@ -164,7 +168,7 @@ impl Group<'_> {
         // No worker reads them any more.
         measured.mapped =
             mapped.into_iter().map(|job| job.map(|job| job.close(&self.clock))).collect();
-        let shared = Shared { gate: &gate, firsts: &firsts, feeds: &feeds };
+        let shared = Shared { gate: &gate, firsts: &firsts, feeds: &feeds, replays: &replays };
         self.conclude(worker_results, readies, measured, shared, observer, ran)
     }
 
@@ -210,7 +214,8 @@ impl Group<'_> {
     fn shared_files(&self) -> Result<Vec<Option<Files>>, RunError> {
         let of = |job: &JobPlan| {
             let all: Vec<u32> = (0u32..).take(job.targets.len()).collect();
-            let same = job.directory.is_none() || job.shared_files || job.feed.is_some();
+            let of_all = job.feed.is_some() || job.replay.is_some();
+            let same = job.directory.is_none() || job.shared_files || of_all;
             let wanted = job.shared_fd && same;
             wanted.then(|| Files::open(job, &all, self.held)).transpose()
         };
@@ -356,7 +361,7 @@ impl Group<'_> {
         observer: &dyn RunObserver,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
-        let Shared { gate, firsts, feeds } = shared;
+        let Shared { gate, firsts, feeds, replays } = shared;
         ran.setup.open_ns += measured.open_ns;
         ran.setup.alone_ns += measured.alone_ns;
         ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_began);
@@ -367,6 +372,7 @@ impl Group<'_> {
         let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(readings.caches());
         let each = each.zip(firsts).zip(measured.mapped);
         let mut fed = feeds.iter().zip(measured.accelerated);
+        let mut replayed = replays.iter().map(Option::as_ref);
         for (((((job, worker_results), (series, steady)), cache), first), mapped) in each {
             let ready: Vec<Ready> = readies.by_ref().take(worker_results.len()).collect();
             let mut outcomes = Vec::with_capacity(worker_results.len());
@@ -401,6 +407,7 @@ impl Group<'_> {
                 }
                 result.feed = Some(fed);
             }
+            result.replay = replayed.next().flatten().map(Replay::result);
             observer.job_done(job, &result);
             ran.jobs.push(result);
         }

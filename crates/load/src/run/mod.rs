@@ -14,6 +14,7 @@ mod mapped;
 mod page_cache;
 mod peers;
 mod reached;
+mod replay;
 mod results;
 mod rusage;
 mod sample;
@@ -51,6 +52,7 @@ pub use error::RunError;
 pub use gpuio_dataset::Looks;
 pub use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{MakeError, scratch};
+use gpuio_workload::replay::Script;
 use group::Group;
 pub use peers::{NotOpened, Peers, READING_NS, Start};
 pub use sample::Tick;
@@ -101,6 +103,8 @@ pub struct Means<'a> {
     pub live_page: Option<gpuio_page::LivePage>,
     /// Whether the devices behind the jobs are sampled while they run.
     pub watched: bool,
+    /// What the jobs that are replays repeat; all of a run repeat the same.
+    pub replay: Option<Arc<Script>>,
     /// Other processes that run the same plan at the same time; none where this one runs alone.
     pub peers: Option<&'a dyn Peers>,
 }

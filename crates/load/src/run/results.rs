@@ -85,6 +85,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         }),
         beside: None,
         feed: None,
+        replay: None,
     }
 }
 

@@ -82,9 +82,10 @@ impl SeriesSampler {
         interval_ns: u64,
     ) -> SeriesSampler {
         let length = |job: &JobPlan| Some(job.start_delay_ns + job.ramp_ns + job.stop.runtime_ns?);
-        let bytes = |job: &JobPlan| match &job.feed {
-            Some(feed) => Some(Shape::new(feed).epoch_bytes().saturating_mul(feed.epochs)),
-            None => Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads))),
+        let bytes = |job: &JobPlan| match (&job.feed, &job.replay) {
+            (_, Some(replay)) => Some(replay.read_bytes.saturating_add(replay.written_bytes)),
+            (Some(feed), _) => Some(Shape::new(feed).epoch_bytes().saturating_mul(feed.epochs)),
+            (None, None) => Some(job.stop.bytes_per_thread?.saturating_mul(u64::from(job.threads))),
         };
         let series = |(job, range): (&JobPlan, &Range<usize>)| {
             let from = start + job.start_delay_ns + job.ramp_ns;

@@ -60,6 +60,7 @@ pub(super) fn results(
             mapped: None,
             beside: None,
             feed: None,
+            replay: None,
         }
     })
     .collect()

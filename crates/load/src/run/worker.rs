@@ -26,6 +26,7 @@ use super::files::Files;
 use super::gate::{FirstDone, Gate, Stage};
 use super::mapped::Mappings;
 use super::reached::ReachedMap;
+use super::replay::Replay;
 use super::timed::{self, Timed};
 use super::verify::{self, Findings};
 use super::worker_slot;
@@ -63,6 +64,8 @@ pub(super) struct Task<'a> {
     pub(super) mappings: Option<&'a Mappings>,
     /// The samples that it reads, where the job is a training feed.
     pub(super) feed: Option<&'a Feed>,
+    /// The calls that it repeats, where the job is a replay.
+    pub(super) replay: Option<&'a Replay>,
 }
 
 /// What a worker says once it is ready to start.
@@ -231,7 +234,13 @@ fn finish(
     let findings = match task.job.verify {
         VerifyMode::Off => None,
         VerifyMode::Pass | VerifyMode::Rewrite => Some(verify::pass(task, tools, &timed.left)?),
-        VerifyMode::Inline => Some(std::mem::take(&mut timed.inline)),
+        VerifyMode::Inline => {
+            let mut findings = std::mem::take(&mut timed.inline);
+            if task.replay.is_some() && task.job.read_percent < 100 {
+                verify::replayed(task, tools, verify::Replayed::Writes, &mut findings)?;
+            }
+            Some(findings)
+        }
     };
     Ok(Outcome { timed, legs, thread: task.plan.thread, findings })
 }

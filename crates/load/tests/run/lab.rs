@@ -218,6 +218,7 @@ impl Lab {
             cufile,
             permit,
             live_page: page,
+            replay: None,
             watched: true,
             peers: None,
         };

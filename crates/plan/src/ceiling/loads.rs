@@ -63,6 +63,7 @@ pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         ceilings_ns: None,
         beside: None,
         feed: None,
+        replay: None,
         part: None,
         ranges: None,
         against_file: false,
@@ -113,6 +114,7 @@ pub(super) fn without_files(
         length_bytes: span,
         guard: GuardNote::ForeignReadOnly,
         file_number: 0,
+        holes: Vec::new(),
     }];
     for worker in &mut load.workers {
         worker.regions = vec![Region::range(0, 0, span)];

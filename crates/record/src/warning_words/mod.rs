@@ -70,8 +70,8 @@ fn cache_words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::PageCacheServedReads { bytes, from_storage } => format!(
             "Only {} of the {} read came from storage; the rest came from the page cache. The \
-             rate is mostly that of memory. To measure storage, add --direct, or use a --size \
-             well above memory.",
+             rate is mostly that of memory. To measure storage, add --direct, or use a data set \
+             well above memory (--size, or more files).",
             size(*from_storage),
             size(*bytes),
         ),
@@ -86,8 +86,8 @@ fn cache_words(kind: &WarningKind) -> String {
         WarningKind::DirectButCached { bytes, from_storage } => format!(
             "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \
              storage. The rest came from a cache of the file system, or the counter does not \
-             cover this file system (FUSE and some network file systems). Repeat with a --size \
-             well above memory, or on the block device: gpuio bench --rw read --filename \
+             cover this file system (FUSE and some network file systems). Repeat with a data \
+             set well above memory (--size, or more files), or on the block device: gpuio bench --rw read --filename \
              DEVICE.",
             size(*from_storage),
             size(*bytes),
@@ -98,12 +98,13 @@ fn cache_words(kind: &WarningKind) -> String {
         WarningKind::DirectRefused { filesystem } => format!(
             "{filesystem} does not support O_DIRECT, so all I/O went through the page cache. \
              Cached reads run at memory speed. Use --directory on another file system (ext4, \
-             xfs), or keep --buffered and use a --size well above memory."
+             xfs), or keep --buffered and use a data set well above memory (--size, or more \
+             files)."
         ),
         WarningKind::DataSetFitsMemory { data_bytes, memory_bytes } => format!(
             "The data set ({}) fits into memory ({}). After the first pass, buffered reads come \
-             from the page cache, and the rate is not that of storage. Add --direct, or use a \
-             --size that makes the data set twice as large as memory.",
+             from the page cache, and the rate is not that of storage. Add --direct, or make \
+             the data set twice as large as memory (--size, or more files).",
             size(*data_bytes),
             size(*memory_bytes),
         ),
@@ -221,11 +222,15 @@ fn engine_words(kind: &WarningKind) -> String {
 /// What the measured time includes.
 fn clock_words(kind: &WarningKind) -> String {
     match kind {
-        WarningKind::RunTooShort { elapsed_ns, ios } => format!(
-            "Only {} I/Os in {} were measured. {}Use --runtime 30s or more, with --ramp 5s.",
+        WarningKind::RunTooShort { elapsed_ns, ios, of_files } => format!(
+            "Only {} I/Os in {} were measured. {}{}",
             human_count(float(*ios)),
             human_ns(float(*elapsed_ns)),
             short_of(*elapsed_ns, *ios),
+            match of_files {
+                false => "Use --runtime 30s or more, with --ramp 5s.",
+                true => "Name more or larger files, or read them several times: --set loops=10.",
+            },
         ),
         WarningKind::RateNotReached { reached } => format!(
             "The load reached only {:.1} % of the requested rate. I/Os queued before they \
@@ -254,13 +259,16 @@ fn clock_words(kind: &WarningKind) -> String {
                  --runtime, or a --ramp that excludes the start."
             )
         }
-        WarningKind::UnevenFinish { first_done_ns, last_done_ns } => format!(
+        WarningKind::UnevenFinish { first_done_ns, last_done_ns, of_files } => format!(
             "The first worker finished after {}, the last after {}. In between, fewer threads \
              were working, so the rate over the whole time is lower than what all threads reach \
-             together. Use --runtime to stop all at once, or check the placement with \
-             --dry-run.",
+             together. {}, or check the placement with --dry-run.",
             human_ns(float(*first_done_ns)),
             human_ns(float(*last_done_ns)),
+            match of_files {
+                false => "Use --runtime to stop all at once",
+                true => "Lower --bs, so that threads share the files out more evenly",
+            },
         ),
         WarningKind::WorkBetweenIos { between_ns, share } => format!(
             "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \

@@ -39,7 +39,8 @@ fn first_half() -> Vec<WarningKind> {
 
 fn second_half() -> Vec<WarningKind> {
     vec![
-        WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480 },
+        WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480, of_files: false },
+        WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480, of_files: true },
         WarningKind::DataSetFitsMemory { data_bytes: 8 << 30, memory_bytes: 64 << 30 },
         WarningKind::EngineSteppedDown {
             requested: text("io_uring"),
@@ -48,7 +49,16 @@ fn second_half() -> Vec<WarningKind> {
         },
         WarningKind::RateNotReached { reached: 0.731 },
         WarningKind::NotSteady { requested: text("iops:2%"), observed: Some(3.21) },
-        WarningKind::UnevenFinish { first_done_ns: 4_000_000_000, last_done_ns: 9_500_000_000 },
+        WarningKind::UnevenFinish {
+            first_done_ns: 4_000_000_000,
+            last_done_ns: 9_500_000_000,
+            of_files: false,
+        },
+        WarningKind::UnevenFinish {
+            first_done_ns: 4_000_000_000,
+            last_done_ns: 9_500_000_000,
+            of_files: true,
+        },
         WarningKind::SoftwareGpu,
         WarningKind::FaultsInjected { inject: text("eio:offset=1M") },
         WarningKind::WorkBetweenIos { between_ns: 3_000_000_000, share: 0.25 },

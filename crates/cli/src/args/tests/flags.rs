@@ -133,6 +133,25 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("why", "gpu", "why::this_directory_has_an_answer"),
     ("why", "format", "why::this_directory_has_an_answer"),
     ("why", "from", "why::another_machine_is_answered_from_its_files"),
+    ("exec", "record", "replay::a_recorded_program_is_repeated"),
+    ("exec", "anonymous", "replay::a_recorded_program_is_repeated"),
+    ("replay", "pace", "replay::recorded_pauses_take_their_time"),
+    ("replay", "order", "replay::recorded_pauses_take_their_time"),
+    ("replay", "set", "replay::bad_traces_have_their_place"),
+    ("replay", "cufile-lib", "replay::flags_of_every_run"),
+    ("replay", "cufile-set", "replay::flags_of_every_run"),
+    ("replay", "spec", "replay::flags_of_every_run"),
+    ("replay", "server", "replay::flags_of_every_run"),
+    ("replay", "format", "replay::a_trace_is_repeated_on_every_path_with_its_holes"),
+    ("replay", "output", "replay::recorded_pauses_take_their_time"),
+    ("replay", "force", "replay::flags_of_every_run"),
+    ("replay", "details", "replay::flags_of_every_run"),
+    ("replay", "serve", "replay::flags_of_every_run"),
+    ("replay", "evidence", "replay::flags_of_every_run"),
+    ("replay", "dry-run", "replay::fio_s_traces_are_repeated"),
+    ("replay", "quiet", "replay::recorded_pauses_take_their_time"),
+    ("replay", "no-stats-page", "replay::recorded_pauses_take_their_time"),
+    ("replay", "no-watch", "replay::recorded_pauses_take_their_time"),
     ("workload", "vary", "workload::several_values_of_a_key_are_a_row_each"),
     ("workload", "model", "workload::caches_are_read_while_others_are_written"),
     ("workload", "repeats", "workload::several_values_of_a_key_are_a_row_each"),
@@ -158,7 +177,7 @@ fn is_key(verb: &str, flag: &str) -> bool {
     let parsed = [format!("--{flag}"), format!("--{flag}=1")].into_iter().find_map(|word| {
         let words = match verb {
             "sweep" => vec!["gpuio", verb, "--vary", "bs=4k", &word],
-            "workload" => vec!["gpuio", verb, "name", &word],
+            "workload" | "replay" => vec!["gpuio", verb, "name", &word],
             _ => vec!["gpuio", verb, &word],
         };
         Cli::try_parse_from(words).ok()
@@ -167,6 +186,7 @@ fn is_key(verb: &str, flag: &str) -> bool {
         Some(Verb::Bench(bench)) => bench.work.keys(),
         Some(Verb::Sweep(sweep)) => sweep.work.keys(),
         Some(Verb::Workload(workload)) => workload.keys(),
+        Some(Verb::Replay(replay)) => replay.keys(),
         _ => Vec::new(),
     };
     keys.iter().any(|(key, ..)| gpuio_spec::find(key).is_some())

@@ -51,6 +51,10 @@ impl Variables {
             })?;
             set.push(("CUFILE_ENV_PATH_JSON", whole.into()));
         }
+        if let Some(trace) = &args.record {
+            let who = set.iter().find(|(name, _)| *name == WHO).map(|(_, value)| value.clone());
+            set.extend(recorded(trace, args.anonymous, who.as_deref())?);
+        }
         Ok(Variables { set })
     }
 
@@ -85,6 +89,34 @@ impl Variables {
     }
 }
 
+/// What has the library record the program's calls. The name is whole, since programs change their
+/// directory; nothing that has it is overwritten.
+fn recorded(
+    trace: &Path,
+    anonymous: bool,
+    who: Option<&OsStr>,
+) -> Result<Vec<(&'static str, OsString)>, Failure> {
+    let wrong = |what: String| Failure::Usage(format!("--record {}: {what}", trace.display()));
+    if who.is_some_and(|who| who == "nvidia") {
+        return Err(wrong(format!(
+            "{WHO}=nvidia: NVIDIA's library serves the calls, so gpuio sees none to record; use \
+             --cufile gpuio or auto"
+        )));
+    }
+    let whole = std::path::absolute(trace).map_err(|error| wrong(error.to_string()))?;
+    if std::fs::symlink_metadata(&whole).is_ok() {
+        return Err(wrong("something has that name, and is kept; use another one".to_owned()));
+    }
+    let above = whole.parent().filter(|above| !above.is_dir());
+    if let Some(above) = above {
+        return Err(wrong(format!("{} is no directory; make it first", above.display())));
+    }
+    let mut set = vec![("GPUIO_CUFILE_RECORD", whole.into_os_string())];
+    // A value of the environment would make a named trace anonymous.
+    set.push(("GPUIO_CUFILE_RECORD_ANONYMOUS", if anonymous { "1" } else { "0" }.into()));
+    Ok(set)
+}
+
 /// The list with `first` at its start, and not a second time later. Its other parts stay: an empty
 /// part of a search path is the working directory (ld.so(8)), but an entirely empty path is none.
 fn before(first: &Path, list: Option<OsString>, separators: &[u8]) -> OsString {
@@ -117,8 +149,9 @@ mod tests {
 
     fn args() -> Exec {
         let command = vec!["true".into()];
-        let (cufile, cufile_json) = (None, None);
-        Exec { env: false, json: false, verbose: false, cufile, cufile_json, command }
+        let (cufile, cufile_json, record, anonymous) = (None, None, None, false);
+        let (env, json, verbose) = (false, false, false);
+        Exec { env, json, verbose, cufile, cufile_json, record, anonymous, command }
     }
 
     fn library() -> Library {
@@ -155,6 +188,23 @@ mod tests {
         assert_eq!(who(&flag, &[(WHO, "what")]).unwrap().unwrap(), "gpuio");
         let Err(Failure::Usage(why)) = who(&args(), &[(WHO, "what")]) else { panic!() };
         assert!(why.contains("what") && why.contains("auto, gpuio, nvidia"), "{why}");
+    }
+
+    #[test]
+    fn recording_names_a_new_file_and_refuses_what_records_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("trace");
+        let args = Exec { record: Some(trace.clone()), ..args() };
+        let all = over(&args, &[]).unwrap();
+        assert_eq!(all[2], ("GPUIO_CUFILE_RECORD".into(), trace.to_str().unwrap().into()));
+        assert_eq!(all[3], ("GPUIO_CUFILE_RECORD_ANONYMOUS".into(), "0".into()));
+        let Err(Failure::Usage(why)) = over(&args, &[(WHO, "nvidia")]) else { panic!() };
+        assert!(why.contains("sees none to record"), "{why}");
+        std::fs::write(&trace, "mine").unwrap();
+        let Err(Failure::Usage(why)) = over(&args, &[]) else { panic!() };
+        assert!(why.contains("is kept"), "{why}");
+        let nowhere = Exec { record: Some("/nowhere/at/all".into()), ..args };
+        assert!(over(&nowhere, &[]).is_err());
     }
 
     #[test]

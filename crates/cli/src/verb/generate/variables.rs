@@ -61,7 +61,7 @@ pub(super) const PROGRAM: [Variable; 16] = [
 ];
 
 /// Read by gpuio's `libcufile.so.0`. docs/cufile.md says what each does.
-pub(super) const LIBRARY: [(&str, &str); 11] = [
+pub(super) const LIBRARY: [(&str, &str); 13] = [
     ("GPUIO_CUFILE", "which library serves a call: `auto`, `gpuio` or `nvidia`"),
     ("GPUIO_CUFILE_LIB", "path of NVIDIA's library"),
     ("GPUIO_CUFILE_VERSION", "the answer of `cuFileGetVersion`"),
@@ -72,6 +72,8 @@ pub(super) const LIBRARY: [(&str, &str); 11] = [
     ("GPUIO_CUFILE_MAPPED_MB", "most bytes of files that the GPU reads in the page cache"),
     ("GPUIO_CUFILE_CHUNK_KB", "longest piece of a large call"),
     ("GPUIO_CUFILE_RESIDENT", "0: no resident copy kernel"),
+    ("GPUIO_CUFILE_RECORD", "the trace of the program's calls to make"),
+    ("GPUIO_CUFILE_RECORD_ANONYMOUS", "1: a trace without names"),
     ("GPUIO_CUFILE_STRICT", "which files with `O_DIRECT` may be read from the page cache"),
 ];
 

@@ -37,16 +37,25 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
     }
     let each = feed.accelerators;
     let least = feed.least_utilisation_percent.unwrap_or(LEAST_PERCENT);
-    drop(first);
+    let mut first = Some(first);
     let sink = Sink::open(&workload.out, false)?;
     let mut best: Option<Record> = None;
+    let mut unknown: Option<(u32, String)> = None;
     let found = search(each, |count| {
-        let session = super::session(workload, Some(count))?;
+        // The plan of the fewest was made to learn of the job.
+        let session = match first.take().filter(|_| count == each) {
+            Some(session) => session,
+            None => super::session(workload, Some(count))?,
+        };
         let progress = Progress::new(workload.out.quiet);
         let record = session.run(&progress, &Journal::none())?;
         progress.clear();
         let tried = tried(&record);
         let percent = tried.and_then(|feed| feed.utilisation_percent);
+        if percent.is_none() {
+            let why = tried.and_then(|feed| feed.utilisation_unknown.clone());
+            unknown = Some((count, why.unwrap_or_else(|| "no reason was recorded".to_owned())));
+        }
         let holds = percent.is_some_and(|percent| percent >= least);
         if !workload.out.quiet {
             message!("{}", line(count, &record, least, holds));
@@ -65,7 +74,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         }
     })?;
     if !workload.out.quiet {
-        message!("{}", conclusion(found, each, least));
+        message!("{}", conclusion(found, each, least, unknown.as_ref()));
     }
     let Some(record) = best else {
         return Err(Failure::Ran("no run was made".to_owned()));
@@ -96,15 +105,33 @@ fn line(count: u32, record: &Record, least: f64, holds: bool) -> String {
     )
 }
 
-fn conclusion(found: Option<(u32, Option<u32>)>, each: u32, least: f64) -> String {
+/// What was found. A number whose utilisation is unknown, with the reason, was not shown to fall
+/// below it.
+fn conclusion(
+    found: Option<(u32, Option<u32>)>,
+    each: u32,
+    least: f64,
+    unknown: Option<&(u32, String)>,
+) -> String {
+    let why = |count: u32| unknown.filter(|(of, _)| *of == count).map(|(_, why)| why);
     match found {
-        None => {
-            format!("result: not even {each} kept {least} %; what follows is of that run")
+        None => match why(each) {
+            Some(why) => format!(
+                "result: whether {each} keep {least} % is unknown: {why}; what follows is of that \
+                 run"
+            ),
+            None => format!("result: not even {each} kept {least} %; what follows is of that run"),
+        },
+        Some((most, Some(next))) => {
+            let next = match why(next) {
+                Some(why) => format!("of {next} it is unknown: {why}"),
+                None => format!("{next} did not"),
+            };
+            format!(
+                "result: the most accelerators that kept {least} % are {most}, and {next}; what \
+                 follows is of the run with {most}"
+            )
         }
-        Some((most, Some(next))) => format!(
-            "result: the most accelerators that kept {least} % are {most}, and {next} did not; \
-             what follows is of the run with {most}"
-        ),
         Some((most, None)) => format!(
             "result: {most} accelerators kept {least} %, and more were not tried; what follows is \
              of the run with {most}"
@@ -143,7 +170,18 @@ fn search<E>(
 
 #[cfg(test)]
 mod tests {
-    use super::search;
+    use super::{conclusion, search};
+
+    #[test]
+    fn what_is_unknown_is_not_said_to_have_failed() {
+        let unknown = (1, "its epochs have two steps".to_owned());
+        let said = conclusion(None, 1, 90.0, Some(&unknown));
+        assert!(said.contains("unknown: its epochs have two steps"), "{said}");
+        assert!(conclusion(None, 1, 90.0, None).contains("not even 1"));
+        let said = conclusion(Some((4, Some(8))), 1, 90.0, Some(&(8, "two steps".to_owned())));
+        assert!(said.contains("are 4, and of 8 it is unknown: two steps"), "{said}");
+        assert!(conclusion(Some((4, Some(8))), 1, 90.0, Some(&unknown)).contains("8 did not"));
+    }
 
     /// What is found where up to `limit` accelerators hold, and the tries.
     fn found(each: u32, limit: u32) -> (Option<(u32, Option<u32>)>, Vec<u32>) {

@@ -36,6 +36,11 @@ impl DataSet<'_> {
         for job in jobs.iter().filter(|job| !together::is_followed(job)) {
             for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
                 wanted.needs_pattern &= !self.is_verified(&wanted, target);
+                if !wanted.holes.is_empty() && self.has_its_holes(&wanted) {
+                    // Used as it is: all that must hold the pattern does.
+                    wanted.holes.clear();
+                    (wanted.needs_pattern, wanted.laid_out) = (false, false);
+                }
                 let mut verdict = match check_with(&mut lists, &wanted, self.permit, self.root) {
                     Err(refusal) => {
                         refused.push(refusal);

@@ -81,6 +81,8 @@ pub(super) struct DataSet<'a> {
     /// Bytes of targets of any owner that hold their pattern because an earlier group wrote and
     /// verified them.
     verified: BTreeMap<Identity, Vec<Part>>,
+    /// Holes of files that this run made with them; no job of a run writes to such a file.
+    sparse: BTreeMap<Identity, Vec<Range<u64>>>,
     /// Other processes of the run, with which files may be used together.
     peers: Option<&'a dyn Peers>,
 }
@@ -113,6 +115,7 @@ impl<'a> DataSet<'a> {
             claims: Vec::new(),
             written: Vec::new(),
             verified: BTreeMap::new(),
+            sparse: BTreeMap::new(),
             peers: None,
         })
     }
@@ -162,6 +165,8 @@ impl<'a> DataSet<'a> {
             self.made.extend(gone.map(|(made, _)| made.clone()));
         })?;
         made.extend(done.made);
+        let sparse = tasks.iter().zip(&made).filter(|(task, _)| !task.holes.is_empty());
+        self.sparse.extend(sparse.map(|(task, made)| (made.identity, task.holes.clone())));
         let both = tasks.iter().map(|task| &task.path).zip(&made);
         let new: BTreeMap<&PathBuf, &Arc<Held>> =
             both.map(|(path, made)| (path, &made.target)).collect();
@@ -206,6 +211,14 @@ impl<'a> DataSet<'a> {
         let parts = parts.map(Vec::as_slice).unwrap_or_default();
         let parts = parts.iter().filter(|part| part.holds == holds);
         reach(wanted.first, parts.map(|part| part.bytes.clone()).collect()) >= wanted.length
+    }
+
+    /// Whether this run made the target with these holes.
+    fn has_its_holes(&self, wanted: &Wanted) -> bool {
+        let found = Opened::named(&wanted.path).ok();
+        let found = found.map(|found| Identity::of_stamp(&found.stamp()));
+        let holes = found.and_then(|found| self.sparse.get(&found));
+        holes.is_some_and(|holes| *holes == wanted.holes)
     }
 
     /// Makes the directory of a file that is to be made, where it is absent, and holds it.
@@ -442,7 +455,8 @@ fn wants(job: &JobPlan) -> Vec<Wanted> {
 }
 
 fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
-    let reads = job.read_percent > 0;
+    // What a replay writes is read once more afterwards, beside what it did not write.
+    let reads = job.read_percent > 0 || job.replay.is_some();
     let writes = job.read_percent < 100;
     // Blocks with fio's headers say themselves what they should hold.
     let verified = job.verify != VerifyMode::Off && !job.fio_headers && !job.against_file;
@@ -464,6 +478,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         directory: job.directory.as_ref().map(PathBuf::from),
         salt: salt(job),
         file_number: target.file_number,
+        holes: target.holes.clone(),
     }
 }
 
@@ -472,7 +487,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
 /// it early or an order by chance that is not certain.
 fn lays_itself(job: &JobPlan) -> bool {
     let unit = blocks::unit(job);
-    let in_order = job.order == Order::Sequential && job.read_percent == 0;
+    let in_order = job.order == Order::Sequential && job.read_percent == 0 && job.replay.is_none();
     let to_the_end = job.stop.runtime_ns.is_none() && job.steady.is_none() && job.inject.is_none();
     let whole = |worker: &WorkerPlan| {
         let lengths = worker.regions.iter().map(|region| region.length);

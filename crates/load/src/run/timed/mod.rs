@@ -21,6 +21,7 @@ use super::RunError;
 use super::failures::Failures;
 use super::feed::{FeedReader, Step};
 use super::reached::ReachedMap;
+use super::replay::{LaneReader, Look};
 use super::rusage::Usage;
 use super::stonewall;
 use super::verify::{self, Findings};
@@ -38,6 +39,9 @@ const FAILURES_MOST: u64 = 1000;
 
 /// Longest sleep between two looks for an interrupt.
 const LOOK: Nanos = 50_000_000;
+
+/// Between two looks of a lane with calls in flight for the ends of others.
+const NEXT_LOOK: Nanos = 20_000;
 
 /// What the loop leaves behind.
 #[derive(Debug, Default)]
@@ -139,6 +143,8 @@ enum Blocks<'a> {
     Sequence(BlockSequence),
     /// A training feed.
     Feed(Box<FeedReader<'a>>),
+    /// Recorded calls.
+    Replay(Box<LaneReader<'a>>),
 }
 
 impl Blocks<'_> {
@@ -155,6 +161,7 @@ impl Blocks<'_> {
                     None
                 }
             },
+            Blocks::Replay(lane) => lane.next(now),
         }
     }
 }
@@ -171,9 +178,13 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         wears_out: false,
     };
     let began = start + job.start_delay_ns;
-    let blocks = match task.feed {
-        Some(feed) => Blocks::Feed(Box::new(FeedReader::new(feed, job, task.plan.thread))),
-        None => Blocks::Sequence(block_sequence(task, tools)?),
+    let blocks = match (task.feed, task.replay) {
+        (Some(feed), _) => Blocks::Feed(Box::new(FeedReader::new(feed, job, task.plan.thread))),
+        (None, Some(replay)) => {
+            let lane = LaneReader::new(replay, job, task.plan.thread, began);
+            Blocks::Replay(Box::new(lane.ok_or_else(|| wrong(job, &"a thread without calls"))?))
+        }
+        (None, None) => Blocks::Sequence(block_sequence(task, tools)?),
     };
     let pacer = match &job.pacing {
         None => None,
@@ -387,6 +398,9 @@ impl Loop<'_> {
                     habits::Think::Until(time) => return Ok(Some(time)),
                 }
             }
+            if let Some(wait) = self.await_call(stamp) {
+                return Ok(wait);
+            }
             let due = self.pacer.as_ref().map(Pacer::due);
             if let Some(due) = due
                 && due > stamp
@@ -423,8 +437,10 @@ impl Loop<'_> {
                 }
             }
             self.free.pop();
-            if let Blocks::Feed(reader) = &mut self.blocks {
-                reader.started(slot);
+            match &mut self.blocks {
+                Blocks::Sequence(_) => {}
+                Blocks::Feed(reader) => reader.started(slot),
+                Blocks::Replay(lane) => lane.started(slot),
             }
             if let Some(pacer) = &mut self.pacer {
                 pacer.took(block.len);
@@ -450,11 +466,32 @@ impl Loop<'_> {
         self.blocks.next(now, &mut self.ahead)
     }
 
-    /// Sleeps until the batch in hand may be read, or for a while.
+    /// Of a replay, until when the next call may not start; `None` where it may, or where there is
+    /// none. With nothing in flight the lane waits for others ([`Loop::await_turn`]).
+    #[inline]
+    fn await_call(&mut self, now: Nanos) -> Option<Option<Nanos>> {
+        let Blocks::Replay(lane) = &mut self.blocks else { return None };
+        if self.pending.is_some() {
+            return None;
+        }
+        match lane.look(now) {
+            Look::Ready | Look::End => None,
+            Look::Until(due) => Some(Some(due)),
+            Look::Wait if self.tools.path.in_flight() > 0 => Some(Some(now + NEXT_LOOK)),
+            Look::Wait => {
+                self.ahead = true;
+                Some(None)
+            }
+        }
+    }
+
+    /// Sleeps until the batch in hand may be read, or the next call made, or for a while.
     #[cold]
     fn await_turn(&self) {
-        if let Blocks::Feed(reader) = &self.blocks {
-            reader.wait();
+        match &self.blocks {
+            Blocks::Sequence(_) => {}
+            Blocks::Feed(reader) => reader.wait(),
+            Blocks::Replay(lane) => lane.wait(),
         }
     }
 
@@ -500,8 +537,12 @@ impl Loop<'_> {
             self.last_ended = completed.ended;
         }
         self.free.push(request.slot);
-        if let Blocks::Feed(reader) = &mut self.blocks {
-            reader.completed(request.slot, completed.ended, completed.result.is_ok());
+        match &mut self.blocks {
+            Blocks::Sequence(_) => {}
+            Blocks::Feed(reader) => {
+                reader.completed(request.slot, completed.ended, completed.result.is_ok());
+            }
+            Blocks::Replay(lane) => lane.completed(request.slot, completed.ended),
         }
         let (at, bytes) = (side(request.op), u64::from(request.len));
         let counts = completed.ended >= self.bounds.from;

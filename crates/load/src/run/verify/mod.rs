@@ -1,5 +1,6 @@
 //! Verification: are the bytes where they should be what they should be? Never within a clock.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use gpuio_io::engine::Op;
@@ -109,6 +110,7 @@ fn subject(job: &JobPlan) -> VerifySubject {
     let writes = job.read_percent < 100;
     match job.verify {
         VerifyMode::Rewrite => VerifySubject::Rewritten,
+        _ if job.replay.is_some() => VerifySubject::Reads,
         VerifyMode::Pass if writes => VerifySubject::TimedWrites,
         VerifyMode::Inline if writes => VerifySubject::TimedReads,
         _ => VerifySubject::Reads,
@@ -162,8 +164,10 @@ pub(super) fn block(
     timed: bool,
 ) -> Result<(), RunError> {
     let target = tools.files.targets[block.file as usize];
+    let holes = holes_in(&task.job.targets[target as usize].holes, block);
     let found = match task.job.against_file {
         true => against_file(task, tools, slot, block)?,
+        false if !holes.is_empty() => with_holes(task, tools, slot, (block, holes))?,
         false => tools
             .path
             .check(PatternBlock::new(
@@ -201,6 +205,38 @@ fn against_file(
     Ok(differs(&there, &wanted, block.offset))
 }
 
+/// The holes that a block meets, of all of its file in their order.
+fn holes_in<'h>(holes: &'h [Range<u64>], block: &Block) -> &'h [Range<u64>] {
+    let first = holes.partition_point(|hole| hole.end <= block.offset);
+    let end = block.offset + u64::from(block.len);
+    let last = holes.partition_point(|hole| hole.start < end);
+    holes.get(first..last).unwrap_or_default()
+}
+
+/// Compares a block in its memory with zeros in holes and the pattern around them. The kernel that
+/// checks a block knows the pattern only, so this one is copied back.
+fn with_holes(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    slot: u32,
+    (block, holes): (&Block, &[Range<u64>]),
+) -> Result<Option<Mismatch>, RunError> {
+    let mut there = vec![0; block.len as usize];
+    let mut wanted = vec![0; block.len as usize];
+    tools.path.copy_out(slot, &mut there).map_err(|source| path_error(task, source))?;
+    gpuio_pattern::fill(&mut wanted, tools.files.expected(block.file), block.offset);
+    let within = |at: u64| {
+        let at = at.saturating_sub(block.offset).min(u64::from(block.len));
+        usize::try_from(at).unwrap_or(usize::MAX)
+    };
+    for hole in holes {
+        if let Some(part) = wanted.get_mut(within(hole.start)..within(hole.end)) {
+            part.fill(0);
+        }
+    }
+    Ok(differs(&there, &wanted, block.offset))
+}
+
 /// The first of the 8-byte words that differ, counted from the begin of a block.
 fn differs(there: &[u8], wanted: &[u8], offset: u64) -> Option<Mismatch> {
     let word = |bytes: &[u8]| {
@@ -228,6 +264,15 @@ pub(super) fn pass(
     left: &[Option<Block>],
 ) -> Result<Findings, RunError> {
     let mut findings = Findings { complete: true, ..Findings::default() };
+    if task.replay.is_some() {
+        for (slot, held) in (0u32..).zip(left) {
+            if let Some(held) = held {
+                block(task, tools, slot, held, &mut findings, true)?;
+            }
+        }
+        replayed(task, tools, Replayed::All, &mut findings)?;
+        return Ok(findings);
+    }
     if task.job.reads_writes_back() {
         read_back(task, tools, &mut findings)?;
         return Ok(findings);
@@ -243,6 +288,49 @@ pub(super) fn pass(
     }
     sweep(task, tools, Op::Read, &mut findings)?;
     Ok(findings)
+}
+
+/// Which calls of a replay are verified after the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replayed {
+    /// All.
+    All,
+    /// Those that wrote.
+    Writes,
+}
+
+/// Reads what the worker's calls read or wrote once more over the same path, each byte once, and
+/// checks it.
+pub(super) fn replayed(
+    task: &Task<'_>,
+    tools: &mut Tools,
+    which: Replayed,
+    findings: &mut Findings,
+) -> Result<(), RunError> {
+    let lane = task.replay.and_then(|all| all.script().lanes.get(task.plan.thread as usize));
+    let steps = lane.map(|lane| lane.steps.as_slice()).unwrap_or_default();
+    let mut all: Vec<(u32, u64, u64)> = steps
+        .iter()
+        .filter(|step| which == Replayed::All || step.op == Op::Write)
+        .map(|step| (step.file, step.offset, step.offset + step.bytes))
+        .collect();
+    all.sort_unstable();
+    let mut ranges: Vec<(u32, u64, u64)> = Vec::new();
+    for (file, from, to) in all {
+        match ranges.last_mut() {
+            Some((last, _, end)) if *last == file && from <= *end => *end = to.max(*end),
+            _ => ranges.push((file, from, to)),
+        }
+    }
+    let most = task.job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(1).max(1);
+    let mut blocks = ranges.into_iter().flat_map(|(file, from, to)| {
+        (0..(to - from).div_ceil(most)).filter_map(move |nth| {
+            let offset = from + nth * most;
+            let len = u32::try_from(most.min(to - offset)).ok()?;
+            Some(Block { op: Op::Read, file, offset, len })
+        })
+    });
+    drive(task, tools, &mut || blocks.next(), findings)
 }
 
 /// Reads back and checks what timed writes reached. What they did not reach, and where one failed,

@@ -111,14 +111,16 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
 fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     let ios = result.read.ios + result.write.ios;
     let elapsed_ns = result.last_done_ns;
-    // A feed is as long as its epochs are, and its steps stand in its rules.
-    if job.feed.is_none() && ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
-        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios });
+    // A feed is as long as its epochs are, and its steps stand in its rules. So is a replay.
+    let of_files = job.ranges.is_some();
+    let has_length = job.feed.is_none() && job.replay.is_none();
+    if has_length && ios > 0 && (elapsed_ns < SHORT_NS || !enough_for(0.99, ios)) {
+        kinds.push(WarningKind::RunTooShort { elapsed_ns, ios, of_files });
     }
-    // Readers of a feed end as their last batch is taken.
-    if job.feed.is_none() && elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {
+    // Readers of a feed end as their last batch is taken, recorded threads as they did.
+    if has_length && elapsed_ns > SHORT_NS && result.first_done_ns < elapsed_ns / 10 * 9 {
         let (first_done_ns, last_done_ns) = (result.first_done_ns, elapsed_ns);
-        kinds.push(WarningKind::UnevenFinish { first_done_ns, last_done_ns });
+        kinds.push(WarningKind::UnevenFinish { first_done_ns, last_done_ns, of_files });
     }
     if let Some((requested, steady)) = job.steady.as_ref().zip(result.steady)
         && steady.attained_at_ns.is_none()

@@ -131,7 +131,7 @@ fn a_run_too_short_for_its_figures() {
         warned(&job, &result)
     };
     const SECOND: u64 = 1_000_000_000;
-    let short = |ios, elapsed_ns| WarningKind::RunTooShort { elapsed_ns, ios };
+    let short = |ios, elapsed_ns| WarningKind::RunTooShort { elapsed_ns, ios, of_files: false };
     assert_eq!(seen(100_000, SECOND - 1), [short(100_000, SECOND - 1)]);
     assert_eq!(seen(999, 10 * SECOND), [short(999, 10 * SECOND)]);
     assert_eq!(seen(1000, SECOND), []);
@@ -148,7 +148,8 @@ fn workers_that_finish_far_apart() {
     };
     let last_done_ns = 10_000_000_000;
     let (first_done_ns, edge) = (8_999_999_999, 9_000_000_000);
-    assert_eq!(seen(first_done_ns), [WarningKind::UnevenFinish { first_done_ns, last_done_ns }]);
+    let uneven = WarningKind::UnevenFinish { first_done_ns, last_done_ns, of_files: false };
+    assert_eq!(seen(first_done_ns), [uneven]);
     assert_eq!(seen(edge), []);
 }
 

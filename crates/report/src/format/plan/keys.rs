@@ -234,6 +234,11 @@ fn targets(out: &mut String, job: &JobPlan) {
             job.targets.iter().map(|target| target.path.replace(':', "\\:")).collect();
         text(out, "filename", &names.join(":"));
     }
+    if let Some(replay) = &job.replay {
+        comment(out, &crate::workload::replay(replay));
+        switch(out, "shared_fd", job.shared_fd);
+        return;
+    }
     if let Some(ranges) = job.ranges {
         set(out, "ranges", ranges.kind.word());
         set(out, "loops", &ranges.passes.to_string());

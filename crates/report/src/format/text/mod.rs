@@ -14,6 +14,7 @@ mod proof;
 mod ranges;
 mod ranks;
 mod repeat;
+mod replay;
 mod steady;
 mod stonewall;
 mod table;
@@ -91,6 +92,7 @@ fn render(record: &Record, width: u16, show: Show) -> String {
         flushes::render(record),
         beside::render(record, width),
         ranges::render(record, width),
+        replay::render(record, width),
         repeat::parts(record, width),
         repeat::times(record, width),
         feed::render(record, width),

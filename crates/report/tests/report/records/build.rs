@@ -62,6 +62,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         length_bytes: size,
         guard: GuardNote::Make,
         file_number: n,
+        holes: Vec::new(),
     };
     let worker = |thread: u32| WorkerPlan {
         thread,
@@ -119,6 +120,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         ceilings_ns: None,
         beside: None,
         feed: None,
+        replay: None,
         part: None,
         ranges: None,
         against_file: false,
@@ -276,6 +278,7 @@ pub(crate) fn result(plan: &JobPlan) -> JobResult {
         mapped: None,
         beside: None,
         feed: None,
+        replay: None,
         read,
         write: DirectionResult::default(),
     }

@@ -1,0 +1,89 @@
+//! `gpuio replay`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use gpuio_host::input;
+use gpuio_load::run::Permit;
+use gpuio_record::{ReplayOrder, ReplayPace};
+use gpuio_spec::{JobSpec, ReplayRequest, Spec};
+use gpuio_trace::{Format, Trace};
+use gpuio_workload::replay::{Script, missing};
+
+use crate::args::Replay;
+use crate::failure::Failure;
+use crate::figures;
+use crate::session::Session;
+use crate::unused;
+use crate::verb::bench;
+
+/// Longest trace that is read: 100 million calls have about 2 GB.
+const TRACE_MOST: u64 = 4 << 30;
+
+pub(crate) fn run(replay: &Replay) -> Result<ExitCode, Failure> {
+    unused::dry_run(&replay.out)?;
+    bench::measure(session(replay)?, &replay.out)
+}
+
+fn session(replay: &Replay) -> Result<Session, Failure> {
+    let trace = read(&replay.trace)?;
+    if let Some(missing) = missing(&trace).filter(|_| !replay.out.quiet) {
+        message!("note: {}: {missing}", replay.trace.display());
+    }
+    let request = request(&replay.trace, &trace, replay)?;
+    // The script has all that is repeated.
+    drop(trace);
+    let mut job = JobSpec::new("replay");
+    job.replay = Some(request);
+    for (key, value, flag) in replay.keys() {
+        bench::set(&mut job, key, &value, flag)?;
+    }
+    for pair in &replay.data.set {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        bench::set(&mut job, key.trim(), value.trim(), "--set")?;
+    }
+    let permit =
+        Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
+    let figures = figures::read(&replay.figures)?;
+    let spec = Spec { name: None, jobs: vec![job] };
+    let mut session = Session::prepare(&spec, permit, &replay.cufile, replay.out.dry_run)?;
+    session.figures = figures;
+    session.counts = !replay.out.no_stats_page;
+    session.watched = !replay.out.no_watch;
+    Ok(session)
+}
+
+/// A trace; what is wrong with it has its place.
+fn read(path: &Path) -> Result<Trace, Failure> {
+    let name = path.display();
+    let bytes = input::read(path, TRACE_MOST)
+        .map_err(|error| Failure::Usage(format!("{name}: the trace can't be read: {error}")))?;
+    gpuio_trace::read(&bytes).map_err(|error| Failure::Usage(format!("{name}: {error}")))
+}
+
+fn request(path: &Path, trace: &Trace, replay: &Replay) -> Result<ReplayRequest, Failure> {
+    let order = match replay.how.order.as_deref() {
+        Some("threads") => ReplayOrder::Threads,
+        _ => ReplayOrder::Observed,
+    };
+    let pace = match replay.how.pace.as_deref() {
+        Some("recorded") => ReplayPace::Recorded,
+        _ => ReplayPace::Asap,
+    };
+    let script = Script::of(trace, order)
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let format = match trace.format {
+        Format::Gpuio(version) => format!("gpuio {version}"),
+        Format::Fio(version) => format!("fio {version}"),
+    };
+    Ok(ReplayRequest {
+        name: path.display().to_string(),
+        format,
+        program: trace.program.clone(),
+        missing: missing(trace),
+        script: Arc::new(script),
+        order,
+        pace,
+    })
+}

@@ -1,0 +1,180 @@
+//! Traces of the calls that a program makes.
+
+use std::time::Duration;
+
+use gpuio_trace::{Call, End, Op, Trace, Within};
+
+use crate::batch::{destroy, fetch, set_up, submit};
+use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, pattern};
+use crate::file::{made, opened};
+use crate::stream::Kept;
+
+/// Reads the trace of a test that ran with these further variables.
+fn trace_of(test: &str, more: &[(&str, &str)], body: impl FnOnce()) -> Option<Trace> {
+    if is_child(test) {
+        body();
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let mut variables = vec![("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
+    variables.extend_from_slice(more);
+    let said = alone(test, &variables, || {});
+    assert!(!said.contains("gpuio: "), "{said}");
+    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    Some(trace)
+}
+
+fn of(trace: &Trace, within: impl Fn(Within) -> bool) -> Vec<&Call> {
+    trace.calls.iter().filter(|call| within(call.within)).collect()
+}
+
+#[test]
+fn all_calls_with_their_threads_batches_and_streams() {
+    let test = "recorded::all_calls_with_their_threads_batches_and_streams";
+    let trace = trace_of(test, &[], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &pattern(1 << 20, 1)), 0);
+        let handle = cufile.register(&file).unwrap();
+        let base = cuda.room(1 << 20);
+        std::thread::scope(|scope| {
+            for thread in 0..3_i64 {
+                let cufile = &cufile;
+                scope.spawn(move || {
+                    for nth in 0..100 {
+                        let at = (thread * 100 + nth) * 1024;
+                        assert_eq!(cufile.read(handle, base, 1024, at, at), 1024);
+                    }
+                });
+            }
+        });
+        assert_eq!(cufile.write(handle, base, 4096, 8192, 0), 4096);
+        assert_eq!(cufile.read(handle, base, 4096, (1 << 20) - 10, 0), 10);
+        let batch = set_up(&cufile, 8).unwrap();
+        let entry = |cookie: u64| Entry {
+            mode: 1,
+            base,
+            file_offset: i64::try_from(cookie).unwrap() * 4096,
+            buffer_offset: 0,
+            len: 4096,
+            handle,
+            opcode: 0,
+            cookie,
+        };
+        let mut entries: Vec<Entry> = (0..4).map(entry).collect();
+        assert_eq!(submit(&cufile, batch, &mut entries), GOOD);
+        assert_eq!(fetch(&cufile, batch, 4, 8, None).len(), 4);
+        destroy(&cufile, batch);
+        let mut stream = 0;
+        // SAFETY: room for one stream.
+        assert_eq!(unsafe { (cuda.cuStreamCreate)(&raw mut stream, 1) }, 0);
+        let mut kept = Kept::new(65536, 131_072, 0);
+        assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, stream), GOOD);
+        // SAFETY: the test's stream.
+        assert_eq!(unsafe { (cuda.cuStreamSynchronize)(stream) }, 0);
+        cufile.deregister(handle);
+    });
+    let Some(trace) = trace else { return };
+    assert_eq!((trace.end, trace.lost, trace.files.len()), (End::Whole, 0, 1));
+    assert!(trace.files[0].path.as_ref().unwrap().ends_with("/data"), "{:?}", trace.files);
+    assert_eq!(trace.files[0].size, 1 << 20);
+    let alone = of(&trace, |within| within == Within::Thread);
+    assert_eq!(alone.len(), 302);
+    let mut threads: Vec<u32> = alone.iter().map(|call| call.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    assert_eq!(threads.len(), 4);
+    for thread in &threads {
+        let calls: Vec<_> = alone.iter().filter(|call| call.thread == *thread).collect();
+        assert!(calls.is_sorted_by(|a, b| a.end_ns() <= b.begin_ns), "a thread's calls in turn");
+        let reads = calls.iter().filter(|call| call.bytes == 1024);
+        assert!(reads.map(|call| call.offset).is_sorted_by(|a, b| b - a == 1024));
+    }
+    let written = alone.iter().find(|call| call.op == Op::Write).unwrap();
+    assert_eq!((written.offset, written.bytes, written.result), (8192, 4096, 4096));
+    assert!(alone.iter().any(|call| (call.bytes, call.result) == (4096, 10)));
+    let batch = of(&trace, |within| matches!(within, Within::Batch(_)));
+    let mut offsets: Vec<u64> = batch.iter().map(|call| call.offset).collect();
+    offsets.sort_unstable();
+    assert_eq!(offsets, [0, 4096, 8192, 12288]);
+    assert!(batch.iter().all(|call| call.begin_ns == batch[0].begin_ns));
+    let stream = of(&trace, |within| matches!(within, Within::Stream(_)));
+    assert_eq!((stream.len(), stream[0].offset, stream[0].result), (1, 131_072, 65536));
+    assert!(trace.calls.iter().all(|call| call.gpu == Some(0)));
+}
+
+#[test]
+fn an_anonymous_trace_has_no_names() {
+    let test = "recorded::an_anonymous_trace_has_no_names";
+    let trace = trace_of(test, &[("GPUIO_CUFILE_RECORD_ANONYMOUS", "1")], || {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 4096]), 0);
+        let handle = cufile.register(&file).unwrap();
+        assert_eq!(cufile.read(handle, cuda.room(4096), 4096, 0, 0), 4096);
+    });
+    let Some(trace) = trace else { return };
+    assert_eq!((trace.program, &trace.files[0].path, trace.calls.len()), (None, &None, 1));
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_did() {
+    let test = "recorded::a_killed_program_leaves_what_it_did";
+    if is_child(test) {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 65536]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        // Goes on until the first calls are in the file: as long as it takes, and no longer.
+        let path = std::env::var("GPUIO_CUFILE_RECORD").unwrap();
+        let recorded = || gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap().calls.len();
+        while recorded() == 0 {
+            assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+            .unwrap();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
+    let (status, output) = child(test, &variables, &[]);
+    assert!(!status.success(), "{output}");
+    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?} {output}", trace.end);
+}
+
+/// A limit of the size of files stands for a full disk: the program goes on, what was written can
+/// be read, and both say that the end is missing.
+#[test]
+fn a_full_disk_ends_the_trace_and_not_the_program() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let test = "recorded::a_full_disk_ends_the_trace_and_not_the_program";
+    if is_child(test) {
+        let (cuda, cufile) = (cuda(), cufile());
+        let directory = tempfile::tempdir().unwrap();
+        let file = opened(&made(directory.path(), &[7; 1 << 20]), 0);
+        let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
+        // Of the thread that writes all signals are blocked, so that it is told by an error.
+        setrlimit(Resource::Fsize, Rlimit { current: Some(20_000), maximum: None }).unwrap();
+        let path = std::env::var("GPUIO_CUFILE_RECORD").unwrap();
+        let mut offset = 0;
+        while std::fs::metadata(&path).unwrap().len() < 20_000 {
+            offset = (offset + 12_345) % 1_000_000;
+            assert_eq!(cufile.read(handle, base, 4096, offset, 0), 4096);
+        }
+        for _ in 0..100 {
+            assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
+        }
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
+    let (status, output) = child(test, &variables, &[]);
+    assert!(status.success() && output.contains("the trace ends here"), "{output}");
+    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?}", trace.end);
+}

@@ -1,0 +1,90 @@
+//! A recorded program's calls, made again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is repeated, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayPlan {
+    /// Name of the trace.
+    pub trace: String,
+    /// Its format and version: `gpuio 1`, `fio 2`, `fio 3`.
+    pub format: String,
+    /// The program that was recorded; absent where the trace does not name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Calls that are repeated.
+    pub calls: u64,
+    /// Those of them that read.
+    pub reads: u64,
+    /// Bytes that are read.
+    pub read_bytes: u64,
+    /// Bytes that are written.
+    pub written_bytes: u64,
+    /// Calls of the trace that moved nothing and are left out.
+    pub left_out: u64,
+    /// What the trace says is missing, in words; absent where it is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// Bytes of holes in the files.
+    pub hole_bytes: u64,
+    /// What a call waits for.
+    pub order: ReplayOrder,
+    /// When it starts.
+    pub pace: ReplayPace,
+    /// From the first call's beginning to the last end when it was recorded, nanoseconds; absent in
+    /// fio's traces, which have no durations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_ns: Option<u64>,
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayOrder {
+    /// All calls that had ended when it was made, of all threads and streams.
+    Observed,
+    /// Those of its own thread or stream only.
+    Threads,
+}
+
+impl ReplayOrder {
+    /// The word of the flag.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ReplayOrder::Observed => "observed",
+            ReplayOrder::Threads => "threads",
+        }
+    }
+}
+
+/// When a call starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayPace {
+    /// As soon as what it waits for is over.
+    Asap,
+    /// After the pause that its thread or stream made before it, too.
+    Recorded,
+}
+
+impl ReplayPace {
+    /// The word of the flag.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ReplayPace::Asap => "asap",
+            ReplayPace::Recorded => "recorded",
+        }
+    }
+}
+
+/// What came of a replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayResult {
+    /// Calls that were made again and ended, failed ones included.
+    pub calls: u64,
+    /// Time in which threads waited for calls of other threads, of all added up, nanoseconds.
+    pub waited_ns: u64,
+}

@@ -1,0 +1,39 @@
+//! Numbers of variable length: seven bits a byte, the lowest first (LEB128).
+
+/// Appends a number.
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7f) as u8);
+}
+
+/// Appends a signed number, small ones of either sign in few bytes.
+pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
+    put(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
+}
+
+/// Takes a number from the front; `None` where it is cut, or longer than 64 bits.
+pub(crate) fn take(from: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = from.split_first()?;
+        *from = rest;
+        let bits = u64::from(first & 0x7f);
+        if shift == 63 && bits > 1 {
+            return None;
+        }
+        value |= bits << shift;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Takes a signed number from the front.
+pub(crate) fn take_signed(from: &mut &[u8]) -> Option<i64> {
+    let value = take(from)?;
+    Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+}
