@@ -50,13 +50,15 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
 }
 
 fn has_standard_library(job: &Job) -> anyhow::Result<()> {
-    let libraries = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let libraries = output(Command::new(rustc).args(["--print", "sysroot"]))?;
     let there = PathBuf::from(libraries.trim()).join("lib/rustlib").join(&job.triple);
     ensure!(
         there.is_dir(),
-        "rustc has no standard library for {}: rustup target add {}",
+        "rustc has no standard library for {0}: rustup target add {0}, or the package of the \
+         distribution that rustc is from (Debian: libstd-rust-dev:{1})",
         job.triple,
-        job.triple
+        job.debian_machine()
     );
     Ok(())
 }
@@ -74,7 +76,7 @@ fn tools(job: &Job) -> anyhow::Result<PathBuf> {
 }
 
 fn zigbuild(job: &Job, tools: &PathBuf) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = Command::new(crate::cargo());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let all = std::iter::once(tools.clone()).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(all).unwrap_or(path));

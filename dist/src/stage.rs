@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use crate::build::OBJECTS;
+use crate::runner::Runner;
 use crate::{Entry, Job, succeed};
 
 /// Files of the repository, and where they go.
@@ -46,10 +47,6 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
             }
         }
     }
-    // By a program that runs here: that of another machine would say the same.
-    let runs = Command::new(&program).arg("--version").output().is_ok();
-    let host = job.target_dir.join("debug/gpuio");
-    let generates = if runs { &program } else { &host };
     for (what, directory) in [
         ("man", "share/man/man1"),
         ("bash", "share/bash-completion/completions"),
@@ -58,7 +55,17 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
     ] {
         let to = tree.join(directory);
         std::fs::create_dir_all(&to)?;
-        succeed(Command::new(generates).args(["generate", what]).arg(&to))?;
+        let mut generate = match Runner::find(job) {
+            Ok(runner) => runner.start(&program, &[]),
+            // A build for this machine says the same.
+            Err(_) => {
+                let mut cargo = Command::new(crate::cargo());
+                cargo.current_dir(&job.root).args(["run", "--quiet", "-p", "gpuio", "--"]);
+                cargo.env("CARGO_TARGET_DIR", &job.target_dir);
+                cargo
+            }
+        };
+        succeed(generate.args(["generate", what]).arg(&to))?;
     }
     let mut entries = Vec::new();
     collect(&tree, "", &mut entries)?;
