@@ -30,8 +30,10 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
         let mut tar = Command::new("tar");
         tar.arg("-xf").arg(named("gpuio-", ".tar.gz")?).args(["--strip-components=1", "-C"]);
         succeed(tar.arg(&tarball))?;
+        ensure!(tarball.join("README.md").is_file(), "no README.md at its top");
         complete(&tarball)
     })?;
+    done("links of the shipped pages", || links(&tarball.join("share/doc/gpuio")))?;
     done("deb", || {
         let to = place.join("deb");
         succeed(Command::new("dpkg-deb").arg("-x").arg(named("gpuio_", ".deb")?).arg(&to))?;
@@ -126,10 +128,11 @@ fn symbols(job: &Job) -> anyhow::Result<()> {
     let objects = OBJECTS.iter().map(|(_, file, _)| job.objects().join(file));
     for path in objects.chain([job.built().join("gpuio")]) {
         let file = path.display();
-        let table = output(Command::new("objdump").arg("-T").arg(&path))?;
+        // It reads the files of every machine; objdump may not.
+        let table = output(Command::new("readelf").args(["--wide", "--dyn-syms"]).arg(&path))?;
         // One that is not weak and has no version is of a later glibc than was linked with.
         let unknown = table.lines().find(|line| {
-            line.contains("*UND*") && !line.contains("GLIBC") && !line.contains(" w ")
+            line.contains(" UND ") && line.contains(" GLOBAL ") && !line.contains("@GLIBC_")
         });
         ensure!(unknown.is_none(), "{file} needs what no glibc {GLIBC} has: {unknown:?}");
         let versions = table
@@ -176,6 +179,25 @@ fn complete(usr: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// README.md and the pages of `docs` lead to files that are shipped too.
+fn links(doc: &Path) -> anyhow::Result<()> {
+    let mut pages = vec![doc.join("README.md")];
+    for entry in std::fs::read_dir(doc.join("docs"))? {
+        pages.push(entry?.path());
+    }
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(page)?;
+        let below = page.parent().context("a page lies in a directory")?;
+        for rest in text.split("](").skip(1) {
+            let target = rest.split([')', '#', ' ']).next().unwrap_or_default();
+            let outside = target.is_empty() || target.contains("://");
+            let there = outside || below.join(target).exists();
+            ensure!(there, "{} leads to {target}, which is not shipped", page.display());
+        }
+    }
+    Ok(())
+}
+
 /// By the crate that wrote it, and by `rpm2cpio` where that is installed.
 fn unpack_rpm(rpm: &Path, to: &Path) -> anyhow::Result<()> {
     rpm::Package::open(rpm)?.extract(to)?;
@@ -194,10 +216,12 @@ fn used(runner: &Runner, gpuio: &Path, client: &Path, place: &Path) -> anyhow::R
     std::fs::create_dir_all(&work)?;
     let base = [("HOME", work.as_os_str()), ("XDG_CACHE_HOME", cache.as_os_str())];
     measured(runner.start(gpuio, &base).current_dir(&work))?;
-    let objects = output(runner.start(gpuio, &base).args(["exec", "--env"]))?;
-    let directory = objects.split(['\'', '=', ':']).find(|part| part.starts_with('/'));
-    let directory = Path::new(directory.with_context(|| format!("no directory: {objects}"))?);
-    let soft = directory.join("libgpuio_softgpu.so");
+    let set = output(runner.start(gpuio, &base).args(["exec", "--env", "--json"]))?;
+    let set: serde_json::Value = serde_json::from_str(&set).context("the variables of exec")?;
+    let [library, directory] = ["LD_PRELOAD", "LD_LIBRARY_PATH"].map(|name| set[name].as_str());
+    let library = library.with_context(|| format!("no LD_PRELOAD in {set}"))?;
+    let directory = directory.with_context(|| format!("no LD_LIBRARY_PATH in {set}"))?;
+    let soft = Path::new(directory).join("libgpuio_softgpu.so");
     let mut all = base.to_vec();
     all.push(("GPUIO_CUFILE_DRIVER", soft.as_os_str()));
     let mut command = match runner {
@@ -207,7 +231,8 @@ fn used(runner: &Runner, gpuio: &Path, client: &Path, place: &Path) -> anyhow::R
             command
         }
         Runner::Emulated { .. } => {
-            all.push(("LD_LIBRARY_PATH", directory.as_os_str()));
+            all.push(("LD_PRELOAD", library.as_ref()));
+            all.push(("LD_LIBRARY_PATH", directory.as_ref()));
             runner.start(client, &all)
         }
     };
@@ -222,7 +247,7 @@ pub(crate) fn measured(gpuio: &mut Command) -> anyhow::Result<()> {
                  --format json";
     let ran = output(gpuio.args(words.split(' ')))?;
     let record: serde_json::Value = serde_json::from_str(&ran).context("the record")?;
-    let verified = &record["results"][0]["verify"];
+    let verified = &record["jobs"][0]["verify"];
     ensure!(verified["bad_blocks"] == 0 && verified["complete"] == true, "no record: {ran}");
     Ok(())
 }

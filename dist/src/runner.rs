@@ -1,6 +1,6 @@
 //! How programs of the target run on this machine: by themselves, or under qemu-user.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,15 +48,27 @@ impl Runner {
     /// A start of the program with this environment, besides `PATH`, and with nothing of the
     /// caller's.
     pub(crate) fn start(&self, program: &Path, environment: &[(&str, &OsStr)]) -> Command {
-        let mut command = match self {
-            Self::Native => Command::new(program),
-            Self::Emulated { qemu, libraries } => {
-                let mut command = Command::new(qemu);
-                command.arg("-L").arg(libraries).arg(program);
+        let path = ("PATH", OsStr::new("/usr/bin:/bin"));
+        let environment = environment.iter().copied().chain([path]);
+        match self {
+            Self::Native => {
+                let mut command = Command::new(program);
+                command.env_clear().envs(environment);
                 command
             }
-        };
-        command.env_clear().env("PATH", "/usr/bin:/bin").envs(environment.iter().copied());
-        command
+            Self::Emulated { qemu, libraries } => {
+                let mut command = Command::new(qemu);
+                command.env_clear().arg("-L").arg(libraries);
+                // Only the program's: LD_PRELOAD is for its loader and not for that of qemu.
+                for (name, value) in environment {
+                    let mut pair = OsString::from(name);
+                    pair.push("=");
+                    pair.push(value);
+                    command.arg("-E").arg(pair);
+                }
+                command.arg(program);
+                command
+            }
+        }
     }
 }

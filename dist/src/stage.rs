@@ -10,19 +10,23 @@ use crate::runner::Runner;
 use crate::{Entry, Job, succeed};
 
 /// Files of the repository, and where they go.
-const COPIED: [(&str, &str); 8] = [
+const COPIED: [(&str, &str); 10] = [
     ("LICENSE", "share/doc/gpuio/LICENSE"),
     ("README.md", "share/doc/gpuio/README.md"),
+    ("ARCHITECTURE.md", "share/doc/gpuio/ARCHITECTURE.md"),
     ("BENCHMARKS.md", "share/doc/gpuio/BENCHMARKS.md"),
     ("CHANGELOG.md", "share/doc/gpuio/CHANGELOG.md"),
+    ("CONTRIBUTING.md", "share/doc/gpuio/CONTRIBUTING.md"),
     ("crates/clib/include/gpuio.h", "include/gpuio.h"),
     ("crates/dropin/include/cufile.h", "include/gpuio/cufile.h"),
     ("packaging/gpuio-exporter.service", "lib/systemd/system/gpuio-exporter.service"),
     ("packaging/grafana-dashboard.json", "share/gpuio/grafana-dashboard.json"),
 ];
 
-/// Folders with the pages that README.md links to, their pictures and schemas.
-const PAGES: [&str; 3] = ["docs", "docs/plots", "docs/schema"];
+/// Folders with the pages that README.md links to, their pictures and schemas, and the programs that
+/// the pages name.
+const PAGES: [&str; 6] =
+    ["docs", "docs/example", "docs/plots", "docs/schema", "examples/c", "examples/gdsio"];
 
 /// Makes the tree anew, and lists it by name.
 pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
