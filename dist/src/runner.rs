@@ -39,8 +39,11 @@ impl Runner {
         let loader = format!("lib/ld-linux-{machine}.so.1");
         let libraries = named.into_iter().chain(usual).find(|root| root.join(&loader).exists());
         let libraries = libraries.ok_or_else(|| {
-            format!("no {loader} below QEMU_LD_PREFIX or /usr/{machine}-linux-gnu (Debian's \
-                     package libc6-{}-cross)", job.debian_machine())
+            format!(
+                "no {loader} below QEMU_LD_PREFIX or /usr/{machine}-linux-gnu (Debian's \
+                     package libc6-{}-cross)",
+                job.debian_machine()
+            )
         })?;
         Ok(Self::Emulated { qemu, libraries })
     }

@@ -42,13 +42,13 @@ pub(crate) fn deb(job: &Job, deb: &Path, client: &Path, place: &Path) -> anyhow:
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
         command
     };
-    succeed(&mut inside(&["dpkg", "--install", "/root/gpuio.deb"]))?;
+    output(&mut inside(&["dpkg", "--install", "/root/gpuio.deb"]))?;
     measured(&mut inside(&["gpuio"]))?;
     let soft = "GPUIO_CUFILE_DRIVER=/usr/lib/gpuio/libgpuio_softgpu.so";
     let words = ["env", soft, "gpuio", "exec", "--", "/root/client", "/root/file"];
     let said = output(&mut inside(&words))?;
     ensure!(said.contains(" 0 of them wrong"), "{said}");
-    succeed(&mut inside(&["dpkg", "--purge", "gpuio"]))?;
+    output(&mut inside(&["dpkg", "--purge", "gpuio"]))?;
     ensure!(!debian.join("usr/lib/gpuio").exists(), "dpkg --purge leaves files");
     Ok(())
 }
@@ -65,11 +65,11 @@ pub(crate) fn image(job: &Job, place: &Path) -> anyhow::Result<()> {
     const BASE: &str = "localhost/gpuio-check-base";
     let scratch = output(&mut buildah(&["from", "scratch"]))?;
     let scratch = scratch.trim();
-    succeed(buildah(&["add", "--quiet", scratch]).arg(base(job)?).arg("/"))?;
-    succeed(&mut buildah(&["commit", "--quiet", scratch, BASE]))?;
+    output(buildah(&["add", "--quiet", scratch]).arg(base(job)?).arg("/"))?;
+    output(&mut buildah(&["commit", "--quiet", scratch, BASE]))?;
     let from = format!("BASE={BASE}");
     let build = ["build", "--quiet", "--isolation=chroot", "--pull=never", "--build-arg", &from];
-    succeed(buildah(&build).args(["--tag", "gpuio-check"]).arg(&job.out))?;
+    output(buildah(&build).args(["--tag", "gpuio-check"]).arg(&job.out))?;
     let container = output(&mut buildah(&["from", "--pull=never", "localhost/gpuio-check"]))?;
     let run = ["run", "--isolation=chroot", container.trim(), "--", "gpuio"];
     let said = output(buildah(&run).arg("--version"))?;
@@ -103,5 +103,7 @@ fn installed(program: &str) -> bool {
 
 fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status.lines().any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
+    status
+        .lines()
+        .any(|line| line.starts_with("Uid:") && line.split_whitespace().nth(2) == Some("0"))
 }

@@ -67,7 +67,8 @@ fn a_warning_is_explained_by_the_name_in_its_brackets() {
     let dir = scratch();
     let explain = |words: &[&str]| finish(command(dir.path()).arg("explain").args(words));
     let ran = explain(&["[holes]"]).exits(0);
-    for part in ["holes: Some bytes", "for example: ", "--directory", "hole_bytes: Bytes in holes"] {
+    for part in ["holes: Some bytes", "for example: ", "--directory", "hole_bytes: Bytes in holes"]
+    {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
     }
     let all = explain(&[]).exits(0);

@@ -35,7 +35,8 @@ pub(super) fn pages() -> Vec<Page> {
     pages.extend(rules);
     let kinds = warning_kinds();
     pages.push(("warnings.md".to_owned(), warnings(&kinds).into_bytes()));
-    let page = |kind: &WarningAbout| (format!("warning-{}.md", kind.id), warning(kind).into_bytes());
+    let page =
+        |kind: &WarningAbout| (format!("warning-{}.md", kind.id), warning(kind).into_bytes());
     pages.extend(kinds.iter().map(page));
     pages
 }
