@@ -23,8 +23,8 @@ const COPIED: [(&str, &str); 10] = [
     ("packaging/grafana-dashboard.json", "share/gpuio/grafana-dashboard.json"),
 ];
 
-/// Folders with the pages that README.md links to, their pictures and schemas, and the programs that
-/// the pages name.
+/// Folders with the pages that README.md links to, their pictures and schemas, and the programs
+/// that the pages name.
 const PAGES: [&str; 6] =
     ["docs", "docs/example", "docs/plots", "docs/schema", "examples/c", "examples/gdsio"];
 

@@ -32,20 +32,20 @@ pub(crate) fn lacks_image() -> Option<&'static str> {
 pub(crate) fn deb(job: &Job, deb: &Path, client: &Path, place: &Path) -> anyhow::Result<()> {
     let debian = place.join("debian");
     succeed(Command::new("cp").arg("-a").arg(base(job)?).arg(&debian))?;
-    std::fs::copy(deb, debian.join("root/gpuio.deb"))?;
-    std::fs::copy(client, debian.join("root/client"))?;
+    std::fs::copy(deb, debian.join("srv/gpuio.deb"))?;
+    std::fs::copy(client, debian.join("srv/client"))?;
     let inside = |words: &[&str]| {
         let mut command = Command::new("unshare");
         command.arg("--mount").arg("--pid").arg("--fork");
         command.arg(format!("--mount-proc={}", debian.join("proc").display()));
-        command.arg("chroot").arg(&debian).args(["env", "--chdir=/root"]).args(words);
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/root");
+        command.arg("chroot").arg(&debian).args(["env", "--chdir=/srv"]).args(words);
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", "/srv");
         command
     };
-    output(&mut inside(&["dpkg", "--install", "/root/gpuio.deb"]))?;
+    output(&mut inside(&["dpkg", "--install", "gpuio.deb"]))?;
     measured(&mut inside(&["gpuio"]))?;
     let soft = "GPUIO_CUFILE_DRIVER=/usr/lib/gpuio/libgpuio_softgpu.so";
-    let words = ["env", soft, "gpuio", "exec", "--", "/root/client", "/root/file"];
+    let words = ["env", soft, "gpuio", "exec", "--", "./client", "file"];
     let said = output(&mut inside(&words))?;
     ensure!(said.contains(" 0 of them wrong"), "{said}");
     output(&mut inside(&["dpkg", "--purge", "gpuio"]))?;

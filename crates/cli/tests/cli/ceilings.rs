@@ -33,7 +33,7 @@ fn a_named_path_has_them_when_requested() {
         assert!(words.iter().all(|word| out.contains(word)), "{out}");
     };
     let section =
-        ["% of", "ceilings, measured after", "measured 40 ms", "link to GPU 0, software GPU"];
+        ["% of", "ceilings, measured after", "measured 40ms", "link to GPU 0, software GPU"];
     shows("--ceilings=40ms", &section);
     let planned = ["ceilings = 1s", "# ceiling 'storage of job, read' (read) of job: measured 1s"];
     shows("--ceilings --dry-run", &planned);

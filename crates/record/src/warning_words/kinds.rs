@@ -1,4 +1,5 @@
-//! What each kind of warning means: its docstrings, and its text with figures that could be a run's.
+//! What each kind of warning means: its docstrings, and its text with figures that a run could
+//! have.
 
 use serde_json::Value;
 
