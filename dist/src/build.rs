@@ -1,6 +1,6 @@
 //! Builds objects and program for an old glibc.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
@@ -75,10 +75,10 @@ fn tools(job: &Job) -> anyhow::Result<PathBuf> {
     Ok(programs)
 }
 
-fn zigbuild(job: &Job, tools: &PathBuf) -> Command {
+fn zigbuild(job: &Job, tools: &Path) -> Command {
     let mut command = Command::new(crate::cargo());
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(tools.clone()).chain(std::env::split_paths(&path));
+    let all = std::iter::once(tools.to_path_buf()).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(all).unwrap_or(path));
     command.current_dir(&job.root).args(["zigbuild", "--locked", "--profile", "dist", "--target"]);
     command.arg(format!("{}.{GLIBC}", job.triple)).env("CARGO_TARGET_DIR", &job.target_dir);
