@@ -11,7 +11,7 @@ use crate::{Job, output};
 
 pub(crate) fn write(job: &Job) -> anyhow::Result<PathBuf> {
     let path = job.out.join(format!("gpuio-{}-{}.cdx.json", job.version, job.machine()));
-    let mut cargo = Command::new("cargo");
+    let mut cargo = Command::new(crate::cargo());
     cargo.current_dir(&job.root).args(["metadata", "--format-version", "1", "--locked"]);
     let text = output(cargo.args(["--filter-platform", &job.triple]))?;
     let bill = bill(job, &serde_json::from_str(&text)?)?;

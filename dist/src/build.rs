@@ -1,6 +1,6 @@
 //! Builds objects and program for an old glibc.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
@@ -50,13 +50,15 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
 }
 
 fn has_standard_library(job: &Job) -> anyhow::Result<()> {
-    let libraries = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let libraries = output(Command::new(rustc).args(["--print", "sysroot"]))?;
     let there = PathBuf::from(libraries.trim()).join("lib/rustlib").join(&job.triple);
     ensure!(
         there.is_dir(),
-        "rustc has no standard library for {}: rustup target add {}",
+        "rustc has no standard library for {0}: rustup target add {0}, or the package of the \
+         distribution that rustc is from (Debian: libstd-rust-dev:{1})",
         job.triple,
-        job.triple
+        job.debian_machine()
     );
     Ok(())
 }
@@ -73,10 +75,10 @@ fn tools(job: &Job) -> anyhow::Result<PathBuf> {
     Ok(programs)
 }
 
-fn zigbuild(job: &Job, tools: &PathBuf) -> Command {
-    let mut command = Command::new("cargo");
+fn zigbuild(job: &Job, tools: &Path) -> Command {
+    let mut command = Command::new(crate::cargo());
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(tools.clone()).chain(std::env::split_paths(&path));
+    let all = std::iter::once(tools.to_path_buf()).chain(std::env::split_paths(&path));
     command.env("PATH", std::env::join_paths(all).unwrap_or(path));
     command.current_dir(&job.root).args(["zigbuild", "--locked", "--profile", "dist", "--target"]);
     command.arg(format!("{}.{GLIBC}", job.triple)).env("CARGO_TARGET_DIR", &job.target_dir);

@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::build::{GLIBC, OBJECTS};
-use crate::{Job, output, succeed};
+use crate::runner::Runner;
+use crate::{Job, output, succeed, system};
 
 /// Bytes that the program may have.
 const MOST: u64 = 15_000_000;
@@ -29,8 +30,10 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
         let mut tar = Command::new("tar");
         tar.arg("-xf").arg(named("gpuio-", ".tar.gz")?).args(["--strip-components=1", "-C"]);
         succeed(tar.arg(&tarball))?;
+        ensure!(tarball.join("README.md").is_file(), "no README.md at its top");
         complete(&tarball)
     })?;
+    done("links of the shipped pages", || links(&tarball.join("share/doc/gpuio")))?;
     done("deb", || {
         let to = place.join("deb");
         succeed(Command::new("dpkg-deb").arg("-x").arg(named("gpuio_", ".deb")?).arg(&to))?;
@@ -44,20 +47,51 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<()> {
         unpack_rpm(&named("gpuio-", ".rpm")?, &to)?;
         complete(&to.join("usr"))
     })?;
-    if !runs(job) {
-        println!("check: nothing was run: this machine can't run programs for {}", job.triple);
-        return Ok(());
+    let runner = match Runner::find(job) {
+        Ok(runner) => runner,
+        Err(why) => {
+            println!("check: no program was run: {why}");
+            return Ok(());
+        }
+    };
+    if let Runner::Emulated { qemu, libraries } = &runner {
+        let (qemu, libraries) = (qemu.display(), libraries.display());
+        println!("check: programs run under {qemu} with the libraries of {libraries}");
     }
-    done("tarball, used", || used(&tarball.join("bin/gpuio"), &place))?;
-    done("deb, used", || used(&place.join("deb/usr/bin/gpuio"), &place))?;
-    done("rpm, used", || used(&place.join("rpm/usr/bin/gpuio"), &place))?;
+    let client = place.join("client");
+    done("a program with our libcufile, linked", || link_client(job, &tarball, &client))?;
+    let used = |gpuio: &str| used(&runner, &place.join(gpuio), &client, &place);
+    done("tarball, used", || used("tarball/bin/gpuio"))?;
+    done("deb, used", || used("deb/usr/bin/gpuio"))?;
+    done("rpm, used", || used("rpm/usr/bin/gpuio"))?;
     done("the program alone, used", || {
-        let alone = place.join("alone");
-        std::fs::create_dir_all(&alone)?;
-        std::fs::copy(tarball.join("bin/gpuio"), alone.join("gpuio"))?;
-        used(&alone.join("gpuio"), &place)
+        std::fs::create_dir_all(place.join("alone"))?;
+        std::fs::copy(tarball.join("bin/gpuio"), place.join("alone/gpuio"))?;
+        used("alone/gpuio")
     })?;
-    done("wheel", || wheel(job, &place, &named("gpuio-", ".whl")?))?;
+    let deb = named("gpuio_", ".deb")?;
+    let native = matches!(runner, Runner::Native);
+    let foreign = (!native).then_some("its programs are another machine's");
+    match foreign.or_else(system::lacks_debian) {
+        Some(why) => println!("check: deb in a Debian of its own: not run: {why}"),
+        None => {
+            done("deb in a Debian of its own", || system::deb(job, &deb, &client, &place))?;
+        }
+    }
+    match foreign.or_else(system::lacks_image) {
+        Some(why) => println!("check: Containerfile: no image was built: {why}"),
+        None => done("Containerfile: image built and run", || system::image(job, &place))?,
+    }
+    let whl = named("gpuio-", ".whl")?;
+    if native {
+        done("wheel", || wheel(job, &runner, &place, &whl, &client))?;
+    } else {
+        done("wheel, unpacked for that machine; its module needs a Python of it", || {
+            let to = place.join("wheel");
+            unpack_wheel(job, &whl, &to)?;
+            used("wheel/bin/gpuio")
+        })?;
+    }
     done("bill of materials", || {
         let text = std::fs::read_to_string(named("gpuio-", ".cdx.json")?)?;
         let bill: serde_json::Value = serde_json::from_str(&text)?;
@@ -72,10 +106,6 @@ fn done(what: &str, check: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Resul
     check().with_context(|| format!("check of: {what}"))?;
     println!("check: {what}: ok");
     Ok(())
-}
-
-fn runs(job: &Job) -> bool {
-    Command::new(job.built().join("gpuio")).arg("--version").output().is_ok()
 }
 
 /// The only file with such a name.
@@ -98,10 +128,11 @@ fn symbols(job: &Job) -> anyhow::Result<()> {
     let objects = OBJECTS.iter().map(|(_, file, _)| job.objects().join(file));
     for path in objects.chain([job.built().join("gpuio")]) {
         let file = path.display();
-        let table = output(Command::new("objdump").arg("-T").arg(&path))?;
+        // It reads the files of every machine; objdump may not.
+        let table = output(Command::new("readelf").args(["--wide", "--dyn-syms"]).arg(&path))?;
         // One that is not weak and has no version is of a later glibc than was linked with.
         let unknown = table.lines().find(|line| {
-            line.contains("*UND*") && !line.contains("GLIBC") && !line.contains(" w ")
+            line.contains(" UND ") && line.contains(" GLOBAL ") && !line.contains("@GLIBC_")
         });
         ensure!(unknown.is_none(), "{file} needs what no glibc {GLIBC} has: {unknown:?}");
         let versions = table
@@ -148,6 +179,25 @@ fn complete(usr: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// README.md and the pages of `docs` lead to files that are shipped too.
+fn links(doc: &Path) -> anyhow::Result<()> {
+    let mut pages = vec![doc.join("README.md")];
+    for entry in std::fs::read_dir(doc.join("docs"))? {
+        pages.push(entry?.path());
+    }
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(page)?;
+        let below = page.parent().context("a page lies in a directory")?;
+        for rest in text.split("](").skip(1) {
+            let target = rest.split([')', '#', ' ']).next().unwrap_or_default();
+            let outside = target.is_empty() || target.contains("://");
+            let there = outside || below.join(target).exists();
+            ensure!(there, "{} leads to {target}, which is not shipped", page.display());
+        }
+    }
+    Ok(())
+}
+
 /// By the crate that wrote it, and by `rpm2cpio` where that is installed.
 fn unpack_rpm(rpm: &Path, to: &Path) -> anyhow::Result<()> {
     rpm::Package::open(rpm)?.extract(to)?;
@@ -159,35 +209,82 @@ fn unpack_rpm(rpm: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A job on the software GPU, and a program under `exec`, with nothing of the caller's.
-fn used(gpuio: &Path, place: &Path) -> anyhow::Result<()> {
+/// A job on the software GPU, and a C program with the drop-in, with nothing of the caller's.
+fn used(runner: &Runner, gpuio: &Path, client: &Path, place: &Path) -> anyhow::Result<()> {
     let work = place.join("work");
     let cache = place.join("cache");
     std::fs::create_dir_all(&work)?;
-    let command = |words: &str| {
-        let mut command = Command::new(gpuio);
-        command.env_clear().env("PATH", "/usr/bin:/bin").env("XDG_CACHE_HOME", &cache);
-        command.env("HOME", &work).current_dir(&work).args(words.split(' '));
-        command
+    let base = [("HOME", work.as_os_str()), ("XDG_CACHE_HOME", cache.as_os_str())];
+    measured(runner.start(gpuio, &base).current_dir(&work))?;
+    let set = output(runner.start(gpuio, &base).args(["exec", "--env", "--json"]))?;
+    let set: serde_json::Value = serde_json::from_str(&set).context("the variables of exec")?;
+    let [library, directory] = ["LD_PRELOAD", "LD_LIBRARY_PATH"].map(|name| set[name].as_str());
+    let library = library.with_context(|| format!("no LD_PRELOAD in {set}"))?;
+    let directory = directory.with_context(|| format!("no LD_LIBRARY_PATH in {set}"))?;
+    let soft = Path::new(directory).join("libgpuio_softgpu.so");
+    let mut all = base.to_vec();
+    all.push(("GPUIO_CUFILE_DRIVER", soft.as_os_str()));
+    let mut command = match runner {
+        Runner::Native => {
+            let mut command = runner.start(gpuio, &all);
+            command.args(["exec", "--"]).arg(client);
+            command
+        }
+        Runner::Emulated { .. } => {
+            all.push(("LD_PRELOAD", library.as_ref()));
+            all.push(("LD_LIBRARY_PATH", directory.as_ref()));
+            runner.start(client, &all)
+        }
     };
-    let ran = output(&mut command(
-        "bench --path staged --gpu software --bs 64k --size 1m --runtime 100ms --format json",
-    ))?;
-    ensure!(ran.contains("\"software_gpu\""), "no record: {ran}");
-    let maps = output(&mut command("exec -- grep -m1 libcufile.so.0 /proc/self/maps"))?;
-    ensure!(maps.contains("libcufile.so.0"), "the drop-in is not loaded: {maps}");
+    let said = output(command.arg(work.join("file")))?;
+    ensure!(said.contains(" 0 of them wrong"), "the C program: {said}");
     Ok(())
 }
 
+/// A verified job on the software GPU. `gpuio` starts the program in a directory of its own.
+pub(crate) fn measured(gpuio: &mut Command) -> anyhow::Result<()> {
+    let words = "bench --path staged --gpu software --bs 64k --size 1m --runtime 100ms --verify \
+                 --format json";
+    let ran = output(gpuio.args(words.split(' ')))?;
+    let record: serde_json::Value = serde_json::from_str(&ran).context("the record")?;
+    let verified = &record["jobs"][0]["verify"];
+    ensure!(verified["bad_blocks"] == 0 && verified["complete"] == true, "no record: {ran}");
+    Ok(())
+}
+
+/// `examples/c/write_read.c`, with the headers and the library that are shipped, by zig.
+fn link_client(job: &Job, usr: &Path, client: &Path) -> anyhow::Result<()> {
+    let target = format!("{}-linux-gnu.{GLIBC}", job.machine());
+    let mut cc = Command::new(job.target_dir.join("dist-tools/bin/python"));
+    cc.args(["-m", "ziglang", "cc", "-target", &target, "-I"]).arg(usr.join("include/gpuio"));
+    cc.arg(job.root.join("examples/c/write_read.c")).arg("-o").arg(client);
+    succeed(cc.arg("-L").arg(usr.join("lib/gpuio")).args(["-lcufile", "-ldl"]))
+}
+
 /// Installed into a fresh environment: the command runs, and the module passes its tests.
-fn wheel(job: &Job, place: &Path, wheel: &Path) -> anyhow::Result<()> {
+fn wheel(
+    job: &Job,
+    runner: &Runner,
+    place: &Path,
+    wheel: &Path,
+    client: &Path,
+) -> anyhow::Result<()> {
     let environment = place.join("venv");
     succeed(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
     let python = environment.join("bin/python");
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    succeed(Command::new(&python).args(pip).arg(wheel).args(["numpy", "pandas"]))?;
-    used(&environment.join("bin/gpuio"), place)?;
+    succeed(Command::new(&python).args(PIP).arg(wheel).args(["numpy", "pandas"]))?;
+    used(runner, &environment.join("bin/gpuio"), client, place)?;
     let mut tests = Command::new(&python);
     tests.args(["-m", "unittest", "discover", "-s"]).arg(job.root.join("python/tests"));
     succeed(tests.env("GPUIO_CUFILE_DRIVER", "software").current_dir(place))
+}
+
+const PIP: [&str; 5] = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+
+/// As pip installs it on the target.
+fn unpack_wheel(job: &Job, wheel: &Path, to: &Path) -> anyhow::Result<()> {
+    let platform = format!("manylinux_2_28_{}", job.machine());
+    let mut pip = Command::new(job.target_dir.join("dist-tools/bin/python"));
+    pip.args(PIP).args(["--no-deps", "--only-binary=:all:", "--platform", &platform]);
+    succeed(pip.arg("--target").arg(to).arg(wheel))
 }

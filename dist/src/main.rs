@@ -6,7 +6,8 @@
 //!    unit, dashboard.
 //! 3. `tarball`, `deb`, `wheel`, `package` (rpm): that tree in each form; `bill`: what is in the
 //!    program; `main`: check sums.
-//! 4. `check`, with `--check`: unpacks each and uses it.
+//! 4. `check`, with `--check`: unpacks each and uses it, by the `runner` that this machine has for
+//!    programs of the target; `system`: in a Debian of its own and in a container.
 //!
 //! Everything goes below `target/dist/TRIPLE`. Times in the files are those of the last commit.
 
@@ -15,10 +16,13 @@ mod build;
 mod check;
 mod deb;
 mod package;
+mod runner;
 mod stage;
+mod system;
 mod tarball;
 mod wheel;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -133,6 +137,11 @@ fn commit_time(root: &Path) -> u64 {
     let git = Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]).output();
     let text = git.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// The cargo that runs us, so that a toolchain chosen with `cargo +NAME` is kept.
+pub(crate) fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// Runs a command to its end.

@@ -6,22 +6,27 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use crate::build::OBJECTS;
+use crate::runner::Runner;
 use crate::{Entry, Job, succeed};
 
 /// Files of the repository, and where they go.
-const COPIED: [(&str, &str); 8] = [
+const COPIED: [(&str, &str); 10] = [
     ("LICENSE", "share/doc/gpuio/LICENSE"),
     ("README.md", "share/doc/gpuio/README.md"),
+    ("ARCHITECTURE.md", "share/doc/gpuio/ARCHITECTURE.md"),
     ("BENCHMARKS.md", "share/doc/gpuio/BENCHMARKS.md"),
     ("CHANGELOG.md", "share/doc/gpuio/CHANGELOG.md"),
+    ("CONTRIBUTING.md", "share/doc/gpuio/CONTRIBUTING.md"),
     ("crates/clib/include/gpuio.h", "include/gpuio.h"),
     ("crates/dropin/include/cufile.h", "include/gpuio/cufile.h"),
     ("packaging/gpuio-exporter.service", "lib/systemd/system/gpuio-exporter.service"),
     ("packaging/grafana-dashboard.json", "share/gpuio/grafana-dashboard.json"),
 ];
 
-/// Folders with the pages that README.md links to, their pictures and schemas.
-const PAGES: [&str; 3] = ["docs", "docs/plots", "docs/schema"];
+/// Folders with the pages that README.md links to, their pictures and schemas, and the programs
+/// that the pages name.
+const PAGES: [&str; 6] =
+    ["docs", "docs/example", "docs/plots", "docs/schema", "examples/c", "examples/gdsio"];
 
 /// Makes the tree anew, and lists it by name.
 pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
@@ -46,10 +51,6 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
             }
         }
     }
-    // By a program that runs here: that of another machine would say the same.
-    let runs = Command::new(&program).arg("--version").output().is_ok();
-    let host = job.target_dir.join("debug/gpuio");
-    let generates = if runs { &program } else { &host };
     for (what, directory) in [
         ("man", "share/man/man1"),
         ("bash", "share/bash-completion/completions"),
@@ -58,7 +59,17 @@ pub(crate) fn run(job: &Job) -> anyhow::Result<Vec<Entry>> {
     ] {
         let to = tree.join(directory);
         std::fs::create_dir_all(&to)?;
-        succeed(Command::new(generates).args(["generate", what]).arg(&to))?;
+        let mut generate = match Runner::find(job) {
+            Ok(runner) => runner.start(&program, &[]),
+            // A build for this machine says the same.
+            Err(_) => {
+                let mut cargo = Command::new(crate::cargo());
+                cargo.current_dir(&job.root).args(["run", "--quiet", "-p", "gpuio", "--"]);
+                cargo.env("CARGO_TARGET_DIR", &job.target_dir);
+                cargo
+            }
+        };
+        succeed(generate.args(["generate", what]).arg(&to))?;
     }
     let mut entries = Vec::new();
     collect(&tree, "", &mut entries)?;

@@ -10,7 +10,15 @@ use crate::{Entry, Job};
 pub(crate) fn write(job: &Job, entries: &[Entry]) -> anyhow::Result<PathBuf> {
     let top = format!("gpuio-{}-{}", job.version, job.triple);
     let path = job.out.join(format!("{top}.tar.gz"));
-    std::fs::write(&path, packed(job, entries, &format!("{top}/"))?)?;
+    // Who unpacks it looks for this name first.
+    let readme = Entry {
+        path: "README.md".to_owned(),
+        bytes: Vec::new(),
+        mode: 0o777,
+        link: Some("share/doc/gpuio/README.md".to_owned()),
+    };
+    let all: Vec<Entry> = std::iter::once(readme).chain(entries.iter().cloned()).collect();
+    std::fs::write(&path, packed(job, &all, &format!("{top}/"))?)?;
     Ok(path)
 }
 

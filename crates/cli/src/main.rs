@@ -100,6 +100,9 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         }
         Err(help) => help.exit(),
     };
+    if let Some(hint) = args::value_apart(&words, &args::command()) {
+        return Err(Failure::Usage(hint));
+    }
     if let Some(word) = &cli.color {
         colour::request(word);
     }
@@ -114,6 +117,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Check(check) => verb::check::run(&check),
         Verb::Compare(args) => verb::compare::run(&args),
         Verb::Exec(exec) => verb::exec::run(&exec),
+        Verb::Explain(args) => verb::explain::run(&args),
         Verb::Generate(args) => verb::generate::run(&args),
         Verb::List => verb::list::run(),
         Verb::Replay(replay) => verb::replay::run(&replay),

@@ -22,12 +22,28 @@ fn model(root: &Root) -> Result<Option<String>, HostError> {
     Ok(text.and_then(|text| parse_model(&text.body)))
 }
 
-/// `model name` of the first processor in `/proc/cpuinfo`.
+/// `model name` of the first processor in `/proc/cpuinfo`. Most arm64 kernels print two numbers
+/// instead (`MIDR_EL1`, Arm ARM): the design's name where it is in [`DESIGNS`], and the numbers.
 #[must_use]
 pub fn parse_model(cpuinfo: &str) -> Option<String> {
-    let (_, name) = field(cpuinfo, "model name")?;
-    (!name.is_empty()).then(|| name.to_owned())
+    if let Some((_, name)) = field(cpuinfo, "model name") {
+        return (!name.is_empty()).then(|| name.to_owned());
+    }
+    let (_, maker) = field(cpuinfo, "CPU implementer")?;
+    let (_, part) = field(cpuinfo, "CPU part")?;
+    let design = DESIGNS.iter().find(|(m, p, _)| (*m, *p) == (maker, part));
+    let name = design.map_or("arm64 processor", |(.., name)| name);
+    Some(format!("{name} (implementer {maker}, part {part})"))
 }
+
+/// Designs of servers' arm64 processors: implementer, part, name (Arm's reference manuals, section
+/// `MIDR_EL1` of each).
+const DESIGNS: [(&str, &str, &str); 4] = [
+    ("0x41", "0xd0c", "Arm Neoverse N1"),
+    ("0x41", "0xd40", "Arm Neoverse V1"),
+    ("0x41", "0xd49", "Arm Neoverse N2"),
+    ("0x41", "0xd4f", "Arm Neoverse V2"),
+];
 
 /// A file that holds a processor list.
 pub(crate) fn list(root: &Root, path: &str) -> Result<Option<Vec<u32>>, HostError> {

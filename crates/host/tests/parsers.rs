@@ -22,6 +22,12 @@ fn cpu_facts() {
     let info = "processor\t: 0\nmodel name\t: Xeon: Gold 6430\nflags\t\t: fpu hypervisor\n";
     assert_eq!(cpu::parse_model(info).as_deref(), Some("Xeon: Gold 6430"));
     assert_eq!(cpu::parse_model("processor : 0\n"), None);
+    let arm = |part| {
+        let info = format!("processor : 0\nCPU implementer\t: 0x41\nCPU part\t: {part}\n");
+        cpu::parse_model(&info).unwrap()
+    };
+    assert_eq!(arm("0xd4f"), "Arm Neoverse V2 (implementer 0x41, part 0xd4f)");
+    assert_eq!(arm("0x001"), "arm64 processor (implementer 0x41, part 0x001)");
     assert_eq!(kernel::parse_hypervisor(info), Some(true));
     assert_eq!(kernel::parse_hypervisor("flags : fpu\n"), Some(false));
     assert_eq!(kernel::parse_hypervisor("Features : fp asimd\n"), None);

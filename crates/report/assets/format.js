@@ -21,7 +21,7 @@ gpuio.format = (() => {
     return value >= 9.995 ? fixed(value, 1) : fixed(value, 2);
   };
 
-  const scaled = (value, base, units, gap) => {
+  const scaled = (value, base, units) => {
     if (!Number.isFinite(value)) return "n/a";
     let left = Math.abs(value);
     let step = 0;
@@ -30,7 +30,7 @@ gpuio.format = (() => {
       step += 1;
     }
     const number = threeDigits(left, step === 0);
-    return (value < 0 ? "-" : "") + number + (units[step] ? gap : "") + units[step];
+    return (value < 0 ? "-" : "") + number + (units[step] ? " " : "") + units[step];
   };
 
   const percent = (value) => {
@@ -41,17 +41,17 @@ gpuio.format = (() => {
   };
 
   const UNITS = {
-    "B/s": (value) => scaled(value, 1024, BINARY.map((unit) => unit + "/s"), " "),
-    "1/s": (value) => scaled(value, 1000, DECIMAL, ""),
-    "count": (value) => scaled(value, 1000, DECIMAL, ""),
-    "ns": (value) => scaled(value, 1000, TIME, " "),
-    "us/MiB": (value) => scaled(value * 1000, 1000, TIME, " "),
-    "cores": (value) => scaled(value, 1000, DECIMAL, " "),
+    "B/s": (value) => scaled(value, 1024, BINARY.map((unit) => unit + "/s")),
+    "1/s": (value) => scaled(value, 1000, DECIMAL),
+    "count": (value) => scaled(value, 1000, DECIMAL),
+    "ns": (value) => scaled(value, 1000, TIME),
+    "us/MiB": (value) => scaled(value * 1000, 1000, TIME),
+    "cores": (value) => scaled(value, 1000, DECIMAL),
     "%": percent,
     "share": (value) => (value === 0 ? "0" : value.toPrecision(3)) + " %",
-    "B": (value) => scaled(value, 1024, BINARY, " "),
-    "s": (value) => scaled(value * 1e9, 1000, TIME, " "),
-    "W": (value) => scaled(value, 1000, DECIMAL, " ") + " W",
+    "B": (value) => scaled(value, 1024, BINARY),
+    "s": (value) => scaled(value * 1e9, 1000, TIME),
+    "W": (value) => scaled(value, 1000, DECIMAL) + " W",
   };
 
   // Of a value in a unit; null where there is none.

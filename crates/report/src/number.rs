@@ -1,23 +1,23 @@
-//! Figures as the tables for people show them: three digits, no blank between number and unit.
+//! Figures as the tables for people show them: three digits, a blank, the unit.
 
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 
 /// Shown if there is no figure.
 pub(crate) const NONE: &str = "-";
 
-/// Nanoseconds as `12.3µs`.
+/// Nanoseconds as `12.3 µs`.
 pub(crate) fn time(ns: u64) -> String {
-    human_ns(float(ns)).replace(' ', "")
+    human_ns(float(ns))
 }
 
-/// Nanoseconds as `12.3µs`, or `-`.
+/// Nanoseconds as `12.3 µs`, or `-`.
 pub(crate) fn maybe_time(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), time)
 }
 
-/// A number of operations, or operations per second, as `98.3k`.
+/// A number of operations, or operations per second, as `98.3 k`.
 pub(crate) fn iops(per_s: f64) -> String {
-    human_count(per_s).replace(' ', "")
+    human_count(per_s)
 }
 
 /// Bytes per second as `2.31 GiB/s`.
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_carry_their_unit_and_no_blank() {
-        assert_eq!(time(12_345), "12.3µs");
+    fn figures_carry_their_unit_behind_a_blank() {
+        assert_eq!(time(12_345), "12.3 µs");
         assert_eq!(maybe_time(None), "-");
-        assert_eq!(maybe_time(Some(0)), "0ns");
-        assert_eq!(iops(98_312.0), "98.3k");
+        assert_eq!(maybe_time(Some(0)), "0 ns");
+        assert_eq!(iops(98_312.0), "98.3 k");
         assert_eq!(throughput(2.5 * 1024.0 * 1024.0), "2.50 MiB/s");
         let counts = [0, 999, 1_000, 1_050_624, u64::MAX].map(count);
         let with_commas = ["0", "999", "1,000", "1,050,624", "18,446,744,073,709,551,615"];

@@ -6,14 +6,23 @@
 //! address. So a program that forgets a prefetch, or to wait for one, is caught where hardware
 //! would only be slow.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::backing::{MemoryRange, Pages};
 use crate::code::{Answer, ILLEGAL_ADDRESS, UNKNOWN};
 use crate::machine::Device;
 
-/// The granularity at which pages move, in bytes.
-pub(crate) const PAGE: usize = 4096;
+/// The granularity at which memory moves, in bytes: the kernel's pages, whose access rights it can
+/// change. 4 KiB on x86-64, up to 64 KiB on arm64.
+fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// The pages that hold a range.
+fn pages(skip: usize, len: usize) -> Range<usize> {
+    skip / page_size()..(skip + len).div_ceil(page_size())
+}
 
 /// Where a page is, and where it can be moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +45,9 @@ impl Managed {
     /// `len` bytes, all on the host. The twins are charged to `device` from the beginning, which
     /// is simpler than hardware, where only what is there counts.
     pub(crate) fn new(device: &Device, len: usize) -> Answer<Self> {
-        let whole = len.next_multiple_of(PAGE);
+        let whole = len.next_multiple_of(page_size());
         let twins = Arc::new(Pages::of_device(&device.budget, whole)?);
-        let at = Mutex::new(vec![Residence::Host; whole / PAGE]);
+        let at = Mutex::new(vec![Residence::Host; whole / page_size()]);
         Ok(Self { host: Pages::of_host(whole)?, device: twins, at })
     }
 
@@ -51,7 +60,7 @@ impl Managed {
     /// there.
     pub(crate) fn by_kernel(&self, device: u32, skip: usize, len: usize) -> Answer<MemoryRange> {
         let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let pages = &at[skip / PAGE..(skip + len).div_ceil(PAGE)];
+        let pages = &at[pages(skip, len)];
         if pages.iter().any(|page| *page != Residence::Device(device)) {
             return Err(ILLEGAL_ADDRESS);
         }
@@ -63,7 +72,7 @@ impl Managed {
     /// place.
     pub(crate) fn now(&self, skip: usize, len: usize) -> Answer<*mut u8> {
         let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let pages = &at[skip / PAGE..(skip + len).div_ceil(PAGE)];
+        let pages = &at[pages(skip, len)];
         let first = pages.first().copied().ok_or(ILLEGAL_ADDRESS)?;
         if pages.iter().any(|page| *page != first) {
             return Err(ILLEGAL_ADDRESS);
@@ -78,20 +87,21 @@ impl Managed {
     /// Moves the pages that hold a range; those that are there already stay.
     pub(crate) fn migrate(&self, skip: usize, len: usize, to: Residence) -> Answer<()> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        for page in skip / PAGE..(skip + len).div_ceil(PAGE) {
+        let whole = page_size();
+        for page in pages(skip, len) {
             let from = std::mem::replace(&mut at[page], to);
-            let host = self.host.start().wrapping_add(page * PAGE);
-            let device = self.device.start().wrapping_add(page * PAGE);
+            let host = self.host.start().wrapping_add(page * whole);
+            let device = self.device.start().wrapping_add(page * whole);
             match (from, to) {
                 (Residence::Host, Residence::Device(_)) => {
                     // SAFETY: a page of each of two mappings that live and do not overlap.
-                    unsafe { device.copy_from_nonoverlapping(host, PAGE) };
+                    unsafe { device.copy_from_nonoverlapping(host, whole) };
                     protect(host, libc::PROT_NONE)?;
                 }
                 (Residence::Device(_), Residence::Host) => {
                     protect(host, libc::PROT_READ | libc::PROT_WRITE)?;
                     // SAFETY: as above.
-                    unsafe { host.copy_from_nonoverlapping(device, PAGE) };
+                    unsafe { host.copy_from_nonoverlapping(device, whole) };
                 }
                 // Between devices nothing moves: the copies represent all of them.
                 (Residence::Host, Residence::Host)
@@ -106,6 +116,6 @@ impl Managed {
 fn protect(page: *mut u8, right: libc::c_int) -> Answer<()> {
     // SAFETY: a whole page of a mapping of ours; a program that touches it without the right
     // that this driver is there to catch.
-    let answer = unsafe { libc::mprotect(page.cast(), PAGE, right) };
+    let answer = unsafe { libc::mprotect(page.cast(), page_size(), right) };
     if answer == 0 { Ok(()) } else { Err(UNKNOWN) }
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask site`: the documentation as a site, below `target/site`.
 //!
 //! The book's sources are the pages of `docs/`, BENCHMARKS.md and CHANGELOG.md, and the reference
-//! that is generated: commands, keys, metrics, variables, exit codes and checks by `gpuio
-//! generate`, warnings out of the record's schema. All links are checked, to pages and to headings,
+//! that is generated: commands, keys, metrics, variables, exit codes, checks and
+//! warnings by `gpuio generate`. All links are checked, to pages and to headings,
 //! and every page must be in the table of contents. Then mdBook makes the site. `--check` ends
 //! before that, for CI.
 
@@ -15,7 +15,6 @@ use anyhow::{Context as _, bail, ensure};
 use crate::task_ci::{cargo_path, target};
 
 mod links;
-mod warnings;
 
 #[cfg(test)]
 mod tests;
@@ -47,9 +46,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     copy_assets(&root.join("docs"), &source)?;
     let mut pages = own_pages(root)?;
     let generated = generate(root, &source.join("reference"))?;
-    let schema = root.join("docs/schema/record-v3.schema.json");
-    let schema = serde_json::from_str(&std::fs::read_to_string(schema)?)?;
-    let generated = generated.into_iter().chain(warnings::pages(&schema)?);
+    let generated = generated.into_iter();
     pages.extend(generated.map(|(name, text)| (format!("reference/{name}"), text)));
     let contents = pages.get("SUMMARY.md").context("docs/SUMMARY.md is missing")?;
     pages.insert("SUMMARY.md".to_owned(), contents_with(contents, &pages)?);

@@ -29,15 +29,6 @@ fn links_lead_to_pages_headings_and_files() {
 }
 
 #[test]
-fn each_warning_of_the_schema_has_a_page() {
-    let schema = include_str!("../../../docs/schema/record-v3.schema.json");
-    let pages = warnings::pages(&serde_json::from_str(schema).unwrap()).unwrap();
-    assert!(pages.len() > 20, "{}", pages.len());
-    let (_, page) = pages.iter().find(|(name, _)| name == "warning-holes.md").unwrap();
-    assert!(page.starts_with("# Warning `holes`\n") && page.contains("| `hole_bytes` |"), "{page}");
-}
-
-#[test]
 fn generated_pages_get_their_place_in_the_contents() {
     let generated = pages(&[
         ("reference/commands.md", "# Commands\n"),

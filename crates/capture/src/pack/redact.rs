@@ -38,7 +38,19 @@ pub struct Taken {
 /// Files of which the program reads a few lines only: the others are left out.
 const LINES: [(&str, &[&str]); 2] = [
     ("proc/self/status", &["Cpus_allowed_list", "CapEff"]),
-    ("proc/cpuinfo", &["processor", "vendor_id", "model name", "stepping", "flags", "Features"]),
+    (
+        "proc/cpuinfo",
+        &[
+            "processor",
+            "vendor_id",
+            "model name",
+            "stepping",
+            "flags",
+            "Features",
+            "CPU implementer",
+            "CPU part",
+        ],
+    ),
 ];
 
 /// A tree without secrets. `names` are names of the host to be replaced wherever they stand as a

@@ -28,6 +28,11 @@ pub(super) const EXEC: &str = "Examples:
   gpuio exec --verbose -- fio job.fio
   eval \"$(gpuio exec --env)\"               # for all programs of this shell";
 
+pub(super) const EXPLAIN: &str = "Examples:
+  gpuio explain                           # every warning and rule
+  gpuio explain direct_but_cached         # a warning of a run
+  gpuio explain iommu                     # a rule of gpuio check";
+
 pub(super) const LIST: &str = "Examples:
   gpuio list";
 

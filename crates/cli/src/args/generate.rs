@@ -1,8 +1,15 @@
-//! Flags of `generate`.
+//! Arguments of `explain` and `generate`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+
+/// What to explain.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// The warning or rule
+    pub(crate) name: Option<String>,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Generate {

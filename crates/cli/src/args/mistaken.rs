@@ -1,7 +1,10 @@
-//! Command lines of gdsio that were given to gpuio's own parser.
+//! Command lines of gdsio that were given to gpuio's own parser, and values that were taken for
+//! files.
 
 use std::ffi::OsString;
+use std::path::Path;
 
+use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What to type instead, where the flag that clap refused is one of gdsio's.
@@ -35,6 +38,26 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
     ))
 }
 
+/// What to type instead, where a word that is no file follows a flag which takes its value only
+/// after an equals sign: `--verify off` names a job file.
+pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<String> {
+    let verb = command.find_subcommand(words.get(1)?.to_str()?)?;
+    let flags = words.iter().zip(words.iter().skip(1)).take_while(|(word, _)| *word != "--");
+    for (flag, value) in flags {
+        let Some(long) = flag.to_str().and_then(|flag| flag.strip_prefix("--")) else { continue };
+        let apart = |arg: &clap::Arg| arg.get_long() == Some(long) && arg.is_require_equals_set();
+        let shown = value.to_string_lossy();
+        if verb.get_arguments().any(apart) && !shown.starts_with('-') && !Path::new(value).exists()
+        {
+            return Some(format!(
+                "there is no file '{shown}'. A value of --{long} comes after an equals sign: \
+                 --{long}={shown}"
+            ));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +65,27 @@ mod tests {
     fn hint(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         for_gdsio(&words, &crate::args::command().try_get_matches_from(&words).unwrap_err())
+    }
+
+    #[test]
+    fn a_value_behind_a_blank_leads_to_the_equals_sign() {
+        let said = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            value_apart(&words, &crate::args::command())
+        };
+        let hint = said("gpuio bench --path host --verify off").unwrap();
+        assert!(hint.contains("no file 'off'") && hint.ends_with(" --verify=off"), "{hint}");
+        assert!(said("gpuio bench --ceilings 500ms").unwrap().ends_with("--ceilings=500ms"));
+        for right in [
+            "gpuio bench --verify /",
+            "gpuio bench --verify=off no.ini",
+            "gpuio bench --verify --gpu 0",
+            "gpuio bench --rw write",
+            "gpuio exec -- program --verify off",
+            "gpuio",
+        ] {
+            assert_eq!(said(right), None, "{right}");
+        }
     }
 
     #[test]

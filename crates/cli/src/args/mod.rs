@@ -28,10 +28,10 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 pub(crate) use exec::Exec;
-pub(crate) use generate::{Generate, What};
+pub(crate) use generate::{Explain, Generate, What};
 pub(crate) use keys_as_flags::replaced as keys_as_flags;
 pub(crate) use machine::{Check, Plan, Topo};
-pub(crate) use mistaken::for_gdsio;
+pub(crate) use mistaken::{for_gdsio, value_apart};
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;
 pub(crate) use results::{Compare, Report, Show};
@@ -100,6 +100,12 @@ pub(crate) enum Verb {
     /// program.
     #[command(after_help = examples::EXEC)]
     Exec(Exec),
+    /// Explain a warning of a run, or a rule of check, by the name in its brackets.
+    ///
+    /// Prints what it means, an example with what to do, and the fields that records have of it.
+    /// Without a name: lists all of them.
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(Explain),
     /// Make manual pages, completions or pages of the reference.
     #[command(hide = true)]
     Generate(Generate),

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod exec;
+pub(crate) mod explain;
 pub(crate) mod gds_stats;
 pub(crate) mod gdscheck;
 pub(crate) mod gdsio;

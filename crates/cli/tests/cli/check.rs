@@ -58,6 +58,24 @@ fn a_rule_is_explained() {
     let dir = scratch();
     let ran = finish(command(dir.path()).args(words("check --explain sata-link"))).exits(0);
     assert!(ran.out.contains("300 MB/s"), "{}", ran.out);
+    let same = finish(command(dir.path()).args(words("explain sata_link"))).exits(0);
+    assert_eq!(same.out.trim_end(), ran.out.trim_end());
+}
+
+#[test]
+fn a_warning_is_explained_by_the_name_in_its_brackets() {
+    let dir = scratch();
+    let explain = |words: &[&str]| finish(command(dir.path()).arg("explain").args(words));
+    let ran = explain(&["[holes]"]).exits(0);
+    for part in ["holes: Some bytes", "for example: ", "--directory", "hole_bytes: Bytes in holes"]
+    {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let all = explain(&[]).exits(0);
+    for name in ["  direct_but_cached ", "  software_gpu ", "  sata-link "] {
+        assert!(all.out.contains(name), "{name}: {}", all.out);
+    }
+    explain(&["nosuch"]).exits(2).prints(&["nosuch", "gpuio explain lists them"]);
 }
 
 #[test]

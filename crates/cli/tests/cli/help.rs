@@ -36,6 +36,11 @@ fn exec() {
 }
 
 #[test]
+fn explain() {
+    insta::assert_snapshot!("explain", help("explain --help"));
+}
+
+#[test]
 fn list() {
     insta::assert_snapshot!("list", help("list --help"));
 }

@@ -33,7 +33,8 @@ pub struct ReadProblem {
 /// Processors.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuFacts {
-    /// `model name` of the first processor in `/proc/cpuinfo`; `null` on most Arm machines.
+    /// `model name` of the first processor in `/proc/cpuinfo`; on arm64 mostly the name of its
+    /// design, and the numbers of implementer and part.
     pub model: Option<String>,
     /// Logical processors that are online, ascending.
     pub online: Option<Vec<u32>>,

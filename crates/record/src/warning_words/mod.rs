@@ -7,6 +7,10 @@ use gpuio_units::{format_bytes, human_bytes, human_count, human_ns};
 use crate::WarningKind;
 
 mod devices;
+mod examples;
+mod kinds;
+
+pub use kinds::{WarningAbout, warning_kinds};
 
 /// Below this time, start-up distorts the rate.
 const SHORT_NS: u64 = 1_000_000_000;

@@ -102,7 +102,7 @@ impl Load<'_> {
         self.result.proof.as_ref().map(|proof| proof.verdict.source)
     }
 
-    /// `2.31 GiB/s`, or `105k IOPS` where blocks are small.
+    /// `2.31 GiB/s`, or `105 k IOPS` where blocks are small.
     fn rate(&self) -> String {
         match self.is_small() {
             true => format!("{} IOPS", iops(self.iops())),
@@ -366,6 +366,10 @@ fn warned(record: &Record, width: u16) -> String {
     let mut out = String::new();
     for text in all.iter().take(NAMED) {
         out.push_str(&paragraph("warning: ", text, width));
+    }
+    if !all.is_empty() {
+        out.push_str(warnings::EXPLAIN);
+        out.push('\n');
     }
     let more = all.len().saturating_sub(NAMED);
     if more > 0 {

@@ -120,7 +120,7 @@ fn scripts_print_numbers_as_the_program_does() {
         let printed: Vec<Vec<String>> = serde_json::from_value(out["printed"].clone()).unwrap();
         let rules: [fn(f64) -> String; 4] = [
             gpuio_units::human_rate,
-            |value| gpuio_units::human_count(value).replace(' ', ""),
+            gpuio_units::human_count,
             gpuio_units::human_ns,
             gpuio_units::human_count,
         ];

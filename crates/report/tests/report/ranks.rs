@@ -80,7 +80,7 @@ fn text_has_network_cards_of_slow_ranks_and_of_all_on_demand() {
     let text = render_text(&record, 200);
     assert!(text.contains("(host n2, server:/data, NIC mlx5_7)"), "{text}");
     assert!(text.contains("stonewall, wear-out"), "{text}");
-    let wall = "2.00 GiB/s in 2.00s until the stonewall; then each thread went on to 3";
+    let wall = "2.00 GiB/s in 2.00 s until the stonewall; then each thread went on to 3";
     assert!(text.contains(wall), "{text}");
     assert!(!text.contains("mlx5_8"), "{text}");
     let rows = render_text_with(&record, 200, Show { per_rank: true, ..Show::default() });
@@ -122,7 +122,7 @@ fn the_page_has_the_expectation_of_each_host_and_the_network_cards() {
         "<td>95 % of 1.86 GiB/s (mlx5_0)</td>",
         "<td>unknown: what server s delivers</td>",
         "<td>mlx5_7, mlx5_8</td>",
-        "2.00 GiB/s in 2.00s</td>",
+        "2.00 GiB/s in 2.00 s</td>",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -1,8 +1,10 @@
-//! Pages of the reference: commands, keys of job files, metrics, variables, exit codes, checks.
+//! Pages of the reference: commands, keys of job files, metrics, variables, exit codes, checks,
+//! warnings.
 
 use std::fmt::Write as _;
 
 use gpuio_check::RULES;
+use gpuio_record::{WarningAbout, warning_kinds};
 use gpuio_spec::{Key, Status, keys};
 
 use super::variables::{DRIVER, LIBRARY, PROGRAM};
@@ -31,6 +33,11 @@ pub(super) fn pages() -> Vec<Page> {
         (format!("check-{}.md", rule.name), page.into_bytes())
     });
     pages.extend(rules);
+    let kinds = warning_kinds();
+    pages.push(("warnings.md".to_owned(), warnings(&kinds).into_bytes()));
+    let page =
+        |kind: &WarningAbout| (format!("warning-{}.md", kind.id), warning(kind).into_bytes());
+    pages.extend(kinds.iter().map(page));
     pages
 }
 
@@ -176,6 +183,31 @@ fn checks() -> String {
     page
 }
 
+fn warnings(kinds: &[WarningAbout]) -> String {
+    let mut page = "# Warnings\n\nWhat `gpuio bench` warns of, by the names that records \
+                    (`warnings`) and the column `warnings` of CSV have. `gpuio explain NAME` \
+                    prints the same.\n\n| Warning | Meaning |\n| --- | --- |\n"
+        .to_owned();
+    for WarningAbout { id, meaning, .. } in kinds {
+        let _ = writeln!(page, "| [`{id}`](warning-{id}.md) | {} |", cell(meaning));
+    }
+    page
+}
+
+fn warning(kind: &WarningAbout) -> String {
+    let mut page = format!(
+        "# Warning `{}`\n\n{}\n\n**For example.** {}\n",
+        kind.id, kind.meaning, kind.example
+    );
+    if !kind.fields.is_empty() {
+        page.push_str("\n| Field in the record | Meaning |\n| --- | --- |\n");
+    }
+    for (field, meaning) in &kind.fields {
+        let _ = writeln!(page, "| `{field}` | {} |", cell(meaning));
+    }
+    page
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +215,10 @@ mod tests {
     #[test]
     fn each_rule_and_each_verb_has_its_place() {
         let pages = pages();
-        assert_eq!(pages.len(), RULES.len() + 6);
+        assert_eq!(pages.len(), RULES.len() + warning_kinds().len() + 7);
+        let (_, holes) = pages.iter().find(|(name, _)| name == "warning-holes.md").unwrap();
+        let holes = String::from_utf8_lossy(holes);
+        assert!(holes.contains("| `hole_bytes` |") && holes.contains("--directory"), "{holes}");
         let commands = commands();
         for verb in ["bench", "check", "exec", "gdsio", "why"] {
             assert!(commands.contains(&format!("\n## gpuio {verb}\n")), "{verb}");

@@ -44,6 +44,9 @@ const LATENCY: [usize; 9] = [0, 1, 5, 10, 11, 12, 13, 14, 15];
 /// Columns of the first table then.
 const THROUGHPUT: [usize; 12] = [0, 1, TAKEN, 3, 4, 5, 6, 7, 8, OF, FAILED, VERIFIED];
 
+/// Columns whose figures can do without the blank before their unit.
+const TIGHT: [usize; 5] = [8, 10, 11, 12, 13];
+
 type Cells = [String; COUNT];
 
 /// Whether words are written in full or abbreviated.
@@ -94,11 +97,22 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     format!("{upper}\n{lower}")
 }
 
-/// The first form that fits: words in full, abbreviated, abbreviated with split job names.
+/// The first form that fits: words in full, abbreviated, units without the blank before them, and
+/// that with split job names.
 fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Option<String> {
     let grids = || forms.iter().map(|(words, rows)| grid(*words, rows, columns));
-    let whole = grids().find_map(|grid| grid.whole(width));
-    whole.or_else(|| grids().next_back()?.cut(width))
+    let tight = || grids().next_back().map(|grid| tight(grid, columns));
+    let whole = grids().chain(tight()).find_map(|grid| grid.whole(width));
+    whole.or_else(|| tight()?.cut(width))
+}
+
+fn tight(mut grid: Grid, columns: &[usize]) -> Grid {
+    for row in &mut grid.rows {
+        for (cell, _) in row.iter_mut().zip(columns).filter(|(_, column)| TIGHT.contains(column)) {
+            *cell = cell.replace(' ', "");
+        }
+    }
+    grid
 }
 
 fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {

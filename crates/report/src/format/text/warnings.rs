@@ -5,6 +5,9 @@ use gpuio_record::{Record, Warning, WarningKind};
 use super::PARAGRAPH_WIDTH;
 use crate::wrap::paragraph;
 
+/// Where the names of warnings are explained.
+pub(in crate::format) const EXPLAIN: &str = "[NAME]: gpuio explain NAME says what it means";
+
 /// One text and the jobs that it is about.
 type WarningText<'a> = (&'a str, Vec<&'a str>);
 
@@ -29,7 +32,12 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     kinds.sort_by_key(|(kind, _)| rank(kind));
     let all = record.plan.jobs.len();
     let blocks = kinds.iter().map(|(kind, texts)| block(kind, texts, all, width));
-    blocks.collect()
+    let mut out: String = blocks.collect();
+    if kinds.iter().any(|(kind, _)| !marked(kind).is_empty()) {
+        out.push_str(EXPLAIN);
+        out.push('\n');
+    }
+    out
 }
 
 /// The first sentence of each kind of warning, the most severe first, with the number of jobs where

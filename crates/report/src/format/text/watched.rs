@@ -175,7 +175,7 @@ mod tests {
             cpu_ns: Some(1_000_000),
             groups: vec![group],
         };
-        let words = "every 1.00s, 3 samples; cost 1.00ms of CPU time (0.05 % of one CPU)";
+        let words = "every 1.00 s, 3 samples; cost 1.00 ms of CPU time (0.05 % of one CPU)";
         assert_eq!(cost(&watched), words);
         watched.cpu_ns = None;
         assert!(cost(&watched).ends_with("is unknown"));
