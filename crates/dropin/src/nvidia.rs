@@ -68,7 +68,13 @@ pub(crate) fn forward_all() -> Option<Option<&'static NvidiaLibrary>> {
     static FORWARD_ALL: OnceLock<Option<Option<NvidiaLibrary>>> = OnceLock::new();
     let forward_all = FORWARD_ALL.get_or_init(|| {
         let environment = environment::get();
-        (environment.backend == Backend::Nvidia).then(|| NvidiaLibrary::load(environment))
+        let forwards = environment.backend == Backend::Nvidia;
+        if forwards && environment.record.is_some() {
+            crate::recorder::say(
+                "no trace is recorded: GPUIO_CUFILE=nvidia passes every call to NVIDIA's library",
+            );
+        }
+        forwards.then(|| NvidiaLibrary::load(environment))
     });
     forward_all.as_ref().map(Option::as_ref)
 }

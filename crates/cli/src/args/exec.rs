@@ -25,8 +25,8 @@ pub(crate) struct Exec {
     /// cufile.json for the program; sets CUFILE_ENV_PATH_JSON to its absolute path
     #[arg(long, value_name = "FILE")]
     pub(crate) cufile_json: Option<PathBuf>,
-    /// Record the program's cuFile calls in a new file of this name, for gpuio replay: file, offset,
-    /// size, time, thread and stream, never content (docs/replay.md)
+    /// Record the program's cuFile calls in a new file of this name, for gpuio replay: file,
+    /// offset, size, time, thread and stream, never content (docs/replay.md)
     #[arg(long, value_name = "TRACE")]
     pub(crate) record: Option<PathBuf>,
     /// With --record: without names of files and of the program

@@ -112,7 +112,7 @@ pub(crate) enum Verb {
     /// List the built-in paths, engines and formats, and which of them can run here.
     #[command(after_help = examples::LIST)]
     List,
-    /// Repeat the calls of a recorded program on another path, storage or GPU, and measure them.
+    /// Repeat a recorded program's calls on another path, storage or GPU, and measure them.
     ///
     /// Reads a trace of gpuio exec --record, or of fio's write_iolog. Makes files of the same sizes
     /// and holes in --directory, and repeats the reads and writes with their order and

@@ -119,7 +119,7 @@ pub(crate) struct WorkloadData {
     /// Directory of the data set, created if missing [./gpuio-scratch, removed afterwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<String>,
-    /// Prefix of file names in the directory [that of the preset]
+    /// Prefix of file names in the directory [that of the preset, or replay]
     #[arg(long, value_name = "NAME")]
     pub(crate) file_prefix: Option<String>,
     /// Use O_DIRECT [where the file system supports it]

@@ -103,3 +103,8 @@ fn why() {
 fn workload() {
     insta::assert_snapshot!("workload", help("workload --help"));
 }
+
+#[test]
+fn replay() {
+    insta::assert_snapshot!("replay", help("replay --help"));
+}

@@ -103,7 +103,7 @@ fn a_trace_is_repeated_on_every_path_with_its_holes() {
     assert_eq!(record["jobs"].as_array().unwrap().len(), 5);
     is_exact(&record, reads);
     let plan = &record["plan"]["jobs"][0];
-    assert_eq!((n(&plan["threads"]), n(&plan["depth"])), (4, 4), "{plan:#}");
+    assert_eq!((n(&plan["threads"]), n(&plan["depth"])), (3, 4), "{plan:#}");
     assert_eq!(plan["targets"].as_array().unwrap().len(), 2, "the unused file is not made");
     assert_eq!(n(&plan["replay"]["hole_bytes"]), 49152 + 10 + 65536);
     // Every byte of a call, once more after the clock: the file with the holes, and the other.
@@ -185,7 +185,7 @@ fn recorded_pauses_take_their_time() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("replay: replay t (gpuio 1): 50 calls by wave, "), "{text}");
     assert!(text.contains("order threads, pace recorded"), "{text}");
-    assert!(text.contains("made all 50 calls in") && text.contains("recorded in 49 ms"), "{text}");
+    assert!(text.contains("made all 50 calls in") && text.contains("recorded in 49.0ms"), "{text}");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn fio_s_traces_are_repeated() {
     let line = "two --gpu software --path gather --depth 8 --dry-run";
     let plan = replay(dir.path(), line).exits(0).out;
     assert!(plan.contains("# two (fio 2): 32 calls, 128 KiB read"), "{plan}");
-    assert!(plan.contains("depth=8") || plan.contains("iodepth = 8"), "{plan}");
+    assert!(plan.lines().any(|line| line == "depth = 8"), "{plan}");
     let line = line.replace("--dry-run", "--format json --directory d");
     let record = replay(dir.path(), &line).exits(0).json();
     is_exact(&record, (32, 32 * 4096, 0, 0));

@@ -127,7 +127,7 @@ fn the_largest_number_of_accelerators_is_searched() {
     is_exact(&record);
     // 16 batches are two steps for some of six accelerators: their utilisation is unknown.
     assert_eq!(number(&record["plan"]["jobs"][0]["feed"]["accelerators"]), 5, "{}", ran.err);
-    let said = ran.prints(&["accelerators 1: utilisation", "are 5, and 6 did not"]).err;
+    let said = ran.prints(&["accelerators 1: utilisation", "are 5, and of 6 it is unknown: "]).err;
     assert!(said.contains("fewer than 3 steps"), "{said}");
     let none = run(dir.path(), &format!("{line} --set utilisation=99")).exits(0);
     let said = none.prints(&["accelerators 1: utilisation", "not even 1 kept 99 %"]).err;

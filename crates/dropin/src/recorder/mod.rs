@@ -143,7 +143,7 @@ pub(crate) fn begin() {
 }
 
 /// A line for the user, who asked for the recording.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     use std::io::Write as _;
     let line = format!("gpuio: {}\n", gpuio_units::printable_short(text));
     let _ = std::io::stderr().write_all(line.as_bytes());

@@ -146,6 +146,26 @@ fn a_killed_program_leaves_what_it_did() {
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?} {output}", trace.end);
 }
 
+/// Nobody waits for a trace that will not come.
+#[test]
+fn calls_that_are_passed_on_are_not_recorded_and_that_is_said() {
+    let test = "recorded::calls_that_are_passed_on_are_not_recorded_and_that_is_said";
+    if is_child(test) {
+        let _ = cufile().open();
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace");
+    let variables = [
+        ("GPUIO_CUFILE_RECORD", path.to_str().unwrap()),
+        ("GPUIO_CUFILE", "nvidia"),
+        ("GPUIO_CUFILE_LIB", "/nowhere/libcufile.so.0"),
+    ];
+    let (_, output) = child(test, &variables, &[]);
+    assert!(output.contains("no trace is recorded: GPUIO_CUFILE=nvidia"), "{output}");
+    assert!(!path.exists());
+}
+
 /// A limit of the size of files stands for a full disk: the program goes on, what was written can
 /// be read, and both say that the end is missing.
 #[test]

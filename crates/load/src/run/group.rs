@@ -105,8 +105,7 @@ impl Group<'_> {
         let live_ranges = self.live_ranges();
         let reached_maps = reached::of(self.jobs);
         let shared = self.shared_files()?;
-        let opening = self.clock.now();
-        let mapped = self.map_files()?;
+        let (opening, mapped) = (self.clock.now(), self.map_files()?);
         let feeds = feed::of(self.jobs);
         let replays = replay::of(self.jobs, self.means.replay.as_ref());
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {

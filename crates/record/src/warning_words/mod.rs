@@ -91,7 +91,7 @@ fn cache_words(kind: &WarningKind) -> String {
             "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \
              storage. The rest came from a cache of the file system, or the counter does not \
              cover this file system (FUSE and some network file systems). Repeat with a data \
-             set well above memory (--size, or more files), or on the block device: gpuio bench --rw read --filename \
+             set well above memory, or on the block device: gpuio bench --rw read --filename \
              DEVICE.",
             size(*from_storage),
             size(*bytes),
@@ -102,8 +102,7 @@ fn cache_words(kind: &WarningKind) -> String {
         WarningKind::DirectRefused { filesystem } => format!(
             "{filesystem} does not support O_DIRECT, so all I/O went through the page cache. \
              Cached reads run at memory speed. Use --directory on another file system (ext4, \
-             xfs), or keep --buffered and use a data set well above memory (--size, or more \
-             files)."
+             xfs), or keep --buffered and use a data set well above memory."
         ),
         WarningKind::DataSetFitsMemory { data_bytes, memory_bytes } => format!(
             "The data set ({}) fits into memory ({}). After the first pass, buffered reads come \

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn threads_that_wait_for_one_another_all_end() {
-        const CALLS: u64 = 20_000;
+        const CALLS: u64 = 4_000;
         let ends = Arc::new(Ends::new(CALLS));
         let lane = |first: u64| {
             let ends = Arc::clone(&ends);

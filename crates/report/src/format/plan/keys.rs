@@ -236,6 +236,7 @@ fn targets(out: &mut String, job: &JobPlan) {
     }
     if let Some(replay) = &job.replay {
         comment(out, &crate::workload::replay(replay));
+        comment(out, "a job file has no calls of a trace: repeat this with gpuio replay");
         switch(out, "shared_fd", job.shared_fd);
         return;
     }
