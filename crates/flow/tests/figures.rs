@@ -248,11 +248,9 @@ fn tables() -> String {
         let kinds = ["yes", "yes, not linked", "in part", "no"];
         *counts.entry(kinds.into_iter().find(|one| *one == kind).unwrap()).or_default() += 1;
     };
-    let rate = |rate: Option<f64>| {
-        rate.map_or("-".to_owned(), |rate| format!("{:.2} GB/s", rate / 1e9))
-    };
-    let ios =
-        |ios: Option<f64>| ios.map_or("-".to_owned(), |ios| format!("{:.0} k", ios / 1e3));
+    let rate =
+        |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.2} GB/s", rate / 1e9));
+    let ios = |ios: Option<f64>| ios.map_or("-".to_owned(), |ios| format!("{:.0} k", ios / 1e3));
     let mut drives = "| Drive | Reads | Writes | Reads of 4 KiB per second | Writes of 4 KiB per \
                       second | Confirmed | Source |\n| --- | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
@@ -305,7 +303,10 @@ fn the_page_of_figures_is_that_of_the_tables() {
         std::fs::write(path, format!("{before}{begin}{tables}{end}{after}")).unwrap();
         return;
     }
-    assert_eq!(found, tables, "write it anew: UPDATE_DOCS=1 cargo test -p gpuio-flow --test figures");
+    assert_eq!(
+        found, tables,
+        "write it anew: UPDATE_DOCS=1 cargo test -p gpuio-flow --test figures"
+    );
 }
 
 #[test]
