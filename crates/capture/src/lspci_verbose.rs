@@ -1,6 +1,6 @@
-//! `lspci` and `lspci -vv` (pciutils), also with `-nn`, `-k`, `-D`, `-x` and `-PP`: a block of lines
-//! per function, the first one with its address, the others indented. In a post the first may be
-//! indented, too.
+//! `lspci` and `lspci -vv` (pciutils), also with `-nn`, `-k`, `-D`, `-x` and `-PP`: a block of
+//! lines per function, the first one with its address, the others indented. In a post the first
+//! may be indented, too.
 //!
 //! Bridges list their buses, so functions find the bridge above by their own bus. Without root
 //! `lspci` prints `<access denied>` for capabilities, and those facts stay unknown.
