@@ -190,15 +190,16 @@ extern "C" fn enumerate(gpu: c_uint, values: *const Value, count: c_int, to: *mu
     // A panic must not pass through the library.
     let done = catch_unwind(AssertUnwindSafe(|| {
         for nth in 0..count {
+            let at = values.wrapping_add(nth);
             // SAFETY: the version is the first field of each structure, whatever its size; the
             // loop ends before it steps over one of another size.
-            let version = unsafe { (*values.add(nth)).version };
+            let version = unsafe { (*at).version };
             if version != VERSION {
                 found.foreign = Some(version);
                 return false;
             }
             // SAFETY: `count` structures of this version lie there until the callback returns.
-            let value = unsafe { *values.add(nth) };
+            let value = unsafe { *at };
             found.take(gpu, &value);
         }
         true
