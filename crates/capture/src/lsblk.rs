@@ -1,4 +1,5 @@
-//! `lsblk` (util-linux): disks, partitions, arrays and volumes as a tree, with mount points.
+//! `lsblk` (util-linux): disks, partitions, arrays and volumes as a tree, with mount points. `-P`
+//! prints pairs instead: `NAME="sda" TYPE="disk"`.
 
 use gpuio_record::facts::{ArrayFacts, BlockKind, MountFacts, MountKind, MountedStorage};
 
@@ -8,7 +9,7 @@ use crate::{CaptureError, Captured, Kind, MOST_DEVICES, lines, merge};
 pub(crate) const KIND: Kind = Kind {
     command: "lsblk",
     most_bytes: crate::SHORT,
-    looks_like: |text| text.lines().any(is_head),
+    looks_like: |text| text.lines().any(|line| is_head(line) || pairs(line).is_some()),
     add,
 };
 
@@ -39,6 +40,13 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // The devices above the next line, by depth.
     let mut above: Vec<(usize, String)> = Vec::new();
     for (index, line) in lines(text) {
+        if let Some((row, above)) = pairs(line) {
+            if captured.machine.block.len() > MOST_DEVICES {
+                return Err(CaptureError::new(index, line, 0, "fewer devices"));
+            }
+            put(captured, row, above.as_deref());
+            continue;
+        }
         if is_head(line) {
             head = columns(line);
             above.clear();
@@ -68,6 +76,30 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         above.push((depth, name));
     }
     Ok(())
+}
+
+/// A line of pairs, and the device below the row's.
+fn pairs(line: &str) -> Option<(Row, Option<String>)> {
+    if !line.starts_with("NAME=\"") && !line.starts_with("KNAME=\"") {
+        return None;
+    }
+    let value = |wanted: &str| {
+        // Each pair but the first follows a blank: MODEL is no part of ID-MODEL.
+        let start = format!(" {wanted}=\"");
+        let (_, rest) =
+            format!(" {line}").split_once(&start).map(|(a, b)| (a.len(), b.to_owned()))?;
+        let (value, _) = rest.split_once('"')?;
+        Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    let row = Row {
+        depth: 0,
+        name: value("NAME").or_else(|| value("KNAME"))?,
+        kind: value("TYPE")?,
+        mount_point: value("MOUNTPOINT").or_else(|| value("MOUNTPOINTS")).unwrap_or_default(),
+        fs_type: value("FSTYPE").unwrap_or_default(),
+        model: value("MODEL").unwrap_or_default(),
+    };
+    Some((row, value("PKNAME")))
 }
 
 fn row(head: &[Column], line: &str) -> Option<Row> {

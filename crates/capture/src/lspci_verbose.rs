@@ -1,5 +1,6 @@
-//! `lspci` and `lspci -vv` (pciutils), also with `-nn`, `-k` and `-D`: a block of lines per
-//! function, the first one with its address, the others indented.
+//! `lspci` and `lspci -vv` (pciutils), also with `-nn`, `-k`, `-D`, `-x` and `-PP`: a block of
+//! lines per function, the first one with its address, the others indented. In a post the first
+//! may be indented, too.
 //!
 //! Bridges list their buses, so functions find the bridge above by their own bus. Without root
 //! `lspci` prints `<access denied>` for capabilities, and those facts stay unknown.
@@ -27,17 +28,26 @@ pub(crate) const PLAIN: Kind = Kind {
     command: "lspci",
     most_bytes: crate::SHORT,
     looks_like: |text| {
-        text.lines().filter_map(head).any(|(_, rest)| {
-            let class = rest.split(": ").next().unwrap_or_default();
-            let class = class.split(" [").next().unwrap_or_default();
-            pci_names::class_named(class).is_some() || {
-                let number = class.len() == 4 && u32::from_str_radix(class, 16).is_ok();
-                number && rest.contains(": ")
-            }
-        })
+        text.lines().map(str::trim_start).any(|line| is_function(line) || is_numbered(line))
     },
     ..KIND
 };
+
+/// A function with the name of its class.
+fn is_function(line: &str) -> bool {
+    head(line).is_some_and(|(_, rest)| {
+        let class = rest.split(": ").next().unwrap_or_default();
+        let class = class.split(" [").next().unwrap_or_default();
+        pci_names::class_named(class).is_some()
+    })
+}
+
+/// A function of `lspci -n`.
+fn is_numbered(line: &str) -> bool {
+    head(line)
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .is_some_and(|(class, _)| class.len() == 4 && u32::from_str_radix(class, 16).is_ok())
+}
 
 const WHY: &str = "lspci -vv did not print it";
 const DENIED: &str = "lspci was not run as root";
@@ -56,6 +66,14 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut inside = false;
     let mut before = false;
     for (index, line) in lines(text) {
+        let unindented = line.trim_start();
+        let line = if is_function(unindented) { unindented } else { line };
+        if let (Some(block), Some((from, bytes))) =
+            (blocks.last_mut().filter(|_| inside), dump(line))
+        {
+            configuration(from, &bytes, &mut block.facts);
+            continue;
+        }
         if line.starts_with(['\t', ' ']) {
             match blocks.last_mut().filter(|_| inside) {
                 Some(block) => {
@@ -78,7 +96,11 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             captured.skip(CaptureError::new(index, line, 0, "an address, like 36:00.0"));
             continue;
         };
-        blocks.push(begin(address, rest));
+        let mut block = begin(address, rest);
+        let bridges = bridges_above(line, &block.facts.address);
+        block.facts.parent = bridges.last().map(|bridge| bridge.facts.address.clone());
+        blocks.extend(bridges);
+        blocks.push(block);
         gpus += usize::from(blocks.last().is_some_and(|block| block.is_gpu));
         if blocks.len() > MOST_FUNCTIONS || gpus > MOST_GPUS {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
@@ -91,10 +113,67 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
-/// `36:00.0 3D controller: …`: the address and the rest.
+/// `36:00.0 3D controller: …`: the address and the rest. `-PP` prints the way to it:
+/// `00:01.0/01:00.0 3D controller: …`.
 fn head(line: &str) -> Option<(String, &str)> {
-    let (address, rest) = line.split_once(' ')?;
+    let (way, rest) = line.split_once(' ')?;
+    let address = way.rsplit('/').next().unwrap_or(way);
     Some((normalize_pci(address)?, rest))
+}
+
+/// The addresses of the way to a function (`-PP`), its own last.
+fn way(line: &str) -> Vec<String> {
+    let way = line.split(' ').next().unwrap_or_default();
+    way.split('/').map_while(normalize_pci).collect()
+}
+
+/// The bridges above a function, by the way that its line shows.
+fn bridges_above(line: &str, address: &str) -> Vec<Block> {
+    let way = way(line);
+    let Some((_, bridges)) = way.split_last().filter(|(own, _)| *own == address) else {
+        return Vec::new();
+    };
+    let mut above: Option<&String> = None;
+    let block = bridges.iter().map(|bridge| {
+        let mut facts = function(bridge.clone(), WHY);
+        facts.class = Some(0x06_0400);
+        facts.parent = above.cloned();
+        above = Some(bridge);
+        Block { facts, is_gpu: false, largest_region: None }
+    });
+    block.collect()
+}
+
+/// A row of configuration space (`-x`): `10: 00 00 c0 f7 …`, its offset and 16 bytes.
+fn dump(line: &str) -> Option<(usize, Vec<u8>)> {
+    let (offset, rest) = line.split_once(": ")?;
+    let hex = |word: &str| u8::from_str_radix(word, 16).ok().filter(|_| word.len() == 2);
+    let bytes: Option<Vec<u8>> = rest.split(' ').map(hex).collect();
+    let offset = usize::from_str_radix(offset, 16).ok().filter(|offset| offset % 16 == 0)?;
+    Some((offset, bytes.filter(|bytes| bytes.len() == 16)?))
+}
+
+/// The numbers in the header of configuration space (PCI Local Bus Specification 3.0, 6.1;
+/// PCI-to-PCI Bridge Architecture Specification 1.2, 3.2).
+fn configuration(from: usize, bytes: &[u8], facts: &mut PciFacts) {
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
+    let word = |at: usize| u16::from_le_bytes([byte(at), byte(at + 1)]);
+    let is_bridge = facts.class.is_some_and(|class| class >> 8 == 0x0604);
+    match from {
+        0x00 => {
+            (facts.vendor, facts.device) = (Some(word(0)), Some(word(2)));
+            let class = [0, byte(11), byte(10), byte(9)];
+            facts.class = Some(u32::from_be_bytes(class));
+        }
+        0x10 if is_bridge => {
+            (facts.secondary_bus, facts.subordinate_bus) = (Some(byte(9)), Some(byte(10)));
+        }
+        0x20 if !is_bridge => {
+            let subsystem = (Some(word(12)), Some(word(14)));
+            (facts.subsystem_vendor, facts.subsystem_device) = subsystem;
+        }
+        _ => {}
+    }
 }
 
 /// `3D controller [0302]: NVIDIA Corporation GA100 [A100] [10de:20b0] (rev a1) (prog-if 00 [x])`.
@@ -130,6 +209,10 @@ fn begin(address: String, rest: &str) -> Block {
     let is_gpu = nvidia && facts.class.is_some_and(|class| class >> 16 == 3);
     if nvidia {
         facts.vendor = Some(NVIDIA);
+        // An older copy of pci.ids has no name for it.
+        let unnamed = plain.split_once(" Device ").map(|(_, number)| number.trim());
+        let number = unnamed.and_then(|number| u16::from_str_radix(number, 16).ok());
+        facts.device = facts.device.or(number);
     }
     Block { facts, is_gpu, largest_region: None }
 }

@@ -147,7 +147,7 @@ impl Reader {
             .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
         let Some(node) = number.and_then(|number| number.parse().ok()) else { return };
         if self.nodes.iter().all(|known| known.node != node) {
-            self.nodes.push(NumaNode { node, ..NumaNode::default() });
+            self.nodes.push(NumaNode { node, total_bytes: memory(body), ..NumaNode::default() });
         }
         open.nodes.push(node);
         if let Some(above) = self.open.last_mut() {
@@ -347,6 +347,18 @@ fn gigabytes(body: &str) -> f64 {
         Some(number.parse::<f64>().ok()? * unit)
     });
     sizes.sum()
+}
+
+/// The memory of `NUMANode L#0 (P#0 7950MB)`, as rounded as it is printed.
+fn memory(body: &str) -> Option<u64> {
+    let units = [("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)];
+    // Of `NUMANode L#0 (P#0 252GB) + L3 L#0 (16MB)` the first.
+    let words = body.split(')').next()?.split([' ', '(']);
+    words.into_iter().find_map(|word| {
+        let (number, power) =
+            units.iter().find_map(|(unit, power)| Some((word.strip_suffix(unit)?, power)))?;
+        number.parse::<u64>().ok()?.checked_mul(1 << power)
+    })
 }
 
 /// `link=15.75GB/s`.

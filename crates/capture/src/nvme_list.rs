@@ -1,5 +1,7 @@
-//! `nvme list` (nvme-cli): NVMe namespaces with their models.
+//! `nvme list` (nvme-cli): NVMe namespaces with their models. `-v` has a table of controllers with
+//! their PCI addresses.
 
+use gpuio_host::numa::normalize_pci;
 use gpuio_record::facts::BlockKind;
 
 use crate::columns::words;
@@ -9,7 +11,7 @@ pub(crate) const KIND: Kind = Kind {
     command: "nvme list",
     most_bytes: crate::SHORT,
     looks_like: |text| {
-        text.lines().any(|line| line.starts_with("Node") && line.contains("Model"))
+        text.lines().any(|line| is_head(line) || is_head_of_controllers(line))
             && text.lines().any(is_row)
     },
     add,
@@ -21,7 +23,9 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // posts.
     let mut columns: Vec<(usize, usize)> = Vec::new();
     for (index, line) in lines(text) {
-        if line.starts_with("Node") && line.contains("Model") {
+        if is_head_of_controllers(line) {
+            names = line.split_whitespace().collect();
+        } else if is_head(line) {
             names = line.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect();
         } else if line.starts_with("---") {
             columns = words(line).map(|(at, dashes)| (at, at + dashes.chars().count())).collect();
@@ -37,6 +41,15 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     Ok(())
 }
 
+fn is_head(line: &str) -> bool {
+    line.starts_with("Node") && line.contains("Model")
+}
+
+/// `Device SN MN FR TxPort Address …`.
+fn is_head_of_controllers(line: &str) -> bool {
+    line.starts_with("Device") && line.contains(" MN ") && line.contains(" Address ")
+}
+
 /// `/dev/nvme0n1 …`; some versions leave the directory out.
 fn is_row(line: &str) -> bool {
     line.strip_prefix("/dev/").unwrap_or(line).starts_with("nvme")
@@ -49,6 +62,21 @@ fn put(captured: &mut Captured, (names, columns): (&[&str], &[(usize, usize)]), 
         let value: String = line.chars().skip(start).take(end - start).collect();
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     };
+    if let Some(namespaces) = value("Namespaces") {
+        let address = value("Address").and_then(|address| normalize_pci(&address));
+        for name in namespaces.split([',', ' ']).filter(|name| name.starts_with("nvme")) {
+            let block = merge::block(&mut captured.machine, name, BlockKind::Disk);
+            block.facts.model = value("MN").or(block.facts.model.take());
+            if let Some(address) = &address {
+                block.facts.pci_address = Some(address.clone());
+                block.pci = vec![address.clone()];
+            }
+        }
+        return;
+    }
+    if names.contains(&"Address") {
+        return;
+    }
     let first = line.split_whitespace().next().unwrap_or_default();
     let name = first.trim_start_matches("/dev/").to_owned();
     let model = value("Model");

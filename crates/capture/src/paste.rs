@@ -55,7 +55,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
-    let marks = ['\u{1b}', '\u{a0}', '\u{feff}', '*', '`', '&', '>', '\r'];
+    let marks = ['\u{1b}', '\u{a0}', '\u{feff}', '*', '`', '&', '>', '\r', '<'];
     // Marks of a terminal whose first character was lost on the way.
     let worn = ["[4m", "[0m", "[1m"];
     if !line.contains(marks) && !worn.iter().any(|mark| line.contains(mark)) {
@@ -73,6 +73,9 @@ fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
         }
         line = quoted.replace("**", "").replace('`', " ");
         line = worn.iter().fold(line, |line, mark| line.replace(mark, ""));
+        for tag in ["<p>", "</p>", "<br>", "<br/>", "<br />", "<pre>", "</pre>"] {
+            line = line.replace(tag, "");
+        }
         if line.contains('&') {
             let signs = line.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ");
             line = signs.replace("&quot;", "\"").replace("&amp;", "&");

@@ -19,7 +19,7 @@ pub(crate) fn is_gpu(vendor: u16, device: u16) -> bool {
 }
 
 /// Class names as `lspci` spells them, and their codes with the usual programming interface.
-pub(crate) const CLASSES: [(&str, u32); 27] = [
+pub(crate) const CLASSES: [(&str, u32); 28] = [
     ("SATA controller", 0x01_0601),
     ("Serial Attached SCSI controller", 0x01_0700),
     ("RAID bus controller", 0x01_0400),
@@ -37,6 +37,7 @@ pub(crate) const CLASSES: [(&str, u32); 27] = [
     ("Display controller", 0x03_8000),
     ("Audio device", 0x04_0300),
     ("RAM memory", 0x05_0000),
+    ("Memory controller", 0x05_8000),
     ("CXL", 0x05_0210),
     ("Host bridge", 0x06_0000),
     ("ISA bridge", 0x06_0100),

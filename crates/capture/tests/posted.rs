@@ -86,8 +86,16 @@ impl Answers {
     fn answer(&self, question: &[&str]) -> String {
         let machine = &self.captured.machine;
         let gpu = |name: &str| {
-            let pci = self.topology.devices[self.topology.find(name)?].pci.first()?;
-            machine.gpus.iter().find(|gpu| gpu.pci.as_ref() == Some(pci))
+            let number = name.strip_prefix("GPU").and_then(|number| number.parse().ok());
+            let by_number = machine
+                .gpus
+                .iter()
+                .find(|gpu| number.is_some() && gpu.index.known() == number.as_ref());
+            let at = self.topology.find(name);
+            let pci = at.and_then(|at| self.topology.devices[at].pci.first());
+            let by_address =
+                machine.gpus.iter().find(|gpu| pci.is_some() && gpu.pci.as_ref() == pci);
+            by_address.or(by_number)
         };
         let found: Option<String> = match question {
             ["gpus"] => Some(self.count(DeviceKind::Gpu)),

@@ -157,20 +157,28 @@ pub(crate) fn check(check: &Check) -> Result<(), Failure> {
 
 /// `format` is the output format, `to_stdout` whether no file is written.
 pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(), Failure> {
-    let page = format == "html";
+    let pdf = format == "pdf";
+    let page = format == "html" || pdf;
     let titled = page || format == "markdown";
     refuse(&[
         (
             "--title",
             report.title.is_some() && !titled,
-            "only html and markdown have a title; \
-            leave it out",
+            "only html, pdf and markdown have a title; leave it out",
         ),
-        ("--topo", report.topo.is_some() && !page, "only html has the picture; leave it out"),
-        ("--from", !report.from.is_empty() && !page, "only html has the picture; leave it out"),
+        (
+            "--topo",
+            report.topo.is_some() && !page,
+            "only html and pdf have the picture; leave it out",
+        ),
+        (
+            "--from",
+            !report.from.is_empty() && !page,
+            "only html and pdf have the picture; leave it out",
+        ),
         (
             "--embed-limit",
-            report.embed_limit.is_some() && !page,
+            report.embed_limit.is_some() && (!page || pdf),
             "only html includes the records; \
             leave it out",
         ),

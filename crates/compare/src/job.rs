@@ -345,7 +345,8 @@ impl Job<'_> {
         if self.plan.gpus.is_empty() {
             return None;
         }
-        let mut words = vec![format!("{} streams", self.plan.streams)];
+        let streams = self.plan.streams;
+        let mut words = vec![format!("{streams} stream{}", if streams == 1 { "" } else { "s" })];
         words.extend(self.plan.gather_batch.map(|batch| format!("batches of {batch}")));
         let unregistered = self.plan.register_buffer == Some(false);
         words.extend(unregistered.then(|| "memory not registered".to_owned()));

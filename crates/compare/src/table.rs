@@ -38,11 +38,12 @@ fn plain(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// A ratio with three decimals, or with as many figures as it needs.
+/// A ratio with three figures; with three decimals around 1, where small differences count.
 pub(crate) fn ratio(value: f64) -> String {
     match value {
         _ if value >= 100.0 => format!("{value:.0}"),
         _ if value >= 10.0 => format!("{value:.1}"),
+        _ if value >= 2.0 => format!("{value:.2}"),
         _ if value >= 0.1 => format!("{value:.3}"),
         _ => format!("{value:.5}"),
     }
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn ratios_keep_three_figures() {
-        let printed = [0.012_345, 0.5, 1.234_56, 12.345, 1234.5].map(ratio);
-        assert_eq!(printed, ["0.01235", "0.500", "1.235", "12.3", "1234"]);
+        let printed = [0.012_345, 0.5, 1.234_56, 4.314_9, 12.345, 1234.5].map(ratio);
+        assert_eq!(printed, ["0.01235", "0.500", "1.235", "4.31", "12.3", "1234"]);
     }
 }

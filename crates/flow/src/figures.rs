@@ -30,8 +30,10 @@ pub struct DriveFigures {
     pub read_latency_ns: Option<f64>,
     /// Access time of one write alone, in nanoseconds.
     pub write_latency_ns: Option<f64>,
-    /// Where the figures are from.
+    /// Where the figures are from, with the host of [`DriveFigures::page`].
     pub source: String,
+    /// Address of a page that has the figures, empty where there is none.
+    pub page: String,
 }
 
 /// What a port of a network card carries at most.
@@ -41,8 +43,10 @@ pub struct NicFigures {
     pub matches: String,
     /// Rate of a port, in Mbit/s.
     pub megabits: u64,
-    /// Where the figure is from.
+    /// Where the figure is from, with the host of [`NicFigures::page`].
     pub source: String,
+    /// Address of a page that has the figure, empty where there is none.
+    pub page: String,
 }
 
 const DRIVE_KEYS: &[&str] = &[
@@ -55,6 +59,7 @@ const DRIVE_KEYS: &[&str] = &[
     "pci-name",
     "estimate",
     "source",
+    "page",
 ];
 
 /// All figures that are known in addition to the machine's own facts. What was added later goes
@@ -204,6 +209,12 @@ impl Figures {
     pub fn drives(&self) -> &[DriveFigures] {
         &self.drives
     }
+
+    /// The network cards, those first that go first.
+    #[must_use]
+    pub fn nics(&self) -> &[NicFigures] {
+        &self.nics
+    }
 }
 
 pub(crate) fn drive(file: &str, section: &Section<'_>) -> Result<DriveFigures, FileError> {
@@ -224,12 +235,30 @@ pub(crate) fn drive(file: &str, section: &Section<'_>) -> Result<DriveFigures, F
             return Err(entry.unknown_key(file, DRIVE_KEYS));
         }
     }
-    drive.source = marked(drive.source, estimate);
+    drive.source = marked(drive.source, &drive.page, estimate);
     Ok(drive)
 }
 
-/// A source with the reason why its figures are no more than an estimate.
-fn marked(source: String, estimate: Option<&str>) -> String {
+/// An address of a page, which a reader can open.
+fn page(file: &str, entry: &Entry<'_>) -> Result<String, FileError> {
+    if host_of(entry.value).is_empty() || entry.value.contains(char::is_whitespace) {
+        return Err(entry.bad(file, 0, "an address begins with https:// or http://"));
+    }
+    Ok(entry.value.to_owned())
+}
+
+/// The host of an address, empty where it is none.
+fn host_of(page: &str) -> &str {
+    let rest = page.strip_prefix("https://").or_else(|| page.strip_prefix("http://"));
+    rest.and_then(|rest| rest.split('/').next()).unwrap_or_default()
+}
+
+/// A source with the host of its page, and the reason why its figures are no more than an
+/// estimate.
+fn marked(mut source: String, page: &str, estimate: Option<&str>) -> String {
+    if !page.is_empty() {
+        source = format!("{source}, {}", host_of(page));
+    }
     match estimate {
         Some(why) => format!("estimate, {why}: {source}"),
         None => source,
@@ -237,15 +266,19 @@ fn marked(source: String, estimate: Option<&str>) -> String {
 }
 
 fn nic(file: &str, section: &Section<'_>) -> Result<NicFigures, FileError> {
-    let mut nic =
-        NicFigures { matches: section.name.to_owned(), megabits: 0, source: file.to_owned() };
+    let mut nic = NicFigures {
+        matches: section.name.to_owned(),
+        source: file.to_owned(),
+        ..NicFigures::default()
+    };
     let mut estimate = None;
     for entry in &section.entries {
         match entry.key {
             "megabits" => nic.megabits = entry.count(file)?,
             "estimate" => estimate = Some(entry.value),
             "source" => entry.value.clone_into(&mut nic.source),
-            _ => return Err(entry.unknown_key(file, &["megabits", "estimate", "source"])),
+            "page" => nic.page = page(file, entry)?,
+            _ => return Err(entry.unknown_key(file, &["megabits", "estimate", "source", "page"])),
         }
     }
     if section.name.is_empty() || nic.megabits == 0 {
@@ -253,7 +286,7 @@ fn nic(file: &str, section: &Section<'_>) -> Result<NicFigures, FileError> {
                     megabits=";
         return Err(error(file, section.line, 2, what.to_owned()));
     }
-    nic.source = marked(nic.source, estimate);
+    nic.source = marked(nic.source, &nic.page, estimate);
     Ok(nic)
 }
 
@@ -272,6 +305,7 @@ pub(crate) fn set_drive(
         "write-latency" => drive.write_latency_ns = Some(entry.ns(file)?),
         "pci-name" => entry.value.clone_into(&mut drive.pci_name),
         "source" => entry.value.clone_into(&mut drive.source),
+        "page" => drive.page = page(file, entry)?,
         _ => return Ok(false),
     }
     Ok(true)

@@ -205,3 +205,120 @@ fn ports_of_nodes_are_as_the_clients_where_nothing_else_is_said() {
     let own = of("transport = tcp\nmtu = 1500\n");
     assert!(own.ends_with("TCP at MTU 1500)"), "{own}");
 }
+
+/// How far the figures of an entry are confirmed, as docs/figures.md says it.
+fn confirmed(source: &str, page: &str) -> String {
+    let estimate = source.strip_prefix("estimate, ").unwrap_or_default();
+    if estimate.contains("not confirmed by a document") {
+        return "no".to_owned();
+    }
+    if let Some((_, rest)) = estimate.split_once("; not confirmed: ") {
+        let (what, _) = rest.split_once(": ").unwrap();
+        return format!("all but {what}").replace("all but all but", "only");
+    }
+    if page.is_empty() { "yes, not linked".to_owned() } else { "yes".to_owned() }
+}
+
+/// The source without the mark of an estimate and without its host, as a link where it has a page.
+fn linked(source: &str, page: &str) -> String {
+    let name = match source.strip_prefix("estimate, ") {
+        Some(rest) => {
+            let rest = rest.split_once("not confirmed: ").map_or(rest, |(_, rest)| rest);
+            rest.split_once(": ").unwrap().1
+        }
+        None => source,
+    };
+    let name = name.replace('|', "/");
+    if page.is_empty() {
+        return name;
+    }
+    let (name, _) = name.rsplit_once(", ").unwrap();
+    format!("[{name}]({page})")
+}
+
+/// Drives and cards in the order of the files, and how many are confirmed.
+fn tables() -> String {
+    let figures = Figures::built_in();
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    let mut count = |confirmed: &str| {
+        let kind = match confirmed {
+            "yes" | "yes, not linked" | "no" => confirmed,
+            _ => "in part",
+        };
+        let kinds = ["yes", "yes, not linked", "in part", "no"];
+        *counts.entry(kinds.into_iter().find(|one| *one == kind).unwrap()).or_default() += 1;
+    };
+    let rate =
+        |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{:.2} GB/s", rate / 1e9));
+    let ios = |ios: Option<f64>| ios.map_or("-".to_owned(), |ios| format!("{:.0} k", ios / 1e3));
+    let mut drives = "| Drive | Reads | Writes | Reads of 4 KiB per second | Writes of 4 KiB per \
+                      second | Confirmed | Source |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for drive in figures.drives() {
+        let confirmed = confirmed(&drive.source, &drive.page);
+        count(&confirmed);
+        drives.push_str(&format!(
+            "| `{}` | {} | {} | {} | {} | {confirmed} | {} |\n",
+            drive.matches,
+            rate(drive.read),
+            rate(drive.write),
+            ios(drive.read_iops),
+            ios(drive.write_iops),
+            linked(&drive.source, &drive.page)
+        ));
+    }
+    let mut nics =
+        "| Card | Fastest port | Confirmed | Source |\n| --- | --- | --- | --- |\n".to_owned();
+    for nic in figures.nics() {
+        let confirmed = confirmed(&nic.source, &nic.page);
+        count(&confirmed);
+        let gigabits = nic.megabits as f64 / 1e3;
+        let source = linked(&nic.source, &nic.page);
+        nics.push_str(&format!(
+            "| `{}` | {gigabits} Gb/s | {confirmed} | {source} |\n",
+            nic.matches
+        ));
+    }
+    let of = |kind: &str| counts.get(kind).copied().unwrap_or(0);
+    format!(
+        "**{} entries: {} confirmed, with a link; {} confirmed, not linked; {} confirmed in part; \
+         {} not confirmed.**\n\n## Drives\n\n{drives}\n## Network cards\n\n{nics}",
+        figures.drives().len() + figures.nics().len(),
+        of("yes"),
+        of("yes, not linked"),
+        of("in part"),
+        of("no")
+    )
+}
+
+#[test]
+fn the_page_of_figures_is_that_of_the_tables() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let (begin, end) = ("<!-- tables: begin -->\n", "<!-- tables: end -->");
+    let (before, rest) = document.split_once(begin).unwrap();
+    let (found, after) = rest.split_once(end).unwrap();
+    let tables = tables();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, format!("{before}{begin}{tables}{end}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        found, tables,
+        "write it anew: UPDATE_DOCS=1 cargo test -p gpuio-flow --test figures"
+    );
+}
+
+#[test]
+fn a_page_is_an_address_and_its_host_stands_in_the_source() {
+    let mut figures = Figures::default();
+    let text = "[drive A]\nread = 1GB/s\nsource = a review\npage = https://example.org/a/b\n";
+    figures.add("f", text).unwrap();
+    let drive = figures.drive("A", None).unwrap();
+    assert_eq!(drive.source, "a review, example.org");
+    assert_eq!(drive.page, "https://example.org/a/b");
+    for wrong in ["example.org/a", "https:// a", "file:///etc/passwd"] {
+        let error = Figures::default().add("f", &format!("[drive A]\npage = {wrong}\n"));
+        assert_eq!(error.unwrap_err().line, 2, "{wrong}");
+    }
+}

@@ -29,7 +29,7 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watcher of what is selected. On the running system it starts NVML where GPUs are, which
-    /// may take a second.
+    /// may take a second, and asks a host engine of DCGM that runs there for profiling fields.
     #[must_use]
     pub fn new(root: Root, nodes: Vec<NumaNode>, selection: Selection) -> Watcher {
         let gpus = if !selection.wants_probe("gpu") {
@@ -39,11 +39,20 @@ impl Watcher {
         } else {
             Err("a copy of kernel files has no GPU to query".to_owned())
         };
+        // Its counters run in the GPUs: not for a table that stays empty.
+        let profiles =
+            (selection.wants_probe("gpu_profile") && selection.wants_gpus()).then(|| {
+                if !root.is_live() {
+                    return Err("a copy of kernel files has no host engine".to_owned());
+                }
+                gpuio_dcgm::Engine::connect().map_err(|absent| absent.to_string())
+            });
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         let eye = Eye {
             stat_files: selection.stat_files(&root),
             root,
             gpus,
+            profiles,
             nodes,
             kernels_own: HashSet::new(),
             counters: Counters::default(),

@@ -122,7 +122,15 @@ impl Selection {
         self
     }
 
+    /// Whether any GPU may be wanted.
+    pub(crate) fn wants_gpus(&self) -> bool {
+        let named = self.named.as_ref();
+        named.is_none_or(|named| named.iter().any(|(probe, _)| *probe == "gpu"))
+    }
+
     pub(crate) fn wants(&self, probe: &'static str, reading: &Reading) -> bool {
+        // A GPU's profile is the GPU's.
+        let probe = if probe == "gpu_profile" { "gpu" } else { probe };
         if !NAMED.contains(&probe) {
             return true;
         }
@@ -185,7 +193,9 @@ pub fn select(machine: &Machine, words: &[String]) -> Result<Selection, Unknown>
 pub fn behind(machine: &Machine, words: &[String]) -> Selection {
     let mut named = Named::new();
     words.iter().for_each(|word| add_word(machine, word, &mut named));
-    Selection { named: Some(named), ..Selection::default() }.narrowed()
+    let selection = Selection { named: Some(named), ..Selection::default() };
+    // Profiling counters that started with the run would be part of what is measured.
+    selection.narrowed().without(&["gpu_profile"])
 }
 
 /// The NVMe namespace to which a device of this name is one of several paths: `nvme0n1` for

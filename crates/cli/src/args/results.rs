@@ -61,11 +61,11 @@ pub(crate) struct Report {
     #[arg(value_name = "RECORD|FOLDER", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
     /// File to write, - for standard output; for fio-json also a directory, with one file per job
-    /// [report.html; standard output in other formats]
+    /// [report.html, report.pdf; standard output in other formats]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Output format: html, svg, markdown, csv, fio-json or openmetrics [by the file's extension;
-    /// html]
+    /// Output format: html, pdf (printed by an installed browser), svg, markdown, csv, fio-json or
+    /// openmetrics [by the file's extension; html]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     /// Title of the report [name of the sweep or record]
@@ -78,7 +78,7 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE|DIR", num_args = 1.., conflicts_with = "topo")]
     pub(crate) from: Vec<PathBuf>,
     /// Leave the records out of the page if they are larger than this when compressed; none for no
-    /// limit [16M]
+    /// limit; a PDF never holds them [16M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) embed_limit: Option<String>,
     /// Replace the file if gpuio wrote it and nothing changed it since; never any other file. A

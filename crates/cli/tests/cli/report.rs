@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::tool::{bench, file, gpuio, scratch};
+use crate::tool::{bench, command, file, finish, gpuio, scratch, words};
 
 /// Two short runs on the host path.
 fn runs(dir: &Path) {
@@ -121,7 +121,53 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     gpuio(dir, "report none.json").exits(2).prints(&["none.json", "not a gpuio record"]);
     gpuio(dir, "report nowhere.json").exits(2).prints(&["nowhere.json"]);
     gpuio(dir, "report . --format html").exits(2).prints(&["sweep.json"]);
-    gpuio(dir, "report none.json --format pdf").exits(2).prints(&["openmetrics", "Print or PDF"]);
-    gpuio(dir, "report none.json -o x.pdf").exits(2).prints(&["--format", "Print or PDF"]);
+    gpuio(dir, "report none.json --format doc").exits(2).prints(&["html", "openmetrics, pdf"]);
+    gpuio(dir, "report none.json --format pdf -o -").exits(2).prints(&["written to a file"]);
+    gpuio(dir, "report none.json -o x.pdf --embed-limit 1M").exits(2).prints(&["--embed-limit"]);
     gpuio(dir, "report").exits(2);
+}
+
+/// What stands in for a browser: a program that writes the file it is asked for, or does not.
+fn browser(dir: &Path, text: &str) -> std::path::PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = file(dir, "browser", &format!("#!/bin/sh\n{text}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_browser_prints_the_pdf_and_without_one_the_exit_code_is_3() {
+    let dir = scratch();
+    let dir = dir.path();
+    runs(dir);
+    let tmp = dir.join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let report = |set: &[(&str, &Path)], line: &str| {
+        let mut command = command(dir);
+        command.env_remove("GPUIO_CHROMIUM").env("TMPDIR", &tmp).args(words(line));
+        finish(command.envs(set.iter().copied()))
+    };
+    let writes = browser(
+        dir,
+        "for word in \"$@\"; do case $word in --print-to-pdf=*) out=${word#*=};; file://*) \
+         page=${word#file://};; esac; done\n\
+         grep -q '<!doctype html>' \"$page\" && echo '%PDF-1.4' > \"$out\"",
+    );
+    let set = [("GPUIO_CHROMIUM", writes.as_path())];
+    report(&set, "report r --format pdf").exits(0).prints(&["report.pdf", "printed by"]);
+    assert_eq!(fs::read_to_string(dir.join("report.pdf")).unwrap(), "%PDF-1.4\n");
+    report(&set, "report r -o report.pdf").exits(2).prints(&["--force"]);
+    report(&set, "report r -o report.pdf --force").exits(0);
+    file(dir, "mine.pdf", "mine");
+    report(&set, "report r -o mine.pdf --force").exits(2);
+    assert_eq!(fs::read_to_string(dir.join("mine.pdf")).unwrap(), "mine");
+    // None, one that fails, and one that does not exist.
+    let none = [("PATH", tmp.as_path())];
+    report(&none, "report r -o none.pdf").exits(3).prints(&["apt-get install chromium"]);
+    browser(dir, "echo 'no display here' >&2; exit 7");
+    report(&set, "report r -o none.pdf").exits(1).prints(&["no display here"]);
+    let gone = dir.join("gone");
+    report(&[("GPUIO_CHROMIUM", &gone)], "report r -o none.pdf").exits(1).prints(&["gone"]);
+    assert!(!dir.join("none.pdf").exists());
+    assert_eq!(fs::read_dir(&tmp).unwrap().count(), 0, "nothing stays");
 }

@@ -106,3 +106,34 @@ fn a_load_of_processes_that_grows_does_not_end_it() {
         "{response}"
     );
 }
+
+/// A library that stands in for DCGM, where the loader finds it: crate `dcgm` has the source.
+#[test]
+fn profiling_fields_are_those_of_a_host_engine() {
+    let dir = scratch();
+    let library = dir.path().join("libdcgm.so.4");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../dcgm/tests/stand_in/dcgm.rs");
+    let rustc = std::path::PathBuf::from(env!("CARGO")).with_file_name("rustc");
+    let made = std::process::Command::new(rustc)
+        .args(["--edition=2024", "--crate-name=dcgm", "--crate-type=cdylib", "-o"])
+        .arg(&library)
+        .arg(source)
+        .status();
+    assert!(made.unwrap().success());
+    let mut top = command(dir.path());
+    let line = "top --interval 100ms --count 1 --format json";
+    let ran = finish(top.env("LD_LIBRARY_PATH", dir.path()).args(words(line))).exits(0);
+    let object: Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    let all = object["devices"].as_array().unwrap();
+    let profiles: Vec<&Value> = all.iter().filter(|one| one["kind"] == "gpu_profile").collect();
+    assert_eq!(profiles.len(), 2, "{object}");
+    let figures = &profiles[0]["figures"];
+    assert_eq!(figures["sm_percent"], 25.0, "{figures}");
+    assert_eq!(figures["pcie_sent_bytes_per_second"], 7e9, "{figures}");
+    assert_eq!(figures["tensor_percent"], Value::Null, "{figures}");
+    // Without it one line says so.
+    let ran = finish(command(dir.path()).args(words(line))).exits(0);
+    let object: Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
+    let absent = object["absent"].to_string();
+    assert_eq!(absent.matches("DCGM").count(), 1, "{absent}");
+}

@@ -36,12 +36,14 @@ fn texts_contain_the_figures() {
     contains(next(), &["O_DSYNC"]);
     contains(next(), &["nvme0n1", "--runtime"]);
     contains(next(), &["480 I/Os in 120 ms", "--runtime 30s"]);
+    contains(next(), &["480 I/Os in 120 ms", "--set loops=10"]);
     contains(next(), &["8.00 GiB", "64.0 GiB"]);
     contains(next(), &["io_uring", "psync", "kernel.io_uring_disabled is 2"]);
     contains(next(), &["73.1 %", "--rate"]);
     contains(next(), &["1.20", "48.0", "250 ms", "--rate"]);
     contains(next(), &["iops:2%", "3.210 %", "--runtime"]);
-    contains(next(), &["4.00 s", "9.50 s"]);
+    contains(next(), &["4.00 s", "9.50 s", "--runtime"]);
+    contains(next(), &["4.00 s", "9.50 s", "--bs"]);
     contains(next(), &["software GPU"]);
     contains(next(), &["eio:offset=1M"]);
     contains(next(), &["3.00 s", "25.0 %"]);

@@ -38,6 +38,15 @@ fn every_text_bears_its_mark_and_ends_its_line() {
     }
 }
 
+/// A plan is a job file: a reader copies it, line by line.
+#[test]
+fn the_plan_in_the_page_has_its_lines() {
+    let mut set = set();
+    set.members[0].record.plan_text = "# a plan\n[job]\nname = a\u{1b}<b>\n".to_owned();
+    let text = render("html", &set);
+    assert!(text.contains("# a plan\n[job]\nname = a\\x1b&lt;b&gt;</pre>"), "{text}");
+}
+
 #[test]
 fn markdown() {
     insta::assert_snapshot!(render("markdown", &set()));

@@ -3,6 +3,7 @@
 mod block;
 mod cpu;
 mod gpu;
+mod gpu_profile;
 mod interface;
 mod nfs;
 mod nvidia_fs;
@@ -59,9 +60,10 @@ pub(crate) const fn both(of: fn(&Change) -> Option<f64>) -> Option<Trend> {
 }
 
 /// The table of probes, in the order of the screen.
-pub const PROBES: [Probe; 10] = [
+pub const PROBES: [Probe; 11] = [
     block::PROBE,
     gpu::PROBE,
+    gpu_profile::PROBE,
     interface::PROBE,
     rdma::PROBE,
     nfs::PROBE,
@@ -99,6 +101,8 @@ pub struct Eye {
     pub root: Root,
     /// NVML, or why there is none.
     pub gpus: Result<Library, String>,
+    /// DCGM's host engine, or why there is none; `None` where no GPU is wanted.
+    pub profiles: Option<Result<gpuio_dcgm::Engine, String>>,
     /// Nodes with their processors: the groups that CPU time is shown by.
     pub nodes: Vec<NumaNode>,
     /// Numbers of the kernel's own threads, which are not looked at again.

@@ -21,7 +21,7 @@ const fn row(
 }
 
 /// Read by the program. docs/settings.md has the same rows.
-pub(super) const PROGRAM: [Variable; 16] = [
+pub(super) const PROGRAM: [Variable; 17] = [
     row(&["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"], "all verbs", "colours; `--color` wins"),
     row(&["COLUMNS"], "all verbs", "width of text on a terminal, instead of its own"),
     row(&["GPUIO_CONFIG"], "all verbs", "the user's configuration file"),
@@ -36,7 +36,7 @@ pub(super) const PROGRAM: [Variable; 16] = [
         "`bench`, `gdsio`",
         "where the journal of a run lies (formats.md, \"Saved records and crashed runs\")",
     ),
-    row(&["TMPDIR"], "paths of cuFile", "temporary directories"),
+    row(&["TMPDIR"], "paths of cuFile, `report --format pdf`", "temporary directories"),
     row(&["GPUIO_LIBCUDA"], "all verbs", "another CUDA driver library than the system's"),
     row(
         &["GPUIO_MPI"],
@@ -48,7 +48,12 @@ pub(super) const PROGRAM: [Variable; 16] = [
         "`check`, `why`, paths of cuFile",
         "where NVIDIA's library is looked for",
     ),
-    row(&["PATH"], "`exec`", "where the program is looked for"),
+    row(
+        &["PATH"],
+        "`exec`, `report --format pdf`",
+        "where the program, or a browser, is looked for",
+    ),
+    row(&["GPUIO_CHROMIUM"], "`report --format pdf`", "the browser that prints (report.md)"),
     row(&["CUFILE_…"], "paths of cuFile, `check`, `why`", "NVIDIA's own variables"),
     row(
         &["CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"],

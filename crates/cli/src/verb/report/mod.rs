@@ -1,5 +1,6 @@
 //! `gpuio report`: records and sweeps as an HTML page, or in a format for other programs.
 
+mod pdf;
 mod picture;
 
 use std::io::Read as _;
@@ -16,13 +17,15 @@ use crate::{records, unused};
 
 /// Maximum size of compressed records in a page, by default.
 const EMBED_LIMIT: &str = "16M";
-/// How to get the format that gpuio does not write.
-const PDF: &str = ". For PDF, open the HTML page and use its button \"Print or PDF\": it has a \
-                   style for paper, with plots as vectors";
 /// Output file of a page by default: HTML is of no use on a terminal.
 const PAGE: &str = "report.html";
+/// The format that a browser makes of the page.
+const PDF: &str = "pdf";
 
 pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
+    if is_pdf(report) {
+        return print(report);
+    }
     let format = format(report)?;
     let dash = report.output.as_ref().is_some_and(|path| path.as_os_str() == "-");
     let to_stdout = dash || (report.output.is_none() && format.name != "html");
@@ -56,18 +59,52 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether the page is wanted as PDF, by the name of the format or of the file.
+fn is_pdf(report: &Report) -> bool {
+    let by_name = || {
+        let path = report.output.as_ref()?;
+        path.extension().map(|extension| extension == PDF)
+    };
+    report.format.as_ref().map_or_else(|| by_name() == Some(true), |name| name == PDF)
+}
+
+/// Prints the page into a file. The records are not on paper.
+fn print(report: &Report) -> Result<ExitCode, Failure> {
+    let path = report.output.clone().unwrap_or_else(|| PathBuf::from("report.pdf"));
+    if path.as_os_str() == "-" {
+        let what = "-o -: a PDF is written to a file; name one, or choose another format";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    unused::report(report, PDF, false)?;
+    let mut set = records::read(&report.inputs)?;
+    let browser = pdf::browser()?;
+    let output = Output::begin("-o", &path, Replace::forced(report.force))?;
+    set.title = title(report, &set);
+    set.topology = picture::of(report, &set)?;
+    // Paper has no buttons, so that the limit is of no concern.
+    set.embed_limit = None;
+    let bytes = pdf::print(&browser, &(SET_FORMATS[0].render)(&set))?;
+    let path = output.save("the report", &bytes)?;
+    report_written(
+        &path,
+        &format!("{PDF}, {} bytes, printed by {}", bytes.len(), browser.display()),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
 fn report_written(path: &Path, what: &str) {
     message!("Report: {} ({what})", path.display());
 }
 
 /// By name, by the extension of the file, or HTML.
 fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
-    let names = || SET_FORMATS.iter().map(|format| format.name).collect::<Vec<&str>>().join(", ");
+    let names = || {
+        let all = SET_FORMATS.iter().map(|format| format.name).chain([PDF]);
+        all.collect::<Vec<&str>>().join(", ")
+    };
     if let Some(name) = &report.format {
-        return find_set_format(name).ok_or_else(|| {
-            let way = if name == "pdf" { PDF } else { "" };
-            Failure::Usage(format!("--format {name}: formats are {}{way}", names()))
-        });
+        return find_set_format(name)
+            .ok_or_else(|| Failure::Usage(format!("--format {name}: formats are {}", names())));
     }
     let Some(path) = &report.output else { return Ok(&SET_FORMATS[0]) };
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -76,9 +113,7 @@ fn format(report: &Report) -> Result<&'static SetFormat, Failure> {
         let path = path.display();
         let names = names();
         Failure::Usage(format!(
-            "-o {path}: the file name has no known extension; add --format: \
-            {names}{}",
-            if extension == Some("pdf") { PDF } else { "" }
+            "-o {path}: the file name has no known extension; add --format: {names}"
         ))
     })
 }

@@ -208,10 +208,15 @@ pub(super) fn commands(out: &mut String, set: &Set) {
             markup(&member.name),
             markup(&record.started_at),
             markup(&findings_text::command(&record.command)),
-            markup(record.plan_text.trim_end())
+            lines(&record.plan_text)
         );
     }
     out.push_str(FOLD_END);
+}
+
+/// A text of several lines as markup: `markup` alone makes signs of line feeds.
+fn lines(text: &str) -> String {
+    text.trim_end().lines().map(markup).collect::<Vec<_>>().join("\n")
 }
 
 /// What the report does not contain, and why.

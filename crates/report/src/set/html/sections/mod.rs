@@ -113,8 +113,8 @@ fn findings_line(set: &Set) -> String {
 /// Where the scripts insert the filters and plots. Further plots are drawn when their part opens.
 const PLOTS: &str = "<section id=\"plots\" aria-labelledby=\"h-plots\" hidden>\n\
 <h2 id=\"h-plots\">Plots</h2>\n\
-<p class=\"quiet\">Arrow keys move along the points of a plot that has the focus. Below each are \
-its table and buttons that save it.<span id=\"depths\"></span></p>\n\
+<p class=\"quiet\"><span class=\"screen\">Arrow keys move along the points of a plot that has the \
+focus. Below each are its table and buttons that save it.</span><span id=\"depths\"></span></p>\n\
 <details id=\"filters\" hidden><summary>Filter rows <span class=\"quiet count\"></span>\
 </summary>\n\
 <div class=\"chips\"></div></details>\n\
