@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::claim::Claim;
 use super::image::{closure, libraries};
+use super::kernel::archive;
 use super::machine::{Line, Machine};
 use super::run::{bytes, throttle};
 use super::scene::Scene;
@@ -158,6 +159,14 @@ fn kernel_modules_come_with_what_they_need() {
     let ldd =
         "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld.so (0x3)\n";
     assert_eq!(libraries(ldd).collect::<Vec<_>>(), ["/lib/libc.so.6", "/lib64/ld.so"]);
+}
+
+#[test]
+fn the_mirror_is_that_of_debian_s_stable_release() {
+    let text = "Google main x-bookworm http://other/\nDebian main bookworm-updates http://a/d/\n\
+                Debian main bookworm http://a/d/\n";
+    assert_eq!(archive(text), Some(("bookworm", "http://a/d/")));
+    assert_eq!(archive("Debian main bookworm-updates http://a/d/\n"), None);
 }
 
 #[test]
