@@ -59,7 +59,8 @@ bench() {
 
 # ask WORDS...: has the host do something, and waits for the answer.
 ask() {
-    asked=$((${asked:-0} + 1))
+    asked=1
+    while [ -e "/lab/ask/$MACHINE.$BOOT.$asked" ]; do asked=$((asked + 1)); done
     request=/lab/ask/$MACHINE.$BOOT.$asked
     echo "$*" >"$request.new"
     mv "$request.new" "$request"

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-use super::kernel::{Kernel, Release};
+use super::kernel::{self, Kernel, Release};
 use super::machine::Machine;
 use super::scene::Scene;
 use crate::task_ci::packages::{self, debian, no_apt, quietly, update};
@@ -54,13 +54,22 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// Makes them for some machines. Those that name no release boot `default`.
-    pub(super) fn make(base: &Base, scene: &Scene, default: Release) -> anyhow::Result<Images> {
+    /// Makes them for a scene's machines. Those that name no release boot `default`.
+    pub(super) fn make(
+        (base, aarch64): (&Base, Option<&Base>),
+        scene: &Scene,
+        default: Release,
+    ) -> anyhow::Result<Images> {
         let mut images = BTreeMap::new();
         for machine in &scene.machines {
             let release = machine.release(default)?;
             if let Entry::Vacant(entry) = images.entry(release) {
-                entry.insert(base.image(&Kernel::of(release, &base.dir)?, &scene.wanted)?);
+                let base = match release {
+                    Release::Aarch64 => aarch64.context("no binary for aarch64")?,
+                    Release::Stable | Release::Backports => base,
+                };
+                let kernel = Kernel::of(release, &base.dir)?;
+                entry.insert(base.image(&kernel, release, &scene.wanted)?);
             }
         }
         Ok(Images { default, images })
@@ -76,6 +85,7 @@ impl Images {
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) kernel: PathBuf,
+    pub(super) release: Release,
     pub(super) initramfs: PathBuf,
 }
 
@@ -99,11 +109,22 @@ pub(super) struct Base {
 
 impl Base {
     /// Makes it in `dir`.
-    pub(super) fn make(dir: &Path, binary: &Path, init: &str) -> anyhow::Result<Base> {
-        let archive = dir.join(format!("base-{}", std::process::id()));
+    pub(super) fn make(
+        dir: &Path,
+        binary: &Path,
+        init: &str,
+        aarch64: bool,
+    ) -> anyhow::Result<Base> {
+        let name = if aarch64 { "base-aarch64" } else { "base" };
+        let archive = dir.join(format!("{name}-{}", std::process::id()));
         let mut base = Base { dir: dir.to_owned(), archive, files: BTreeSet::new() };
         let root = Root::new(dir, "base-root")?;
-        fill(&root, binary, init)?;
+        if aarch64 {
+            fill_aarch64(&root, binary, &kernel::aarch64_files(dir)?)?;
+        } else {
+            fill(&root, binary)?;
+        }
+        settings(&root.0, init)?;
         root.archive(&base.archive)?;
         files(&root.0, Path::new(""), &mut base.files)?;
         Ok(base)
@@ -111,7 +132,7 @@ impl Base {
 
     /// An image with what a scene wants besides. The kernel unpacks archives that follow each
     /// other (Documentation/driver-api/early-userspace/buffer-format.rst).
-    pub(super) fn image(&self, kernel: &Kernel, wanted: &Wanted) -> anyhow::Result<Image> {
+    fn image(&self, kernel: &Kernel, release: Release, wanted: &Wanted) -> anyhow::Result<Image> {
         let root = Root::new(&self.dir, "layer-root")?;
         for (tool, package) in &wanted.tools {
             let from = locate(tool).with_context(|| format!("package {package} has no {tool}"))?;
@@ -128,7 +149,7 @@ impl Base {
             io::copy(&mut File::open(part)?, &mut image)?;
         }
         fs::remove_file(&layer)?;
-        Ok(Image { kernel: kernel.file(), initramfs })
+        Ok(Image { kernel: kernel.file(), release, initramfs })
     }
 }
 
@@ -190,8 +211,11 @@ fn files(root: &Path, at: &Path, found: &mut BTreeSet<PathBuf>) -> anyhow::Resul
 }
 
 /// Installs what is missing on this machine, or names it.
-pub(super) fn install_missing(wanted: &Wanted, install: bool) -> anyhow::Result<()> {
-    let programs = PROGRAMS.iter().chain(TOOLS).map(|(tool, package)| (*tool, *package));
+pub(super) fn install_missing(wanted: &Wanted, aarch64: bool, install: bool) -> anyhow::Result<()> {
+    let emulator = [("qemu-system-aarch64", "qemu-system-arm")];
+    let programs =
+        PROGRAMS.iter().chain(TOOLS).chain(aarch64.then_some(&emulator).into_iter().flatten());
+    let programs = programs.map(|(tool, package)| (*tool, *package));
     let tools = wanted.tools.iter().map(|(tool, package)| (tool.as_str(), package.as_str()));
     let missing = programs.chain(tools).filter(|(tool, _)| locate(tool).is_none());
     let missing: BTreeSet<&str> = missing.map(|(_, package)| package).collect();
@@ -219,23 +243,42 @@ fn locate(tool: &str) -> Option<PathBuf> {
     packages::locate(tool)
 }
 
-fn fill(root: &Root, binary: &Path, init: &str) -> anyhow::Result<()> {
-    let (root, none) = (&root.0, BTreeSet::new());
-    let busybox = locate("busybox").context("busybox")?;
-    fs::copy(&busybox, root.join("bin/busybox"))?;
-    let list = Command::new(&busybox).arg("--list").output()?;
+/// Busybox, with a link for each of its commands: those of the one of this machine.
+fn busybox(root: &Path, from: &Path) -> anyhow::Result<()> {
+    fs::copy(from, root.join("bin/busybox"))?;
+    let own = locate("busybox").context("busybox")?;
+    let list = Command::new(&own).arg("--list").output()?;
     for applet in String::from_utf8_lossy(&list.stdout).lines() {
         let link = root.join("bin").join(applet);
         if applet != "busybox" && !link.exists() {
             symlink("busybox", link)?;
         }
     }
+    Ok(())
+}
+
+/// For aarch64: no program but the binary and busybox.
+fn fill_aarch64(root: &Root, binary: &Path, files: &Path) -> anyhow::Result<()> {
+    let root = &root.0;
+    busybox(root, &files.join("bin/busybox"))?;
+    copy(binary, &root.join("bin/gpuio"))?;
+    quietly(Command::new("cp").arg("-a").arg(files.join("lib")).arg(root))
+}
+
+fn fill(root: &Root, binary: &Path) -> anyhow::Result<()> {
+    let (root, none) = (&root.0, BTreeSet::new());
+    busybox(root, &locate("busybox").context("busybox")?)?;
     program(root, binary, "bin/gpuio", &none)?;
     quietly(Command::new("strip").arg(root.join("bin/gpuio")))?;
     for (tool, package) in TOOLS {
         let from = locate(tool).with_context(|| format!("package {package} has no {tool}"))?;
         program(root, &from, &format!("bin/{tool}"), &none)?;
     }
+    Ok(())
+}
+
+/// The first process, and what the C library looks for in /etc.
+fn settings(root: &Path, init: &str) -> anyhow::Result<()> {
     fs::write(root.join("init"), init)?;
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
     for (name, text) in [
@@ -250,7 +293,10 @@ fn fill(root: &Root, binary: &Path, init: &str) -> anyhow::Result<()> {
         ),
         ("protocols", "tcp 6 TCP\nudp 17 UDP\n"),
         ("group", "root:x:0:\nnogroup:x:65534:\n"),
-        ("hosts", "127.0.0.1 localhost\n10.9.0.1 server\n10.9.0.2 client\n"),
+        (
+            "hosts",
+            "127.0.0.1 localhost\n10.9.0.1 server\n10.9.0.2 client\n10.9.0.11 n1\n10.9.0.12 n2\n",
+        ),
         ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
     ] {
         fs::write(root.join("etc").join(name), text)?;

@@ -1,8 +1,9 @@
-//! Debian's kernels, unpacked below `target/lab` and not installed: the stable release's, and the
-//! newest backport.
+//! Debian's kernels, unpacked below `target/lab` and not installed: the stable release's, the newest
+//! backport, and the stable release's for aarch64 with the libraries that a program needs there.
 //!
-//! The backports are another suite. apt-get fetches them with lists and a configuration of our own,
-//! from the mirror that this machine uses; the machine's own configuration stays as it is.
+//! Backports are another suite, aarch64 another architecture. apt-get fetches them with lists and a
+//! configuration of our own, from the mirror that this machine uses; the machine's own configuration
+//! stays as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use crate::task_ci::packages::{apt_get, no_apt, quietly};
 pub(super) enum Release {
     Stable,
     Backports,
+    /// The stable release's, for aarch64.
+    Aarch64,
 }
 
 impl Release {
@@ -24,9 +27,21 @@ impl Release {
         match text {
             "stable" => Ok(Release::Stable),
             "backports" => Ok(Release::Backports),
-            _ => bail!("{text}: releases are stable, backports"),
+            "aarch64" => Ok(Release::Aarch64),
+            _ => bail!("{text}: releases are stable, backports, aarch64"),
         }
     }
+}
+
+/// Where busybox and the C library for aarch64 are, downloaded to `dir` where they are not there.
+pub(super) fn aarch64_files(dir: &Path) -> anyhow::Result<PathBuf> {
+    let at = dir.join("aarch64-files");
+    if !at.exists() {
+        println!("unpacking busybox and the C library for aarch64");
+        let apt = Apt::of(Release::Aarch64, dir)?;
+        apt.unpack(&["busybox-static", "libc6", "libgcc-s1"], &at)?;
+    }
+    Ok(at)
 }
 
 /// An unpacked kernel.
@@ -45,25 +60,28 @@ impl Kernel {
 
     /// The newest of a release in `dir`, downloaded where it is not there.
     pub(super) fn of(release: Release, dir: &Path) -> anyhow::Result<Kernel> {
-        const PACKAGE: &str = "linux-image-amd64";
-        let apt = match release {
-            Release::Stable => Apt { options: Vec::new() },
-            Release::Backports => Apt::backports(dir)?,
+        let package = match release {
+            Release::Stable | Release::Backports => "linux-image-amd64",
+            Release::Aarch64 => "linux-image-arm64",
         };
+        let apt = Apt::of(release, dir)?;
         // The package depends on that of the newest kernel.
-        let name = match apt.depends(PACKAGE)? {
+        let name = match apt.depends(package)? {
             None if no_apt().is_none() || release != Release::Stable => {
                 apt.update()?;
-                apt.depends(PACKAGE)?
+                apt.depends(package)?
             }
             name => name,
         };
-        let name = name.with_context(|| format!("apt-cache knows no package {PACKAGE}"))?;
+        let name = name.with_context(|| format!("apt-cache knows no package {package}"))?;
         let version = name.trim_start_matches("linux-image-").to_owned();
         let at = dir.join(&name);
-        if !at.join(format!("lib/modules/{version}/modules.dep")).exists() {
+        if !at.exists() {
             println!("unpacking {name}");
-            apt.unpack(&name, &at, &version)?;
+            apt.unpack(&[&name], &at)?;
+        }
+        if !at.join(format!("lib/modules/{version}/modules.dep")).exists() {
+            quietly(Command::new("depmod").arg("-b").arg(&at).arg(&version))?;
         }
         Ok(Kernel { version, dir: at })
     }
@@ -75,25 +93,32 @@ struct Apt {
 }
 
 impl Apt {
-    /// With the backports of this machine's release as the only source.
-    fn backports(dir: &Path) -> anyhow::Result<Apt> {
+    /// This machine's, or one with the release as the only source.
+    fn of(release: Release, dir: &Path) -> anyhow::Result<Apt> {
+        let (name, end, architecture) = match release {
+            Release::Stable => return Ok(Apt { options: Vec::new() }),
+            Release::Backports => ("apt-backports", "-backports", "amd64"),
+            Release::Aarch64 => ("apt-aarch64", "", "arm64"),
+        };
         let fields = "$(ORIGIN) $(COMPONENT) $(CODENAME) $(REPO_URI)";
         let mut command = Command::new("apt-get");
         command.args(["indextargets", "--format", fields, "Created-By: Packages"]);
         let output = command.output().context("apt-get indextargets")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let (suite, mirror) = archive(&text).context("apt-get has no source of Debian's")?;
-        let at = dir.join("apt-backports");
+        let at = dir.join(name);
         for sub in ["lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(at.join(sub))?;
         }
-        fs::write(at.join("sources.list"), format!("deb {mirror} {suite}-backports main\n"))?;
+        fs::write(at.join("sources.list"), format!("deb {mirror} {suite}{end} main\n"))?;
         let at = at.display();
         let options = [
             format!("Dir::Etc::SourceList={at}/sources.list"),
             "Dir::Etc::SourceParts=-".to_owned(),
             format!("Dir::State::Lists={at}/lists"),
             format!("Dir::Cache={at}/cache"),
+            format!("APT::Architecture={architecture}"),
+            format!("APT::Architectures={architecture}"),
         ];
         Ok(Apt { options: options.into_iter().flat_map(|one| ["-o".to_owned(), one]).collect() })
     }
@@ -111,21 +136,24 @@ impl Apt {
         Ok(text.split_whitespace().find(is_it).map(str::to_owned))
     }
 
-    fn unpack(&self, name: &str, at: &Path, version: &str) -> anyhow::Result<()> {
+    /// Downloads packages and unpacks them in a directory that is there whole or not at all.
+    fn unpack(&self, names: &[&str], at: &Path) -> anyhow::Result<()> {
+        let name = at.file_name().and_then(|name| name.to_str()).context("no name")?;
         let fresh = at.with_file_name(format!("{name}.{}", std::process::id()));
         fs::create_dir_all(&fresh)?;
         let download = || {
             let mut command = apt_get("180");
-            command.args(&self.options).args(["-q", "download", name]).current_dir(&fresh);
+            command.args(&self.options).args(["-q", "download"]).args(names).current_dir(&fresh);
             quietly(&mut command)
         };
         // The lists may be older than what the mirror has.
         download().or_else(|_| self.update().and_then(|()| download()))?;
-        let package = fs::read_dir(&fresh)?.next().context("apt-get downloaded nothing")??.path();
-        quietly(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&fresh))?;
-        fs::remove_file(&package)?;
-        ensure!(fresh.join("boot").exists(), "{name} has no /boot");
-        quietly(Command::new("depmod").arg("-b").arg(&fresh).arg(version))?;
+        let packages: Vec<_> = fs::read_dir(&fresh)?.collect::<Result<_, _>>()?;
+        ensure!(packages.len() == names.len(), "apt-get did not download {}", names.join(", "));
+        for package in packages {
+            quietly(Command::new("dpkg-deb").arg("-x").arg(package.path()).arg(&fresh))?;
+            fs::remove_file(package.path())?;
+        }
         fs::rename(&fresh, at).with_context(|| at.display().to_string())
     }
 }

@@ -3,7 +3,7 @@
 //! A line is a word, the part's name, and `KEY=VALUE`s:
 //!
 //! ```text
-//! board cpus=2 sockets=2 memory=1G release=backports    its kernel: stable (default) or backports
+//! board cpus=2 sockets=2 memory=1G release=backports    its kernel: stable (default), backports, aarch64
 //! kernel cgroup_disable=memory              words for the kernel's command line
 //! node 0 cpus=0 memory=512M
 //! bridge b0 node=0                          a host bridge (pxb-pcie)

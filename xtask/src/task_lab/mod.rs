@@ -31,7 +31,8 @@ use scene::{Plant, Scene};
 
 const INIT: &str = include_str!("guest_init.sh");
 const USAGE: &str = "flags are --scene NAME, --smoke, --plants, --list, --shell SCENE[/MACHINE], \
-                     --details, --binary FILE, --kernel RELEASE, --accel NAME, --no-install";
+                     --details, --binary FILE, --aarch64 FILE, --kernel RELEASE, --accel NAME, \
+                     --no-install";
 
 /// The task.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
@@ -47,6 +48,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let target = crate::task_ci::target(root);
     let binary = options.binary(root, &target)?;
     let (dir, _lock) = directory(&target)?;
+    let chosen = options.without_aarch64(chosen)?;
     prepare(&dir, &chosen, &options)?;
     Lab::new(dir, &binary, options)?.run(&chosen)
 }
@@ -81,7 +83,7 @@ fn prepare(dir: &Path, scenes: &[Scene], options: &Options) -> anyhow::Result<()
     for scene in scenes {
         wanted.tools.extend(scene.wanted.tools.iter().cloned());
     }
-    image::install_missing(&wanted, options.install)?;
+    image::install_missing(&wanted, options.aarch64.is_some(), options.install)?;
     for machine in scenes.iter().flat_map(|scene| &scene.machines) {
         Kernel::of(machine.release(options.release)?, dir)?;
     }
@@ -98,6 +100,8 @@ struct Options {
     details: bool,
     shell: Option<String>,
     binary: Option<PathBuf>,
+    /// The binary under test for aarch64.
+    aarch64: Option<PathBuf>,
     /// What machines boot that name no kernel.
     release: Release,
     accelerator: String,
@@ -114,6 +118,7 @@ impl Options {
             details: false,
             shell: None,
             binary: None,
+            aarch64: None,
             release: Release::Stable,
             accelerator: "tcg,thread=multi".to_owned(),
             install: true,
@@ -125,6 +130,11 @@ impl Options {
                 "--scene" => options.scenes.push(value()?.clone()),
                 "--shell" => options.shell = Some(value()?.clone()),
                 "--binary" => options.binary = Some(PathBuf::from(value()?)),
+                "--aarch64" => {
+                    let path = PathBuf::from(value()?);
+                    let found = path.canonicalize();
+                    options.aarch64 = Some(found.with_context(|| path.display().to_string())?);
+                }
                 "--kernel" => options.release = Release::read(value()?)?,
                 "--accel" => options.accelerator.clone_from(value()?),
                 "--smoke" => options.smoke = true,
@@ -149,6 +159,19 @@ impl Options {
             (names.is_empty() || names.contains(&scene.name)) && (scene.smoke || !self.smoke)
         };
         Ok(all.iter().filter(is_in).cloned().collect())
+    }
+
+    /// Without scenes of aarch64 where no binary for it is given; they are named.
+    fn without_aarch64(&self, scenes: Vec<Scene>) -> anyhow::Result<Vec<Scene>> {
+        let mut kept = Vec::new();
+        for scene in scenes {
+            if self.aarch64.is_none() && scene.needs_aarch64(self.release)? {
+                println!("{:<22}SKIPPED  it needs --aarch64 FILE, a gpuio for aarch64", scene.name);
+            } else {
+                kept.push(scene);
+            }
+        }
+        Ok(kept)
     }
 
     /// The binary under test.
@@ -179,6 +202,8 @@ fn scenes(dir: &Path) -> anyhow::Result<Vec<Scene>> {
 
 struct Lab {
     base: Base,
+    /// With the binary for aarch64, where there is one.
+    aarch64: Option<Base>,
     dir: PathBuf,
     options: Options,
 }
@@ -188,7 +213,10 @@ type Outcome = anyhow::Result<Vec<(String, anyhow::Result<String>)>>;
 
 impl Lab {
     fn new(dir: PathBuf, binary: &Path, options: Options) -> anyhow::Result<Lab> {
-        Ok(Lab { base: Base::make(&dir, binary, INIT)?, dir, options })
+        let base = Base::make(&dir, binary, INIT, false)?;
+        let aarch64 = options.aarch64.as_deref();
+        let aarch64 = aarch64.map(|binary| Base::make(&dir, binary, INIT, true)).transpose()?;
+        Ok(Lab { base, aarch64, dir, options })
     }
 
     fn run(&self, scenes: &[Scene]) -> anyhow::Result<()> {
@@ -197,7 +225,8 @@ impl Lab {
             let first = scene.machines.first().map_or("", |machine| machine.name.as_str());
             let machine = shell.split_once('/').map_or(first, |(_, machine)| machine);
             let dir = self.dir.join("run").join(format!("{}-shell", scene.name));
-            let images = Images::make(&self.base, scene, self.options.release)?;
+            let images =
+                Images::make((&self.base, self.aarch64.as_ref()), scene, self.options.release)?;
             return Run::new(scene, &images, &self.options.accelerator, dir)?.shell(machine);
         }
         let start = Instant::now();
@@ -275,7 +304,8 @@ impl Lab {
 
     fn outcome(&self, scene: &Scene, name: &str) -> Outcome {
         let dir = self.dir.join("run").join(name);
-        let images = Images::make(&self.base, scene, self.options.release)?;
+        let images =
+            Images::make((&self.base, self.aarch64.as_ref()), scene, self.options.release)?;
         Run::new(scene, &images, &self.options.accelerator, dir.clone())?.finish()?;
         let files = |name: &str| run::result(&dir, name);
         let check = |claim: &claim::Claim| (claim.text.clone(), claim.check(&files));

@@ -185,6 +185,13 @@ impl Scene {
         Ok(())
     }
 
+    /// Whether one of its machines is of aarch64.
+    pub(super) fn needs_aarch64(&self, default: Release) -> anyhow::Result<bool> {
+        let releases = self.machines.iter().map(|machine| machine.release(default));
+        let releases = releases.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(releases.contains(&Release::Aarch64))
+    }
+
     /// The scene with a planted fault.
     pub(super) fn with(&self, plant: &Plant) -> anyhow::Result<Scene> {
         let mut scene = self.clone();
