@@ -1,9 +1,9 @@
-//! Debian's kernels, unpacked below `target/lab` and not installed: the stable release's, the newest
-//! backport, and the stable release's for aarch64 with the libraries that a program needs there.
+//! Debian's kernels, unpacked below `target/lab` and not installed: the stable release's, the
+//! newest backport, and the stable release's for aarch64 with the libraries that a program needs.
 //!
-//! Backports are another suite, aarch64 another architecture. apt-get fetches them with lists and a
-//! configuration of our own, from the mirror that this machine uses; the machine's own configuration
-//! stays as it is.
+//! Backports are another suite, aarch64 another architecture. apt-get fetches them with lists and
+//! a configuration of our own, from the mirror that this machine uses; the machine's own
+//! configuration stays as it is.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! A line is a word, the part's name, and `KEY=VALUE`s:
 //!
 //! ```text
-//! board cpus=2 sockets=2 memory=1G release=backports    its kernel: stable (default), backports, aarch64
+//! board cpus=2 sockets=2 memory=1G release=backports       stable (default), backports, aarch64
 //! kernel cgroup_disable=memory              words for the kernel's command line
 //! node 0 cpus=0 memory=512M
 //! bridge b0 node=0                          a host bridge (pxb-pcie)
@@ -14,9 +14,9 @@
 //! ```
 //!
 //! Keys of a drive: `size`, `kind` (nvme, sata, virtio, scsi), `block` (512 or 4096), `namespaces`,
-//! `paths` (NVMe: controllers of one subsystem; SCSI: disks of one content), `count` (drives a0, a1,
-//! …), `latency-ms` (a drive without content), `error` (read:SECTOR or
-//! write:SECTOR, where each I/O fails), and QEMU's throttles: `iops-read`, `iops-write`,
+//! `paths` (NVMe: controllers of one subsystem; SCSI: disks of one content), `count` (drives a0,
+//! a1, …), `latency-ms` (a drive without content), `error` (read:SECTOR or write:SECTOR, where each
+//! I/O fails), and QEMU's throttles: `iops-read`, `iops-write`,
 //! `iops-total`, `bps-read`, `bps-write`, `bps-total`.
 
 use anyhow::{Context as _, bail, ensure};

@@ -3,9 +3,9 @@
 //!
 //! A scene is a file in `xtask/scenes`: machines, a script for each, and what must hold of the
 //! results. Each has planted faults, with which `--plants` shows that it can fail. `scene.rs` reads
-//! the file, `machine.rs` makes QEMU's arguments of a machine, `kernel.rs` and `image.rs` make what it
-//! boots, `run.rs` serves it until its end, `claim.rs` checks the results. Scene, machine and claim are
-//! pure.
+//! the file, `machine.rs` makes QEMU's arguments of a machine, `kernel.rs` and `image.rs` make what
+//! it boots, `run.rs` serves it until its end, `claim.rs` checks the results. Scene, machine and
+//! claim are pure.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

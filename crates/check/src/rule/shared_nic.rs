@@ -62,9 +62,9 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
 
 /// Linux has one connection to a server for all NFS 4.1 mounts, whatever address they name: it
 /// recognises the server by what this says of itself (RFC 8881, 2.10.5, trunking).
-const JOINED: &str = "NFS 4 has one connection to a server for all mounts, that of the first: mount \
-                      by `-o vers=3`, or with `-o max_connect=2` (Linux 5.15) all mounts use both \
-                      addresses";
+const JOINED: &str = "NFS 4 has one connection to a server for all mounts, that of the first: \
+                      mount by `-o vers=3`, or with `-o max_connect=2` (Linux 5.15) all mounts use \
+                      both addresses";
 
 /// That a mount named one address and uses the connection to another.
 fn joined(at: &str, nfs: &NfsFacts) -> Option<String> {
