@@ -30,10 +30,10 @@ hostname "$MACHINE"
 try() {
     name=$1
     shift
-    "$@" >/tmp/try.out 2>/tmp/try.err
+    "$@" >"/tmp/try.$name.out" 2>"/tmp/try.$name.err"
     code=$?
-    cp /tmp/try.out "/lab/out/$name.out"
-    cp /tmp/try.err "/lab/out/$name.err"
+    cp "/tmp/try.$name.out" "/lab/out/$name.out"
+    cp "/tmp/try.$name.err" "/lab/out/$name.err"
     echo "$code" >"/lab/out/$name.rc"
     return 0
 }
