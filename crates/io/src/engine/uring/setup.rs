@@ -111,7 +111,7 @@ fn why(err: &io::Error) -> String {
 
 /// What forbids a ring, by the kernel's switch (Documentation/admin-guide/sysctl/kernel.rst,
 /// `io_uring_disabled`, Linux 6.6).
-fn forbidden(switch: Option<&str>) -> &'static str {
+pub(super) fn forbidden(switch: Option<&str>) -> &'static str {
     match switch.map(str::trim) {
         Some("2") => "kernel.io_uring_disabled is 2: off for all processes",
         Some("1") => {
