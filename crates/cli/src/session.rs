@@ -360,11 +360,15 @@ pub(crate) fn takes_cufile(job: &JobPlan) -> bool {
 }
 
 /// File system and device of each directory or device of the plan, each once; as it was before the
-/// run where the device has gone since.
+/// run where the device or the mount has gone since.
 fn storage(plan: &Plan, before: &[TargetStorage]) -> Vec<TargetStorage> {
     let still = |now: TargetStorage| {
-        let was = before.iter().find(|was| was.path == now.path && was.device.is_some());
-        was.filter(|_| now.device.is_none()).cloned().unwrap_or(now)
+        let mount = |one: &TargetStorage| one.mount.as_ref().map(|mount| mount.device);
+        let has_gone = |was: &&TargetStorage| {
+            was.path == now.path
+                && (was.device.is_some() && now.device.is_none() || mount(was) != mount(&now))
+        };
+        before.iter().find(has_gone).cloned().unwrap_or(now)
     };
     look_at_storage(plan).into_iter().map(still).collect()
 }

@@ -10,7 +10,7 @@ use crate::links::{self, SharedLink};
 use crate::nics::{self, NearNic, Unused};
 use crate::regroup::{self, Regroup};
 use crate::start::{self, Start};
-use crate::store::{Stock, Store, Tier, stock};
+use crate::store::{Stock, Store, Tier, leaves, stock};
 use crate::{Load, NotHere, Wanted, distance, reason};
 
 /// Version of [`Pairing`]'s JSON.
@@ -109,7 +109,7 @@ pub struct Given {
     pub farthest: Option<Class>,
     /// Drives of the nearest class.
     pub near: usize,
-    /// Drives, or cards.
+    /// Drives, or cards. A drive with several ways to it counts once.
     pub of: usize,
     /// Other GPUs that have it too.
     pub shared_with: Vec<String>,
@@ -304,9 +304,20 @@ fn given(machine: &Machine, topology: &Topology, gpu: Option<usize>, store: &Sto
         class,
         farthest: classes.iter().max().copied(),
         near: classes.iter().filter(|one| Some(**one) == class).count(),
-        of: store.parts.len(),
+        of: store.parts.len() - further_ways(machine, topology, store),
         shared_with: Vec::new(),
     }
+}
+
+/// Disks of a store that are further ways to a drive which another of its disks is a way to.
+fn further_ways(machine: &Machine, topology: &Topology, store: &Store) -> usize {
+    let disks: Vec<&str> = store.parts.iter().map(|p| topology.devices[*p].name.as_str()).collect();
+    let joined = machine.block.iter().filter(|one| one.mapper.as_deref() == Some("mpath"));
+    let ways = joined.map(|one| {
+        let ways = leaves(machine, &one.made_of);
+        ways.iter().filter(|way| disks.contains(&way.as_str())).count().saturating_sub(1)
+    });
+    ways.sum()
 }
 
 /// What no pair uses, with the reason.

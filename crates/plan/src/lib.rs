@@ -169,7 +169,8 @@ pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     read_back::of_groups(&jobs)?;
     beside::of_groups(&jobs)?;
     for together in jobs.chunk_by(|a, b| a.group == b.group) {
-        if let Some(what) = mapped::too_much(together, facts) {
+        let too_much = mapped::too_much(together, facts);
+        if let Some(what) = too_much.or_else(|| memory::too_much(together, facts)) {
             return Err(PlanError::Unavailable { at: None, what });
         }
     }

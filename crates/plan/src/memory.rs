@@ -1,10 +1,11 @@
 //! The memory in which a job's bytes end.
 
 use gpuio_catalog::{Backend, Calls, PathInfo};
-use gpuio_record::{Gpu, MemoryKind};
+use gpuio_record::{Gpu, JobPlan, MemoryKind};
 use gpuio_spec::JobSpec;
+use gpuio_units::human_bytes;
 
-use super::PlanError;
+use super::{Facts, PlanError};
 
 /// What was requested, else the path's own.
 pub(super) fn resolve(requested: &JobSpec, path: &PathInfo) -> Result<MemoryKind, PlanError> {
@@ -49,4 +50,34 @@ pub(super) fn no_hints(path: &PathInfo, gpus: &[Gpu]) -> Option<String> {
          CONCURRENT_MANAGED_ACCESS is 0, as under WSL and in some virtual machines)",
         path.name, gpu.index
     ))
+}
+
+/// Why jobs that run together can't have their buffers in this machine's memory: the kernel gives
+/// out addresses for all of it, and ends the process when it touches them. Where no limit is known
+/// there is none.
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
+    let usable = facts.host.memory.usable_bytes?;
+    let bytes = jobs.iter().map(buffers).fold(0, u64::saturating_add);
+    if bytes <= usable {
+        return None;
+    }
+    let group = facts.host.memory.cgroup.as_ref().filter(|group| group.limit_bytes == usable);
+    let whence = group.map_or("the memory of this machine".to_owned(), |group| {
+        format!("the limit of the control group, {}", group.path)
+    });
+    Some(format!(
+        "the buffers take {}, more than {}: {whence}; lower --threads, --depth or --bs",
+        human_bytes(bytes as f64),
+        human_bytes(usable as f64)
+    ))
+}
+
+/// Bytes of host memory that a job reads into or writes from.
+fn buffers(job: &JobPlan) -> u64 {
+    if !job.memory.is_host() || matches!(job.engine.actual.as_str(), "mmap") {
+        return 0;
+    }
+    let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+    block.saturating_mul(u64::from(job.depth)).saturating_mul(u64::from(job.threads))
 }

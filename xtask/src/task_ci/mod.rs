@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::{task_model, task_site, task_tidy};
+use crate::{task_lab, task_model, task_site, task_tidy};
 
 pub(crate) mod packages;
 #[cfg(test)]
@@ -78,6 +78,9 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     step("lock-free parts", || task_model::run(root, &[]))?;
     let python = packages_step(root, install)?;
     step("tests", || test(root, python.as_deref(), counts))?;
+    // The program is the one that the tests have built.
+    let program = target(root).join("debug/gpuio");
+    step_with_outcome("laboratory", || task_lab::smoke(root, &program, install))?;
     step("documentation", || document(root))?;
     step("links of the site", || task_site::run(root, &["--check".to_owned()]))?;
     step("licences, bans and sources", || deny(root))?;

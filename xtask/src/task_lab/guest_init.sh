@@ -8,6 +8,7 @@ mount -t devtmpfs none /dev
 mount -t tmpfs none /tmp
 mount -t tmpfs none /run
 mkdir -p /dev/shm /lab /mnt /root
+ln -s /run /var/run
 mount -t tmpfs none /dev/shm
 mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null
 ip link set lo up
@@ -23,15 +24,16 @@ for word in $(cat /proc/cmdline); do
     esac
 done
 export MACHINE BOOT
+hostname "$MACHINE"
 
 # try NAME COMMAND...: runs it, and keeps its output, errors and exit code.
 try() {
     name=$1
     shift
-    "$@" >/tmp/try.out 2>/tmp/try.err
+    "$@" >"/tmp/try.$name.out" 2>"/tmp/try.$name.err"
     code=$?
-    cp /tmp/try.out "/lab/out/$name.out"
-    cp /tmp/try.err "/lab/out/$name.err"
+    cp "/tmp/try.$name.out" "/lab/out/$name.out"
+    cp "/tmp/try.$name.err" "/lab/out/$name.err"
     echo "$code" >"/lab/out/$name.rc"
     return 0
 }
@@ -57,7 +59,8 @@ bench() {
 
 # ask WORDS...: has the host do something, and waits for the answer.
 ask() {
-    asked=$((${asked:-0} + 1))
+    asked=1
+    while [ -e "/lab/ask/$MACHINE.$BOOT.$asked" ]; do asked=$((asked + 1)); done
     request=/lab/ask/$MACHINE.$BOOT.$asked
     echo "$*" >"$request.new"
     mv "$request.new" "$request"
@@ -98,16 +101,16 @@ file_system() {
     mkfs.ext4 -F -q -E lazy_itable_init=0,lazy_journal_init=0 "$1" && mount -t ext4 "$1" "$2"
 }
 
-# network ADDRESS: the first card has this address.
+# network ADDRESS [CARD]: the first card, or this one, has this address.
 network() {
-    ip link set eth0 up
-    ip addr add "$1/24" dev eth0
+    ip link set "${2:-eth0}" up
+    ip addr add "$1/24" dev "${2:-eth0}"
 }
 
-# nfs_server DIRECTORY [PORT]: exports it by NFS 4, with RDMA on this port, and signals
-# server-ready. The grace time is the shortest: the first file waits for its end.
+# nfs_server DIRECTORY [PORT]: exports it by NFS 4, and by NFS 3 where $NFS3 is set, with RDMA on this
+# port, and signals server-ready. The grace time is the shortest: the first file waits for its end.
 nfs_server() {
-    ip addr show dev eth0 | grep -q 10.9.0.1 || network 10.9.0.1
+    ip -4 addr show | grep -q 10.9.0.1/ || network 10.9.0.1
     modprobe nfsd
     mkdir -p /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
     touch /etc/exports /var/lib/nfs/etab /var/lib/nfs/rmtab
@@ -117,8 +120,15 @@ nfs_server() {
     echo 10 >/proc/fs/nfsd/nfsv4gracetime
     chmod 777 "$1"
     exportfs -o rw,no_root_squash,insecure,fsid=1 "*:$1"
-    rpc.mountd -N 2 -N 3
-    rpc.nfsd -N 3 -V 4 -V 4.1 -V 4.2 ${2:+--rdma=$2} 4
+    if [ -n "$NFS3" ]; then
+        mkdir -p /run/rpcbind
+        rpcbind
+        rpc.mountd -p 20048
+        rpc.nfsd -V 3 -V 4 -V 4.1 -V 4.2 ${2:+--rdma=$2} 4
+    else
+        rpc.mountd -N 2 -N 3
+        rpc.nfsd -N 3 -V 4 -V 4.1 -V 4.2 ${2:+--rdma=$2} 4
+    fi
     signal server-ready
 }
 

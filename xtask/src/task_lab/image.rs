@@ -1,19 +1,24 @@
-//! What a machine boots: Debian's kernel, and an initramfs with the binary under test and the tools
-//! of all scenes with their shared libraries.
+//! What a machine boots besides its kernel: an initramfs with the binary under test, and the tools
+//! and kernel modules of the scene with what these need.
 //!
-//! The kernel's package is unpacked below `target/lab`, not installed. Only modules that a scene
-//! names are taken, with those they need. The initramfs is not compressed: unpacking it would take
-//! the emulated processor longer than reading it.
+//! What all scenes need is archived once; each scene adds a layer of its own, so that none unpacks
+//! another's tools. Nothing is compressed: unpacking would take the emulated processor longer than
+//! reading.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
-use crate::task_ci::packages::{self, apt_get, debian, no_apt, quietly, update};
+use super::kernel::{self, Kernel, Release};
+use super::machine::Machine;
+use super::scene::Scene;
+use crate::task_ci::packages::{self, debian, no_apt, quietly, update};
 
 /// What every machine has: module names.
 const MODULES: &[&str] = &[
@@ -36,19 +41,52 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("depmod", "kmod"),
     ("setpriv", "util-linux"),
     ("strip", "binutils"),
+    ("xz", "xz-utils"),
 ];
 /// What every machine has besides busybox.
 const TOOLS: &[(&str, &str)] = &[("mkfs.ext4", "e2fsprogs"), ("ip", "iproute2")];
-/// The package that depends on the newest kernel's.
-const KERNEL: &str = "linux-image-amd64";
+
+/// The images of a scene's machines, by kernel.
+#[derive(Debug)]
+pub(super) struct Images {
+    default: Release,
+    images: BTreeMap<Release, Image>,
+}
+
+impl Images {
+    /// Makes them for a scene's machines. Those that name no release boot `default`.
+    pub(super) fn make(
+        (base, aarch64): (&Base, Option<&Base>),
+        scene: &Scene,
+        default: Release,
+    ) -> anyhow::Result<Images> {
+        let mut images = BTreeMap::new();
+        for machine in &scene.machines {
+            let release = machine.release(default)?;
+            if let Entry::Vacant(entry) = images.entry(release) {
+                let base = match release {
+                    Release::Aarch64 => aarch64.context("no binary for aarch64")?,
+                    Release::Stable | Release::Backports => base,
+                };
+                let kernel = Kernel::of(release, &base.dir)?;
+                entry.insert(base.image(&kernel, release, &scene.wanted)?);
+            }
+        }
+        Ok(Images { default, images })
+    }
+
+    /// What a machine boots.
+    pub(super) fn of(&self, machine: &Machine) -> anyhow::Result<&Image> {
+        self.images.get(&machine.release(self.default)?).context("no image of this release")
+    }
+}
 
 /// What QEMU starts.
 #[derive(Debug)]
 pub(super) struct Image {
     pub(super) kernel: PathBuf,
+    pub(super) release: Release,
     pub(super) initramfs: PathBuf,
-    /// The kernel's version.
-    pub(super) version: String,
 }
 
 /// What scenes want in the image.
@@ -59,36 +97,126 @@ pub(super) struct Wanted {
     pub(super) tools: BTreeSet<(String, String)>,
 }
 
-/// Makes the image in `dir`.
-pub(super) fn make(
-    dir: &Path,
-    binary: &Path,
-    init: &str,
-    wanted: &Wanted,
-    install: bool,
-) -> anyhow::Result<Image> {
-    let mut tools = wanted.tools.clone();
-    tools.extend(TOOLS.iter().map(|(tool, package)| ((*tool).to_owned(), (*package).to_owned())));
-    install_missing(&tools, install)?;
-    let (kernel, version) = kernel(dir)?;
-    let root = dir.join(format!("root-{}", std::process::id()));
-    let made = fill(&root, &kernel, &version, binary, init, wanted, &tools);
-    let image = made.and_then(|()| {
-        let initramfs = dir.join(format!("initramfs-{}", std::process::id()));
-        let script = "cd \"$0\" && find . | cpio --quiet -o -H newc > \"$1\"";
-        quietly(Command::new("sh").args(["-c", script]).arg(&root).arg(&initramfs))?;
-        let kernel = kernel.join(format!("boot/vmlinuz-{version}"));
-        Ok(Image { kernel, initramfs, version })
-    });
-    // Made here, of copies.
-    let _ = fs::remove_dir_all(&root);
-    image
+/// What all images have, as an archive: busybox, the binary under test, a few tools.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// `target/lab`.
+    dir: PathBuf,
+    archive: PathBuf,
+    /// The archive's files. A scene's layer does not repeat them.
+    files: BTreeSet<PathBuf>,
 }
 
-/// Installs what is missing, or names it.
-fn install_missing(tools: &BTreeSet<(String, String)>, install: bool) -> anyhow::Result<()> {
-    let programs = PROGRAMS.iter().map(|(tool, package)| (*tool, *package));
-    let tools = tools.iter().map(|(tool, package)| (tool.as_str(), package.as_str()));
+impl Base {
+    /// Makes it in `dir`.
+    pub(super) fn make(
+        dir: &Path,
+        binary: &Path,
+        init: &str,
+        aarch64: bool,
+    ) -> anyhow::Result<Base> {
+        let name = if aarch64 { "base-aarch64" } else { "base" };
+        let archive = dir.join(format!("{name}-{}", std::process::id()));
+        let mut base = Base { dir: dir.to_owned(), archive, files: BTreeSet::new() };
+        let root = Root::new(dir, "base-root")?;
+        if aarch64 {
+            fill_aarch64(&root, binary, &kernel::aarch64_files(dir)?)?;
+        } else {
+            fill(&root, binary)?;
+        }
+        settings(&root.0, init)?;
+        root.archive(&base.archive)?;
+        files(&root.0, Path::new(""), &mut base.files)?;
+        Ok(base)
+    }
+
+    /// An image with what a scene wants besides. The kernel unpacks archives that follow each
+    /// other (Documentation/driver-api/early-userspace/buffer-format.rst).
+    fn image(&self, kernel: &Kernel, release: Release, wanted: &Wanted) -> anyhow::Result<Image> {
+        let root = Root::new(&self.dir, "layer-root")?;
+        for (tool, package) in &wanted.tools {
+            let from = locate(tool).with_context(|| format!("package {package} has no {tool}"))?;
+            let to = tool.strip_prefix('/').map_or_else(|| format!("bin/{tool}"), str::to_owned);
+            program(&root.0, &from, &to, &self.files)?;
+        }
+        modules(&root.0, kernel, wanted)?;
+        let layer = self.dir.join(format!("layer-{}", std::process::id()));
+        root.archive(&layer)?;
+        let initramfs = format!("initramfs-{}-{}", kernel.version, std::process::id());
+        let initramfs = self.dir.join(initramfs);
+        let mut image = File::create(&initramfs)?;
+        for part in [&self.archive, &layer] {
+            io::copy(&mut File::open(part)?, &mut image)?;
+        }
+        fs::remove_file(&layer)?;
+        Ok(Image { kernel: kernel.file(), release, initramfs })
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.archive);
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.initramfs);
+    }
+}
+
+/// A directory for the files of an archive, removed with them: they are copies.
+struct Root(PathBuf);
+
+impl Root {
+    fn new(dir: &Path, name: &str) -> anyhow::Result<Root> {
+        let root = Root(dir.join(format!("{name}-{}", std::process::id())));
+        for sub in
+            ["bin", "etc", "proc", "sys", "dev", "tmp", "run", "mnt", "root", "lib", "usr", "var"]
+        {
+            fs::create_dir_all(root.0.join(sub))?;
+        }
+        for (link, to) in
+            [("sbin", "bin"), ("usr/bin", "../bin"), ("usr/sbin", "../bin"), ("usr/lib", "../lib")]
+        {
+            symlink(to, root.0.join(link))?;
+        }
+        Ok(root)
+    }
+
+    fn archive(&self, to: &Path) -> anyhow::Result<()> {
+        let script = "cd \"$0\" && find . | cpio --quiet -o -H newc > \"$1\"";
+        quietly(Command::new("sh").args(["-c", script]).arg(&self.0).arg(to))
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The files below a directory that are no directories, by their paths in it.
+fn files(root: &Path, at: &Path, found: &mut BTreeSet<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(root.join(at))? {
+        let entry = entry?;
+        let path = at.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            files(root, &path, found)?;
+        } else {
+            found.insert(path);
+        }
+    }
+    Ok(())
+}
+
+/// Installs what is missing on this machine, or names it.
+pub(super) fn install_missing(wanted: &Wanted, aarch64: bool, install: bool) -> anyhow::Result<()> {
+    let emulator = [("qemu-system-aarch64", "qemu-system-arm")];
+    let programs =
+        PROGRAMS.iter().chain(TOOLS).chain(aarch64.then_some(&emulator).into_iter().flatten());
+    let programs = programs.map(|(tool, package)| (*tool, *package));
+    let tools = wanted.tools.iter().map(|(tool, package)| (tool.as_str(), package.as_str()));
     let missing = programs.chain(tools).filter(|(tool, _)| locate(tool).is_none());
     let missing: BTreeSet<&str> = missing.map(|(_, package)| package).collect();
     if missing.is_empty() {
@@ -115,77 +243,42 @@ fn locate(tool: &str) -> Option<PathBuf> {
     packages::locate(tool)
 }
 
-/// The unpacked package of the kernel, and the kernel's version.
-fn kernel(dir: &Path) -> anyhow::Result<(PathBuf, String)> {
-    let depends = || {
-        let output = Command::new("apt-cache").args(["depends", KERNEL]).output()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut words = text.split_whitespace();
-        let is_it = |word: &&str| word.starts_with("linux-image-") && *word != KERNEL;
-        anyhow::Ok(words.find(is_it).map(str::to_owned))
-    };
-    let mut name = depends()?;
-    if name.is_none() && no_apt().is_none() {
-        update()?;
-        name = depends()?;
-    }
-    let name = name.with_context(|| format!("apt-cache knows no package {KERNEL}"))?;
-    let version = name.trim_start_matches("linux-image-").to_owned();
-    let at = dir.join(&name);
-    let modules = at.join("lib/modules").join(&version);
-    if modules.join("modules.dep").exists() {
-        return Ok((at, version));
-    }
-    println!("unpacking {name}");
-    let fresh = dir.join(format!("{name}.{}", std::process::id()));
-    fs::create_dir_all(&fresh)?;
-    let fresh = fresh.canonicalize()?;
-    quietly(apt_get("180").args(["-q", "download", &name]).current_dir(&fresh))?;
-    let package = fs::read_dir(&fresh)?.next().context("apt-get downloaded nothing")??.path();
-    quietly(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&fresh))?;
-    fs::remove_file(&package)?;
-    quietly(Command::new("depmod").arg("-b").arg(&fresh).arg(&version))?;
-    fs::rename(&fresh, &at).with_context(|| at.display().to_string())?;
-    Ok((at, version))
-}
-
-fn fill(
-    root: &Path,
-    kernel: &Path,
-    version: &str,
-    binary: &Path,
-    init: &str,
-    wanted: &Wanted,
-    tools: &BTreeSet<(String, String)>,
-) -> anyhow::Result<()> {
-    for dir in
-        ["bin", "etc", "proc", "sys", "dev", "tmp", "run", "mnt", "root", "lib", "usr", "var"]
-    {
-        fs::create_dir_all(root.join(dir))?;
-    }
-    for (link, to) in
-        [("sbin", "bin"), ("usr/bin", "../bin"), ("usr/sbin", "../bin"), ("usr/lib", "../lib")]
-    {
-        symlink(to, root.join(link))?;
-    }
-    let busybox = locate("busybox").context("busybox")?;
-    fs::copy(&busybox, root.join("bin/busybox"))?;
-    let list = Command::new(&busybox).arg("--list").output()?;
+/// Busybox, with a link for each of its commands: those of the one of this machine.
+fn busybox(root: &Path, from: &Path) -> anyhow::Result<()> {
+    fs::copy(from, root.join("bin/busybox"))?;
+    let own = locate("busybox").context("busybox")?;
+    let list = Command::new(&own).arg("--list").output()?;
     for applet in String::from_utf8_lossy(&list.stdout).lines() {
         let link = root.join("bin").join(applet);
         if applet != "busybox" && !link.exists() {
             symlink("busybox", link)?;
         }
     }
-    program(root, binary, "bin/gpuio")?;
+    Ok(())
+}
+
+/// For aarch64: no program but the binary and busybox.
+fn fill_aarch64(root: &Root, binary: &Path, files: &Path) -> anyhow::Result<()> {
+    let root = &root.0;
+    busybox(root, &files.join("bin/busybox"))?;
+    copy(binary, &root.join("bin/gpuio"))?;
+    quietly(Command::new("cp").arg("-a").arg(files.join("lib")).arg(root))
+}
+
+fn fill(root: &Root, binary: &Path) -> anyhow::Result<()> {
+    let (root, none) = (&root.0, BTreeSet::new());
+    busybox(root, &locate("busybox").context("busybox")?)?;
+    program(root, binary, "bin/gpuio", &none)?;
     quietly(Command::new("strip").arg(root.join("bin/gpuio")))?;
-    for (tool, package) in tools {
+    for (tool, package) in TOOLS {
         let from = locate(tool).with_context(|| format!("package {package} has no {tool}"))?;
-        match tool.strip_prefix('/') {
-            Some(path) => copy(&from, &root.join(path))?,
-            None => program(root, &from, &format!("bin/{tool}"))?,
-        }
+        program(root, &from, &format!("bin/{tool}"), &none)?;
     }
+    Ok(())
+}
+
+/// The first process, and what the C library looks for in /etc.
+fn settings(root: &Path, init: &str) -> anyhow::Result<()> {
     fs::write(root.join("init"), init)?;
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
     for (name, text) in [
@@ -200,22 +293,28 @@ fn fill(
         ),
         ("protocols", "tcp 6 TCP\nudp 17 UDP\n"),
         ("group", "root:x:0:\nnogroup:x:65534:\n"),
-        ("hosts", "127.0.0.1 localhost\n10.9.0.1 server\n10.9.0.2 client\n"),
+        (
+            "hosts",
+            "127.0.0.1 localhost\n10.9.0.1 server\n10.9.0.2 client\n10.9.0.11 n1\n10.9.0.12 n2\n",
+        ),
         ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
     ] {
         fs::write(root.join("etc").join(name), text)?;
     }
-    modules(root, kernel, version, wanted)
+    Ok(())
 }
 
-/// Copies a program and the shared libraries it needs.
-fn program(root: &Path, from: &Path, to: &str) -> anyhow::Result<()> {
+/// Copies a program, a library or another file, and the shared libraries it needs, but none of
+/// the files that are there already.
+fn program(root: &Path, from: &Path, to: &str, there: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
     copy(from, &root.join(to))?;
     let output = Command::new("ldd").arg(from).output().context("ldd")?;
     for library in libraries(&String::from_utf8_lossy(&output.stdout)) {
-        let to = root.join(library.trim_start_matches('/'));
-        if !to.exists() {
-            copy(Path::new(library), &to)?;
+        let path = Path::new(library.trim_start_matches('/'));
+        // /usr/lib is /lib in the image.
+        let path = path.strip_prefix("usr").unwrap_or(path);
+        if !there.contains(path) && !root.join(path).exists() {
+            copy(Path::new(library), &root.join(path))?;
         }
     }
     Ok(())
@@ -237,18 +336,31 @@ pub(super) fn libraries(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')))
 }
 
-fn modules(root: &Path, kernel: &Path, version: &str, wanted: &Wanted) -> anyhow::Result<()> {
+fn modules(root: &Path, kernel: &Kernel, wanted: &Wanted) -> anyhow::Result<()> {
+    let version = &kernel.version;
     let base = format!("lib/modules/{version}");
-    let from = kernel.join(&base);
+    let from = kernel.dir.join(&base);
     let text = fs::read_to_string(from.join("modules.dep"))?;
+    let built_in = fs::read_to_string(from.join("modules.builtin"))?;
     let names = MODULES.iter().copied().chain(wanted.modules.iter().map(String::as_str));
+    let names = names.filter(|name| !built_in.lines().any(|file| is_module(file, name)));
     for file in closure(&text, names)? {
-        copy(&from.join(file), &root.join(&base).join(file))?;
+        let to = root.join(&base).join(file);
+        copy(&from.join(file), &to)?;
+        if file.ends_with(".xz") {
+            quietly(Command::new("xz").arg("-d").arg(&to))?;
+        }
     }
     for name in ["modules.order", "modules.builtin"] {
         copy(&from.join(name), &root.join(&base).join(name))?;
     }
     quietly(Command::new("depmod").arg("-b").arg(root).arg(version))
+}
+
+/// Whether a file `kernel/…/NAME.ko` is this module; `-` and `_` are the same.
+fn is_module(file: &str, name: &str) -> bool {
+    let stem = file.rsplit('/').next().and_then(|file| file.split('.').next()).unwrap_or("");
+    stem.replace('-', "_") == name.replace('-', "_")
 }
 
 /// The files of some modules and of all that they need, by `modules.dep`.
@@ -258,11 +370,7 @@ pub(super) fn closure<'a>(
 ) -> anyhow::Result<BTreeSet<&'a str>> {
     let mut files = BTreeSet::new();
     for name in names {
-        let is_it = |line: &&str| {
-            let file = line.split(':').next().and_then(|file| file.rsplit('/').next());
-            let stem = file.and_then(|file| file.split('.').next()).unwrap_or("");
-            stem.replace('-', "_") == name.replace('-', "_")
-        };
+        let is_it = |line: &&str| is_module(line.split(':').next().unwrap_or(""), name);
         let line = dependencies.lines().find(is_it);
         let line = line.with_context(|| format!("the kernel has no module {name}"))?;
         let (file, needs) = line.split_once(':').context("modules.dep")?;

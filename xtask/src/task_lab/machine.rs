@@ -3,7 +3,7 @@
 //! A line is a word, the part's name, and `KEY=VALUE`s:
 //!
 //! ```text
-//! board cpus=2 sockets=2 memory=1G
+//! board cpus=2 sockets=2 memory=1G release=backports       stable (default), backports, aarch64
 //! kernel cgroup_disable=memory              words for the kernel's command line
 //! node 0 cpus=0 memory=512M
 //! bridge b0 node=0                          a host bridge (pxb-pcie)
@@ -13,12 +13,15 @@
 //! card c at=s0.1 link=lan                   machines with one link are connected
 //! ```
 //!
-//! Keys of a drive: `size`, `kind` (nvme, sata, virtio), `block` (512 or 4096), `namespaces`,
-//! `count` (drives a0, a1, …), `latency-ms` (a drive without content), `error` (read:SECTOR or
-//! write:SECTOR, where each I/O fails), and QEMU's throttles: `iops-read`, `iops-write`,
+//! Keys of a drive: `size`, `kind` (nvme, sata, virtio, scsi), `block` (512 or 4096), `namespaces`,
+//! `paths` (NVMe: controllers of one subsystem; SCSI: disks of one content), `count` (drives a0,
+//! a1, …), `latency-ms` (a drive without content), `error` (read:SECTOR or write:SECTOR, where each
+//! I/O fails), and QEMU's throttles: `iops-read`, `iops-write`,
 //! `iops-total`, `bps-read`, `bps-write`, `bps-total`.
 
 use anyhow::{Context as _, bail, ensure};
+
+use super::kernel::Release;
 
 /// A machine of a scene.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ pub(super) struct Line {
 
 /// Words, and the keys that each may have.
 const WORDS: &[(&str, &[&str])] = &[
-    ("board", &["cpus", "sockets", "memory"]),
+    ("board", &["cpus", "sockets", "memory", "release"]),
     ("kernel", &[]),
     ("node", &["cpus", "memory"]),
     ("bridge", &["node"]),
@@ -51,6 +54,7 @@ const WORDS: &[(&str, &[&str])] = &[
             "kind",
             "block",
             "namespaces",
+            "paths",
             "count",
             "latency-ms",
             "error",
@@ -134,6 +138,12 @@ pub(super) struct Parts {
 impl Machine {
     pub(super) fn new(name: &str) -> Machine {
         Machine { name: name.to_owned(), lines: Vec::new() }
+    }
+
+    /// Which kernel it boots, `default` where it does not say.
+    pub(super) fn release(&self, default: Release) -> anyhow::Result<Release> {
+        let board = self.lines.iter().find(|line| line.word == "board");
+        board.and_then(|board| board.get("release")).map_or(Ok(default), Release::read)
     }
 
     /// The names of its links.
@@ -256,12 +266,33 @@ impl Parts {
             None => String::new(),
         };
         let kind = line.get("kind").unwrap_or("nvme");
-        let namespaces = line.number("namespaces", 0)?;
-        ensure!(namespaces == 0 || kind == "nvme", "only NVMe has namespaces");
-        if namespaces == 0 {
+        let (namespaces, paths) = (line.number("namespaces", 0)?, line.number("paths", 1)?);
+        ensure!(namespaces == 0 || kind == "nvme" && paths == 1, "only NVMe has namespaces");
+        ensure!(paths == 1 || matches!(kind, "nvme" | "scsi"), "only NVMe and SCSI have paths");
+        if namespaces == 0 && kind != "scsi" {
             self.image(line, id)?;
         }
         match kind {
+            "nvme" if paths > 1 => {
+                self.device(format!("nvme-subsys,id=sub-{id},nqn={id}"));
+                for number in 0..paths {
+                    let place = self.place(line)?;
+                    let name = format!("nvme,id=dev-{id}.{number},serial={id},subsys=sub-{id}");
+                    self.device(format!("{name},{place}"));
+                }
+                // A namespace of the subsystem has all its controllers.
+                self.device(format!("nvme-ns,drive={id},nsid=1,bus=dev-{id}.0,shared=on{block}"));
+            }
+            "scsi" => {
+                let place = self.place(line)?;
+                self.device(format!("virtio-scsi-pci,id=bus-{id},{place}"));
+                for number in 0..paths {
+                    self.path(line, id, number);
+                    let disk = format!("scsi-hd,id=dev-{id}.{number},drive={id}.{number}");
+                    let at = format!("bus=bus-{id}.0,channel=0,scsi-id=0,lun={number}");
+                    self.device(format!("{disk},serial={id},share-rw=on,{at}{block}"));
+                }
+            }
             "nvme" if namespaces > 0 => {
                 let place = self.place(line)?;
                 self.device(format!("nvme,id=dev-{id},serial={id},{place}"));
@@ -287,9 +318,21 @@ impl Parts {
                 let device = format!("ide-hd,id=dev-{id},drive={id},serial={id}");
                 self.device(format!("{device},bus=ide.{bus}{block}"));
             }
-            _ => bail!("kinds are nvme, sata, virtio"),
+            _ => bail!("kinds are nvme, sata, scsi, virtio"),
         }
         Ok(())
+    }
+
+    /// One of several ways to the content of a SCSI disk.
+    fn path(&mut self, line: &Line, id: &str, number: u32) {
+        let mut text =
+            format!("if=none,id={id}.{number},file={id}.img,format=raw,file.locking=off");
+        rates(line, &mut text);
+        self.add("-drive", text);
+        if number == 0 {
+            let size = line.get("size").unwrap_or("64M");
+            self.images.push((format!("{id}.img"), size.to_owned()));
+        }
     }
 
     /// The content of a drive, with its rates and faults.
@@ -314,11 +357,7 @@ impl Parts {
             text.push_str(&format!("file={file},format=raw"));
             self.images.push((file, size.to_owned()));
         }
-        for (key, value) in &line.keys {
-            if key.starts_with("iops-") || key.starts_with("bps-") {
-                text.push_str(&format!(",throttling.{key}={value}"));
-            }
-        }
+        rates(line, &mut text);
         self.add("-drive", text);
         Ok(())
     }
@@ -339,5 +378,14 @@ impl Parts {
         self.cards += 1;
         self.device(format!("{kind},id={id},netdev=net-{id},mac={mac},{place}"));
         Ok(())
+    }
+}
+
+/// Adds a drive's limits.
+fn rates(line: &Line, text: &mut String) {
+    for (key, value) in &line.keys {
+        if key.starts_with("iops-") || key.starts_with("bps-") {
+            text.push_str(&format!(",throttling.{key}={value}"));
+        }
     }
 }

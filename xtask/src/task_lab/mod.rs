@@ -3,9 +3,9 @@
 //!
 //! A scene is a file in `xtask/scenes`: machines, a script for each, and what must hold of the
 //! results. Each has planted faults, with which `--plants` shows that it can fail. `scene.rs` reads
-//! the file, `machine.rs` makes QEMU's arguments of a machine, `image.rs` makes what it boots,
-//! `run.rs` serves it until its end, `claim.rs` checks the results. Scene, machine and claim are
-//! pure.
+//! the file, `machine.rs` makes QEMU's arguments of a machine, `kernel.rs` and `image.rs` make what
+//! it boots, `run.rs` serves it until its end, `claim.rs` checks the results. Scene, machine and
+//! claim are pure.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail, ensure};
 
 mod claim;
 mod image;
+mod kernel;
 mod machine;
 mod run;
 mod scene;
@@ -23,13 +24,15 @@ mod scene;
 mod tests;
 mod vm;
 
-use image::{Image, Wanted};
+use image::{Base, Images, Wanted};
+use kernel::{Kernel, Release};
 use run::Run;
 use scene::{Plant, Scene};
 
 const INIT: &str = include_str!("guest_init.sh");
 const USAGE: &str = "flags are --scene NAME, --smoke, --plants, --list, --shell SCENE[/MACHINE], \
-                     --details, --binary FILE, --accel NAME, --no-install";
+                     --details, --binary FILE, --aarch64 FILE, --kernel RELEASE, --accel NAME, \
+                     --no-install";
 
 /// The task.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
@@ -43,26 +46,51 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     }
     let chosen = options.choose(&all)?;
     let target = crate::task_ci::target(root);
+    let binary = options.binary(root, &target)?;
+    let (dir, _lock) = directory(&target)?;
+    let chosen = options.without_aarch64(chosen)?;
+    prepare(&dir, &chosen, &options)?;
+    Lab::new(dir, &binary, options)?.run(&chosen)
+}
+
+/// The smoke set with a binary that is built already, or why it can't run on this machine.
+pub(crate) fn smoke(root: &Path, binary: &Path, install: bool) -> anyhow::Result<&'static str> {
+    let smoke = ["--smoke".to_owned()];
+    let options = Options { install, ..Options::of(&smoke)? };
+    let chosen = options.choose(&scenes(&root.join("xtask/scenes"))?)?;
+    let (dir, _lock) = directory(&crate::task_ci::target(root))?;
+    if let Err(why) = prepare(&dir, &chosen, &options) {
+        println!("the laboratory does not run here: {why:#}");
+        return Ok("not run");
+    }
+    Lab::new(dir, binary, options)?.run(&chosen)?;
+    Ok("ok")
+}
+
+/// The laboratory's directory, which one task has at a time.
+fn directory(target: &Path) -> anyhow::Result<(PathBuf, File)> {
     let dir = target.join("lab");
     fs::create_dir_all(&dir)?;
     let dir = dir.canonicalize()?;
     let lock = File::create(dir.join("lock"))?;
     ensure!(lock.try_lock().is_ok(), "another `cargo xtask lab` runs in {}", dir.display());
-    let binary = options.binary(root, &target)?;
-    let mut wanted = Wanted::default();
-    for scene in &chosen {
-        wanted.modules.extend(scene.wanted.modules.iter().cloned());
-        wanted.tools.extend(scene.wanted.tools.iter().cloned());
-    }
-    let image = image::make(&dir, &binary, INIT, &wanted, options.install)?;
-    let lab = Lab { image, dir, options };
-    let result = lab.run(&chosen);
-    // Made above, of copies.
-    let _ = fs::remove_file(&lab.image.initramfs);
-    result
+    Ok((dir, lock))
 }
 
-#[derive(Debug, Default)]
+/// Installs what scenes need on this machine, and fetches their kernels.
+fn prepare(dir: &Path, scenes: &[Scene], options: &Options) -> anyhow::Result<()> {
+    let mut wanted = Wanted::default();
+    for scene in scenes {
+        wanted.tools.extend(scene.wanted.tools.iter().cloned());
+    }
+    image::install_missing(&wanted, options.aarch64.is_some(), options.install)?;
+    for machine in scenes.iter().flat_map(|scene| &scene.machines) {
+        Kernel::of(machine.release(options.release)?, dir)?;
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
 struct Options {
     /// All where none is named.
     scenes: Vec<String>,
@@ -72,14 +100,29 @@ struct Options {
     details: bool,
     shell: Option<String>,
     binary: Option<PathBuf>,
+    /// The binary under test for aarch64.
+    aarch64: Option<PathBuf>,
+    /// What machines boot that name no kernel.
+    release: Release,
     accelerator: String,
     install: bool,
 }
 
 impl Options {
     fn of(arguments: &[String]) -> anyhow::Result<Options> {
-        let accelerator = "tcg,thread=multi".to_owned();
-        let mut options = Options { accelerator, install: true, ..Options::default() };
+        let mut options = Options {
+            scenes: Vec::new(),
+            smoke: false,
+            plants: false,
+            list: false,
+            details: false,
+            shell: None,
+            binary: None,
+            aarch64: None,
+            release: Release::Stable,
+            accelerator: "tcg,thread=multi".to_owned(),
+            install: true,
+        };
         let mut words = arguments.iter();
         while let Some(flag) = words.next() {
             let mut value = || words.next().with_context(|| format!("{flag} needs a value"));
@@ -87,6 +130,12 @@ impl Options {
                 "--scene" => options.scenes.push(value()?.clone()),
                 "--shell" => options.shell = Some(value()?.clone()),
                 "--binary" => options.binary = Some(PathBuf::from(value()?)),
+                "--aarch64" => {
+                    let path = PathBuf::from(value()?);
+                    let found = path.canonicalize();
+                    options.aarch64 = Some(found.with_context(|| path.display().to_string())?);
+                }
+                "--kernel" => options.release = Release::read(value()?)?,
                 "--accel" => options.accelerator.clone_from(value()?),
                 "--smoke" => options.smoke = true,
                 "--plants" => options.plants = true,
@@ -110,6 +159,19 @@ impl Options {
             (names.is_empty() || names.contains(&scene.name)) && (scene.smoke || !self.smoke)
         };
         Ok(all.iter().filter(is_in).cloned().collect())
+    }
+
+    /// Without scenes of aarch64 where no binary for it is given; they are named.
+    fn without_aarch64(&self, scenes: Vec<Scene>) -> anyhow::Result<Vec<Scene>> {
+        let mut kept = Vec::new();
+        for scene in scenes {
+            if self.aarch64.is_none() && scene.needs_aarch64(self.release)? {
+                println!("{:<22}SKIPPED  it needs --aarch64 FILE, a gpuio for aarch64", scene.name);
+            } else {
+                kept.push(scene);
+            }
+        }
+        Ok(kept)
     }
 
     /// The binary under test.
@@ -139,7 +201,9 @@ fn scenes(dir: &Path) -> anyhow::Result<Vec<Scene>> {
 }
 
 struct Lab {
-    image: Image,
+    base: Base,
+    /// With the binary for aarch64, where there is one.
+    aarch64: Option<Base>,
     dir: PathBuf,
     options: Options,
 }
@@ -148,16 +212,26 @@ struct Lab {
 type Outcome = anyhow::Result<Vec<(String, anyhow::Result<String>)>>;
 
 impl Lab {
+    fn new(dir: PathBuf, binary: &Path, options: Options) -> anyhow::Result<Lab> {
+        let base = Base::make(&dir, binary, INIT, false)?;
+        let aarch64 = options.aarch64.as_deref();
+        let aarch64 = aarch64.map(|binary| Base::make(&dir, binary, INIT, true)).transpose()?;
+        Ok(Lab { base, aarch64, dir, options })
+    }
+
     fn run(&self, scenes: &[Scene]) -> anyhow::Result<()> {
         if let Some(shell) = &self.options.shell {
             let scene = scenes.first().context("no scene")?;
             let first = scene.machines.first().map_or("", |machine| machine.name.as_str());
             let machine = shell.split_once('/').map_or(first, |(_, machine)| machine);
             let dir = self.dir.join("run").join(format!("{}-shell", scene.name));
-            return Run::new(scene, &self.image, &self.options.accelerator, dir)?.shell(machine);
+            let images =
+                Images::make((&self.base, self.aarch64.as_ref()), scene, self.options.release)?;
+            return Run::new(scene, &images, &self.options.accelerator, dir)?.shell(machine);
         }
         let start = Instant::now();
-        println!("kernel {}, accelerator {}", self.image.version, self.options.accelerator);
+        let kernel = Kernel::of(self.options.release, &self.dir)?.version;
+        println!("kernel {kernel}, accelerator {}", self.options.accelerator);
         let mut count = 0;
         let mut bad = Vec::new();
         for scene in scenes {
@@ -230,7 +304,9 @@ impl Lab {
 
     fn outcome(&self, scene: &Scene, name: &str) -> Outcome {
         let dir = self.dir.join("run").join(name);
-        Run::new(scene, &self.image, &self.options.accelerator, dir.clone())?.finish()?;
+        let images =
+            Images::make((&self.base, self.aarch64.as_ref()), scene, self.options.release)?;
+        Run::new(scene, &images, &self.options.accelerator, dir.clone())?.finish()?;
         let files = |name: &str| run::result(&dir, name);
         let check = |claim: &claim::Claim| (claim.text.clone(), claim.check(&files));
         Ok(scene.holds.iter().map(check).collect())

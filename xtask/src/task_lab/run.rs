@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value, json};
 
-use super::image::Image;
+use super::image::{Image, Images};
 use super::machine::Parts;
 use super::scene::Scene;
 use super::vm::{Boot, Running};
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A scene's machines and their directory.
 pub(super) struct Run<'a> {
     scene: &'a Scene,
-    image: &'a Image,
+    images: &'a Images,
     accelerator: &'a str,
     dir: PathBuf,
     parts: Vec<Parts>,
@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
     /// Makes the directory with the disk images; one of an earlier run is removed.
     pub(super) fn new(
         scene: &'a Scene,
-        image: &'a Image,
+        images: &'a Images,
         accelerator: &'a str,
         dir: PathBuf,
     ) -> anyhow::Result<Run<'a>> {
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
         }
         let count = parts.len();
         let running = (0..count).map(|_| None).collect();
-        Ok(Run { scene, image, accelerator, dir, parts, boots: vec![0; count], running })
+        Ok(Run { scene, images, accelerator, dir, parts, boots: vec![0; count], running })
     }
 
     /// Boots the machines and serves them until all have ended.
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
             shell: false,
         };
         self.running[index] =
-            Some(Running::start(&self.dir, self.image, &self.parts[index], &boot)?);
+            Some(Running::start(&self.dir, self.image(index)?, &self.parts[index], &boot)?);
         Ok(())
     }
 
@@ -137,7 +137,12 @@ impl<'a> Run<'a> {
         let index = index.with_context(|| format!("machines are {names}"))?;
         File::create(self.dir.join("share/shell"))?;
         let boot = Boot { machine, number: 1, accelerator: self.accelerator, shell: true };
-        Running::start(&self.dir, self.image, &self.parts[index], &boot)?.wait()
+        Running::start(&self.dir, self.image(index)?, &self.parts[index], &boot)?.wait()
+    }
+
+    /// What a machine boots.
+    fn image(&self, index: usize) -> anyhow::Result<&'a Image> {
+        self.images.of(&self.scene.machines[index])
     }
 
     fn answer(&mut self) -> anyhow::Result<()> {

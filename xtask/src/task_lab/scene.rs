@@ -27,6 +27,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::claim::Claim;
 use super::image::Wanted;
+use super::kernel::Release;
 use super::machine::{Line, Machine};
 
 /// The name of the machine of a scene that has one.
@@ -172,6 +173,7 @@ impl Scene {
         for machine in &self.machines {
             let name = &machine.name;
             ensure!(self.scripts.contains_key(name), "machine {name:?} has no script");
+            machine.release(Release::Stable)?;
         }
         for plant in &self.plants {
             let caught = |claim: &Claim| claim.text.starts_with(&plant.catches);
@@ -181,6 +183,13 @@ impl Scene {
             self.with(plant)?;
         }
         Ok(())
+    }
+
+    /// Whether one of its machines is of aarch64.
+    pub(super) fn needs_aarch64(&self, default: Release) -> anyhow::Result<bool> {
+        let releases = self.machines.iter().map(|machine| machine.release(default));
+        let releases = releases.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(releases.contains(&Release::Aarch64))
     }
 
     /// The scene with a planted fault.

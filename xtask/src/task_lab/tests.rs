@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::claim::Claim;
 use super::image::{closure, libraries};
+use super::kernel::{Release, archive};
 use super::machine::{Line, Machine};
 use super::run::{bytes, throttle};
 use super::scene::Scene;
@@ -119,6 +120,49 @@ fn a_machine_becomes_arguments_and_a_plant_changes_them() {
 }
 
 #[test]
+fn a_drive_with_several_paths_has_one_content() {
+    let parts = |drive: &str| {
+        let mut machine = Machine::new("one");
+        machine.lines.push(Line::read(drive).expect("a drive"));
+        let parts = machine.parts(0, &|_| true).map_err(|error| format!("{error:#}"))?;
+        assert_eq!(parts.images.len(), 1, "{:?}", parts.images);
+        Ok::<String, String>(parts.arguments.join(" "))
+    };
+    let nvme = parts("drive m paths=2 iops-read=300").expect("NVMe");
+    for part in [
+        "nvme-subsys,id=sub-m,nqn=m",
+        "nvme,id=dev-m.0,serial=m,subsys=sub-m,bus=pcie.0,addr=8.0",
+        "nvme,id=dev-m.1,serial=m,subsys=sub-m,bus=pcie.0,addr=8.1",
+        "nvme-ns,drive=m,nsid=1,bus=dev-m.0,shared=on",
+    ] {
+        assert!(nvme.contains(part), "{part} in {nvme}");
+    }
+    let scsi = parts("drive z kind=scsi paths=2 iops-read=150").expect("SCSI");
+    for part in [
+        "id=z.1,file=z.img,format=raw,file.locking=off,throttling.iops-read=150",
+        "scsi-hd,id=dev-z.1,drive=z.1,bus=bus-z.0,channel=0,scsi-id=0,lun=1,serial=z,share-rw=on",
+    ] {
+        let found = part.split(',').all(|word| scsi.contains(word));
+        assert!(found, "{part} in {scsi}");
+    }
+    assert!(parts("drive t kind=sata paths=2").expect_err("SATA").contains("have paths"));
+    assert!(parts("drive s namespaces=2 paths=2").expect_err("both").contains("namespaces"));
+}
+
+#[test]
+fn a_machine_names_its_kernel() {
+    let text = SCENE.replace("memory=1G", "memory=1G release=aarch64");
+    let scene = Scene::read("x", &text).expect("a scene");
+    assert!(scene.needs_aarch64(Release::Stable).expect("releases"));
+    assert_eq!(scene.machines[0].release(Release::Stable).ok(), Some(Release::Aarch64));
+    let scene = Scene::read("x", SCENE).expect("a scene");
+    assert!(!scene.needs_aarch64(Release::Stable).expect("releases"));
+    assert_eq!(scene.machines[0].release(Release::Backports).ok(), Some(Release::Backports));
+    let text = SCENE.replace("memory=1G", "memory=1G release=newest");
+    assert!(Scene::read("x", &text).is_err());
+}
+
+#[test]
 fn a_link_is_waited_for_by_one_machine() {
     let mut machine = Machine::new("server");
     machine.lines.push(Line::read("card c link=lan").expect("a card"));
@@ -158,6 +202,14 @@ fn kernel_modules_come_with_what_they_need() {
     let ldd =
         "\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/libc.so.6 (0x2)\n\t/lib64/ld.so (0x3)\n";
     assert_eq!(libraries(ldd).collect::<Vec<_>>(), ["/lib/libc.so.6", "/lib64/ld.so"]);
+}
+
+#[test]
+fn the_mirror_is_that_of_debian_s_stable_release() {
+    let text = "Google main x-bookworm http://other/\nDebian main bookworm-updates http://a/d/\n\
+                Debian main bookworm http://a/d/\n";
+    assert_eq!(archive(text), Some(("bookworm", "http://a/d/")));
+    assert_eq!(archive("Debian main bookworm-updates http://a/d/\n"), None);
 }
 
 #[test]

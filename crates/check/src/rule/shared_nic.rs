@@ -1,8 +1,9 @@
 //! Several NFS mounts that share one interface.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use gpuio_record::facts::{Machine, NicFacts};
+use gpuio_record::facts::{Machine, NfsFacts, NicFacts};
 
 use super::Rule;
 use crate::finding::Found;
@@ -39,7 +40,12 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         let rate = interface(machine, name).and_then(|interface| interface.megabits);
         let rate = rate.map(|megabits| format!(" of {} Gb/s", megabits / 1000)).unwrap_or_default();
         let observed = format!("{} mounts share interface {name}{rate}", mounts.len());
-        found.push(if cards_up(machine) > 1 {
+        let elsewhere = nfs_mounts(machine).into_iter().filter(|(at, _)| mounts.contains(at));
+        let joined: Vec<String> = elsewhere.filter_map(|(at, nfs)| joined(at, nfs)).collect();
+        found.push(if !joined.is_empty() {
+            let observed = format!("{observed}: {}", joined.join("; "));
+            Found::warn(observed, JOINED).at(mounts.iter().copied())
+        } else if cards_up(machine) > 1 {
             let fix =
                 "mount some of them through addresses of the server that another card leads to";
             Found::warn(observed, fix).at(mounts.iter().copied())
@@ -52,6 +58,20 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         found.push(Found::pass("each NFS mount has an interface of its own"));
     }
     found
+}
+
+/// Linux has one connection to a server for all NFS 4.1 mounts, whatever address they name: it
+/// recognises the server by what this says of itself (RFC 8881, 2.10.5, trunking).
+const JOINED: &str = "NFS 4 has one connection to a server for all mounts, that of the first: \
+                      mount by `-o vers=3`, or with `-o max_connect=2` (Linux 5.15) all mounts use \
+                      both addresses";
+
+/// That a mount named one address and uses the connection to another.
+fn joined(at: &str, nfs: &NfsFacts) -> Option<String> {
+    let address = nfs.address.as_deref()?;
+    let named: IpAddr = nfs.server.trim_matches(['[', ']']).parse().ok()?;
+    let other = address.parse::<IpAddr>().is_ok_and(|address| address != named);
+    other.then(|| format!("{at} named the server {named} and uses the connection to {address}"))
 }
 
 /// Cards that are up, or of unknown state. `ibdev2netdev` names cards without their addresses;
@@ -92,6 +112,24 @@ mod tests {
         assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
         machine.mounts[1].nfs.as_mut().unwrap().interface = Fact::unknown("no route");
         assert!(evaluate(&machine)[0].observed.ends_with("no route"));
+    }
+
+    /// What Linux 6.1 shows for a second mount of one server by another address.
+    #[test]
+    fn a_mount_that_joined_another_s_connection_is_named() {
+        let mounts = vec![sample::nfs("/a", "tcp", "eth0"), sample::nfs("/b", "tcp", "eth0")];
+        let mut machine = Machine { mounts, ..Machine::default() };
+        for (mount, server) in machine.mounts.iter_mut().zip(["10.9.0.1", "10.9.1.1"]) {
+            let nfs = mount.nfs.as_mut().unwrap();
+            nfs.server = server.to_owned();
+            nfs.address = Some("10.9.0.1".to_owned());
+        }
+        let found = &evaluate(&machine)[0];
+        assert_eq!(found.severity, Severity::Warn);
+        let named = "/b named the server 10.9.1.1 and uses the connection to 10.9.0.1";
+        assert!(found.observed.ends_with(named), "{found:?}");
+        machine.mounts[1].nfs.as_mut().unwrap().address = None;
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Info);
     }
 
     /// As `ibdev2netdev` prints it: names and states, no addresses.

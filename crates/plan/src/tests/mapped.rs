@@ -104,3 +104,26 @@ fn each_file_is_mapped_once_for_all_threads() {
     let several = job("path=mapped\nfilename=/have8g:/have9g\nsize=1g");
     assert_eq!(mapped_parts(&several), [(0, 0..GIB), (1, 0..GIB)]);
 }
+
+#[test]
+fn buffers_are_bounded_by_memory() {
+    let mut bench = Bench::default();
+    let why = |bench: &Bench, text: &str| match bench.plan(&parsed(text)) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let one = |depth: u32| format!("[a]\npath=host\nsize=1g\nbs=64m\nthreads=4\ndepth={depth}\n");
+    assert_eq!(why(&bench, &one(256)), "");
+    let said = why(&bench, &one(257));
+    assert!(said.contains("the buffers take 64.2 GiB, more than 64.0 GiB"), "{said}");
+    bench.host.memory.usable_bytes = Some(4 * GIB);
+    bench.host.memory.cgroup =
+        Some(CgroupLimit { version: 2, path: "/g/memory.max".to_owned(), limit_bytes: 4 * GIB });
+    let said = why(&bench, &one(17));
+    assert!(said.contains("the control group, /g/memory.max; lower --threads"), "{said}");
+    // Jobs that run together need theirs together; those one after another do not.
+    let two =
+        "[global]\npath=host\nsize=1g\nbs=64m\ndepth=40\n[a]\nfile_prefix=a\n[b]\nfile_prefix=b\n";
+    assert!(why(&bench, two).contains("the buffers take 5.00 GiB"), "{}", why(&bench, two));
+    assert_eq!(why(&bench, &format!("{two}stonewall\n")), "");
+}

@@ -100,15 +100,29 @@ pub(in crate::engine) fn open_sqpoll(config: &EngineConfig) -> Result<OpenedEngi
 /// What the answer of io_uring_setup(2) means.
 fn why(err: &io::Error) -> String {
     let meaning = match err.raw_os_error() {
-        Some(libc::EPERM) => {
-            "forbidden by kernel.io_uring_disabled or by a seccomp filter, as in many containers"
-        }
+        Some(libc::EPERM) => forbidden(switch().as_deref()),
         Some(libc::ENOSYS) => "this kernel has no io_uring, which came with 5.1",
         Some(libc::ENOMEM) => "no memory for the ring: raise RLIMIT_MEMLOCK (ulimit -l)",
         Some(libc::EMFILE | libc::ENFILE) => "no descriptor left: raise the limit (ulimit -n)",
         _ => "the kernel refused the ring",
     };
     format!("io_uring_setup: {err}: {meaning}")
+}
+
+/// What forbids a ring, by the kernel's switch (Documentation/admin-guide/sysctl/kernel.rst,
+/// `io_uring_disabled`, Linux 6.6).
+pub(super) fn forbidden(switch: Option<&str>) -> &'static str {
+    match switch.map(str::trim) {
+        Some("2") => "kernel.io_uring_disabled is 2: off for all processes",
+        Some("1") => {
+            "kernel.io_uring_disabled is 1: off for this user, or a seccomp filter forbids it"
+        }
+        _ => "forbidden by a seccomp filter, as in many containers",
+    }
+}
+
+fn switch() -> Option<String> {
+    std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()
 }
 
 /// [`open`], with the maker of rings as an argument so that tests can refuse.

@@ -1,4 +1,4 @@
-use super::setup::{Polling, Setup, open_with};
+use super::setup::{Polling, Setup, forbidden, open_with};
 use crate::engine::{Done, EngineConfig, EngineFile, Io, Op, OpenedEngine, Push, Span};
 use io_uring::IoUring;
 use std::io;
@@ -121,4 +121,12 @@ fn a_span_is_fixed_only_inside_one_buffer() {
     // SAFETY: never pushed.
     let before = unsafe { Span::new(at(start - 4096), 4096) };
     assert_eq!(super::fixed_buffer(region, &before), None);
+}
+
+#[test]
+fn a_forbidden_ring_names_the_kernel_s_switch() {
+    assert!(forbidden(Some("2\n")).starts_with("kernel.io_uring_disabled is 2"));
+    assert!(forbidden(Some("1\n")).starts_with("kernel.io_uring_disabled is 1"));
+    assert!(forbidden(Some("0\n")).contains("seccomp"));
+    assert!(forbidden(None).contains("seccomp"));
 }
