@@ -40,9 +40,9 @@ impl Repeats {
     /// Bytes of the smallest and the largest chunk.
     pub const CHUNKS: std::ops::RangeInclusive<u32> = 64..=1 << 30;
 
-    /// That so many per cent of each chunk of so many bytes repeat, as nearly as whole words can be,
-    /// and at most all but the first word. `None` for more than 100 per cent, and for a chunk that is
-    /// not a power of two within [`Repeats::CHUNKS`].
+    /// That so many per cent of each chunk of so many bytes repeat, as nearly as whole words can
+    /// be, and at most all but the first word. `None` for more than 100 per cent, and for a chunk
+    /// that is not a power of two within [`Repeats::CHUNKS`].
     #[must_use]
     pub fn new(percent: u8, chunk_bytes: u32) -> Option<Self> {
         if percent > 100 || !chunk_bytes.is_power_of_two() || !Self::CHUNKS.contains(&chunk_bytes) {
@@ -157,8 +157,8 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Undoes the mixing of a word: `unmix(word(key, w))` is `key.state(w)`, so that the origin of a word
-/// follows from its value.
+/// Undoes the mixing of a word: `unmix(word(key, w))` is `key.state(w)`, so that the origin of a
+/// word follows from its value.
 #[must_use]
 pub fn unmix(mut z: u64) -> u64 {
     z ^= z >> 31 ^ z >> 62;
@@ -168,8 +168,8 @@ pub fn unmix(mut z: u64) -> u64 {
     z ^ z >> 30 ^ z >> 60
 }
 
-/// What the keys of a data set's files follow from. A number alone is a salt of whose files nothing
-/// repeats.
+/// What the keys of a data set's files follow from. A number alone is a salt of whose files
+/// nothing repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Salt {
     /// Its number.

@@ -153,8 +153,8 @@ fn deflated(bytes: &[u8]) -> usize {
     encoder.finish().unwrap().len()
 }
 
-/// What is laid out and what is written can be compressed, is verified to the last byte, and is told
-/// from data of the same files that can't.
+/// What is laid out and what is written can be compressed, is verified to the last byte, and is
+/// told from data of the same files that can't.
 #[test]
 fn compressible_data_is_compressible_and_verified() {
     for path in ["path=host", "path=staged\ngpu=software", "path=cached\ngpu=software"] {
@@ -197,8 +197,8 @@ fn a_changed_word_among_those_that_repeat_is_found() {
     one[3072..].swap_with_slice(&mut next[3072..4096]);
     std::fs::write(&path, &bytes).unwrap();
     let ran = lab.run(
-        "[a]\nfilename=${DIR}/c.0\npath=staged\ngpu=software\nrw=read\nbs=16k\nsize=1m\nio_size=1m\n\
-         verify=pass\nbuffer_compress_percentage=75\nbuffer_compress_chunk=4k\n",
+        "[a]\nfilename=${DIR}/c.0\npath=staged\ngpu=software\nrw=read\nbs=16k\nsize=1m\n\
+         io_size=1m\nverify=pass\nbuffer_compress_percentage=75\nbuffer_compress_chunk=4k\n",
     );
     let verify = ran.jobs[0].verify.clone().unwrap();
     assert_eq!(verify.mismatches.len(), 1, "{verify:?}");

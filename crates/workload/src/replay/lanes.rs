@@ -138,17 +138,20 @@ fn place<'a>(calls: impl Iterator<Item = &'a mut Timed>) {
     }
 }
 
+/// Ends of calls with their beginnings, in order.
+type Ends<'a> = &'a [(u64, u64)];
+
 /// Steps of a lane. `ends` are those that a step may wait for, `own` those of the lane, both in
 /// order.
 fn steps(
     lane: &[Timed],
-    (ends, own): (&[(u64, u64)], &[(u64, u64)]),
+    (ends, own): (Ends<'_>, Ends<'_>),
     script_begin: u64,
     has_ends: bool,
 ) -> Vec<Step> {
     // What ended at this very moment is over, but for calls without a duration that began then:
     // they would wait for themselves.
-    let over = |ends: &[(u64, u64)], begin: u64| ends.partition_point(|end| *end < (begin, begin));
+    let over = |ends: Ends<'_>, begin: u64| ends.partition_point(|end| *end < (begin, begin));
     let mut before: Option<Timed> = None;
     let step = |one: &Timed| {
         let last = before.replace(*one);

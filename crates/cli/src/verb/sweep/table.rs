@@ -305,7 +305,6 @@ mod tests {
             warned: false,
             unsteady: false,
             feed: None,
-            replay: None,
         };
         let median = |rates: &[f64]| {
             median_of(&rates.iter().copied().map(run).collect::<Vec<_>>(), |run| run.bytes_per_s)
