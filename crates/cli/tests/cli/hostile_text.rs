@@ -24,7 +24,9 @@ fn is_clean(what: &str, ran: &Ran) {
         };
         let found = text.find(odd).map(|at| &text[at.saturating_sub(60)..]);
         assert_eq!(found, None, "{what}");
-        assert!(!text.lines().any(|line| line.starts_with("error: forged")), "{what}: {text}");
+        // A page's plan has the lines that the record says, inside its own box.
+        let forged = text.lines().any(|line| line.starts_with("error: forged"));
+        assert!(what == "html" || !forged, "{what}: {text}");
         assert!(!text.contains("panicked"), "{what}: {text}");
     }
 }

@@ -69,7 +69,7 @@ fn of_bench_and_what_it_prints() {
 #[test]
 fn of_reports_and_looks() {
     refused(&[
-        ("report r.json --format csv --title T", &["--title:", "html and markdown"]),
+        ("report r.json --format csv --title T", &["--title:", "html, pdf and markdown"]),
         ("report r.json --format markdown --topo none", &["--topo:", "html"]),
         ("report r.json --format markdown --from .", &["--from:", "html"]),
         ("report r.json --format csv --embed-limit 1M", &["--embed-limit:", "html"]),
