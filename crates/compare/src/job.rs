@@ -241,6 +241,14 @@ impl Job<'_> {
         )
     }
 
+    /// How much of the data repeats, which storage may compress.
+    pub(crate) fn data(&self) -> String {
+        self.plan.compressible.map_or_else(
+            || NOTHING.to_owned(),
+            |it| format!("{} % of each {} bytes", it.percent, it.chunk_bytes),
+        )
+    }
+
     /// What of a replay decides its load; the name of the trace doesn't.
     pub(crate) fn replay(&self) -> String {
         self.plan.replay.as_ref().map_or_else(

@@ -100,7 +100,7 @@ mod tests {
     use crate::code::Code;
 
     const TEXT: &str = ".version 6.0\n.target sm_70\n.visible .entry gpuio_fill(\n.param .u64 a,\n\
-                        .param .u64 b,\n.param .u64 c,\n.param .u64 d\n)\n{ ret; }\n\
+                        .param .u64 b,\n.param .u64 c,\n.param .u64 d,\n.param .u64 e\n)\n{ ret; }\n\
                         .entry other(.param .u32 x) { ret; }";
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(module.function("gpuio_fill").unwrap().0.name, "gpuio_fill");
         assert_eq!(module.function("other").unwrap_err(), NOT_FOUND);
         assert_eq!(module.function("gpuio_check").unwrap_err(), NOT_FOUND);
-        let short = Module::load(&TEXT.replace(",\n.param .u64 d", "")).unwrap();
+        let short = Module::load(&TEXT.replace(",\n.param .u64 e", "")).unwrap();
         assert_eq!(short.function("gpuio_fill").unwrap_err(), INVALID_PTX);
     }
 
