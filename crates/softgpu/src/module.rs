@@ -100,7 +100,8 @@ mod tests {
     use crate::code::Code;
 
     const TEXT: &str = ".version 6.0\n.target sm_70\n.visible .entry gpuio_fill(\n.param .u64 a,\n\
-                        .param .u64 b,\n.param .u64 c,\n.param .u64 d,\n.param .u64 e\n)\n{ ret; }\n\
+                        .param .u64 b,\n.param .u64 c,\n.param .u64 d,\n.param .u64 e\n)\n\
+                        { ret; }\n\
                         .entry other(.param .u32 x) { ret; }";
 
     #[test]
