@@ -23,8 +23,8 @@ const STEP_MOST_NS: u64 = 86_400_000_000_000;
 /// Readings that are counted: a byte for each unit in each epoch.
 const COUNTED_MOST: u64 = 1 << 32;
 
-/// Keys of a load of blocks, which a feed decides by itself.
-const NOT_OF_FEEDS: [&str; 53] = [
+/// Keys of a load of blocks, which a feed decides by itself, and a trace that is replayed.
+pub(super) const OF_BLOCKS: [&str; 53] = [
     "align",
     "arrivals",
     "batch",
@@ -165,7 +165,7 @@ fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let in_turn = matches!(job.rw, Some(Rw::Read | Rw::Write));
     let unused =
         |field: &&&str| job.requested.contains_key(**field) && !(in_turn && ***field == *"rw");
-    if let Some(field) = NOT_OF_FEEDS.iter().find(unused) {
+    if let Some(field) = OF_BLOCKS.iter().find(unused) {
         let what = "it has no effect here: a training feed says what is read by files, samples, \
                     batches and readers (docs/workload.md); leave it out";
         return usage(field, what.to_owned());

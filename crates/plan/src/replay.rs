@@ -9,6 +9,7 @@ use gpuio_workload::replay::Script;
 
 use super::PlanError;
 use super::defaults::direct_if_aligned;
+use super::feed::OF_BLOCKS;
 use super::regions::{Ground, Laid};
 
 /// Threads of a replay, and files: each is planned, opened and recorded.
@@ -24,69 +25,17 @@ const BLOCK_LEAST: u64 = 1 << 20;
 const DEPTH_MOST: u32 = 256;
 const PARTS_MOST: u64 = 4;
 
-/// Keys of other loads, and those that the trace decides.
-const NOT_OF_REPLAYS: [&str; 62] = [
-    "align",
-    "arrivals",
+/// Keys that have no effect beside a trace, other than those of a load of blocks but `sync`.
+const NOT_OF_REPLAYS: [&str; 10] = [
     "against_file",
-    "batch",
-    "beside",
-    "bw_log",
-    "ceilings",
-    "coverage",
-    "create_files",
-    "distribution",
-    "end_fsync",
-    "fdatasync_ios",
-    "file_bytes",
-    "filenames",
-    "files_in_turn",
-    "files_per_thread",
-    "fill",
     "fio_headers",
-    "fsync_ios",
-    "full_threads",
-    "io_size",
-    "iops_log",
-    "lat_log",
-    "layout",
-    "log_ns",
-    "loops",
-    "mix_percent",
-    "number_ios",
-    "offset",
-    "offset_increment",
-    "ramp_ns",
-    "ranges",
-    "rate_bytes",
-    "rate_iops",
-    "read_percent",
-    "read_shift",
-    "refill",
     "repeat",
     "runtime_ns",
-    "rw",
     "scale",
     "seed",
-    "shared_fd",
-    "shared_files",
-    "size",
-    "size_percent",
     "skip_bufregister",
-    "start_delay_ns",
-    "steady",
-    "steady_check_ns",
-    "steady_ramp_ns",
-    "steady_window_ns",
     "stonewall",
-    "think_ios",
-    "think_ns",
-    "think_spin_ns",
-    "threads",
-    "time_based",
-    "unaligned",
     "verify_ns",
-    "wear_out",
     "wait_for",
 ];
 
@@ -107,7 +56,10 @@ pub(super) fn shaped(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
 
 fn vet(job: &JobSpec, script: &Script) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    let unused = |field: &&&str| NOT_OF_REPLAYS.contains(*field) || field.starts_with("feed.");
+    let unused = |field: &&&str| {
+        let of_blocks = OF_BLOCKS.contains(*field) && ***field != *"sync";
+        of_blocks || NOT_OF_REPLAYS.contains(*field) || field.starts_with("feed.")
+    };
     if let Some(field) = job.requested.keys().find(unused) {
         let what = "it has no effect here: the trace says what is read and written, by which \
                     threads, and when it ends (docs/replay.md); leave it out";

@@ -177,7 +177,7 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
         let directory = tempfile::tempdir().unwrap();
         let file = opened(&made(directory.path(), &[7; 1 << 20]), 0);
         let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
-        // Of the thread that writes all signals are blocked, so that it is told by an error.
+        // Of the thread that writes all signals are blocked, so that it gets an error.
         setrlimit(Resource::Fsize, Rlimit { current: Some(20_000), maximum: None }).unwrap();
         let path = std::env::var("GPUIO_CUFILE_RECORD").unwrap();
         let mut offset = 0;

@@ -79,7 +79,7 @@ impl Ends {
         }
         let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.wanted.fetch_min(after, SeqCst);
-        // An end that came before the line above was not told of this lane.
+        // An end that came before the line above did not wake this lane.
         if self.over() < after {
             drop(self.changed.wait_timeout(held, SLEEP).unwrap_or_else(PoisonError::into_inner));
         }

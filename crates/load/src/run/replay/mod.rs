@@ -61,7 +61,7 @@ impl Replay {
         }
     }
 
-    /// The others would wait for calls that nobody makes.
+    /// The others would wait for calls that are never made.
     fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
         self.orders.iter().for_each(Ends::wake_all);
