@@ -32,43 +32,22 @@ ready() {
   fi
 }
 
+ended() { # NAME: one line, so that what ran is known before the table
+  echo "$(date +%T) $1 ended" >&2
+}
+
 feed() { # NAME, and flags
   local name=$1
   shift
   ready
   "$gpuio" workload "$preset" --gpu "$gpu" --directory "$dir" --scale "$scale" --epochs "${EPOCHS:-2}" --keep --quiet \
     --output "$out/$name.json" "$@"
+  ended "$name"
 }
 
-# Makes the files, outside every round.
-feed made --compute sleep --path staged
-torch=yes
-"$python" -c 'import torch' 2>/dev/null || torch=no
-dlio=no
-if [ "${DLIO:-no}" = yes ]; then
-  "$python" "$here/feed_dlio.py" make "$out/made.json" "$dir/dlio" >"$out/dlio-made.txt" 2>&1 && dlio=yes
-fi
-for round in $(seq "$rounds"); do
-  echo "round $round of $rounds" >&2
-  if [ $dlio = yes ]; then
-    ready
-    "$python" "$here/feed_dlio.py" run "$out/made.json" "$dir/dlio" 2>"$out/dlio-errors.txt" | tail -1 \
-      >"$out/dlio.sleep.$round.txt"
-  fi
-  for compute in ${COMPUTE:-kernel sleep}; do
-    for path in ${PATHS:-staged library}; do
-      feed "gpuio-$path.$compute.$round" --path $path --compute $compute
-      feed "gpuio-$path-unverified.$compute.$round" --path $path --compute $compute --verify off
-    done
-    if [ $torch = yes ]; then
-      ready
-      "$python" "$here/feed_torch.py" "$out/made.json" $compute \
-        >"$out/torch.$compute.$round.txt"
-    fi
-  done
-done
-
-"$python" - "$out" "$torch" <<'PY'
+# The table is of the runs that ended, also when the script is stopped early.
+table() {
+  "$python" - "$out" "$torch" <<'PY'
 import glob, json, os, statistics, sys
 rows = {}
 for path in glob.glob(sys.argv[1] + "/*"):
@@ -76,7 +55,11 @@ for path in glob.glob(sys.argv[1] + "/*"):
     if len(parts) != 4:
         continue
     name, compute = parts[:2]
-    found = json.load(open(path))
+    try:
+        found = json.load(open(path))
+    except json.JSONDecodeError:
+        print(f"{os.path.basename(path)} is not whole: its run did not end")
+        continue
     if "jobs" in found:
         job = found["jobs"][0]
         feed = job["feed"]
@@ -97,8 +80,41 @@ for (compute, name), found in sorted(rows.items()):
 if sys.argv[2] == "no":
     print("PyTorch was not found: its rows are missing")
 PY
-if [ "${DLIO:-no}" = yes ] && [ $dlio = no ]; then
-  echo "DLIO did not run:"
-  tail -3 "$out/dlio-made.txt"
+  if [ "${DLIO:-no}" = yes ] && [ $dlio = no ]; then
+    echo "DLIO did not run:"
+    tail -3 "$out/dlio-made.txt"
+  fi
+  echo "records: $out"
+}
+
+torch=yes
+"$python" -c 'import torch' 2>/dev/null || torch=no
+dlio=no
+trap table EXIT
+trap 'exit 143' TERM INT
+
+# Makes the files, outside every round.
+feed made --compute sleep --path staged
+if [ "${DLIO:-no}" = yes ]; then
+  "$python" "$here/feed_dlio.py" make "$out/made.json" "$dir/dlio" >"$out/dlio-made.txt" 2>&1 && dlio=yes
 fi
-echo "records: $out"
+for round in $(seq "$rounds"); do
+  if [ $dlio = yes ]; then
+    ready
+    "$python" "$here/feed_dlio.py" run "$out/made.json" "$dir/dlio" 2>"$out/dlio-errors.txt" | tail -1 \
+      >"$out/dlio.sleep.$round.txt"
+    ended "dlio.sleep.$round: $(cat "$out/dlio.sleep.$round.txt")"
+  fi
+  for compute in ${COMPUTE:-kernel sleep}; do
+    for path in ${PATHS:-staged library}; do
+      feed "gpuio-$path.$compute.$round" --path $path --compute $compute
+      feed "gpuio-$path-unverified.$compute.$round" --path $path --compute $compute --verify off
+    done
+    if [ $torch = yes ]; then
+      ready
+      "$python" "$here/feed_torch.py" "$out/made.json" $compute \
+        >"$out/torch.$compute.$round.txt"
+      ended "torch.$compute.$round: $(cat "$out/torch.$compute.$round.txt")"
+    fi
+  done
+done

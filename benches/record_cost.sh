@@ -6,7 +6,8 @@
 # GPUIO is the release binary with libcufile.so beside it; DIRECTORY gets a file of SIZE bytes (4 GiB), which stays, and
 # the replays' files, which go. Needs a C++ compiler and Python 3.9. Each round runs the same client (benches/dropin.cpp)
 # without and with recording, in turns (A B, then B A), and replays one trace by path library, in both orders. Printed:
-# the median of the rounds' ratios, their range, and calls that were lost. Environment:
+# the median of the rounds' ratios, their range, and calls that were lost; each run on standard error as it ends.
+# Environment:
 #
 #   CXX, DROPIN    the compiler (g++), or the program if it is built already
 #   SOFTWARE=1     the software GPU: whether everything runs, not how fast
@@ -21,7 +22,14 @@ rounds=${3:-5}
 size=${SIZE:-$((4 << 30))}
 seconds=${SECONDS_EACH:-2}
 work=$(mktemp -d "$dir/record_cost.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+touch "$work/results"
+# The table is of the runs that ended, also when the script is stopped early.
+finish() {
+  table || true
+  rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT
 
 if [ -n "${DROPIN:-}" ]; then
   cp "$DROPIN" "$work/dropin"
@@ -51,7 +59,7 @@ run() {
   fi
   local lost
   lost=$(grep -o '[0-9]* calls are not in the trace' "$work/err" | grep -o '^[0-9]*' || echo 0)
-  printf '%s\t%s\t%s\t%s\t%s\n' "$round" "$row" "$side" "$lost" "$(tail -n 1 "$work/out")" >>"$work/results"
+  printf '%s\t%s\t%s\t%s\t%s\n' "$round" "$row" "$side" "$lost" "$(tail -n 1 "$work/out")" | tee -a "$work/results" >&2
 }
 
 load() {
@@ -91,21 +99,12 @@ else:
     own = (plan["read_bytes"] + plan["written_bytes"]) / plan["recorded_ns"]
     print(json.dumps({"own": own, "replay": moved / job["last_done_ns"], "calls": job["replay"]["calls"]}))
 PY
-    printf '%s\t%s\t%s\t0\t%s\n' "$round" "$row" "$order" "$(cat "$work/line")" >>"$work/results"
+    printf '%s\t%s\t%s\t0\t%s\n' "$round" "$row" "$order" "$(cat "$work/line")" | tee -a "$work/results" >&2
   done
 }
 
-for round in $(seq "$rounds"); do
-  cat "$file" >/dev/null
-  load "cuFileRead 4 KiB random, 16 threads" sync --threads 16 --block 4096 --random
-  load "cuFileRead 4 KiB random, 1 thread" sync --threads 1 --block 4096 --random
-  load "cuFileRead 1 MiB, 16 threads" sync --threads 16 --block 1048576
-  load "cuFileRead 1 MiB, 1 thread" sync --threads 1 --block 1048576
-  load "batch of 128 x 4 KiB, 16 threads" batch --threads 16 --block 4096 --random
-  load "cuFileReadAsync 1 MiB, 4 streams" async --streams 4 --block 1048576
-done
-
-python3 - "$work/results" <<'PY'
+table() {
+  python3 - "$work/results" <<'PY'
 import json, statistics, sys
 rows = {}
 for line in open(sys.argv[1]):
@@ -130,3 +129,14 @@ for row, sides in rows.items():
                for order in ("observed", "threads")]
     print(f"| {row} | {words(cost)} | {lost} | {replays[0]} | {replays[1]} |")
 PY
+}
+
+for round in $(seq "$rounds"); do
+  cat "$file" >/dev/null
+  load "cuFileRead 4 KiB random, 16 threads" sync --threads 16 --block 4096 --random
+  load "cuFileRead 4 KiB random, 1 thread" sync --threads 1 --block 4096 --random
+  load "cuFileRead 1 MiB, 16 threads" sync --threads 16 --block 1048576
+  load "cuFileRead 1 MiB, 1 thread" sync --threads 1 --block 1048576
+  load "batch of 128 x 4 KiB, 16 threads" batch --threads 16 --block 4096 --random
+  load "cuFileReadAsync 1 MiB, 4 streams" async --streams 4 --block 1048576
+done
