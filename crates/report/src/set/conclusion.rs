@@ -164,7 +164,7 @@ fn compared(points: &[Point<'_>]) -> Option<String> {
             _ if wins.is_empty() => String::new(),
             many => format!("; at {many} the 95 % intervals of the two fastest overlap"),
         };
-        text = format!("Of {}, {}{few}{tie}. ", paths.join(", "), parts.join(", "));
+        text = format!("Of the paths {}: {}{few}{tie}. ", paths.join(", "), parts.join(", "));
     }
     Some(text + &difference(&contests)?)
 }

@@ -244,9 +244,11 @@ impl WorkerPool {
         /// Pieces per permit, so that the last ones end at about the same time.
         const EACH: u64 = 4;
         const PARTS: u64 = 4;
-        /// Shortest piece with which the GPU keeps up with the processor, which takes longer: half
-        /// of it moves 6 % less, twice as much 4 % less.
-        const HANDED: u64 = 512 << 10;
+        /// Longest piece for the resident copy kernel, of which a ring has one in flight: shortest
+        /// one with which the GPU keeps up with the processor, which takes longer. Half of it moves
+        /// 6 % less, twice as much 4 % less; of calls of 4 GiB, one at a time, twice as much moves
+        /// 30 instead of 40 GiB/s (H100).
+        const PER_KERNEL: u64 = 512 << 10;
         /// With this length a copy engine nearly reaches its full rate; with 128 KiB it reaches
         /// half. Each copy costs some microseconds in the driver, whose lock all threads share.
         const MIN_PER_ENGINE: u64 = 512 << 10;
@@ -260,6 +262,10 @@ impl WorkerPool {
         let permits = u64::from(self.worker_permits());
         let even = |each: u64| len.saturating_mul(calls) / (each * permits);
         let parts = (len / PARTS).max(LEAST);
+        let most = match bottleneck {
+            Bottleneck::Cpu if method == CopyMethod::Kernel => most.min(PER_KERNEL),
+            _ => most,
+        };
         let (executors, piece) = match bottleneck {
             Bottleneck::Cpu if method == CopyMethod::CopyEngines && calls >= SEVERAL => {
                 (Executors::CallerOnly, MIN_PER_ENGINE)
@@ -267,7 +273,7 @@ impl WorkerPool {
             Bottleneck::Cpu
                 if method == CopyMethod::Kernel && sleeps && self.is_oversubscribed() =>
             {
-                (Executors::WorkersOnly, HANDED)
+                (Executors::WorkersOnly, PER_KERNEL)
             }
             // The callers fill the link by themselves, also with some of them between two calls.
             Bottleneck::Cpu if method == CopyMethod::Kernel && calls * 8 >= permits * 7 => {
