@@ -476,10 +476,12 @@ fn a_tier_is_shared_and_what_is_wrong_in_it_is_found() {
         times.iter_mut().zip(counts).for_each(|(all, one)| *all += u64::from(one));
     }
     let (hottest, often) = times.into_iter().enumerate().max_by_key(|one| one.1).unwrap();
-    let broken = std::fs::File::options();
-    let broken =
-        broken.clone().write(true).open(dir.path().join(format!("d/s.{hottest}"))).unwrap();
+    let path = dir.path().join(format!("d/s.{hottest}"));
+    let broken = std::fs::File::options().write(true).open(&path).unwrap();
+    let time = path.metadata().unwrap().modified().unwrap();
     broken.write_all_at(b"wrong", 70_000).unwrap();
+    // As it was left: a file that was changed since is made anew.
+    broken.set_modified(time).unwrap();
     drop(broken);
     let one = "--gpu software:0 --readers 1 --depth 1 --set cache_memory=1g";
     let line = line.replace("--gpu software:0,1", one);

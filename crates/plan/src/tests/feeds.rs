@@ -312,10 +312,8 @@ fn snapshots_are_read_in_reverse() {
 #[test]
 fn a_tier_has_places_for_whole_samples_and_is_refused_where_it_can_do_nothing() {
     let tier = |more: &str| {
-        let job = job(&format!(
-            "files=10\nsample_size=100000\nbatch_samples=3\ngpu=0\n\
-                                compute=none\n{more}\n"
-        ));
+        let samples = "files=10\nsample_size=100000\nbatch_samples=3\ngpu=0\ncompute=none\n";
+        let job = job(&format!("{samples}{more}\n"));
         let tier = feed_of(&job).tier.unwrap();
         (tier.places, tier.place_bytes)
     };
@@ -335,7 +333,7 @@ fn a_tier_has_places_for_whole_samples_and_is_refused_where_it_can_do_nothing() 
         (with("path=gather"), "path gather"),
         (with("rw=write"), "nothing is written back"),
         (with("sample_size=8\ncolumns=4+,4"), "whole samples"),
-        (with("").replace("1m", "4k"), "hold no whole sample"),
+        (with("").replace("cache_memory=1m", "cache_memory=4k"), "hold no whole sample"),
         (
             with("rw=write\nsample_order=zipf:1.2").replace("cache_memory=1m\n", ""),
             "each sample once",
