@@ -70,6 +70,9 @@ pub struct PathInfo {
     pub streams: bool,
     /// What memory its bytes may end in; the first is the default.
     pub memory: &'static [MemoryKind],
+    /// Whether a read may come from, or stay in, page-locked host memory that all workers of a job
+    /// share, from where a copy of its own takes each block to GPU memory.
+    pub has_tier: bool,
 }
 
 impl PathInfo {

@@ -66,6 +66,19 @@ impl Pinned {
         Ok(Self { context: context.clone(), block, start, len })
     }
 
+    /// The same, all bytes 0, so that each page was touched: by this thread, on whose memory node
+    /// the kernel then puts them unless the driver decided it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pinned::alloc`].
+    pub fn zeroed(context: &Context, len: usize) -> Result<Self, GpuError> {
+        let memory = Self::alloc(context, len)?;
+        // SAFETY: the allocation has `len` bytes from there on, and nothing else knows it yet.
+        unsafe { memory.start.write_bytes(0, len) };
+        Ok(memory)
+    }
+
     /// The first byte.
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {

@@ -14,7 +14,8 @@ use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{
-    Completion, FanOutCounters, Fault, Leg, OpenedPath, Path, PathConfig, PatternBlock, Request,
+    Completion, FanOutCounters, Fault, Leg, OpenedPath, Path, PathConfig, PatternBlock, Place,
+    Request,
 };
 use path_support::{Rig, Setup, child, context, skipped};
 
@@ -42,7 +43,10 @@ fn read(path: &mut dyn Path, slot: u32) -> Completion {
     let clock = Clock::start();
     let offset = u64::from(slot * LEN);
     let (op, started) = (Op::Read, clock.now());
-    path.start(&clock, Request { op, file: 0, offset, len: LEN, slot, started, due: 0 });
+    path.start(
+        &clock,
+        Request { op, file: 0, offset, len: LEN, slot, started, due: 0, place: Place::Slot },
+    );
     let mut completed = Vec::new();
     path.advance(&clock, &mut completed, true).unwrap();
     completed.remove(0)

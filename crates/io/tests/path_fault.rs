@@ -16,7 +16,7 @@ use engine_support::on_any_file;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Fault, PATHS, PathError, PatternBlock, Request};
+use gpuio_io::path::{Fault, PATHS, PathError, PatternBlock, Place, Request};
 use path_support::model::{From, Model, Step, Tally, steps};
 use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
 
@@ -113,6 +113,7 @@ fn child_short_file() {
             slot: 3,
             started: clock.now(),
             due: 0,
+            place: Place::Slot,
         };
         path.start(&clock, request);
         let mut completed = Vec::new();
@@ -401,8 +402,16 @@ fn child_beside() {
     let setup = Setup::new("staged", "psync", MemoryKind::Device).with(2, 1);
     let mut path = setup.open(&rig, &context).unwrap().path;
     let clock = Clock::start();
-    let request =
-        Request { op: Op::Read, file: 0, offset: 0, len: 4096, slot: 0, started: 0, due: 0 };
+    let request = Request {
+        op: Op::Read,
+        file: 0,
+        offset: 0,
+        len: 4096,
+        slot: 0,
+        started: 0,
+        due: 0,
+        place: Place::Slot,
+    };
     path.start(&clock, request);
     let generated = path.generate(PatternBlock::new(1, 1, 0, 4096));
     let mut completed = Vec::new();
@@ -472,6 +481,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
             slot,
             started: clock.now(),
             due: 0,
+            place: Place::Slot,
         };
         path.start(&clock, request);
     }

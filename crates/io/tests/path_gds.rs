@@ -13,7 +13,7 @@ use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{
-    Completion, Fault, Leg, Path, PathError, PatternBlock, Request, cufile_words,
+    Completion, Fault, Leg, Path, PathError, PatternBlock, Place, Request, cufile_words,
 };
 use path_support::model::{Model, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, skipped};
@@ -99,7 +99,16 @@ fn a_short_transfer_goes_on() {
 fn read(path: &mut dyn Path, offset: u64, len: u32) -> Completion {
     let clock = Clock::start();
     let now = clock.now();
-    let request = Request { op: Op::Read, file: 0, offset, len, slot: 0, started: now, due: now };
+    let request = Request {
+        op: Op::Read,
+        file: 0,
+        offset,
+        len,
+        slot: 0,
+        started: now,
+        due: now,
+        place: Place::Slot,
+    };
     path.start(&clock, request);
     assert_eq!(path.in_flight(), 1);
     let mut completed = Vec::new();

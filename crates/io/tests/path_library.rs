@@ -14,7 +14,7 @@ use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{
-    Fault, LibraryOpCounters, PATHS, Path, PathConfig, PathError, Request, Start,
+    Fault, LibraryOpCounters, PATHS, Path, PathConfig, PathError, Place, Request, Start,
 };
 use path_support::{LEN, Rig, Setup, child, context, skipped};
 
@@ -39,7 +39,16 @@ fn all_slots(path: &mut dyn Path, setup: &Setup, op: Op, at: u64) -> Vec<Result<
     for slot in 0..setup.depth {
         let now = clock.now();
         let offset = at + u64::from(slot * BLOCK);
-        let request = Request { op, file: 0, offset, len: BLOCK, slot, started: now, due: now };
+        let request = Request {
+            op,
+            file: 0,
+            offset,
+            len: BLOCK,
+            slot,
+            started: now,
+            due: now,
+            place: Place::Slot,
+        };
         assert!(matches!(path.start(&clock, request), Start::Taken));
     }
     while path.in_flight() > 0 {

@@ -18,7 +18,7 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
 use gpuio_io::path::{
     Completion, Fault, GpuSide, LibraryCounters, MappedCounters, Path, PathConfig, PathError,
-    PatternBlock, Request, Start,
+    PatternBlock, Place, Request, Start,
 };
 use path_support::{child, context, skipped};
 use proptest::prelude::*;
@@ -89,6 +89,7 @@ fn config(shape: Shape, context: &Context, held: &Held, mapped: &[Arc<MappedFile
         direct: false,
         direct_alignment: 4096,
         memory: shape.memory,
+        tier: None,
         gpu: Some(gpu),
         cufile: None,
         fio_headers: false,
@@ -107,7 +108,7 @@ fn opened(config: PathConfig) -> Result<Box<dyn Path>, PathError> {
 
 fn read(slot: u32, offset: u64, len: u32, clock: &Clock) -> Request {
     let now = clock.now();
-    Request { op: Op::Read, file: 0, offset, len, slot, started: now, due: now }
+    Request { op: Op::Read, file: 0, offset, len, slot, started: now, due: now, place: Place::Slot }
 }
 
 /// Starts all requests, in slots of their own, and waits for them.

@@ -13,7 +13,7 @@ use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{
-    Completion, Fault, OpenedPath, Path, PathConfig, PatternBlock, Request, RouteCounters,
+    Completion, Fault, OpenedPath, Path, PathConfig, PatternBlock, Place, Request, RouteCounters,
 };
 use path_support::{Rig, Setup, child, context, skipped};
 
@@ -35,7 +35,16 @@ fn open(setup: &Setup, config: PathConfig) -> Result<OpenedPath, String> {
 fn one(path: &mut dyn Path, op: Op, slot: u32) -> Completion {
     let clock = Clock::start();
     let offset = u64::from(slot * LEN);
-    let request = Request { op, file: 0, offset, len: LEN, slot, started: clock.now(), due: 0 };
+    let request = Request {
+        op,
+        file: 0,
+        offset,
+        len: LEN,
+        slot,
+        started: clock.now(),
+        due: 0,
+        place: Place::Slot,
+    };
     path.start(&clock, request);
     let mut completed = Vec::new();
     path.advance(&clock, &mut completed, true).unwrap();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use gpuio_catalog::PathInfo;
 use gpuio_record::{
     BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
-    Region, SampleOrder,
+    Region, SampleOrder, TierPlan,
 };
 use gpuio_spec::{FeedRequest, JobSpec, Rw};
 use gpuio_workload::feed::Shape;
@@ -145,9 +145,56 @@ pub(super) fn resolve(
         compute_ns,
         slo: requested.slo,
         least_utilisation_percent: requested.utilisation.filter(|_| compute != FeedCompute::None),
+        tier: None,
     };
     sizes(job, &plan)?;
-    Ok(Some(plan))
+    let tier = requested.cache_memory.map(|bytes| tier(job, path, &plan, bytes)).transpose()?;
+    Ok(Some(FeedPlan { tier, ..plan }))
+}
+
+/// The tier in so many bytes of host memory: places for whole samples, as long as the longest.
+fn tier(
+    job: &JobSpec,
+    path: &PathInfo,
+    plan: &FeedPlan,
+    requested_bytes: u64,
+) -> Result<TierPlan, PlanError> {
+    let refused = |what: String| Err(PlanError::usage(job, "feed.cache_memory", what));
+    if let Some(why) = no_tier(path) {
+        return refused(format!("{why}; use path=staged or cached, or leave it out"));
+    }
+    if plan.writes {
+        let what = "it keeps samples that are read; those that are written go to storage at once, \
+                    as nothing is written back later: give it to the job that reads";
+        return refused(what.to_owned());
+    }
+    if !plan.columns.is_empty() {
+        let what = "it keeps whole samples, and of these only some columns are read; leave out \
+                    columns, or cache_memory";
+        return refused(what.to_owned());
+    }
+    let shape = Shape::new(plan);
+    let place_bytes = shape.longest_unit();
+    let places = requested_bytes.checked_div(place_bytes).unwrap_or(0).min(shape.units());
+    match u32::try_from(places) {
+        Ok(0) => refused(format!(
+            "{requested_bytes} bytes hold no whole sample: the longest that are read together have \
+             {place_bytes} bytes; give at least as many"
+        )),
+        Ok(places) => Ok(TierPlan { requested_bytes, places, place_bytes }),
+        Err(_) => refused(format!("{places} samples; give less, 4294967295 are the most")),
+    }
+}
+
+/// Why a path can't have a tier in host memory.
+pub(super) fn no_tier(path: &PathInfo) -> Option<String> {
+    (!path.has_tier).then(|| {
+        format!(
+            "path {} makes no copy of its own from host memory to GPU memory for each block, with \
+             which samples could come from cache_memory",
+            path.name
+        )
+    })
 }
 
 /// Time of a step's computation: so much, and so much more for each sample.
@@ -270,6 +317,16 @@ fn sizes(job: &JobSpec, plan: &FeedPlan) -> Result<(), PlanError> {
         );
         return usage("feed.sample_group", what);
     }
+    if let SampleOrder::Zipf { theta } = plan.order
+        && !(theta.is_finite() && theta > 0.0)
+    {
+        return usage("feed.order", "expected a theta above 0, such as zipf:1.2".to_owned());
+    }
+    if plan.writes && plan.order.draws() {
+        let what = "a feed that writes makes each sample once, and this order draws some often and \
+                    others never; use another sample_order";
+        return usage("feed.order", what.to_owned());
+    }
     if plan.writes && (plan.epochs > 1 || !plan.columns.is_empty()) {
         let what =
             "a feed that writes makes whole samples, each once; leave out epochs and columns";
@@ -337,6 +394,9 @@ pub(super) fn order(plan: &FeedPlan) -> Order {
     match plan.order {
         SampleOrder::Shuffle => {
             Order::Random { distribution: Distribution::Uniform, coverage: true }
+        }
+        SampleOrder::Zipf { theta } => {
+            Order::Random { distribution: Distribution::Zipf { theta }, coverage: false }
         }
         SampleOrder::ShuffleFiles | SampleOrder::InOrder | SampleOrder::Reverse => {
             Order::Sequential

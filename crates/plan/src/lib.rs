@@ -342,6 +342,11 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     if feed::is_feed(job) && row.fans_out {
         return Some("each accelerator of a training feed has samples of its own".to_owned());
     }
+    if job.feed.cache_memory.is_some()
+        && let Some(why) = feed::no_tier(row)
+    {
+        return Some(why);
+    }
     if job.replay.is_some() && row.fans_out {
         return Some("each thread of a replay ends in the memory of one GPU".to_owned());
     }

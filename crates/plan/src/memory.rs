@@ -1,7 +1,7 @@
 //! The memory in which a job's bytes end.
 
 use gpuio_catalog::{Backend, Calls, PathInfo};
-use gpuio_record::{Gpu, JobPlan, MemoryKind};
+use gpuio_record::{Gpu, JobPlan, MemoryKind, TierPlan};
 use gpuio_spec::JobSpec;
 use gpuio_units::human_bytes;
 
@@ -66,15 +66,28 @@ pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
     let whence = group.map_or("the memory of this machine".to_owned(), |group| {
         format!("the limit of the control group, {}", group.path)
     });
+    let lower = match jobs.iter().any(|job| tier(job) > 0) {
+        true => "cache_memory, --readers, --depth or --bs",
+        false => "--threads, --depth or --bs",
+    };
     Some(format!(
-        "the buffers take {}, more than {}: {whence}; lower --threads, --depth or --bs",
+        "the buffers take {}, more than {}: {whence}; lower {lower}",
         human_bytes(bytes as f64),
         human_bytes(usable as f64)
     ))
 }
 
-/// Bytes of host memory that a job reads into or writes from.
+/// Bytes of host memory that a job reads into or writes from, or keeps samples in.
 fn buffers(job: &JobPlan) -> u64 {
+    tier(job).saturating_add(blocks(job))
+}
+
+/// Bytes of a feed's tier in host memory.
+fn tier(job: &JobPlan) -> u64 {
+    job.feed.as_ref().and_then(|feed| feed.tier).map_or(0, TierPlan::bytes)
+}
+
+fn blocks(job: &JobPlan) -> u64 {
     if !job.memory.is_host() || matches!(job.engine.actual.as_str(), "mmap") {
         return 0;
     }

@@ -52,6 +52,29 @@ pub struct FeedPlan {
     /// Times in which batches are to be read or written; absent where none are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo: Option<ServiceLevel>,
+    /// Host memory that keeps samples which were read; absent without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierPlan>,
+}
+
+/// Page-locked host memory that keeps whole samples which were read, the least recently used of
+/// which leave for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TierPlan {
+    /// Bytes that were requested.
+    pub requested_bytes: u64,
+    /// Samples, or groups that are read together, which it keeps at once: no more than there are.
+    pub places: u32,
+    /// Bytes of each place: the longest sample or group.
+    pub place_bytes: u64,
+}
+
+impl TierPlan {
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        u64::from(self.places).saturating_mul(self.place_bytes)
+    }
 }
 
 /// Times in which batches are to be read or written.
@@ -101,6 +124,10 @@ impl FeedPlan {
             }
         };
         let writes = if self.writes { ", written" } else { "" };
+        let tier = self.tier.map_or_else(String::new, |tier| {
+            let TierPlan { places, place_bytes, .. } = tier;
+            format!(", {places} kept in host memory by {place_bytes} bytes")
+        });
         let ratio = match is_one(&self.ratio) {
             true => String::new(),
             false => format!(" stored at 1/{}", self.ratio),
@@ -108,11 +135,11 @@ impl FeedPlan {
         format!(
             "scale {}, {} files of {} samples of {mean_bytes}+-{deviation_bytes} \
              bytes{ratio}{columns}{writes}, {}, {} epochs, batches of {} for {} accelerators, {} \
-             readers each, {} ahead, compute {} for {} ns",
+             readers each, {} ahead, compute {} for {} ns{tier}",
             self.scale,
             self.files,
             self.samples_per_file,
-            self.order.word(),
+            self.order.key(),
             self.epochs,
             self.batch_samples,
             self.accelerators,
@@ -143,7 +170,7 @@ pub struct Column {
 }
 
 /// Order of the samples in an epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SampleOrder {
     /// All samples in an order of chance, another one in each epoch.
@@ -154,18 +181,31 @@ pub enum SampleOrder {
     InOrder,
     /// One after another, from the last to the first.
     Reverse,
+    /// As many as there are, each drawn by Zipf's law without regard to those before, the same hot
+    /// ones in all epochs: some are read often, and some never.
+    Zipf {
+        /// Exponent, above 0.
+        theta: f64,
+    },
 }
 
 impl SampleOrder {
-    /// The word in job files.
+    /// As in job files.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn key(self) -> String {
         match self {
-            SampleOrder::Shuffle => "shuffle",
-            SampleOrder::ShuffleFiles => "shuffle-files",
-            SampleOrder::InOrder => "in-order",
-            SampleOrder::Reverse => "reverse",
+            SampleOrder::Shuffle => "shuffle".to_owned(),
+            SampleOrder::ShuffleFiles => "shuffle-files".to_owned(),
+            SampleOrder::InOrder => "in-order".to_owned(),
+            SampleOrder::Reverse => "reverse".to_owned(),
+            SampleOrder::Zipf { theta } => format!("zipf:{theta}"),
         }
+    }
+
+    /// Whether samples are drawn one by one, so that an epoch has some repeatedly and others never.
+    #[must_use]
+    pub fn draws(self) -> bool {
+        matches!(self, SampleOrder::Zipf { .. })
     }
 }
 
@@ -244,6 +284,29 @@ pub struct FeedResult {
     /// MLPerf Storage's rules, whether kept or not; none for what MLPerf has no such workload of:
     /// feeds that write, go backwards, or have a service level.
     pub rules: Vec<FeedRule>,
+    /// What the tier in host memory did; absent without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierResult>,
+}
+
+/// What a tier in host memory did. Samples that are read together count as one; those that failed
+/// are in none of the counts, and those that were cut short by the end of the run are in the bytes
+/// alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TierResult {
+    /// Readings of samples that were in it: copied from there to GPU memory.
+    pub hits: u64,
+    /// Readings from storage.
+    pub misses: u64,
+    /// Those of `misses` which it did not keep: another thread was just reading the same sample,
+    /// or all of its places were in use.
+    pub not_kept: u64,
+    /// Samples that left it for others.
+    pub evictions: u64,
+    /// Bytes that came from it. They are in no count and no rate of what was read from files.
+    pub memory_bytes: u64,
+    /// Bytes that were read from files: those of the job's reads.
+    pub storage_bytes: u64,
 }
 
 /// One accelerator.
@@ -285,16 +348,17 @@ pub struct EpochResult {
     pub span_ns: u64,
     /// Utilisation in it, the mean over accelerators, per cent; absent as for the whole feed.
     pub utilisation_percent: Option<f64>,
-    /// Samples that were read in it exactly once.
+    /// Samples that were read in it exactly once; where samples are drawn (order `zipf`), readings
+    /// of those that were read as often as they were drawn.
     pub once: u64,
-    /// Samples that were not read in it.
+    /// Samples that were not read in it; drawn ones that were not, each time.
     pub never: u64,
-    /// Samples that were read in it more than once.
+    /// Samples that were read in it more than once, or more often than they were drawn.
     pub repeated: u64,
-    /// Bytes of the samples that were read in it.
+    /// Bytes of the samples that were read in it, from files and from the tier.
     pub read_bytes: u64,
-    /// Bytes that reads brought, or writes took, from the end of the epoch before to the end of
-    /// this one's last step. Readers are ahead by then, so that a part is of the next epoch.
+    /// Bytes that reads brought from files, or writes took, from the end of the epoch before to the
+    /// end of this one's last step. Readers are ahead by then, so that a part is of the next epoch.
     pub moved_bytes: u64,
     /// Bytes that this process caused to be read from storage in the same time
     /// (`/proc/self/io`); absent where that could not be read.

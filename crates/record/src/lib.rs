@@ -34,7 +34,7 @@ pub use cufile::CufileUsed;
 pub use expected::{Expected, JobExpected};
 pub use feed::{
     AcceleratorResult, Column, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule,
-    SampleOrder, SampleSize, ServiceLevel,
+    SampleOrder, SampleSize, ServiceLevel, TierPlan, TierResult,
 };
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};

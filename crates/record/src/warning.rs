@@ -34,6 +34,13 @@ pub enum WarningKind {
         /// not hold, nanoseconds.
         set_up_ns: u64,
     },
+    /// Samples came from the job's own tier in host memory, and not from storage.
+    TierServedReads {
+        /// Bytes that came from the tier.
+        from_memory: u64,
+        /// Bytes that the job read from files.
+        from_storage: u64,
+    },
     /// O_DIRECT was requested, but data came from a cache.
     DirectButCached {
         /// Bytes that the job read.

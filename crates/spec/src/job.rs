@@ -316,6 +316,8 @@ pub struct FeedRequest {
     pub ratio: Option<f64>,
     /// Order in an epoch.
     pub order: Option<SampleOrder>,
+    /// Bytes of host memory that keeps samples which were read; above 0.
+    pub cache_memory: Option<u64>,
     /// Passes over the data set; at least 1.
     pub epochs: Option<u64>,
     /// Accelerators; at least 1.

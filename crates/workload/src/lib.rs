@@ -4,6 +4,7 @@
 //! - [`blocks`]: what a planned job says of that sequence.
 //! - [`pace`]: due times at a rate.
 //! - [`feed`]: the ranges that readers of a training feed read, and for which step.
+//! - [`lru`]: which samples stand in a tier of host memory.
 //! - [`safetensors`]: where tensors lie in their files.
 //! - [`preset`]: workloads with a name, as job files in `presets/`.
 //!
@@ -16,6 +17,7 @@
 
 pub mod blocks;
 pub mod feed;
+pub mod lru;
 pub mod pace;
 pub mod preset;
 pub mod replay;

@@ -36,6 +36,7 @@ pub const PRESETS: &[Preset] = &[
     preset!("dlrm-b200"),
     preset!("dali-inference"),
     preset!("kv-cache-llama3-8b"),
+    preset!("kv-cache-llama3-8b-cpu"),
     preset!("kv-cache-llama3-70b"),
     preset!("kv-cache-deepseek-v3"),
     preset!("safetensors"),

@@ -53,8 +53,8 @@ pub(crate) struct FeedFlags {
     /// responsive, batch, or two times: 50ms/100ms
     #[arg(long, value_name = "LEVEL")]
     pub(crate) slo: Option<String>,
-    /// Of kv-cache: whose caches: llama3-8b, llama3-70b or deepseek-v3; kv-cache --model llama3-8b
-    /// is the preset kv-cache-llama3-8b
+    /// Of kv-cache: whose caches: llama3-8b, llama3-8b-cpu, llama3-70b or deepseek-v3; kv-cache
+    /// --model llama3-8b is the preset kv-cache-llama3-8b
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// How many times smaller samples are stored than they are

@@ -1,7 +1,10 @@
 //! `gpuio workload`: training feeds on real files, with the software GPU.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use gpuio_record::FeedPlan;
+use gpuio_workload::feed::Draws;
 use serde_json::Value;
 
 use crate::tool::{Ran, command, file, finish, scratch, words};
@@ -351,6 +354,146 @@ fn caches_are_read_while_others_are_written() {
     run(dir.path(), bad).exits(2).prints(&["--slo", "shorter time first"]);
 }
 
+/// What a list in the order of use says of a sequence of samples: hits, misses and evictions.
+fn by_list(sequence: &[u64], places: usize) -> [u64; 3] {
+    let mut list: Vec<u64> = Vec::new();
+    let [mut hits, mut misses, mut evictions] = [0; 3];
+    for unit in sequence {
+        match list.iter().position(|one| one == unit) {
+            Some(at) => {
+                list.remove(at);
+                hits += 1;
+            }
+            None => {
+                misses += 1;
+                if list.len() == places {
+                    list.remove(0);
+                    evictions += 1;
+                }
+            }
+        }
+        list.push(*unit);
+    }
+    [hits, misses, evictions]
+}
+
+/// One reader with one block in flight reads contexts one after another, so that a list says which
+/// of them are in the tier. Its bytes are none of the job's reads, and are verified like these.
+#[test]
+fn a_tier_is_read_by_what_a_list_says() {
+    let dir = scratch();
+    let shown = run(dir.path(), "show kv-cache-llama3-8b-cpu").exits(0).out;
+    file(dir.path(), "kv.ini", &shown.replace("epochs=1000", "epochs=5"));
+    let line = "kv.ini --gpu software:0 --directory d --users 12 --set sample_size=50000 --bs 16k \
+                --readers 1 --depth 1 --set cache_memory=213000 --no-watch --no-stats-page --force";
+    // A flag is for both jobs, and nothing that is written is kept.
+    run(dir.path(), line).exits(2).prints(&["cache_memory", "nothing is written back"]);
+    let own =
+        shown.replace("epochs=1000", "epochs=5").replace("cache_memory=4g", "cache_memory=213000");
+    file(dir.path(), "kv.ini", &own);
+    let line = line.replace("--set cache_memory=213000 ", "");
+    for path in ["staged", "cached"] {
+        let ran = run(dir.path(), &format!("{line} --path {path} -o r.json")).exits(0);
+        let record: Value =
+            serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
+        let (plan, job) = (&record["plan"]["jobs"][0], &record["jobs"][0]);
+        let feed: FeedPlan = serde_json::from_value(plan["feed"].clone()).unwrap();
+        let draws = Draws::of(&feed, number(&plan["seed"])).unwrap();
+        let at = |epoch| (0..12).map(move |place| (epoch, place));
+        let sequence: Vec<u64> =
+            (0..5).flat_map(at).map(|(epoch, place)| draws.unit(epoch, place)).collect();
+        let [hits, misses, evictions] = by_list(&sequence, 4);
+        assert!(hits > 10 && evictions > 5, "{sequence:?}");
+        let tier = &job["feed"]["tier"];
+        let found = ["hits", "misses", "evictions", "not_kept"].map(|name| number(&tier[name]));
+        assert_eq!(found, [hits, misses, evictions, 0], "{sequence:?}");
+        let bytes = ["memory_bytes", "storage_bytes"].map(|name| number(&tier[name]));
+        assert_eq!(bytes, [hits * 53_248, misses * 53_248]);
+        assert_eq!(number(&job["read"]["bytes"]), bytes[1], "{job:#}");
+        assert_eq!(number(&job["read"]["ios"]), misses * 4);
+        assert_eq!(number(&job["file_leg"]["read_bytes"]), bytes[1]);
+        let verify = &job["verify"];
+        let checked = [&verify["timed_bytes"], &verify["bad_blocks"]].map(number);
+        assert_eq!(checked, [60 * 53_248, 0], "{verify:#}");
+        assert_eq!(number(&job["feed"]["batch_read"]["count"]), 60);
+        let epochs = job["feed"]["epochs"].as_array().unwrap();
+        for epoch in epochs {
+            let counts = ["once", "never", "repeated"].map(|name| number(&epoch[name]));
+            assert_eq!(counts, [12, 0, 0], "{epoch:#}");
+        }
+        assert_eq!((epochs.len(), &record["jobs"][1]["feed"]["tier"]), (5, &Value::Null));
+        let text = flat(&ran.out);
+        for words in [
+            format!("for 4 samples: {hits} hits and {misses} misses"),
+            format!("{evictions} evicted by LRU, 0 not kept"),
+            "12 samples of 624 KiB read as often as drawn, 0 too seldom, 0 too often".to_owned(),
+            "of the samples came from the tier in CPU memory (cache_memory)".to_owned(),
+        ] {
+            assert!(text.contains(&words), "no {words:?} in {text}");
+        }
+        let mut show = command(dir.path());
+        let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
+        let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
+        let at = lines.next().unwrap().rsplit(',').position(|name| name == "tier_hits").unwrap();
+        let row: Vec<&str> = lines.next().unwrap().rsplit(',').collect();
+        let cells = [0, 1, 2, 3].map(|nth| row[at - nth].parse::<u64>().unwrap());
+        assert_eq!(cells, [hits, misses, evictions, bytes[0]], "{csv}");
+    }
+}
+
+/// Many readers share it, with reads of the same samples at the same time; a byte that went wrong as
+/// it was read into the tier is found again whenever it comes from there.
+#[test]
+fn a_tier_is_shared_and_what_is_wrong_in_it_is_found() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "mine.ini",
+        "[mine]\nfiles=12\nsample_size=200000+-50000\nsample_order=zipf:1.3\nbatch_samples=3\n\
+         epochs=40\nreaders=3\ncompute=none\nverify=inline\ndirectory=d\nfile_prefix=s\n\
+         cache_memory=2m\nbs=64k\n",
+    );
+    let line = "mine.ini --gpu software:0,1 --path staged --format json --no-stats-page";
+    let record = run(dir.path(), line).exits(0).json();
+    let job = &record["jobs"][0];
+    let tier = &job["feed"]["tier"];
+    let count = |name: &str| number(&tier[name]);
+    assert_eq!(count("hits") + count("misses"), 12 * 40, "{tier:#}");
+    assert!(count("hits") > 0 && count("evictions") > 0 && count("memory_bytes") > 0, "{tier:#}");
+    let places = number(&record["plan"]["jobs"][0]["feed"]["tier"]["places"]);
+    assert!(count("evictions") + count("not_kept") + places >= count("misses"), "{tier:#}");
+    assert_eq!(number(&job["read"]["bytes"]), count("storage_bytes"));
+    let epochs = job["feed"]["epochs"].as_array().unwrap();
+    let read: u64 = epochs.iter().map(|epoch| number(&epoch["read_bytes"])).sum();
+    assert_eq!(read, count("storage_bytes") + count("memory_bytes"));
+    let verify = &job["verify"];
+    assert_eq!((number(&verify["timed_bytes"]), number(&verify["bad_blocks"])), (read, 0));
+    // The tier has all samples; one of them, the most often drawn, is wrong in a byte of its file.
+    let feed: FeedPlan = serde_json::from_value(record["plan"]["jobs"][0]["feed"].clone()).unwrap();
+    let draws = Draws::of(&feed, number(&record["plan"]["jobs"][0]["seed"])).unwrap();
+    let mut times = [0_u64; 12];
+    for counts in (0..40).map(|epoch| draws.counts(epoch)) {
+        times.iter_mut().zip(counts).for_each(|(all, one)| *all += u64::from(one));
+    }
+    let (hottest, often) = times.into_iter().enumerate().max_by_key(|one| one.1).unwrap();
+    let path = dir.path().join(format!("d/s.{hottest}"));
+    let broken = std::fs::File::options().write(true).open(&path).unwrap();
+    let time = path.metadata().unwrap().modified().unwrap();
+    broken.write_all_at(b"wrong", 70_000).unwrap();
+    // As it was left: a file that was changed since is made anew.
+    broken.set_modified(time).unwrap();
+    drop(broken);
+    let one = "--gpu software:0 --readers 1 --depth 1 --set cache_memory=1g";
+    let line = line.replace("--gpu software:0,1", one);
+    let record = run(dir.path(), &line).exits(1).json();
+    let (tier, verify) = (&record["jobs"][0]["feed"]["tier"], &record["jobs"][0]["verify"]);
+    let drawn = times.iter().filter(|times| **times > 0).count() as u64;
+    let found = ["hits", "misses", "evictions"].map(|name| number(&tier[name]));
+    assert_eq!(found, [480 - drawn, drawn, 0], "{tier:#}");
+    assert!(often > 40);
+    assert_eq!(number(&verify["bad_blocks"]), often, "on hits as on the miss: {verify:#}");
+}
+
 #[test]
 fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let dir = scratch();
@@ -477,7 +620,10 @@ fn mistakes_in_a_workload_have_a_line_and_a_column() {
         ("sample_size=10k+-20k", "mine.ini:2:18"),
         ("columns=4+,x", "mine.ini:2:12"),
         ("columns=4,8", "no column is read"),
-        ("sample_order=zipf", "shuffle-files, in-order or reverse"),
+        ("sample_order=zip", "in-order, reverse or zipf:THETA"),
+        ("sample_order=zipf", "mine.ini:2:18"),
+        ("sample_order=zipf:0", "mine.ini:2:19"),
+        ("cache_memory=0", "mine.ini:2:14"),
         ("compute=kernel:0", "mine.ini:2:16"),
         ("scale=0", "mine.ini:2:7"),
         ("epoch=1", "nearest: epochs"),

@@ -19,10 +19,12 @@ impl Readings {
     }
 }
 
-/// What a job's holes, the files that it mapped and its way of writing mean for its numbers.
+/// What a job's holes, the memory that it read from instead of files, and its way of writing mean
+/// for its numbers.
 #[must_use]
 pub fn of_storage(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
-    holes(job, result).into_iter().chain(mapped(result)).chain(writes(job, result)).collect()
+    let memory = mapped(result).into_iter().chain(tier(result));
+    holes(job, result).into_iter().chain(memory).chain(writes(job, result)).collect()
 }
 
 /// Bytes that no device holds.
@@ -41,6 +43,13 @@ fn mapped(result: &JobResult) -> Option<WarningKind> {
     let mapped = result.mapped.as_ref().filter(|_| result.read.bytes > 0)?;
     let set_up_ns = mapped.map_ns + mapped.register_ns;
     Some(WarningKind::MappedMemory { bytes: result.read.bytes, set_up_ns })
+}
+
+/// What a feed's tier in host memory delivered.
+fn tier(result: &JobResult) -> Option<WarningKind> {
+    let tier = result.feed.as_ref()?.tier.filter(|tier| tier.memory_bytes > 0)?;
+    let (from_memory, from_storage) = (tier.memory_bytes, tier.storage_bytes);
+    Some(WarningKind::TierServedReads { from_memory, from_storage })
 }
 
 fn writes(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {

@@ -22,6 +22,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: true,
         memory: ANY_MEMORY,
+        has_tier: true,
     },
     open,
 };

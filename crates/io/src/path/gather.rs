@@ -49,6 +49,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: true,
         streams: true,
         memory: ANY_MEMORY,
+        has_tier: false,
     },
     open,
 };
@@ -355,12 +356,22 @@ fn divisor(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Place;
     use super::*;
 
     fn batch(parts: &[(Op, u32, u32)]) -> Batch {
         let mut batch = Batch::new(8, 4096);
         for &(op, slot, len) in parts {
-            batch.push(&Request { op, file: 0, offset: 0, len, slot, started: 0, due: 0 });
+            batch.push(&Request {
+                op,
+                file: 0,
+                offset: 0,
+                len,
+                slot,
+                started: 0,
+                due: 0,
+                place: Place::Slot,
+            });
         }
         batch
     }
@@ -373,8 +384,16 @@ mod tests {
         assert_eq!(batch.run(), Some(run));
         batch.clear();
         assert_eq!(batch.run(), None);
-        let write =
-            Request { op: Op::Write, slot: 1, len: 4096, file: 0, offset: 0, started: 0, due: 0 };
+        let write = Request {
+            op: Op::Write,
+            slot: 1,
+            len: 4096,
+            file: 0,
+            offset: 0,
+            started: 0,
+            due: 0,
+            place: Place::Slot,
+        };
         batch.push(&write);
         assert_eq!(batch.run(), Some(Run { op: Op::Write, first: 1, bytes: 4096 }));
     }

@@ -39,6 +39,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         streams: false,
         // On host memory, batches of release 1.15 fail or end the process (BENCHMARKS.md).
         memory: &[MemoryKind::Device, MemoryKind::Vmm],
+        has_tier: false,
     },
     open,
 };

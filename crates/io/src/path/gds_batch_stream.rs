@@ -27,6 +27,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: true,
         streams: true,
         memory: ANY_MEMORY,
+        has_tier: false,
     },
     open,
 };

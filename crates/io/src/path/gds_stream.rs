@@ -24,6 +24,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: true,
         memory: ANY_MEMORY,
+        has_tier: false,
     },
     open: |config| streamed::open(NAME, &config, 1),
 };

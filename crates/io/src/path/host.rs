@@ -30,6 +30,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: false,
         memory: &[MemoryKind::Malloc, MemoryKind::Mmap, MemoryKind::Pinned],
+        has_tier: false,
     },
     open,
 };

@@ -34,6 +34,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: true,
         streams: false,
         memory: MEMORY,
+        has_tier: false,
     },
     open,
 };

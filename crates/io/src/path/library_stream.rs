@@ -37,6 +37,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: true,
         memory: MEMORY,
+        has_tier: false,
     },
     open,
 };

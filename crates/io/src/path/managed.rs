@@ -45,6 +45,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: true,
         memory: &[MemoryKind::Managed],
+        has_tier: false,
     },
     open,
 };

@@ -69,6 +69,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: true,
         streams: true,
         memory: MEMORY,
+        has_tier: false,
     },
     open,
 };

@@ -46,7 +46,7 @@ pub use fan_out::{FanOut, FanOutCounters};
 pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
 pub use gpuio_cufile::Driver as CufileDriver;
 use gpuio_gpu::pattern::Key;
-use gpuio_gpu::{Context, GpuError, MappedFile};
+use gpuio_gpu::{Context, GpuError, MappedFile, Pinned};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
 pub use mapped::MappedCounters;
 pub use routed::{RouteCounters, SegmentCounters, Via};
@@ -69,10 +69,27 @@ pub struct Request {
     pub len: u32,
     /// Slot to use; below [`PathConfig::slots`] and free.
     pub slot: u32,
+    /// Where its bytes are in host memory.
+    pub place: Place,
     /// When the worker started it, on the run's clock.
     pub started: Nanos,
     /// When it was due; earlier than `started` where a rate was requested and not kept.
     pub due: Nanos,
+}
+
+/// Where the bytes of a request are in host memory. Paths whose [`PathInfo::has_tier`] is false,
+/// and writes, are given `Slot` alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In the slot's own memory.
+    #[default]
+    Slot,
+    /// From this byte of [`PathConfig::tier`] on: a read from the file ends there, and the copy to
+    /// the slot's destination begins there.
+    Into(u64),
+    /// They are there already, from this byte of [`PathConfig::tier`] on: nothing is read from the
+    /// file.
+    Kept(u64),
 }
 
 /// The leg of a path in which something happened.
@@ -336,6 +353,11 @@ pub struct PathConfig {
     pub direct_alignment: u32,
     /// Memory kind where the bytes end on a path without a GPU.
     pub memory: MemoryKind,
+    /// Host memory that workers share, on paths with [`PathInfo::has_tier`], for requests with a
+    /// [`Place`] in it. Who makes these requests sees to it that nothing else uses a place from
+    /// [`Place::Into`] until its request has completed, and that none is read into where one from
+    /// [`Place::Kept`] has not.
+    pub tier: Option<Arc<Pinned>>,
     /// The GPU, on paths that need one (and for pinned host memory).
     pub gpu: Option<GpuSide>,
     /// cuFile, on paths that need it.

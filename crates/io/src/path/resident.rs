@@ -35,6 +35,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: false,
         memory: &[MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Pinned],
+        has_tier: false,
     },
     open,
 };

@@ -40,6 +40,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: true,
         memory: &[MemoryKind::Device],
+        has_tier: false,
     },
     open,
 };

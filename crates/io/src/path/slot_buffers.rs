@@ -3,17 +3,20 @@
 use std::alloc::Layout;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use gpuio_gpu::{DevPtr, DeviceBuf, GpuError, MemoryKind, Pinned, Stream};
 
 use super::two_legs::Slots;
-use super::{GpuSide, PathConfig, PathError, Request};
+use super::{GpuSide, PathConfig, PathError, Place, Request};
 use crate::buf::aligned::Aligned;
 use crate::engine::{HostRegion, Io, Op, Span};
 
 pub(super) struct SlotBuffers {
     destination: DeviceBuf,
     memory: SlotMemory,
+    /// Host memory that requests may name a place in.
+    tier: Option<Arc<Pinned>>,
     /// The position of each slot in the destination; without, slot `n` has position `n`.
     positions: Option<Vec<u32>>,
 }
@@ -44,7 +47,7 @@ impl SlotBuffers {
         let len = stride(config.block_max) * config.slots as usize;
         let destination = DeviceBuf::alloc(&gpu.context, gpu.memory, len)
             .map_err(|source| refused(path, config, gpu.memory, source))?;
-        Ok(SlotBuffers { destination, memory, positions })
+        Ok(SlotBuffers { destination, memory, tier: config.tier.clone(), positions })
     }
 
     pub(super) fn destination(&self) -> &DeviceBuf {
@@ -89,8 +92,28 @@ impl SlotBuffers {
         slot: u32,
         len: usize,
     ) -> Result<(), GpuError> {
-        let (host, device) = (self.host(slot), self.device(slot));
-        let ptr = self.memory.slot(slot).as_ptr();
+        // SAFETY: the caller's promise, of the slot's own memory.
+        unsafe { self.copy_at(stream, op, self.memory.slot(slot), (slot, len)) }
+    }
+
+    /// The same, with the host's side of the slot at `ptr`.
+    ///
+    /// # Errors
+    /// As for [`SlotBuffers::copy`].
+    ///
+    /// # Safety
+    /// As for [`SlotBuffers::copy`], of `len` bytes of page-locked memory at `ptr` that live as long
+    /// as `self`.
+    unsafe fn copy_at(
+        &self,
+        stream: &Stream,
+        op: Op,
+        ptr: NonNull<u8>,
+        (slot, len): (u32, usize),
+    ) -> Result<(), GpuError> {
+        // An address of page-locked memory is the same on both sides.
+        let (host, device) = (DevPtr(ptr.as_ptr() as u64), self.device(slot));
+        let ptr = ptr.as_ptr();
         match (op, self.destination.is_host()) {
             // SAFETY: the caller's promise.
             (Op::Read, false) => unsafe { stream.h2d(device, ptr, len) },
@@ -102,6 +125,26 @@ impl SlotBuffers {
             // SAFETY: the caller's promise.
             (Op::Write, true) => unsafe { stream.copy(host, device, len) },
         }
+    }
+}
+
+impl SlotBuffers {
+    /// Where a request's bytes begin in host memory.
+    ///
+    /// # Panics
+    /// If its place is not inside the tier, or there is none.
+    fn host_side(&self, request: &Request) -> NonNull<u8> {
+        let (Place::Into(at) | Place::Kept(at)) = request.place else {
+            return self.memory.slot(request.slot);
+        };
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let tier = self.tier.as_ref().filter(|tier| {
+            at.checked_add(request.len as usize).is_some_and(|end| end <= tier.len())
+        });
+        // Whoever names a place has the memory that the path was opened with.
+        let tier = tier.unwrap_or_else(|| panic!("byte {at} is past the tier of this path"));
+        // SAFETY: checked above to lie inside the one allocation.
+        unsafe { tier.as_ptr().add(at) }
     }
 }
 
@@ -121,7 +164,13 @@ impl Slots for SlotBuffers {
             op: request.op,
             file: request.file,
             offset: request.offset,
-            span: self.memory.span(request.slot, request.len),
+            span: match request.place {
+                Place::Slot => self.memory.span(request.slot, request.len),
+                // SAFETY: inside the tier, which lives as long as `self`, which the path drops after
+                // its engine; by the promise of `PathConfig::tier` nothing else uses the place, and
+                // no reference to its bytes is ever made.
+                _ => unsafe { Span::new(self.host_side(request), request.len) },
+            },
             token: request.slot,
         }
     }
@@ -141,8 +190,10 @@ impl Slots for SlotBuffers {
     unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError> {
         let Request { op, slot, len, .. } = *request;
         let len = self.location(slot, len).len();
-        // SAFETY: `location` checked the length; the rest is the caller's promise.
-        unsafe { self.copy(stream, op, slot, len) }
+        let ptr = self.host_side(request);
+        // SAFETY: `location` checked the length, `host_side` the place; the rest is the caller's
+        // promise, and that of `PathConfig::tier`.
+        unsafe { self.copy_at(stream, op, ptr, (slot, len)) }
     }
 }
 

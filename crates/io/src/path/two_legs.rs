@@ -21,8 +21,8 @@ use gpuio_gpu::{GpuError, Stream};
 use super::stream_queues::Ended;
 use super::verifier::{self, Verifier};
 use super::{
-    Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, PatternBlock, Request,
-    Start,
+    Completion, Fault, Mismatch, OpenedPath, Path, PathConfig, PathError, PatternBlock, Place,
+    Request, Start,
 };
 use crate::clock::{Clock, Nanos};
 use crate::engine::{Done, Engine, HostRegion, Io, Op, Push};
@@ -88,6 +88,7 @@ pub(super) trait Slots {
     unsafe fn transfer(&self, stream: &Stream, request: &Request) -> Result<(), GpuError>;
 
     /// What came from the file into a slot whose read has completed, if it still stands there.
+    /// Asked for reads in [`Place::Slot`] only.
     fn held_from_file(&self, slot: u32, len: u32) -> Option<&[u8]>;
 }
 
@@ -241,6 +242,8 @@ struct TwoLegs<S: Slots, M: GpuStage<S>> {
     refused: bool,
     /// By slot: whether what the GPU stage has of it comes before the file leg of its read.
     preparing: Vec<bool>,
+    /// By slot: whether its last read came through memory that is not its own.
+    elsewhere: Vec<bool>,
     dones: Vec<Done>,
     ended: Vec<Ended>,
 }
@@ -268,6 +271,7 @@ pub(super) fn open<S: Slots + 'static, M: GpuStage<S> + 'static>(
         held: VecDeque::with_capacity(count),
         refused: false,
         preparing: vec![false; count],
+        elsewhere: vec![false; count],
         dones: Vec::with_capacity(count),
         ended: Vec::with_capacity(count),
     };
@@ -366,6 +370,12 @@ impl<S: Slots, M: GpuStage<S>> TwoLegs<S, M> {
     }
 
     fn start_read(&mut self, clock: &Clock, request: &Request) -> Start {
+        self.elsewhere[request.slot as usize] = request.place != Place::Slot;
+        if matches!(request.place, Place::Kept(_)) {
+            // It has no file leg.
+            self.gpu_stage.enqueue(&self.slots, request, &mut self.ended);
+            return Start::Taken;
+        }
         if self.gpu_stage.ready(&self.slots, request, &mut self.ended) {
             self.preparing[request.slot as usize] = true;
             return Start::Taken;
@@ -486,7 +496,12 @@ impl<S: Slots, M: GpuStage<S>> Path for TwoLegs<S, M> {
         let found =
             self.verify_with(|_, verifier| unsafe { verifier.check(location, key, offset) })?;
         Ok(found.map(|m| {
-            verifier::locate_mismatch(m, self.slots.held_from_file(slot, len), key, offset)
+            // Memory that others share may hold another block by now.
+            let held = match self.elsewhere[slot as usize] {
+                true => None,
+                false => self.slots.held_from_file(slot, len),
+            };
+            verifier::locate_mismatch(m, held, key, offset)
         }))
     }
 

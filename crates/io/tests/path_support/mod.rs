@@ -221,6 +221,7 @@ impl Setup {
             direct: rig.direct,
             direct_alignment: 4096,
             memory: self.memory,
+            tier: None,
             gpu: Some(GpuSide {
                 context: context.clone(),
                 memory: self.memory,

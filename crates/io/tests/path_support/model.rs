@@ -11,7 +11,7 @@ use gpuio_gpu::{Context, pattern};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{
-    Completion, Fault, Leg, Mismatch, OpenedPath, Path, PatternBlock, Request, Start,
+    Completion, Fault, Leg, Mismatch, OpenedPath, Path, PatternBlock, Place, Request, Start,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -211,6 +211,7 @@ impl<'a> Model<'a> {
             slot,
             started: 0,
             due: 0,
+            place: Place::Slot,
         };
         loop {
             request.started = self.clock.now();

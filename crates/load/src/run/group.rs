@@ -106,7 +106,7 @@ impl Group<'_> {
         let reached_maps = reached::of(self.jobs);
         let shared = self.shared_files()?;
         let (opening, mapped) = (self.clock.now(), self.map_files()?);
-        let feeds = feed::of(self.jobs);
+        let feeds = feed::of(self.jobs, self.contexts)?;
         let replays = replay::of(self.jobs, self.means.replay.as_ref());
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
             let (sender, receiver) = channel();

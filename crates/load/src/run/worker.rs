@@ -319,6 +319,7 @@ fn path_config(
         direct: job.direct == DirectMode::Direct,
         direct_alignment: alignment(job),
         memory,
+        tier: task.feed.and_then(Feed::tier_memory),
         gpu: task.context.clone().map(|context| GpuSide {
             context,
             memory,

@@ -1,7 +1,7 @@
 //! Training feeds: the presets against their sources, and what is refused.
 
 use gpuio_catalog::Op;
-use gpuio_record::{FeedCompute, FeedPlan, SampleOrder};
+use gpuio_record::{FeedCompute, FeedPlan, SampleOrder, TierPlan};
 use gpuio_workload::feed::{Next, Reader, Shape};
 use gpuio_workload::preset::{self, PRESETS, Preset};
 
@@ -309,12 +309,64 @@ fn snapshots_are_read_in_reverse() {
     assert!(Bench::default().refusal(&parsed(&inline)).to_string().contains("verify"));
 }
 
+#[test]
+fn a_tier_has_places_for_whole_samples_and_is_refused_where_it_can_do_nothing() {
+    let tier = |more: &str| {
+        let samples = "files=10\nsample_size=100000\nbatch_samples=3\ngpu=0\ncompute=none\n";
+        let job = job(&format!("{samples}{more}\n"));
+        let tier = feed_of(&job).tier.unwrap();
+        (tier.places, tier.place_bytes)
+    };
+    assert_eq!(tier("cache_memory=102400"), (1, 102_400));
+    assert_eq!(tier("cache_memory=511999\npath=cached"), (4, 102_400));
+    assert_eq!(tier("cache_memory=1g"), (10, 102_400), "no more than there are");
+    assert_eq!(tier("cache_memory=1m\nsamples_per_file=4\nsample_group=2"), (5, 204_800 - 4096));
+    // Places are as long as the longest sample of all files.
+    let drawn = job(&format!("{FEED}gpu=0\ncache_memory=1m\n"));
+    let longest = drawn.targets.iter().map(|target| target.length_bytes).max();
+    assert_eq!(feed_of(&drawn).tier.map(|tier| tier.place_bytes), longest);
+    let with = |more: &str| format!("[a]\n{FEED}gpu=0\n{more}\ncache_memory=1m\n");
+    for (text, says) in [
+        (with("path=gds"), "path gds makes no copy of its own"),
+        (with("path=mapped"), "use path=staged or cached"),
+        (with("path=host"), "path host"),
+        (with("path=gather"), "path gather"),
+        (with("rw=write"), "nothing is written back"),
+        (with("sample_size=8\ncolumns=4+,4"), "whole samples"),
+        (with("").replace("cache_memory=1m", "cache_memory=4k"), "hold no whole sample"),
+        (
+            with("rw=write\nsample_order=zipf:1.2").replace("cache_memory=1m\n", ""),
+            "each sample once",
+        ),
+        ("[a]\ncache_memory=1m\n".to_owned(), "add files"),
+    ] {
+        let refused = Bench::default().refusal(&parsed(&text)).to_string();
+        assert!(refused.contains(says), "{text}\n{refused}");
+        assert!(refused.contains("(f:"), "{refused}");
+    }
+    let all = Bench::default().plan(&parsed(&with("path=all"))).unwrap();
+    let names: Vec<&str> = all.jobs.iter().map(|job| job.path.choice.actual.as_str()).collect();
+    assert_eq!(names, ["staged", "cached"]);
+}
+
+/// Where the memory would not be there, nothing is begun.
+#[test]
+fn a_tier_counts_as_memory() {
+    let text = "[a]\nfiles=100\nsample_size=1g\nbatch_samples=1\ncompute=none\ngpu=0\n\
+                cache_memory=65g\n";
+    let refused = Bench::default().refusal(&parsed(text)).to_string();
+    assert!(refused.contains("the buffers take 65.0 GiB, more than 64.0 GiB"), "{refused}");
+    assert!(refused.contains("lower cache_memory"), "{refused}");
+    assert!(Bench::default().plan(&parsed(&text.replace("65g", "64g"))).is_ok());
+}
+
 /// Bytes a token by layers, heads and their size, blocks of 16 tokens, MLPerf's options 1 and 3.
 #[test]
 fn caches_are_what_their_sources_say() {
     // Layers, and values a layer: two for each of eight heads of 128, or DeepSeek's 512 + 64; fp16.
     for (name, token, users, at_once) in [
         ("kv-cache-llama3-8b", 32 * 2 * 8 * 128 * 2, 200, 16),
+        ("kv-cache-llama3-8b-cpu", 32 * 2 * 8 * 128 * 2, 100, 8),
         ("kv-cache-llama3-70b", 80 * 2 * 8 * 128 * 2, 70, 4),
         ("kv-cache-deepseek-v3", 61 * (512 + 64) * 2, 200, 16),
     ] {
@@ -334,5 +386,12 @@ fn caches_are_what_their_sources_say() {
             assert_eq!(job.stop.runtime_ns, Some(300_000_000_000), "{name}");
             assert_eq!(job.targets[0].length_bytes, 2048 * token, "{name}: no byte more");
         }
+        let tiers = [decode, prefill].map(|job| feed_of(job).tier);
+        let places = name.ends_with("-cpu").then_some(TierPlan {
+            requested_bytes: 4 * GIB,
+            places: 16,
+            place_bytes: 256 * MIB,
+        });
+        assert_eq!(tiers, [places, None], "{name}");
     }
 }

@@ -25,6 +25,7 @@ fn first_half() -> Vec<WarningKind> {
             reads: true,
         },
         WarningKind::MappedMemory { bytes: 11 << 30, set_up_ns: 104_000_000 },
+        WarningKind::TierServedReads { from_memory: 3 << 30, from_storage: 5 << 30 },
         WarningKind::DirectRefused { filesystem: text("tmpfs") },
         WarningKind::DepthOnSynchronousEngine { depth: 32, engine: text("psync") },
         WarningKind::AsyncEngineOnBufferedFile { engine: text("libaio") },

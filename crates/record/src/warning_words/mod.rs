@@ -37,6 +37,7 @@ fn words(kind: &WarningKind) -> String {
     match kind {
         WarningKind::PageCacheServedReads { .. }
         | WarningKind::MappedMemory { .. }
+        | WarningKind::TierServedReads { .. }
         | WarningKind::DirectButCached { .. }
         | WarningKind::Holes { .. }
         | WarningKind::DirectRefused { .. }
@@ -86,6 +87,14 @@ fn cache_words(kind: &WarningKind) -> String {
              measure storage, use --path staged or gather with --direct.",
             size(*bytes),
             human_ns(float(*set_up_ns)),
+        ),
+        WarningKind::TierServedReads { from_memory, from_storage } => format!(
+            "{} of the samples came from the tier in CPU memory (cache_memory), and {} from \
+             storage. Bytes and rates of reading have only the latter; times of batches and \
+             samples per second have both. For storage alone take the workload without a tier, \
+             such as kv-cache --model llama3-8b.",
+            size(*from_memory),
+            size(*from_storage),
         ),
         WarningKind::DirectButCached { bytes, from_storage } => format!(
             "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \

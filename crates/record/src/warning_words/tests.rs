@@ -28,6 +28,7 @@ fn texts_contain_the_figures() {
     contains(next(), &["2.00 MiB of the 10.0 GiB", "gpuio bench"]);
     contains(next(), &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]);
     contains(next(), &["11.0 GiB", "never that of storage", "104 ms", "--direct"]);
+    contains(next(), &["3.00 GiB of the samples", "5.00 GiB from storage", "only the latter"]);
     contains(next(), &["tmpfs", "--buffered"]);
     contains(next(), &["--depth 32", "psync", "--threads"]);
     contains(next(), &["libaio", "--direct"]);

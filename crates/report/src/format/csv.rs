@@ -2,7 +2,8 @@
 
 use gpuio_record::{
     ComputationPlan, CpuScope, DirectMode, DirectionResult, EndedHow, HostJobExpected, JobExpected,
-    JobPlan, JobResult, RankGroup, RankHost, RankJob, RankJobRates, RankRow, Record, VerifyMode,
+    JobPlan, JobResult, RankGroup, RankHost, RankJob, RankJobRates, RankRow, Record, TierResult,
+    VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -37,6 +38,11 @@ impl<'a> Line<'a> {
     fn alone(&self) -> Option<&'a DirectionResult> {
         let alone = &self.job.beside.as_ref()?.alone;
         Some(if self.direction.name() == "read" { &alone.read } else { &alone.write })
+    }
+
+    /// What the job's tier in host memory did.
+    fn tier(&self) -> Option<TierResult> {
+        self.job.feed.as_ref()?.tier
     }
 
     /// The group on all ranks.
@@ -492,6 +498,18 @@ pub const COLUMNS: &[Column] = &[
     }),
     column("feed_stall_ns", "time in which its accelerators waited, summed over them", |l| {
         maybe(l.job.feed.as_ref().map(|feed| feed.stall_ns))
+    }),
+    column("tier_hits", "samples that a feed's tier in CPU memory had; empty without one", |l| {
+        maybe(l.tier().map(|tier| tier.hits))
+    }),
+    column("tier_misses", "samples that it did not have, read from storage", |l| {
+        maybe(l.tier().map(|tier| tier.misses))
+    }),
+    column("tier_evictions", "samples that left it for others", |l| {
+        maybe(l.tier().map(|tier| tier.evictions))
+    }),
+    column("tier_bytes", "bytes that came from it, in no count of what was read", |l| {
+        maybe(l.tier().map(|tier| tier.memory_bytes))
     }),
     column(
         "part_scale",

@@ -79,7 +79,16 @@ pub(super) const KEYS: &[Key] = &[
         &[],
         Native,
         set::SAMPLE_ORDER,
-        "training feed: `shuffle`, `shuffle-files`, `in-order` or `reverse`",
+        "training feed: `shuffle`, `shuffle-files`, `in-order`, `reverse`, or `zipf:THETA`, which \
+         draws samples one by one",
+    ),
+    key(
+        "cache_memory",
+        &[],
+        Native,
+        set::CACHE_MEMORY,
+        "training feed: page-locked host memory that keeps whole samples which were read, the \
+         least recently used of which leave for others: `4g`",
     ),
     key("epochs", &[], Native, set::EPOCHS, "training feed: passes over the data set"),
     key(

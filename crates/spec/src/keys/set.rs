@@ -185,6 +185,7 @@ pub(super) const SAMPLE_GROUP: Setter =
 pub(super) const BATCH_SAMPLES: Setter =
     feed!("feed.batch_samples", batch_samples, value::at_least_one);
 pub(super) const SAMPLE_ORDER: Setter = feed!("feed.order", order, value::sample_order);
+pub(super) const CACHE_MEMORY: Setter = feed!("feed.cache_memory", cache_memory, value::size);
 pub(super) const EPOCHS: Setter = feed!("feed.epochs", epochs, value::at_least_one);
 pub(super) const ACCELERATORS: Setter =
     feed!("feed.accelerators", accelerators, value::at_least_one_u32);

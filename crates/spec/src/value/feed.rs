@@ -1,10 +1,12 @@
 //! Values of a training feed.
 
 use gpuio_record::{
-    Column, ComputationKind, FeedCompute, RangeKind, SampleOrder, SampleSize, ServiceLevel,
+    Column, ComputationKind, Distribution, FeedCompute, RangeKind, SampleOrder, SampleSize,
+    ServiceLevel,
 };
 use gpuio_units::parse_percent;
 
+use super::choice::distribution;
 use super::number::{at_least_one_u32, size};
 use super::some_time;
 use super::{Read, ValueError, pieces};
@@ -130,11 +132,17 @@ pub(crate) fn columns(value: &str) -> Read<Vec<Column>> {
 
 /// Order of samples.
 pub(crate) fn sample_order(value: &str) -> Read<SampleOrder> {
-    use SampleOrder::{InOrder, Reverse, Shuffle, ShuffleFiles};
+    use SampleOrder::{InOrder, Reverse, Shuffle, ShuffleFiles, Zipf};
+    if value.split(':').next() == Some("zipf")
+        && let Distribution::Zipf { theta } = distribution(value)?
+    {
+        return Ok(Zipf { theta });
+    }
+    let what = "expected shuffle, shuffle-files, in-order, reverse or zipf:THETA";
     [Shuffle, ShuffleFiles, InOrder, Reverse]
         .into_iter()
-        .find(|order| order.word() == value)
-        .ok_or_else(|| ValueError::new(0, "expected shuffle, shuffle-files, in-order or reverse"))
+        .find(|order| order.key() == value)
+        .ok_or_else(|| ValueError::new(0, what))
 }
 
 /// `kernel`, `kernel:50%`, `memory`, `memory:50%`, `sleep`, `none`.

@@ -8,8 +8,10 @@
 //! belongs to accelerator `j mod A`, in its step `j / A`, and to that accelerator's reader `step
 //! mod R`, as a loader of PyTorch hands whole batches to its workers. So each unit is read once an
 //! epoch, by one thread, and the accelerators' numbers of steps differ by no more than one. A unit
-//! that reaches into two batches is read with the first of them.
+//! that reaches into two batches is read with the first of them. In the order `zipf` the places of
+//! an epoch are shared out like this, and the unit at each is drawn ([`Draws`]).
 
+mod draws;
 mod size;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,8 @@ use std::ops::Range;
 
 use gpuio_catalog::Op;
 use gpuio_record::{FeedPlan, SampleOrder};
+
+pub use draws::Draws;
 
 use crate::sequence::Block;
 use crate::sequence::permutation::Permutation;
@@ -104,7 +108,21 @@ impl Shape {
         }
     }
 
-    /// Bytes that are read in an epoch.
+    /// Bytes of the longest unit, where a unit is one range.
+    #[must_use]
+    pub fn longest_unit(&self) -> u64 {
+        // Sizes differ by the file, where they do.
+        let files = if self.plan.sample.deviation_bytes == 0 { 1 } else { self.plan.files };
+        (0..files).map(|file| self.length_of(file)).max().unwrap_or(0)
+    }
+
+    /// Where in its file a unit begins.
+    #[must_use]
+    pub fn unit_offset(&self, unit: u64) -> u64 {
+        unit % self.units_per_file * self.length_of(unit / self.units_per_file)
+    }
+
+    /// Bytes that are read in an epoch of which every unit is a part.
     #[must_use]
     pub fn epoch_bytes(&self) -> u64 {
         let file = |file: u64| self.read_bytes(file * self.units_per_file);
@@ -221,6 +239,8 @@ pub struct Reader {
     /// The epoch whose order is in `order`.
     epoch: u64,
     order: Option<Permutation>,
+    /// In an order that draws.
+    draws: Option<Draws>,
     /// Positions of the batch that are still to be read; `None` before it is begun.
     left: Option<Range<u64>>,
     /// The unit in hand, the part of it and how far that was read.
@@ -243,6 +263,7 @@ impl Reader {
             step: u64::from(reader),
             epoch: u64::MAX,
             order: None,
+            draws: Draws::of(plan, seed),
             left: None,
             unit: 0,
             part: 0,
@@ -324,9 +345,12 @@ impl Reader {
 
     /// The unit at a place of an epoch's order.
     fn unit_at(&mut self, epoch: u64, position: u64) -> u64 {
+        if let Some(draws) = &self.draws {
+            return draws.unit(epoch, position);
+        }
         let each = self.shape.units_per_file;
         let count = match self.shape.plan.order {
-            SampleOrder::InOrder => return position,
+            SampleOrder::InOrder | SampleOrder::Zipf { .. } => return position,
             SampleOrder::Reverse => return self.shape.units() - 1 - position,
             SampleOrder::Shuffle => self.shape.units(),
             SampleOrder::ShuffleFiles => self.shape.plan.files,

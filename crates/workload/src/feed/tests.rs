@@ -27,6 +27,7 @@ fn plan() -> FeedPlan {
         compute_ns: 1_000_000,
         least_utilisation_percent: None,
         slo: None,
+        tier: None,
     }
 }
 
@@ -179,6 +180,41 @@ fn epochs_and_seeds_have_orders_of_their_own() {
     assert_ne!(one[..200], one[200..]);
     let in_place = (0..200).filter(|at| one[*at] == *at as u64).count();
     assert!(in_place < 10, "{in_place} of 200 lie where they lay");
+}
+
+/// All readers together read each unit as often as the draws have it, hot ones are the same in all
+/// epochs, and how the work is shared out changes nothing.
+#[test]
+fn draws_are_those_of_their_places_whoever_reads() {
+    let zipf = |readers, accelerators| FeedPlan {
+        files: 50,
+        samples_per_file: 2,
+        order: SampleOrder::Zipf { theta: 1.2 },
+        epochs: 3,
+        readers,
+        accelerators,
+        ..plan()
+    };
+    let counted = |plan: &FeedPlan| {
+        let shape = Shape::new(plan);
+        let mut counts = vec![vec![0_u32; 100]; 3];
+        for (_, (_, step, unit, ends_unit, _)) in all(plan, 1 << 20) {
+            let epoch = usize::try_from(shape.epoch_of(step)).unwrap();
+            counts[epoch][usize::try_from(unit).unwrap()] += u32::from(ends_unit);
+        }
+        counts
+    };
+    let one = counted(&zipf(1, 1));
+    assert_eq!(one, counted(&zipf(3, 2)));
+    let draws = Draws::of(&zipf(1, 1), 7).unwrap();
+    assert_eq!(one, (0..3).map(|epoch| draws.counts(epoch)).collect::<Vec<_>>());
+    assert_ne!(one[0], one[1], "another draw in each epoch");
+    let hottest = |epoch: &Vec<u32>| (0..100).max_by_key(|unit| epoch[*unit]).unwrap();
+    assert!(one.iter().all(|epoch| hottest(epoch) == hottest(&one[0])), "{one:?}");
+    // The first of 100 ranks has 1 / sum of k^-1.2 of all draws: 28 of 100.
+    let most = one.iter().map(|epoch| epoch[hottest(epoch)]).sum::<u32>();
+    assert!((60..110).contains(&most), "{most} of 300");
+    assert!(Draws::of(&plan(), 7).is_none());
 }
 
 /// Mean and deviation of 4096 sizes lie within three standard errors of what was asked for.

@@ -11,7 +11,7 @@ pub(crate) mod permutation;
 mod random;
 mod sequential;
 mod sizes;
-mod spread;
+pub(crate) mod spread;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;

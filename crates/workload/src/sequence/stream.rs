@@ -22,6 +22,7 @@ pub(crate) enum Use {
     Directions = 3,
     Permutation = 4,
     Arrivals = 5,
+    Samples = 6,
 }
 
 /// The seed of one stream, or of one pass within it.

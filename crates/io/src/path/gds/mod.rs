@@ -32,6 +32,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: false,
         memory: ANY_MEMORY,
+        has_tier: false,
     },
     open,
 };

@@ -36,6 +36,7 @@ pub(super) const ENTRY: PathEntry = PathEntry {
         batches: false,
         streams: false,
         memory: MEMORY,
+        has_tier: false,
     },
     open,
 };

@@ -9,16 +9,22 @@
 //! A reader that is as far ahead as the plan allows sleeps until its accelerator takes a batch; an
 //! accelerator sleeps until its next batch is there. Either leaves by a guard, so that the other
 //! sees its end, whatever it was.
+//!
+//! A feed may keep samples that were read in a tier of host memory ([`tier`]): its readers ask for
+//! each sample where it is. What comes from there is in no count of what the job read.
 
 mod accelerator;
 mod outcome;
 mod reader;
 mod rules;
+mod tier;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gpuio_gpu::{Context, Pinned};
 use gpuio_record::{FeedPlan, JobPlan};
 use gpuio_stat::Histogram;
 use gpuio_workload::feed::Shape;
@@ -26,6 +32,9 @@ use gpuio_workload::feed::Shape;
 pub(super) use accelerator::{Accelerated, Accelerators};
 pub(super) use outcome::{Found, result};
 pub(super) use reader::{FeedReader, Step};
+
+use super::RunError;
+use tier::Tier;
 
 /// Longest sleep between two looks for an end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -46,6 +55,7 @@ pub(super) struct Feed {
     met: Condvar,
     /// One accelerator is calibrated at a time: two may share a GPU.
     calibrating: Mutex<()>,
+    tier: Option<Tier>,
 }
 
 /// The batches of an accelerator.
@@ -87,12 +97,22 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The feeds of a group's jobs.
-pub(super) fn of(jobs: &[JobPlan]) -> Vec<Option<Feed>> {
-    jobs.iter().map(|job| job.feed.as_ref().map(Feed::new)).collect()
+///
+/// # Errors
+/// The memory of a tier could not be had.
+pub(super) fn of(
+    jobs: &[JobPlan],
+    contexts: &BTreeMap<u32, Context>,
+) -> Result<Vec<Option<Feed>>, RunError> {
+    let of = |job: &JobPlan| {
+        let Some(plan) = &job.feed else { return Ok(None) };
+        Ok(Some(Feed::new(plan, Tier::open(job, contexts)?)))
+    };
+    jobs.iter().map(of).collect()
 }
 
 impl Feed {
-    fn new(plan: &FeedPlan) -> Feed {
+    fn new(plan: &FeedPlan, tier: Option<Tier>) -> Feed {
         let shape = Shape::new(plan);
         let queue = |_| Queue {
             taken: AtomicU64::new(0),
@@ -111,9 +131,15 @@ impl Feed {
             meeting: Mutex::new(Meeting { step: 0, arrived: 0, at_work: plan.accelerators }),
             met: Condvar::new(),
             calibrating: Mutex::new(()),
+            tier,
             plan: plan.clone(),
             shape,
         }
+    }
+
+    /// The memory of its tier, for the paths of its readers.
+    pub(super) fn tier_memory(&self) -> Option<Arc<Pinned>> {
+        self.tier.as_ref().map(Tier::memory)
     }
 
     /// Batches that an accelerator's readers may be ahead of it, or behind it, in steps.
@@ -140,7 +166,7 @@ impl Feed {
         let at = |index: u64| usize::try_from(index).unwrap_or(usize::MAX);
         let Some(counts) = self.counts.get(at(epoch)) else { return };
         if let Some(count) = counts.get(at(unit)) {
-            // Two readers never have the same unit, and should they, none is lost.
+            // Where samples are drawn, two readers may have the same one: none is lost.
             let _ = count
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1));
         }

@@ -1,15 +1,18 @@
 //! What came of a feed, for the record.
 
-use std::sync::atomic::Ordering;
+use std::cmp::Ordering;
+use std::sync::atomic;
 
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
     AcceleratorResult, CacheReading, EpochResult, FeedCompute, FeedResult, JobPlan,
 };
 use gpuio_stat::Histogram;
+use gpuio_workload::feed::Draws;
 
 use super::accelerator::{Accelerated, EpochSeen};
 use super::rules::{self, Ruled};
+use super::tier::Tier;
 use super::{Feed, hold};
 use crate::run::results::per_second;
 
@@ -38,7 +41,7 @@ pub(in crate::run) fn result(
     let span_ns = end.saturating_sub(begin);
     let samples: u64 = seen.iter().map(|one| one.samples).sum();
     let steps: u64 = seen.iter().map(|one| one.steps).sum();
-    let epochs = epochs(feed, &seen, begin);
+    let epochs = epochs(feed, &seen, begin, Draws::of(&feed.plan, found.job.seed).as_ref());
     let (utilisation_percent, utilisation_unknown) = utilisation(feed, &epochs);
     let mut wait = Histogram::default();
     seen.iter().for_each(|one| wait.merge(&one.wait));
@@ -59,6 +62,7 @@ pub(in crate::run) fn result(
         wait: wait.summary(),
         batch_read: batch_read.summary(),
         rules: rules::all(&ruled, &epochs),
+        tier: feed.tier.as_ref().map(Tier::result),
         epochs,
         accelerators: seen.into_iter().map(accelerator).collect(),
     }
@@ -81,7 +85,12 @@ fn accelerator(seen: Accelerated) -> AcceleratorResult {
 }
 
 /// The epochs that any accelerator began.
-fn epochs(feed: &Feed, seen: &[Accelerated], begin: u64) -> Vec<EpochResult> {
+fn epochs(
+    feed: &Feed,
+    seen: &[Accelerated],
+    begin: u64,
+    draws: Option<&Draws>,
+) -> Vec<EpochResult> {
     let count = seen.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
     let mut from = begin;
     let mut before = seen.first().map(|one| one.read_before).unwrap_or_default();
@@ -93,7 +102,8 @@ fn epochs(feed: &Feed, seen: &[Accelerated], begin: u64) -> Vec<EpochResult> {
         // It was not noted of an epoch that was cut short.
         let read = parts.iter().find_map(|(_, epoch)| epoch.read);
         let storage = read.and_then(|read| read.storage).zip(before.storage);
-        let (once, never, repeated) = counted(feed, nth);
+        let drawn = draws.map(|draws| draws.counts(nth as u64));
+        let (once, never, repeated) = counted(feed, nth, drawn.as_deref());
         all.push(EpochResult {
             number: nth as u64 + 1,
             steps: parts.iter().map(|(_, epoch)| epoch.steps).max().unwrap_or(0),
@@ -102,7 +112,10 @@ fn epochs(feed: &Feed, seen: &[Accelerated], begin: u64) -> Vec<EpochResult> {
             once,
             never,
             repeated,
-            read_bytes: feed.bytes.get(nth).map_or(0, |bytes| bytes.load(Ordering::Relaxed)),
+            read_bytes: feed
+                .bytes
+                .get(nth)
+                .map_or(0, |bytes| bytes.load(atomic::Ordering::Relaxed)),
             moved_bytes: read.map_or(0, |read| read.moved.saturating_sub(before.moved)),
             storage_read_bytes: storage.map(|(now, then)| now.saturating_sub(then)),
         });
@@ -111,18 +124,22 @@ fn epochs(feed: &Feed, seen: &[Accelerated], begin: u64) -> Vec<EpochResult> {
     all
 }
 
-/// Samples of an epoch that were read once, never, and more often.
-fn counted(feed: &Feed, epoch: usize) -> (u64, u64, u64) {
+/// Samples of an epoch that were read once, never, and more often; where they are drawn, readings
+/// as often as drawn, those that are missing, and those of samples that were read more often.
+fn counted(feed: &Feed, epoch: usize, drawn: Option<&[u32]>) -> (u64, u64, u64) {
     let (mut once, mut never, mut repeated) = (0, 0, 0);
-    for count in feed.counts.get(epoch).into_iter().flatten() {
-        let of = match count.load(Ordering::Relaxed) {
-            0 => &mut never,
-            1 => &mut once,
-            _ => &mut repeated,
-        };
-        *of += feed.plan.sample_group;
+    for (unit, count) in feed.counts.get(epoch).into_iter().flatten().enumerate() {
+        let count = u64::from(count.load(atomic::Ordering::Relaxed));
+        let wanted = drawn.map_or(1, |drawn| u64::from(drawn.get(unit).copied().unwrap_or(0)));
+        // Counts end at their largest number.
+        match count.cmp(&wanted.min(u64::from(u8::MAX))) {
+            Ordering::Equal => once += wanted,
+            Ordering::Less => (once, never) = (once + count, never + wanted - count),
+            Ordering::Greater => repeated += wanted.max(1),
+        }
     }
-    (once, never, repeated)
+    let group = feed.plan.sample_group;
+    (once * group, never * group, repeated * group)
 }
 
 /// Utilisation of an accelerator in an epoch, per cent.

@@ -5,8 +5,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use gpuio_io::clock::Nanos;
+use gpuio_io::path::{Place, Request};
 use gpuio_record::JobPlan;
 use gpuio_workload::feed::{Next, Reader};
+use gpuio_workload::lru::Use;
 use gpuio_workload::sequence::Block;
 
 use super::{Feed, LOOK, hold};
@@ -37,8 +39,11 @@ struct OpenBatch {
 /// A unit that is not there yet.
 #[derive(Debug)]
 struct OpenUnit {
-    step: u64,
+    /// Its number among all that this reader has begun: a batch may have the same unit twice.
+    reading: u64,
     unit: u64,
+    /// Where it is in the feed's tier, where there is one.
+    tier: Use,
     in_flight: u64,
     is_whole: bool,
     failed: bool,
@@ -48,7 +53,8 @@ struct OpenUnit {
 #[derive(Debug, Clone, Copy, Default)]
 struct Of {
     step: u64,
-    unit: u64,
+    reading: u64,
+    place: Place,
 }
 
 /// The sequence of one reader. Dropping it says that it reads no more.
@@ -64,8 +70,12 @@ pub(in crate::run) struct FeedReader<'a> {
     handed: Of,
     batches: VecDeque<OpenBatch>,
     units: Vec<OpenUnit>,
+    /// Units that it has begun.
+    readings: u64,
     /// The step that it may not begin yet.
     waits_for: u64,
+    /// Bytes that came from the tier, and from files.
+    moved: (u64, u64),
 }
 
 impl<'a> FeedReader<'a> {
@@ -84,7 +94,9 @@ impl<'a> FeedReader<'a> {
             handed: Of::default(),
             batches: VecDeque::with_capacity(feed.plan.prefetch as usize + 1),
             units: Vec::with_capacity(depth + 1),
+            readings: 0,
             waits_for: 0,
+            moved: (0, 0),
         }
     }
 
@@ -116,16 +128,15 @@ impl<'a> FeedReader<'a> {
                     self.deliver();
                 }
                 Next::Range { block, step, unit, ends_unit, ends_batch } => {
-                    self.hand_out((step, unit), (ends_unit, ends_batch), now);
+                    self.hand_out((step, unit), (ends_unit, ends_batch), block.offset, now);
                     return Step::Read(block);
                 }
             }
         }
     }
 
-    fn hand_out(&mut self, of: (u64, u64), ends: (bool, bool), now: Nanos) {
+    fn hand_out(&mut self, of: (u64, u64), ends: (bool, bool), offset: u64, now: Nanos) {
         let ((step, unit), (ends_unit, ends_batch)) = (of, ends);
-        self.handed = Of { step, unit };
         if self.batches.back().is_none_or(|batch| batch.step != step) {
             let batch = OpenBatch { step, in_flight: 0, is_whole: false, began: now, ended: now };
             self.batches.push_back(batch);
@@ -134,17 +145,31 @@ impl<'a> FeedReader<'a> {
             batch.in_flight += 1;
             batch.is_whole = ends_batch;
         }
-        let is_same = |open: &&mut OpenUnit| (open.step, open.unit) == of;
-        match self.units.iter_mut().find(is_same) {
-            Some(open) => (open.in_flight, open.is_whole) = (open.in_flight + 1, ends_unit),
-            None => self.units.push(OpenUnit {
-                step,
+        let tier = self.feed.tier.as_ref();
+        // Ranges of a unit follow one another.
+        let at = self.units.iter().position(|open| !open.is_whole).unwrap_or_else(|| {
+            self.readings += 1;
+            self.units.push(OpenUnit {
+                reading: self.readings,
                 unit,
-                in_flight: 1,
-                is_whole: ends_unit,
+                tier: tier.map_or(Use::Pass, |tier| tier.begin(unit)),
+                in_flight: 0,
+                is_whole: false,
                 failed: false,
-            }),
-        }
+            });
+            self.units.len() - 1
+        });
+        let open = &mut self.units[at];
+        (open.in_flight, open.is_whole) = (open.in_flight + 1, ends_unit);
+        let place = tier.map_or(Place::Slot, |tier| {
+            tier.place(open.tier, offset - self.feed.shape.unit_offset(unit))
+        });
+        self.handed = Of { step, reading: open.reading, place };
+    }
+
+    /// Where the block that was handed out last is in host memory.
+    pub(in crate::run) fn place(&self) -> Place {
+        self.handed.place
     }
 
     /// The block that was handed out last is in this slot.
@@ -153,17 +178,26 @@ impl<'a> FeedReader<'a> {
     }
 
     /// The block of this slot is in memory, or failed.
-    pub(in crate::run) fn completed(&mut self, slot: u32, ended: Nanos, is_fine: bool) {
-        let Of { step, unit } = self.slots[slot as usize];
-        let found = self.units.iter().position(|one| (one.step, one.unit) == (step, unit));
-        if let Some(at) = found {
+    pub(in crate::run) fn completed(&mut self, request: &Request, ended: Nanos, is_fine: bool) {
+        let Of { step, reading, place } = self.slots[request.slot as usize];
+        if is_fine {
+            let bytes = u64::from(request.len);
+            match place {
+                Place::Kept(_) => self.moved.0 += bytes,
+                Place::Slot | Place::Into(_) => self.moved.1 += bytes,
+            }
+        }
+        if let Some(at) = self.units.iter().position(|one| one.reading == reading) {
             let open = &mut self.units[at];
             open.in_flight -= 1;
             open.failed |= !is_fine;
             if open.in_flight == 0 && open.is_whole {
                 let open = self.units.swap_remove(at);
+                if let Some(tier) = &self.feed.tier {
+                    tier.end(open.tier, !open.failed);
+                }
                 if !open.failed {
-                    self.feed.count(self.feed.shape.epoch_of(step), unit);
+                    self.feed.count(self.feed.shape.epoch_of(step), open.unit);
                 }
             }
         }
@@ -205,6 +239,9 @@ impl<'a> FeedReader<'a> {
 
 impl Drop for FeedReader<'_> {
     fn drop(&mut self) {
+        if let Some(tier) = &self.feed.tier {
+            tier.add(self.moved.0, self.moved.1);
+        }
         let queue = self.feed.queue(self.accelerator);
         hold(&queue.state).readers[self.number as usize].left = true;
         queue.changed.notify_all();

@@ -5,6 +5,7 @@ use gpuio_units::{human_bytes, human_count};
 
 use super::Feed;
 use super::outcome::Found;
+use super::tier::Tier;
 
 /// The data set has at least this many times the memory of the client.
 const MEMORIES: u64 = 5;
@@ -93,8 +94,15 @@ fn cold(ruled: &Ruled<'_>) -> FeedRule {
 }
 
 /// The epoch with the smallest share that storage delivered.
-#[expect(clippy::cast_precision_loss, reason = "a share")]
+#[expect(clippy::cast_precision_loss, reason = "shares")]
 fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
+    let rule = "every epoch is read from storage".to_owned();
+    if let Some(tier) = ruled.feed.tier.as_ref().map(Tier::result).filter(|tier| tier.hits > 0) {
+        let all = tier.memory_bytes + tier.storage_bytes;
+        let share = tier.memory_bytes as f64 * 100.0 / all.max(1) as f64;
+        let found = format!("{share:.1} % of the bytes came from the tier in CPU memory");
+        return FeedRule { rule, found, kept: Some(false) };
+    }
     let job = ruled.found.job;
     let block = job.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
     // What storage had delivered and was not back when an epoch was over is not counted as moved.
@@ -113,7 +121,7 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     };
     let least = shares.as_ref().map(|all| all.iter().map(|(share, _)| *share).fold(1.0, f64::min));
     FeedRule {
-        rule: "every epoch is read from storage".to_owned(),
+        rule,
         found: match least {
             Some(share) => format!(
                 "in the epoch with the least, {:.1} % of the bytes came from storage{mode}",
@@ -126,11 +134,17 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
 }
 
 fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
+    let rule = "every sample is read exactly once an epoch".to_owned();
+    let order = ruled.feed.plan.order;
+    if order.draws() {
+        let found = format!("samples are drawn ({}), some often and others never", order.key());
+        return FeedRule { rule, found, kept: Some(false) };
+    }
     let wanted = ruled.feed.shape.samples();
     let wrong = epochs.iter().filter(|epoch| epoch.once != wanted).count();
     let missing = ruled.feed.plan.epochs - epochs.len() as u64;
     FeedRule {
-        rule: "every sample is read exactly once an epoch".to_owned(),
+        rule,
         found: match (wrong as u64 + missing, epochs.len()) {
             (0, count) => format!("{wanted} samples once in each of {count} epochs"),
             (wrong, _) => format!("not so in {wrong} of {} epochs", ruled.feed.plan.epochs),

@@ -4,6 +4,7 @@
 //! completions on asynchronous engines, and around each call on synchronous ones. An I/O counts
 //! when it completed after the ramp. Those in flight at the end of the ramp count, and those in
 //! flight at the end of the run don't: about as many, so a short window has the rate of a long one.
+//! What a feed's tier in host memory delivered is verified like all else, and not counted here.
 
 mod habits;
 mod leave;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Request, Start};
+use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Place, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
 use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
@@ -426,6 +427,10 @@ impl Loop<'_> {
                 offset: block.offset,
                 len: block.len,
                 slot,
+                place: match &self.blocks {
+                    Blocks::Feed(reader) => reader.place(),
+                    Blocks::Sequence(_) | Blocks::Replay(_) => Place::Slot,
+                },
                 started: stamp,
                 due: due.unwrap_or(stamp),
             };
@@ -532,7 +537,9 @@ impl Loop<'_> {
     #[inline]
     fn complete(&mut self, completed: &Completion) -> Result<(), RunError> {
         let request = &completed.request;
-        if let Some(worker_slot) = &self.tools.worker_slot {
+        // What a tier delivered is no I/O, and in none of the counts of I/Os.
+        let from_tier = matches!(request.place, Place::Kept(_)) && completed.result.is_ok();
+        if let Some(worker_slot) = self.tools.worker_slot.as_ref().filter(|_| !from_tier) {
             worker_slot::count(worker_slot, completed);
             self.last_ended = completed.ended;
         }
@@ -540,7 +547,7 @@ impl Loop<'_> {
         match &mut self.blocks {
             Blocks::Sequence(_) => {}
             Blocks::Feed(reader) => {
-                reader.completed(request.slot, completed.ended, completed.result.is_ok());
+                reader.completed(request, completed.ended, completed.result.is_ok());
             }
             Blocks::Replay(lane) => lane.completed(request.slot, completed.ended),
         }
@@ -563,6 +570,9 @@ impl Loop<'_> {
                 self.out.gave_up = true;
             }
             return Ok(());
+        }
+        if from_tier {
+            return if self.checks { self.check(request) } else { Ok(()) };
         }
         let latency_ns = completed.ended.saturating_sub(request.due);
         self.live().complete(counted, bytes, latency_ns);

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Request, Start};
+use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Place, Request, Start};
 use gpuio_pattern::{Key, Repeats, Salt, file_key, other_salt, unmix, word};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode,
@@ -540,6 +540,7 @@ fn start(task: &Task<'_>, tools: &mut Tools, slot: u32, block: &Block) -> Result
         offset: block.offset,
         len: block.len,
         slot,
+        place: Place::Slot,
         started: now,
         due: now,
     };

@@ -1,6 +1,6 @@
 //! The settings of a training feed.
 
-use gpuio_record::{Column, FeedPlan, JobPlan};
+use gpuio_record::{Column, FeedPlan, JobPlan, TierPlan};
 use gpuio_units::format_duration_ns;
 
 use super::comment;
@@ -31,11 +31,16 @@ pub(super) fn write(out: &mut String, job: &JobPlan, feed: &FeedPlan) {
     }
     set(out, "sample_group", &feed.sample_group.to_string());
     set(out, "batch_samples", &feed.batch_samples.to_string());
-    set(out, "sample_order", feed.order.word());
+    set(out, "sample_order", &feed.order.key());
     set(out, "epochs", &feed.epochs.to_string());
     set(out, "accelerators", &feed.accelerators.to_string());
     set(out, "readers", &feed.readers.to_string());
     set(out, "prefetch", &feed.prefetch.to_string());
+    if let Some(tier) = feed.tier {
+        set(out, "cache_memory", &tier.requested_bytes.to_string());
+        let TierPlan { places, place_bytes, .. } = tier;
+        comment(out, &format!("keeps {places} x {place_bytes} bytes of what is read, by LRU"));
+    }
     set(out, "compute", &feed.compute.key());
     if feed.compute_ns > 0 {
         set(out, "compute_time", &format_duration_ns(feed.compute_ns));

@@ -23,6 +23,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
         all.push(waits(plan_of, found));
         all.extend(service_level(plan_of, found, job));
+        all.extend(tier(plan_of, found));
         all.extend(accelerators(found));
         all.extend(epochs(plan_of, found));
         all.extend(rules(&found.rules));
@@ -68,7 +69,7 @@ fn data_set(plan: &FeedPlan) -> String {
         count(plan.files),
         many(plan.full_files, "file"),
         many(samples, "sample"),
-        plan.order.word(),
+        plan.order.key(),
     )
 }
 
@@ -160,6 +161,32 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     ))
 }
 
+/// What the tier in host memory did, its bytes apart from those of storage.
+fn tier(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
+    let (kept, seen) = (plan.tier?, found.tier?);
+    let all = seen.hits.saturating_add(seen.misses);
+    let share = match all {
+        0 => NONE.to_owned(),
+        all => format!("{:.1} %", float(seen.hits) * 100.0 / float(all)),
+    };
+    Some(format!(
+        "tier in CPU memory of {} for {}: {} and {} ({share} hits), {} evicted by LRU, {} not \
+         kept; {} came from it and {} from storage, whose bytes and rates have only the latter; \
+         what is written does not enter it",
+        bytes(kept.bytes()),
+        many(u64::from(kept.places), "sample"),
+        many(seen.hits, "hit"),
+        match seen.misses {
+            1 => "1 miss".to_owned(),
+            misses => format!("{} misses", count(misses)),
+        },
+        count(seen.evictions),
+        count(seen.not_kept),
+        bytes(seen.memory_bytes),
+        bytes(seen.storage_bytes),
+    ))
+}
+
 /// A percentile, where there are enough values for it.
 fn percentile(summary: Option<&Summary>, quantile: f64) -> Option<u64> {
     let summary = summary.filter(|summary| enough_for(quantile, summary.count))?;
@@ -243,9 +270,13 @@ fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
             }
             None => "from storage: unknown".to_owned(),
         };
+        let [once, never, repeated] = match plan.order.draws() {
+            true => [" as often as drawn", "too seldom", "too often"],
+            false => [" once", "never", "repeatedly"],
+        };
         format!(
-            "epoch {}: utilisation {percent}, {}; {} of {} {verb} once, {} never, {} repeatedly; \
-             {storage}",
+            "epoch {}: utilisation {percent}, {}; {} of {} {verb}{once}, {} {never}, {} \
+             {repeated}; {storage}",
             epoch.number,
             time(epoch.span_ns),
             many(epoch.once, "sample"),

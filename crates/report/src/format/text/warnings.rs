@@ -103,6 +103,7 @@ fn rank(kind: &WarningKind) -> u8 {
         | WarningKind::LinkDisagrees { .. }
         | WarningKind::DirectWritesInDeviceCache { .. } => 2,
         WarningKind::MappedMemory { .. }
+        | WarningKind::TierServedReads { .. }
         | WarningKind::DepthOnSynchronousEngine { .. }
         | WarningKind::AsyncEngineOnBufferedFile { .. }
         | WarningKind::SplitByBlockLayer { .. }
