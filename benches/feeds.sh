@@ -63,6 +63,9 @@ for path in glob.glob(sys.argv[1] + "/*"):
     if "jobs" in found:
         job = found["jobs"][0]
         feed = job["feed"]
+        if not feed["complete"]:
+            print(f"{os.path.basename(path)} was stopped before its end: left out")
+            continue
         found = {"utilisation_percent": feed["utilisation_percent"], "samples_per_s": feed["samples_per_s"],
                  "bytes_per_s": job["read"]["bytes"] / (feed["span_ns"] / 1e9),
                  "bytes": job["read"]["bytes"], "cpu_s": job["cpu"]["user_s"] + job["cpu"]["system_s"]}
@@ -96,7 +99,11 @@ trap 'exit 143' TERM INT
 # Makes the files, outside every round.
 feed made --compute sleep --path staged
 if [ "${DLIO:-no}" = yes ]; then
-  "$python" "$here/feed_dlio.py" make "$out/made.json" "$dir/dlio" >"$out/dlio-made.txt" 2>&1 && dlio=yes
+  if [ -e "$dir/dlio/made" ] ||
+    "$python" "$here/feed_dlio.py" make "$out/made.json" "$dir/dlio" >"$out/dlio-made.txt" 2>&1; then
+    dlio=yes
+    touch "$dir/dlio/made"
+  fi
 fi
 for round in $(seq "$rounds"); do
   if [ $dlio = yes ]; then
