@@ -441,8 +441,8 @@ fn a_tier_is_read_by_what_a_list_says() {
     }
 }
 
-/// Many readers share it, with reads of the same samples at the same time; a byte that went wrong as
-/// it was read into the tier is found again whenever it comes from there.
+/// Many readers share it, and read the same samples at the same time. A byte that was wrong as it
+/// was read into the tier is found again whenever it comes from there.
 #[test]
 fn a_tier_is_shared_and_what_is_wrong_in_it_is_found() {
     let dir = scratch();

@@ -102,8 +102,8 @@ impl SlotBuffers {
     /// As for [`SlotBuffers::copy`].
     ///
     /// # Safety
-    /// As for [`SlotBuffers::copy`], of `len` bytes of page-locked memory at `ptr` that live as long
-    /// as `self`.
+    /// As for [`SlotBuffers::copy`], of `len` bytes of page-locked memory at `ptr` that live as
+    /// long as `self`.
     unsafe fn copy_at(
         &self,
         stream: &Stream,
@@ -166,9 +166,9 @@ impl Slots for SlotBuffers {
             offset: request.offset,
             span: match request.place {
                 Place::Slot => self.memory.span(request.slot, request.len),
-                // SAFETY: inside the tier, which lives as long as `self`, which the path drops after
-                // its engine; by the promise of `PathConfig::tier` nothing else uses the place, and
-                // no reference to its bytes is ever made.
+                // SAFETY: inside the tier, which lives as long as `self`, and the path drops that
+                // after its engine; by the promise of `PathConfig::tier` nothing else uses the
+                // place, and no reference to its bytes is ever made.
                 _ => unsafe { Span::new(self.host_side(request), request.len) },
             },
             token: request.slot,
