@@ -92,8 +92,13 @@ pub(crate) fn modules_were_read(machine: &Machine) -> bool {
 }
 
 /// Why facts are not there where [`modules_were_read`] is false.
-pub(crate) const MODULES_NOT_READ: &str =
-    "no module for I/O to GPUs is loaded, not even NVIDIA's driver, or a capture left them out";
+pub(crate) fn modules_not_read(machine: &Machine) -> &'static str {
+    if kernel_was_read(machine) {
+        "no module for I/O to GPUs is loaded, not even NVIDIA's driver, or a capture left them out"
+    } else {
+        "kernel modules are not among what was read"
+    }
+}
 
 /// Why facts of the kernel are not there where [`kernel_was_read`] is false.
 pub(crate) const KERNEL_NOT_READ: &str =

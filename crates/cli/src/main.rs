@@ -93,8 +93,12 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
         Err(error) if error.use_stderr() => {
-            let text = error.render().to_string();
-            let text = args::for_gdsio(&words, &error).unwrap_or(text);
+            let command = args::command();
+            let apart = || args::value_apart(&words, &command).map(|it| format!("error: {it}"));
+            let text = args::for_gdsio(&words, &error)
+                .or_else(|| args::meant(&words, &error, &command))
+                .or_else(apart)
+                .unwrap_or_else(|| error.render().to_string());
             output::print_message(text.trim_end());
             return Ok(ExitCode::from(2));
         }

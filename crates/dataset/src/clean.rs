@@ -38,7 +38,7 @@ pub enum CleanError {
 }
 
 /// Removes the files of `made` that were created, takes them off the list of our files, and
-/// removes `directories` (those that [`super::make::make_directory`] made) where they are empty.
+/// removes `directories` (those that [`super::make::make_directories`] made) where they are empty.
 /// Goes on after errors and returns them all; an empty answer means that everything is gone.
 ///
 /// A file is removed from the directory that was held since it was made, wherever that is by now.

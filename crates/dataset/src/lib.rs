@@ -5,7 +5,7 @@
 //! run:
 //!
 //! 1. [`ownership::check`] each target; any refusal ends the run before a byte is written.
-//! 2. [`make::make_directory`] and [`make::make`] for what is absent or must be made anew.
+//! 2. [`make::make_directories`] and [`make::make`] for what is absent or must be made anew.
 //! 3. [`manifest::begin`] for our files that the load will write.
 //! 4. The load.
 //! 5. [`manifest::finalize`] for the same files, after their last descriptor for writing was

@@ -162,16 +162,25 @@ fn foreign_part(wanted: &Wanted, verdict: &Verdict) -> Option<Range<u64>> {
     (fills && !part.is_empty()).then_some(part)
 }
 
-/// Makes one directory, mode 0755, whose parent exists. Whether it was absent before.
+/// Makes a directory and those above it that are absent, mode 0755. Those that were absent before,
+/// the outermost first.
 ///
 /// # Errors
-/// [`MakeError::Call`] with `mkdir`.
-pub fn make_directory(path: &Path) -> Result<bool, MakeError> {
-    match DirBuilder::new().mode(0o755).create(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
-        Err(source) => Err(MakeError::call("mkdir", path, None, source, None)),
+/// [`MakeError::Call`] with `mkdir`. What was made until then stays.
+pub fn make_directories(path: &Path) -> Result<Vec<PathBuf>, MakeError> {
+    let absent = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+    let mut coming: Vec<&Path> = path.ancestors().take_while(absent).collect();
+    coming.reverse();
+    let mut made = Vec::new();
+    for path in coming {
+        match DirBuilder::new().mode(0o755).create(path) {
+            Ok(()) => made.push(path.to_owned()),
+            // Another process of the same run, such as a rank, was first.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            Err(source) => return Err(MakeError::call("mkdir", path, None, source, None)),
+        }
     }
+    Ok(made)
 }
 
 /// The list of our files is replaced, and synced, twice for so many files: once for each would

@@ -411,13 +411,9 @@ pub(super) fn parent_can_be_made(path: &Path) -> bool {
     let Some(parent) = path.parent() else {
         return false;
     };
-    let above = parent
-        .parent()
-        .map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
-    match fs::symlink_metadata(parent) {
-        Ok(parent) => parent.is_dir(),
-        Err(_) => above.is_some_and(Path::is_dir),
-    }
+    // The nearest that is there: what is absent is made below it.
+    let there = parent.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
+    there.is_none_or(Path::is_dir)
 }
 
 /// The command that writes what a read misses.

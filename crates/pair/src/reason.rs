@@ -109,7 +109,8 @@ pub(crate) fn notes(
         add("No NVIDIA GPU is known: storage is paired with host memory.");
     }
     match tier {
-        None => add("There is no storage that could be used."),
+        None if machine.listed.block => add("There is no storage that could be used."),
+        None => add("Drives and mounts are not among what was read, so no storage is known."),
         Some(Tier::System) => add(
             "Only the system's own disk is there: its figures have the system's I/O in them, and a \
              write job competes with it.",

@@ -30,7 +30,10 @@ pub enum AxisError {
     )]
     Range(String),
     /// The same value twice.
-    #[error("'{0}' is given twice; use --repeats for repeats")]
+    #[error(
+        "'{0}' is given twice; use --repeats for repeats. A shell takes braces away: quote an axis \
+        that has them, as in --vary 'gpu=0,{{0,1}}'"
+    )]
     Twice(String),
     /// Too many.
     #[error("the range '{0}' has more than {MOST} values; use a step or a factor")]

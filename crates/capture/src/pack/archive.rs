@@ -88,6 +88,11 @@ pub fn read(bytes: &[u8]) -> Result<Tree, PackError> {
     for entry in Archive::new(bytes).entries()? {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
+        // As `tar -C DIRECTORY -c .` names them.
+        let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+        if path.as_os_str().is_empty() {
+            continue;
+        }
         let too_much =
             |what| PackError::TooMuch { path: path.to_string_lossy().into_owned(), what };
         count += 1;

@@ -8,7 +8,7 @@ use gpuio_record::facts::{Fact, GdsLine, Machine};
 
 use super::settings::valid;
 use super::{LibraryReport, Software};
-use crate::machine::{MODULES_NOT_READ, module, modules_were_read};
+use crate::machine::{module, modules_not_read, modules_were_read};
 
 /// Kinds of storage in gdscheck's order, each with the module that registers with nvidia-fs, the
 /// setting for peer-to-peer DMA, and the word of crate `cufile` for the library's flag.
@@ -108,7 +108,7 @@ fn without_hardware(machine: &Machine) -> Option<Fact<String>> {
         });
     }
     if !modules_were_read(machine) {
-        return Some(Fact::unknown(MODULES_NOT_READ));
+        return Some(Fact::unknown(modules_not_read(machine)));
     }
     let driver = module(machine, "nvidia").is_some_and(|module| module.loaded);
     (!driver).then(|| Fact::Known(NOTHING.to_owned()))
@@ -163,7 +163,7 @@ fn rdma(machine: &Machine) -> Vec<GdsLine> {
     let not_loaded = || Fact::unknown("libcufile_rdma.so was not loaded");
     let peer = |name| module(machine, name).is_some_and(|module| module.loaded);
     let peers = match (modules_were_read(machine), peer("nvidia_peermem") || peer("nv_peer_mem")) {
-        (false, _) => Fact::unknown(MODULES_NOT_READ),
+        (false, _) => Fact::unknown(modules_not_read(machine)),
         (true, true) => Fact::Known("Enabled".to_owned()),
         (true, false) => Fact::Known("Disabled".to_owned()),
     };

@@ -101,9 +101,9 @@ fn line(name: &str, value: &str) -> GdsLine {
 
 /// Nothing that is not loaded has a version.
 fn nvidia_fs(machine: &Machine) -> Fact<String> {
-    use crate::machine::{MODULES_NOT_READ, module, modules_were_read};
+    use crate::machine::{module, modules_not_read, modules_were_read};
     match module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) {
-        None => Fact::unknown(MODULES_NOT_READ),
+        None => Fact::unknown(modules_not_read(machine)),
         Some(module) if !module.loaded => Fact::Known(NOT_LOADED.to_owned()),
         Some(module) => Fact::or_unknown(module.version.clone(), "it reports none"),
     }

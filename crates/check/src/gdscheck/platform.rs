@@ -4,7 +4,7 @@ use gpuio_record::facts::{Bar1Facts, Fact, GdsCheck, GdsGpu, GdsNote, GpuFacts, 
 
 use super::Software;
 use crate::machine::{
-    KERNEL_NOT_READ, MODULES_NOT_READ, count, kernel_was_read, module, modules_were_read,
+    KERNEL_NOT_READ, count, kernel_was_read, module, modules_not_read, modules_were_read,
 };
 use crate::rule::acs;
 
@@ -66,7 +66,7 @@ pub(super) fn acs(machine: &Machine) -> (Vec<String>, Vec<GdsNote>) {
 
 pub(super) fn driver_status(machine: &Machine, software: &Software) -> Fact<String> {
     if !modules_were_read(machine) {
-        return Fact::unknown(MODULES_NOT_READ);
+        return Fact::unknown(modules_not_read(machine));
     }
     if !module(machine, "nvidia").is_some_and(|module| module.loaded) {
         return Fact::Known("Unsupported (NVIDIA's driver is not loaded)".to_owned());

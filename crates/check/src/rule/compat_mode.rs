@@ -5,7 +5,7 @@ use gpuio_record::facts::{Fact, Machine};
 use super::Rule;
 use crate::configuration::{compat_allowed, compat_forced, p2pdma, unused};
 use crate::finding::Found;
-use crate::machine::{MODULES_NOT_READ, gpu_is_absent, module, modules_were_read};
+use crate::machine::{gpu_is_absent, module, modules_not_read, modules_were_read};
 
 pub(super) const RULE: Rule = Rule {
     name: "compat-mode",
@@ -46,8 +46,10 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     let nvidia_fs = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine));
     let Some(nvidia_fs) = nvidia_fs else {
-        let why =
-            format!("it is forbidden, and what is direct here is not known: {MODULES_NOT_READ}");
+        let why = format!(
+            "it is forbidden, and what is direct here is not known: {}",
+            modules_not_read(machine)
+        );
         return vec![Found::unknown(why).at([allowed.from])];
     };
     if let Fact::Unknown(why) = &machine.cufile.environment {

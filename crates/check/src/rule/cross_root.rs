@@ -5,7 +5,7 @@ use gpuio_record::facts::{Fact, Machine};
 use super::Rule;
 use crate::finding::Found;
 use crate::machine::{
-    MODULES_NOT_READ, module, modules_were_read, placed_drives, placed_nics, root_port, without_gpu,
+    module, modules_not_read, modules_were_read, placed_drives, placed_nics, root_port, without_gpu,
 };
 
 pub(super) const RULE: Rule = Rule {
@@ -29,7 +29,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![found];
     }
     match module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) {
-        None => return vec![Found::unknown(MODULES_NOT_READ)],
+        None => return vec![Found::unknown(modules_not_read(machine))],
         Some(module) if !module.loaded => {
             return vec![Found::not_applicable("nvidia-fs, which counts it, is not loaded")];
         }

@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{MODULES_NOT_READ, module, modules_were_read, none_of};
+use crate::machine::{module, modules_not_read, modules_were_read, none_of};
 
 pub(super) const RULE: Rule = Rule {
     name: "lnet",
@@ -28,7 +28,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![none_of(machine.listed.mounts, "Lustre mount")];
     }
     let Some(lnet) = lnet.filter(|lnet| lnet.loaded) else {
-        return vec![Found::unknown(MODULES_NOT_READ)];
+        return vec![Found::unknown(modules_not_read(machine))];
     };
     let location = "/sys/module/lnet/parameters/lnet_transaction_timeout";
     let configured = lnet.parameters.get("lnet_transaction_timeout");

@@ -5,7 +5,7 @@ use gpuio_record::facts::{Machine, ModuleFacts};
 use super::Rule;
 use crate::finding::Found;
 use crate::gdscheck::interpret::{DataPath, data_path, printed, storage, torn};
-use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
+use crate::machine::{module, modules_not_read, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "nvidia-fs",
@@ -29,7 +29,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![found];
     }
     let Some(module) = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) else {
-        return vec![Found::unknown(MODULES_NOT_READ)];
+        return vec![Found::unknown(modules_not_read(machine))];
     };
     if !module.loaded {
         let observed = "it is not loaded: cuFile works in compatibility mode or by the kernel's \

@@ -62,12 +62,18 @@ fn ends(machine: &Machine) -> Vec<&PciFacts> {
     for address in gpus.chain(others.iter().map(String::as_str)) {
         for (step, end) in machine.upstream_path(address).into_iter().enumerate() {
             let lower = step == 0 || end.port.known() == Some(&PciPort::SwitchUpstream);
-            if lower && !ends.iter().any(|known| known.address == end.address) {
+            if lower && !ends.iter().any(|known| is_of_one_link(known, end)) {
                 ends.push(end);
             }
         }
     }
     ends
+}
+
+/// Functions of one device share its link.
+fn is_of_one_link(one: &PciFacts, other: &PciFacts) -> bool {
+    let device = |end: &PciFacts| end.address.rsplit_once('.').map(|(device, _)| device.to_owned());
+    one.parent == other.parent && device(one).is_some() && device(one) == device(other)
 }
 
 enum Link {
@@ -183,6 +189,26 @@ mod tests {
         let gpu = worst(slow, sample::GPU);
         assert_eq!(gpu.severity, Severity::Unknown);
         assert!(gpu.fix.unwrap().contains("nvidia-smi"));
+    }
+
+    #[test]
+    fn functions_of_one_device_are_one_link() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let card = machine.pci.iter().find(|f| f.address == sample::DRIVE).unwrap();
+        let mut second = card.clone();
+        second.address = second.address.replace(".0", ".1");
+        machine.block.clear();
+        machine.listed = gpuio_record::facts::Listed::default();
+        machine.pci.push(second);
+        for function in
+            machine.pci.iter_mut().filter(|f| f.address.starts_with(&sample::DRIVE[..10]))
+        {
+            function.class = Some(0x01_0802);
+            function.link_now.width = Some(2);
+        }
+        let found = evaluate(&machine);
+        let bad: Vec<_> = found.iter().filter(|it| it.severity == Severity::Fail).collect();
+        assert_eq!(bad.len(), 1, "{found:?}");
     }
 
     /// `lspci -nn` of a server with Intel's C620 chipset: 8086:37d2, below a bridge of 16 lanes.

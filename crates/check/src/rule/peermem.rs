@@ -4,7 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{MODULES_NOT_READ, module, modules_were_read, without_gpu};
+use crate::machine::{module, modules_not_read, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
     name: "peermem",
@@ -32,7 +32,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![Found::pass(format!("{} is loaded", loaded.name))];
     }
     if !modules_were_read(machine) || modules.iter().all(Option::is_none) {
-        return vec![Found::unknown(MODULES_NOT_READ)];
+        return vec![Found::unknown(modules_not_read(machine))];
     }
     let user_space = [MountKind::Weka, MountKind::Gpfs];
     let needs: Vec<&str> = machine

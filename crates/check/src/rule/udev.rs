@@ -5,7 +5,7 @@ use gpuio_record::facts::{Fact, Machine};
 use super::Rule;
 use crate::finding::Found;
 use crate::machine::{
-    KERNEL_NOT_READ, MODULES_NOT_READ, gpu_is_absent, kernel_was_read, modules_were_read,
+    KERNEL_NOT_READ, gpu_is_absent, kernel_was_read, modules_not_read, modules_were_read,
     without_gpu,
 };
 
@@ -42,7 +42,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![found];
     }
     if !modules_were_read(machine) {
-        return vec![Found::unknown(format!("{observed}; {MODULES_NOT_READ}"))];
+        return vec![Found::unknown(format!("{observed}; {}", modules_not_read(machine)))];
     }
     let fix = match &machine.host.kernel.containment.container {
         Some(container) => {

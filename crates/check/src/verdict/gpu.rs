@@ -3,7 +3,7 @@
 use gpuio_record::facts::Fact;
 
 use super::{About, Gpu, Need, Pair};
-use crate::machine::{MODULES_NOT_READ, gpu_name, module, modules_were_read};
+use crate::machine::{gpu_name, module, modules_not_read, modules_were_read};
 
 /// The GPU in words.
 pub(super) fn title(pair: &Pair<'_>) -> String {
@@ -46,7 +46,7 @@ pub(super) fn loaded(pair: &Pair<'_>, name: &str, fix: &str) -> Need {
     };
     let found = module(pair.machine, name).filter(|_| modules_were_read(pair.machine));
     match found {
-        None => Need::unknown(about, MODULES_NOT_READ),
+        None => Need::unknown(about, modules_not_read(pair.machine)),
         Some(module) if module.loaded => {
             let version = module.version.as_ref().map(|version| format!(" {version}"));
             Need::yes(about, format!("{name}{} is loaded", version.unwrap_or_default()))

@@ -182,10 +182,12 @@ fn conclusion(verdict: &Verdict, gds: Answer, absent: Option<&Need>) -> String {
 fn ways(verdict: &Verdict, absent: Option<&Need>) -> Vec<Way> {
     let nvidia = nvidia(verdict, absent);
     let own = find(verdict, "gpuio");
-    let on = own.is_some_and(|mode| mode.works == Answer::Yes);
+    let works = own.map_or(Answer::Unknown, |mode| mode.works);
+    let on = works == Answer::Yes;
     let lacks = own.and_then(|mode| first(mode, mode.works)).map_or("", |need| &need.found);
     let by_fs = find(verdict, "nvidia-fs").is_some_and(|mode| mode.works == Answer::Yes);
     let drop_in = match (on, by_fs && absent.is_none()) {
+        (false, _) if works == Answer::Unknown => format!("unknown: {lacks}"),
         (false, _) => format!("no GPU memory can be reached: {lacks}"),
         (true, false) => "through page-locked host memory, with GPU copies while reads run; it \
                           needs no nvidia-fs (`gpuio exec`)"
@@ -201,6 +203,9 @@ fn ways(verdict: &Verdict, absent: Option<&Need>) -> Vec<Way> {
         (true, false) => "paths host, staged, cached, gather, library and others through host \
                           memory (`gpuio list`)"
             .to_owned(),
+        (false, _) if works == Answer::Unknown => {
+            format!("path host; whether the others work is unknown: {lacks}")
+        }
         (false, _) => {
             format!("path host alone: {lacks} (to try the others: --gpu software)")
         }

@@ -79,7 +79,7 @@ impl Overview {
                 row.gpus.join(","),
                 gds.to_owned(),
                 way(row.nvidia, none),
-                way(row.gpuio, "not at all"),
+                way(row.gpuio, "not at all, or unknown"),
             ]);
         }
         format!("GDS, by the facts of this machine\n{}", indented_columns(&rows))

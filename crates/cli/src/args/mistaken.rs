@@ -1,5 +1,5 @@
-//! Command lines of gdsio that were given to gpuio's own parser, and values that were taken for
-//! files.
+//! Command lines that were meant for another verb, another flag or another tool, and values that
+//! were taken for files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -58,6 +58,49 @@ pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<Strin
     None
 }
 
+/// What to type instead, where clap refused a file without its verb, a path instead of a process,
+/// or a flag that has another name here.
+pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) -> Option<String> {
+    let verb = words.get(1)?.to_str()?;
+    let said = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    let has_format =
+        |verb: &Command| verb.get_arguments().any(|it| it.get_long() == Some("format"));
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = said(ContextKind::InvalidSubcommand)?;
+            let names_file = word == "run" || Path::new(word).is_file();
+            names_file.then(|| {
+                format!(
+                    "error: '{word}' is no verb. `gpuio bench FILE` runs a job file, and `gpuio \
+                     show FILE` prints a record"
+                )
+            })
+        }
+        ErrorKind::ValueValidation if verb == "why" => {
+            let path = said(ContextKind::InvalidValue)?;
+            (!path.bytes().all(|c| c.is_ascii_digit())).then(|| {
+                format!(
+                    "error: '{path}' is no process ID. For a file, directory or mount: gpuio why \
+                     --mount {path}"
+                )
+            })
+        }
+        ErrorKind::UnknownArgument => match (verb, said(ContextKind::InvalidArg)?) {
+            ("why", "--directory" | "--filename") => {
+                Some("error: gpuio why names a file, directory or mount by --mount PATH".to_owned())
+            }
+            (_, "--json") if command.find_subcommand(verb).is_some_and(has_format) => {
+                Some(format!("error: gpuio {verb} prints JSON by --format json"))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +128,29 @@ mod tests {
             "gpuio",
         ] {
             assert_eq!(said(right), None, "{right}");
+        }
+    }
+
+    #[test]
+    fn what_has_another_name_here_leads_to_it() {
+        let said = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let command = crate::args::command();
+            meant(&words, &command.clone().try_get_matches_from(&words).unwrap_err(), &command)
+        };
+        for (line, part) in [
+            ("gpuio Cargo.toml", "gpuio bench FILE"),
+            ("gpuio run rr.fio", "gpuio bench FILE"),
+            ("gpuio why /tmp", "gpuio why --mount /tmp"),
+            ("gpuio why --directory .", "--mount PATH"),
+            ("gpuio bench --json", "gpuio bench prints JSON by --format json"),
+            ("gpuio check --json", "gpuio check prints JSON by --format json"),
+        ] {
+            let hint = said(line).unwrap_or_default();
+            assert!(hint.contains(part), "{line}: {hint}");
+        }
+        for other in ["gpuio nothing", "gpuio why 0", "gpuio bench --none", "gpuio why --none"] {
+            assert_eq!(said(other), None, "{other}");
         }
     }
 

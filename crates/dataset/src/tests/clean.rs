@@ -6,7 +6,7 @@ use super::*;
 fn everything_that_was_made_goes() {
     let dir = directory();
     let sub = dir.path().join("d");
-    assert!(super::super::make::make_directory(&sub).unwrap());
+    assert_eq!(super::super::make::make_directories(&sub).unwrap(), [sub.clone()]);
     let mut made = prepare(&wanted(&sub.join("a"), MIB)).unwrap();
     made.extend(prepare(&wanted(&sub.join("b"), MIB)).unwrap());
     let errors = clean(&made, std::slice::from_ref(&sub));
@@ -18,7 +18,7 @@ fn everything_that_was_made_goes() {
 fn what_others_put_there_stays_and_so_does_its_directory() {
     let dir = directory();
     let sub = dir.path().join("d");
-    super::super::make::make_directory(&sub).unwrap();
+    super::super::make::make_directories(&sub).unwrap();
     let made = prepare(&wanted(&sub.join("a"), MIB)).unwrap();
     fs::write(sub.join("other"), "precious").unwrap();
     let errors = clean(&made, std::slice::from_ref(&sub));

@@ -3,8 +3,9 @@ use std::process::Command;
 
 use gpuio_pattern::{Repeats, Salt};
 
+use super::super::clean::clean;
 use super::super::fill::BLOCK;
-use super::super::make::make_directory;
+use super::super::make::make_directories;
 use super::super::manifest::FILE_NAME;
 use super::super::space::within_limit;
 use super::*;
@@ -354,15 +355,17 @@ fn the_file_size_limit_is_reported_before_the_kernel_kills() {
 }
 
 #[test]
-fn directories_are_made_one_level_deep() {
+fn directories_are_made_with_those_above_them() {
     let dir = directory();
-    let path = dir.path().join("d");
-    assert!(make_directory(&path).unwrap());
-    assert!(!make_directory(&path).unwrap());
-    let text = make_directory(&dir.path().join("x/y")).unwrap_err().to_string();
-    assert!(text.contains("mkdir"), "{text}");
+    let (outer, inner) = (dir.path().join("x"), dir.path().join("x/y"));
+    assert_eq!(make_directories(&inner).unwrap(), [outer.clone(), inner.clone()]);
+    assert_eq!(make_directories(&inner).unwrap(), [] as [PathBuf; 0]);
+    assert!(clean(&[], &[outer.clone(), inner]).is_empty() && !outer.exists());
     fs::write(dir.path().join("file"), "").unwrap();
-    make_directory(&dir.path().join("file")).unwrap_err();
+    for path in ["file", "file/y"] {
+        let text = make_directories(&dir.path().join(path)).unwrap_err().to_string();
+        assert!(text.contains("mkdir"), "{text}");
+    }
 }
 
 /// A small tmpfs for as long as it lives.

@@ -88,14 +88,18 @@ fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
 }
 
 #[test]
-fn one_level_of_directory_may_be_made() {
+fn directories_may_be_made_below_one_that_is_there() {
     let dir = directory();
     let one = dir.path().join("d/f");
     assert_eq!(accept(&writing(&one, MIB), &permit()).note, GuardNote::Make);
     let named = Wanted { directory: None, ..writing(&one, MIB) };
     refuse(&named, &permit(), &["its directory does not exist"]);
     let two = dir.path().join("d/e/f");
-    refuse(&writing(&two, MIB), &permit(), &["its directory does not exist"]);
+    assert_eq!(accept(&writing(&two, MIB), &permit()).note, GuardNote::Make);
+    fs::write(dir.path().join("d"), "").unwrap();
+    for path in [&one, &two] {
+        refuse(&writing(path, MIB), &permit(), &["its directory does not exist"]);
+    }
 }
 
 #[test]

@@ -221,7 +221,8 @@ impl<'a> DataSet<'a> {
         holes.is_some_and(|holes| *holes == wanted.holes)
     }
 
-    /// Makes the directory of a file that is to be made, where it is absent, and holds it.
+    /// Makes the directory of a file that is to be made, and those above it, where they are absent,
+    /// and holds it.
     fn make_parent(&mut self, job: &JobPlan, verdict: &mut Verdict) -> Result<(), DataSetError> {
         if verdict.note != GuardNote::Make || job.directory.is_none() {
             return Ok(());
@@ -237,9 +238,8 @@ impl<'a> DataSet<'a> {
             }
             return Ok(());
         }
-        if make::make_directory(parent)? && !job.keep {
-            self.directories.push(parent.to_owned());
-        }
+        let made = make::make_directories(parent)?;
+        self.directories.extend(made.into_iter().filter(|_| !job.keep));
         let failed = |source| MakeError::call("open", parent, None, source, None);
         verdict.dir_entry = Some(new_dir_entry(parent, name).map_err(failed)?);
         Ok(())

@@ -131,6 +131,9 @@ fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String
     out
 }
 
+/// What a header of fio's begins with, as a word of the record.
+const FIO_MAGIC: &str = "0x000000000000acca";
+
 fn mismatch_words(mismatch: &VerifyMismatch) -> String {
     let VerifyMismatch { path, offset, expected, found, bad_words, leg, gpu, found_belongs_at } =
         mismatch;
@@ -140,6 +143,10 @@ fn mismatch_words(mismatch: &VerifyMismatch) -> String {
     };
     let gpu = gpu.map(|gpu| format!(", only in the memory of GPU {gpu}")).unwrap_or_default();
     let leg = match leg.as_str() {
+        _ if expected == FIO_MAGIC => {
+            "no header of fio's stands there: it was written with another bs or without \
+             verify=crc32c, or it is corrupted"
+        }
         "gpu" => "corrupted on the GPU leg",
         "file" => "corrupted on the file leg",
         _ => "leg unknown",
