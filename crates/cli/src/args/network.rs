@@ -50,11 +50,11 @@ pub(crate) struct Network {
     )]
     pub(crate) serve: Option<String>,
     /// Exit after this many clients [1]
-    #[arg(long, value_name = "N", requires = "serve",
+    #[arg(long, value_name = "N", requires = "serve", conflicts_with = "to",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// Exit after this time, also without a client [10min]
-    #[arg(long, value_name = "TIME", requires = "serve")]
+    #[arg(long, value_name = "TIME", requires = "serve", conflicts_with = "to")]
     pub(crate) timeout: Option<String>,
 }
 

@@ -68,7 +68,7 @@ fn both_ends_count_the_same_bytes() {
     let dir = scratch();
     let server = Server::here(dir.path(), "0");
     assert!(server.at.starts_with("127.0.0.1:"), "only this machine: {}", server.at);
-    let line = format!("network {} --runtime 1s --ramp 0s --streams 3 --format json", server.at);
+    let line = format!("network {} --runtime 2s --ramp 0s --streams 3 --format json", server.at);
     let ran = gpuio(dir.path(), &line).exits(0);
     let result = ran.json();
     both_ends_agree(&result["read"]);
@@ -101,7 +101,7 @@ fn what_is_not_gpuio_is_refused_on_both_sides() {
     // Of the right version, but for streams that nobody has.
     let mut stream = TcpStream::connect(&server.at).unwrap();
     let ask = r#"{"Ask":{"direction":"Read","streams":1000000,"ramp":{"secs":0,"nanos":0},"#;
-    let ask = format!("{ask}\"runtime\":{{\"secs\":1,\"nanos\":0}}}}");
+    let ask = format!("{ask}\"runtime\":{{\"secs\":1,\"nanos\":0}}}}}}");
     stream.write_all(format!("gpuio network 1\n{ask}\n").as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -116,8 +116,9 @@ fn what_is_not_gpuio_is_refused_on_both_sides() {
 
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = other.local_addr().unwrap();
-    let child = command(dir.path()).args(words(&line(&at.to_string())));
-    let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut client = command(dir.path());
+    let client = client.args(words(&line(&at.to_string())));
+    let child = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut stream, _) = other.accept().unwrap();
     stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").unwrap();
     let ran = wait(child, Instant::now()).exits(3);
@@ -132,7 +133,7 @@ fn wrong_words_are_usage_errors() {
     gpuio(dir.path(), "network filer1").exits(2).prints(&["filer1: give host and port"]);
     gpuio(dir.path(), "network").exits(2).prints(&["HOST:PORT"]);
     gpuio(dir.path(), "network a:1 --serve 0").exits(2);
-    gpuio(dir.path(), "network a:1 --count 2").exits(2).prints(&["--serve"]);
+    gpuio(dir.path(), "network a:1 --count 2").exits(2).prints(&["--count"]);
     gpuio(dir.path(), "network a:1 --runtime 0.5").exits(2).prints(&["at least 1 s"]);
     let line = "network a:1 --format json -o r.ini";
     gpuio(dir.path(), line).exits(2).prints(&["the file's name says spec"]);
@@ -182,14 +183,30 @@ impl Cable {
         command
     }
 
+    /// What a program prints on this host.
+    fn run(&self, host: usize, line: &str) -> String {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.0[host]]).args(words(line));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Bytes that this host's end of the cable has received and sent.
     fn counters(&self, host: usize) -> [u64; 2] {
-        let read = ["netns", "exec", &self.0[host], "cat", "/proc/net/dev"];
-        let output = Command::new("ip").args(read).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let line = text.lines().find_map(|line| line.trim().strip_prefix("v:")).unwrap().to_owned();
+        let text = self.run(host, "cat /proc/net/dev");
+        let line = text.lines().find_map(|line| line.trim().strip_prefix("v:")).unwrap();
         let numbers: Vec<u64> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
         [numbers[0], numbers[8]]
+    }
+
+    /// Segments that this host has sent again (`RetransSegs` of RFC 4022).
+    fn sent_again(&self, host: usize) -> u64 {
+        let text = self.run(host, "cat /proc/net/snmp");
+        let mut lines = text.lines().filter(|line| line.starts_with("Tcp:"));
+        let names = lines.next().unwrap().split_whitespace();
+        let mut both = names.zip(lines.next().unwrap().split_whitespace());
+        both.find(|(name, _)| *name == "RetransSegs").unwrap().1.parse().unwrap()
     }
 }
 
@@ -206,7 +223,7 @@ fn a_rate_from_outside_is_what_it_measures() {
     const TRIES: u64 = 5;
     let Some(cable) = Cable::new() else { return };
     let dir = scratch();
-    let flags = format!("10.78.0.2:0 --count {}", TRIES + 1);
+    let flags = format!("10.78.0.2:0 --count {}", TRIES + 2);
     let server = Server::start(&mut cable.command(1, dir.path()), &flags);
     let line = format!("{} --runtime 2s --ramp 0.5 --streams 2", server.at);
     let run = |more: &str| -> Ran {
@@ -245,4 +262,13 @@ fn a_rate_from_outside_is_what_it_measures() {
     assert!(spec.contains("source = measured by TCP with 2 streams on 20"), "{spec}");
     let plan = gpuio(dir.path(), "plan --spec net.ini --format json");
     assert_ne!(plan.code, 2, "the figures are read, whether there is storage or not: {plan:#?}");
+
+    // A queue that holds less than TCP sends at once drops packets.
+    cable.run(0, "tc qdisc replace dev v root tbf rate 200mbit burst 64kb latency 1ms");
+    let before = cable.sent_again(0);
+    let result = run("--direction write --format json").json();
+    let of_host = cable.sent_again(0) - before;
+    let own = result["write"]["retransmitted_segments"].as_u64().unwrap();
+    // The host's also has the first connection's, and those before the handshakes ended.
+    assert!(0 < own && own <= of_host && of_host - own <= 20, "{own} of {of_host}");
 }

@@ -174,7 +174,7 @@ impl Measured {
                 ));
             }
             let mtu = self.client.mtu_bytes.unwrap_or(0);
-            if rate.path_mtu_bytes < mtu {
+            if !local && rate.path_mtu_bytes < mtu {
                 self.notes.push(format!(
                     "{name}: the path takes packets of {} bytes, and {interface} would of {mtu}.",
                     rate.path_mtu_bytes
