@@ -107,9 +107,9 @@ impl Figures {
         figures
     }
 
-    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[nic CARD]`, `[port
-    /// INTERFACE]`, `[server NAME]`, `[memory]`, `[interconnect]`, `[network]` and `[processor]`. `file` is the name that errors and sources
-    /// print.
+    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[nic CARD]`,
+    /// `[port INTERFACE]`, `[server NAME]`, `[memory]`, `[interconnect]`, `[network]` and
+    /// `[processor]`. `file` is the name that errors and sources print.
     ///
     /// # Errors
     ///

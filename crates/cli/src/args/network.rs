@@ -19,7 +19,8 @@ pub(crate) struct Network {
     pub(crate) to: Option<String>,
     /// Number of TCP connections, each with a thread on both machines [8]
     #[arg(long, value_name = "N", visible_alias = "numjobs", default_value_t = 8,
-          hide_default_value = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STREAMS)))]
+          hide_default_value = true,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STREAMS)))]
     pub(crate) streams: u32,
     /// read (server to client, as a client of storage reads), write (client to server), or both,
     /// one after the other [both]
