@@ -110,8 +110,10 @@ fn what_is_not_gpuio_is_refused_on_both_sides() {
     // More than its time.
     let long = line(&server.at).replace("1s", "1h");
     gpuio(dir.path(), &long).exits(1).prints(&["refuses: it ends in", "--timeout"]);
-    gpuio(dir.path(), &line(&server.at)).exits(0);
-    gpuio(dir.path(), &line(&server.at)).exits(0);
+    let saved = format!("{} -o r.json", line(&server.at));
+    gpuio(dir.path(), &saved).exits(0);
+    gpuio(dir.path(), &saved).exits(2).prints(&["r.json: the file exists already"]);
+    gpuio(dir.path(), &format!("{saved} --force")).exits(0);
     assert_eq!(server.ends().0, Some(0), "refused ones do not count");
 
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
