@@ -124,6 +124,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Explain(args) => verb::explain::run(&args),
         Verb::Generate(args) => verb::generate::run(&args),
         Verb::List => verb::list::run(),
+        Verb::Network(network) => verb::network::run(&network),
         Verb::Replay(replay) => verb::replay::run(&replay),
         Verb::Report(report) => verb::report::run(&report),
         Verb::Plan(plan) => verb::plan::run(&plan),

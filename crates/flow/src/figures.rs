@@ -49,6 +49,19 @@ pub struct NicFigures {
     pub page: String,
 }
 
+/// What the network carries through a port of the machine by TCP, as measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PortFigures {
+    /// The interface, with `*` as of [`DriveFigures::matches`].
+    pub matches: String,
+    /// Bytes per second that arrive.
+    pub read: Option<f64>,
+    /// Bytes per second that leave.
+    pub write: Option<f64>,
+    /// Where the figures are from.
+    pub source: String,
+}
+
 const DRIVE_KEYS: &[&str] = &[
     "read",
     "write",
@@ -68,6 +81,7 @@ const DRIVE_KEYS: &[&str] = &[
 pub struct Figures {
     drives: Vec<DriveFigures>,
     nics: Vec<NicFigures>,
+    ports: Vec<PortFigures>,
     servers: Vec<ServerFigures>,
     memory: Option<(f64, String)>,
     interconnect: Option<(f64, String)>,
@@ -93,10 +107,9 @@ impl Figures {
         figures
     }
 
-    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[nic CARD]`, `[server NAME]`,
-    /// `[memory]`,
-    /// `[interconnect]`, `[network]` and `[processor]`. `file` is the name that errors and sources
-    /// print.
+    /// Adds a file of figures (`--spec`): sections `[drive MODEL]`, `[nic CARD]`,
+    /// `[port INTERFACE]`, `[server NAME]`, `[memory]`, `[interconnect]`, `[network]` and
+    /// `[processor]`. `file` is the name that errors and sources print.
     ///
     /// # Errors
     ///
@@ -107,6 +120,7 @@ impl Figures {
             match section.kind {
                 "drive" => new.drives.push(drive(file, &section)?),
                 "nic" => new.nics.push(nic(file, &section)?),
+                "port" => new.ports.push(port(file, &section)?),
                 "server" => new.servers.push(ServerFigures::of(file, &section)?),
                 "memory" => new.memory = Some(one_rate(file, &section)?),
                 "interconnect" => new.interconnect = Some(one_rate(file, &section)?),
@@ -114,7 +128,7 @@ impl Figures {
                 "processor" => new.processor = Some(processor(file, &section)?),
                 other => {
                     let what = format!(
-                        "no section {other:?} here; there are drive, server, nic, memory, \
+                        "no section {other:?} here; there are drive, server, nic, port, memory, \
                          interconnect, network, processor"
                     );
                     return Err(error(file, section.line, 2, what));
@@ -123,6 +137,7 @@ impl Figures {
         }
         self.drives.splice(0..0, new.drives);
         self.nics.splice(0..0, new.nics);
+        self.ports.splice(0..0, new.ports);
         self.servers.splice(0..0, new.servers);
         self.memory = new.memory.or(self.memory.take());
         self.interconnect = new.interconnect.or(self.interconnect.take());
@@ -159,6 +174,12 @@ impl Figures {
     #[must_use]
     pub fn nic(&self, name: &str) -> Option<&NicFigures> {
         self.nics.iter().find(|one| fits(&one.matches, name))
+    }
+
+    /// What was measured through a port, by its interface.
+    #[must_use]
+    pub fn port(&self, interface: &str) -> Option<&PortFigures> {
+        self.ports.iter().find(|one| fits(&one.matches, interface))
     }
 
     /// Figures of a server by any of its names, with the name that fits: exactly, then a pattern
@@ -288,6 +309,27 @@ fn nic(file: &str, section: &Section<'_>) -> Result<NicFigures, FileError> {
     }
     nic.source = marked(nic.source, &nic.page, estimate);
     Ok(nic)
+}
+
+fn port(file: &str, section: &Section<'_>) -> Result<PortFigures, FileError> {
+    let mut port = PortFigures {
+        matches: section.name.to_owned(),
+        source: file.to_owned(),
+        ..PortFigures::default()
+    };
+    for entry in &section.entries {
+        match entry.key {
+            "read" => port.read = Some(entry.rate(file)?),
+            "write" => port.write = Some(entry.rate(file)?),
+            "source" => entry.value.clone_into(&mut port.source),
+            _ => return Err(entry.unknown_key(file, &["read", "write", "source"])),
+        }
+    }
+    if section.name.is_empty() || (port.read.is_none() && port.write.is_none()) {
+        let what = "[port INTERFACE] needs the interface's name and read=, write= or both";
+        return Err(error(file, section.line, 2, what.to_owned()));
+    }
+    Ok(port)
 }
 
 /// Sets a figure; `false` for a key that is none of a drive.

@@ -37,7 +37,7 @@ mod server;
 mod stream;
 
 pub use expectation::{Expectation, StreamExpected};
-pub use figures::{DriveFigures, Figures, NicFigures};
+pub use figures::{DriveFigures, Figures, NicFigures, PortFigures};
 pub use fill::{Filled, Limit, fill};
 pub use hosts::{
     HostExpected, HostJob, HostPortions, HostsExpected, RanksExpected, of_hosts, of_ranks,

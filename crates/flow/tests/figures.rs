@@ -75,6 +75,7 @@ fn mistakes_in_a_file_have_line_and_column() {
     assert!(error("[drive X]\nread = 0GB/s\n").2.contains("nothing ever moves"));
     assert!(error("[drive]\n").2.contains("which drive"));
     assert!(error("[nic X]\n").2.contains("megabits="));
+    assert!(error("[port eth0]\n").2.contains("read=, write= or both"));
     assert!(error("[memory]\n").2.contains("rate="));
     // Nothing of a file with a mistake counts.
     let mut figures = Figures::default();

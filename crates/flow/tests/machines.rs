@@ -90,6 +90,43 @@ fn both_functions_of_a_card_share_its_one_link() {
     assert!(total.bottleneck.as_deref().unwrap().contains("link above 0000:86:00"), "{total:#?}");
 }
 
+/// What `gpuio network` measured through a port stands in the place of the port's speed, for mounts
+/// by TCP only, and for each direction by itself.
+#[test]
+fn a_measured_port_is_the_ceiling_of_mounts_by_tcp() {
+    let mut machine = read(DGX_2);
+    let mount = machine.mounts.iter_mut().find(|mount| mount.nfs.is_some()).unwrap();
+    let point = mount.mount.mount_point.clone();
+    let nfs = mount.nfs.as_mut().unwrap();
+    nfs.interface = Fact::Known("ib4".to_owned());
+    nfs.transport = Some("tcp".to_owned());
+    let mut figures = Figures::built_in();
+    figures.add_server(ServerFigures::parse("read=100GB/s,write=100GB/s").unwrap());
+    let spec = "[port ib*]\nread = 9000000000B\nsource = measured with 8 streams on 2026-11-25\n";
+    figures.add("net.ini", spec).unwrap();
+    let alone = |machine: &Machine, towards: Towards| {
+        let storage = vec![Storage::Mount(point.clone())];
+        let stream = Stream { storage, towards, ..stream("", End::Host, By::Host) };
+        let because = of_machine(machine, &figures, &[stream]).streams[0].expected.because.clone();
+        let alone = because.iter().find(|line| line.starts_with("The network alone allows"));
+        (alone.unwrap_or_else(|| panic!("{because:#?}")).clone(), because)
+    };
+    assert_eq!(
+        alone(&machine, Towards::Read).0,
+        "The network alone allows 9.00 GB/s: port ib4: 9.00 GB/s (measured with 8 streams on \
+         2026-11-25)."
+    );
+    // Writes were not measured: the port's speed counts.
+    let (writes, _) = alone(&machine, Towards::Write);
+    assert!(writes.contains("100 Gb/s by TCP"), "{writes}");
+    let mount = machine.mounts.iter_mut().find(|mount| mount.mount.mount_point == point).unwrap();
+    mount.nfs.as_mut().unwrap().transport = Some("rdma".to_owned());
+    let (rdma, because) = alone(&machine, Towards::Read);
+    assert!(!rdma.contains("measured"), "{rdma}");
+    let note = "The rate of port ib4 (measured with 8 streams on 2026-11-25) is by TCP";
+    assert!(because.iter().any(|line| line.starts_with(note)), "{because:#?}");
+}
+
 /// Sixteen drives of 880 k I/Os a second are 14.1 million, which processors have to serve too.
 #[test]
 fn small_blocks_are_bounded_by_what_processors_may_do() {

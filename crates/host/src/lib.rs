@@ -60,6 +60,7 @@ pub mod settings;
 pub mod signature;
 pub mod statx;
 pub mod target;
+pub mod tcp_info;
 mod tree;
 
 pub use error::{HostError, Malformed};

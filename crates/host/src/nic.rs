@@ -22,7 +22,7 @@ pub fn read(root: &Root, pci: &[PciFacts], problems: &mut Vec<HostError>) -> Vec
     let names = devices_in(root, "sys/class/net", problems);
     for name in names {
         let dir = format!("sys/class/net/{name}");
-        let interface = interface(root, &dir, name, problems);
+        let interface = interface(root, name, problems);
         match function(root, &dir) {
             Some(address) => cards.entry(address).or_default().interfaces.push(interface),
             None if !interface.lower.is_empty() || root.exists(format!("{dir}/device")) => {
@@ -77,16 +77,13 @@ fn function(root: &Root, dir: &str) -> Option<String> {
     itself.or_else(|| last_pci_address(&root.resolve(format!("{dir}/device"))?))
 }
 
-fn interface(
-    root: &Root,
-    dir: &str,
-    name: String,
-    problems: &mut Vec<HostError>,
-) -> InterfaceFacts {
+/// One interface, with or without hardware. What cannot be understood goes to `problems`.
+pub fn interface(root: &Root, name: String, problems: &mut Vec<HostError>) -> InterfaceFacts {
+    let dir = format!("sys/class/net/{name}");
     let mut word = |file: &str| keep(root.word(format!("{dir}/{file}")), problems);
     let (kind, state, speed) = (word("type"), word("operstate"), word("speed"));
     let mtu_bytes = keep(root.number(format!("{dir}/mtu")), problems);
-    let entries = keep(root.list(dir).map(Some), problems).unwrap_or_default();
+    let entries = keep(root.list(&dir).map(Some), problems).unwrap_or_default();
     let lower = entries.iter().filter_map(|entry| entry.strip_prefix("lower_"));
     InterfaceFacts {
         name,

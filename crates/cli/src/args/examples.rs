@@ -36,6 +36,12 @@ pub(super) const EXPLAIN: &str = "Examples:
 pub(super) const LIST: &str = "Examples:
   gpuio list";
 
+pub(super) const NETWORK: &str = "Examples:
+  gpuio network --serve 0.0.0.0:7400      # on one machine; ends after a client, or in 10 minutes
+  gpuio network filer1:7400               # on the other: reads, then writes
+  gpuio network filer1:7400 --streams 16 --direction read --runtime 10s -o net.json
+  gpuio network filer1:7400 -o net.ini    # as a ceiling: gpuio plan --spec net.ini";
+
 pub(super) const PLAN: &str = "Examples:
   gpuio plan                              # which storage for which GPU, and what to expect
   gpuio plan --mount /raid --rw randread --bs 4k

@@ -9,6 +9,7 @@ mod generate;
 mod keys_as_flags;
 mod machine;
 mod mistaken;
+mod network;
 mod ranks;
 mod rebuild;
 mod replay;
@@ -32,6 +33,7 @@ pub(crate) use generate::{Explain, Generate, What};
 pub(crate) use keys_as_flags::replaced as keys_as_flags;
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::{for_gdsio, meant, value_apart};
+pub(crate) use network::{MOST_STREAMS, Network};
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;
 pub(crate) use results::{Compare, Report, Show};
@@ -112,6 +114,15 @@ pub(crate) enum Verb {
     /// List the built-in paths, engines and formats, and which of them can run here.
     #[command(after_help = examples::LIST)]
     List,
+    /// Measure the network between two machines: the most that storage over it can reach.
+    ///
+    /// One machine serves (--serve), the other measures: bytes per second of TCP connections from
+    /// memory to memory, without storage and GPUs, and what they cost both machines. The server
+    /// reads and writes no file, listens only where --serve says, and ends after a client. Anyone
+    /// who reaches its address can use it: it is for networks that you trust. RDMA is not measured
+    /// (docs/plan.md, "The network alone").
+    #[command(after_help = examples::NETWORK)]
+    Network(Network),
     /// Repeat a recorded program's calls on another path, storage or GPU, and measure them.
     ///
     /// Reads a trace of gpuio exec --record, or of fio's write_iolog. Makes files of the same sizes

@@ -11,6 +11,7 @@ pub(crate) mod gdscheck;
 pub(crate) mod gdsio;
 pub(crate) mod generate;
 pub(crate) mod list;
+pub(crate) mod network;
 pub(crate) mod plan;
 mod plan_expect;
 mod plan_hosts;

@@ -26,6 +26,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("gpuio top", "shows devices until it is ended: cli/tests/cli/top.rs"),
     ("gpuio stats PID --interval", "until the process ends: cli/tests/cli/stats.rs"),
     ("gpuio stats --serve", "until it is ended: cli/tests/cli/live_metrics.rs"),
+    ("gpuio network ", "needs a second machine: cli/tests/cli/network.rs"),
     ("gpuio compare baseline now --threshold", "its exit code is what it measured"),
     ("gpuio compare gpuio.json fio.json", "one load by three tools: cli/tests/cli/compare.rs"),
 ];
@@ -65,6 +66,7 @@ impl Stage {
         ["A.ini", "B.ini", "job.ini", "jobs.ini"].iter().for_each(|name| write(at, name, job));
         let feed = "[mine]\nfiles=6\nsample_size=64k\nbatch_samples=2\ncompute_time=1ms\n";
         write(at, "mine.ini", feed);
+        write(at, "net.ini", "[port eth0]\nread = 1GB/s\nsource = measured\n");
         let calls = "fio version 2 iolog\n/f add\n/f read 0 65536\n/f read 65536 65536\n";
         ["trace", "fio.iolog"].iter().for_each(|name| write(at, name, calls));
         let cufile = "{ \"logging\": {}, \"properties\": { \"allow_compat_mode\": true } }\n";

@@ -46,6 +46,11 @@ fn list() {
 }
 
 #[test]
+fn network() {
+    insta::assert_snapshot!("network", help("network --help"));
+}
+
+#[test]
 fn plan() {
     insta::assert_snapshot!("plan", help("plan --help"));
 }

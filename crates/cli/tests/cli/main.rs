@@ -40,6 +40,7 @@ mod loads;
 mod machine_tree;
 mod many_threads;
 mod mounts;
+mod network;
 mod no_effect;
 mod other_tools;
 mod outputs;

@@ -7,7 +7,7 @@ use super::{Layer, Source};
 use crate::expectation::{IOS, Laid};
 use crate::link::{self, Transport};
 use crate::portion::{NETWORK, PORT, SERVER, SERVER_PORTS};
-use crate::{Load, ServerFigures, Stream};
+use crate::{Load, PortFigures, ServerFigures, Stream};
 
 /// What a port of the machine carries.
 struct PortRate {
@@ -49,7 +49,15 @@ impl Layer<'_> {
             laid.note(&format!("The network port to {point} is not counted: {why}."));
             return Vec::new();
         };
-        self.port(nic, facts, rate, load, laid)
+        let measured = self.figures.port(&facts.name);
+        if let Some(measured) = measured.filter(|_| rdma) {
+            laid.note(&format!(
+                "The rate of port {} ({}) is by TCP, and {point} uses RDMA: it is not counted.",
+                facts.name, measured.source
+            ));
+        }
+        let measured = measured.filter(|_| !rdma);
+        self.port((nic, facts), rate, measured, load, laid)
     }
 
     /// The rate of a card's ports by its name on PCI, with the source.
@@ -138,27 +146,32 @@ impl Layer<'_> {
         }
     }
 
-    /// The machine's own port, and its card's path over PCIe.
+    /// The machine's own port, by what was measured through it or else by its speed, and its
+    /// card's path over PCIe.
     fn port(
         &mut self,
-        nic: &NicFacts,
-        facts: &InterfaceFacts,
+        (nic, facts): (&NicFacts, &InterfaceFacts),
         rate: Option<PortRate>,
+        measured: Option<&PortFigures>,
         load: Load,
         laid: &mut Laid,
     ) -> Vec<Source> {
         let interface = &facts.name;
-        match rate {
-            Some(rate) => {
-                for (bytes, direction) in [(load.reads.bytes, "in"), (load.writes.bytes, "out")] {
-                    let part =
-                        (format!("{PORT}{interface}:{direction}"), format!("port {interface}"));
-                    let busy = bytes / rate.bytes_per_s;
-                    let figure = rate.figure.clone();
-                    laid.uses(&mut self.network, (&part.0, &part.1), busy, figure);
-                }
-            }
-            None => laid.note(&format!("Port {interface} is not counted: its rate is not known.")),
+        let both = [
+            (load.reads.bytes, "in", measured.and_then(|one| one.read)),
+            (load.writes.bytes, "out", measured.and_then(|one| one.write)),
+        ];
+        for (bytes, direction, own) in both.into_iter().filter(|(bytes, ..)| *bytes > 0.0) {
+            let own = own.zip(measured).map(|(rate, one)| {
+                (rate, format!("{} ({})", gpuio_units::human_decimal_rate(rate), one.source))
+            });
+            let by_speed = || rate.as_ref().map(|rate| (rate.bytes_per_s, rate.figure.clone()));
+            let Some((rate, figure)) = own.or_else(by_speed) else {
+                laid.note(&format!("Port {interface} is not counted: its rate is not known."));
+                continue;
+            };
+            let part = (format!("{PORT}{interface}:{direction}"), format!("port {interface}"));
+            laid.uses(&mut self.network, (&part.0, &part.1), bytes / rate, figure);
         }
         if nic.pci.is_none() {
             laid.note(&format!("Links above the cards of {interface} are not counted."));

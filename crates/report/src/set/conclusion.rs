@@ -9,13 +9,13 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::EndedHow;
-use gpuio_stat::infer;
+use gpuio_stat::infer::{self, median};
 
 use super::Set;
 use super::axes::{Column, Role, columns};
 use super::figures::{find, points};
 use super::rows::{Row, rows};
-use super::summary::{half_width, median};
+use super::summary::half_width;
 use crate::number::{iops, throughput};
 use crate::workload::{blocks_short, rw_of};
 use gpuio_units::human_ns;

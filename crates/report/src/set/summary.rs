@@ -2,7 +2,7 @@
 //! are many points.
 
 use gpuio_record::EndedHow;
-use gpuio_stat::infer;
+use gpuio_stat::infer::{self, median};
 
 use super::axes::{Column, columns};
 use super::figures::{self, points, print};
@@ -81,15 +81,6 @@ pub(super) fn summary(set: &Set) -> Summary {
     }
     below.extend(unexpected(&points));
     Summary { lines, of_points, below }
-}
-
-/// Median; of an even number the mean of the two in the middle. `None` for an empty list.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    let upper = sorted.get(half)?;
-    if sorted.len() % 2 == 1 { Some(*upper) } else { Some(f64::midpoint(sorted[half - 1], *upper)) }
 }
 
 fn median_of(rows: &[Row<'_>], figure: &figures::Figure) -> Option<f64> {
@@ -329,10 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn medians_and_intervals_of_few_runs() {
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    fn intervals_of_few_runs() {
         assert_eq!(half_width(&[1.0, 2.0]), None, "t of one degree of freedom says nothing");
         // scipy.stats.t.interval(0.95, 4, loc=mean, scale=sem) of 10, 11, 12, 13, 14: 12 ± 1.96324.
         let share = half_width(&[10.0, 11.0, 12.0, 13.0, 14.0]).unwrap();

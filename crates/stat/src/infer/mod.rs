@@ -27,6 +27,16 @@ pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
     mean(&logs(sample)?).map(f64::exp)
 }
 
+/// Median; of an even number the mean of the two in the middle. `None` of nothing.
+#[must_use]
+pub fn median(sample: &[f64]) -> Option<f64> {
+    let mut sorted = sample.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    let upper = sorted.get(half)?;
+    if sorted.len() % 2 == 1 { Some(*upper) } else { Some(f64::midpoint(sorted[half - 1], *upper)) }
+}
+
 /// Variance with n - 1; `None` of fewer than two.
 fn variance(sample: &[f64]) -> Option<f64> {
     let mean = mean(sample)?;
@@ -42,4 +52,16 @@ fn logs(sample: &[f64]) -> Option<Vec<f64>> {
 #[expect(clippy::cast_precision_loss, reason = "nobody repeats a run 2^53 times")]
 fn count(sample: &[f64]) -> f64 {
     sample.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_two() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
 }

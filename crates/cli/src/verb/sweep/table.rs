@@ -83,14 +83,7 @@ pub(super) fn dry_run(resolved: &ResolvedSweep) -> String {
 
 /// The median of a figure over runs; the mean of the middle two of an even number.
 pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
-    let mut values: Vec<f64> = runs.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    if values.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some(f64::midpoint(*values.get(middle.checked_sub(1)?)?, upper))
+    gpuio_stat::infer::median(&runs.iter().map(of).collect::<Vec<f64>>())
 }
 
 /// The table of results, and the next steps.

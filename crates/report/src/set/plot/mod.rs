@@ -9,11 +9,12 @@ mod svg;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use gpuio_stat::infer::median;
+
 use super::Set;
 use super::axes::{Column, columns, varied};
 use super::figures::{self, Unit};
 use super::rows::{Row, rows};
-use super::summary::median;
 use super::{chosen, colours};
 use crate::number::float;
 use crate::workload::{Direction, blocks_short, rw_of};

@@ -1,0 +1,66 @@
+//! `gpuio network`: bytes between the memories of two machines over TCP, which is what a file
+//! system over a network can reach at most.
+//!
+//! Purpose: the ceiling of network mounts, measured without storage and GPUs. What may not live
+//! here: files of any kind on the serving side, RDMA, and conclusions about storage. How data flow:
+//! the client asks for one direction at a time over its first connection (`wire`); both ends then
+//! use the same two functions (`transfer`), one to send and one to receive. The receiver counts,
+//! samples and says when it is over. The client puts the counts of both ends together as a
+//! [`result::Measured`], and text, JSON and a file for `--spec` are functions of it.
+//!
+//! Threads: one for each connection, which moves bytes and adds to a counter; the main thread reads
+//! the counters, talks to the other end, and answers further clients that the server is busy.
+
+mod client;
+mod result;
+mod server;
+mod transfer;
+mod wire;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::args::Network;
+use crate::failure::Failure;
+use crate::output::Delivery;
+use crate::serve;
+
+/// How long a server stays by default.
+const STAYS: Duration = Duration::from_secs(600);
+const SECOND: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
+    if let Some(text) = &args.serve {
+        let stays = Network::time("--timeout", args.timeout.as_deref(), STAYS, SECOND)?;
+        return server::run(serve::address(text)?, args.count.unwrap_or(1), stays);
+    }
+    let format = format(args)?;
+    let delivery = Delivery::open(&args.save)?;
+    let measured = client::measure(args)?;
+    delivery.put(&match format {
+        "json" => serde_json::to_string_pretty(&measured)
+            .map_err(|error| Failure::Ran(format!("the result can't be printed: {error}")))?,
+        "spec" => measured.spec()?,
+        _ => measured.text(),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// By the flag or the file's name; a file holds what its name says.
+fn format(args: &Network) -> Result<&str, Failure> {
+    let path = args.save.output.as_deref();
+    let by_name = match path.and_then(|path| path.extension()?.to_str()) {
+        Some("json") => Some("json"),
+        Some("ini") => Some("spec"),
+        Some("txt") => Some("text"),
+        _ => None,
+    };
+    match (args.format.as_deref(), by_name, path) {
+        (Some(format), Some(name), Some(path)) if format != name => Err(Failure::Usage(format!(
+            "--format {format} -o {}: the file's name says {name}; give it another ending, or \
+             leave --format out",
+            path.display()
+        ))),
+        (format, name, _) => Ok(format.or(name).unwrap_or("text")),
+    }
+}

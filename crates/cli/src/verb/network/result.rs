@@ -1,0 +1,279 @@
+//! What was measured, and its forms: text, JSON, and figures for `--spec`.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use gpuio_stat::infer::median;
+use gpuio_table::{Grid, figures, words};
+use gpuio_units::human_decimal_rate;
+use serde::Serialize;
+
+use super::transfer::Counted;
+use super::wire::{Direction, Port};
+use crate::failure::Failure;
+
+/// The network between two machines.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    pub(super) gpuio: &'static str,
+    /// When it began, in UTC.
+    pub(super) time: String,
+    pub(super) transport: &'static str,
+    pub(super) server: String,
+    pub(super) streams: u32,
+    pub(super) ramp_s: f64,
+    pub(super) runtime_s: f64,
+    pub(super) client: Port,
+    pub(super) server_port: Port,
+    /// Nominal speed of the slower of both ports.
+    pub(super) link_megabits: Option<u64>,
+    /// Server to client.
+    pub(super) read: Option<Rate>,
+    /// Client to server.
+    pub(super) write: Option<Rate>,
+    /// Whether a signal ended it early.
+    pub(super) interrupted: bool,
+    pub(super) notes: Vec<String>,
+}
+
+/// One direction.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Rate {
+    /// Median of the intervals.
+    pub(super) bytes_per_s: f64,
+    pub(super) lowest_bytes_per_s: f64,
+    pub(super) highest_bytes_per_s: f64,
+    /// In order.
+    pub(super) intervals_bytes_per_s: Vec<f64>,
+    /// Share of the link's nominal speed, the bytes of data alone.
+    pub(super) link_percent: Option<f64>,
+    /// As the sender and the receiver counted, the ramp included.
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    /// Of the sender.
+    pub(super) retransmitted_segments: u64,
+    pub(super) data_segments: u64,
+    pub(super) path_mtu_bytes: u64,
+    /// Processor seconds of each process for 10^9 bytes.
+    pub(super) client_cpu_s_per_gb: f64,
+    pub(super) server_cpu_s_per_gb: f64,
+    /// What the client's interface received and sent meanwhile, all traffic and headers included.
+    pub(super) client_interface_bytes: Option<[u64; 2]>,
+}
+
+impl Rate {
+    /// From the counts of both ends.
+    ///
+    /// # Errors
+    /// Why there is no rate, in words.
+    pub(super) fn of(
+        direction: Direction,
+        client: &Counted,
+        server: &Counted,
+        client_interface_bytes: Option<[u64; 2]>,
+    ) -> Result<Rate, String> {
+        let (sender, receiver) = match direction {
+            Direction::Read => (server, client),
+            Direction::Write => (client, server),
+        };
+        if sender.bytes != receiver.bytes {
+            return Err(format!("{} bytes were sent and {} arrived", sender.bytes, receiver.bytes));
+        }
+        let rates = receiver.rates();
+        let middle = median(&rates).filter(|rate| *rate > 0.0);
+        let bytes_per_s = middle.ok_or("no bytes arrived in the measured time")?;
+        #[expect(clippy::cast_precision_loss, reason = "times and bytes of an hour")]
+        let cost = |end: &Counted| end.cpu_ns as f64 / end.bytes as f64;
+        Ok(Rate {
+            bytes_per_s,
+            lowest_bytes_per_s: rates.iter().copied().fold(f64::INFINITY, f64::min),
+            highest_bytes_per_s: rates.iter().copied().fold(0.0, f64::max),
+            intervals_bytes_per_s: rates,
+            link_percent: None,
+            sent_bytes: sender.bytes,
+            received_bytes: receiver.bytes,
+            retransmitted_segments: sender.retransmitted_segments,
+            data_segments: sender.data_segments,
+            path_mtu_bytes: sender.path_mtu_bytes,
+            client_cpu_s_per_gb: cost(client),
+            server_cpu_s_per_gb: cost(server),
+            client_interface_bytes,
+        })
+    }
+
+    fn cells(&self, name: &str) -> Vec<String> {
+        let percent = |value: f64| format!("{value:.3} %");
+        #[expect(clippy::cast_precision_loss, reason = "counts of segments of an hour")]
+        let again = 100.0 * self.retransmitted_segments as f64 / self.data_segments.max(1) as f64;
+        vec![
+            name.to_owned(),
+            human_decimal_rate(self.bytes_per_s),
+            human_decimal_rate(self.lowest_bytes_per_s),
+            human_decimal_rate(self.highest_bytes_per_s),
+            self.link_percent.map_or("-".to_owned(), |percent| format!("{percent:.1} %")),
+            format!("{} ({})", self.retransmitted_segments, percent(again)),
+            format!("{:.2}", self.client_cpu_s_per_gb),
+            format!("{:.2}", self.server_cpu_s_per_gb),
+        ]
+    }
+}
+
+impl Measured {
+    pub(super) fn new(
+        server: &SocketAddr,
+        streams: u32,
+        (ramp, runtime): (Duration, Duration),
+        client: Port,
+    ) -> Measured {
+        Measured {
+            gpuio: env!("CARGO_PKG_VERSION"),
+            time: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            transport: "tcp",
+            server: server.to_string(),
+            streams,
+            ramp_s: ramp.as_secs_f64(),
+            runtime_s: runtime.as_secs_f64(),
+            client,
+            server_port: Port::default(),
+            link_megabits: None,
+            read: None,
+            write: None,
+            interrupted: false,
+            notes: Vec::new(),
+        }
+    }
+
+    /// What follows from both directions and both ports.
+    pub(super) fn conclude(&mut self) {
+        let speeds = [self.client.megabits, self.server_port.megabits];
+        self.link_megabits = speeds.into_iter().flatten().min();
+        let local = self.client.interface.as_deref() == Some("lo");
+        if local {
+            self.notes.push("Both ends are this machine: no network was measured.".to_owned());
+        } else if self.link_megabits.is_none() {
+            self.notes.push("The link's speed is not known: its driver does not say.".to_owned());
+        }
+        if self.interrupted {
+            self.notes.push("A signal ended it early.".to_owned());
+        }
+        let both = [(&mut self.read, 0, "read"), (&mut self.write, 1, "write")];
+        for (rate, counter, name) in both {
+            let Some(rate) = rate else { continue };
+            #[expect(clippy::cast_precision_loss, reason = "megabits of a link")]
+            let percent =
+                self.link_megabits.map(|link| 100.0 * rate.bytes_per_s / (link as f64 * 125_000.0));
+            rate.link_percent = percent;
+            let interface = self.client.interface.as_deref().unwrap_or("-");
+            if let Some(carried) = rate.client_interface_bytes
+                && carried[counter] < rate.received_bytes
+            {
+                self.notes.push(format!(
+                    "{name}: {interface} counted {} bytes of {}: the others took another way.",
+                    carried[counter], rate.received_bytes
+                ));
+            }
+            let mtu = self.client.mtu_bytes.unwrap_or(0);
+            if !local && rate.path_mtu_bytes < mtu {
+                self.notes.push(format!(
+                    "{name}: the path takes packets of {} bytes, and {interface} would of {mtu}.",
+                    rate.path_mtu_bytes
+                ));
+            }
+        }
+    }
+
+    fn directions(&self) -> impl Iterator<Item = (&'static str, &Rate)> {
+        let both = [("read", &self.read), ("write", &self.write)];
+        both.into_iter().filter_map(|(name, rate)| Some((name, rate.as_ref()?)))
+    }
+
+    fn by(&self) -> String {
+        let streams = if self.streams == 1 { "stream" } else { "streams" };
+        let day = self.time.split('T').next().unwrap_or_default();
+        format!("measured by TCP with {} {streams} on {day}", self.streams)
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut out = format!(
+            "gpuio {}  {}  network to {} by TCP, {} streams, {} s after {} s of ramp\n",
+            self.gpuio, self.time, self.server, self.streams, self.runtime_s, self.ramp_s
+        );
+        for (name, port) in [("client", &self.client), ("server", &self.server_port)] {
+            let _ = writeln!(out, "{name}: {}", port_text(port));
+        }
+        out.push('\n');
+        let columns = vec![
+            words("direction"),
+            figures("median"),
+            figures("lowest"),
+            figures("highest"),
+            figures("of link"),
+            figures("sent again"),
+            figures("client CPU s/GB"),
+            figures("server CPU s/GB"),
+        ];
+        let rows = self.directions().map(|(name, rate)| rate.cells(name)).collect();
+        out.push_str(&Grid { columns, rows }.at_any_width(100));
+        out.push('\n');
+        for (name, rate) in self.directions() {
+            let way = if name == "read" { "server to client" } else { "client to server" };
+            let _ = writeln!(
+                out,
+                "{name} ({way}): {} bytes sent, as many received; median of {} intervals.",
+                rate.sent_bytes,
+                rate.intervals_bytes_per_s.len()
+            );
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
+        out.push_str(
+            "From memory to memory: no storage and no GPU took part. RDMA is not measured.\n",
+        );
+        out
+    }
+
+    /// A section of a file for `--spec`.
+    ///
+    /// # Errors
+    /// Where no port can have these figures.
+    pub(super) fn spec(&self) -> Result<String, Failure> {
+        let interface = self.client.interface.as_deref().filter(|name| *name != "lo");
+        let interface = interface.ok_or_else(|| {
+            Failure::Ran(
+                "--format spec: the bytes passed no port of this machine, so there are no figures \
+                 of one; measure from another machine"
+                    .to_owned(),
+            )
+        })?;
+        let mut out =
+            format!("# gpuio network {}, {}\n[port {interface}]\n", self.server, self.time);
+        for (name, rate) in self.directions() {
+            let _ = writeln!(out, "{name} = {:.0}B/s", rate.bytes_per_s);
+        }
+        let _ = writeln!(out, "source = {}", self.by());
+        Ok(out)
+    }
+}
+
+fn port_text(port: &Port) -> String {
+    let interface = port.interface.as_deref().unwrap_or("an interface that is not known");
+    let mut out = format!("{} by {interface}", port.address);
+    if !port.pci.is_empty() {
+        let _ = write!(out, " ({})", port.pci.join(", "));
+    }
+    match port.megabits {
+        Some(megabits) if megabits % 1000 == 0 => {
+            let _ = write!(out, ", {} Gb/s", megabits / 1000);
+        }
+        Some(megabits) => {
+            let _ = write!(out, ", {megabits} Mb/s");
+        }
+        None => out.push_str(", speed not known"),
+    }
+    if let Some(mtu) = port.mtu_bytes {
+        let _ = write!(out, ", MTU {mtu}");
+    }
+    out
+}

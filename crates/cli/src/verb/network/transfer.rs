@@ -1,0 +1,225 @@
+//! Moves bytes between memory and all streams of one direction. Both ends use it: one sends, the
+//! other receives, counts and decides when it is over.
+//!
+//! The sender closes its side, the receiver reads to the end and closes too: then both have
+//! counted every byte.
+
+use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{ScopedJoinHandle, scope, sleep};
+use std::time::{Duration, Instant};
+
+use gpuio_host::tcp_info::tcp_info;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use super::wire::{Ask, TURN, is_pause};
+
+/// Bytes per call of read(2) or write(2).
+const PIECE: usize = 256 << 10;
+/// Without a byte for so long the other end is given up.
+const STALLED: Duration = Duration::from_secs(10);
+/// Time in which the other end must have read what was sent.
+const DRAINED: Duration = Duration::from_secs(60);
+/// Intervals of the measured time, unless they would be longer than a second or too short.
+const INTERVALS: u32 = 20;
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// What one end counted in one direction, the ramp included.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Counted {
+    /// Bytes of data that all streams sent, or received.
+    pub(super) bytes: u64,
+    /// Processor time of the process. What the kernel does in interrupts is not in it.
+    pub(super) cpu_ns: u64,
+    /// Of the receiver: nanoseconds since the streams began and bytes until then, at the end of
+    /// the ramp and after each interval.
+    pub(super) samples: Vec<(u64, u64)>,
+    /// Of the sender, as TCP counts.
+    pub(super) retransmitted_segments: u64,
+    pub(super) data_segments: u64,
+    /// The smallest of all streams.
+    pub(super) path_mtu_bytes: u64,
+}
+
+impl Counted {
+    /// Bytes per second of each interval.
+    pub(super) fn rates(&self) -> Vec<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "bytes and nanoseconds of an hour")]
+        let rate = |pair: &[(u64, u64)]| {
+            let [(t0, b0), (t1, b1)] = [pair[0], pair[1]];
+            b1.saturating_sub(b0) as f64 * 1e9 / t1.saturating_sub(t0).max(1) as f64
+        };
+        self.samples.windows(2).map(rate).collect()
+    }
+}
+
+/// Sends until `go_on` says no; each call of it takes a moment.
+///
+/// # Errors
+/// Those of the streams and of `go_on`. All threads have ended then.
+pub(super) fn send(
+    streams: &[TcpStream],
+    go_on: &mut dyn FnMut() -> Result<bool>,
+) -> Result<Counted> {
+    let began = cpu_ns();
+    // Data that no link compresses.
+    let mut piece = vec![0; PIECE];
+    gpuio_pattern::fill(&mut piece, 1, 0);
+    let (over, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+    scope(|scope| {
+        let one = |stream| send_one(stream, &piece, &over, &bytes);
+        let threads: Vec<_> =
+            streams.iter().map(|stream| scope.spawn(move || one(stream))).collect();
+        let mut outcome = Ok(true);
+        while matches!(outcome, Ok(true)) && !threads.iter().any(ScopedJoinHandle::is_finished) {
+            outcome = go_on();
+        }
+        over.store(true, Ordering::Relaxed);
+        joined(threads)?;
+        outcome
+    })?;
+    let mut counted = Counted {
+        bytes: bytes.into_inner(),
+        cpu_ns: cpu_ns().saturating_sub(began),
+        path_mtu_bytes: u64::MAX,
+        ..Counted::default()
+    };
+    for stream in streams {
+        let info = tcp_info(stream)?;
+        counted.retransmitted_segments += info.retransmitted_segments;
+        counted.data_segments += info.data_segments;
+        counted.path_mtu_bytes = counted.path_mtu_bytes.min(info.path_mtu_bytes);
+    }
+    Ok(counted)
+}
+
+fn send_one(
+    mut stream: &TcpStream,
+    piece: &[u8],
+    over: &AtomicBool,
+    bytes: &AtomicU64,
+) -> Result<()> {
+    stream.set_write_timeout(Some(TURN))?;
+    stream.set_read_timeout(Some(TURN))?;
+    while !over.load(Ordering::Relaxed) {
+        match stream.write(piece) {
+            Ok(sent) => {
+                bytes.fetch_add(sent as u64, Ordering::Relaxed);
+            }
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    stream.shutdown(Shutdown::Write)?;
+    let until = Instant::now() + DRAINED;
+    loop {
+        match stream.read(&mut [0; 64]) {
+            Ok(0) => return Ok(()),
+            Ok(_) => return Err(ErrorKind::InvalidData.into()),
+            Err(error) if is_pause(&error) && Instant::now() < until => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Receives for the times that were asked for, or until `go_on`, which must not take long, says no;
+/// then calls `stop`, and reads what is still on its way.
+///
+/// # Errors
+/// Those of the streams and of `stop`; `TimedOut` where no byte came for ten seconds.
+pub(super) fn receive(
+    streams: &[TcpStream],
+    ask: &Ask,
+    go_on: &mut dyn FnMut() -> bool,
+    stop: &mut dyn FnMut() -> Result<()>,
+) -> Result<Counted> {
+    let began_cpu = cpu_ns();
+    let (give_up, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut samples = Vec::new();
+    scope(|scope| {
+        let one = |stream| receive_one(stream, &give_up, &bytes);
+        let threads: Vec<_> =
+            streams.iter().map(|stream| scope.spawn(move || one(stream))).collect();
+        let began = Instant::now();
+        let mut progress = Progress { bytes: 0, at: began };
+        let interval = (ask.runtime / INTERVALS).clamp(SHORTEST, Duration::from_secs(1));
+        let end = began + ask.ramp + ask.runtime;
+        let mut next = began + ask.ramp;
+        let any_open = || !threads.iter().all(ScopedJoinHandle::is_finished);
+        while next <= end && any_open() && go_on() {
+            let now = Instant::now();
+            let so_far = bytes.load(Ordering::Relaxed);
+            if now >= next {
+                let ns = now.duration_since(began).as_nanos();
+                samples.push((u64::try_from(ns).unwrap_or(u64::MAX), so_far));
+                while next <= now {
+                    next += interval;
+                }
+            }
+            if progress.is_stalled(so_far, now) {
+                break;
+            }
+            sleep(next.saturating_duration_since(now).min(TURN));
+        }
+        let stopped = stop();
+        while any_open() {
+            let stalled = progress.is_stalled(bytes.load(Ordering::Relaxed), Instant::now());
+            give_up.store(stalled || stopped.is_err(), Ordering::Relaxed);
+            sleep(Duration::from_millis(5));
+        }
+        stopped.and(joined(threads))
+    })?;
+    let cpu_ns = cpu_ns().saturating_sub(began_cpu);
+    Ok(Counted { bytes: bytes.into_inner(), cpu_ns, samples, ..Counted::default() })
+}
+
+fn receive_one(mut stream: &TcpStream, give_up: &AtomicBool, bytes: &AtomicU64) -> Result<()> {
+    let mut piece = vec![0; PIECE];
+    stream.set_read_timeout(Some(TURN))?;
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return stream.shutdown(Shutdown::Write),
+            Ok(read) => {
+                bytes.fetch_add(read as u64, Ordering::Relaxed);
+            }
+            Err(error) if is_pause(&error) => {
+                if give_up.load(Ordering::Relaxed) {
+                    return Err(Error::new(ErrorKind::TimedOut, "no byte arrived any more"));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// When the last byte came.
+struct Progress {
+    bytes: u64,
+    at: Instant,
+}
+
+impl Progress {
+    fn is_stalled(&mut self, bytes: u64, now: Instant) -> bool {
+        if bytes > self.bytes {
+            *self = Progress { bytes, at: now };
+        }
+        now.duration_since(self.at) > STALLED
+    }
+}
+
+/// The first error of the threads.
+fn joined(threads: Vec<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
+    let ended = threads.into_iter().map(|thread| {
+        thread.join().unwrap_or_else(|_| Err(Error::other("a thread of a stream panicked")))
+    });
+    // All are waited for before the first error is returned.
+    ended.collect::<Vec<_>>().into_iter().collect()
+}
+
+fn cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}

@@ -1,0 +1,184 @@
+//! What the two ends say to each other: lines of text over the client's first connection.
+//!
+//! Both begin with [`HELLO`], so that neither takes something else for gpuio. Then, for each
+//! direction: `Ask`, `Ready`; the client opens its streams, each beginning with [`stream_line`];
+//! `Go`; bytes; `Stop` by the end that receives; and `End` by the server, with its counts.
+
+use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
+use std::net::{IpAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use gpuio_host::{Root, net, nic};
+use serde::{Deserialize, Serialize};
+
+use super::transfer::Counted;
+
+/// The first line of both ends; the number is the version of all lines after it.
+pub(super) const HELLO: &str = "gpuio network 1";
+/// Time limit of an answer.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a wait for a line blocks what else there is to do.
+pub(super) const TURN: Duration = Duration::from_millis(50);
+/// The longest line that a client may send, and a server: its samples of an hour.
+pub(super) const MOST_ASKED: usize = 4 << 10;
+pub(super) const MOST_TOLD: usize = 1 << 20;
+
+/// The first line of a stream.
+pub(super) fn stream_line(id: u64) -> String {
+    format!("{HELLO} stream {id}")
+}
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Direction {
+    /// Server to client.
+    Read,
+    /// Client to server.
+    Write,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Ask {
+    pub(super) direction: Direction,
+    pub(super) streams: u32,
+    pub(super) ramp: Duration,
+    pub(super) runtime: Duration,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Message {
+    Ask(Ask),
+    /// The number with which each stream begins.
+    Ready(u64),
+    /// All streams are there.
+    Go,
+    /// Why the server does not do it.
+    Refused(String),
+    /// By the end that receives: nothing more is to be sent.
+    Stop,
+    /// What the server counted, and the port that it used.
+    End(Box<(Counted, Port)>),
+}
+
+/// The address of one end, and the port that leads from it to the other.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Port {
+    pub(super) address: String,
+    /// Absent where no route leads to the other end.
+    pub(super) interface: Option<String>,
+    /// PCI addresses of the cards below it.
+    pub(super) pci: Vec<String>,
+    /// Nominal speed; absent where the driver does not know it.
+    pub(super) megabits: Option<u64>,
+    pub(super) mtu_bytes: Option<u64>,
+}
+
+impl Port {
+    /// By the routes of this machine, as for the mounts of network file systems.
+    pub(super) fn of(stream: &TcpStream) -> Result<Port> {
+        let to: IpAddr = stream.peer_addr()?.ip();
+        let address = stream.local_addr()?.ip().to_canonical().to_string();
+        let (root, mut problems) = (Root::live(), Vec::new());
+        let Ok(Some(name)) = net::interface_to(&root, to) else {
+            return Ok(Port { address, ..Port::default() });
+        };
+        let nics = nic::read(&root, &[], &mut problems);
+        let pci = nic::functions_of(&nics, &name);
+        let facts = nic::interface(&root, name, &mut problems);
+        let (megabits, mtu_bytes) = (facts.megabits, facts.mtu_bytes);
+        Ok(Port { address, interface: Some(facts.name), pci, megabits, mtu_bytes })
+    }
+}
+
+/// A connection that is read line by line.
+#[derive(Debug)]
+pub(super) struct Lines {
+    pub(super) stream: TcpStream,
+    kept: Vec<u8>,
+    most: usize,
+}
+
+impl Lines {
+    /// `most` is the longest line that the other end may send, in bytes.
+    pub(super) fn new(stream: TcpStream, most: usize) -> Result<Lines> {
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Lines { stream, kept: Vec::new(), most })
+    }
+
+    /// The next line; `None` where none is complete within `wait`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` where the other end closed, `InvalidData` for a line that is too long or no
+    /// text, and those of reading.
+    pub(super) fn line(&mut self, wait: Duration) -> Result<Option<String>> {
+        let until = Instant::now() + wait;
+        loop {
+            if let Some(end) = self.kept.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.kept.drain(..=end).take(end).collect();
+                let line = String::from_utf8(line).map_err(|_| ErrorKind::InvalidData)?;
+                return Ok(Some(line));
+            }
+            if self.kept.len() > self.most {
+                return Err(ErrorKind::InvalidData.into());
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+            let mut piece = [0; 4096];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.kept.extend_from_slice(&piece[..read]),
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The next message, like [`Lines::line`].
+    pub(super) fn message(&mut self, wait: Duration) -> Result<Option<Message>> {
+        let line = self.line(wait)?;
+        let wrong = |error| Error::new(ErrorKind::InvalidData, error);
+        line.map(|line| serde_json::from_str::<Message>(&line).map_err(wrong)).transpose()
+    }
+
+    pub(super) fn send_line(&mut self, line: &str) -> Result<()> {
+        self.stream.write_all(format!("{line}\n").as_bytes())
+    }
+
+    pub(super) fn send(&mut self, message: &Message) -> Result<()> {
+        self.send_line(&serde_json::to_string(message)?)
+    }
+}
+
+/// Whether a call only has to be repeated.
+pub(super) fn is_pause(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_bounded_and_may_arrive_together() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut lines = Lines::new(listener.accept().unwrap().0, 64).unwrap();
+        assert_eq!(lines.line(Duration::from_millis(1)).unwrap(), None);
+        other.write_all(b"\"Stop\"\n\"Go\"\n\"Stay\"\n").unwrap();
+        assert!(matches!(lines.message(TIMEOUT), Ok(Some(Message::Stop))));
+        assert!(matches!(lines.message(TIMEOUT), Ok(Some(Message::Go))));
+        assert_eq!(lines.message(TIMEOUT).unwrap_err().kind(), ErrorKind::InvalidData);
+        other.write_all(&[b'x'; 10_000]).unwrap();
+        assert_eq!(lines.line(TIMEOUT).unwrap_err().kind(), ErrorKind::InvalidData);
+        drop(other);
+        let mut closed = Lines { kept: Vec::new(), most: 1 << 20, ..lines };
+        assert_eq!(closed.line(TIMEOUT).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+}
