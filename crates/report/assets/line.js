@@ -29,7 +29,7 @@ gpuio.line = (() => {
   // Ticks of a logarithmic axis: 1, 2 and 5 of each decade, or decades alone where there are many.
   const decades = (axis) => (_, __, low, high) => {
     if (base(axis.unit) === 1024) return powers(low, high);
-    const many = high / low > 100;
+    const many = high / low > 1000;
     const found = [];
     for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
       for (const step of many ? [1] : [1, 2, 5]) {
@@ -109,7 +109,7 @@ gpuio.line = (() => {
       x.values = (plot) => (turned ? spec.x.ticks.map((tick) => tick.text) : apart(plot, spec.x.ticks));
       x.filter = (_, splits) => splits;
     }
-    const y = axis(spec.y.unit, { size: 76, space: 28 });
+    const y = axis(spec.y.unit, { size: 76, space: 22 });
     for (const [one, its] of [[x, spec.x], [y, spec.y]]) {
       if (its.log && !its.ticks) Object.assign(one, { splits: decades(its), filter: (_, splits) => splits });
       else if (!its.ticks && steps(its.unit)) one.incrs = steps(its.unit);
