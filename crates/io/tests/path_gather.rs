@@ -12,7 +12,7 @@ mod path_support;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Fault, Path, PatternBlock, Request, Start};
+use gpuio_io::path::{Completion, Fault, Path, PatternBlock, Place, Request, Start};
 use path_support::model::{From, Model, Step, Tally, steps};
 use path_support::{LEN, Rig, Setup, child, context, kinds, skipped};
 
@@ -240,7 +240,16 @@ fn sequential(setup: &Setup, len: u32, context: &Context) -> Vec<Completion> {
         {
             let offset = next * u64::from(BLOCK);
             let started = clock.now();
-            let request = Request { op: Op::Read, file: 0, offset, len, slot, started, due: 0 };
+            let request = Request {
+                op: Op::Read,
+                file: 0,
+                offset,
+                len,
+                slot,
+                started,
+                due: 0,
+                place: Place::Slot,
+            };
             assert!(matches!(path.start(&clock, request), Start::Taken));
             next += 1;
         }
@@ -323,7 +332,8 @@ fn long_blocks_and_short_ones_share_a_batch() {
             // What is written is what the file holds already, where blocks overlap.
             path.generate(PatternBlock::new(slot, rig.key(0), offset, len)).unwrap();
             let started = clock.now();
-            let request = Request { op, file: 0, offset, len, slot, started, due: 0 };
+            let request =
+                Request { op, file: 0, offset, len, slot, started, due: 0, place: Place::Slot };
             path.start(&clock, request);
         }
         let mut completed = Vec::new();

@@ -81,6 +81,10 @@ fn wanted(topo: &Topo, pair: &[String]) -> Result<Format, Failure> {
         Some("json") => Some("json"),
         Some("html") => Some("html"),
         Some("xml") => Some("hwloc-xml"),
+        Some(other @ ("png" | "pdf" | "jpg" | "jpeg")) if topo.format.is_none() => {
+            let words = "pictures are svg, and pages html: name the file so";
+            return Err(Failure::Usage(format!("-o with the ending {other}: {words}")));
+        }
         _ => None,
     };
     let format = match topo.format.as_deref().or(by_name) {

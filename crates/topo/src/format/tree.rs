@@ -24,7 +24,7 @@ pub fn tree(topology: &Topology) -> String {
         rows.push(vec![words.join(", ")]);
         let memory_only = branch.cpus.as_ref().is_some_and(Vec::is_empty);
         if branch.host_bridges.is_empty() && !memory_only {
-            rows.push(vec!["  no GPU, network card or drive".to_owned()]);
+            rows.push(vec![format!("  {}", nothing_here(topology))]);
         }
         for bridge in &branch.host_bridges {
             let name = bridge.name.as_deref().unwrap_or("unknown");
@@ -47,6 +47,15 @@ pub fn tree(topology: &Topology) -> String {
         out.push('\n');
     }
     out
+}
+
+/// What is said of a node below which nothing hangs: devices whose place is unknown may be on it.
+pub(super) fn nothing_here(topology: &Topology) -> &'static str {
+    if topology.unplaced.is_empty() {
+        "no GPU, network card or drive"
+    } else {
+        "no device whose place is known"
+    }
 }
 
 fn put(knot: &Knot, depth: usize, rows: &mut Vec<Vec<String>>) {

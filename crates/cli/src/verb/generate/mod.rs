@@ -26,6 +26,8 @@ pub(crate) fn run(args: &Generate) -> Result<ExitCode, Failure> {
         What::Fish => vec![completions(Shell::Fish, "gpuio.fish")],
         What::Reference => reference::pages(),
     };
+    std::fs::create_dir_all(&args.directory)
+        .map_err(|error| Failure::Ran(format!("mkdir of {}: {error}", args.directory.display())))?;
     for (name, bytes) in &pages {
         write(&args.directory, name, bytes).map_err(|error| {
             let path = args.directory.join(name);

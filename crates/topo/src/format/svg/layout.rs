@@ -7,6 +7,7 @@ use gpuio_units::{format_cpu_list, human_bytes, human_transfers, pcie_generation
 use super::draw::{Draw, fit, width};
 use super::{BOX, EDGE, ROW, SMALL};
 use crate::format::short;
+use crate::format::tree::nothing_here;
 use crate::link::rate_text;
 use crate::{Branch, DeviceKind, HostBridge, Knot, KnotKind, Link, Topology};
 
@@ -238,7 +239,7 @@ impl Layout {
     }
 
     /// The NUMA nodes behind everything else.
-    pub(super) fn bands(&self, draw: &mut Draw, wide: u32) {
+    pub(super) fn bands(&self, topology: &Topology, draw: &mut Draw, wide: u32) {
         for band in &self.bands {
             draw.open(&band.words);
             draw.rect("gt-band", (EDGE, band.top), (wide, band.bottom - band.top), 6);
@@ -246,7 +247,7 @@ impl Layout {
             draw.text("gt-head", (EDGE + 8, band.top + 17), &words);
             draw.close();
             if band.empty {
-                let words = "no GPU, network card or drive";
+                let words = nothing_here(topology);
                 draw.text("gt-soft", (2 * EDGE, band.top + ROW + 14), words);
             }
         }

@@ -43,7 +43,7 @@ pub fn svg(machine: &Machine, topology: &Topology) -> String {
     let width = (mounts + layout.mounts_width()).max(legend::LEAST_WIDTH) + EDGE;
     let bottom = layout.height + EDGE;
     let mut draw = Draw::default();
-    layout.bands(&mut draw, width - 2 * EDGE);
+    layout.bands(topology, &mut draw, width - 2 * EDGE);
     layout.tree(topology, &mut draw);
     links.draw(topology, &layout, &mut draw);
     matrix.draw(topology, &layout, left, &mut draw);
