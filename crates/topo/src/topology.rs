@@ -116,8 +116,17 @@ impl Topology {
         devices.filter(|(_, device)| is_one(device)).map(|(index, _)| index).collect()
     }
 
-    /// A note on the mounts whose cards are known by a name alone.
+    /// Notes on cards that have two names and no place in the tree, which would show both, and on
+    /// the mounts whose cards are known by a name alone.
     fn note_names(&mut self, machine: &Machine) {
+        let both = machine.nics.iter().filter(|nic| nic.pci.is_none()).filter_map(|nic| {
+            let (rdma, interface) = (nic.rdma.first()?, nic.interfaces.first()?);
+            Some(format!("{} is {}", rdma.name, interface.name))
+        });
+        let both: Vec<String> = both.collect();
+        if !both.is_empty() {
+            self.notes.push(format!("Interfaces of these cards: {}.", both.join(", ")));
+        }
         let by_name = machine.mounts.iter().filter_map(|mount| {
             let route = machine.server_route(mount).filter(|path| path.by_name)?;
             Some(format!("{} ({})", mount.mount.mount_point, route.interface))

@@ -265,10 +265,8 @@ fn one_file_is_read_by_all_ranks_only_if_that_is_meant() {
 fn a_rank_that_can_not_open_sends_all_back_with_its_reason() {
     for mpi in installed() {
         let dir = scratch();
-        // The parent of rank 2's directory is missing.
-        for n in [0, 1, 3] {
-            std::fs::create_dir(dir.path().join(format!("p{n}"))).unwrap();
-        }
+        // What would be the parent of rank 2's directory is a file.
+        std::fs::write(dir.path().join("p2"), "").unwrap();
         let words = small(&["--directory", "p{rank}/d", "-o", "r.json"]);
         let ran = run(mpi, dir.path(), &words);
         assert_ne!(ran.code, 0);

@@ -385,7 +385,7 @@ fn a_tier_is_read_by_what_a_list_says() {
     let shown = run(dir.path(), "show kv-cache-llama3-8b-cpu").exits(0).out;
     file(dir.path(), "kv.ini", &shown.replace("epochs=1000", "epochs=5"));
     let line = "kv.ini --gpu software:0 --directory d --users 12 --set sample_size=50000 --bs 16k \
-                --readers 1 --depth 1 --set cache_memory=213000 --no-watch --no-stats-page --force";
+                --readers 1 --depth 1 --set cache_memory=213000 --no-watch --no-stats-page";
     // A flag is for both jobs, and nothing that is written is kept.
     run(dir.path(), line).exits(2).prints(&["cache_memory", "nothing is written back"]);
     let own =
@@ -393,7 +393,7 @@ fn a_tier_is_read_by_what_a_list_says() {
     file(dir.path(), "kv.ini", &own);
     let line = line.replace("--set cache_memory=213000 ", "");
     for path in ["staged", "cached"] {
-        let ran = run(dir.path(), &format!("{line} --path {path} -o r.json")).exits(0);
+        let ran = run(dir.path(), &format!("{line} --path {path} --force -o r.json")).exits(0);
         let record: Value =
             serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
         let (plan, job) = (&record["plan"]["jobs"][0], &record["jobs"][0]);

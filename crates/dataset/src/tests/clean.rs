@@ -6,7 +6,7 @@ use super::*;
 fn everything_that_was_made_goes() {
     let dir = directory();
     let sub = dir.path().join("d");
-    assert_eq!(super::super::make::make_directories(&sub).unwrap(), [sub.clone()]);
+    assert_eq!(super::super::make::make_directories(&sub).unwrap(), std::slice::from_ref(&sub));
     let mut made = prepare(&wanted(&sub.join("a"), MIB)).unwrap();
     made.extend(prepare(&wanted(&sub.join("b"), MIB)).unwrap());
     let errors = clean(&made, std::slice::from_ref(&sub));

@@ -121,24 +121,7 @@ fn cache_words(kind: &WarningKind) -> String {
             size(*memory_bytes),
         ),
         WarningKind::BufferedWrites { bytes, to_storage } => {
-            let reached = match to_storage {
-                // The device counts writes of all programs, and write-back of older pages.
-                Some(reached) if reached <= bytes => {
-                    format!("at most {} of them reached storage during the run", size(*reached))
-                }
-                Some(reached) => format!(
-                    "storage received {} during the run from all programs, so this job's part is \
-                     unknown",
-                    size(*reached)
-                ),
-                None => "it is unknown how many reached storage during the run".to_owned(),
-            };
-            format!(
-                "{} were written to the page cache, and {reached}. The rate is mostly that of \
-                 copying into memory; the kernel writes the data to storage later. Use --direct \
-                 to measure the device, or --sync to wait for stable storage.",
-                size(*bytes),
-            )
+            buffered_write_words(*bytes, *to_storage)
         }
         WarningKind::SyncWrites => "Each write waited until its data was on stable storage \
             (O_DSYNC). Latency includes a cache flush or a forced write per I/O. This is right \
@@ -150,6 +133,28 @@ fn cache_words(kind: &WarningKind) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// How much of what was written to the page cache reached storage.
+fn buffered_write_words(bytes: u64, to_storage: Option<u64>) -> String {
+    let reached = match to_storage {
+        // The device counts writes of all programs, and write-back of older pages.
+        Some(reached) if reached <= bytes => {
+            format!("at most {} of them reached storage during the run", size(reached))
+        }
+        Some(reached) => format!(
+            "storage received {} during the run from all programs, so this job's part is \
+             unknown",
+            size(reached)
+        ),
+        None => "it is unknown how many reached storage during the run".to_owned(),
+    };
+    format!(
+        "{} were written to the page cache, and {reached}. The rate is mostly that of \
+         copying into memory; the kernel writes the data to storage later. Use --direct \
+         to measure the device, or --sync to wait for stable storage.",
+        size(bytes),
+    )
 }
 
 /// Warns of O_DIRECT writes that may have stopped in the device's own write cache.
