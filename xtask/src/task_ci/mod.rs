@@ -174,12 +174,20 @@ fn test_threads() -> String {
     std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| (processors + 1).to_string())
 }
 
+/// Where trees of thousands of small files are made quickly: in memory, if there is a GiB of it.
+fn trees_in_memory() -> Option<&'static str> {
+    const AT: &str = "/dev/shm";
+    let space = rustix::fs::statvfs(AT).ok()?;
+    (space.f_bavail.saturating_mul(space.f_frsize) >= 1 << 30).then_some(AT)
+}
+
 /// Runs all tests, showing their output as it comes.
 fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Result<()> {
     let mut command = Command::new(cargo_path());
     command.current_dir(root).args(["test", "--workspace", "--no-fail-fast"]);
     command.env("RUST_TEST_THREADS", test_threads());
     command.envs(python.map(|python| (packages::PYTHON, python)));
+    command.envs(trees_in_memory().map(|at| ("GPUIO_TEST_TREES", at)));
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()

@@ -18,8 +18,14 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
+    /// In the directory that `GPUIO_TEST_TREES` names: in memory thousands of small files are made
+    /// in a twentieth of the time.
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        let dir = match std::env::var_os("GPUIO_TEST_TREES") {
+            Some(at) => tempfile::tempdir_in(at),
+            None => tempfile::tempdir(),
+        };
+        Self { dir: dir.unwrap() }
     }
 
     pub(crate) fn root(&self) -> Root {
