@@ -82,7 +82,7 @@ fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> 
     let program = target(root).join("debug/gpuio");
     step_with_outcome("laboratory", || task_lab::smoke(root, &program, install))?;
     step("documentation", || document(root))?;
-    step("links of the site", || task_site::run(root, &["--check".to_owned()]))?;
+    step("links of the site", || task_site::check(root, &program))?;
     step("licences, bans and sources", || deny(root))?;
     step_with_outcome("advisories", || advisories(root))
 }

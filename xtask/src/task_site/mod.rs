@@ -32,11 +32,20 @@ const FROM_ROOT: [(&str, &str, &str); 2] =
 type Pages = BTreeMap<String, String>;
 
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    let check_only = match arguments {
-        [] => false,
-        [flag] if flag == "--check" => true,
+    match arguments {
+        [] => make(root, None, false),
+        [flag] if flag == "--check" => make(root, None, true),
         _ => bail!("site takes --check, not {arguments:?}"),
-    };
+    }
+}
+
+/// Checks the links, with a program that is built already: another selection of packages would
+/// build it anew.
+pub(crate) fn check(root: &Path, program: &Path) -> anyhow::Result<()> {
+    make(root, Some(program), true)
+}
+
+fn make(root: &Path, program: Option<&Path>, check_only: bool) -> anyhow::Result<()> {
     let site = target(root).join("site");
     let source = site.join("src");
     if source.exists() {
@@ -45,7 +54,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     std::fs::create_dir_all(source.join("reference"))?;
     copy_assets(&root.join("docs"), &source)?;
     let mut pages = own_pages(root)?;
-    let generated = generate(root, &source.join("reference"))?;
+    let generated = generate(root, program, &source.join("reference"))?;
     let generated = generated.into_iter();
     pages.extend(generated.map(|(name, text)| (format!("reference/{name}"), text)));
     let contents = pages.get("SUMMARY.md").context("docs/SUMMARY.md is missing")?;
@@ -93,9 +102,20 @@ fn copy_assets(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// The pages that the program makes of its tables.
-fn generate(root: &Path, to: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let mut command = Command::new(cargo_path());
-    command.current_dir(root).args(["run", "--quiet", "-p", "gpuio", "--"]);
+fn generate(
+    root: &Path,
+    program: Option<&Path>,
+    to: &Path,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let mut command = match program {
+        Some(program) => Command::new(program),
+        None => {
+            let mut command = Command::new(cargo_path());
+            command.args(["run", "--quiet", "-p", "gpuio", "--"]);
+            command
+        }
+    };
+    command.current_dir(root);
     let status = command.args(["generate", "reference"]).arg(to).status()?;
     ensure!(status.success(), "gpuio generate reference ended with {status}");
     let mut pages = Vec::new();
