@@ -1,6 +1,7 @@
 //! PCIe links of GPUs, drives and network cards, and of the switches above them.
 
 use gpuio_record::facts::{Lanes, Machine, PciFacts, PciPort};
+use gpuio_topo::slot;
 use gpuio_units::human_transfers;
 
 use super::Rule;
@@ -72,8 +73,7 @@ fn ends(machine: &Machine) -> Vec<&PciFacts> {
 
 /// Functions of one device share its link.
 fn is_of_one_link(one: &PciFacts, other: &PciFacts) -> bool {
-    let device = |end: &PciFacts| end.address.rsplit_once('.').map(|(device, _)| device.to_owned());
-    one.parent == other.parent && device(one).is_some() && device(one) == device(other)
+    one.parent == other.parent && slot(&one.address) == slot(&other.address)
 }
 
 enum Link {

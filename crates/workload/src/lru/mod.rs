@@ -39,7 +39,7 @@ pub struct Lru {
     of_unit: HashMap<u64, u32>,
     /// Places where nothing stands.
     free: Vec<u32>,
-    /// Places where a unit stands that nobody uses, by the time of its last use.
+    /// Places where a unit stands that is not in use, by the time of its last use.
     idle: BTreeMap<u64, u32>,
     uses: u64,
     evictions: u64,
@@ -98,7 +98,7 @@ impl Lru {
         place.users -= 1;
         place.is_whole |= is_whole;
         if !place.is_whole {
-            // Nobody else can have begun to use it.
+            // No other use can have begun.
             self.of_unit.remove(&place.unit);
             self.free.push(number);
         } else if place.users == 0 {

@@ -15,7 +15,7 @@ use crate::args::MOST_STREAMS;
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// What a client that has to wait is told.
+/// The answer to a client that has to wait.
 const BUSY: &str = "it serves another client now; try again when that one has finished";
 
 struct Server {
@@ -143,7 +143,7 @@ impl Server {
         lines.send(&Message::End(Box::new((counted, port)))).map_err(|error| text(&error))
     }
 
-    /// The streams that a client was told to open.
+    /// The streams that a client opens for a direction.
     fn streams(&self, id: u64, count: usize) -> Result<Vec<TcpStream>, String> {
         let until = Instant::now() + TIMEOUT;
         let mut streams = Vec::new();
