@@ -30,6 +30,15 @@ pub(crate) fn file(machine: &Machine) -> File {
     }
 }
 
+/// Why the keys are not known; `None` where they are, or where there is no file.
+pub(crate) fn not_read(machine: &Machine) -> Option<String> {
+    match file(machine) {
+        File::Unknown(why) => Some(format!("cuFile's configuration is not known: {why}")),
+        File::Broken(_) => Some(format!("{} can't be read as JSON", machine.cufile.path)),
+        File::Absent | File::Read(_) => None,
+    }
+}
+
 /// The finding of rules about the library where nothing is configured and no GPU could use it.
 pub(crate) fn unused(machine: &Machine) -> Option<Found> {
     gpu_is_absent(machine).filter(|_| file(machine) == File::Absent)
@@ -67,7 +76,14 @@ pub(crate) fn switch(
     let default = |from: &str| Setting { value: Fact::Known(default), from: from.to_owned() };
     let unknown = |why: String| Setting { value: Fact::unknown(why), from: String::new() };
     match file(machine) {
-        File::Unknown(why) => unknown(format!("cuFile's configuration is not known: {why}")),
+        File::Unknown(why) => {
+            let printed = crate::gdscheck::interpret::in_force(machine, path);
+            let printed = printed.and_then(|(value, from)| Some((as_switch(value)?, from)));
+            match printed {
+                Some((on, from)) => Setting { value: Fact::Known(on), from },
+                None => unknown(format!("cuFile's configuration is not known: {why}")),
+            }
+        }
         File::Broken(_) => unknown(format!("{} can't be read as JSON", machine.cufile.path)),
         File::Absent => default("cuFile's default: there is no cufile.json"),
         File::Read(config) => match (config.get(path), config.switch(path)) {
@@ -78,6 +94,15 @@ pub(crate) fn switch(
             (Some(_), None) => unknown(format!("{path} holds no switch")),
             (None, _) => default("cuFile's default"),
         },
+    }
+}
+
+/// A switch as gdscheck prints it: `true`, in the oldest layout `1`.
+pub(crate) fn as_switch(value: &str) -> Option<bool> {
+    match value {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
     }
 }
 

@@ -3,6 +3,8 @@
 use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
 
 use super::drivers::STORAGE;
+use super::settings::printed_name;
+use crate::configuration::as_switch;
 
 /// The output and how to call it in a finding.
 pub(crate) fn printed(machine: &Machine) -> Option<(&GdsCheck, &'static str)> {
@@ -74,7 +76,16 @@ pub(crate) fn setting<'c>(check: &'c GdsCheck, name: &str) -> Option<&'c str> {
     line.value.known().map(String::as_str)
 }
 
-/// Whether a printed switch is on: `true`, in the oldest layout `1`.
+/// Whether a printed switch is on.
 pub(crate) fn is_on(value: &str) -> bool {
-    matches!(value, "true" | "1")
+    as_switch(value) == Some(true)
+}
+
+/// The value of a key of cuFile's configuration as gdscheck printed it, and where that is from:
+/// what was in force for gdscheck's own process, with its variables, the file and the defaults.
+pub(crate) fn in_force<'m>(machine: &'m Machine, key: &str) -> Option<(&'m str, String)> {
+    let (check, printed) = printed(machine)?;
+    let name = printed_name(key);
+    let value = setting(check, name)?;
+    Some((value, format!("{printed} `{name} : {value}`")))
 }

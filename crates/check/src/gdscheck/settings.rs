@@ -75,6 +75,12 @@ const SETTINGS: &[SettingEntry] = &[
     SettingEntry("properties.prefer_iouring", None, Same("false")),
 ];
 
+/// What gdscheck calls a key of the configuration.
+pub(super) fn printed_name(key: &str) -> &str {
+    let row = SETTINGS.iter().find(|row| row.1 == Some(key));
+    row.map_or(key, |row| row.0)
+}
+
 /// Environment variables that stand above the configuration, by gdscheck's name of the setting.
 const VARIABLES: [(&str, &str); 6] = [
     ("properties.use_pci_p2pdma", "CUFILE_USE_PCIP2PDMA"),

@@ -3,7 +3,7 @@
 use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
-use crate::configuration::{compat_allowed, compat_forced, p2pdma, unused};
+use crate::configuration::{File, compat_allowed, compat_forced, file, p2pdma, unused};
 use crate::finding::Found;
 use crate::machine::{gpu_is_absent, module, modules_not_read, modules_were_read};
 
@@ -52,7 +52,9 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         );
         return vec![Found::unknown(why).at([allowed.from])];
     };
-    if let Fact::Unknown(why) = &machine.cufile.environment {
+    // What gdscheck printed was in force, its variables included.
+    let by_file = !matches!(file(machine), File::Unknown(_));
+    if let (true, Fact::Unknown(why)) = (by_file, &machine.cufile.environment) {
         let why = format!(
             "the file forbids it; environment variables, which have priority, are not known: {why}"
         );

@@ -30,7 +30,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         }
         File::Broken(error) => {
             let observed = format!("cuFile's configuration is no JSON: {}", error.message);
-            let fix = "correct the text there; comments are fine";
+            let fix = "correct the text there; comments are // and /* */, and # begins none";
             return vec![Found::fail(observed, fix).at([location(
                 machine,
                 error.line,

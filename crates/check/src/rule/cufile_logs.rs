@@ -4,8 +4,9 @@ use gpuio_cufilejson::Config;
 use gpuio_record::facts::{Fact, Machine};
 
 use super::Rule;
-use crate::configuration::{File, file, location, unused};
+use crate::configuration::{File, as_switch, file, location, unused};
 use crate::finding::Found;
+use crate::gdscheck::interpret::in_force;
 
 pub(super) const RULE: Rule = Rule {
     name: "cufile-logs",
@@ -21,6 +22,11 @@ pub(super) const RULE: Rule = Rule {
     evaluate,
 };
 
+/// The level of statistics, 0 to 3.
+const STATISTICS: &str = "profile.cufile_stats";
+/// Switches that cost each call.
+const COSTLY: [&str; 2] = ["profile.nvtx", "miscellaneous.api_check_aggressive"];
+
 fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(found) = unused(machine) {
         return vec![found];
@@ -28,7 +34,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     let config = match file(machine) {
         File::Read(config) => config,
         File::Absent => Config::default(),
-        File::Unknown(why) => return vec![Found::unknown(why)],
+        File::Unknown(why) => return from_gdscheck(machine, &why),
         File::Broken(_) => {
             let why = format!("{} can't be read as JSON", machine.cufile.path);
             return vec![Found::unknown(why)];
@@ -37,11 +43,8 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     let mut found: Vec<Found> = level(machine, &config).into_iter().collect();
     found.extend(directory(machine, &config));
     found.extend(counts(machine, &config));
-    let costly = ["profile.nvtx", "miscellaneous.api_check_aggressive"];
-    for path in costly.into_iter().filter(|path| config.switch(path) == Some(true)) {
-        found.push(
-            Found::warn(format!("{path} is on"), "set it to false").at(at(machine, &config, path)),
-        );
+    for path in COSTLY.into_iter().filter(|path| config.switch(path) == Some(true)) {
+        found.push(switched_on(path).at(at(machine, &config, path)));
     }
     if found.is_empty() {
         found.extend(not_known(machine, &config));
@@ -52,13 +55,43 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     found
 }
 
+/// The findings by the settings that gdscheck printed, where the file is not known. It prints
+/// nothing of the log.
+fn from_gdscheck(machine: &Machine, why: &str) -> Vec<Found> {
+    let printed = |key: &str| in_force(machine, key);
+    let mut found = Vec::new();
+    let mut known = 0;
+    if let Some((value, from)) = printed(STATISTICS) {
+        known += 1;
+        match value.parse() {
+            Ok(0) => {}
+            Ok(level) => found.push(counting(level).at([from])),
+            Err(_) => known -= 1,
+        }
+    }
+    for path in COSTLY {
+        let Some((value, from)) = printed(path) else { continue };
+        known += 1;
+        match as_switch(value) {
+            Some(true) => found.push(switched_on(path).at([from])),
+            Some(false) => {}
+            None => known -= 1,
+        }
+    }
+    if known == 0 {
+        return vec![Found::unknown(why)];
+    }
+    let rest = format!("the log's level and directory are not known, gdscheck prints neither: {why}");
+    found.push(Found::unknown(rest).fix("add cufile.json to --from"));
+    found
+}
+
 /// What is left open: keys that hold no such value, the directory, and a process's own variables.
 fn not_known(machine: &Machine, config: &Config) -> Option<Found> {
     let odd = |path: &&str| config.get(path).is_some();
     let text = ["logging.level"].into_iter().filter(|path| config.text(path).is_none());
-    let number = ["profile.cufile_stats"].into_iter().filter(|path| config.number(path).is_none());
-    let switch = ["profile.nvtx", "miscellaneous.api_check_aggressive"];
-    let switch = switch.into_iter().filter(|path| config.switch(path).is_none());
+    let number = [STATISTICS].into_iter().filter(|path| config.number(path).is_none());
+    let switch = COSTLY.into_iter().filter(|path| config.switch(path).is_none());
     let odd: Vec<&str> = text.chain(number).chain(switch).filter(odd).collect();
     if !odd.is_empty() {
         let observed =
@@ -125,7 +158,7 @@ fn directory(machine: &Machine, config: &Config) -> Option<Found> {
 }
 
 fn counts(machine: &Machine, config: &Config) -> Option<Found> {
-    let path = "profile.cufile_stats";
+    let path = STATISTICS;
     let (level, at) = match variable(machine, "CUFILE_STATS_LEVEL") {
         Some(level) => (level.trim().parse().ok()?, Some(format!("CUFILE_STATS_LEVEL={level}"))),
         None => (config.number(path)?, at(machine, config, path)),
@@ -133,13 +166,23 @@ fn counts(machine: &Machine, config: &Config) -> Option<Found> {
     if level == 0 {
         return None;
     }
+    Some(counting(level).at(at))
+}
+
+fn counting(level: u64) -> Found {
     let observed = format!("it counts its I/Os (cufile_stats {level})");
-    Some(Found::warn(observed, "set profile.cufile_stats to 0 when they are not read").at(at))
+    Found::warn(observed, "set profile.cufile_stats to 0 when they are not read")
+}
+
+fn switched_on(path: &str) -> Found {
+    Found::warn(format!("{path} is on"), "set it to false")
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+
+    use gpuio_record::facts::{GdsCheck, GdsLine};
 
     use super::*;
     use crate::{Severity, sample};
@@ -164,6 +207,28 @@ mod tests {
         assert_eq!(evaluate(&quiet)[0].severity, Severity::Unknown, "nor is the directory");
         quiet.cufile.log_directory_writable = Fact::Known(true);
         assert_eq!(evaluate(&quiet)[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn settings_that_gdscheck_printed_count_where_the_file_was_not_read() {
+        let line = |name: &str, value: &str| GdsLine {
+            name: name.to_owned(),
+            value: Fact::Known(value.to_owned()),
+        };
+        let check = GdsCheck {
+            settings: vec![line("profile.cufile_stats", "3"), line("profile.nvtx", "true")],
+            ..GdsCheck::default()
+        };
+        let mut machine = Machine { gdscheck: Some(check), ..Machine::default() };
+        let found = evaluate(&machine);
+        let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
+        assert_eq!(severities, [Severity::Warn, Severity::Warn, Severity::Unknown]);
+        assert_eq!(found[0].locations, ["gdscheck printed `profile.cufile_stats : 3`"]);
+        machine.cufile.text = Fact::Known(Some(QUIET.to_owned()));
+        assert!(
+            evaluate(&machine).iter().all(|found| found.severity != Severity::Warn),
+            "the file itself goes before what a tool printed"
+        );
     }
 
     #[test]

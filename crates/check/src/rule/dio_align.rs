@@ -1,6 +1,6 @@
 //! The alignment that direct I/O requires of sizes and offsets.
 
-use gpuio_record::facts::{Machine, MountKind};
+use gpuio_record::facts::{BlockKind, Machine, MountKind};
 use gpuio_units::format_bytes;
 
 use super::Rule;
@@ -33,14 +33,14 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![none_of(machine.listed.mounts, "mount on a block device")];
     }
     let findings = on_devices.into_iter().map(|mount| {
-        let disks = mount.devices.iter().flat_map(|device| disks_below(machine, device));
-        let blocks: Option<Vec<u64>> = disks.map(|disk| disk.facts.logical_block_bytes).collect();
+        let blocks: Option<Vec<u64>> =
+            mount.devices.iter().map(|device| logical_block(machine, device)).collect();
         let largest = blocks.and_then(|blocks| blocks.into_iter().max());
         let found = match largest {
-            None => Found::unknown("the logical block of its drives is not reported"),
+            None => Found::unknown("the logical block of its devices is not reported"),
             Some(block) if block > PAGE => {
                 let observed = format!(
-                    "its drives have logical blocks of {}: direct I/O of 4 KiB fails with EINVAL",
+                    "its devices have logical blocks of {}: direct I/O of 4 KiB fails with EINVAL",
                     format_bytes(block)
                 );
                 Found::warn(observed, format!("use multiples of {}", format_bytes(block)))
@@ -52,10 +52,47 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     findings.collect()
 }
 
+/// The logical block of the device that the file system lies on: its own, since loop devices and
+/// encryption have one that the drives below do not show. Where it is not reported, an array, a
+/// volume or a partition has the largest of its drives' at least.
+fn logical_block(machine: &Machine, name: &str) -> Option<u64> {
+    let device = machine.block.iter().find(|device| device.facts.name == name)?;
+    let own = device.facts.logical_block_bytes;
+    let of_its_drives = matches!(device.facts.kind, BlockKind::Md | BlockKind::Partition);
+    let drives = || {
+        let drives = disks_below(machine, name).into_iter();
+        let all: Option<Vec<u64>> = drives.map(|one| one.facts.logical_block_bytes).collect();
+        all?.into_iter().max()
+    };
+    own.or_else(|| of_its_drives.then(drives).flatten())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Severity, sample};
+
+    #[test]
+    fn a_device_has_a_block_of_its_own_above_the_drives() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        machine.block[0].facts.logical_block_bytes = Some(512);
+        for kind in [BlockKind::Loop, BlockKind::DeviceMapper, BlockKind::Md] {
+            let mut above = sample::disk("above", "");
+            above.pci.clear();
+            above.facts.kind = kind;
+            above.facts.logical_block_bytes = Some(4096);
+            above.made_of = vec!["nvme0n1".to_owned()];
+            machine.block.truncate(1);
+            machine.block.push(above);
+            machine.mounts = vec![sample::mount("/d", "above")];
+            let found = evaluate(&machine);
+            assert_eq!(found[0].observed, "direct I/O needs multiples of 4096 bytes", "{kind:?}");
+            machine.block[1].facts.logical_block_bytes = None;
+            let wanted =
+                if kind == BlockKind::Md { Severity::Pass } else { Severity::Unknown };
+            assert_eq!(evaluate(&machine)[0].severity, wanted, "{kind:?}");
+        }
+    }
 
     fn of(bytes: Option<u64>) -> Severity {
         let mut machine = sample::gpu_and_drive_below_a_switch();

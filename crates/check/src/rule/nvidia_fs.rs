@@ -1,9 +1,10 @@
 //! NVIDIA's kernel module nvidia-fs.
 
-use gpuio_record::facts::{Machine, ModuleFacts};
+use gpuio_record::facts::{GdsCheck, Machine, ModuleFacts};
 
 use super::Rule;
 use crate::finding::Found;
+use crate::gdscheck::NOT_LOADED;
 use crate::gdscheck::interpret::{DataPath, data_path, printed, storage, torn};
 use crate::machine::{module, modules_not_read, modules_were_read, without_gpu};
 
@@ -82,8 +83,25 @@ fn from_gdscheck(machine: &Machine) -> Option<Found> {
     } else {
         let observed = "no storage that goes past host memory: cuFile works in compatibility mode \
                     or not at all";
-        Found::warn(format!("{printed} {observed}"), "`modprobe nvidia-fs`, then gdscheck -p again")
+        Found::warn(format!("{printed} {observed}"), fix_of(check))
     })
+}
+
+/// What to do where no storage goes by nvidia-fs. A version that NVIDIA's gdscheck prints does not
+/// show whether the module is loaded, and a loaded one may have no storage driver registered.
+fn fix_of(check: &GdsCheck) -> &'static str {
+    // From 1.16 on it prints the least version instead of one where the module is not loaded.
+    let absent = match check.nvidia_fs.known() {
+        Some(version) => version == NOT_LOADED,
+        None => check.nvidia_fs_least.known().is_some(),
+    };
+    if absent {
+        "`modprobe nvidia-fs`, then gdscheck -p again"
+    } else {
+        "`cat /proc/driver/nvidia-fs/modules` on that machine: without that file nvidia-fs is not \
+         loaded (`modprobe nvidia-fs`); with it, a driver that it does not list has not registered \
+         (install the NVMe driver of MLNX_OFED or DOCA, with GDS)"
+    }
 }
 
 /// Whether the table has the kinds that every release prints first and last of the common ones:
@@ -108,6 +126,8 @@ fn statistics(module: &ModuleFacts) -> Found {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_record::facts::{Fact, GdsLine};
+
     use super::*;
     use crate::{Severity, sample};
 
@@ -126,6 +146,31 @@ mod tests {
         assert_eq!(of(true, Some("1")), [Severity::Pass, Severity::Warn]);
         assert_eq!(of(true, Some("0")), [Severity::Pass, Severity::Pass]);
         assert_eq!(of(true, None), [Severity::Pass, Severity::Unknown]);
+    }
+
+    /// A loaded module with no driver registered prints the same table as an absent one.
+    #[test]
+    fn a_table_without_direct_paths_sends_nobody_to_load_what_may_be_loaded() {
+        let row = |name: &str| GdsLine {
+            name: name.to_owned(),
+            value: Fact::Known("Unsupported".to_owned()),
+        };
+        let check = |version: Option<&str>, least: Option<&str>| GdsCheck {
+            drivers: ["NVMe", "NFS", "WekaFS"].map(row).to_vec(),
+            nvidia_fs: Fact::or_unknown(version.map(str::to_owned), "not printed"),
+            nvidia_fs_least: Fact::or_unknown(least.map(str::to_owned), "not printed"),
+            ..GdsCheck::default()
+        };
+        let fix = |check| {
+            let machine = Machine { gdscheck: Some(check), ..Machine::default() };
+            evaluate(&machine).remove(0).fix.unwrap()
+        };
+        for open in [check(Some("2.27"), None), check(None, None)] {
+            assert!(fix(open).starts_with("`cat /proc/driver/nvidia-fs/modules`"));
+        }
+        for absent in [check(Some(NOT_LOADED), None), check(None, Some("2.12"))] {
+            assert!(fix(absent).starts_with("`modprobe nvidia-fs`"));
+        }
     }
 
     #[test]

@@ -35,7 +35,8 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     let cards = placed_nics(machine);
     if cards.is_empty() {
-        return vec![none_of(machine.listed.nics, "network card in use")];
+        let whole = machine.listed.pci && machine.listed.nics;
+        return vec![none_of(whole, "network card in use")];
     }
     let mut found = Vec::new();
     let mut uplinks: Vec<Uplink<'_>> = Vec::new();

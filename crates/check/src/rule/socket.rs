@@ -4,7 +4,9 @@ use gpuio_record::facts::Machine;
 
 use super::Rule;
 use crate::finding::Found;
-use crate::machine::{Placed, gpu_name, none_of, placed_drives, placed_nics, without_gpu};
+use crate::machine::{
+    Placed, gpu_name, nic_name, none_of, placed_drives, placed_nics, without_gpu,
+};
 
 pub(super) const RULE: Rule = Rule {
     name: "socket",
@@ -20,6 +22,8 @@ pub(super) const RULE: Rule = Rule {
     evaluate,
 };
 
+/// What drives are called.
+const DRIVE: &str = "data drive";
 /// Distance from which a node counts as another socket: Linux's REMOTE_DISTANCE
 /// (include/linux/topology.h). Nodes of one socket are at 11 to 12.
 const REMOTE: u32 = 20;
@@ -32,13 +36,25 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         return vec![Found::not_applicable("one NUMA node only")];
     }
     let mut found: Vec<Found> =
-        near(machine, "data drive", &placed_drives(machine)).into_iter().collect();
-    found.extend(near(machine, "network card", &placed_nics(machine)));
+        near(machine, DRIVE, &placed_drives(machine)).into_iter().collect();
+    found.extend(near(machine, "network card", &cards(machine)));
     if found.is_empty() {
-        let whole = machine.listed.block && machine.listed.nics;
+        let listed = machine.listed;
+        let whole = listed.pci && listed.block && listed.nics;
         found.push(none_of(whole, "data drive and no network card on PCI"));
     }
     found
+}
+
+/// Cards in use, and those whose node a printed matrix shows, without their PCI function.
+fn cards(machine: &Machine) -> Vec<Placed> {
+    let unplaced = machine.nics.iter().filter(|nic| nic.pci.is_none() && !nic.rdma.is_empty());
+    let unplaced = unplaced.map(|nic| Placed {
+        name: nic_name(nic).to_owned(),
+        pci: Vec::new(),
+        node: nic.node,
+    });
+    placed_nics(machine).into_iter().chain(unplaced).collect()
 }
 
 /// What `others` of one kind are to the GPUs; nothing where there are none.
@@ -65,6 +81,12 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
             alone.push(name.to_owned());
         }
     }
+    // What a list that is not whole lacks may be near.
+    let listed = machine.listed;
+    let whole = listed.pci && if kind == DRIVE { listed.block } else { listed.nics };
+    if !whole {
+        unplaced.append(&mut alone);
+    }
     if !alone.is_empty() {
         let observed = format!("no {kind} is at the socket of these GPUs: all their I/O crosses");
         let fix = format!(
@@ -74,27 +96,29 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
         return Some(Found::warn(observed, fix).at(alone));
     }
     if !unplaced.is_empty() {
-        let why = format!(
-            "the NUMA nodes of these GPUs or of a {kind}, or their distance, are not reported"
-        );
+        let why = match whole {
+            true => format!(
+                "the NUMA nodes of these GPUs or of a {kind}, or their distance, are not reported"
+            ),
+            false => format!("no {kind} at their socket is among what was read"),
+        };
         return Some(Found::unknown(why).at(unplaced));
     }
-    let crossing = crossing(machine, &placed);
-    Some(if crossing == 0 {
-        Found::pass(format!("every GPU and {kind} are at one socket"))
-    } else {
-        Found::info(format!(
-            "each GPU has a {kind} at its socket; {crossing} of {} pairs would cross sockets",
-            machine.gpus.len() * others.len()
-        ))
-    })
-}
-
-fn crossing(machine: &Machine, placed: &[u32]) -> usize {
+    let near = format!("each GPU has a {kind} at its socket");
+    let pairs = machine.gpus.len() * others.len();
     let nodes = machine.gpus.iter().filter_map(|gpu| gpu.node);
-    nodes
-        .map(|node| placed.iter().filter(|n| is_far(machine, node, **n) == Some(true)).count())
-        .sum()
+    let far: Option<Vec<bool>> = nodes
+        .flat_map(|node| placed.iter().map(move |other| is_far(machine, node, *other)))
+        .collect();
+    Some(match far.filter(|far| far.len() == pairs) {
+        None => Found::info(format!("{near}; how far the others are is not known")),
+        Some(far) => match far.iter().filter(|far| **far).count() {
+            0 => Found::pass(format!("every GPU and {kind} are at one socket")),
+            crossing => {
+                Found::info(format!("{near}; {crossing} of {pairs} pairs would cross sockets"))
+            }
+        },
+    })
 }
 
 /// Whether two nodes are of different sockets; `None` without their distance.
@@ -110,7 +134,7 @@ fn is_far(machine: &Machine, one: u32, other: u32) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::NumaNode;
+    use gpuio_record::facts::{NicFacts, NumaNode, RdmaFacts};
 
     use super::*;
     use crate::{Severity, sample};
@@ -148,6 +172,27 @@ mod tests {
         let found = evaluate(&machine);
         assert_eq!(found[0].severity, Severity::Info);
         assert!(found[0].observed.contains("1 of 2 pairs"), "{}", found[0].observed);
+    }
+
+    #[test]
+    fn a_list_that_is_not_whole_proves_no_absence() {
+        let mut machine = two_nodes(21, Some(1));
+        machine.listed.block = false;
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
+    }
+
+    /// As a printed matrix has them: nodes without distances, and cards without functions.
+    #[test]
+    fn cards_of_a_matrix_count_and_unknown_distances_are_no_crossing() {
+        let mut machine = Machine { gpus: Vec::new(), ..Machine::default() };
+        for node in 0..2 {
+            machine.gpus.push(sample::gpu(&format!("0000:0{node}:00.0"), node));
+            let rdma = vec![RdmaFacts { name: format!("mlx5_{node}"), ..RdmaFacts::default() }];
+            machine.nics.push(NicFacts { node: Some(node), rdma, ..NicFacts::default() });
+        }
+        let found = evaluate(&machine);
+        assert_eq!(found[0].severity, Severity::Info, "{found:?}");
+        assert!(found[0].observed.contains("not known"), "{found:?}");
     }
 
     #[test]

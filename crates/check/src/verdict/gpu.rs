@@ -15,6 +15,9 @@ pub(super) fn title(pair: &Pair<'_>) -> String {
             format!("{number}{}{}", gpu_name(gpu), name.unwrap_or_default())
         }
         Gpu::Software => "the software GPU".to_owned(),
+        Gpu::None if pair.machine.gpus.is_empty() && !pair.machine.listed.pci => {
+            "an unknown GPU".to_owned()
+        }
         Gpu::None => "no GPU".to_owned(),
     }
 }
@@ -30,10 +33,12 @@ pub(super) fn real(pair: &Pair<'_>) -> Need {
 
 /// The need where no GPU is known.
 pub(super) fn none(pair: &Pair<'_>) -> Need {
-    if pair.machine.pci.is_empty() {
-        Need::unknown(About::Gpu, "no PCI function is known, so no GPU either")
-    } else {
+    if !pair.machine.gpus.is_empty() {
+        Need::no(About::Gpu, "no GPU was asked for")
+    } else if pair.machine.listed.pci {
         Need::no(About::Gpu, "no GPU is here")
+    } else {
+        Need::unknown(About::Gpu, "no GPU is among what was read: `nvidia-smi -L` lists them")
     }
 }
 

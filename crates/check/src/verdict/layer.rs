@@ -27,6 +27,8 @@ pub(crate) enum Disk {
     NvmeRdma,
     /// An NVMe drive over TCP, or another transport without DMA between card and GPU.
     NvmeOther,
+    /// An NVMe drive, and how it is reached is not among what was read.
+    NvmeUnknown,
     /// SATA, SAS, virtio and others.
     Other,
 }
@@ -38,16 +40,35 @@ pub(crate) fn disk(device: &BlockDevice) -> Disk {
     let controllers = device.nvme.iter().flat_map(|nvme| &nvme.controllers);
     let transports = controllers.filter_map(|one| one.transport.as_deref());
     let transport = device.facts.transport.as_deref();
-    let mut all = transports.chain(transport).peekable();
-    // A capture has no transport. Then a PCI function shows that it is PCIe.
-    if all.peek().is_none() && !device.pci.is_empty() {
-        return Disk::Nvme;
-    }
-    match all.next() {
+    match transports.chain(transport).next() {
         Some("pcie") => Disk::Nvme,
         Some("rdma") => Disk::NvmeRdma,
-        _ => Disk::NvmeOther,
+        Some(_) => Disk::NvmeOther,
+        // Texts of tools have no transport. Then a PCI function shows that it is PCIe.
+        None if !device.pci.is_empty() => Disk::Nvme,
+        None => Disk::NvmeUnknown,
     }
+}
+
+/// The name of the first device below a mount of which it is not known what it is made of, so that
+/// drives may be missing in [`below`].
+pub(crate) fn cut_off<'m>(machine: &'m Machine, mount: &'m MountedStorage) -> Option<&'m str> {
+    let known = |name: &String| machine.block.iter().any(|one| one.facts.name == *name);
+    if let Some(lost) = mount.devices.iter().find(|name| !known(name)) {
+        return Some(lost);
+    }
+    let cut = |one: &&BlockDevice| match one.facts.kind {
+        BlockKind::Disk | BlockKind::Loop | BlockKind::Virtual => false,
+        BlockKind::Md => {
+            let wanted = one.array.as_ref().and_then(|array| array.disks);
+            let there = u64::try_from(one.made_of.len()).ok();
+            one.made_of.is_empty() || wanted > there || !one.made_of.iter().all(known)
+        }
+        BlockKind::Partition | BlockKind::DeviceMapper => {
+            one.made_of.is_empty() || !one.made_of.iter().all(known)
+        }
+    };
+    below(machine, mount).into_iter().find(cut).map(|one| one.facts.name.as_str())
 }
 
 /// Whether it is a disk at the bottom.

@@ -60,6 +60,15 @@ pub struct Verdict {
     pub modes: Vec<ModeVerdict>,
 }
 
+impl Verdict {
+    /// The path, its file system and the GPU, in words.
+    pub(crate) fn pair(&self) -> String {
+        let fs_type =
+            if self.fs_type.is_empty() { "file system unknown" } else { self.fs_type.as_str() };
+        format!("{} ({fs_type}) and {}", self.path, self.gpu)
+    }
+}
+
 /// Whether one data path will work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModeVerdict {

@@ -21,7 +21,10 @@ pub(super) fn lines(machine: &Machine, mount: &MountedStorage) -> Vec<String> {
     }
     let all = layer::below(machine, mount);
     if all.is_empty() {
-        return vec![format!("{} ({})", mount.mount.source, mount.mount.fs_type)];
+        return vec![match mount.mount.fs_type.as_str() {
+            "" => mount.mount.source.clone(),
+            fs_type => format!("{} ({fs_type})", mount.mount.source),
+        }];
     }
     all.into_iter().map(|device| line(machine, device)).collect()
 }
@@ -54,6 +57,7 @@ fn disk(machine: &Machine, device: &BlockDevice) -> String {
         layer::Disk::Nvme => "NVMe",
         layer::Disk::NvmeRdma => "NVMe over RDMA",
         layer::Disk::NvmeOther => "NVMe over a network",
+        layer::Disk::NvmeUnknown => "NVMe, over PCIe or a network,",
         layer::Disk::Other => "a disk that is not NVMe,",
     };
     let at = device.pci.iter().map(|address| {

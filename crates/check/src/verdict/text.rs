@@ -13,7 +13,7 @@ const LINES: usize = 12;
 #[must_use]
 pub fn render(verdict: &Verdict, width: usize) -> String {
     let mut out = String::new();
-    let head = format!("VERDICT for {} ({}) and {}", verdict.path, verdict.fs_type, verdict.gpu);
+    let head = format!("VERDICT for {}", verdict.pair());
     wrap(&mut out, "", &head, width);
     let shown = verdict.storage.len().min(LINES);
     for (index, line) in verdict.storage[..shown].iter().enumerate() {

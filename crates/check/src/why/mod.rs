@@ -153,7 +153,7 @@ fn is_of_another_kind(need: &Need) -> bool {
 }
 
 fn conclusion(verdict: &Verdict, gds: Answer, absent: Option<&Need>) -> String {
-    let pair = format!("{} ({}) and {}", verdict.path, verdict.fs_type, verdict.gpu);
+    let pair = verdict.pair();
     let direct = direct_modes(verdict);
     let works = direct.iter().find(|mode| mode.works == Answer::Yes);
     let decides = nearest(verdict).and_then(|mode| first(mode, gds)).map(|need| &need.found);

@@ -75,7 +75,7 @@ impl Overview {
                 if row.gds == Answer::Unknown { "unknown" } else { "not at all, or unknown" };
             rows.push(vec![
                 row.mount_point.clone(),
-                row.fs_type.clone(),
+                if row.fs_type.is_empty() { "unknown".to_owned() } else { row.fs_type.clone() },
                 row.gpus.join(","),
                 gds.to_owned(),
                 way(row.nvidia, none),

@@ -118,8 +118,8 @@ fn routes(pair: &Pair<'_>) -> Vec<Need> {
         (disks.contains(&Disk::NvmeRdma), "block.nvmeof.use_pci_p2pdma"),
         (has_array, "block.raid.use_pci_p2pdma"),
     ];
-    if let crate::configuration::File::Unknown(_) = crate::configuration::file(pair.machine) {
-        // The need for the global switch has the reason.
+    // Where it is not known, the need for the global switch has the reason.
+    if crate::configuration::not_read(pair.machine).is_some() {
         return Vec::new();
     }
     let config = config(pair.machine);
@@ -151,8 +151,14 @@ fn meeting(pair: &Pair<'_>) -> Need {
     let Gpu::Real(gpu) = pair.gpu else { return gpu::real(pair) };
     let machine = pair.machine;
     let disks = layer::below(machine, pair.mount).into_iter().filter(|disk| layer::is_disk(disk));
-    let drives: Vec<&str> = disks.flat_map(|disk| &disk.pci).map(String::as_str).collect();
+    let disks: Vec<_> = disks.collect();
+    let drives: Vec<&str> = disks.iter().flat_map(|disk| &disk.pci).map(String::as_str).collect();
     let at = |address: &str| root_port(machine, address);
+    let lost = layer::cut_off(machine, pair.mount).is_some();
+    if lost || drives.is_empty() || disks.iter().any(|disk| disk.pci.is_empty()) {
+        let why = "the PCIe paths from the drives to their root ports are not known";
+        return Need::unknown(About::Pcie, why);
+    }
     let Some(gpu_at) = gpu.pci.as_deref().and_then(at) else {
         return Need::unknown(
             About::Pcie,
@@ -165,7 +171,7 @@ fn meeting(pair: &Pair<'_>) -> Need {
     });
     let far: Vec<&str> =
         drives.iter().copied().filter(|drive| at(drive) != Some(gpu_at) || !below_switch).collect();
-    if far.is_empty() && !drives.is_empty() {
+    if far.is_empty() {
         return Need::yes(About::Pcie, "GPU and drives meet below one root port");
     }
     Need::unknown(About::Pcie, format!(

@@ -1,6 +1,6 @@
 //! Network file systems that move bytes between card and GPU.
 
-use gpuio_record::facts::MountKind;
+use gpuio_record::facts::{MountKind, NicFacts, RdmaFacts, RdmaPort};
 
 use super::{Mode, shared};
 use crate::configuration::config;
@@ -26,13 +26,20 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
         _ => {
             let disks = layer::below(pair.machine, pair.mount);
             let over_rdma = disks.iter().any(|disk| layer::disk(disk) == Disk::NvmeRdma);
+            let fs_type = pair.mount.mount.fs_type.as_str();
             return vec![if over_rdma {
                 Need::no(
                     About::FileSystem,
                     "its NVMe drives over RDMA go by mode nvidia-fs or p2pdma",
                 )
+            } else if fs_type.is_empty() && disks.is_empty() {
+                Need::unknown(About::FileSystem, shared::FS_TYPE_NOT_READ)
             } else {
-                Need::no(About::FileSystem, "no network file system")
+                let known = "none of the network file systems that cuFile moves to a GPU";
+                Need::no(About::FileSystem, match fs_type {
+                    "" => format!("a file system on local devices, {known}"),
+                    fs_type => format!("{fs_type}, {known}"),
+                })
             }];
         }
     };
@@ -77,15 +84,47 @@ fn nfs(pair: &Pair<'_>) -> Vec<Need> {
 }
 
 fn active_card(pair: &Pair<'_>) -> Need {
-    let devices = pair.machine.nics.iter().flat_map(|nic| &nic.rdma);
-    let active = devices
-        .filter(|device| device.ports.iter().any(|port| port.state.as_deref() == Some("ACTIVE")));
-    let names: Vec<&str> = active.map(|device| device.name.as_str()).collect();
-    if names.is_empty() {
+    let nics = &pair.machine.nics;
+    let devices = nics.iter().flat_map(|nic| nic.rdma.iter().map(move |device| (nic, device)));
+    let devices: Vec<(&str, Option<bool>)> =
+        devices.map(|(nic, device)| (device.name.as_str(), is_active(nic, device))).collect();
+    let names = |wanted: Option<bool>| -> Vec<&str> {
+        devices.iter().filter(|(_, active)| *active == wanted).map(|(name, _)| *name).collect()
+    };
+    let (active, open) = (names(Some(true)), names(None));
+    if !active.is_empty() {
+        Need::yes(About::Network, format!("RDMA ports are active: {}", active.join(", ")))
+    } else if !open.is_empty() {
+        let why = "whether a port is active is not among what was read";
+        Need::unknown(About::Network, format!("of {}, {why}: {SHOWN}", open.join(", ")))
+    } else if pair.machine.listed.nics {
         Need::no(About::Network, "no RDMA port is active")
             .fix("look at `ibv_devinfo` and the cables")
     } else {
-        Need::yes(About::Network, format!("RDMA ports are active: {}", names.join(", ")))
+        let why = format!("no active RDMA port is among what was read: {SHOWN}");
+        Need::unknown(About::Network, why)
+    }
+}
+
+/// What shows the states of ports.
+const SHOWN: &str = "`ibv_devinfo` or `rdma link` shows them";
+
+/// Whether a port of an RDMA device is active: by its state, or as its interface is up.
+fn is_active(nic: &NicFacts, device: &RdmaFacts) -> Option<bool> {
+    let up = |port: &RdmaPort| {
+        let named = port.interface.as_ref();
+        let mut interfaces = nic.interfaces.iter();
+        interfaces.any(|one| Some(&one.name) == named && one.state.as_deref() == Some("up"))
+    };
+    let state = |port: &RdmaPort| match port.state.as_deref() {
+        Some(state) => Some(state == "ACTIVE"),
+        None => up(port).then_some(true),
+    };
+    let states: Vec<Option<bool>> = device.ports.iter().map(state).collect();
+    match states.as_slice() {
+        all if all.contains(&Some(true)) => Some(true),
+        all if all.is_empty() || all.contains(&None) => None,
+        _ => Some(false),
     }
 }
 
@@ -100,6 +139,8 @@ fn user_space(pair: &Pair<'_>) -> Vec<Need> {
         Need::yes(About::Network, "GPU memory is registered by dma-buf (rdma_peer_type)")
     } else if loaded {
         Need::yes(About::Network, "nvidia_peermem is loaded")
+    } else if let Some(why) = crate::configuration::not_read(pair.machine) {
+        Need::unknown(About::Network, format!("whether GPU memory is registered by dma-buf: {why}"))
     } else {
         gpu::loaded(pair, "nvidia_peermem", "`modprobe nvidia-peermem`, or rdma_peer_type dmabuf")
     };

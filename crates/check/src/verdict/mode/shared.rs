@@ -3,7 +3,7 @@
 use gpuio_record::facts::{BlockKind, Fact, Machine, MountKind};
 
 use crate::configuration::{compat_forced, config};
-use crate::machine::has_option;
+use crate::machine::{has_option, kernel_was_read};
 use crate::verdict::layer::{self, Disk};
 use crate::verdict::{About, Gpu, Need, Pair};
 
@@ -23,6 +23,10 @@ pub(super) fn not_forced(pair: &Pair<'_>) -> Need {
         Fact::Unknown(why) => Need::unknown(About::Configuration, why),
     }
 }
+
+/// Why a file system's type is not known: `lsblk` without `-f` has none.
+pub(super) const FS_TYPE_NOT_READ: &str =
+    "the type of the file system is not among what was read: `mount` shows it";
 
 /// ext4 or XFS on block devices, so that O_DIRECT gets through.
 pub(super) fn local_file_system(pair: &Pair<'_>) -> Need {
@@ -48,6 +52,7 @@ pub(super) fn local_file_system(pair: &Pair<'_>) -> Need {
             About::FileSystem,
             format!("{fs_type} is reached over the network: see mode rdma"),
         ),
+        "" => Need::unknown(About::FileSystem, FS_TYPE_NOT_READ),
         _ => Need::no(About::FileSystem, format!("{fs_type} is neither ext4 nor XFS"))
             .fix("put the data on ext4 or XFS on NVMe"),
     }
@@ -61,10 +66,16 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
         return if on_network {
             Vec::new()
         } else {
-            vec![Need::unknown(About::Storage, "the devices below the mount are not known")]
+            let why = "the devices below the mount are not among what was read: `lsblk` shows them";
+            vec![Need::unknown(About::Storage, why)]
         };
     }
     let mut needs = Vec::new();
+    if let Some(name) = layer::cut_off(pair.machine, pair.mount) {
+        let why =
+            format!("the drives below {name} are not all among what was read: `lsblk` shows them");
+        needs.push(Need::unknown(About::Storage, why));
+    }
     for device in all {
         let name = device.facts.name.as_str();
         match device.facts.kind {
@@ -104,6 +115,13 @@ pub(super) fn layers(pair: &Pair<'_>, array: impl Fn(&str, &str) -> Need) -> Vec
                     About::Storage,
                     format!("{name} is reached over a network without RDMA"),
                 ),
+                Disk::NvmeUnknown => Need::unknown(
+                    About::Storage,
+                    format!(
+                        "whether {name} is reached over PCIe or over a network is not among what \
+                         was read: `ls -l /dev/disk/by-path` shows it"
+                    ),
+                ),
                 Disk::Other => Need::no(About::Storage, format!("{name} is not an NVMe drive")),
             }),
         }
@@ -136,7 +154,12 @@ pub(super) fn no_translation(pair: &Pair<'_>) -> Need {
         .fix("boot with `iommu=pt`");
     }
     let silent = functions.iter().any(|f| f.iommu_group.is_some() && f.iommu_domain.is_none());
-    if silent || functions.is_empty() {
+    // Without a group a function is free of translation only by the kernel's own files.
+    let grouped = functions.iter().all(|function| function.iommu_group.is_some());
+    let read = grouped || kernel_was_read(pair.machine) && pair.machine.listed.pci;
+    let some = functions.is_empty() || functions.len() < addresses.len();
+    let lost = layer::cut_off(pair.machine, pair.mount).is_some();
+    if silent || !read || some || lost {
         return Need::unknown(
             About::Pcie,
             "whether an IOMMU translates the DMA of GPU and drives is not known",
@@ -159,11 +182,8 @@ pub(super) fn udev(pair: &Pair<'_>) -> Need {
 
 /// That cuFile's configuration does not keep it from this storage.
 pub(super) fn not_denied(pair: &Pair<'_>) -> Need {
-    if let crate::configuration::File::Unknown(why) = crate::configuration::file(pair.machine) {
-        return Need::unknown(
-            About::Configuration,
-            format!("cuFile's configuration is not known: {why}"),
-        );
+    if let Some(why) = crate::configuration::not_read(pair.machine) {
+        return Need::unknown(About::Configuration, why);
     }
     match denied(pair.machine, pair) {
         Some(what) => {
