@@ -172,6 +172,8 @@ impl<'t> Row<'t> {
             nvlinks: Fact::unknown(NOT_QUERIED),
             c2c: Fact::unknown(NOT_QUERIED),
             memory_node: None,
+            near_nodes: Vec::new(),
+            near_cpus: None,
             persistence: self.parsed("persistence_mode", "Enabled or Disabled", enabled)?,
             pcie_now: self.link("pcie.link.gen.current", "pcie.link.width.current")?,
             pcie_most: self.link("pcie.link.gen.max", "pcie.link.width.max")?,

@@ -5,7 +5,9 @@
 //! names all the same. A cell that is not there is empty.
 
 use gpuio_host::parse_cpu_list;
-use gpuio_record::facts::{Fact, GpuFacts, Machine, NumaNode, NvLinkEnd, NvLinkPeer, RdmaFacts};
+use gpuio_record::facts::{
+    Fact, GpuFacts, Machine, NicFacts, NumaNode, NvLinkEnd, NvLinkPeer, RdmaFacts,
+};
 
 use crate::{CaptureError, Captured, Kind, lines, merge};
 
@@ -40,8 +42,8 @@ pub struct Matrix {
     pub cells: Vec<Vec<String>>,
     /// A row's processors (`CPU Affinity`), where they are printed.
     pub cpus: Vec<Option<String>>,
-    /// A row's NUMA node (`NUMA Affinity`), where one is printed.
-    pub nodes: Vec<Option<u32>>,
+    /// A row's NUMA nodes (`NUMA Affinity`): none, one, or several as `0-1`.
+    pub nodes: Vec<Vec<u32>>,
     /// The NUMA node that a row's GPU memory is (`GPU NUMA ID`), where one is printed.
     pub memory_nodes: Vec<Option<u32>>,
     /// Whether it was printed with NVLinks (`-m`): then a cell without is known to have none.
@@ -245,13 +247,14 @@ impl Draft {
         }
         let is_cpus = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
         let cpus = rest.first().copied().filter(is_cpus).map(str::to_owned);
-        let node = rest.get(1).and_then(|word| word.parse::<u32>().ok());
+        let nodes = rest.get(1).and_then(|word| parse_cpu_list(word).ok());
+        let nodes = nodes.filter(|nodes| nodes.len() <= MOST).unwrap_or_default();
         let memory = rest.get(2..).unwrap_or_default().iter().find(|word| !word.is_empty());
         matrix.shows_nvlinks |= cells.iter().any(|cell| cell.starts_with("NV"));
         matrix.rows.push(name.to_owned());
         matrix.cells.push(cells);
         matrix.cpus.push(cpus);
-        matrix.nodes.push(node);
+        matrix.nodes.push(nodes);
         matrix.memory_nodes.push(memory.and_then(|word| word.parse().ok()));
     }
 
@@ -327,6 +330,7 @@ pub(crate) fn complete(captured: &mut Captured) {
         gpus(machine, matrix);
         cards(machine, matrix);
         nodes(machine, matrix);
+        nodes_of_cards(machine, matrix);
     }
 }
 
@@ -355,7 +359,11 @@ fn gpus(machine: &mut Machine, matrix: &Matrix) {
         let Some(row) = matrix.rows.iter().position(|name| *name == format!("GPU{number}")) else {
             continue;
         };
-        gpu.node = gpu.node.or(matrix.nodes[row]);
+        match matrix.nodes[row].as_slice() {
+            [node] => gpu.node = gpu.node.or(Some(*node)),
+            several => gpu.near_nodes = several.to_vec(),
+        }
+        gpu.near_cpus = gpu.near_cpus.take().or_else(|| whole_cpus(matrix.cpus[row].as_deref()));
         gpu.memory_node = gpu.memory_node.or(matrix.memory_nodes[row]);
         let peers = peers(matrix, row, &numbers);
         let printed = |peer: &NvLinkPeer| peer.kind == NvLinkEnd::Unknown && peer.version.is_none();
@@ -406,19 +414,44 @@ fn nodes(machine: &mut Machine, matrix: &Matrix) {
     if machine.listed.nodes {
         return;
     }
-    for (cpus, node) in matrix.cpus.iter().zip(&matrix.nodes) {
-        let Some(node) = *node else { continue };
-        // nvidia-smi cuts lists that are long: single numbers may be the first of many.
-        let cut = |cpus: &&str| !cpus.contains('-') && cpus.len() >= LONGEST_CPUS;
-        let cpus = cpus.as_deref().filter(|cpus| !cut(cpus));
-        let cpus = cpus.and_then(|cpus| parse_cpu_list(cpus).ok());
-        let nodes = &mut machine.host.numa.nodes;
-        match nodes.iter_mut().find(|known| known.node == node) {
-            Some(known) => known.cpus = known.cpus.take().or(cpus),
-            None => nodes.push(NumaNode { node, cpus, ..NumaNode::default() }),
+    for (cpus, near) in matrix.cpus.iter().zip(&matrix.nodes) {
+        // Processors of several nodes together are those of none.
+        let cpus = whole_cpus(cpus.as_deref()).filter(|_| near.len() == 1);
+        for node in near {
+            let nodes = &mut machine.host.numa.nodes;
+            match nodes.iter_mut().find(|known| known.node == *node) {
+                Some(known) => known.cpus = known.cpus.take().or(cpus.clone()),
+                None => {
+                    nodes.push(NumaNode { node: *node, cpus: cpus.clone(), ..NumaNode::default() });
+                }
+            }
         }
     }
     machine.host.numa.nodes.sort_by_key(|node| node.node);
+}
+
+/// A list of processors that is whole: nvidia-smi cuts those that are long, and single numbers may
+/// be the first of many.
+fn whole_cpus(cpus: Option<&str>) -> Option<Vec<u32>> {
+    let cut = |cpus: &&str| !cpus.contains('-') && cpus.len() >= LONGEST_CPUS;
+    parse_cpu_list(cpus.filter(|cpus| !cut(cpus))?).ok()
+}
+
+/// The nodes of cards by their classes: up to NODE, a card is on the GPU's own node.
+fn nodes_of_cards(machine: &mut Machine, matrix: &Matrix) {
+    const SAME_NODE: [&str; 4] = ["PIX", "PXB", "PHB", "NODE"];
+    for (cells, near) in matrix.cells.iter().zip(&matrix.nodes) {
+        let &[node] = near.as_slice() else { continue };
+        for (column, cell) in matrix.columns.iter().zip(cells) {
+            if !SAME_NODE.contains(&cell.as_str()) {
+                continue;
+            }
+            let is = |nic: &&mut NicFacts| nic.rdma.iter().any(|one| one.name == *column);
+            for nic in machine.nics.iter_mut().filter(is) {
+                nic.node = nic.node.or(Some(node));
+            }
+        }
+    }
 }
 
 /// Takes in a line of the legend; `false` for another line. Spells cards by it: `NIC0: mlx5_0`.

@@ -48,6 +48,8 @@ fn gpu(root: &Root, function: &PciFacts, problems: &mut Vec<HostError>) -> GpuFa
         nvlinks: Fact::unknown(ONLY_NVML),
         c2c: Fact::unknown(ONLY_NVML),
         memory_node: None,
+        near_nodes: Vec::new(),
+        near_cpus: None,
         persistence: Fact::unknown(ONLY_NVML),
         pcie_now: Fact::unknown(ONLY_NVML),
         pcie_most: Fact::unknown(ONLY_NVML),
@@ -149,6 +151,8 @@ fn take(gpu: &mut GpuFacts, reading: GpuFacts) {
         nvlinks,
         c2c,
         memory_node,
+        near_nodes,
+        near_cpus,
         persistence,
         pcie_now,
         pcie_most,
@@ -163,6 +167,10 @@ fn take(gpu: &mut GpuFacts, reading: GpuFacts) {
     fact(&mut gpu.nvlinks, nvlinks);
     fact(&mut gpu.c2c, c2c);
     gpu.memory_node = memory_node.or(gpu.memory_node);
+    if !near_nodes.is_empty() {
+        gpu.near_nodes = near_nodes;
+    }
+    gpu.near_cpus = near_cpus.or(gpu.near_cpus.take());
     fact(&mut gpu.persistence, persistence);
     fact(&mut gpu.pcie_now, pcie_now);
     fact(&mut gpu.pcie_most, pcie_most);

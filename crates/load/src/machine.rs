@@ -92,6 +92,8 @@ fn facts(
         nvlinks: fact(nvlinks.map(|links| peers(&links))),
         c2c: fact(c2c_links.map(|links| links > 0)),
         memory_node: None,
+        near_nodes: Vec::new(),
+        near_cpus: None,
         persistence: fact(readings.persistence),
         pcie_now: fact(readings.link_now.map(generation)),
         pcie_most: fact(readings.link_most.map(generation)),

@@ -23,7 +23,10 @@ pub struct Affinity {
     pub nics: Vec<Near>,
     /// NUMA node; `null` when not known.
     pub node: Option<u32>,
-    /// Processors of that node, ascending; `null` when not known.
+    /// The nodes that the driver calls near, where those are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub near_nodes: Vec<u32>,
+    /// Processors of that node or those nodes, ascending; `null` when not known.
     pub cpus: Option<Vec<u32>>,
 }
 
@@ -62,6 +65,7 @@ fn row(machine: &Machine, topology: &Topology, index: usize) -> Affinity {
     let drives = nearest(topology, index, DeviceKind::Drive);
     let nics = nearest(topology, index, DeviceKind::Nic);
     let node = machine.host.numa.nodes.iter().find(|node| Some(node.node) == gpu.node);
+    let facts = machine.gpus.iter().find(|facts| gpu.is_gpu(facts));
     let near = |indices: &[usize]| -> Vec<Near> {
         let known = indices.iter().filter_map(|other| {
             let route = topology.route(index, *other)?;
@@ -78,7 +82,20 @@ fn row(machine: &Machine, topology: &Topology, index: usize) -> Affinity {
         drives: near(&drives),
         nics: near(&nics),
         node: gpu.node,
-        cpus: node.and_then(|node| node.cpus.clone()),
+        near_nodes: facts.map(|facts| facts.near_nodes.clone()).unwrap_or_default(),
+        cpus: node.and_then(|node| node.cpus.clone()).or_else(|| facts?.near_cpus.clone()),
+    }
+}
+
+impl Affinity {
+    /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
+    #[must_use]
+    pub fn node_text(&self) -> String {
+        match (self.node, self.near_nodes.as_slice()) {
+            (Some(node), _) => node.to_string(),
+            (None, []) => "?".to_owned(),
+            (None, several) => gpuio_units::format_cpu_list(several),
+        }
     }
 }
 

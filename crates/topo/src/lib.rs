@@ -12,6 +12,7 @@
 //! - What `nvidia-smi topo` printed fills in what facts do not contain, is marked as printed, and
 //!   is compared with the facts.
 
+mod across;
 mod affinity;
 mod branch;
 mod class;

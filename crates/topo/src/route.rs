@@ -14,6 +14,8 @@ pub enum Evidence {
     Facts,
     /// A matrix that `nvidia-smi topo` printed; the facts do not have it.
     Printed,
+    /// That matrix, for another pair across the same two host bridges.
+    PrintedElsewhere,
 }
 
 /// The route between two devices over PCIe, and their NVLinks.
@@ -87,6 +89,13 @@ impl<'m> Routes<'m> {
         let paths_of =
             |device: &Device| device.pci.iter().filter_map(|pci| graph.root_path(pci)).collect();
         Routes { machine, root_paths: devices.iter().map(paths_of).collect() }
+    }
+
+    /// The host bridge above all of a device's functions, where it is known.
+    pub(crate) fn host_bridge(&self, device: usize) -> Option<&'m str> {
+        let mut bridges = self.root_paths[device].iter().map(|path| path.host_bridge);
+        let first = bridges.next()??;
+        bridges.all(|other| other == Some(first)).then_some(first)
     }
 
     /// The route between two devices by their indices in the list: the nearest of all paths.

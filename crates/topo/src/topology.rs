@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gpuio_record::facts::{Fact, Machine, MountedStorage};
 use serde::Serialize;
 
+use crate::across::Across;
 use crate::affinity::{self, Affinity};
 use crate::branch::{self, Branch};
 use crate::coherent;
@@ -72,6 +73,7 @@ impl Topology {
             notes: Vec::new(),
         };
         topology.hold_against(printed);
+        topology.fill_across(&root_paths, printed);
         topology.affinity = affinity::table(machine, &topology);
         topology.coherent = coherent::all(machine, &topology.devices);
         topology.note_unknown();
@@ -199,6 +201,25 @@ impl Topology {
         }
     }
 
+    /// Gives pairs across two host bridges the class that was printed for another one.
+    fn fill_across(&mut self, paths: &Routes<'_>, printed: &[Printed<'_>]) {
+        let bridge = |device: usize| paths.host_bridge(device);
+        let mut across = Across::default();
+        for cell in printed {
+            let Some(class) = Class::parse(cell.cell) else { continue };
+            let Some((a, b)) = self.find(cell.row).zip(self.find(cell.column)) else { continue };
+            let Some((a, b)) = bridge(a).zip(bridge(b)).filter(|(a, b)| a != b) else { continue };
+            across.note(class, a, b);
+        }
+        for a in 0..self.devices.len() {
+            for b in a + 1..self.devices.len() {
+                let Some((one, other)) = bridge(a).zip(bridge(b)) else { continue };
+                let Some(index) = self.pair_index(a, b) else { continue };
+                across.complete(&mut self.routes[index], one, other);
+            }
+        }
+    }
+
     fn note_unknown(&mut self) {
         let mut classes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut links: BTreeMap<&str, u32> = BTreeMap::new();
@@ -223,6 +244,14 @@ impl Topology {
         let printed = (printed > 0).then(|| {
             format!("{printed} pairs have the class that nvidia-smi printed; PCI does not show it.")
         });
+        let elsewhere = |route: &&Route| route.evidence == Evidence::PrintedElsewhere;
+        let elsewhere = self.routes.iter().filter(elsewhere).count();
+        let elsewhere = (elsewhere > 0).then(|| {
+            format!(
+                "{elsewhere} pairs have the class that nvidia-smi printed for another pair across \
+                 the same host bridges."
+            )
+        });
         let unplaced = (!self.unplaced.is_empty()).then(|| {
             let names = self.unplaced.join(", ");
             format!(
@@ -230,7 +259,7 @@ impl Topology {
             )
         });
         let words: Vec<String> =
-            unplaced.into_iter().chain(classes).chain(links).chain(printed).collect();
+            unplaced.into_iter().chain(classes).chain(links).chain(printed).chain(elsewhere).collect();
         self.notes.extend(words);
         if self.of_kind(DeviceKind::Gpu).next().is_none() {
             self.notes.push("No NVIDIA GPU is known, so there is no affinity table.".to_owned());

@@ -122,6 +122,19 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
     }
     assert_eq!(route(&topology, "GPU0", "GPU1").evidence, Evidence::Facts);
     assert_eq!(route(&topology, "GPU0", "GPU9").evidence, Evidence::Printed);
+    // A drive of GPU 12's tree is as far from GPU 0 as GPU 12, which the matrix shows.
+    let far = route(&topology, "GPU0", "nvme8n1");
+    assert_eq!((cell(&topology, "GPU0", "nvme8n1"), far.evidence), ("SYS".to_owned(), Evidence::PrintedElsewhere));
+    assert_eq!(cell(&topology, "GPU0", "nvme4n1"), "NODE");
+    let placed = |name: &String| !topology.unplaced.contains(name);
+    let open = topology.routes.iter().filter(|one| one.class.known().is_none());
+    let open: Vec<_> = open.filter(|one| placed(&one.a) && placed(&one.b)).collect();
+    // No pair across 0000:ae and 0000:d7 is printed.
+    let of_ae = |name: &String| {
+        ["GPU8", "GPU9", "GPU10", "GPU11", "nvme6n1", "nvme7n1"].contains(&name.as_str())
+    };
+    assert!(open.iter().all(|one| of_ae(&one.a) != of_ae(&one.b)), "{open:?}");
+    assert_eq!(open.len(), 36);
     assert!(topology.notes.iter().all(|note| !note.contains("otherwise")), "{:?}", topology.notes);
 }
 

@@ -21,6 +21,14 @@ pub struct GpuFacts {
     pub uuid: Fact<String>,
     /// NUMA node.
     pub node: Option<u32>,
+    /// NUMA nodes that the driver calls near, where those are several (`NUMA Affinity` of
+    /// `nvidia-smi topo -m`, such as `0-1`); empty elsewhere, and where not known.
+    #[serde(default)]
+    pub near_nodes: Vec<u32>,
+    /// Processors that the driver calls near (`CPU Affinity` of `nvidia-smi topo -m`), ascending;
+    /// `null` where not known.
+    #[serde(default)]
+    pub near_cpus: Option<Vec<u32>>,
     /// The window through which other devices reach its memory.
     pub bar1: Fact<Bar1Facts>,
     /// What its NVLinks lead to; empty when it has none.

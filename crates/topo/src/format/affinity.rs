@@ -21,7 +21,7 @@ pub fn affinity(topology: &Topology) -> String {
             near(&row.drives),
             storage(&row.storage),
             near(&row.nics),
-            row.node.map_or("?".to_owned(), |node| node.to_string()),
+            row.node_text(),
             row.cpus.as_ref().map_or("?".to_owned(), |cpus| format_cpu_list(cpus)),
         ]);
     }

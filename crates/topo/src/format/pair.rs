@@ -84,6 +84,9 @@ fn class(route: &Route) -> String {
             let printed = match route.evidence {
                 Evidence::Facts => "",
                 Evidence::Printed => " (as nvidia-smi printed; PCI does not show it)",
+                Evidence::PrintedElsewhere => {
+                    " (as nvidia-smi printed for another pair across the same host bridges)"
+                }
             };
             format!("{}, {}{printed}", class.name(), class.meaning())
         }

@@ -93,6 +93,7 @@ pub(in crate::format) fn title(route: &Route) -> String {
     let printed = match route.evidence {
         Evidence::Facts => "",
         Evidence::Printed => " (as nvidia-smi printed)",
+        Evidence::PrintedElsewhere => " (as nvidia-smi printed across the same host bridges)",
     };
     format!("{} to {}: {class}{printed}{links}", route.a, route.b)
 }
