@@ -39,13 +39,19 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             continue;
         };
         // `0000:2e:00.0-nvme-1`: the address ends at the dash.
-        let address = after.split('-').next().unwrap_or_default();
+        let mut parts = after.split('-');
+        let address = parts.next().unwrap_or_default();
+        // `usb`, and `usbv2` and `usbv3` of newer releases.
+        let on_usb = parts.any(|part| part == "usb" || part.starts_with("usbv"));
         let Some(address) = normalize_pci(address) else {
             let wanted = "a PCI address, like 0000:2e:00.0";
             captured.skip(CaptureError::at(index, line, after, wanted));
             continue;
         };
         let block = merge::disk_or_partition(&mut captured.machine, device);
+        if on_usb {
+            block.facts.transport = Some("usb".to_owned());
+        }
         if block.facts.disk.is_none() {
             block.facts.pci_address = Some(address.clone());
             block.pci = vec![address];

@@ -33,6 +33,7 @@ struct Row {
     mount_point: String,
     fs_type: String,
     model: String,
+    transport: String,
 }
 
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
@@ -98,6 +99,7 @@ fn pairs(line: &str) -> Option<(Row, Option<String>)> {
         mount_point: value("MOUNTPOINT").or_else(|| value("MOUNTPOINTS")).unwrap_or_default(),
         fs_type: value("FSTYPE").unwrap_or_default(),
         model: value("MODEL").unwrap_or_default(),
+        transport: value("TRAN").unwrap_or_default(),
     };
     Some((row, value("PKNAME")))
 }
@@ -122,23 +124,33 @@ fn row(head: &[Column], line: &str) -> Option<Row> {
         mount_point: value(&["MOUNTPOINT", "MOUNTPOINTS"]),
         fs_type: value(&["FSTYPE"]),
         model: value(&["MODEL"]),
+        transport: value(&["TRAN"]),
     };
     let words: Vec<&str> = name.split_whitespace().collect();
     // Columns without empty cells are found by their order too, where blanks were lost.
     let plain: Vec<&str> = head.iter().map(|one| one.name.as_str()).collect();
-    if let ["NAME", "MAJ:MIN", "RM", "SIZE", "RO", "TYPE", ..] = plain.as_slice() {
-        let number = words.get(1).is_some_and(|word| word.contains(':'));
-        if !number {
-            return None;
-        }
-        row.kind = words.get(5).copied().unwrap_or_default().to_owned();
-        row.mount_point = words.get(6..).unwrap_or_default().join(" ");
+    let ["NAME", "MAJ:MIN", "RM", "SIZE", "RO", "TYPE", rest @ ..] = plain.as_slice() else {
+        return Some(row);
+    };
+    if !words.get(1).is_some_and(|word| word.contains(':')) {
+        return None;
     }
+    let kind = words.get(5).copied().unwrap_or_default();
+    let behind = words.get(6..).unwrap_or_default();
+    if rest.len() < 2 {
+        row.mount_point = behind.join(" ");
+    } else if row.kind != kind {
+        // Only what no other column could hold is taken where words don't stand below their heads.
+        let mut paths = behind.iter().filter(|word| word.starts_with('/'));
+        row.mount_point = paths.next().map_or_else(String::new, |path| (*path).to_owned());
+        (row.fs_type, row.model, row.transport) = Default::default();
+    }
+    row.kind = kind.to_owned();
     Some(row)
 }
 
 fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
-    let Row { name, kind, mount_point, fs_type, model, .. } = row;
+    let Row { name, kind, mount_point, fs_type, model, transport, .. } = row;
     let level = kind.starts_with("raid") || kind == "linear";
     let known = match kind.as_str() {
         "rom" => return,
@@ -161,6 +173,10 @@ fn put(captured: &mut Captured, row: Row, above: Option<&str>) {
     let block = merge::block(machine, &name, known);
     if !model.is_empty() {
         block.facts.model = Some(model);
+    }
+    // Of NVMe it has `nvme`, which is no transport.
+    if ["usb", "pcie", "tcp", "rdma", "fc"].contains(&transport.as_str()) {
+        block.facts.transport = Some(transport);
     }
     if let Some(above) = above {
         if !block.made_of.iter().any(|one| one == above) {

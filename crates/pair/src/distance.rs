@@ -15,6 +15,41 @@ pub(crate) struct Distance {
     pub(crate) hops: i64,
 }
 
+/// How far bytes go, as far as it decides what is left out: within one of these, distances differ
+/// by little; NVIDIA's "GPUDirect Storage Benchmarking and Configuration Guide" measured a
+/// seventeenth of the I/Os from the farthest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// Below a switch: PIX, PXB.
+    Switch,
+    /// On the same NUMA node: PHB, NODE.
+    Node,
+    /// Beyond it: SYS.
+    Beyond,
+    /// Not known.
+    Unknown,
+}
+
+impl Distance {
+    /// By the mean class of its parts.
+    pub(crate) fn reach(self) -> Reach {
+        match self.class {
+            class if class <= rank(Class::Pxb) * ONE => Reach::Switch,
+            class if class <= rank(Class::Node) * ONE => Reach::Node,
+            class if class < UNKNOWN * ONE => Reach::Beyond,
+            _ => Reach::Unknown,
+        }
+    }
+
+    /// Farther than all that is near enough, in the same order.
+    pub(crate) fn out_of_reach(self) -> Distance {
+        Distance { class: self.class + 2 * UNKNOWN * ONE, ..self }
+    }
+}
+
+/// By class, where it is not known.
+const UNKNOWN: i64 = 6;
+
 /// One of [`Distance`]'s steps: divisible by every count of members up to 10.
 const ONE: i64 = 2520;
 
@@ -28,7 +63,7 @@ pub(crate) fn mean(topology: &Topology, gpu: usize, parts: &[usize]) -> Distance
 }
 
 fn unknown() -> Distance {
-    Distance { class: 6 * ONE, hops: 2 * FAR * FAR * ONE }
+    Distance { class: UNKNOWN * ONE, hops: 2 * FAR * FAR * ONE }
 }
 
 fn one(topology: &Topology, gpu: usize, part: usize) -> Distance {
@@ -42,7 +77,7 @@ fn one(topology: &Topology, gpu: usize, part: usize) -> Distance {
 /// 0 for the device itself, 1 for PIX, up to 5 for SYS.
 fn rank(class: Class) -> i64 {
     let index = Class::ALL.iter().position(|known| *known == class);
-    index.and_then(|index| i64::try_from(index).ok()).unwrap_or(6)
+    index.and_then(|index| i64::try_from(index).ok()).unwrap_or(UNKNOWN)
 }
 
 /// The class of a route, where it is known.

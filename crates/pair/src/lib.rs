@@ -39,7 +39,7 @@ pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_job_file, hosts_t
 pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
 pub use nics::{NearNic, Unused};
-pub use pair::{By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair};
+pub use pair::{By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair, second_choice};
 
 pub use regroup::{Group, Regroup};
 pub use start::Start;

@@ -6,6 +6,7 @@ use gpuio_topo::{Class, DeviceKind, Topology};
 use serde::Serialize;
 
 use crate::assign::assign;
+use crate::distance::Distance;
 use crate::links::{self, SharedLink};
 use crate::nics::{self, NearNic, Unused};
 use crate::regroup::{self, Regroup};
@@ -35,6 +36,8 @@ pub struct Pairing {
     pub unused_nics: Vec<Unused>,
     /// Storage that no pair uses.
     pub not_used: Vec<NotUsed>,
+    /// The same with the next kind of storage; `null` unless only that has an expected figure.
+    pub second_choice: Option<Box<Pairing>>,
     /// Notes, as sentences.
     pub notes: Vec<String>,
     /// Processors of the machine that may be used.
@@ -51,7 +54,10 @@ pub struct Pair {
     pub pci: Option<String>,
     /// NUMA node of the GPU, or without one of the storage; `null` where not known.
     pub node: Option<u32>,
-    /// Processors of that node, ascending; `null` where not known.
+    /// NUMA nodes that the driver calls near to the GPU, where those are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub near_nodes: Vec<u32>,
+    /// Processors of that node or those nodes, ascending; `null` where not known.
     pub cpus: Option<Vec<u32>>,
     /// What its job opens.
     pub stores: Vec<Given>,
@@ -138,6 +144,17 @@ pub struct NotUsed {
     pub why: String,
 }
 
+impl Pair {
+    /// Its NUMA node or nodes in words: `0`, `0-1`, or `?` where not known.
+    pub(crate) fn node_text(&self) -> String {
+        match (self.node, self.near_nodes.as_slice()) {
+            (Some(node), _) => node.to_string(),
+            (None, []) => "?".to_owned(),
+            (None, several) => gpuio_units::format_cpu_list(several),
+        }
+    }
+}
+
 impl Pairing {
     /// Takes in what was reckoned for each pair, in their order, and for all. Where rate and
     /// latency are known, start values are made anew from them by Little's law.
@@ -157,10 +174,36 @@ impl Pairing {
 /// # Errors
 /// A GPU, mount or drive that was named and is not there, or can't be used for such a load.
 pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<Pairing, NotHere> {
-    let gpus = wanted_gpus(topology, &wanted.gpus)?;
     let stock = stock(machine, topology, wanted)?;
+    pair_with(machine, topology, wanted, &stock)
+}
+
+/// The pairing with the next kind of storage, where none was named and there is one that is not the
+/// system's own.
+#[must_use]
+pub fn second_choice(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Option<Pairing> {
+    if wanted.names_storage() {
+        return None;
+    }
+    let mut stock = stock(machine, topology, wanted).ok()?;
+    let best = stock.stores.iter().map(|store| store.tier).min()?;
+    stock.stores.retain(|store| store.tier != best && store.tier != Tier::System);
+    stock.not_used.clear();
+    if stock.stores.is_empty() {
+        return None;
+    }
+    pair_with(machine, topology, wanted, &stock).ok()
+}
+
+fn pair_with(
+    machine: &Machine,
+    topology: &Topology,
+    wanted: &Wanted,
+    stock: &Stock,
+) -> Result<Pairing, NotHere> {
+    let gpus = wanted_gpus(topology, &wanted.gpus)?;
     let cpu = &machine.host.cpu;
-    let named = !(wanted.mounts.is_empty() && wanted.drives.is_empty());
+    let named = wanted.names_storage();
     let mut pairing = Pairing {
         gpuio_plan: SCHEMA,
         load: wanted.load,
@@ -170,18 +213,21 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
         regroup: Vec::new(),
         unused_nics: Vec::new(),
         not_used: Vec::new(),
+        second_choice: None,
         notes: Vec::new(),
         all_cpus: cpu.allowed.as_ref().or(cpu.online.as_ref()).map(Vec::len),
     };
-    let (first, rest) = first_tier(&stock, named);
+    let (first, rest) = first_tier(stock, named);
     pairing.pairs = if gpus.is_empty() {
         first.iter().map(|store| to_host_memory(machine, topology, store)).collect()
     } else {
         let mut pairs: Vec<Pair> =
             gpus.iter().map(|gpu| empty_pair(machine, topology, *gpu)).collect();
-        give(machine, topology, &gpus, &first, &mut pairs, |pair| &mut pair.stores);
+        let kept = if named { first.clone() } else { near(topology, &gpus, &first) };
+        give(machine, topology, &gpus, &kept, &mut pairs, |pair| &mut pair.stores);
         let network: Vec<&Store> =
             rest.iter().copied().filter(|store| store.tier == Tier::Network).collect();
+        let network = near(topology, &gpus, &network);
         give(machine, topology, &gpus, &network, &mut pairs, |pair| &mut pair.network);
         pairs
     };
@@ -192,8 +238,9 @@ pub fn pair(machine: &Machine, topology: &Topology, wanted: &Wanted) -> Result<P
     pairing.shared_links = links::shared(machine, topology, &pairing.pairs);
     pairing.regroup = regroup::suggest(machine, topology, &gpus, &first);
     pairing.unused_nics = nics::unused(&pairing.pairs);
-    pairing.not_used = left_over(&pairing, &stock, &first, &rest);
-    reason::notes(machine, topology, &mut pairing, first.first().map(|store| store.tier));
+    pairing.not_used = left_over(topology, &gpus, &pairing, stock, (&first, &rest));
+    let tier = first.first().map(|store| store.tier);
+    reason::notes(machine, topology, &mut pairing, tier);
     Ok(pairing)
 }
 
@@ -232,6 +279,7 @@ fn empty_pair(machine: &Machine, topology: &Topology, gpu: usize) -> Pair {
         gpu: Some(device.name.clone()),
         pci: device.pci.first().cloned(),
         node: device.node,
+        near_nodes: row.map(|row| row.near_nodes.clone()).unwrap_or_default(),
         cpus: row.and_then(|row| row.cpus.clone()),
         stores: Vec::new(),
         network: Vec::new(),
@@ -250,6 +298,7 @@ fn to_host_memory(machine: &Machine, topology: &Topology, store: &Store) -> Pair
         gpu: None,
         pci: None,
         node,
+        near_nodes: Vec::new(),
         cpus: facts.and_then(|facts| facts.cpus.clone()),
         stores: vec![given(machine, topology, None, store)],
         network: Vec::new(),
@@ -258,6 +307,34 @@ fn to_host_memory(machine: &Machine, topology: &Topology, store: &Store) -> Pair
         start: Start::default(),
         expected: None,
     }
+}
+
+/// How far each store is from each GPU: what is beyond the reach of the GPU's nearest counts as
+/// farther than all else.
+fn distances(topology: &Topology, gpus: &[usize], stores: &[&Store]) -> Vec<Vec<Distance>> {
+    let row = |gpu: &usize| -> Vec<Distance> {
+        let all: Vec<Distance> =
+            stores.iter().map(|store| distance::mean(topology, *gpu, &store.parts)).collect();
+        let nearest = all.iter().map(|one| one.reach()).min();
+        let marked = all.into_iter().map(|one| match nearest {
+            Some(nearest) if one.reach() > nearest => one.out_of_reach(),
+            _ => one,
+        });
+        marked.collect()
+    };
+    gpus.iter().map(row).collect()
+}
+
+/// The stores that at least one GPU has nothing nearer than: far ones would slow its job down, and
+/// are taken where they are named.
+fn near<'s>(topology: &Topology, gpus: &[usize], stores: &[&'s Store]) -> Vec<&'s Store> {
+    let distances = distances(topology, gpus, stores);
+    let in_reach = |at: usize| {
+        let mut rows = gpus.iter().zip(&distances);
+        rows.any(|(gpu, row)| distance::mean(topology, *gpu, &stores[at].parts) == row[at])
+    };
+    let kept = stores.iter().enumerate().filter(|(at, _)| in_reach(*at));
+    kept.map(|(_, store)| *store).collect()
 }
 
 /// Assigns stores to GPUs and writes them into one list of each pair.
@@ -269,10 +346,7 @@ fn give(
     pairs: &mut [Pair],
     list: fn(&mut Pair) -> &mut Vec<Given>,
 ) {
-    let row = |gpu: &usize| -> Vec<distance::Distance> {
-        stores.iter().map(|store| distance::mean(topology, *gpu, &store.parts)).collect()
-    };
-    let assigned = assign(&gpus.iter().map(row).collect::<Vec<_>>());
+    let assigned = assign(&distances(topology, gpus, stores));
     for (gpu, store) in &assigned {
         let mut given = given(machine, topology, Some(gpus[*gpu]), stores[*store]);
         let others = assigned.iter().filter(|(other, same)| same == store && other != gpu);
@@ -320,8 +394,33 @@ fn further_ways(machine: &Machine, topology: &Topology, store: &Store) -> usize 
     ways.sum()
 }
 
+/// Why a store of the kind that jobs open was left out, and how to ask for it.
+fn too_far(topology: &Topology, gpus: &[usize], store: &Store) -> String {
+    let classes: Vec<Option<Class>> = gpus
+        .iter()
+        .flat_map(|gpu| store.parts.iter().map(|part| distance::class(topology, *gpu, *part)))
+        .collect();
+    let nearest = classes.iter().flatten().min();
+    let how_far = match nearest {
+        Some(class) => format!("{} at best", class.name()),
+        None => "its distance is not known".to_owned(),
+    };
+    let flag = match store.kind {
+        StoreKind::Mount | StoreKind::NetworkMount => "--mount",
+        StoreKind::Array | StoreKind::Drive => "--drive",
+    };
+    let nearer = if gpus.len() == 1 { "the GPU has something" } else { "every GPU has something" };
+    format!("{how_far}, and {nearer} nearer; {flag} takes it all the same")
+}
+
 /// What no pair uses, with the reason.
-fn left_over(pairing: &Pairing, stock: &Stock, first: &[&Store], rest: &[&Store]) -> Vec<NotUsed> {
+fn left_over(
+    topology: &Topology,
+    gpus: &[usize],
+    pairing: &Pairing,
+    stock: &Stock,
+    (first, rest): (&[&Store], &[&Store]),
+) -> Vec<NotUsed> {
     let given = |store: &&&Store| {
         let lists = pairing.pairs.iter().flat_map(|pair| [&pair.stores, &pair.network]);
         lists.flatten().any(|given| given.name == store.name)
@@ -329,7 +428,7 @@ fn left_over(pairing: &Pairing, stock: &Stock, first: &[&Store], rest: &[&Store]
     let not_used =
         |store: &&Store, why: &str| NotUsed { name: store.name.clone(), why: why.to_owned() };
     let passed = first.iter().filter(|store| !given(store));
-    let passed = passed.map(|store| not_used(store, "every GPU has something nearer"));
+    let passed = passed.map(|store| not_used(store, &too_far(topology, gpus, store)));
     let others = rest.iter().filter(|store| !given(store)).map(|store| {
         not_used(
             store,

@@ -4,7 +4,7 @@ use gpuio_record::facts::Machine;
 use gpuio_topo::{Class, Topology};
 
 use crate::store::Tier;
-use crate::{Given, Pair, Pairing};
+use crate::{Direction, Given, Pair, Pairing};
 
 /// One sentence.
 pub(crate) fn why(topology: &Topology, pair: &Pair) -> String {
@@ -97,6 +97,26 @@ fn capital(text: &str) -> String {
     }
 }
 
+/// Why texts of tools show no storage for a job.
+fn nothing(machine: &Machine, direction: Direction) -> &'static str {
+    match (machine.block.is_empty(), machine.mounts.is_empty(), direction) {
+        (true, true, _) => {
+            "Drives and mounts are not among what was read, so no storage is known: `lsblk` and \
+             `mount` show them."
+        }
+        (false, true, Direction::Write) => {
+            "No mount is among what was read, and writes to raw drives would destroy what they \
+             hold, so there is no write job: `mount` shows file systems on them; --rw read plans \
+             reads of the drives themselves."
+        }
+        (true, false, _) => {
+            "No mount that was read has a known device or server to read from: `lsblk` shows the \
+             devices."
+        }
+        _ => "No drive or mount among what was read can be used.",
+    }
+}
+
 /// What holds for the whole answer.
 pub(crate) fn notes(
     machine: &Machine,
@@ -104,13 +124,14 @@ pub(crate) fn notes(
     pairing: &mut Pairing,
     tier: Option<Tier>,
 ) {
+    let direction = pairing.load.direction;
     let mut add = |note: &str| pairing.notes.push(note.to_owned());
     if machine.gpus.is_empty() {
         add("No NVIDIA GPU is known: storage is paired with host memory.");
     }
     match tier {
         None if machine.listed.block => add("There is no storage that could be used."),
-        None => add("Drives and mounts are not among what was read, so no storage is known."),
+        None => add(nothing(machine, direction)),
         Some(Tier::System) => add(
             "Only the system's own disk is there: its figures have the system's I/O in them, and a \
              write job competes with it.",

@@ -92,9 +92,13 @@ impl Shop<'_> {
         let mut raw: Vec<&BlockDevice> = self.machine.block.iter().collect();
         raw.sort_by_key(|device| natural(&device.facts.name));
         for device in raw {
+            let name = &device.facts.name;
             match self.check_raw(device) {
+                Ok(_) if self.is_on_usb(std::slice::from_ref(name)) => {
+                    stock.refuse(name, "on USB; --drive takes it".to_owned());
+                }
                 Ok(store) => stock.stores.push(store),
-                Err(Some(why)) => stock.refuse(&device.facts.name, why),
+                Err(Some(why)) => stock.refuse(name, why),
                 Err(None) => {}
             }
         }
@@ -122,6 +126,7 @@ impl Shop<'_> {
             }
             _ if is_read_only(mount) => Some("mounted read-only: no data can be made".to_owned()),
             MountKind::Block if mount.devices.is_empty() => Some("its device is not known".into()),
+            _ if self.is_on_usb(&mount.devices) => Some("on USB; --mount takes it".to_owned()),
             _ => None,
         };
         match why {
@@ -243,6 +248,13 @@ impl Shop<'_> {
         self.check_raw(device).map_err(|why| {
             refused(why.unwrap_or_else(|| "it is no drive or array that can be read".to_owned()))
         })
+    }
+
+    /// Whether a drive below hangs on USB, where nobody keeps data for GPUs.
+    fn is_on_usb(&self, devices: &[String]) -> bool {
+        let disks = leaves(self.machine, devices);
+        let below = self.machine.block.iter().filter(|one| disks.contains(&one.facts.name));
+        below.into_iter().any(|one| one.facts.transport.as_deref() == Some("usb"))
     }
 
     fn indices(&self, disks: &[String]) -> Vec<usize> {

@@ -16,6 +16,13 @@ pub struct Wanted {
     pub load: Load,
 }
 
+impl Wanted {
+    /// Whether mounts or drives were named.
+    pub(crate) fn names_storage(&self) -> bool {
+        !(self.mounts.is_empty() && self.drives.is_empty())
+    }
+}
+
 /// What was wanted and is not there, or can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{flag} {name}: {why}")]

@@ -246,6 +246,87 @@ fn network_mounts_go_to_the_gpus_next_to_their_card() {
     assert_eq!(idle, ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3", "mlx5_6", "mlx5_7"]);
 }
 
+/// That guide measured 28 thousand I/Os a second from drives of another tree, and 485 from near
+/// ones: a plan for one GPU has near storage alone, and names the rest.
+#[test]
+fn far_storage_is_left_out_where_there_is_near_and_taken_where_it_is_named() {
+    let raw = bare(DGX_2);
+    let one = plan(&raw, &wanted(&["0"], &[], &[]));
+    assert_eq!(stores(&one), ["/dev/nvme2n1 /dev/nvme3n1"]);
+    let far: Vec<_> = one.not_used.iter().filter(|one| one.why.contains("nearer")).collect();
+    assert_eq!(far.len(), 6, "{:?}", one.not_used);
+    assert!(far[0].why.starts_with("NODE at best") && far[0].why.contains("--drive"), "{far:?}");
+    let named = plan(&raw, &wanted(&["0"], &[], &["nvme2n1", "nvme8n1"]));
+    assert_eq!(stores(&named), ["/dev/nvme2n1 /dev/nvme8n1"]);
+
+    let mut mounts = read(DGX_2);
+    mounts.mounts.retain(|mount| mount.kind == MountKind::Nfs);
+    mounts.block.clear();
+    for mount in mounts.mounts.iter_mut().filter(|one| one.mount.mount_point.contains("ib9")) {
+        let nfs = mount.nfs.as_mut().unwrap();
+        nfs.interface = gpuio_record::facts::Fact::Known("ib0".to_owned());
+    }
+    let one = plan(&mounts, &wanted(&["12"], &[], &[]));
+    assert_eq!(stores(&one), ["/mnt/nfs/ib8/data/0 /mnt/nfs/ib8/data/1"]);
+    let far = one.not_used.iter().find(|one| one.name == "/mnt/nfs/ib9/data/0").unwrap();
+    assert!(far.why.contains("--mount"), "{far:?}");
+    // As the second choice too.
+    mounts.block = read(DGX_2).block;
+    mounts.mounts.extend(read(DGX_2).mounts.into_iter().filter(|one| one.devices == ["md1"]));
+    let second = plan(&mounts, &wanted(&["12"], &[], &[]));
+    assert_eq!(stores(&second), ["/raid"]);
+    assert!(second.pairs[0].network.iter().all(|given| given.name.contains("ib8")), "{second:?}");
+    // What is far from all stays where there is nothing nearer.
+    let none_near = plan(&read(DGX_2), &wanted(&["0"], &[], &[]));
+    assert_eq!(none_near.pairs[0].network.len(), 4);
+}
+
+#[test]
+fn a_drive_on_usb_is_taken_by_name_alone() {
+    let mut machine = bare(DGX_2);
+    let stick = machine.block.iter_mut().find(|one| one.facts.name == "nvme2n1").unwrap();
+    stick.facts.transport = Some("usb".to_owned());
+    for gpus in [vec!["0"], Vec::new()] {
+        let pairing = plan(&machine, &wanted(&gpus, &[], &[]));
+        assert!(stores(&pairing).iter().all(|names| !names.contains("nvme2n1")));
+        let refused = pairing.not_used.iter().find(|one| one.name == "nvme2n1").unwrap();
+        assert!(refused.why.contains("USB") && refused.why.contains("--drive"), "{refused:?}");
+    }
+    let named = plan(&machine, &wanted(&["0"], &[], &["nvme2n1"]));
+    assert_eq!(stores(&named), ["/dev/nvme2n1"]);
+    let mut mounted = read(DGX_A100);
+    for drive in &mut mounted.block {
+        drive.facts.transport = Some("usb".to_owned());
+    }
+    let pairing = plan(&mounted, &Wanted::default());
+    assert!(pairing.not_used.iter().any(|one| one.name == "/raid" && one.why.contains("USB")));
+}
+
+/// Texts show a part: the note is about what they lack.
+#[test]
+fn notes_on_missing_storage_are_about_what_was_not_read() {
+    let mut machine = bare(DGX_2);
+    machine.mounts.clear();
+    machine.listed = gpuio_record::facts::Listed::default();
+    let write = Wanted { load: Load::of("write", None).unwrap(), ..Wanted::default() };
+    let notes = plan(&machine, &write).notes.join("\n");
+    assert!(notes.contains("No mount is among what was read"), "{notes}");
+    assert!(!notes.contains("Drives and mounts are not"), "{notes}");
+    machine.block.clear();
+    let notes = plan(&machine, &write).notes.join("\n");
+    assert!(notes.contains("Drives and mounts are not among what was read"), "{notes}");
+}
+
+#[test]
+fn the_next_kind_of_storage_is_the_second_choice() {
+    let machine = read(DGX_2);
+    let topology = Topology::of(&machine, &[]);
+    let second = |wanted: &Wanted| gpuio_pair::second_choice(&machine, &topology, wanted);
+    let next = second(&Wanted::default()).unwrap();
+    assert!(stores(&next).iter().all(|store| store.starts_with("/mnt/nfs")));
+    assert!(second(&wanted(&[], &["/raid"], &[])).is_none(), "what was named has no second");
+}
+
 #[test]
 fn links_are_shared_straight_or_only_by_host_memory() {
     let pairing = plan(&bare(DGX_2), &Wanted::default());

@@ -132,6 +132,27 @@ fn class(topology: &Topology, gpu: &str, drive: &str) -> usize {
     Class::ALL.iter().position(|known| *known == class).unwrap()
 }
 
+/// Below a switch, on the same node, or beyond: what is farther than a GPU's nearest by this is
+/// left out.
+fn reach(class: usize) -> usize {
+    [2, 4].iter().filter(|most| class > **most).count()
+}
+
+/// The class of a pair as it counts: far beyond all others where the GPU has something nearer.
+fn counted(topology: &Topology, plan: &Plan, gpu: usize, drive: usize) -> usize {
+    let class = |drive: usize| class(topology, &format!("GPU{gpu}"), &format!("nvme{drive}n1"));
+    let nearest = (0..plan.drives.len()).map(class).min().unwrap();
+    class(drive) + if reach(class(drive)) > reach(nearest) { 1000 } else { 0 }
+}
+
+/// Drives that some GPU has nothing nearer than.
+fn kept(topology: &Topology, plan: &Plan) -> Vec<usize> {
+    let near = |drive: &usize| (0..plan.gpus.len()).any(|gpu| {
+        counted(topology, plan, gpu, *drive) < 1000
+    });
+    (0..plan.drives.len()).filter(near).collect()
+}
+
 /// GPU and drive of every pair.
 fn given(pairing: &Pairing) -> Vec<(String, String)> {
     let pairs = pairing.pairs.iter().flat_map(|pair| {
@@ -168,9 +189,15 @@ proptest! {
 
     #[test]
     fn everybody_has_something_and_nothing_lies_idle_for_want_of_giving(plan in plans(9)) {
-        let (_, pairing) = paired(&machine(&plan));
-        let (gpus, drives) = (plan.gpus.len(), plan.drives.len());
+        let (topology, pairing) = paired(&machine(&plan));
+        let kept = kept(&topology, &plan);
+        let (gpus, drives) = (plan.gpus.len(), kept.len());
         let pairs = given(&pairing);
+        for name in (0..plan.drives.len()).filter(|n| !kept.contains(n)) {
+            let (raw, mount) = (format!("/dev/nvme{name}n1"), format!("/data{name}"));
+            let far = pairing.not_used.iter().find(|one| one.name == raw || one.name == mount);
+            prop_assert!(far.is_some_and(|one| one.why.contains("nearer")), "{name}: {far:?}");
+        }
         for gpu in &pairing.pairs {
             prop_assert!(!gpu.stores.is_empty(), "{:?}", gpu.gpu);
         }
@@ -181,7 +208,7 @@ proptest! {
             prop_assert_eq!(used.len(), drives);
             prop_assert!(used.values().all(|count| *count == 1));
         } else {
-            for name in (0..drives).map(|n| format!("nvme{n}n1")) {
+            for name in kept.iter().map(|n| format!("nvme{n}n1")) {
                 let left = pairing.not_used.iter().any(|one| one.name.contains(&name)
                     || one.name == name.replace("nvme", "/data").replace("n1", ""));
                 prop_assert!(used.contains_key(name.as_str()) || left, "{name}");
@@ -193,16 +220,18 @@ proptest! {
     fn no_other_assignment_of_the_same_size_is_nearer(plan in plans(5)) {
         let (topology, pairing) = paired(&machine(&plan));
         let pairs = given(&pairing);
-        let cost = |gpu: usize, drive: usize| {
-            class(&topology, &format!("GPU{gpu}"), &format!("nvme{drive}n1"))
-        };
-        let ours: usize = pairs.iter().map(|(gpu, drive)| class(&topology, gpu, drive)).sum();
+        let cost = |gpu: usize, drive: usize| counted(&topology, &plan, gpu, drive);
         let of = |pair: &(String, String)| pair.0[3..].parse::<usize>().unwrap();
+        let drive = |pair: &(String, String)| {
+            let number = pair.1.trim_start_matches("nvme").trim_end_matches("n1");
+            number.parse::<usize>().unwrap()
+        };
+        let ours: usize = pairs.iter().map(|pair| cost(of(pair), drive(pair))).sum();
         let mut gpus: Vec<usize> = pairs.iter().map(of).collect();
-        let drives: Vec<usize> = (0..plan.drives.len()).collect();
+        let drives = kept(&topology, &plan);
         // Drives may be shared only where GPUs are more.
         let uses = if drives.len() >= plan.gpus.len() { 1 } else { gpus.len() };
-        let best = least(&cost, &mut gpus, &drives, vec![uses; drives.len()]);
+        let best = least(&cost, &mut gpus, &drives, vec![uses; plan.drives.len()]);
         prop_assert_eq!(Some(ours), best);
     }
 

@@ -50,6 +50,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     let topology = Topology::of(machine, &printed);
     let mut pairing = pair(machine, &topology, &wanted).map_err(not_here)?;
     plan_expect::set(machine, &figures, &mut pairing);
+    plan_expect::set_second(machine, &topology, &wanted, &figures, &mut pairing);
     pairing.notes.extend(problems(&captured));
     let written = match &plan.output {
         Some(path) => {

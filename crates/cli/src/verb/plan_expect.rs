@@ -7,10 +7,12 @@ use gpuio_flow::{
     portions_of_streams,
 };
 use gpuio_host::input;
-use gpuio_pair::{By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind};
+use gpuio_pair::{
+    By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind, Wanted, second_choice,
+};
 use gpuio_record::facts::Machine;
 use gpuio_record::{Expected, Towards};
-use gpuio_topo::Class;
+use gpuio_topo::{Class, Topology};
 
 use crate::failure::Failure;
 
@@ -33,9 +35,38 @@ pub(super) fn set(machine: &Machine, figures: &Figures, pairing: &mut Pairing) {
     let expected = answer.streams.into_iter().zip(transfers);
     let expected = expected.map(|(one, by)| PairExpected { by, expected: one.expected });
     pairing.set_expected(expected.collect(), answer.total);
+    let to_gpus = pairing.pairs.iter().any(|pair| pair.gpu.is_some() && !pair.stores.is_empty());
+    if to_gpus && machine.modules.is_empty() {
+        pairing.notes.push(
+            "Whether nvidia-fs is loaded is not among what was read: figures are for paths through \
+             host memory."
+                .to_owned(),
+        );
+    }
     for nth in 0..pairing.regroup.len() {
         let expected = regrouped(machine, figures, pairing, &pairing.regroup[nth]);
         pairing.regroup[nth].expected = expected;
+    }
+}
+
+/// Adds the second choice where only that has a figure.
+pub(super) fn set_second(
+    machine: &Machine,
+    topology: &Topology,
+    wanted: &Wanted,
+    figures: &Figures,
+    pairing: &mut Pairing,
+) {
+    let known = |pairing: &Pairing| {
+        pairing.total.as_ref().is_some_and(|total| total.bytes_per_s.or(total.iops).is_some())
+    };
+    if known(pairing) {
+        return;
+    }
+    let Some(mut second) = second_choice(machine, topology, wanted) else { return };
+    set(machine, figures, &mut second);
+    if known(&second) {
+        pairing.second_choice = Some(Box::new(second));
     }
 }
 

@@ -123,6 +123,7 @@ impl BlockDir {
     pub(crate) fn controller(&self, root: &Root) -> Controller {
         let word = |path: PathBuf| root.word(path).ok().flatten();
         let transport = word(self.file("device/transport"));
+        let transport = transport.or_else(|| is_on_usb(&self.dir).then(|| "usb".to_owned()));
         if let Some(address) = last_pci_address(&self.dir) {
             return Controller { pci_address: Some(address), transport };
         }
@@ -140,6 +141,15 @@ impl BlockDir {
             .next()
             .unwrap_or(Controller { pci_address: None, transport })
     }
+}
+
+/// Whether a path goes through a USB host: `…/usb1/1-1/…`.
+fn is_on_usb(dir: &Path) -> bool {
+    let number = |part: &str| {
+        let number = part.strip_prefix("usb").unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    dir.iter().filter_map(|part| part.to_str()).any(number)
 }
 
 /// The last PCI address among a path's names.

@@ -21,6 +21,7 @@ pub fn text(pairing: &Pairing) -> String {
             "EXPECTED (from the data sheets of the parts, all pairs at once)",
             expected::text(pairing),
         ),
+        ("SECOND CHOICE (the first has no figure; --mount or --drive takes it)", second(pairing)),
         ("NETWORK MOUNTS", network(pairing)),
         ("REGROUP", regroup::text(&pairing.regroup)),
         ("SHARED LINKS", links(&pairing.shared_links)),
@@ -38,6 +39,12 @@ pub fn text(pairing: &Pairing) -> String {
     out
 }
 
+/// The pairs of the second choice, and what they should reach.
+fn second(pairing: &Pairing) -> String {
+    let Some(second) = &pairing.second_choice else { return String::new() };
+    format!("{}\n{}", pairs(second), expected::text(second))
+}
+
 fn pairs(pairing: &Pairing) -> String {
     let Some(first) = pairing.pairs.first() else { return String::new() };
     let to_gpu = first.gpu.is_some();
@@ -48,7 +55,7 @@ fn pairs(pairing: &Pairing) -> String {
     };
     let mut rows = vec![words(heading)];
     for pair in &pairing.pairs {
-        let node = pair.node.map_or("?".to_owned(), |node| node.to_string());
+        let node = pair.node_text();
         let cpus = pair.cpus.as_ref().map_or("?".to_owned(), |cpus| format_cpu_list(cpus));
         let mut row = match &pair.gpu {
             Some(gpu) => vec![

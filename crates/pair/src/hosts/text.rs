@@ -72,7 +72,7 @@ fn rows(host: &HostPlan) -> Vec<Vec<String>> {
             list(&pair.stores, store),
             list(&pair.stores, over),
             list(&pair.stores, distance),
-            pair.node.map_or("?".to_owned(), |node| node.to_string()),
+            pair.node_text(),
             pair.cpus.as_ref().map_or("?".to_owned(), |cpus| format_cpu_list(cpus)),
             pair.start.threads.to_string(),
         ]

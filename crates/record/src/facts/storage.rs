@@ -129,7 +129,7 @@ pub struct BlockFacts {
     pub detail: Option<String>,
     /// Model, as the device reports it.
     pub model: Option<String>,
-    /// How an NVMe controller is reached: `pcie`, `tcp`, `rdma`, `fc`.
+    /// How an NVMe controller is reached: `pcie`, `tcp`, `rdma`, `fc`; `usb` of a disk on USB.
     pub transport: Option<String>,
     /// PCI address of the controller, lower case: `0000:3b:00.0`.
     pub pci_address: Option<String>,
