@@ -37,7 +37,7 @@ const TARGETS: &[Target] = &[
     Target { name: "gdsio-flags", seeds: &[SPECS, "fuzz/seeds/flags"], run: texts::gdsio_flags },
     Target { name: "quantity", seeds: &["fuzz/seeds/quantities"], run: texts::quantity },
     Target { name: "capture", seeds: &[CAPTURES, POSTED], run: machine::capture },
-    Target { name: "pasted", seeds: &[POSTED], run: machine::pasted },
+    Target { name: "pasted", seeds: &[POSTED, "fuzz/seeds/pasted"], run: machine::pasted },
     Target { name: "captures", seeds: &[CAPTURES], run: machine::captures },
     Target { name: "tar", seeds: &["MADE/tar"], run: machine::tar },
     Target { name: "tree", seeds: &["crates/host/tests/fixtures"], run: machine::tree },

@@ -11,6 +11,30 @@ pub(crate) const KIND: Kind = Kind {
     add,
 };
 
+/// What is expected instead of a title.
+pub(crate) const NO_TITLE: &str = "JSON (`#` begins no comment there)";
+/// More lines above the JSON than a title has.
+const TITLE_LINES: usize = 5;
+
+/// A text of which people have put a title above the JSON: with blank lines instead, and the lines
+/// that were taken out. cuFile takes no such line, not even one with `#`, which begins no comment.
+pub(crate) fn below_a_title(text: &str) -> Option<(String, Vec<CaptureError>)> {
+    let is_json = |line: &str| line.starts_with(['{', '/']);
+    let first = text.lines().position(|line| is_json(line.trim_start()))?;
+    let mut titles = Vec::new();
+    let mut below = String::with_capacity(text.len());
+    for (index, line) in text.lines().enumerate() {
+        if index < first && !line.trim().is_empty() {
+            titles.push(CaptureError::new(index, line, 0, NO_TITLE));
+        } else {
+            below.push_str(line);
+        }
+        below.push('\n');
+    }
+    let kind = (1..=TITLE_LINES).contains(&titles.len()) && (KIND.looks_like)(&below);
+    kind.then_some((below, titles))
+}
+
 /// Takes the whole text with its mistakes: `gpuio check` reports them.
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let facts = &mut captured.machine.cufile;

@@ -41,6 +41,11 @@ impl CaptureError {
         CaptureError::new(index, line, if inside { start } else { 0 }, wanted)
     }
 
+    /// The line, counted from 0.
+    pub(crate) fn index(&self) -> usize {
+        self.line.saturating_sub(1)
+    }
+
     pub(crate) fn too_long(bytes: usize) -> Self {
         CaptureError { line: 1, column: 1, text: format!("{bytes} bytes"), wanted: TOO_LONG }
     }

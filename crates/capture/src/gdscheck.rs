@@ -21,7 +21,7 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 /// How lines begin that only gdscheck prints.
-const MARKS: [&str; 8] = [
+const MARKS: [&str; 10] = [
     "GDS release version",
     "DRIVER CONFIGURATION:",
     "CUFILE CONFIGURATION:",
@@ -30,6 +30,8 @@ const MARKS: [&str; 8] = [
     "GPU index ",
     "Found ACS enabled for switch",
     "Platform verification",
+    "Nvidia Driver Info Status:",
+    "Cuda Driver Version Installed:",
 ];
 
 /// Kinds of storage, as the layouts call them: rows that are recognised without their section.
@@ -59,8 +61,23 @@ const STORAGE: [&str; 19] = [
 const GROUPS: [&str; 8] =
     ["properties", "fs", "block", "profile", "miscellaneous", "execution", "logging", "denylist"];
 
+/// What gdscheck prints of a kind of storage.
+const PATHS: [&str; 6] = ["Supported", "Unsupported", "nvfs", "compat", "p2pdma", "c2c"];
+
+/// Settings that gdscheck calls by other names than cuFile's file.
+const OWN_NAMES: [&str; 2] = ["properties.use_compat_mode", "properties.max_batch_io_size"];
+
+/// Whether no other tool prints such a line: by its begin, or as a row of storage or a setting that
+/// people have cut out of the output.
 fn is_mark(line: &str) -> bool {
-    MARKS.iter().any(|mark| line.trim_start().starts_with(mark))
+    let line = line.trim();
+    let row = line.split_once(':').is_some_and(|(name, value)| {
+        let (name, value) = (name.trim(), value.trim());
+        let path = value.split(',').next().unwrap_or_default().trim();
+        let setting = OWN_NAMES.contains(&name) || gpuio_cufilejson::find(name).is_some();
+        STORAGE.contains(&name) && PATHS.contains(&path) || setting && !value.is_empty()
+    });
+    row || MARKS.iter().any(|mark| line.starts_with(mark))
 }
 
 /// Which section the lines belong to; only those of environment and drivers need it.

@@ -35,20 +35,28 @@ fn quoted<'t>(line: &'t str, start: &str) -> Option<&'t str> {
 
 fn read(text: &str, captured: &mut Captured, wanted: &'static str) -> Result<(), CaptureError> {
     let mut devices: Vec<RdmaFacts> = Vec::new();
+    // The lines are of a device whose name is not known.
+    let mut lost = false;
     for (index, line) in lines(text) {
         let (key, value) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
         let name = quoted(line, "CA '").or_else(|| quoted(line, "Infiniband device '"));
         let name = name.or((key == "hca_id").then_some(value).filter(|name| !name.is_empty()));
         if let Some(name) = name {
+            let Some(name) = merge::rdma_name(name) else {
+                captured.skip(CaptureError::new(index, line, 0, wanted));
+                lost = true;
+                continue;
+            };
+            lost = false;
             if devices.last().is_none_or(|last| last.name != name) {
-                devices.push(RdmaFacts { name: name.to_owned(), ..RdmaFacts::default() });
+                devices.push(RdmaFacts { name, ..RdmaFacts::default() });
             }
             let number = line.split(" port ").nth(1).and_then(|rest| rest.split(' ').next());
             if let (Some(number), Some(device)) = (number, devices.last_mut()) {
                 port(device, number);
             }
-        } else if let Some(device) = devices.last_mut() {
+        } else if let Some(device) = devices.last_mut().filter(|_| !lost) {
             if let Some(number) = key.strip_prefix("port ").filter(|_| value.is_empty()) {
                 port(device, number);
             } else if key == "port" {

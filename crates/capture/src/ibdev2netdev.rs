@@ -29,8 +29,10 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
 /// A port and its interface.
 struct Link<'t> {
     pci: Option<String>,
-    device: &'t str,
+    device: String,
     port: u64,
+    /// The port's own state, which `-v` prints.
+    port_state: Option<&'t str>,
     interface: &'t str,
     state: Option<&'static str>,
 }
@@ -39,15 +41,20 @@ fn parse(index: usize, line: &str) -> Result<Link<'_>, CaptureError> {
     let wanted = |part: &str, what| CaptureError::at(index, line, part, what);
     let (left, right) =
         line.split_once(" ==> ").ok_or_else(|| wanted(line, "mlx5_0 port 1 ==> ib0 (Up)"))?;
-    let device = "a device and its port, like mlx5_0 port 1";
-    let (device, port) = left.split_once(" port ").ok_or_else(|| wanted(left, device))?;
+    let device_words = "a device and its port, like mlx5_0 port 1";
+    let (device, port) = left.rsplit_once(" port ").ok_or_else(|| wanted(left, device_words))?;
     let number = port.split_whitespace().next().unwrap_or_default();
     let number: u64 = number.parse().map_err(|_| wanted(port, "a port's number"))?;
+    let port_state = port.split_once('(').map(|(_, state)| state.trim_end_matches(')').trim());
     let mut words = device.split_whitespace();
     let first = words.next().ok_or_else(|| wanted(left, "a device, like mlx5_0"))?;
     let pci = normalize_pci(first);
-    let name = if pci.is_some() { words.next() } else { Some(first) };
-    let name = name.ok_or_else(|| wanted(device, "a device, like mlx5_0"))?;
+    // Behind the name stands something with the address alone.
+    let name = match pci {
+        Some(_) => words.next().map(str::to_owned),
+        None => merge::rdma_name(device),
+    };
+    let name = name.ok_or_else(|| wanted(device, device_words))?;
     let (interface, state) = right.trim().split_once(' ').unwrap_or((right.trim(), ""));
     // What people note behind it is theirs.
     let state = state.split('#').next().unwrap_or_default();
@@ -57,22 +64,25 @@ fn parse(index: usize, line: &str) -> Result<Link<'_>, CaptureError> {
         "" => None,
         other => return Err(wanted(other, "(Up) or (Down)")),
     };
-    Ok(Link { pci, device: name, port: number, interface, state })
+    Ok(Link { pci, device: name, port: number, port_state, interface, state })
 }
 
 fn put(captured: &mut Captured, link: &Link<'_>) {
-    let Link { pci, device: name, port: number, interface, state } = link;
+    let Link { pci, device: name, port: number, port_state, interface, state } = link;
     let interface = (*interface).to_owned();
-    let card = merge::card(&mut captured.machine, pci.as_deref(), Some(name), Some(&interface));
+    let card = merge::card(&mut captured.machine, pci.as_deref(), Some(name.as_str()), Some(&interface));
     if !card.rdma.iter().any(|one| one.name == *name) {
-        card.rdma.push(RdmaFacts { name: (*name).to_owned(), ..RdmaFacts::default() });
+        card.rdma.push(RdmaFacts { name: name.clone(), ..RdmaFacts::default() });
     }
     for device in card.rdma.iter_mut().filter(|one| one.name == *name) {
         if !device.ports.iter().any(|port| port.port == *number) {
             device.ports.push(RdmaPort { port: *number, ..RdmaPort::default() });
         }
         let port = device.ports.iter_mut().find(|port| port.port == *number);
-        port.into_iter().for_each(|port| port.interface = Some(interface.clone()));
+        if let Some(port) = port {
+            port.interface = Some(interface.clone());
+            port.state = port_state.map(str::to_owned).or(port.state.take());
+        }
     }
     if !card.interfaces.iter().any(|one| one.name == interface) {
         card.interfaces.push(InterfaceFacts { name: interface.clone(), ..Default::default() });

@@ -5,7 +5,8 @@
 //! with several devices, and lines that begin with `+` or `\` in its column are on that bus.
 //! People send the tree through grep: where the line that opens a column is gone, the range of
 //! buses still shows which bridge is above, but not the ports in between; a device
-//! whose own bus is unknown is left out.
+//! whose own bus is unknown is left out. Where a page has drawn its blanks together, columns mean
+//! nothing: then a port is on the last bus that was opened and holds the buses below it.
 
 use std::collections::BTreeMap;
 
@@ -73,6 +74,22 @@ struct Tree {
     domain: u32,
     /// A device of the line is on a bus that is not known.
     left_out: bool,
+    /// Blanks were drawn together: buses are open in the order of their opening, under numbers
+    /// instead of columns.
+    collapsed: bool,
+    /// Buses that were opened.
+    opened: usize,
+}
+
+/// Whether the blanks of the drawing were drawn together: whole, each line below the first of a
+/// tree has many.
+fn is_collapsed(text: &str) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '|']).len();
+    let drawn: Vec<&str> = lines(text)
+        .map(|(_, line)| &line[..indent(line)])
+        .filter(|indent| indent.contains('|'))
+        .collect();
+    drawn.len() > 1 && !drawn.iter().any(|indent| indent.contains("  "))
 }
 
 /// A bus that a column stands for.
@@ -88,7 +105,7 @@ pub(crate) fn parse(
     text: &str,
     skip: &mut dyn FnMut(CaptureError),
 ) -> Result<Vec<PciFacts>, CaptureError> {
-    let mut tree = Tree::default();
+    let mut tree = Tree { collapsed: is_collapsed(text), ..Tree::default() };
     for (index, line) in lines(text) {
         tree.left_out = false;
         if let Err(why) = (Line { index, text: line, at: 0 }).read(&mut tree) {
@@ -135,6 +152,7 @@ fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
     Some((domain, u8::from_str_radix(parts.next()?, 16).ok()?))
 }
 
+#[derive(Clone, Copy)]
 struct Line<'t> {
     index: usize,
     text: &'t str,
@@ -153,6 +171,10 @@ impl Line<'_> {
                 tree.open.clear();
                 self.branch(tree, Some(&Bus::Top))
             }
+            Some(b'+' | b'\\') if tree.collapsed => {
+                while self.eat("-") {}
+                self.holder(tree)
+            }
             Some(b'+' | b'\\') => {
                 tree.open.retain(|column, _| *column <= indent);
                 self.branch(tree, None);
@@ -165,10 +187,15 @@ impl Line<'_> {
         let mut bus = column.and_then(|column| tree.open.get(&column)).map(|open| open.bus.clone());
         if mark == Some(&b'\\') {
             // The last of its bus: nothing comes in this column any more.
-            tree.open.get_mut(&indent).into_iter().for_each(|open| open.bus = Bus::Top);
+            let column = if tree.collapsed { column } else { Some(indent) };
+            let open = column.and_then(|column| tree.open.get_mut(&column));
+            open.into_iter().for_each(|open| open.bus = Bus::Top);
         }
         if self.rest().starts_with('[') {
             let (domain, first, last) = self.range()?;
+            if tree.collapsed {
+                tree.open.clear();
+            }
             tree.domain = domain.unwrap_or(0);
             let root = Some(format!("{:04x}:{first:02x}", tree.domain));
             let known = KnownBus { domain: tree.domain, first, last, bridge: None, root };
@@ -190,6 +217,27 @@ impl Line<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Of a tree without columns: the last open bus that holds the buses below the next device. The
+    /// buses that were opened after it are done.
+    fn holder(self, tree: &mut Tree) -> Option<usize> {
+        let mut ahead = self;
+        let device = ahead.device().ok()?;
+        if !ahead.eat("-") {
+            return None;
+        }
+        let range = ahead.range().ok()?;
+        let holds = |open: &Open| match &open.bus {
+            Bus::Known(bus) => {
+                bus.holds(range) && range.1 > bus.first && open.last < Some(device)
+            }
+            Bus::Top => false,
+        };
+        let (number, _) = tree.open.iter().rev().find(|(_, open)| holds(open))?;
+        let number = *number;
+        tree.open.retain(|other, _| *other <= number);
+        Some(number)
     }
 
     /// One device and what is drawn behind it: the bus below and its column, where more follows.
@@ -268,6 +316,8 @@ impl Line<'_> {
             return None;
         }
         while self.eat("-") {}
+        tree.opened += 1;
+        let column = if tree.collapsed { tree.opened } else { column };
         // A cut tree may open the same column anew.
         while tree.open.last_key_value().is_some_and(|(open, _)| *open >= column) {
             tree.open.pop_last();

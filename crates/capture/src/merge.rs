@@ -185,6 +185,19 @@ pub(crate) fn disk_or_partition<'m>(machine: &'m mut Machine, name: &str) -> &'m
     partition
 }
 
+/// An RDMA device's name. `mlx5 1`, copied out of a PDF, which prints a blank for the underscore, is
+/// `mlx5_1`; other names with blanks are none, so that no card is made up.
+pub(crate) fn rdma_name(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    match (words.next()?, words.next(), words.next()) {
+        (name, None, _) => Some(name.to_owned()),
+        (name, Some(number), None) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(format!("{name}_{number}"))
+        }
+        _ => None,
+    }
+}
+
 /// The card of an RDMA device or an interface: by its function, else by one of the names.
 pub(crate) fn card<'m>(
     machine: &'m mut Machine,

@@ -6,6 +6,7 @@
 //! and the lines that this kind does not print to another. What is left over is noted.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::{CaptureError, Captured, TextRead, cufile_json, kind_of};
 
@@ -52,6 +53,36 @@ pub(crate) fn plain(text: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+/// A text whose lines a page has joined to one: parted where a link of `ls` or a branch of a drawn
+/// tree begins.
+fn unfolded(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut copied = 0;
+    for (at, _) in text.match_indices([' ']) {
+        let (before, rest) = (&text[..at], &text[at + 1..]);
+        // Within a drawing, at a line's begin, nothing is parted.
+        if before.is_empty() || before.ends_with(['|', ' ', '\n']) {
+            continue;
+        }
+        let branch = |rest: &str| {
+            let mark = ["+-", "\\-"].iter().find_map(|mark| rest.strip_prefix(mark));
+            mark.is_some_and(|rest| rest.starts_with(|c: char| c == '[' || c.is_ascii_hexdigit()))
+        };
+        let drawn = rest.trim_start_matches(['|', ' ']);
+        let begins = rest.starts_with("lrwxrwxrwx ") || branch(drawn);
+        if begins {
+            out.push_str(&text[copied..at]);
+            out.push('\n');
+            copied = at + 1;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
 }
 
 fn undecorated(line: &str, is_markup: bool) -> Cow<'_, str> {
@@ -126,13 +157,17 @@ fn command_of(line: &str) -> Option<&str> {
 /// Nothing in it is understood, or the kind that it looks like refuses it.
 pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // Mistakes in cuFile's file are reported where they stand.
-    if let Some(kind) = kind_of(text).filter(|kind| kind.command == cufile_json::KIND.command) {
-        crate::add_plain(kind, text, captured)?;
-        let commands = vec![kind.command];
-        captured.texts.push(TextRead { name: name.to_owned(), commands, skipped: Vec::new() });
+    let json = &cufile_json::KIND;
+    let whole = kind_of(text).filter(|kind| kind.command == json.command).is_some();
+    let titled = if whole { None } else { cufile_json::below_a_title(text) };
+    if whole || titled.is_some() {
+        let (text, skipped) = titled.unwrap_or_else(|| (text.to_owned(), Vec::new()));
+        crate::add_plain(json, &text, captured)?;
+        let commands = vec![json.command];
+        captured.texts.push(TextRead { name: name.to_owned(), commands, skipped });
         return Ok(());
     }
-    let plain = plain(text);
+    let plain = plain(&unfolded(text));
     let lines: Vec<&str> = plain.lines().collect();
     let mut found = Found::default();
     let mut start = 0;
@@ -212,17 +247,22 @@ fn part(
     Ok(())
 }
 
-/// Skipped lines that stand together, blank ones between them, as ranges of all lines.
+/// Skipped lines that stand together, blank ones between them, as ranges of all lines. They may
+/// have been skipped in any order, and more than once.
 fn runs(skipped: &[CaptureError], lines: &[&str], start: usize) -> Vec<(usize, usize)> {
+    let skipped: BTreeSet<usize> = skipped.iter().map(|one| start + one.index()).collect();
     let mut runs: Vec<(usize, usize)> = Vec::new();
-    for one in skipped {
-        let at = start + one.line - 1;
-        match runs.last_mut() {
-            Some((_, to)) if lines[*to..at].iter().all(|line| line.trim().is_empty()) => {
-                *to = at + 1;
+    let mut apart = true;
+    for (at, line) in lines.iter().enumerate().skip(start) {
+        match (skipped.contains(&at), runs.last_mut()) {
+            (true, Some((_, to))) if !apart => *to = at + 1,
+            (true, _) => runs.push((at, at + 1)),
+            (false, _) => {
+                apart |= !line.trim().is_empty();
+                continue;
             }
-            _ => runs.push((at, at + 1)),
         }
+        apart = false;
     }
     runs
 }
@@ -238,7 +278,7 @@ impl Found {
     }
 
     fn keep(&mut self, skipped: &[CaptureError], start: usize, (from, to): (usize, usize)) {
-        let inside = skipped.iter().filter(|one| (from..to).contains(&(start + one.line - 1)));
+        let inside = skipped.iter().filter(|one| (from..to).contains(&(start + one.index())));
         self.skipped.extend(inside.cloned().map(|mut one| {
             one.line += start;
             one

@@ -2,7 +2,7 @@
 
 use gpuio_record::facts::{BlockKind, Machine, NicFacts};
 
-use crate::{Captured, TextRead};
+use crate::{Captured, TextRead, cufile_json};
 
 /// Lines that are named before the others are counted.
 const SHOWN: usize = 3;
@@ -95,7 +95,9 @@ fn skipped(texts: &[TextRead]) -> String {
             text.skipped.iter().map(move |one| {
                 let words = one.text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let words: String = words.chars().take(40).collect();
-                format!("{} line {} {words:?}", text.name, one.line)
+                let title = one.wanted == cufile_json::NO_TITLE;
+                let title = if title { ", which is no JSON: # begins no comment there" } else { "" };
+                format!("{} line {} {words:?}{title}", text.name, one.line)
             })
         })
         .collect();

@@ -38,9 +38,37 @@ pub fn refused(path: &str, value: &serde_json::Value) -> Option<String> {
     value::wrong(find(path)?, value).map(|(_, message)| message)
 }
 
-/// Whether a text looks like cuFile's configuration: an object with one of its groups.
+/// Whether a text looks like cuFile's configuration: an object with a key of its table, or of
+/// nothing but its groups, which may be one. A text that can't be parsed is one by two of them.
 #[must_use]
 pub fn looks_like(text: &str) -> bool {
-    let groups = ["\"properties\"", "\"logging\"", "\"denylist\"", "\"blacklist\""];
-    text.contains('{') && groups.into_iter().filter(|group| text.contains(group)).count() > 1
+    let is_group = |name: &str| GROUPS.contains(&name);
+    match read(text) {
+        Ok(config) => {
+            let mut paths = config.entries.iter().map(|entry| entry.path.as_str());
+            let only_groups = |path: &str| is_group(path.split('.').next().unwrap_or_default());
+            let all = !config.entries.is_empty() && paths.clone().all(only_groups);
+            all || paths.any(|path| find(path).is_some())
+        }
+        Err(_) => {
+            let quoted = |name: &&&str| text.contains(&format!("\"{name}\""));
+            let leaf = |key: &Key| key.path.rsplit('.').next().unwrap_or_default();
+            let keys = KEYS.iter().filter(|key| text.contains(&format!("\"{}\"", leaf(key))));
+            let marks = GROUPS.iter().filter(quoted).count() + keys.count().min(1);
+            text.contains('{') && marks > 1
+        }
+    }
 }
+
+/// Groups at the top of the file.
+const GROUPS: [&str; 9] = [
+    "properties",
+    "logging",
+    "profile",
+    "execution",
+    "fs",
+    "block",
+    "miscellaneous",
+    "denylist",
+    "blacklist",
+];
