@@ -41,7 +41,7 @@ pub(super) fn run(pid: u32, as_json: bool, delivery: Delivery) -> Result<ExitCod
     let machine = machine_of(&root, &process);
     sleep(WATCH.saturating_sub(began.at.elapsed()));
     let ended = Counters::read(&root, pid);
-    let page = page(&root, pid);
+    let page = page(&root, &process);
     let (mounts, unjudged) = judged(&machine, &process, &page);
     let why = of_process(Seen {
         page,
@@ -215,15 +215,22 @@ fn gpus_of<'m>(machine: &'m Machine, process: &ProcessUse, page: &Fact<LivePage>
     }
 }
 
-fn page(root: &Root, pid: u32) -> Fact<LivePage> {
-    let listing = read::find(&LivePageRoot::live(), root, pid);
+fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
+    let listing = read::find(&LivePageRoot::live(), root, process.pid);
+    // Who may read what it has mapped may read its page, unless that lies in another /dev/shm.
+    let would_be_seen = process.libraries.known().is_some_and(|all| {
+        all.iter().any(|one| one.made_by == Fact::Known(LibraryMaker::Gpuio))
+    }) && process.same_mounts == Fact::Known(true);
     let Some(found) = listing.found.iter().find(|found| found.owner != Owner::Gone) else {
         let why = listing.notes.first().cloned();
-        return Fact::unknown(why.unwrap_or_else(|| {
-            "it publishes none that this user may read; gpuio bench and programs on gpuio's \
-             libcufile do"
-                .to_owned()
-        }));
+        let absent = match would_be_seen {
+            true => "it has made no call of cuFile yet (its live page is made with the first one)",
+            false => {
+                "it has no live page that this user may read; gpuio bench has one, and a program \
+                 on gpuio's libcufile from its first call of cuFile on"
+            }
+        };
+        return Fact::unknown(why.unwrap_or_else(|| absent.to_owned()));
     };
     let snapshot = match &found.page {
         Ok(snapshot) => snapshot,
@@ -248,9 +255,11 @@ fn page(root: &Root, pid: u32) -> Fact<LivePage> {
 fn next(why: &ProcessWhy) -> Vec<String> {
     let pid = why.pid;
     let mut next = Vec::new();
-    if why.page.known().is_some() {
+    let on_ours = why.process.libraries.known().into_iter().flatten();
+    let on_ours = on_ours.filter(|one| one.made_by == Fact::Known(LibraryMaker::Gpuio)).count() > 0;
+    if why.page.known().is_some() || on_ours {
         next.push(format!(
-            "gpuio stats {pid} -l 3 --watch   (rates and latencies by GPU and path)"
+            "gpuio stats {pid} --level 3 --interval 1s   (rates and latencies by GPU and path)"
         ));
     } else if !why.is_answered() {
         if !rustix::process::geteuid().is_root() {
