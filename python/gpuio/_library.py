@@ -98,7 +98,8 @@ class Stored(NamedTuple):
 def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
     """A whole number that C's type can hold. Truth values are none, and numbers of NumPy are."""
     try:
-        if isinstance(value, bool):
+        # Older releases of NumPy take their truth values for numbers.
+        if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
             raise TypeError
         number = operator.index(value)
     except TypeError:
