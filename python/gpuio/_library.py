@@ -103,7 +103,7 @@ def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{what} is a whole number, not {type(value).__name__}") from None
+        raise TypeError(f"{what} has to be a whole number, not {type(value).__name__}") from None
     bits, signed = 8 * ctypes.sizeof(kind), kind(-1).value < 0
     least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     if not least <= number <= most:
@@ -154,7 +154,9 @@ class Library:
             "gpuio_read", i32, descriptor=i32, offset=u64, address=pointer, length=u64,
             moved=out(_Bytes),
         )
-        self._memory = function("gpuio_memory_new", i32, device=i32, length=u64, memory=out(pointer))
+        self._memory = function(
+            "gpuio_memory_new", i32, device=i32, length=u64, memory=out(pointer)
+        )
         self._copy_out = function(
             "gpuio_memory_copy_out", i32, memory=pointer, offset=u64, to=pointer, length=u64
         )
@@ -169,7 +171,9 @@ class Library:
             shape=out(ctypes.c_int64),
             tensor=out(pointer),
         )
-        self._open = function("gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header)))
+        self._open = function(
+            "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
+        )
         self._close = function("gpuio_safetensors_close", None, header=out(_Header))
         self.address = function("gpuio_memory_address", pointer, memory=pointer)
         self.release = function("gpuio_memory_release", None, memory=pointer)

@@ -210,7 +210,7 @@ class Tensor:
         if dl_device not in (None, self.__dlpack_device__()):
             raise BufferError(f"the tensor is on {self.device}, and stays there")
         if self.itemsize is None:
-            raise BufferError(f"{self.dtype} has less than a byte, which DLPack's strides can't say")
+            raise BufferError(f"{self.dtype} has less than a byte: no strides of DLPack say that")
         return _capsule(self._managed(self.dtype, self.shape))
 
     def _managed(self, dtype: str, shape: Tuple[int, ...]) -> int:
@@ -241,7 +241,7 @@ class Tensor:
         plain, shape = _PLAIN[max(KINDS[self.dtype].bits, 8)], self.shape
         if self.itemsize is None:
             if not shape or shape[-1] % 2:
-                raise TypeError(f"PyTorch has no {self.dtype} of an odd number along the last index")
+                raise TypeError(f"PyTorch has no {self.dtype} of an odd last size")
             shape = (*shape[:-1], shape[-1] // 2)
         return torch.from_dlpack(_capsule(self._managed(plain, shape))).view(kind)
 
@@ -404,7 +404,7 @@ def _of_interface(array: Any, interface: Any) -> Tuple[int, int, Any]:
         words, shape = interface["typestr"], list(interface["shape"])
         address, read_only = interface["data"]
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"the array's interface has no typestr, shape and data: {error!r}") from error
+        raise ValueError(f"the array's interface lacks what it should have: {error!r}") from error
     kind = re.fullmatch(r"[<>|=]?([a-zA-Z?])([0-9]{1,18})(\[.*\])?", words)
     if kind is None or kind[1] == "t":
         raise ValueError(f"the array has elements of type {words!r}, which are no whole bytes")
@@ -426,7 +426,7 @@ def _of_interface(array: Any, interface: Any) -> Tuple[int, int, Any]:
 
 
 def _contiguous(shape: List[int], strides: List[int], itemsize: int) -> bool:
-    """Whether elements follow each other, last index fastest. Strides of one element say nothing."""
+    """Whether elements follow each other, last index fastest. A size of 1 has any stride."""
     if len(shape) != len(strides):
         return False
     step = itemsize

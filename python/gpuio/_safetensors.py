@@ -95,7 +95,7 @@ def safetensors(
 
     The bytes go from the page cache or the drive through page-locked memory into one allocation on
     the GPU, by gpuio's own transfer core: no cuFile, no copy in Python. The result maps names to
-    `Tensor`, which PyTorch and others take without a copy; ``.torch()`` makes all of them PyTorch's.
+    `Tensor`, which PyTorch and others take without a copy; ``.torch()`` turns all into PyTorch's.
 
     Without such a GPU, or without memory on it, this raises `GpuioError`. With ``fallback="cpu"``
     the tensors are then loaded into host memory, and a `FallbackWarning` says so and why.

@@ -51,8 +51,8 @@ class Numbers(unittest.TestCase):
                 function(*zero, 0)
         self.assertEqual(checked, 18)
         header = Path(__file__).parents[2] / "crates/clib/include/gpuio.h"
-        declared = set(functions) <= set(header.read_text().replace("(", " ").replace("*", " ").split())
-        self.assertTrue(declared, sorted(functions))
+        words = header.read_text().replace("(", " ").replace("*", " ").split()
+        self.assertLessEqual(set(functions), set(words))
 
     def test_numbers_beyond_64_bits_are_errors_and_not_other_numbers(self):
         memory = gpuio.Memory(0, 1 << 12)
@@ -125,8 +125,8 @@ class Numbers(unittest.TestCase):
             moved = gpuio.read_into(array, self.path, 3)
             self.assertEqual(memory.copy_out(0, moved.bytes), DATA[3 : 3 + moved.bytes], right)
             self.assertIn(moved.bytes, (100, 400))
-        self.assertEqual(gpuio.read_into(Array(memory, shape=(0, 3), strides=(1, 2)), self.path).bytes, 0)
-        self.assertEqual(gpuio.read_into(Array(memory, shape=(0,), data=(0, False)), self.path).bytes, 0)
+        for empty in ({"shape": (0, 3), "strides": (1, 2)}, {"shape": (0,), "data": (0, False)}):
+            self.assertEqual(gpuio.read_into(Array(memory, **empty), self.path).bytes, 0)
         for wrong in (
             {"strides": (8,)},
             {"strides": (-4,)},

@@ -79,7 +79,8 @@ impl Owner {
             offset: tensor.offset,
             length: tensor.length,
         };
-        let pair = |(name, text): &(String, String)| Pair { name: Text::of(name), text: Text::of(text) };
+        let pair =
+            |(name, text): &(String, String)| Pair { name: Text::of(name), text: Text::of(text) };
         let tensors: Box<[Stored]> = header.tensors.iter().map(stored).collect();
         let metadata: Box<[Pair]> = header.metadata.iter().map(pair).collect();
         let shown = Safetensors {
@@ -105,7 +106,10 @@ fn header(fd: c_int) -> Result<Header, Failure> {
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     let found = rustix::fs::fstat(fd).map_err(call)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Failure::new(libc::EINVAL, "it is no regular file. Name a file of safetensors"));
+        return Err(Failure::new(
+            libc::EINVAL,
+            "it is no regular file. Name a file of safetensors",
+        ));
     }
     let read_at = |bytes: &mut [u8], at| rustix::io::pread(fd, bytes, at).map_err(io::Error::from);
     read(u64::try_from(found.st_size).unwrap_or(0), read_at).map_err(|error| match error {

@@ -200,9 +200,8 @@ impl Seen {
 
 /// The decision alone, without looking at anything.
 pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refusal> {
-    let since = |size| {
-        Err(Refusal::Since { path: wanted.path.clone(), size, planned: wanted.length })
-    };
+    let since =
+        |size| Err(Refusal::Since { path: wanted.path.clone(), size, planned: wanted.length });
     match &seen.facts.kind {
         Found::Absent { .. } if wanted.as_planned => since(None),
         Found::File { size_bytes, .. } if wanted.as_planned && *size_bytes != wanted.length => {

@@ -215,8 +215,8 @@ fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     if let Some(field) = OF_BLOCKS.iter().find(unused) {
         let what = match *field {
             "threads" => {
-                "this workload has no ranks: readers of accelerators move its samples; use readers \
-                 or accelerators (--readers, --accelerators)"
+                "it has no effect here: this workload has no ranks, and readers of accelerators \
+                 move its samples; leave it out, or use --readers or --accelerators"
             }
             _ => {
                 "it has no effect here: files, samples, batches and readers say what this workload \

@@ -38,7 +38,8 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, (usize, String)> {
     parsed.and_then(|parsed| json.end().map(|()| parsed)).map_err(|error| {
         let words = error.to_string();
         let what = words.rsplit_once(" at line ").map_or(&*words, |(what, _)| what);
-        let what = match what.strip_prefix("unknown variant `").and_then(|of| of.split_once("`, ")) {
+        let what = match what.strip_prefix("unknown variant `").and_then(|of| of.split_once("`, "))
+        {
             Some((dtype, known)) => format!("its dtype {} is unknown: {known}", shown(dtype)),
             None => printable_short(what).into_owned(),
         };

@@ -89,7 +89,10 @@ fn tensors_come_in_the_order_of_the_header() {
         "f4":{"dtype":"F4","shape":[4],"data_offsets":[16,18]},
         "a":{"dtype":"I32","shape":[],"data_offsets":[0,4]}}"#;
     let wanted = [("b", 4, 12), ("none", 16, 0), ("f4", 16, 2), ("a", 0, 4)];
-    assert_eq!(found(header, 18), Ok(wanted.map(|(name, at, len)| (name.to_owned(), at, len)).into()));
+    assert_eq!(
+        found(header, 18),
+        Ok(wanted.map(|(name, at, len)| (name.to_owned(), at, len)).into())
+    );
     let metadata = of(&file(header.as_bytes(), 18)).unwrap().metadata;
     let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     assert_eq!(metadata, [pair("format", "pt"), pair("a", "2")]);
@@ -116,7 +119,11 @@ fn broken_headers_have_an_offset_and_the_reason() {
         (placed("\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]"), 4, "64 bits"),
         (one(r#"{"dtype":"F33"}"#), 0, "tensor 'w': its dtype F33 is unknown: expected one of"),
         (one(r#"{"dtype":"F4","shape":[3],"data_offsets":[0,2]}"#), 2, "12 bits"),
-        (r#"{"__metadata__":{"epoch":3}}"#.to_owned(), 0, "__metadata__: invalid type: integer `3`"),
+        (
+            r#"{"__metadata__":{"epoch":3}}"#.to_owned(),
+            0,
+            "__metadata__: invalid type: integer `3`",
+        ),
     ] {
         let refused = found(&header, data).unwrap_err();
         assert!(refused.contains(says), "{header}: {refused}");

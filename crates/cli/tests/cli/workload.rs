@@ -280,7 +280,8 @@ fn the_files_of_a_model_are_found_in_its_directory() {
     let model = dir.path().join("m");
     std::fs::create_dir(&model).unwrap();
     let made = |name: &str| drop(tensors(&model.join(name), &[1000, 24]));
-    let plan = |what: &str| run(dir.path(), &format!("safetensors {what} --gpu software --dry-run"));
+    let plan =
+        |what: &str| run(dir.path(), &format!("safetensors {what} --gpu software --dry-run"));
     let reads = |what: &str, names: &[&str], left: &[&str]| {
         let ran = plan(what).exits(0);
         let said = flat(&(ran.out.clone() + &ran.err));
@@ -304,7 +305,8 @@ fn the_files_of_a_model_are_found_in_its_directory() {
     let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
     shards.map(made);
     let index = |name: &str, [one, two]: [&str; 2]| {
-        let text = format!("{{\"weight_map\":{{\"a\":\"{one}\",\"b\":\"{two}\",\"c\":\"{one}\"}}}}");
+        let text =
+            format!("{{\"weight_map\":{{\"a\":\"{one}\",\"b\":\"{two}\",\"c\":\"{one}\"}}}}");
         file(&model, name, &text);
     };
     index("model.safetensors.index.json", shards);
@@ -320,9 +322,12 @@ fn the_files_of_a_model_are_found_in_its_directory() {
     plan("m").exits(2).prints(&[shards[1], "a pointer of Git LFS", "git lfs pull"]);
     file(&model, "model.safetensors.index.json", "{}");
     plan("m").exits(2).prints(&["model.safetensors.index.json", "names no files"]);
-    run(dir.path(), "kv-cache-llama3-8b --ranks 2 --gpu software --dry-run")
-        .exits(2)
-        .prints(&["--ranks", "this workload has no ranks", "--readers"]);
+    plan("m/model.safetensors.index.json").exits(2).prints(&["it is no file *.safetensors"]);
+    run(dir.path(), "kv-cache-llama3-8b --ranks 2 --gpu software --dry-run").exits(2).prints(&[
+        "--ranks",
+        "this workload has no ranks",
+        "--readers",
+    ]);
 }
 
 /// Snapshots are written while accelerators compute, no more than two behind, and read from the

@@ -133,16 +133,16 @@ fn files_and_tensors_are_divided_among_threads() {
 #[test]
 fn a_small_model_has_no_more_threads_than_parts() {
     for (more, threads) in [
-        ("bs=1m\nranges=files", 16),
-        ("bs=1g\nranges=files", 8),
-        ("bs=3g\nranges=files", 3),
-        ("bs=16g\nranges=files", 1),
-        ("bs=1m\nranges=files\nthreads=2", 2),
-        ("bs=16g\nranges=files\ngpu=0,1\npath=staged", 1),
-        ("ranges=tensors", 1),
-        ("ranges=tensors\ngpu=0,1\npath=staged", 2),
+        ("8g\nbs=1m\nranges=files", 16),
+        ("8g\nbs=1g\nranges=files", 8),
+        ("8g:/x/have3g\nbs=1g\nranges=files", 11),
+        ("1k\nbs=1m\nranges=files\ndirect=0", 1),
+        ("8g\nbs=1m\nranges=files\nthreads=2", 2),
+        ("1k\nbs=1m\nranges=files\ngpu=0,1\npath=staged\ndirect=0", 1),
+        ("8g\nranges=tensors", 1),
+        ("8g\nranges=tensors\ngpu=0,1\npath=staged", 2),
     ] {
-        assert_eq!(job(&format!("filename=/x/have8g\n{more}\n")).threads, threads, "{more}");
+        assert_eq!(job(&format!("filename=/x/have{more}\n")).threads, threads, "{more}");
     }
 }
 

@@ -51,8 +51,14 @@ fn wrong(path: &Path, what: impl std::fmt::Display) -> Failure {
 /// left out. A file is itself.
 fn named(directory: &Path, end: &str) -> Result<(Vec<String>, Option<String>), Failure> {
     let is_one = |path: &Path| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes());
-    if directory.is_file() && is_one(directory) {
-        return Ok((vec![text(directory)?], None));
+    if directory.is_file() {
+        return match is_one(directory) {
+            true => Ok((vec![text(directory)?], None)),
+            false => {
+                let what = format!("it is no file *{end}; name one, or the directory of the model");
+                Err(wrong(directory, what))
+            }
+        };
     }
     let failed = |error: std::io::Error| wrong(directory, error);
     let (mut all, mut indexes) = (BTreeSet::new(), BTreeSet::new());
