@@ -6,10 +6,12 @@ interpreter's lock while a call runs.
 """
 
 import ctypes
+import errno
 import functools
+import operator
 import os
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 _NAME = "libgpuio.so.0"
 _SOFTWARE_GPU = "libgpuio_softgpu.so"
@@ -20,7 +22,10 @@ _VARIABLE = "GPUIO_LIBGPUIO"
 
 
 class GpuioError(OSError):
-    """A call of the library that failed: ``errno``, and in words what happened and what to do."""
+    """What failed, and what to do, in words. ``errno`` is that of a call of the library."""
+
+    exit_code: Optional[int] = None
+    """Of a run of the program."""
 
 
 class Moved(NamedTuple):
@@ -48,42 +53,137 @@ class _Bytes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("bytes", "cached", "direct", "gpu")]
 
 
+class _Text(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_void_p), ("length", ctypes.c_uint64)]
+
+    def get(self) -> str:
+        return ctypes.string_at(self.bytes, self.length).decode() if self.length else ""
+
+
+class _Stored(ctypes.Structure):
+    _fields_ = [
+        ("name", _Text),
+        ("dtype", _Text),
+        ("bits", ctypes.c_uint32),
+        ("dimensions", ctypes.c_uint32),
+        ("shape", ctypes.POINTER(ctypes.c_uint64)),
+        ("offset", ctypes.c_uint64),
+        ("length", ctypes.c_uint64),
+    ]
+
+
+class _Pair(ctypes.Structure):
+    _fields_ = [("name", _Text), ("text", _Text)]
+
+
+class _Header(ctypes.Structure):
+    _fields_ = [
+        ("tensors", ctypes.POINTER(_Stored)),
+        ("tensor_count", ctypes.c_uint64),
+        ("metadata", ctypes.POINTER(_Pair)),
+        ("metadata_count", ctypes.c_uint64),
+    ]
+
+
+class Stored(NamedTuple):
+    """A tensor in a file of safetensors, with the format's name of its type."""
+
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+    offset: int
+    nbytes: int
+
+
+def whole(value: Any, what: str, kind: Any = ctypes.c_uint64) -> int:
+    """A whole number that C's type can hold. Truth values are none, and numbers of NumPy are."""
+    try:
+        # Older releases of NumPy take their truth values for numbers.
+        if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} has to be a whole number, not {type(value).__name__}") from None
+    bits, signed = 8 * ctypes.sizeof(kind), kind(-1).value < 0
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    if not least <= number <= most:
+        shown = number if abs(number) < 2**80 else f"of {number.bit_length()} bits"
+        raise ValueError(f"{what} {shown} is not between {least} and {most}")
+    return number
+
+
+class Function:
+    """A function of the library. ctypes cuts numbers that are too large, so each is checked."""
+
+    def __init__(self, found: Any, result: Any, parameters: Dict[str, Any]) -> None:
+        found.restype, found.argtypes = result, list(parameters.values())
+        self._found, self.parameters = found, parameters
+
+    def __call__(self, *given: Any) -> Any:
+        if len(given) != len(self.parameters):
+            raise TypeError(f"{len(self.parameters)} arguments are needed, not {len(given)}")
+        named = zip(given, self.parameters.items())
+        return self._found(*(self._checked(value, name, kind) for value, (name, kind) in named))
+
+    @staticmethod
+    def _checked(value: Any, name: str, kind: Any) -> Any:
+        if kind is ctypes.c_void_p:
+            return None if value is None else whole(value, name)
+        if isinstance(getattr(kind, "_type_", None), str):
+            return whole(value, name, kind)
+        return value
+
+
 class Library:
     """The functions of ``gpuio.h``, with Python's errors."""
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.functions: Dict[str, Function] = {}
         object_ = ctypes.CDLL(path)
 
-        def function(name: str, result, *arguments):
-            found = getattr(object_, name)
-            found.restype, found.argtypes = result, list(arguments)
-            return found
+        def function(name: str, result: Any, **parameters: Any) -> Function:
+            self.functions[name] = Function(getattr(object_, name), result, parameters)
+            return self.functions[name]
 
         u64, i32, pointer = ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p
         out = ctypes.POINTER
         self._error = function("gpuio_error", ctypes.c_char_p)
-        self._gpus = function("gpuio_gpus", i32, out(i32))
-        self._read = function("gpuio_read", i32, i32, u64, pointer, u64, out(_Bytes))
-        self._memory = function("gpuio_memory_new", i32, i32, u64, out(pointer))
-        self._copy_out = function("gpuio_memory_copy_out", i32, pointer, u64, pointer, u64)
+        self._gpus = function("gpuio_gpus", i32, software=out(i32))
+        self._read = function(
+            "gpuio_read", i32, descriptor=i32, offset=u64, address=pointer, length=u64,
+            moved=out(_Bytes),
+        )
+        self._memory = function(
+            "gpuio_memory_new", i32, device=i32, length=u64, memory=out(pointer)
+        )
+        self._copy_out = function(
+            "gpuio_memory_copy_out", i32, memory=pointer, offset=u64, to=pointer, length=u64
+        )
         self._tensor = function(
             "gpuio_tensor_new",
             i32,
-            pointer,
-            u64,
-            ctypes.c_uint8,
-            ctypes.c_uint8,
-            i32,
-            out(ctypes.c_int64),
-            out(pointer),
+            memory=pointer,
+            offset=u64,
+            code=ctypes.c_uint8,
+            bits=ctypes.c_uint8,
+            dimensions=i32,
+            shape=out(ctypes.c_int64),
+            tensor=out(pointer),
         )
-        self.address = function("gpuio_memory_address", pointer, pointer)
-        self.release = function("gpuio_memory_release", None, pointer)
+        self._open = function(
+            "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
+        )
+        self._close = function("gpuio_safetensors_close", None, header=out(_Header))
+        self.address = function("gpuio_memory_address", pointer, memory=pointer)
+        self.release = function("gpuio_memory_release", None, memory=pointer)
+
+    def _words(self) -> str:
+        return self._error().decode(errors="replace")
 
     def _check(self, code: int) -> int:
         if code < 0:
-            raise GpuioError(-code, self._error().decode(errors="replace"))
+            raise GpuioError(-code, self._words())
         return code
 
     def gpus(self) -> Gpus:
@@ -100,21 +200,46 @@ class Library:
         memory = ctypes.c_void_p()
         self._check(self._memory(device, length, ctypes.byref(memory)))
         if memory.value is None:
-            raise GpuioError(0, "gpuio_memory_new made no memory and reported no error")
+            raise GpuioError("gpuio_memory_new made no memory and reported no error")
         return memory.value
 
     def copy_out(self, memory: int, offset: int, address: int, length: int) -> None:
         self._check(self._copy_out(memory, offset, address, length))
 
     def tensor(self, memory: int, offset: int, code: int, bits: int, shape: List[int]) -> int:
-        sizes = (ctypes.c_int64 * len(shape))(*shape)
+        checked = [whole(size, "a size of the shape", ctypes.c_int64) for size in shape]
+        sizes = (ctypes.c_int64 * len(shape))(*checked)
         made = ctypes.c_void_p()
         self._check(
             self._tensor(memory, offset, code, bits, len(shape), sizes, ctypes.byref(made))
         )
         if made.value is None:
-            raise GpuioError(0, "gpuio_tensor_new made no tensor and reported no error")
+            raise GpuioError("gpuio_tensor_new made no tensor and reported no error")
         return made.value
+
+    def safetensors(self, fd: int) -> Tuple[List[Stored], Dict[str, str]]:
+        """Tensors and metadata of a file. ``ValueError`` if it is not of the format."""
+        header = ctypes.POINTER(_Header)()
+        code = self._open(fd, ctypes.byref(header))
+        if code == -errno.EBADMSG:
+            raise ValueError(f"no file of safetensors: {self._words()}")
+        self._check(code)
+        try:
+            found = header.contents
+            tensors = [
+                Stored(
+                    one.name.get(),
+                    one.dtype.get(),
+                    tuple(one.shape[: one.dimensions]),
+                    one.offset,
+                    one.length,
+                )
+                for one in found.tensors[: found.tensor_count]
+            ]
+            pairs = found.metadata[: found.metadata_count]
+            return tensors, {pair.name.get(): pair.text.get() for pair in pairs}
+        finally:
+            self._close(header)
 
 
 @functools.lru_cache(maxsize=None)
@@ -122,9 +247,10 @@ def library() -> Library:
     """The library: named by the environment, of this wheel, or as the loader finds it."""
     named = os.environ.get(_VARIABLE)
     own = Path(__file__).with_name("lib") / _NAME
-    software = own.with_name(_SOFTWARE_GPU)
+    beside = Path(named) if named and os.sep in named else own
+    software = beside.with_name(_SOFTWARE_GPU)
     if os.environ.get(_DRIVER) == "software" and software.exists():
-        # The library looks beside the running program, which is Python.
+        # The library looks beside the running program, which is Python, and not beside itself.
         os.environ[_DRIVER] = str(software)
     path = named or (str(own) if own.exists() else _NAME)
     try:

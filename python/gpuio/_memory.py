@@ -2,19 +2,21 @@
 
 import ctypes
 import os
+import re
 import weakref
 from types import TracebackType
-from typing import Any, Iterable, NamedTuple, Optional, Tuple, Type, Union
+from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
 
-from ._library import Moved, library
+from ._library import Moved, library, whole
 
 Device = Union[str, int]
-Source = Union[str, "os.PathLike[str]", int]
+Source = Union[str, bytes, "os.PathLike[str]", int]
 
 # DLPack's numbers (dlpack.h): types of devices and elements.
 _CPU, _CUDA = 1, 2
 _INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 4, 5, 6
-_FLOAT8_E4M3, _FLOAT8_E5M2, _FLOAT8_E8M0 = 10, 12, 14
+_FLOAT8_E4M3, _FLOAT8_E4M3FNUZ, _FLOAT8_E5M2, _FLOAT8_E5M2FNUZ, _FLOAT8_E8M0 = 10, 11, 12, 13, 14
+_FLOAT6_E2M3, _FLOAT6_E3M2, _FLOAT4_E2M1 = 15, 16, 17
 
 
 class Kind(NamedTuple):
@@ -23,7 +25,7 @@ class Kind(NamedTuple):
     code: int
     bits: int
     numpy: Optional[str]
-    torch: str
+    torch: Optional[str]
 
 
 KINDS = {
@@ -43,8 +45,14 @@ KINDS = {
     "complex64": Kind(_COMPLEX, 64, "complex64", "complex64"),
     "complex128": Kind(_COMPLEX, 128, "complex128", "complex128"),
     "float8_e4m3fn": Kind(_FLOAT8_E4M3, 8, None, "float8_e4m3fn"),
+    "float8_e4m3fnuz": Kind(_FLOAT8_E4M3FNUZ, 8, None, "float8_e4m3fnuz"),
     "float8_e5m2": Kind(_FLOAT8_E5M2, 8, None, "float8_e5m2"),
+    "float8_e5m2fnuz": Kind(_FLOAT8_E5M2FNUZ, 8, None, "float8_e5m2fnuz"),
     "float8_e8m0fnu": Kind(_FLOAT8_E8M0, 8, None, "float8_e8m0fnu"),
+    "float6_e2m3fn": Kind(_FLOAT6_E2M3, 6, None, None),
+    "float6_e3m2fn": Kind(_FLOAT6_E3M2, 6, None, None),
+    # PyTorch's type holds two of them, and its tensors half as many along the last index.
+    "float4_e2m1fn": Kind(_FLOAT4_E2M1, 4, None, "float4_e2m1fn_x2"),
 }
 # What every release of PyTorch takes by DLPack; the rest goes as numbers of the same size.
 _TORCH = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16",
@@ -54,14 +62,47 @@ _PLAIN = {8: "uint8", 16: "int16", 32: "int32", 64: "int64"}
 
 def device_number(device: Device) -> int:
     """The number of a GPU, or -1 for the host: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``1``."""
-    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
-        return device
-    name, _, number = str(device).partition(":")
-    if name == "cpu" and number in ("", "0"):
+    if hasattr(device, "__index__") and not isinstance(device, bool):
+        number = whole(device, "device", ctypes.c_int)
+        if number >= 0:
+            return number
+    name, _, number_of = str(device).partition(":")
+    if name == "cpu" and number_of in ("", "0"):
         return -1
-    if name == "cuda" and (number == "" or number.isdigit()):
-        return int(number or 0)
+    if name == "cuda" and (number_of == "" or number_of.isascii() and number_of.isdigit()):
+        return whole(int(number_of or 0), "device", ctypes.c_int)
     raise ValueError(f'{device!r} is no device. Give "cpu", "cuda", "cuda:N" or N')
+
+
+class _Share:
+    """Bytes of a GPU or the host, which are freed when a `Memory` and its tensors are gone."""
+
+    def __init__(self, number: int, nbytes: int) -> None:
+        self.handle = library().memory(number, nbytes)
+        weakref.finalize(self, library().release, self.handle)
+        self.nbytes = nbytes
+        self.device = "cpu" if number < 0 else f"cuda:{number}"
+
+    @property
+    def address(self) -> int:
+        return library().address(self.handle) or 0
+
+    def range(self, offset: int, nbytes: Optional[int]) -> Tuple[int, int]:
+        """The range, if it is in it. Without ``nbytes``: to its end."""
+        offset = whole(offset, "offset")
+        nbytes = self.nbytes - offset if nbytes is None else whole(nbytes, "nbytes")
+        if nbytes < 0 or offset + nbytes > self.nbytes:
+            raise ValueError(f"{nbytes} bytes at {offset} are not in {self.nbytes} bytes")
+        return offset, nbytes
+
+    def copy_out(self, offset: int, nbytes: Optional[int]) -> bytearray:
+        offset, nbytes = self.range(offset, nbytes)
+        copy = bytearray(nbytes)
+        if nbytes:
+            view = (ctypes.c_char * nbytes).from_buffer(copy)
+            library().copy_out(self.handle, offset, ctypes.addressof(view), nbytes)
+            del view
+        return copy
 
 
 class Memory:
@@ -71,51 +112,43 @@ class Memory:
     """
 
     def __init__(self, device: Device, nbytes: int) -> None:
-        self._library = library()
         number = device_number(device)
-        self._handle: Optional[int] = self._library.memory(number, nbytes)
-        self._finalizer = weakref.finalize(self, self._library.release, self._handle)
-        self.nbytes = nbytes
-        self.device = "cpu" if number < 0 else f"cuda:{number}"
+        self._own: Optional[_Share] = _Share(number, whole(nbytes, "nbytes"))
+        self.nbytes, self.device = self._own.nbytes, self._own.device
 
     @property
-    def handle(self) -> int:
-        if self._handle is None:
+    def _share(self) -> _Share:
+        if self._own is None:
             raise ValueError("the memory was released: its tensors keep their bytes, it has none")
-        return self._handle
+        return self._own
 
     @property
     def address(self) -> int:
         """Its first byte; a CUDA device pointer on a GPU. 0 without bytes."""
-        return self._library.address(self.handle) or 0
+        return self._share.address
 
     def read(
         self, source: Source, file_offset: int = 0, nbytes: Optional[int] = None, offset: int = 0
     ) -> Moved:
         """Reads bytes of a file into it, from byte ``offset`` on: as many as fit, or ``nbytes``."""
-        nbytes = self.nbytes - offset if nbytes is None else nbytes
-        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
-            raise ValueError(f"{nbytes} bytes at {offset} are not in {self.nbytes} bytes")
-        return _read(source, file_offset, self.address + offset, nbytes)
+        share = self._share
+        offset, nbytes = share.range(offset, nbytes)
+        return _read(source, file_offset, share.address + offset, nbytes)
 
     def copy_out(self, offset: int = 0, nbytes: Optional[int] = None) -> bytearray:
         """A copy of its bytes in host memory."""
-        nbytes = self.nbytes - offset if nbytes is None else nbytes
-        copy = bytearray(nbytes)
-        if nbytes:
-            view = (ctypes.c_char * nbytes).from_buffer(copy)
-            self._library.copy_out(self.handle, offset, ctypes.addressof(view), nbytes)
-            del view
-        return copy
+        return self._share.copy_out(offset, nbytes)
 
     def tensor(self, dtype: str, shape: Iterable[int], offset: int = 0) -> "Tensor":
-        """A tensor of its bytes, from byte ``offset`` on, with the last index fastest."""
-        return Tensor(self, dtype, tuple(int(size) for size in shape), offset)
+        """A tensor of its bytes, from byte ``offset`` on, with the last index fastest.
+
+        Elements of less than a byte lie next to each other, as in their file.
+        """
+        return Tensor(self, dtype, tuple(shape), offset)
 
     def release(self) -> None:
-        """Gives up its own share now."""
-        self._handle = None
-        self._finalizer()
+        """Gives up its own share now. Its tensors keep their bytes."""
+        self._own = None
 
     def __enter__(self) -> "Memory":
         return self
@@ -142,19 +175,22 @@ class Tensor:
     def __init__(self, memory: Memory, dtype: str, shape: Tuple[int, ...], offset: int) -> None:
         if dtype not in KINDS:
             raise TypeError(f"{dtype!r} is no type of elements here: {', '.join(KINDS)}")
-        self.memory, self.dtype, self.shape, self.offset = memory, dtype, shape, offset
-        self.itemsize = KINDS[dtype].bits // 8
-        count = 1
-        for size in shape:
-            count *= size
-        self.nbytes = count * self.itemsize
-        if offset < 0 or min(shape, default=0) < 0 or offset + self.nbytes > memory.nbytes:
-            raise ValueError(f"{dtype}{list(shape)} at {offset} is not in {memory!r}")
+        self.memory, self.dtype, self.offset = memory, dtype, whole(offset, "offset")
+        self._share = memory._share
+        self.shape = tuple(whole(size, "a size of the shape") for size in shape)
+        bits = KINDS[dtype].bits
+        self.itemsize: Optional[int] = bits // 8 if bits % 8 == 0 else None
+        """Bytes of an element; None where it has less than one."""
+        for size in self.shape:
+            bits *= size
+        self.nbytes = bits // 8
+        if bits % 8 or self.offset + self.nbytes > memory.nbytes:
+            raise ValueError(f"{dtype}{list(self.shape)} at {offset} is not in {memory!r}")
 
     @property
     def device(self) -> str:
         """``"cpu"`` or ``"cuda:N"``."""
-        return self.memory.device
+        return self._share.device
 
     def __dlpack_device__(self) -> Tuple[int, int]:
         number = device_number(self.device)
@@ -173,26 +209,54 @@ class Tensor:
             raise BufferError("gpuio exports its memory without a copy")
         if dl_device not in (None, self.__dlpack_device__()):
             raise BufferError(f"the tensor is on {self.device}, and stays there")
-        return _capsule(self._managed(self.dtype))
+        if self.itemsize is None:
+            raise BufferError(f"{self.dtype} has less than a byte: no strides of DLPack say that")
+        return _capsule(self._managed(self.dtype, self.shape))
 
-    def _managed(self, dtype: str) -> int:
+    def _managed(self, dtype: str, shape: Tuple[int, ...]) -> int:
         kind = KINDS[dtype]
         return library().tensor(
-            self.memory.handle, self.offset, kind.code, kind.bits, list(self.shape)
+            self._share.handle, self.offset, kind.code, kind.bits, list(shape)
         )
+
+    def tobytes(self) -> bytes:
+        """A copy of its bytes in host memory, of any type."""
+        return bytes(self._share.copy_out(self.offset, self.nbytes))
 
     def torch(self) -> Any:
         """A tensor of PyTorch over the same bytes."""
         import torch
 
-        kind = getattr(torch, KINDS[self.dtype].torch, None)
+        name = KINDS[self.dtype].torch
+        kind = getattr(torch, name, None) if name else None
         if kind is None:
-            raise TypeError(f"this PyTorch ({torch.__version__}) has no {self.dtype}")
+            raise TypeError(
+                f"this PyTorch ({torch.__version__}) has no {self.dtype}: t.tobytes() has the bytes"
+            )
+        if self.device != "cpu":
+            self._reached_by(torch)
         # A capsule instead of this object: PyTorch then asks for no device and no stream.
         if self.dtype in _TORCH:
-            return torch.from_dlpack(_capsule(self._managed(self.dtype)))
-        plain = _PLAIN[KINDS[self.dtype].bits]
-        return torch.from_dlpack(_capsule(self._managed(plain))).view(kind)
+            return torch.from_dlpack(_capsule(self._managed(self.dtype, self.shape)))
+        plain, shape = _PLAIN[max(KINDS[self.dtype].bits, 8)], self.shape
+        if self.itemsize is None:
+            if not shape or shape[-1] % 2:
+                raise TypeError(f"PyTorch has no {self.dtype} of an odd last size")
+            shape = (*shape[:-1], shape[-1] // 2)
+        return torch.from_dlpack(_capsule(self._managed(plain, shape))).view(kind)
+
+    def _reached_by(self, torch: Any) -> None:
+        instead = 't.numpy() is a copy, and device="cpu" loads into host memory'
+        if library().gpus().software:
+            raise RuntimeError(
+                "the tensor is in the memory of gpuio's software GPU, of which PyTorch knows "
+                f"nothing: {instead}"
+            )
+        if not torch.cuda.is_available():
+            raise RuntimeError(
+                f"the tensor is on {self.device}, and this PyTorch ({torch.__version__}) has no "
+                f"CUDA: {instead}"
+            )
 
     def numpy(self) -> Any:
         """An array of NumPy: over the same bytes on the host, a copy of those of a GPU."""
@@ -200,18 +264,16 @@ class Tensor:
 
         kind = KINDS[self.dtype].numpy
         if kind is None:
-            raise TypeError(
-                f"NumPy has no {self.dtype}. Take the bits: t.memory.copy_out(t.offset, t.nbytes)"
-            )
+            raise TypeError(f"NumPy has no {self.dtype}: t.tobytes() has the bytes")
         if self.device != "cpu":
-            buffer: Any = self.memory.copy_out(self.offset, self.nbytes)
+            buffer: Any = self._share.copy_out(self.offset, self.nbytes)
         elif self.nbytes == 0:
             buffer = b""
         else:
-            address = self.memory.address + self.offset
+            address = self._share.address + self.offset
             buffer = (ctypes.c_char * self.nbytes).from_address(address)
             # The array keeps the buffer, and the buffer the bytes.
-            buffer.memory = self.memory
+            buffer.share = self._share
         return numpy.frombuffer(buffer, dtype=kind).reshape(self.shape)
 
     def __repr__(self) -> str:
@@ -254,8 +316,12 @@ def _capsule(managed: int) -> Any:
 
 
 def _read(source: Source, offset: int, address: int, nbytes: int) -> Moved:
-    if offset < 0:
-        raise ValueError(f"a file has no byte {offset}")
+    offset = whole(offset, "the offset in the file")
+    if isinstance(source, bool) or not isinstance(source, (int, str, bytes, os.PathLike)):
+        raise TypeError(
+            f"a file is a path or a descriptor, not {type(source).__name__}: pass int(number), or "
+            "file.fileno() of an open file"
+        )
     if nbytes == 0:
         return Moved(0, 0, 0, 0)
     if isinstance(source, int):
@@ -286,31 +352,91 @@ def read_into(tensor: Any, source: Source, offset: int = 0) -> Moved:
 
 def _place(tensor: Any) -> Tuple[int, int, Any]:
     """Address and bytes of a tensor, and what keeps them."""
+    address, nbytes, keeps = _found(tensor)
+    nbytes = whole(nbytes, "the number of the tensor's bytes")
+    if nbytes and not address:
+        raise ValueError("the tensor has no memory (its address is 0): read into one that has")
+    return whole(address or 0, "the tensor's address"), nbytes, keeps
+
+
+def _found(tensor: Any) -> Tuple[int, int, Any]:
     if isinstance(tensor, Tensor):
-        return tensor.memory.address + tensor.offset, tensor.nbytes, tensor
+        return tensor._share.address + tensor.offset, tensor.nbytes, tensor
     if hasattr(tensor, "data_ptr") and hasattr(tensor, "element_size"):
-        if not tensor.is_contiguous():
-            raise ValueError("the tensor is not contiguous: read into tensor.contiguous()")
-        return tensor.data_ptr(), tensor.numel() * tensor.element_size(), tensor
+        return _of_torch(tensor)
     interface = getattr(tensor, "__cuda_array_interface__", None)
     if interface is not None:
-        if interface.get("strides") is not None:
-            raise ValueError("the array is not contiguous: read into a contiguous one")
-        count = int(interface["typestr"][2:])
-        for size in interface["shape"]:
-            count *= size
-        address, read_only = interface["data"]
-        if read_only:
-            raise ValueError("the array may only be read")
-        return address, count, tensor
-    view = memoryview(tensor)
+        return _of_interface(tensor, interface)
+    try:
+        view = memoryview(tensor)
+    except ValueError:
+        # The buffers of Python have no such elements: bfloat16, times.
+        interface = getattr(tensor, "__array_interface__", None)
+        if interface is None:
+            raise
+        return _of_interface(tensor, interface)
     if view.readonly:
         raise ValueError("the buffer may only be read")
     if not view.c_contiguous:
         raise ValueError("the buffer is not contiguous: read into a contiguous one")
+    # Without the names of its fields.
+    _refuse_objects(tensor, "O" in re.sub(":[^:]*:", "", view.format))
     if view.nbytes == 0:
         return 0, 0, view
-    if view.ndim != 1 or view.format != "B":
-        view = view.cast("B")
     bytes_ = (ctypes.c_char * view.nbytes).from_buffer(view)
     return ctypes.addressof(bytes_), view.nbytes, bytes_
+
+
+def _of_torch(tensor: Any) -> Tuple[int, int, Any]:
+    place = getattr(getattr(tensor, "device", None), "type", "cpu")
+    if place not in ("cpu", "cuda"):
+        raise ValueError(f"the tensor is on {place!r}: read into one of the CPU or a CUDA GPU")
+    if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
+        raise ValueError(f"the tensor is {tensor.layout}: read into a dense one")
+    if not tensor.is_contiguous():
+        raise ValueError("the tensor is not contiguous: read into tensor.contiguous()")
+    return tensor.data_ptr(), tensor.numel() * tensor.element_size(), tensor
+
+
+def _of_interface(array: Any, interface: Any) -> Tuple[int, int, Any]:
+    """An array by ``__cuda_array_interface__`` or, of the host, ``__array_interface__``."""
+    try:
+        words, shape = interface["typestr"], list(interface["shape"])
+        address, read_only = interface["data"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"the array's interface lacks what it should have: {error!r}") from error
+    kind = re.fullmatch(r"[<>|=]?([a-zA-Z?])([0-9]{1,18})(\[.*\])?", words)
+    if kind is None or kind[1] == "t":
+        raise ValueError(f"the array has elements of type {words!r}, which are no whole bytes")
+    _refuse_objects(array, kind[1] == "O")
+    if read_only:
+        raise ValueError("the array may only be read")
+    if interface.get("mask") is not None:
+        raise ValueError("the array has a mask: read into one without")
+    # NumPy counts characters of text, of 4 bytes.
+    itemsize = int(kind[2]) * (4 if kind[1] == "U" else 1)
+    shape = [whole(size, "a size of the array's shape") for size in shape]
+    strides = interface.get("strides")
+    if strides is not None and not _contiguous(shape, list(strides), itemsize):
+        raise ValueError("the array is not contiguous: read into a contiguous one")
+    nbytes = itemsize
+    for size in shape:
+        nbytes *= size
+    return address, nbytes, array
+
+
+def _contiguous(shape: List[int], strides: List[int], itemsize: int) -> bool:
+    """Whether elements follow each other, last index fastest. A size of 1 has any stride."""
+    if len(shape) != len(strides):
+        return False
+    step = itemsize
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if size != 1 and stride != step:
+            return 0 in shape
+        step *= size
+    return True
+
+
+def _refuse_objects(array: Any, has: bool) -> None:
+    if has or getattr(getattr(array, "dtype", None), "hasobject", False):
+        raise ValueError("its elements are objects of Python, which are no bytes of a file")

@@ -43,8 +43,9 @@ def _run(arguments: List[str]) -> str:
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         words = done.stderr.strip() or done.stdout.strip() or "it printed nothing"
-        raise GpuioError(done.returncode, f"{' '.join(command)} ended with code "
-                         f"{done.returncode}: {words}")
+        error = GpuioError(f"{' '.join(command)} ended with code {done.returncode}: {words}")
+        error.exit_code = done.returncode
+        raise error
     return done.stdout
 
 

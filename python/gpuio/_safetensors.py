@@ -1,11 +1,10 @@
 """Files of safetensors into tensors, by one read of gpuio's transfer core."""
 
-import json
 import os
 import warnings
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
-from ._library import GpuioError, Moved, library
+from ._library import GpuioError, Moved, Stored, library
 from ._memory import KINDS, Device, Memory, Tensor, device_number
 
 # The names of types in the format's header (safetensors, "Format").
@@ -25,11 +24,14 @@ _TYPES = {
     "BF16": "bfloat16",
     "C64": "complex64",
     "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F8_E8M0": "float8_e8m0fnu",
+    "F6_E2M3": "float6_e2m3fn",
+    "F6_E3M2": "float6_e3m2fn",
+    "F4": "float4_e2m1fn",
 }
-# The format's own limit of its header, in bytes.
-_HEADER_MOST = 100_000_000
 # Tensors begin in memory where a GPU's widest loads can begin.
 _ALIGNED = 256
 
@@ -63,68 +65,24 @@ class Loaded(Mapping[str, Tensor]):
 
     def torch(self) -> Dict[str, Any]:
         """Tensors of PyTorch over the same bytes, as for ``model.load_state_dict``."""
-        return {name: tensor.torch() for name, tensor in self.items()}
+        return self._all("torch")
 
     def numpy(self) -> Dict[str, Any]:
         """Arrays of NumPy: over the same bytes on the host, copies of those of a GPU."""
-        return {name: tensor.numpy() for name, tensor in self.items()}
+        return self._all("numpy")
+
+    def _all(self, library: str) -> Dict[str, Any]:
+        converted = {}
+        for name, tensor in self.items():
+            try:
+                converted[name] = getattr(tensor, library)()
+            except TypeError as error:
+                one = f'loaded["name"].{library}()'
+                raise TypeError(f"tensor {name!r}: {error}; {one} converts the others") from error
+        return converted
 
     def __repr__(self) -> str:
         return f"<gpuio.Loaded: {len(self)} tensors on {self.device}, {self.moved}>"
-
-
-class _Entry:
-    """A tensor in the file: its type, shape, and bytes after the header."""
-
-    def __init__(self, name: str, about: Any, data: int) -> None:
-        try:
-            kind, shape = about["dtype"], [int(size) for size in about["shape"]]
-            begin, end = (int(place) for place in about["data_offsets"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"tensor {name!r} has no dtype, shape and data_offsets") from error
-        if kind not in _TYPES:
-            raise ValueError(f"tensor {name!r} has elements of type {kind}, which is not known")
-        self.name, self.dtype, self.shape = name, _TYPES[kind], shape
-        self.begin, self.end = begin, end
-        count = KINDS[self.dtype].bits // 8
-        for size in shape:
-            count *= size
-        if min(shape, default=0) < 0 or begin < 0 or end > data or end - begin != count:
-            raise ValueError(
-                f"tensor {name!r} has {count} bytes by its shape, and bytes {begin} to {end} of "
-                f"{data} in the file"
-            )
-
-
-def _header(descriptor: int, path: str) -> Tuple[List[_Entry], Dict[str, str], int]:
-    """Tensors by their place in the file, metadata, and where the data begin."""
-    size = os.fstat(descriptor).st_size
-    length = int.from_bytes(os.pread(descriptor, 8, 0), "little")
-    if size < 8 or not 2 <= length <= min(_HEADER_MOST, size - 8):
-        raise ValueError(f"{path} is no file of safetensors: its header would have {length} bytes")
-    text = b""
-    while len(text) < length:
-        part = os.pread(descriptor, length - len(text), 8 + len(text))
-        if not part:
-            raise ValueError(f"{path} ends in its header")
-        text += part
-    try:
-        header = json.loads(text)
-        metadata = dict(header.pop("__metadata__", {}))
-        data = size - 8 - length
-        entries = [_Entry(name, about, data) for name, about in header.items()]
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is no file of safetensors: {error}") from error
-    entries.sort(key=lambda entry: (entry.begin, entry.end))
-    at = 0
-    for entry in entries:
-        if entry.begin != at:
-            raise ValueError(
-                f"{path} is no file of safetensors: tensor {entry.name!r} begins at byte "
-                f"{entry.begin}, and the one before it ends at byte {at}"
-            )
-        at = entry.end
-    return entries, metadata, 8 + length
 
 
 def safetensors(
@@ -137,7 +95,7 @@ def safetensors(
 
     The bytes go from the page cache or the drive through page-locked memory into one allocation on
     the GPU, by gpuio's own transfer core: no cuFile, no copy in Python. The result maps names to
-    `Tensor`, which PyTorch and others take without a copy; ``.torch()`` makes all of them PyTorch's.
+    `Tensor`, which PyTorch and others take without a copy; ``.torch()`` turns all into PyTorch's.
 
     Without such a GPU, or without memory on it, this raises `GpuioError`. With ``fallback="cpu"``
     the tensors are then loaded into host memory, and a `FallbackWarning` says so and why.
@@ -148,9 +106,10 @@ def safetensors(
     path = os.fspath(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        entries, metadata, data = _header(descriptor, path)
+        entries, metadata = library().safetensors(descriptor)
+        entries.sort(key=lambda entry: (entry.offset, entry.nbytes))
         try:
-            return _loaded(descriptor, path, entries, metadata, data, number)
+            return _loaded(descriptor, path, entries, metadata, number)
         except GpuioError as error:
             if fallback is None or number < 0:
                 raise
@@ -159,52 +118,56 @@ def safetensors(
                 FallbackWarning,
                 stacklevel=2,
             )
-            return _loaded(descriptor, path, entries, metadata, data, -1)
+            return _loaded(descriptor, path, entries, metadata, -1)
     finally:
         os.close(descriptor)
 
 
-def _runs(entries: List[_Entry]) -> Iterator[Tuple[int, List[_Entry]]]:
+def _runs(entries: List[Stored]) -> Iterator[Tuple[int, List[Stored]]]:
     """Neighbours that can stay so in memory, with the bytes of memory before each run.
 
     A run begins at a multiple of 256 bytes; its tensors keep their distances, so one read fills it.
     The format's writers put tensors of larger elements first, so most files are one run.
     """
-    at, first, run = 0, 0, []  # type: int, int, List[_Entry]
+    at, first, run = 0, 0, []  # type: int, int, List[Stored]
     for entry in entries:
-        itemsize = KINDS[entry.dtype].bits // 8
-        if run and (entry.begin - first) % itemsize:
+        itemsize = max(KINDS[_TYPES[entry.dtype]].bits // 8, 1)
+        if run and (entry.offset - first) % itemsize:
             yield at, run
-            at = -(-(at + run[-1].end - first) // _ALIGNED) * _ALIGNED
+            at = -(-(at + _end(run) - first) // _ALIGNED) * _ALIGNED
             run = []
         if not run:
-            first = entry.begin
+            first = entry.offset
         run.append(entry)
     if run:
         yield at, run
 
 
+def _end(run: List[Stored]) -> int:
+    return run[-1].offset + run[-1].nbytes
+
+
 def _loaded(
     descriptor: int,
     path: str,
-    entries: List[_Entry],
+    entries: List[Stored],
     metadata: Dict[str, str],
-    data: int,
     number: int,
 ) -> Loaded:
     runs = list(_runs(entries))
-    total = runs[-1][0] + runs[-1][1][-1].end - runs[-1][1][0].begin if runs else 0
+    total = runs[-1][0] + _end(runs[-1][1]) - runs[-1][1][0].offset if runs else 0
     memory = Memory("cpu" if number < 0 else number, total)
     tensors = {}
     sums = [0, 0, 0, 0]
     for at, run in runs:
-        first, nbytes = run[0].begin, run[-1].end - run[0].begin
+        first = run[0].offset
+        nbytes = _end(run) - first
         if nbytes:
-            moved = library().read(descriptor, data + first, memory.address + at, nbytes)
+            moved = library().read(descriptor, first, memory.address + at, nbytes)
             if moved.bytes != nbytes:
                 raise ValueError(f"{path} became shorter while it was read")
             sums = [before + more for before, more in zip(sums, moved)]
         for entry in run:
-            offset = at + entry.begin - first
-            tensors[entry.name] = memory.tensor(entry.dtype, entry.shape, offset)
+            dtype, offset = _TYPES[entry.dtype], at + entry.offset - first
+            tensors[entry.name] = memory.tensor(dtype, entry.shape, offset)
     return Loaded(tensors, metadata, Moved(*sums), memory.device)

@@ -94,6 +94,50 @@ struct DLManagedTensor;
 int gpuio_tensor_new(const gpuio_memory *memory, uint64_t offset, uint8_t code, uint8_t bits,
                      int dimensions, const int64_t *shape, struct DLManagedTensor **tensor);
 
+/* Text of a file: UTF-8 of `length` bytes, which may hold NULs, and none ends it. */
+typedef struct gpuio_text {
+  const char *bytes;
+  uint64_t length;
+} gpuio_text;
+
+/* A tensor in a file of safetensors. */
+typedef struct gpuio_stored {
+  gpuio_text name;
+  gpuio_text dtype;      /* the format's name of the type: "BF16" */
+  uint32_t bits;         /* of an element */
+  uint32_t dimensions;
+  const uint64_t *shape; /* in elements, `dimensions` of them, last index fastest */
+  uint64_t offset;       /* of its first byte in the file */
+  uint64_t length;       /* in bytes */
+} gpuio_stored;
+
+/* A name and a text of the metadata in a file of safetensors. */
+typedef struct gpuio_pair {
+  gpuio_text name;
+  gpuio_text text;
+} gpuio_pair;
+
+/* What the header of a file of safetensors says. */
+typedef struct gpuio_safetensors {
+  const gpuio_stored *tensors; /* in the order of the header, each name once */
+  uint64_t tensor_count;
+  const gpuio_pair *metadata;
+  uint64_t metadata_count;
+} gpuio_safetensors;
+
+/*
+ * Reads the header of a file of safetensors, and holds it against the size of the file: the tensors
+ * are all of the data, once. No byte of them is read. As strict as the format's own library (0.8).
+ * `*header` becomes the header, or NULL where it fails.
+ *
+ * 0 or a negative errno; gpuio_error() has the words: -EBADMSG (the file is not of the format, or
+ * damaged), -EINVAL (`header` is NULL, or `fd` is no regular file), -EBADF, -ENOMEM, -EIO.
+ */
+int gpuio_safetensors_open(int fd, const gpuio_safetensors **header);
+
+/* Frees a header and all that it points to. Nothing for NULL. */
+void gpuio_safetensors_close(const gpuio_safetensors *header);
+
 /* A mapped part of a file. */
 typedef struct gpuio_map gpuio_map;
 

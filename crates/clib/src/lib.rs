@@ -8,6 +8,7 @@
 //!
 //! - `export`: mappings, and the last error.
 //! - `memory`: memory on a GPU or in the host, and reads into any memory.
+//! - `safetensors`: the headers of model files.
 //! - `tensor`: tensors over such a memory, as DLPack has them.
 //! - `process`: the process's only `Transfer` (the variable `GPUIO_CUFILE_DRIVER` says with which
 //!   driver).
@@ -30,4 +31,5 @@ mod export;
 mod failure;
 mod memory;
 mod process;
+mod safetensors;
 mod tensor;

@@ -259,12 +259,12 @@ pub(crate) struct Moved {
 
 impl From<Transferred> for Moved {
     fn from(done: Transferred) -> Self {
-        Self {
-            bytes: done.bytes as u64,
-            cached: done.route.cached,
-            direct: done.route.direct,
-            gpu: done.route.by_kernel + done.route.by_copy,
-        }
+        // The routes also have bytes behind an end of file that came during the read.
+        let bytes = done.bytes as u64;
+        let direct = done.route.direct.min(bytes);
+        let cached = done.route.cached.min(bytes - direct);
+        let gpu = (done.route.by_kernel + done.route.by_copy).min(bytes);
+        Self { bytes, cached, direct, gpu }
     }
 }
 

@@ -5,9 +5,10 @@
 mod support;
 
 use std::ffi::c_int;
+use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use support::{Managed, Memory, bytes, dir, file, gpuio};
+use support::{Managed, Memory, Safetensors, bytes, dir, file, gpuio};
 
 const HOST: c_int = -1;
 
@@ -153,4 +154,56 @@ fn a_tensor_keeps_its_bytes() {
     assert!(elements == &data[96..]);
     // SAFETY: once, and the last use.
     unsafe { (seen.deleter)(tensor) };
+}
+
+#[test]
+fn the_header_of_a_model_is_arrays_of_its_tensors() {
+    let dir = dir();
+    let opened = |path: &std::path::Path| {
+        let file = File::open(path).unwrap();
+        let mut header = std::ptr::dangling::<Safetensors>();
+        // SAFETY: valid for the write of a pointer.
+        let code = unsafe { (gpuio().gpuio_safetensors_open)(file.as_raw_fd(), &raw mut header) };
+        assert_eq!(code != 0, header.is_null(), "{code}");
+        if code == 0 { Ok(header) } else { Err((code, gpuio().error())) }
+    };
+    let text = r#"{"__metadata__":{"a\u0000b":"\u00e9"},"w\u0000":{"dtype":"F4","shape":[3,2],
+        "data_offsets":[0,3]},"":{"dtype":"BF16","shape":[],"data_offsets":[3,5]}}"#;
+    let start = 8 + text.len() as u64;
+    let model = [&(text.len() as u64).to_le_bytes()[..], text.as_bytes(), b"abcde"].concat();
+    let path = dir.path().join("m.safetensors");
+    std::fs::write(&path, &model).unwrap();
+    let header = opened(&path).unwrap();
+    // SAFETY: open until the end of this test, and so are its arrays.
+    let read = unsafe { &*header };
+    assert_eq!((read.tensor_count, read.metadata_count), (2, 1));
+    // SAFETY: as above.
+    let [weight, one] = unsafe { &*read.tensors.cast::<[support::Stored; 2]>() };
+    // SAFETY: as above.
+    let shape = unsafe { std::slice::from_raw_parts(weight.shape, weight.dimensions as usize) };
+    assert_eq!((weight.name.get(), weight.dtype.get(), weight.bits), ("w\0", "F4", 4));
+    assert_eq!((shape, weight.offset, weight.length), (&[3, 2][..], start, 3));
+    assert_eq!((one.name.get(), one.dtype.get(), one.dimensions), ("", "BF16", 0));
+    assert_eq!((one.offset, one.length), (start + 3, 2));
+    // SAFETY: as above.
+    let [name, text] = unsafe { &*read.metadata };
+    assert_eq!((name.get(), text.get()), ("a\0b", "é"));
+    // SAFETY: not used again.
+    unsafe { (gpuio().gpuio_safetensors_close)(header) };
+    // SAFETY: nothing for null.
+    unsafe { (gpuio().gpuio_safetensors_close)(std::ptr::null()) };
+
+    std::fs::write(&path, &model[..model.len() - 1]).unwrap();
+    let (code, words) = opened(&path).unwrap_err();
+    assert_eq!(code, -libc::EBADMSG);
+    assert!(words.contains("m.safetensors: offset ") && words.contains("tensor ''"), "{words}");
+    let (code, words) = opened(dir.path()).unwrap_err();
+    assert!(code == -libc::EINVAL && words.contains("no regular file"), "{code}: {words}");
+    // SAFETY: nothing is written to null.
+    let code = unsafe { (gpuio().gpuio_safetensors_open)(0, std::ptr::null_mut()) };
+    assert_eq!(code, -libc::EINVAL);
+    let mut header = std::ptr::null();
+    // SAFETY: valid for the write of a pointer.
+    let code = unsafe { (gpuio().gpuio_safetensors_open)(-1, &raw mut header) };
+    assert_eq!(code, -libc::EBADF);
 }

@@ -101,6 +101,7 @@ pub(super) fn ours(lists: &mut Lists<'_>, path: &Path, root: &Root) -> Option<Id
         length: 0,
         writes: true,
         reads: false,
+        as_planned: false,
         needs_pattern: false,
         laid_out: false,
         other: None,

@@ -39,6 +39,9 @@ pub struct Wanted {
     pub first: u64,
     /// The byte after the last that the job uses.
     pub length: u64,
+    /// Whether it is a file of the user's own that is read whole, as it is: it was there with
+    /// `length` bytes when the run was planned.
+    pub as_planned: bool,
     /// Whether the job writes to it.
     pub writes: bool,
     /// Whether the job reads from it.
@@ -197,7 +200,13 @@ impl Seen {
 
 /// The decision alone, without looking at anything.
 pub(super) fn decide(wanted: &Wanted, permit: &Permit, seen: Seen) -> Result<Verdict, Refusal> {
+    let since =
+        |size| Err(Refusal::Since { path: wanted.path.clone(), size, planned: wanted.length });
     match &seen.facts.kind {
+        Found::Absent { .. } if wanted.as_planned => since(None),
+        Found::File { size_bytes, .. } if wanted.as_planned && *size_bytes != wanted.length => {
+            since(Some(*size_bytes))
+        }
         Found::Absent { .. } => absent(wanted, permit, seen),
         Found::File { size_bytes, .. } => {
             let size = *size_bytes;

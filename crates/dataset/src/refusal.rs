@@ -80,6 +80,21 @@ pub enum Refusal {
         /// What would write it.
         command: String,
     },
+    /// A file of the user's own that is read as it is, and is not as it was when the run was
+    /// planned.
+    #[error(
+        "{} {}: it was moved, written or replaced meanwhile; run again when the files stay as they \
+         are",
+        path.display(), since(*size, *planned)
+    )]
+    Since {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes; absent when it is not there.
+        size: Option<u64>,
+        /// Its size in bytes when the run was planned.
+        planned: u64,
+    },
     /// Fewer bytes than the job wants to use.
     #[error(
         "{} has {size} bytes and {wanted} are wanted; use a smaller --size{}",
@@ -179,6 +194,7 @@ impl Refusal {
             | Refusal::Device { path, .. }
             | Refusal::InUse { path, .. }
             | Refusal::NeverWritten { path, .. }
+            | Refusal::Since { path, .. }
             | Refusal::TooShort { path, .. }
             | Refusal::OtherData { path, .. }
             | Refusal::NotVerifiable { path, .. }
@@ -188,6 +204,13 @@ impl Refusal {
             | Refusal::NotStorage { path, .. } => Some(path),
             Refusal::Manifest(_) => None,
         }
+    }
+}
+
+fn since(size: Option<u64>, planned: u64) -> String {
+    match size {
+        None => "is not there any more, and was when the run was planned".to_owned(),
+        Some(size) => format!("has {size} bytes, and had {planned} when the run was planned"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use gpuio_objects::SOFTWARE_GPU;
 use thiserror::Error;
 
 use crate::table;
@@ -61,10 +62,13 @@ impl fmt::Display for Absent {
                 if tried.is_empty() {
                     f.write_str("; there was no place to look for it")?;
                 }
-                f.write_str(
-                    ". Install the NVIDIA driver's user-space libraries (in a container: start it \
-                     with the NVIDIA container runtime), or use gpuio's software GPU",
-                )
+                f.write_str(match tried.iter().any(|path| path.ends_with(SOFTWARE_GPU)) {
+                    true => ". Name the path of gpuio's software GPU instead",
+                    false => {
+                        ". Install the NVIDIA driver's user-space libraries (in a container: start \
+                         it with the NVIDIA container runtime), or use gpuio's software GPU"
+                    }
+                })
             }
             Self::InitFailed { call, code, name, text, hint } => {
                 write!(f, "the CUDA driver is installed but does not start: {call} returned ")?;

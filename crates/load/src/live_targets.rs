@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use gpuio_host::{Root, mount, statx};
 
 use gpuio_plan::{DirectAnswer, TargetInfo, TargetLookup};
-use gpuio_workload::safetensors;
 
 /// The live machine.
 #[derive(Debug)]
@@ -58,14 +57,8 @@ fn tensors(path: &Path) -> Result<Vec<(u64, u64)>, String> {
     let words = |error: std::io::Error| error.to_string();
     let file = File::open(path).map_err(words)?;
     let length = file.metadata().map_err(words)?.len();
-    let mut first = [0; 8];
-    let known = file.read_at(&mut first, 0).map_err(words)?;
-    let header = safetensors::header_bytes(first.get(..known).unwrap_or_default(), length);
-    let header = header.map_err(|error| error.to_string())?;
-    // At most what the format allows.
-    let mut text = vec![0; usize::try_from(header).unwrap_or(0)];
-    file.read_exact_at(&mut text, safetensors::LENGTH_BYTES).map_err(words)?;
-    let all = safetensors::tensors(&text, length).map_err(|error| error.to_string())?;
+    let header = gpuio_safetensors::read(length, |bytes, at| file.read_at(bytes, at));
+    let all = header.map_err(|error| error.to_string())?.tensors;
     Ok(all.iter().filter(|one| one.length > 0).map(|one| (one.offset, one.length)).collect())
 }
 

@@ -213,8 +213,16 @@ fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let unused =
         |field: &&&str| job.requested.contains_key(**field) && !(in_turn && ***field == *"rw");
     if let Some(field) = OF_BLOCKS.iter().find(unused) {
-        let what = "it has no effect here: a training feed says what is read by files, samples, \
-                    batches and readers (docs/workload.md); leave it out";
+        let what = match *field {
+            "threads" => {
+                "it has no effect here: this workload has no ranks, and readers of accelerators \
+                 move its samples; leave it out, or use --readers or --accelerators"
+            }
+            _ => {
+                "it has no effect here: files, samples, batches and readers say what this workload \
+                 moves (docs/workload.md); leave it out"
+            }
+        };
         return usage(field, what.to_owned());
     }
     if job.against_file == Some(true) {

@@ -38,11 +38,12 @@ pub(super) fn resolve(
     let spec = &*part::scaled(spec);
     let spec = &*replay::on_path(spec, path)?;
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
-    let default = || ranges::threads(spec, &gpus).unwrap_or(fan_out::threads(fan_out, &gpus));
-    let threads = spec.threads.unwrap_or_else(default);
     let (read_percent, order) = defaults::mix_and_order(spec);
     let order = feed.as_ref().map_or(order, feed::order);
     let (blocks, block_max) = blocks(spec, &order, feed.as_ref());
+    let of_ranges = || ranges::threads(spec, &gpus, block_max, facts);
+    let default = || of_ranges().unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
+    let threads = spec.threads.unwrap_or_else(default);
     let layout = layout::resolve(spec, read_percent)?;
     let files = replay::files(spec).unwrap_or(feed.as_ref().map_or(threads, feed::files));
     let ground = regions::ground(spec, files, layout.as_ref(), facts)?;

@@ -47,9 +47,35 @@ pub(super) struct Ranged {
     alignment: u64,
 }
 
-/// Threads by default: one for each GPU, so that none is left out.
-pub(super) fn threads(job: &JobSpec, gpus: &[Gpu]) -> Option<u32> {
-    job.ranges.and(u32::try_from(gpus.len().max(1)).ok())
+/// Threads that read whole files by default (fastsafetensors).
+const OF_FILES: u32 = 16;
+
+/// Threads by default: as many as loaders have and at least one for each GPU, but no more than
+/// there is to read.
+pub(super) fn threads(
+    job: &JobSpec,
+    gpus: &[Gpu],
+    block_max: u64,
+    facts: &Facts<'_>,
+) -> Option<u32> {
+    let names = job.filenames.as_deref().unwrap_or_default();
+    let each_gpu = u32::try_from(gpus.len().max(1)).ok()?;
+    // Files that can't be read are refused where they are looked at for the plan.
+    let (wanted, parts) = match job.ranges? {
+        RangeKind::Files => {
+            let lengths = names.iter().filter_map(|name| facts.targets.look(name).length_bytes);
+            (OF_FILES.max(each_gpu), lengths.map(|length| blocks_of(length, block_max)).sum())
+        }
+        RangeKind::Tensors => {
+            let tensors = names.iter().filter_map(|name| facts.targets.tensors(name).ok());
+            (each_gpu, tensors.map(|tensors| tensors.len() as u64).sum::<u64>())
+        }
+    };
+    Some(wanted.min(u32::try_from(parts.max(1)).unwrap_or(u32::MAX)))
+}
+
+fn blocks_of(length: u64, block_max: u64) -> u64 {
+    length.div_ceil(block_max.max(1))
 }
 
 /// Ranges of a job; nothing where it reads regions of one size.
@@ -94,6 +120,10 @@ pub(super) fn resolve(
         }
     }
     let bytes: u64 = all.iter().map(|region| region.length).sum();
+    if bytes == 0 {
+        let what = format!("there is nothing to read: all of its {} are empty", kind.word());
+        return usage("filenames", what);
+    }
     let plan = RangesPlan { kind, count: all.len() as u64, bytes, passes: job.loops.unwrap_or(1) };
     let regions = match kind {
         RangeKind::Files => divided(&all, threads, block_max),
@@ -102,7 +132,7 @@ pub(super) fn resolve(
     if regions.iter().any(Vec::is_empty) {
         let parts = match kind {
             RangeKind::Files => {
-                let blocks: u64 = all.iter().map(|one| one.length.div_ceil(block_max.max(1))).sum();
+                let blocks: u64 = all.iter().map(|one| blocks_of(one.length, block_max)).sum();
                 format!("{blocks} blocks of {block_max} bytes")
             }
             RangeKind::Tensors => format!("{} tensors", all.len()),
@@ -127,7 +157,7 @@ pub(super) fn resolve(
 /// Each thread's part of all files, one behind the other, in whole blocks.
 fn divided(all: &[Region], threads: u32, block: u64) -> Vec<Vec<Region>> {
     let block = block.max(1);
-    let blocks: u64 = all.iter().map(|region| region.length.div_ceil(block)).sum();
+    let blocks: u64 = all.iter().map(|region| blocks_of(region.length, block)).sum();
     let threads = u64::from(threads);
     let begin = |thread: u64| {
         u64::try_from(u128::from(blocks) * u128::from(thread) / u128::from(threads)).unwrap_or(0)
@@ -137,7 +167,7 @@ fn divided(all: &[Region], threads: u32, block: u64) -> Vec<Vec<Region>> {
         let mut before = 0;
         let mut regions = Vec::new();
         for region in all {
-            let count = region.length.div_ceil(block);
+            let count = blocks_of(region.length, block);
             let (first, last) = (from.max(before), to.min(before + count));
             if first < last {
                 let offset = (first - before) * block;

@@ -5,7 +5,6 @@
 //! - [`pace`]: due times at a rate.
 //! - [`feed`]: the ranges that readers of a training feed read, and for which step.
 //! - [`lru`]: which samples stand in a tier of host memory.
-//! - [`safetensors`]: where tensors lie in their files.
 //! - [`preset`]: workloads with a name, as job files in `presets/`.
 //!
 //! A [`sequence::BlockSequence`] and a [`pace::Pacer`] belong to one thread. They answer from their
@@ -21,5 +20,4 @@ pub mod lru;
 pub mod pace;
 pub mod preset;
 pub mod replay;
-pub mod safetensors;
 pub mod sequence;

@@ -272,6 +272,64 @@ fn a_model_is_loaded_from_the_users_files() {
     run(dir.path(), &format!("{line} --dry-run")).exits(2).prints(&["b.safetensors: offset 11: "]);
 }
 
+/// A directory that holds the same weights twice is read once, and a note says what is left out.
+/// A model of one block needs no flag.
+#[test]
+fn the_files_of_a_model_are_found_in_its_directory() {
+    let dir = scratch();
+    let model = dir.path().join("m");
+    std::fs::create_dir(&model).unwrap();
+    let made = |name: &str| drop(tensors(&model.join(name), &[1000, 24]));
+    let plan =
+        |what: &str| run(dir.path(), &format!("safetensors {what} --gpu software --dry-run"));
+    let reads = |what: &str, names: &[&str], left: &[&str]| {
+        let ran = plan(what).exits(0);
+        let said = flat(&(ran.out.clone() + &ran.err));
+        for name in names {
+            assert!(ran.out.contains(&format!("m/{name}")), "{name}: {}", ran.out);
+        }
+        for name in left {
+            assert!(!ran.out.contains(&format!("m/{name}:")), "{name}: {}", ran.out);
+            assert!(said.contains("are not read, since") && said.contains(name), "{said}");
+        }
+        assert_eq!(said.contains("are not read"), !left.is_empty(), "{said}");
+    };
+    made("model.safetensors");
+    reads("m", &["model.safetensors"], &[]);
+    let ran = run(dir.path(), "safetensors m --gpu software --no-watch -o r.json").exits(0);
+    assert!(flat(&ran.out).contains("2 tensors of 1 file"), "{}", ran.out);
+    made("consolidated.safetensors");
+    made("model.fp16.safetensors");
+    reads("m", &["model.safetensors"], &["consolidated.safetensors", "model.fp16.safetensors"]);
+    reads("m/consolidated.safetensors", &["consolidated.safetensors"], &[]);
+    let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
+    shards.map(made);
+    let index = |name: &str, [one, two]: [&str; 2]| {
+        let text =
+            format!("{{\"weight_map\":{{\"a\":\"{one}\",\"b\":\"{two}\",\"c\":\"{one}\"}}}}");
+        file(&model, name, &text);
+    };
+    index("model.safetensors.index.json", shards);
+    index("consolidated.safetensors.index.json", ["consolidated.safetensors"; 2]);
+    reads("m", &shards, &["consolidated.safetensors", "model.safetensors"]);
+    std::fs::remove_file(model.join(shards[1])).unwrap();
+    plan("m").exits(2).prints(&["index.json: of the 2 files that it names 1 are not", shards[1]]);
+    std::os::unix::fs::symlink("gone/blob", model.join(shards[1])).unwrap();
+    plan("m").exits(2).prints(&[shards[1], "it is a link to gone/blob, which is not there"]);
+    std::fs::remove_file(model.join(shards[1])).unwrap();
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n";
+    file(&model, shards[1], pointer);
+    plan("m").exits(2).prints(&[shards[1], "a pointer of Git LFS", "git lfs pull"]);
+    file(&model, "model.safetensors.index.json", "{}");
+    plan("m").exits(2).prints(&["model.safetensors.index.json", "names no files"]);
+    plan("m/model.safetensors.index.json").exits(2).prints(&["it is no file *.safetensors"]);
+    run(dir.path(), "kv-cache-llama3-8b --ranks 2 --gpu software --dry-run").exits(2).prints(&[
+        "--ranks",
+        "this workload has no ranks",
+        "--readers",
+    ]);
+}
+
 /// Snapshots are written while accelerators compute, no more than two behind, and read from the
 /// last to the first; each once, a quarter of their size, and verified in GPU memory.
 #[test]
@@ -557,7 +615,7 @@ fn every_preset_has_a_plan() {
         assert!(sources.iter().any(|source| shown.contains(source)), "{shown}");
         file(dir.path(), "own.ini", &shown);
         let reads = shown.contains("*.safetensors");
-        let more = if reads { "m --threads 2" } else { "--scale 0.001" };
+        let more = if reads { "m" } else { "--scale 0.001" };
         let more = format!("{more} --gpu software --dry-run");
         let plan = run(dir.path(), &format!("{name} {more}")).exits(0).out;
         assert_eq!(!reads, plan.contains("\nscale = 0.001\n# scale 0.001: "), "{plan}");

@@ -45,6 +45,43 @@ pub(crate) struct Managed {
     pub(crate) deleter: unsafe extern "C" fn(*mut Managed),
 }
 
+/// `gpuio_text`.
+#[repr(C)]
+pub(crate) struct Text {
+    bytes: *const c_char,
+    length: u64,
+}
+
+impl Text {
+    pub(crate) fn get(&self) -> &str {
+        let len = usize::try_from(self.length).unwrap();
+        // SAFETY: of a header that is open, by the header's words.
+        let bytes = unsafe { std::slice::from_raw_parts(self.bytes.cast(), len) };
+        std::str::from_utf8(bytes).unwrap()
+    }
+}
+
+/// `gpuio_stored`.
+#[repr(C)]
+pub(crate) struct Stored {
+    pub(crate) name: Text,
+    pub(crate) dtype: Text,
+    pub(crate) bits: u32,
+    pub(crate) dimensions: u32,
+    pub(crate) shape: *const u64,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// `gpuio_safetensors`, with `gpuio_pair` as two texts.
+#[repr(C)]
+pub(crate) struct Safetensors {
+    pub(crate) tensors: *const Stored,
+    pub(crate) tensor_count: u64,
+    pub(crate) metadata: *const [Text; 2],
+    pub(crate) metadata_count: u64,
+}
+
 /// A mapping's address, which any thread may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Mapped(pub(crate) *mut Map);
@@ -94,6 +131,8 @@ table! {
         gpuio_memory_release: fn(*mut Memory) -> ();
         gpuio_tensor_new:
             fn(*const Memory, u64, u8, u8, c_int, *const i64, *mut *mut Managed) -> c_int;
+        gpuio_safetensors_open: fn(c_int, *mut *const Safetensors) -> c_int;
+        gpuio_safetensors_close: fn(*const Safetensors) -> ();
     }
 }
 

@@ -46,6 +46,7 @@ fn wanted(path: &Path, length: u64) -> Wanted {
         length,
         writes: false,
         reads: true,
+        as_planned: false,
         needs_pattern: false,
         laid_out: true,
         other: None,

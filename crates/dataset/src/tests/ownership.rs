@@ -87,6 +87,27 @@ fn an_absent_file_is_made_for_reading_only_in_a_directory_of_ours() {
     refuse(&named, &permit(), &["does not exist", &file]);
 }
 
+/// A model of the user's: nothing is proposed that would write to it.
+#[test]
+fn a_file_that_is_read_as_it_is_has_to_stay_as_it_was() {
+    let dir = directory();
+    let path = dir.path().join("model");
+    let whole = Wanted { directory: None, as_planned: true, ..wanted(&path, MIB) };
+    let says = |parts: &[&str]| {
+        for permit in [permit(), Permit::default(), Permit { make_named: true, ..permit() }] {
+            let text = refuse(&whole, &permit, parts).to_string();
+            assert!(!text.contains("bench") && !text.contains("--size"), "{text}");
+        }
+    };
+    says(&["model is not there any more", "moved, written or replaced"]);
+    for size in [MIB - 1, MIB + 1] {
+        fs::write(&path, vec![0; usize::try_from(size).unwrap()]).unwrap();
+        says(&[&format!("has {size} bytes, and had {MIB} when the run was planned")]);
+    }
+    fs::write(&path, vec![0; usize::try_from(MIB).unwrap()]).unwrap();
+    assert_eq!(accept(&whole, &permit()).note, GuardNote::ForeignReadOnly);
+}
+
 #[test]
 fn directories_may_be_made_below_one_that_is_there() {
     let dir = directory();

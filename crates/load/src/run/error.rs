@@ -97,6 +97,15 @@ pub enum RunError {
         /// Why, in words that name the process.
         what: String,
     },
+    /// A file of the user's own, which data is compared with.
+    #[error(
+        "{path} was written while it was read: what was read can't be compared with it; run again \
+         when it stays as it is"
+    )]
+    Changed {
+        /// The file.
+        path: String,
+    },
     /// The stop flag was raised before the clock started.
     #[error("{path}: stopped while it was being read into the page cache for the GPU")]
     Stopped {

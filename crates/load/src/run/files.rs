@@ -24,11 +24,38 @@ pub(super) struct Files {
     lengths: Vec<u64>,
     /// The key of the pattern that verification expects in each.
     keys: Vec<Key>,
-    /// Descriptors through the page cache, where data is compared with the files.
-    plain: Vec<Arc<OwnedFd>>,
+    /// Where data is compared with the files.
+    plain: Vec<Arc<Plain>>,
     writable: bool,
     /// Whether every descriptor really has O_DIRECT, read back from the kernel.
     pub(super) direct: bool,
+}
+
+/// A file of the user's own, open through the page cache, and what it was then.
+#[derive(Debug)]
+struct Plain {
+    fd: OwnedFd,
+    then: Option<Stamp>,
+}
+
+/// Length, and time of modification in seconds and nanoseconds.
+type Stamp = (i64, i64, i64);
+
+impl Plain {
+    fn new(fd: OwnedFd) -> Plain {
+        let then = stamp(&fd);
+        Plain { fd, then }
+    }
+
+    fn has_changed(&self) -> bool {
+        stamp(&self.fd) != self.then
+    }
+}
+
+fn stamp(fd: &OwnedFd) -> Option<Stamp> {
+    let found = rustix::fs::fstat(fd).ok()?;
+    let nanoseconds = i64::try_from(found.st_mtime_nsec).ok()?;
+    Some((found.st_size, found.st_mtime, nanoseconds))
 }
 
 impl Files {
@@ -47,7 +74,8 @@ impl Files {
             direct &= flags.contains(OFlags::DIRECT);
             fds.push(Arc::new(fd));
             if job.against_file {
-                plain.push(Arc::new(open_with(&plan.path, OFlags::RDONLY, " to compare", held)?));
+                let fd = open_with(&plan.path, OFlags::RDONLY, " to compare", held)?;
+                plain.push(Arc::new(Plain::new(fd)));
             }
             lengths.push(plan.length_bytes);
             let own = file_key(salt(job), plan.file_number);
@@ -77,7 +105,7 @@ impl Files {
         };
         let mut done = 0;
         while done < into.len() {
-            match rustix::io::pread(&self.plain[at], &mut into[done..], offset + done as u64) {
+            match rustix::io::pread(&self.plain[at].fd, &mut into[done..], offset + done as u64) {
                 Ok(0) => return Err(failed("the file has become shorter".to_owned())),
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
@@ -85,6 +113,12 @@ impl Files {
             }
         }
         Ok(())
+    }
+
+    /// Whether the worker's file `index`, with which data is compared, was written since it was
+    /// opened.
+    pub(super) fn has_changed(&self, index: u32) -> bool {
+        self.plain[index as usize].has_changed()
     }
 
     /// The files as an engine takes them. They stay open as long as `self`.
@@ -184,4 +218,32 @@ fn open_with(path: &str, flags: OFlags, how: &str, held: &Targets) -> Result<Own
         };
         RunError::Open { path: path.to_owned(), how: how.to_owned(), what }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, FileTimes};
+    use std::io::Write;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_written_since_it_was_opened_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model");
+        std::fs::write(&path, "abc").unwrap();
+        let plain = || Plain::new(File::open(&path).unwrap().into());
+        let before = plain();
+        std::fs::rename(&path, dir.path().join("other")).unwrap();
+        std::fs::rename(dir.path().join("other"), &path).unwrap();
+        assert!(!before.has_changed(), "its bytes are what they were");
+        let mut writer = File::options().append(true).open(&path).unwrap();
+        writer.write_all(b"d").unwrap();
+        assert!(before.has_changed());
+        let longer = plain();
+        let times = FileTimes::new().set_modified(SystemTime::now() + Duration::from_secs(9));
+        writer.set_times(times).unwrap();
+        assert!(longer.has_changed(), "of the same length");
+    }
 }

@@ -96,13 +96,18 @@ impl InFlight {
     /// them. The context is current.
     pub(super) fn complete(mut self, ring: &mut StagingRing) -> Result<(), GpuError> {
         let waited = ring.wait_for_all();
-        let by_resident_kernel = ring.take_by_resident_kernel();
-        self.route.by_kernel += by_resident_kernel;
-        self.route.by_copy = self.route.by_copy.saturating_sub(by_resident_kernel);
+        self.settle(ring);
         if let Err(error) = &waited {
             self.call.fail(0, Fault::Gpu(error.clone()));
         }
         self.call.finish(self.counted, &self.route);
         waited
+    }
+
+    /// Counts what the resident copy kernel moved as moved by it. Nothing is in flight.
+    pub(super) fn settle(&mut self, ring: &mut StagingRing) {
+        let by_resident_kernel = ring.take_by_resident_kernel();
+        self.route.by_kernel += by_resident_kernel;
+        self.route.by_copy = self.route.by_copy.saturating_sub(by_resident_kernel);
     }
 }

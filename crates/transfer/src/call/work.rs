@@ -105,7 +105,7 @@ impl Call {
         // If there was no first piece.
         let completed = before.take().map_or(Ok(()), |before| before.complete(ring));
         let worked = worked.and(completed.map_err(|error| in_gpu((0, error))));
-        let in_flight = InFlight { call: Arc::clone(self), counted, route };
+        let mut in_flight = InFlight { call: Arc::clone(self), counted, route };
         match worked {
             Ok(()) => deferred.defer(in_flight, device, ring),
             Err((start, fault)) => {
@@ -113,6 +113,7 @@ impl Call {
                 // Copies in flight must end before their pieces count and another thread gets the
                 // ring.
                 let synchronized = ring.synchronize();
+                in_flight.settle(ring);
                 if synchronized.is_ok() {
                     device.give_back(ring)
                 } else {

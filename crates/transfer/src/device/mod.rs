@@ -296,6 +296,8 @@ impl Device {
 
     /// Returns a ring without copies in flight.
     pub(crate) fn give_back(&self, ring: &'static mut StagingRing) {
+        // What a batch or a failed call moved is not the next call's.
+        ring.take_by_resident_kernel();
         let mut rings = self.rings.lock().unwrap_or_else(PoisonError::into_inner);
         rings.free.push(ring);
         if rings.waiting > 0 {

@@ -144,7 +144,7 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
 
 /// The jobs of a preset.
 pub(crate) fn parsed(preset: &Preset) -> Result<Spec, Failure> {
-    let name = format!("{}.ini", preset.name);
+    let name = format!("preset {}", preset.name);
     gpuio_spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))

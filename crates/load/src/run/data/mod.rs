@@ -465,6 +465,7 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         path: PathBuf::from(&target.path),
         first: part.start,
         length: target.length_bytes,
+        as_planned: job.ranges.is_some(),
         writes,
         // A mapping can't reach past the end of a file, so its file must be there whole.
         reads: reads || job.engine.actual == "mmap",

@@ -202,7 +202,12 @@ fn against_file(
     let mut wanted = vec![0; block.len as usize];
     tools.path.copy_out(slot, &mut there).map_err(|source| path_error(task, source))?;
     tools.files.read_plain(task.job, (block.file, block.offset), &mut wanted)?;
-    Ok(differs(&there, &wanted, block.offset))
+    let found = differs(&there, &wanted, block.offset);
+    if found.is_some() && tools.files.has_changed(block.file) {
+        let target = tools.files.targets[block.file as usize] as usize;
+        return Err(RunError::Changed { path: task.job.targets[target].path.clone() });
+    }
+    Ok(found)
 }
 
 /// The holes that a block meets, of all of its file in their order.

@@ -1,0 +1,154 @@
+//! Headers of model files, as arrays that C reads.
+
+use std::ffi::{c_char, c_int};
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use gpuio_safetensors::{Header, ReadError, read};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::failure::{Failure, run};
+use crate::process::path;
+
+/// `gpuio_text`: bytes of a text of an [`Owner`].
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Text {
+    bytes: *const c_char,
+    length: u64,
+}
+
+impl Text {
+    fn of(text: &str) -> Text {
+        Text { bytes: text.as_ptr().cast(), length: text.len() as u64 }
+    }
+}
+
+/// `gpuio_stored`: a tensor.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Stored {
+    name: Text,
+    dtype: Text,
+    bits: u32,
+    dimensions: u32,
+    shape: *const u64,
+    offset: u64,
+    length: u64,
+}
+
+/// `gpuio_pair`: of the metadata.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Pair {
+    name: Text,
+    text: Text,
+}
+
+/// `gpuio_safetensors`.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Safetensors {
+    tensors: *const Stored,
+    tensor_count: u64,
+    metadata: *const Pair,
+    metadata_count: u64,
+}
+
+/// A header and its arrays. C has the address of its first field, which is its own.
+#[repr(C)]
+#[derive(Debug)]
+struct Owner {
+    shown: Safetensors,
+    tensors: Box<[Stored]>,
+    metadata: Box<[Pair]>,
+    /// What the pointers of the arrays point to: nothing in it is moved or changed any more.
+    _header: Header,
+}
+
+impl Owner {
+    fn new(header: Header) -> Owner {
+        let stored = |tensor: &gpuio_safetensors::Tensor| Stored {
+            name: Text::of(&tensor.name),
+            dtype: Text::of(tensor.dtype.name()),
+            bits: u32::try_from(tensor.dtype.bits()).unwrap_or(0),
+            // A header has at most 100 million bytes.
+            dimensions: u32::try_from(tensor.shape.len()).unwrap_or(u32::MAX),
+            shape: tensor.shape.as_ptr(),
+            offset: tensor.offset,
+            length: tensor.length,
+        };
+        let pair =
+            |(name, text): &(String, String)| Pair { name: Text::of(name), text: Text::of(text) };
+        let tensors: Box<[Stored]> = header.tensors.iter().map(stored).collect();
+        let metadata: Box<[Pair]> = header.metadata.iter().map(pair).collect();
+        let shown = Safetensors {
+            tensors: tensors.as_ptr(),
+            tensor_count: tensors.len() as u64,
+            metadata: metadata.as_ptr(),
+            metadata_count: metadata.len() as u64,
+        };
+        Owner { shown, tensors, metadata, _header: header }
+    }
+}
+
+fn header(fd: c_int) -> Result<Header, Failure> {
+    let call = |error: Errno| {
+        let errno = if error == Errno::BADF { libc::EBADF } else { libc::EIO };
+        Failure::new(errno, format!("it can't be read: {}", io::Error::from(error)))
+    };
+    if fd < 0 {
+        return Err(call(Errno::BADF));
+    }
+    // SAFETY: the caller's descriptor, open during the call by the interface; a closed one is
+    // refused by the kernel.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let found = rustix::fs::fstat(fd).map_err(call)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(Failure::new(
+            libc::EINVAL,
+            "it is no regular file. Name a file of safetensors",
+        ));
+    }
+    let read_at = |bytes: &mut [u8], at| rustix::io::pread(fd, bytes, at).map_err(io::Error::from);
+    read(u64::try_from(found.st_size).unwrap_or(0), read_at).map_err(|error| match error {
+        ReadError::Wrong(wrong) => Failure::new(libc::EBADMSG, wrong.to_string()),
+        ReadError::Io(error) => call(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+    })
+}
+
+/// Reads the header of a file of safetensors.
+///
+/// # Safety
+/// `opened` is null or valid for the write of a pointer.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_safetensors_open(
+    fd: c_int,
+    opened: *mut *const Safetensors,
+) -> c_int {
+    run(|| {
+        if opened.is_null() {
+            return Err(Failure::null("gpuio_safetensors_open", "header"));
+        }
+        // SAFETY: not null, and the caller's promise.
+        unsafe { opened.write(std::ptr::null()) };
+        let header = header(fd).map_err(|failure| failure.of(&path(fd)))?;
+        let owner = Box::into_raw(Box::new(Owner::new(header)));
+        // SAFETY: as above.
+        unsafe { opened.write(owner.cast_const().cast()) };
+        Ok(())
+    })
+}
+
+/// Frees a header.
+///
+/// # Safety
+/// `header` is null or of [`gpuio_safetensors_open`], and freed once.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn gpuio_safetensors_close(header: *const Safetensors) {
+    if !header.is_null() {
+        // SAFETY: from `Box::into_raw` in `gpuio_safetensors_open`, where it is the first field.
+        drop(unsafe { Box::from_raw(header.cast_mut().cast::<Owner>()) });
+    }
+}
