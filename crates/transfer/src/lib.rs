@@ -77,6 +77,7 @@ mod api;
 mod batch;
 mod bounce;
 mod call;
+mod cancel;
 pub mod clock;
 mod device;
 mod fault;
@@ -95,6 +96,7 @@ mod transferred;
 
 pub use api::{Ahead, Transfer};
 pub use batch::{Batch, BatchFull, Entry, Event};
+pub use cancel::uncancelled;
 pub use fault::{Fault, FileError, LocationError};
 pub use file::File;
 pub use gpuio_catalog::Op;

@@ -8,6 +8,7 @@
 
 mod auto;
 mod batch;
+mod cancel;
 mod client;
 mod driver;
 mod file;
