@@ -75,6 +75,7 @@ impl Failure {
             }
             Fault::Gpu(error) => return Self::of_gpu(error),
             Fault::Forked => libc::EPERM,
+            Fault::Unreached { .. } => libc::EFAULT,
             Fault::Panicked => libc::ENOTRECOVERABLE,
             _ => libc::EIO,
         };
