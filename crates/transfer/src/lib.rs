@@ -98,7 +98,7 @@ pub use api::{Ahead, Transfer};
 pub use batch::{Batch, BatchFull, Entry, Event};
 pub use cancel::uncancelled;
 pub use fault::{Fault, FileError, LocationError};
-pub use file::File;
+pub use file::{File, KeptFd};
 pub use gpuio_catalog::Op;
 pub use gpuio_gpu::RawStream;
 pub use mapped::{FileMapping, MappingError, MappingState};

@@ -10,6 +10,7 @@ mod auto;
 mod batch;
 mod cancel;
 mod client;
+mod descriptors;
 mod driver;
 mod file;
 mod filesystem;
