@@ -52,6 +52,7 @@ mod pool;
 mod slots;
 mod stream;
 mod users;
+mod waited;
 
 pub use gpu::{
     Context, DevPtr, GpuError, Leaked, Locked, PageSize, Piece, RawContext, RawStream, UserStream,
@@ -159,6 +160,7 @@ const MODULES: &[(&str, &[Row])] = &[
     ("slots", slots::ROWS),
     ("mailbox", mailbox::ROWS),
     ("users", users::ROWS),
+    ("waited", waited::ROWS),
 ];
 /// A test that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(300);

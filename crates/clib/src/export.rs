@@ -33,7 +33,7 @@ fn open(fd: c_int, offset: u64, length: u64, device: c_int) -> Result<FileMappin
 /// # Safety
 /// `map` is null or valid for the write of a pointer.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_map_open(
+pub(crate) unsafe extern "C-unwind" fn gpuio_map_open(
     fd: c_int,
     offset: u64,
     length: u64,
@@ -63,7 +63,7 @@ pub(crate) unsafe extern "C" fn gpuio_map_open(
 /// # Safety
 /// `map` is null or an open mapping.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_map_address(map: *const FileMapping) -> u64 {
+pub(crate) unsafe extern "C-unwind" fn gpuio_map_address(map: *const FileMapping) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { map.as_ref() }.map_or(0, FileMapping::address)
 }
@@ -73,7 +73,7 @@ pub(crate) unsafe extern "C" fn gpuio_map_address(map: *const FileMapping) -> u6
 /// # Safety
 /// As [`gpuio_map_address`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_map_length(map: *const FileMapping) -> u64 {
+pub(crate) unsafe extern "C-unwind" fn gpuio_map_length(map: *const FileMapping) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { map.as_ref() }.map_or(0, FileMapping::bytes)
 }
@@ -83,7 +83,7 @@ pub(crate) unsafe extern "C" fn gpuio_map_length(map: *const FileMapping) -> u64
 /// # Safety
 /// As [`gpuio_map_address`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_map_state(map: *const FileMapping) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn gpuio_map_state(map: *const FileMapping) -> c_int {
     // SAFETY: the caller's promise.
     match unsafe { map.as_ref() }.map(FileMapping::state) {
         Some(MappingState::Sure) => SURE,
@@ -97,7 +97,7 @@ pub(crate) unsafe extern "C" fn gpuio_map_state(map: *const FileMapping) -> c_in
 /// # Safety
 /// `map` is null or an open mapping, which nothing uses any more.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_map_close(map: *mut FileMapping) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn gpuio_map_close(map: *mut FileMapping) -> c_int {
     run(|| {
         if map.is_null() {
             return Err(Failure::null("gpuio_map_close", "map"));
@@ -116,6 +116,6 @@ pub(crate) unsafe extern "C" fn gpuio_map_close(map: *mut FileMapping) -> c_int 
 
 /// The last error of this thread.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn gpuio_error() -> *const c_char {
+pub(crate) extern "C-unwind" fn gpuio_error() -> *const c_char {
     failure::last()
 }

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpuio_gpu::{Driver, GpuError, MapError, Which};
-use gpuio_transfer::{Fault, FileError, LocationError, MappingError};
+use gpuio_transfer::{Fault, FileError, LocationError, MappingError, uncancelled};
 
 /// The driver's code for a GPU that it does not have (`CUDA_ERROR_INVALID_DEVICE`, CUDA driver API
 /// manual).
@@ -75,6 +75,7 @@ impl Failure {
             }
             Fault::Gpu(error) => return Self::of_gpu(error),
             Fault::Forked => libc::EPERM,
+            Fault::Unreached { .. } => libc::EFAULT,
             Fault::Panicked => libc::ENOTRECOVERABLE,
             _ => libc::EIO,
         };
@@ -122,20 +123,20 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Runs a call: 0, or the negative errno of its failure, whose words are kept. A panic is a defect
-/// of ours.
+/// Runs a call, in which the thread can't be cancelled: 0, or the negative errno of its failure,
+/// whose words are kept. A panic is a defect of ours.
 pub(crate) fn run(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let panicked = |_| {
         let text = "a defect in gpuio: it panicked, and standard error has where. Please report it";
         Err(Failure::new(libc::ENOTRECOVERABLE, text))
     };
-    match catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(panicked) {
+    uncancelled(|| match catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(panicked) {
         Ok(()) => 0,
         Err(failure) => {
             keep(&failure.text);
             -failure.errno
         }
-    }
+    })
 }
 
 /// Keeps the words of an error for this thread. Not in a thread that is ending.

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gpuio_gpu::{Context, DeviceBuf, MemoryKind, Stream};
-use gpuio_transfer::{Op, Transferred};
+use gpuio_transfer::{Op, Transferred, uncancelled};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::failure::{Failure, run};
@@ -139,7 +139,7 @@ impl Memory {
 /// # Safety
 /// `software` is null or valid for the write of an int.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_gpus(software: *mut c_int) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn gpuio_gpus(software: *mut c_int) -> c_int {
     let mut count = 0;
     let code = run(|| {
         let driver = driver().map_err(|failure| failure.of("gpuio_gpus"))?;
@@ -158,7 +158,7 @@ pub(crate) unsafe extern "C" fn gpuio_gpus(software: *mut c_int) -> c_int {
 /// # Safety
 /// `memory` is null or valid for the write of a pointer.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_memory_new(
+pub(crate) unsafe extern "C-unwind" fn gpuio_memory_new(
     device: c_int,
     length: u64,
     memory: *mut *const Memory,
@@ -184,7 +184,7 @@ pub(crate) unsafe extern "C" fn gpuio_memory_new(
 /// # Safety
 /// `memory` is null or of `gpuio_memory_new`, and not released.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_memory_address(memory: *const Memory) -> *mut c_void {
+pub(crate) unsafe extern "C-unwind" fn gpuio_memory_address(memory: *const Memory) -> *mut c_void {
     // SAFETY: the caller's promise.
     let address = unsafe { memory.as_ref() }.map_or(0, Memory::address);
     std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
@@ -195,7 +195,7 @@ pub(crate) unsafe extern "C" fn gpuio_memory_address(memory: *const Memory) -> *
 /// # Safety
 /// As [`gpuio_memory_address`].
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_memory_length(memory: *const Memory) -> u64 {
+pub(crate) unsafe extern "C-unwind" fn gpuio_memory_length(memory: *const Memory) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { memory.as_ref() }.map_or(0, |memory| memory.len() as u64)
 }
@@ -205,7 +205,7 @@ pub(crate) unsafe extern "C" fn gpuio_memory_length(memory: *const Memory) -> u6
 /// # Safety
 /// As [`gpuio_memory_address`]; `to` is valid for the write of `length` bytes.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_memory_copy_out(
+pub(crate) unsafe extern "C-unwind" fn gpuio_memory_copy_out(
     memory: *const Memory,
     offset: u64,
     to: *mut c_void,
@@ -240,10 +240,10 @@ pub(crate) fn outside(memory: &Memory, offset: u64, length: u64) -> Failure {
 /// # Safety
 /// As [`gpuio_memory_address`]; the caller does not use `memory` any more.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_memory_release(memory: *const Memory) {
+pub(crate) unsafe extern "C-unwind" fn gpuio_memory_release(memory: *const Memory) {
     if !memory.is_null() {
         // SAFETY: from `Arc::into_raw`, and released once.
-        drop(unsafe { Arc::from_raw(memory) });
+        uncancelled(|| drop(unsafe { Arc::from_raw(memory) }));
     }
 }
 
@@ -274,7 +274,7 @@ impl From<Transferred> for Moved {
 /// `address` is valid for the write of `length` bytes, on a GPU or in the host, and nothing else
 /// uses them meanwhile; `moved` is null or valid for a write.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_read(
+pub(crate) unsafe extern "C-unwind" fn gpuio_read(
     fd: c_int,
     offset: u64,
     address: *mut c_void,

@@ -4,6 +4,8 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use gpuio_transfer::uncancelled;
+
 use crate::failure::{Failure, run};
 use crate::memory::{HOST, Memory, outside};
 
@@ -79,7 +81,7 @@ unsafe extern "C" fn delete(managed: *mut Managed) {
     // SAFETY: the caller's promise.
     if let Some(managed) = unsafe { managed.as_ref() } {
         // SAFETY: from `Box::into_raw` in `gpuio_tensor_new`.
-        drop(unsafe { Box::from_raw(managed.owner.cast::<Owner>()) });
+        uncancelled(|| drop(unsafe { Box::from_raw(managed.owner.cast::<Owner>()) }));
     }
 }
 
@@ -132,7 +134,7 @@ fn tensor(
 /// `memory` is null or of `gpuio_memory_new`, and not released; `shape` is valid for the read of
 /// `dimensions` numbers; `made` is null or valid for the write of a pointer.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn gpuio_tensor_new(
+pub(crate) unsafe extern "C-unwind" fn gpuio_tensor_new(
     memory: *const Memory,
     offset: u64,
     code: u8,

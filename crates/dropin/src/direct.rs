@@ -20,12 +20,12 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_host::Root;
-use gpuio_transfer::{MemoryLocation, Op};
+use gpuio_transfer::{KeptFd, MemoryLocation, Op};
 use rustix::fs::OFlags;
 
 use crate::abi::{CufileError, Descriptor, DescriptorUnion, Handle, OPAQUE_FD, Properties};
@@ -140,16 +140,15 @@ impl Direct {
         if !flags.contains(OFlags::DIRECT) {
             return Err("the file is open without O_DIRECT".to_owned());
         }
-        // A duplicate that the program can't close, so that the kernel can't reuse the number,
-        // above the standard streams.
-        let own = rustix::io::fcntl_dupfd_cloexec(fd, 3)
-            .map_err(|errno| format!("fcntl(F_DUPFD_CLOEXEC): {errno}"))?;
+        // The program may close its own, and the kernel then gives the number to another file.
+        let own =
+            KeptFd::duplicate(fd).map_err(|errno| format!("fcntl(F_DUPFD_CLOEXEC): {errno}"))?;
         let mut descriptor = Descriptor {
             kind: OPAQUE_FD,
             fd: DescriptorUnion { handle: std::ptr::null_mut() },
             operations: std::ptr::null(),
         };
-        descriptor.fd.fd = own.as_raw_fd();
+        descriptor.fd.fd = own.raw();
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: both are valid for the call, and the descriptor is open.
         let error = unsafe { (self.register)(&raw mut handle, &raw mut descriptor) };
@@ -263,7 +262,7 @@ pub(crate) struct NvidiaFile {
     /// A transfer failed there that ours could do.
     given_up: AtomicBool,
     /// The library's descriptor, closed after deregistration.
-    own: OwnedFd,
+    own: KeptFd,
 }
 
 // SAFETY: the library's handles may be used from any thread.
@@ -296,6 +295,8 @@ impl NvidiaFile {
         supports_memory(location)
             && !self.given_up.load(Ordering::Relaxed)
             && self.direct.generation == fork::generation()
+            // NVIDIA's library looks at nothing.
+            && self.own.is_ours()
     }
 
     /// NVIDIA's `cuFileRead` or `cuFileWrite`: how many bytes from the start of the range were

@@ -320,6 +320,7 @@ pub(crate) fn failure(fault: &Fault) -> Failure {
         Fault::File { errno, .. } => Failure::Errno(*errno),
         Fault::Gpu(error) => Failure::Cuda(error.code),
         Fault::Forked => Failure::Cuda(CUDA_NOT_INITIALIZED),
+        Fault::Unreached { .. } => Failure::Errno(libc::EFAULT),
         Fault::Parameter { .. } => INVALID_VALUE.into(),
         Fault::Outside { .. } => CUDA_POINTER_RANGE_ERROR.into(),
         Fault::Captured => ASYNC_NOT_SUPPORTED.into(),

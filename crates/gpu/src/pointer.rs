@@ -40,7 +40,12 @@ pub struct Pointer {
     pub mapped: bool,
     /// True if synchronous memory operations on the allocation always synchronize: see
     /// [`Driver::synchronize_memops`].
+    ///
+    /// It may read so before the operations have ended that were under way when it was set.
     pub sync_memops: bool,
+    /// A number of the allocation that no other one of the process has or had
+    /// (`CU_POINTER_ATTRIBUTE_BUFFER_ID`); 0 where there is none.
+    pub id: u64,
 }
 
 impl Pointer {
@@ -68,7 +73,7 @@ impl Pointer {
 }
 
 /// The attributes that are queried, in the order of the results.
-const ATTRIBUTES: [c_int; 8] = [
+const ATTRIBUTES: [c_int; 9] = [
     table::POINTER_MEMORY_TYPE,
     table::POINTER_CONTEXT,
     table::POINTER_IS_MANAGED,
@@ -77,6 +82,7 @@ const ATTRIBUTES: [c_int; 8] = [
     table::POINTER_RANGE_SIZE,
     table::POINTER_MAPPED,
     table::POINTER_SYNC_MEMOPS,
+    table::POINTER_BUFFER_ID,
 ];
 
 impl Driver {
@@ -96,7 +102,7 @@ impl Driver {
         let start = values.as_mut_ptr();
         let mut targets: [*mut c_void; ATTRIBUTES.len()] =
             std::array::from_fn(|at| start.wrapping_add(at).cast());
-        // ATTRIBUTES has eight entries.
+        // ATTRIBUTES has nine entries.
         let count = c_uint::try_from(ATTRIBUTES.len()).unwrap_or(0);
         let call = self.table().cuPointerGetAttributes;
         // SAFETY: `attributes` and `targets` have `count` entries, and each target has space for
@@ -143,7 +149,7 @@ impl Driver {
 
 /// Translates the driver's values.
 fn parsed(values: [u64; ATTRIBUTES.len()]) -> Pointer {
-    let [kind, context, managed, ordinal, start, len, mapped, sync_memops] = values;
+    let [kind, context, managed, ordinal, start, len, mapped, sync_memops, id] = values;
     let owner = match kind {
         _ if managed & 0xff != 0 => Owner::Managed,
         table::MEMORY_TYPE_HOST => Owner::Pinned,
@@ -152,7 +158,8 @@ fn parsed(values: [u64; ATTRIBUTES.len()]) -> Pointer {
     };
     if owner == Owner::Host {
         let (mapped, sync_memops) = (false, false);
-        return Pointer { owner, device: None, context: None, range: None, mapped, sync_memops };
+        let (device, context, range, id) = (None, None, None, 0);
+        return Pointer { owner, device, context, range, mapped, sync_memops, id };
     }
     #[expect(clippy::cast_possible_truncation, reason = "an int in the low half of the word")]
     let ordinal = (ordinal as u32).cast_signed();
@@ -164,6 +171,7 @@ fn parsed(values: [u64; ATTRIBUTES.len()]) -> Pointer {
         range: (len != 0).then_some((start, len)),
         mapped: mapped & 0xff != 0,
         sync_memops: sync_memops & 0xff != 0 && context.is_some(),
+        id,
     }
 }
 
@@ -175,7 +183,7 @@ mod tests {
     fn what_the_driver_does_not_know_is_of_the_host() {
         // What drivers return for the device: -2, or nothing at all.
         for ordinal in [0xffff_fffe, 0] {
-            let pointer = parsed([0, 0, 0, ordinal, 0, 0, 0, 0]);
+            let pointer = parsed([0, 0, 0, ordinal, 0, 0, 0, 0, 0]);
             assert_eq!((pointer.owner, pointer.device, pointer.context), (Owner::Host, None, None));
             assert_eq!(pointer.left_from(7), None);
         }
@@ -184,7 +192,7 @@ mod tests {
     #[test]
     fn managed_memory_is_that_whatever_its_type() {
         for kind in [1, 2] {
-            let pointer = parsed([kind, 0x40, 1, 3, 4096, 64, 1, 1]);
+            let pointer = parsed([kind, 0x40, 1, 3, 4096, 64, 1, 1, 5]);
             assert_eq!((pointer.owner, pointer.device), (Owner::Managed, Some(3)));
             assert_eq!(pointer.context, Some(RawContext(0x40)));
             assert_eq!(pointer.left_from(4100), Some(60));
@@ -194,9 +202,9 @@ mod tests {
 
     #[test]
     fn the_attribute_counts_only_for_memory_of_a_context() {
-        assert!(parsed([2, 0x40, 0, 0, 4096, 64, 1, 1]).sync_memops);
-        assert!(!parsed([2, 0x40, 0, 0, 4096, 64, 1, 0]).sync_memops);
+        assert!(parsed([2, 0x40, 0, 0, 4096, 64, 1, 1, 5]).sync_memops);
+        assert!(!parsed([2, 0x40, 0, 0, 4096, 64, 1, 0, 5]).sync_memops);
         // A pool's memory has the attribute once it was set, and it does nothing.
-        assert!(!parsed([2, 0, 0, 0, 4096, 64, 1, 1]).sync_memops);
+        assert!(!parsed([2, 0, 0, 0, 4096, 64, 1, 1, 5]).sync_memops);
     }
 }

@@ -81,6 +81,8 @@ pub(crate) const POINTER_CONTEXT: c_int = 1;
 pub(crate) const POINTER_MEMORY_TYPE: c_int = 2;
 /// `cuPointerSetAttribute`: do synchronous memory operations on the allocation always synchronize?
 pub(crate) const POINTER_SYNC_MEMOPS: c_int = 6;
+/// `cuPointerGetAttributes`: a number of the allocation, which no other one of the process has.
+pub(crate) const POINTER_BUFFER_ID: c_int = 7;
 /// `cuCtxSetFlags`: synchronous memory operations issued in the context always synchronize (CUDA
 /// 12.1).
 pub(crate) const CTX_SYNC_MEMOPS: c_uint = 0x80;

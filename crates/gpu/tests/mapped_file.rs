@@ -10,7 +10,8 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
 use gpuio_gpu::{
-    Context, DevPtr, DeviceBuf, Driver, MapError, MappedFile, MemoryKind, Registered, Stream,
+    Context, DevPtr, DeviceBuf, Driver, GatherKernel, MapError, MappedFile, MemoryKind, Pinned,
+    Registered, Shape, Stream,
 };
 use support::{child_passes, skipped, which};
 
@@ -160,4 +161,73 @@ fn a_read_only_mapping_needs_the_flag() {
     // SAFETY: as above.
     let refused = unsafe { Registered::new(&context, start, 8192) }.unwrap_err();
     assert_eq!(refused.call, "cuMemHostRegister_v2");
+}
+
+/// The bytes of before, or zeros in whole pages.
+fn as_it_was(found: &[u8], bytes: &[u8]) {
+    for (number, (found, was)) in found.chunks(4096).zip(bytes.chunks(4096)).enumerate() {
+        assert!(found == was || found.iter().all(|&byte| byte == 0), "page {number}");
+    }
+}
+
+/// The device's reads outlive a truncation, which is a signal for the host's.
+#[test]
+fn the_device_reads_a_file_that_became_shorter() {
+    const LEN: usize = 1 << 20;
+    let context = context();
+    let bytes = some_bytes(LEN);
+    let file = file(&bytes);
+    let mapped = MappedFile::new(&context, file.as_fd(), 0..LEN as u64, true).unwrap();
+    assert_eq!(copied(&context, &mapped, 0, LEN), bytes);
+    file.set_len(8192).unwrap();
+    // A copy of the driver's, then one by a kernel.
+    let found = copied(&context, &mapped, 0, LEN);
+    assert_eq!(found[..8192], bytes[..8192], "what is left of it");
+    as_it_was(&found, &bytes);
+    as_it_was(&copied(&context, &mapped, 8192 + 4096, 5000), &bytes[8192 + 4096..][..5000]);
+    let stream = Stream::new(&context).unwrap();
+    let kernel = GatherKernel::load(&context).unwrap();
+    let buffer = DeviceBuf::alloc(&context, MemoryKind::Device, LEN).unwrap();
+    let list = Pinned::alloc(&context, 32).unwrap();
+    let piece = [mapped.seen_by(&context).unwrap().0, buffer.ptr().0, LEN as u64, 0];
+    // SAFETY: page-locked memory as long as this.
+    unsafe { list.as_ptr().cast::<[u64; 4]>().write_unaligned(piece) };
+    // SAFETY: the list and what it names live until the wait.
+    unsafe { kernel.launch(&stream, list.ptr(), 1, Shape { grid: 1, block: 32 }) }.unwrap();
+    let mut found = vec![0; LEN];
+    // SAFETY: both are as long as this, and the stream is waited for.
+    unsafe { stream.d2h(found.as_mut_ptr(), buffer.ptr(), LEN) }.unwrap();
+    stream.sync().unwrap();
+    as_it_was(&found, &bytes);
+}
+
+/// As far as the pages are there.
+#[test]
+fn the_device_writes_a_file_that_became_shorter() {
+    const LEN: usize = 64 << 10;
+    let context = context();
+    context.make_current().unwrap();
+    let file = file(&vec![1; LEN]);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let plain = unsafe {
+        let (fd, access) =
+            (std::os::fd::AsRawFd::as_raw_fd(&file), libc::PROT_READ | libc::PROT_WRITE);
+        libc::mmap(std::ptr::null_mut(), LEN, access, libc::MAP_SHARED, fd, 0)
+    };
+    let start = NonNull::new(plain.cast::<u8>()).unwrap();
+    // SAFETY: mapped, and it stays so for longer than the value.
+    let registered = unsafe { Registered::new(&context, start, LEN) }.unwrap();
+    file.set_len(4096).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let bytes = some_bytes(LEN);
+    let buffer = DeviceBuf::alloc(&context, MemoryKind::Device, LEN).unwrap();
+    // SAFETY: both are as long as this, and the stream is waited for.
+    unsafe { stream.h2d(buffer.ptr(), bytes.as_ptr(), LEN) }.unwrap();
+    // SAFETY: as above.
+    unsafe { stream.d2h(start.as_ptr(), buffer.ptr(), LEN) }.unwrap();
+    stream.sync().unwrap();
+    let mut left = vec![0; 4096];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut left, 0).unwrap();
+    assert_eq!(left, bytes[..4096]);
+    drop(registered);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::code::{Answer, OUT_OF_MEMORY};
+use crate::fickle;
 use crate::managed::Managed;
 
 /// What fresh device memory holds: no program should read it before it was written.
@@ -106,9 +107,42 @@ pub(crate) struct MemoryRange {
     /// Managed memory and the first byte in it: where these bytes are is known when they are
     /// touched.
     pub(crate) managed: Option<(Arc<Managed>, usize)>,
+    /// Registered pages of a file, which may lose them.
+    pub(crate) is_fickle: bool,
 }
 
 impl MemoryRange {
+    /// Memory of the program that the driver does not know, or of its own with a share in it.
+    pub(crate) fn new(at: *mut u8, share: Option<Arc<Pages>>) -> Self {
+        Self { at, _share: share, managed: None, is_fickle: false }
+    }
+
+    /// Copies `len` bytes from another range. Both were looked up in full, and may overlap, which is
+    /// the caller's mistake but not to be the end of the process.
+    pub(crate) fn copy_from(&self, from: &Self, len: usize) -> Answer<()> {
+        let (to_now, from_now) = (self.now(len)?, from.now(len)?);
+        if self.is_fickle || from.is_fickle {
+            fickle::copy(to_now, from_now, len);
+        } else {
+            // SAFETY: what is ours lives in the shares that the ranges hold, the rest is memory
+            // that the caller of the driver must keep.
+            unsafe { std::ptr::copy(from_now, to_now, len) };
+        }
+        Ok(())
+    }
+
+    /// Sets `len` bytes.
+    pub(crate) fn set(&self, value: u8, len: usize) -> Answer<()> {
+        let now = self.now(len)?;
+        if self.is_fickle {
+            fickle::fill(now, value, len);
+        } else {
+            // SAFETY: as for a copy.
+            unsafe { now.write_bytes(value, len) };
+        }
+        Ok(())
+    }
+
     /// Where `len` bytes of the range are now.
     pub(crate) fn now(&self, len: usize) -> Answer<*mut u8> {
         match &self.managed {

@@ -16,6 +16,8 @@
 //! - A synchronous copy from pageable memory to a device, a copy on devices and a memset return
 //!   before their work has ended, unless the allocation or the context is set to synchronize them
 //!   (`CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, `CU_CTX_SYNC_MEMOPS`).
+//! - Registered pages of a file outlive a truncation of it, as pinned ones do: they read as zeros
+//!   where hardware finds the bytes from before (module `fickle`).
 //! - Freeing memory waits for the context's work, and most other calls wait for that (module
 //!   `frees`): what frees memory behind a program's back hangs, as with hardware.
 //! - Using a destroyed context, stream or other object, or querying memory that was freed, ends
@@ -72,6 +74,7 @@ mod code;
 mod config;
 mod default;
 mod event;
+mod fickle;
 mod frees;
 mod handles;
 mod kernel;

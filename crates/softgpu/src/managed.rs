@@ -65,7 +65,7 @@ impl Managed {
             return Err(ILLEGAL_ADDRESS);
         }
         let at = self.device.start().wrapping_add(skip);
-        Ok(MemoryRange { at, _share: Some(Arc::clone(&self.device)), managed: None })
+        Ok(MemoryRange::new(at, Some(Arc::clone(&self.device))))
     }
 
     /// The bytes from `skip` on as a copy reaches them, wherever they are, if they are all at one

@@ -1,11 +1,12 @@
 //! Addresses and the memory behind them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 use crate::backing::{MemoryRange, Pages};
 use crate::code::{ALREADY_REGISTERED, Answer, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
+use crate::fickle;
 use crate::machine::Device;
 use crate::managed::Managed;
 use crate::undefined;
@@ -50,15 +51,30 @@ pub(crate) struct About {
 }
 
 /// Synchronous operations on an allocation that are in flight though their calls returned.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MemOps {
+    /// The allocation's number (`CU_POINTER_ATTRIBUTE_BUFFER_ID`).
+    id: u64,
     /// The attribute `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`: such calls wait.
     synchronize: AtomicBool,
     pending: Mutex<u32>,
     ended: Condvar,
 }
 
+impl Default for MemOps {
+    fn default() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (synchronize, pending) = (AtomicBool::new(false), Mutex::new(0));
+        Self { id, synchronize, pending, ended: Condvar::new() }
+    }
+}
+
 impl MemOps {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Sets the attribute, and nothing more.
     pub(crate) fn mark(&self, on: bool) {
         self.synchronize.store(on, Ordering::Release);
@@ -107,12 +123,23 @@ struct Range {
     at: *mut u8,
     pages: Option<Arc<Pages>>,
     managed: Option<Arc<Managed>>,
+    /// Registered pages of a file.
+    is_fickle: bool,
 }
 
 // SAFETY: it names memory and owns a share of pages, both free to cross threads.
 unsafe impl Send for Range {}
 // SAFETY: as for Send; nothing in it changes through a shared reference.
 unsafe impl Sync for Range {}
+
+impl Range {
+    /// Of no context, backed by nothing of ours.
+    fn new(at: *mut u8, len: u64, kind: Kind) -> Self {
+        let (context, is_fickle) = (0, false);
+        let (memops, pages, managed) = (Arc::default(), None, None);
+        Self { memops, len, kind, context, at, pages, managed, is_fickle }
+    }
+}
 
 /// The device to which an address belongs, if to any.
 pub(crate) fn owner(start: u64) -> Option<u32> {
@@ -146,8 +173,7 @@ impl Memory {
         let at = pages.start();
         let kind = if context == 0 { Kind::Pool } else { Kind::Device };
         let (len, pages) = (len as u64, Some(pages));
-        let range = Range { memops: Arc::default(), len, kind, context, at, pages, managed: None };
-        ranges.insert(start, range);
+        ranges.insert(start, Range { context, pages, ..Range::new(at, len, kind) });
         Ok(start)
     }
 
@@ -166,8 +192,7 @@ impl Memory {
         let pages = Arc::new(Pages::of_host(whole)?);
         let at = pages.start().wrapping_add(off);
         let (len, kind, pages) = (len as u64, Kind::Pinned, Some(pages));
-        let range = Range { memops: Arc::default(), len, kind, context, at, pages, managed: None };
-        self.insert(at as u64, range)?;
+        self.insert(at as u64, Range { context, pages, ..Range::new(at, len, kind) })?;
         Ok(at)
     }
 
@@ -179,9 +204,9 @@ impl Memory {
         let managed = Managed::new(device, len)?;
         let at = managed.start();
         let (len, kind, managed) = (len as u64, Kind::Managed, Some(Arc::new(managed)));
-        let memops = Arc::<MemOps>::default();
-        memops.synchronize(true);
-        self.insert(at as u64, Range { memops, len, kind, context, at, pages: None, managed })?;
+        let range = Range { context, managed, ..Range::new(at, len, kind) };
+        range.memops.synchronize(true);
+        self.insert(at as u64, range)?;
         Ok(at as u64)
     }
 
@@ -223,16 +248,18 @@ impl Memory {
         if at.is_null() || len == 0 || inside {
             return Err(INVALID_VALUE);
         }
+        let is_fickle = fickle::holds_pages_of_files(&(start..start.saturating_add(len as u64)));
         let (at, pages) = if keeps {
-            let pages = Pages::of_host(len)?;
-            // SAFETY: the caller's memory, which it registers, and fresh pages as long.
-            unsafe { std::ptr::copy_nonoverlapping(at, pages.start(), len) };
-            (pages.start(), Some(Arc::new(pages)))
+            let pages = Arc::new(Pages::of_host(len)?);
+            let kept = MemoryRange::new(pages.start(), Some(Arc::clone(&pages)));
+            kept.copy_from(&MemoryRange { is_fickle, ..MemoryRange::new(at, None) }, len)?;
+            (pages.start(), Some(pages))
         } else {
             (at, None)
         };
-        let (len, kind) = (len as u64, Kind::Registered);
-        let range = Range { memops: Arc::default(), len, kind, context, at, pages, managed: None };
+        let is_fickle = is_fickle && !keeps;
+        let registered = Range::new(at, len as u64, Kind::Registered);
+        let range = Range { context, pages, is_fickle, ..registered };
         self.insert(start, range).map_err(|_| ALREADY_REGISTERED)
     }
 
@@ -276,9 +303,7 @@ impl Memory {
         let skip = usize::try_from(offset).map_err(|_| INVALID_VALUE)?;
         let at = pages.start().wrapping_add(skip);
         let pages = Some(Arc::clone(pages));
-        let kind = Kind::Mapped(false);
-        let memops = Arc::default();
-        self.insert(start, Range { memops, len, kind, context: 0, at, pages, managed: None })
+        self.insert(start, Range { pages, ..Range::new(at, len, Kind::Mapped(false)) })
     }
 
     /// Grants or takes access to a whole mapping.
@@ -409,7 +434,7 @@ impl Memory {
             None => {
                 let address = usize::try_from(start).map_err(|_| INVALID_VALUE)?;
                 let at = std::ptr::with_exposed_provenance_mut(address);
-                Ok(MemoryRange { at, _share: None, managed: None })
+                Ok(MemoryRange::new(at, None))
             }
         }
     }
@@ -431,7 +456,8 @@ impl Memory {
         };
         let at = range.at.wrapping_add(skip);
         let managed = range.managed.clone().map(|managed| (managed, skip));
-        Some(Ok(MemoryRange { at, _share: range.pages.clone(), managed }))
+        let is_fickle = range.is_fickle;
+        Some(Ok(MemoryRange { managed, is_fickle, ..MemoryRange::new(at, range.pages.clone()) }))
     }
 }
 

@@ -282,13 +282,10 @@ impl Shared {
         match work {
             Work::Copy { to, from, len, spoil } => {
                 self.dawdle();
-                let (to_now, from_now) = (to.now(len)?, from.now(len)?);
-                // SAFETY: both ranges were looked up in full when the copy was put here; what is
-                // ours lives in the shares that `to` and `from` hold, the rest is memory that the
-                // caller of the driver must keep. The ranges may overlap.
-                unsafe { std::ptr::copy(from_now, to_now, len) };
+                // Both ranges were looked up in full when the copy was put here.
+                to.copy_from(&from, len)?;
                 if spoil {
-                    let middle = to_now.wrapping_add(len / 2);
+                    let middle = to.now(len)?.wrapping_add(len / 2);
                     // SAFETY: within the range, for no copy of 0 bytes is put here.
                     let byte = unsafe { middle.read() };
                     // SAFETY: as above.
@@ -306,9 +303,7 @@ impl Shared {
             }
             Work::Set { to, len, value } => {
                 self.dawdle();
-                // SAFETY: as for a copy.
-                unsafe { to.now(len)?.write_bytes(value, len) };
-                Ok(())
+                to.set(value, len)
             }
             Work::Write { to, value } => {
                 self.dawdle();

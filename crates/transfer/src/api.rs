@@ -334,7 +334,12 @@ impl State {
         let (executors, piece) = self.pool.split(request.len, bottleneck, method, sleeps, most);
         let call = Arc::new(Call::new(request, executors, piece));
         run(&self.pool, &self.devices, &call);
-        let done = call.outcome()?;
+        let done = call.outcome().map_err(|fault| match fault {
+            Fault::File { errno: libc::EFAULT, .. } if self.forked => {
+                Fault::Unreached { address: call.request().address }
+            }
+            fault => fault,
+        })?;
         if let Some(device) = device
             && (done.route.direct == 0 || call.request().file.0.is_in_memory())
         {

@@ -82,6 +82,17 @@ pub enum Fault {
          child by exec, or fork before CUDA is used"
     )]
     Forked,
+    /// The kernel can't reach memory of the host, or none of a GPU's, in a child of the process that
+    /// made the transfer: there the driver is not asked what memory an address is.
+    #[error(
+        "the memory at {address:#x} can't be reached (EFAULT), and this process is a child of \
+         fork(2). If it is memory of a GPU: CUDA does not survive fork(2). Start the child by \
+         exec, or fork before CUDA is used"
+    )]
+    Unreached {
+        /// Where the memory begins.
+        address: u64,
+    },
     /// A parameter of a transfer in a stream was invalid when the stream reached it.
     #[error("{name} is {value}: an offset must be 0 or more, and a size at most the announced one")]
     Parameter {

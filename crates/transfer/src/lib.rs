@@ -77,6 +77,7 @@ mod api;
 mod batch;
 mod bounce;
 mod call;
+mod cancel;
 pub mod clock;
 mod device;
 mod fault;
@@ -95,8 +96,9 @@ mod transferred;
 
 pub use api::{Ahead, Transfer};
 pub use batch::{Batch, BatchFull, Entry, Event};
+pub use cancel::uncancelled;
 pub use fault::{Fault, FileError, LocationError};
-pub use file::File;
+pub use file::{File, KeptFd};
 pub use gpuio_catalog::Op;
 pub use gpuio_gpu::RawStream;
 pub use mapped::{FileMapping, MappingError, MappingState};

@@ -115,9 +115,7 @@ impl MemoryLocation {
         };
         let device_state = device(index)?;
         let contextless = info.context.is_none();
-        if !info.sync_memops {
-            device_state.synchronize_memops(driver, address, contextless)?;
-        }
+        device_state.synchronize_memops(driver, address, &info)?;
         // Pages of managed memory may be on the host. A copy reaches them; a kernel only if the GPU
         // can fault, and then page by page.
         let kernels = info.owner == Owner::Device && info.is_reached_by(device_state.context());

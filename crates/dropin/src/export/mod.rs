@@ -29,34 +29,36 @@ unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Defines a function of the interface. If all calls go to NVIDIA's library
+/// Defines a function of the interface, in which a thread can't be cancelled. If all calls go to NVIDIA's library
 /// (`GPUIO_CUFILE=nvidia`), it is forwarded unchanged.
 macro_rules! export {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $body:block) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
-        pub(crate) unsafe extern "C" fn $name($($arg: $type),*) -> $ret {
-            if let Some(nvidia) = $crate::nvidia::forward_all() {
-                type Call = unsafe extern "C" fn($($type),*) -> $ret;
-                static FOUND: std::sync::OnceLock<Option<Call>> = std::sync::OnceLock::new();
-                let name = const {
-                    let name = concat!(stringify!($name), "\0").as_bytes();
-                    match std::ffi::CStr::from_bytes_with_nul(name) {
-                        Ok(name) => name,
-                        Err(_) => panic!("a name"),
-                    }
-                };
-                let found = FOUND.get_or_init(|| {
-                    // SAFETY: the type is that of the interface.
-                    nvidia.and_then(|nvidia| unsafe { nvidia.function(name) })
-                });
-                return match found {
-                    // SAFETY: the caller's arguments, unchanged.
-                    Some(call) => unsafe { call($($arg),*) },
-                    None => $crate::nvidia::Unavailable::refused(nvidia.is_some()),
-                };
-            }
-            $body
+        pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $ret {
+            gpuio_transfer::uncancelled(move || -> $ret {
+                if let Some(nvidia) = $crate::nvidia::forward_all() {
+                    type Call = unsafe extern "C" fn($($type),*) -> $ret;
+                    static FOUND: std::sync::OnceLock<Option<Call>> = std::sync::OnceLock::new();
+                    let name = const {
+                        let name = concat!(stringify!($name), "\0").as_bytes();
+                        match std::ffi::CStr::from_bytes_with_nul(name) {
+                            Ok(name) => name,
+                            Err(_) => panic!("a name"),
+                        }
+                    };
+                    let found = FOUND.get_or_init(|| {
+                        // SAFETY: the type is that of the interface.
+                        nvidia.and_then(|nvidia| unsafe { nvidia.function(name) })
+                    });
+                    return match found {
+                        // SAFETY: the caller's arguments, unchanged.
+                        Some(call) => unsafe { call($($arg),*) },
+                        None => $crate::nvidia::Unavailable::refused(nvidia.is_some()),
+                    };
+                }
+                $body
+            })
         }
     };
 }

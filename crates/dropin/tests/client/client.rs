@@ -229,6 +229,8 @@ table! {
         cuMemcpyDtoH_v2: fn(*mut c_void, u64, usize) -> c_int;
         cuMemcpyDtoD_v2: fn(u64, u64, usize) -> c_int;
         cuMemsetD8_v2: fn(u64, u8, usize) -> c_int;
+        cuPointerGetAttribute: fn(*mut u32, c_int, u64) -> c_int;
+        cuPointerSetAttribute: fn(*const u32, c_int, u64) -> c_int;
         cuCtxSynchronize: fn() -> c_int;
         cuDevicePrimaryCtxReset_v2: fn(c_int) -> c_int;
     }

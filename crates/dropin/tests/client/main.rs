@@ -8,7 +8,9 @@
 
 mod auto;
 mod batch;
+mod cancel;
 mod client;
+mod descriptors;
 mod driver;
 mod file;
 mod filesystem;

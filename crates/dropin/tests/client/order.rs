@@ -5,6 +5,8 @@
 //! it ends microseconds later, or behind other copies, which the tests put there.
 
 use std::os::unix::fs::FileExt;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::{destroy, fetch, set_up, submit};
 use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, pattern};
@@ -78,23 +80,28 @@ fn room(cuda: &Cuda, cufile: &Cufile, memory: Memory, len: usize) -> u64 {
 }
 
 /// Moves the whole of the memory from or to the beginning of the file.
-fn transfer(
+fn transfer(of: (&Cuda, &Cufile), how: (Call, bool), handle: usize, (address, len): (u64, usize)) {
+    transfer_part(of, how, handle, (address, len, 0));
+}
+
+/// Moves a part of the memory from or to the same place in the file.
+fn transfer_part(
     (cuda, cufile): (&Cuda, &Cufile),
     (call, is_write): (Call, bool),
     handle: usize,
-    (address, len): (u64, usize),
+    (address, len, at): (u64, usize, i64),
 ) {
     let moved = match call {
-        Call::Blocking if is_write => cufile.write(handle, address, len, 0, 0),
-        Call::Blocking => cufile.read(handle, address, len, 0, 0),
+        Call::Blocking if is_write => cufile.write(handle, address, len, at, at),
+        Call::Blocking => cufile.read(handle, address, len, at, at),
         Call::Batch => {
             let batch = set_up(cufile, 1).unwrap();
             let (base, opcode) = (address, i32::from(is_write));
             let mut entries = [Entry {
                 mode: 1,
                 base,
-                file_offset: 0,
-                buffer_offset: 0,
+                file_offset: at,
+                buffer_offset: at,
                 len,
                 handle,
                 opcode,
@@ -108,7 +115,7 @@ fn transfer(
         Call::Stream => {
             // Without order to the default streams: the transfer alone has to keep it.
             let stream = stream(cuda);
-            let mut kept = Kept::new(len, 0, 0);
+            let mut kept = Kept::new(len, at, at);
             let call = if is_write { cufile.cuFileWriteAsync } else { cufile.cuFileReadAsync };
             assert_eq!(kept.put(call, handle, address, stream), GOOD);
             sync(cuda, stream);
@@ -190,5 +197,96 @@ fn after_operations_in_another_context_that_follow_use_of_a_mapping() {
         // SAFETY: as the driver's manual has it.
         assert_eq!(unsafe { (cuda.cuCtxCreate_v2)(&raw mut own, 0, 0) }, 0);
         compare((&cuda, &cufile), Memory::Plain, &[Call::Blocking, Call::Batch]);
+    });
+}
+
+/// Long enough for other threads to come while one waits.
+const LONG_LAG: [(&str, &str); 1] = [("GPUIO_SOFT_LAG_US", "60000")];
+
+/// Fills new memory, lets `uses` move it as first uses of it, and compares. `uses` gets the handle
+/// of a file, whether to write, and the memory.
+fn first_use((cuda, cufile): (&Cuda, &Cufile), uses: impl Fn(Call, usize, bool, u64)) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data");
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(path).unwrap();
+    let handle = cufile.register(&file).unwrap();
+    let warm = cuda.room(4096);
+    assert_eq!(cufile.write(handle, warm, 4096, 0, 0), 4096);
+    for (seed, call) in (1..).zip([Call::Blocking, Call::Batch, Call::Stream]) {
+        let address = cuda.room(FIRST_USED);
+        let held = before(cuda, Before::PageableCopy, address, FIRST_USED, seed);
+        uses(call, handle, true, address);
+        let mut stored = vec![0; FIRST_USED];
+        file.read_exact_at(&mut stored, 0).unwrap();
+        assert!(stored == held, "{call:?}: the file has bytes from before the copy");
+        let content = pattern(FIRST_USED, seed + 1000);
+        file.write_all_at(&content, 0).unwrap();
+        let address = cuda.room(FIRST_USED);
+        before(cuda, Before::Memset, address, FIRST_USED, seed);
+        uses(call, handle, false, address);
+        // SAFETY: takes nothing.
+        assert_eq!(unsafe { (cuda.cuCtxSynchronize)() }, 0);
+        assert!(cuda.get(address, FIRST_USED) == content, "{call:?}: overwritten after the read");
+    }
+}
+
+const FIRST_USED: usize = 4 * 65536;
+
+#[test]
+fn several_threads_are_the_first_to_use_memory() {
+    alone("order::several_threads_are_the_first_to_use_memory", &LONG_LAG, || {
+        let (cuda, cufile) = (&cuda(), &cufile());
+        let mut context = 0;
+        // SAFETY: room for one handle.
+        assert_eq!(unsafe { (cuda.cuCtxGetCurrent)(&raw mut context) }, 0);
+        first_use((cuda, cufile), |call, handle, is_write, address| {
+            let together = &Barrier::new(4);
+            std::thread::scope(|scope| {
+                for at in (0..FIRST_USED).step_by(FIRST_USED / 4) {
+                    scope.spawn(move || {
+                        // SAFETY: a living context.
+                        assert_eq!(unsafe { (cuda.cuCtxSetCurrent)(context) }, 0);
+                        together.wait();
+                        let part = (address, FIRST_USED / 4, i64::try_from(at).unwrap());
+                        transfer_part((cuda, cufile), (call, is_write), handle, part);
+                    });
+                }
+            });
+        });
+    });
+}
+
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
+const SYNC_MEMOPS: i32 = 6;
+
+/// Another library registers the memory for its own use, and is not through with it yet.
+#[test]
+fn the_attribute_of_another_library_stands_for_no_wait() {
+    alone("order::the_attribute_of_another_library_stands_for_no_wait", &LONG_LAG, || {
+        let (cuda, cufile) = (&cuda(), &cufile());
+        first_use((cuda, cufile), |call, handle, is_write, address| {
+            let has_set = &AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let on = 1;
+                    // SAFETY: the attribute's value is a number of this size.
+                    let code = unsafe {
+                        (cuda.cuPointerSetAttribute)(&raw const on, SYNC_MEMOPS, address)
+                    };
+                    has_set.store(true, Ordering::Release);
+                    assert_eq!(code, 0);
+                });
+                // The software GPU shows it while that thread waits, hardware afterwards.
+                let mut value = 0;
+                while value == 0 && !has_set.load(Ordering::Acquire) {
+                    // SAFETY: as above.
+                    let code = unsafe {
+                        (cuda.cuPointerGetAttribute)(&raw mut value, SYNC_MEMOPS, address)
+                    };
+                    assert_eq!(code, 0);
+                }
+                transfer((cuda, cufile), (call, is_write), handle, (address, FIRST_USED));
+            });
+        });
     });
 }

@@ -51,6 +51,12 @@ unsafe fn write_attribute(
             // SAFETY: as above.
             unsafe { put(to.cast(), c_uint::from(on)) }
         }
+        // BUFFER_ID
+        7 => {
+            let id = machine.memory.memops(address).map_or(0, |ops| ops.id());
+            // SAFETY: as above.
+            unsafe { put(to.cast(), id) }
+        }
         // IS_MANAGED
         // SAFETY: as above.
         8 => unsafe { put(to.cast(), c_uint::from(is_managed)) },

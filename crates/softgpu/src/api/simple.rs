@@ -41,7 +41,7 @@ fn copy_now(
             let staged = Arc::new(Pages::of_host(len)?);
             // SAFETY: the caller's memory, by the manual, and pages that were just mapped.
             unsafe { staged.start().copy_from_nonoverlapping(from.now(len)?, len) };
-            from = MemoryRange { at: staged.start(), _share: Some(staged), managed: None };
+            from = MemoryRange::new(staged.start(), Some(staged));
         }
         let spoil = machine.config.spoils(call);
         let work = Work::Copy { to, from, len, spoil };

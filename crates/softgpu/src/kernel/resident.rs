@@ -81,9 +81,5 @@ pub(super) fn copy(memory: &Reach<'_>, to: u64, from: u64, len: u64) -> Answer<(
     let from = memory.on_device(from, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let to = memory.on_device(to, len).map_err(|_| ILLEGAL_ADDRESS)?;
     let len = usize::try_from(len).map_err(|_| ILLEGAL_ADDRESS)?;
-    // SAFETY: both ranges were just looked up in full; what is ours lives in the shares that `from`
-    // and `to` hold, the rest is memory that the caller of the driver must keep. They may overlap,
-    // which is the caller's mistake but not to be the end of the process.
-    unsafe { std::ptr::copy(from.at, to.at, len) };
-    Ok(())
+    to.copy_from(&from, len)
 }

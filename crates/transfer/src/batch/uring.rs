@@ -6,6 +6,8 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use io_uring::{IoUring, opcode, types};
@@ -21,7 +23,43 @@ const MOST_RETRIES: u32 = 20_000;
 
 thread_local! {
     /// `None` inside after the kernel refused.
-    static RING: RefCell<Option<Option<IoUring>>> = const { RefCell::new(None) };
+    static RING: RefCell<Option<Option<KeptRing>>> = const { RefCell::new(None) };
+}
+
+/// A ring whose descriptor the program may close (`file/kept.rs`): all have one inode.
+struct KeptRing {
+    ring: ManuallyDrop<IoUring>,
+    inode: Option<(u64, u64)>,
+}
+
+impl KeptRing {
+    fn new() -> Option<Self> {
+        let ring = ManuallyDrop::new(IoUring::builder().dontfork().build(DEPTH).ok()?);
+        let mut kept = Self { ring, inode: None };
+        kept.inode = kept.now();
+        Some(kept)
+    }
+
+    fn now(&self) -> Option<(u64, u64)> {
+        // SAFETY: only its number is used, and the kernel says whether it is open.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) };
+        rustix::fs::fstat(fd).ok().map(|facts| (facts.st_dev, facts.st_ino))
+    }
+
+    /// Whether the number still is of a ring.
+    fn is_ours(&self) -> bool {
+        self.inode.is_some() && self.now() == self.inode
+    }
+}
+
+impl Drop for KeptRing {
+    fn drop(&mut self) {
+        // Otherwise the number is the program's, and the ring's memory stays mapped.
+        if self.is_ours() {
+            // SAFETY: not used any more.
+            unsafe { ManuallyDrop::drop(&mut self.ring) };
+        }
+    }
 }
 
 /// Reads them all, at most [`DEPTH`], and returns which were read in full; `None` if nothing was
@@ -30,20 +68,23 @@ thread_local! {
 /// # Safety
 ///
 /// The memory of each is valid for writes until this returns, or forever after an error.
-pub(super) unsafe fn read(wanted: &[UncachedRead]) -> Result<Option<Vec<bool>>, io::Error> {
+pub(super) unsafe fn read(wanted: &[UncachedRead<'_>]) -> Result<Option<Vec<bool>>, io::Error> {
     if wanted.len() < FEWEST || wanted.len() > DEPTH as usize {
         return Ok(None);
     }
-    let with = |ring: &RefCell<Option<Option<IoUring>>>| {
+    let with = |ring: &RefCell<Option<Option<KeptRing>>>| {
         let Ok(mut ring) = ring.try_borrow_mut() else {
             return Ok(None);
         };
-        let made = ring.get_or_insert_with(|| IoUring::builder().dontfork().build(DEPTH).ok());
+        if matches!(&*ring, Some(Some(kept)) if !kept.is_ours()) {
+            *ring = None;
+        }
+        let made = ring.get_or_insert_with(KeptRing::new);
         let Some(usable) = made else {
             return Ok(None);
         };
         // SAFETY: the caller's promise.
-        let done = unsafe { all(usable, wanted) };
+        let done = unsafe { all(&mut usable.ring, wanted) };
         if done.is_err() {
             // Its remaining completions must not be taken for those of another run.
             *made = None;
@@ -56,9 +97,9 @@ pub(super) unsafe fn read(wanted: &[UncachedRead]) -> Result<Option<Vec<bool>>, 
 /// # Safety
 ///
 /// As [`read`].
-unsafe fn all(ring: &mut IoUring, wanted: &[UncachedRead]) -> Result<Vec<bool>, io::Error> {
+unsafe fn all(ring: &mut IoUring, wanted: &[UncachedRead<'_>]) -> Result<Vec<bool>, io::Error> {
     for (number, read) in wanted.iter().enumerate() {
-        let fd = types::Fd(read.fd);
+        let fd = types::Fd(read.fd.raw());
         let entry = opcode::Read::new(fd, read.at, read.len).offset(read.offset);
         let entry = entry.build().user_data(number as u64);
         // SAFETY: the memory is the caller's promise; the descriptor is open as long as the file,

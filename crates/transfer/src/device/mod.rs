@@ -3,16 +3,18 @@
 mod pace;
 pub(crate) mod small;
 pub(crate) mod staging;
+mod waited;
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_gpu::resident_copy::{self, CommandQueue, Timing};
-use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Which};
+use gpuio_gpu::{Context, Driver, GatherKernel, GpuError, Pointer, Which};
 
 use crate::device::pace::CopyPace;
 use crate::device::staging::{PinnedMemory, SLOTS, StagingRing};
+use crate::device::waited::WaitedAllocations;
 use crate::retry::RetryingCell;
 use crate::settings::Settings;
 
@@ -63,8 +65,10 @@ pub(crate) struct Device {
     small: Mutex<SmallRings>,
     command_queue: RetryingCell<CommandQueue>,
     gather: RetryingCell<GatherKernel>,
+    /// Allocations whose earlier synchronous operations have ended.
+    waited: WaitedAllocations,
     /// Whether the context makes synchronous memory operations synchronize, for memory that can't
-    /// have that attribute itself.
+    /// have that attribute itself. Set when those before have ended.
     syncs_memops: AtomicBool,
     /// Of the rings' copies by the driver.
     copy_pace: Arc<CopyPace>,
@@ -192,6 +196,7 @@ impl Devices {
             small: Mutex::default(),
             command_queue: RetryingCell::new(),
             gather: RetryingCell::new(),
+            waited: WaitedAllocations::new(),
             syncs_memops: AtomicBool::new(false),
             copy_pace: Arc::new(CopyPace::new()),
         }));
@@ -213,7 +218,8 @@ impl Device {
 
     /// Waits for the program's synchronous memory operations on the memory at `address` that are
     /// still running although their calls returned, and makes later ones return only after they
-    /// have ended: see [`Driver::synchronize_memops`]. Called for memory without that attribute.
+    /// have ended: see [`Driver::synchronize_memops`]. Once a wait for an allocation has ended, this
+    /// costs a load.
     ///
     /// Memory of no context can't have it: a mapping (`cuMemMap`) refuses it, and for memory of a
     /// pool (`cuMemAllocAsync`) it does nothing. For these the primary context as a whole gets the
@@ -223,10 +229,11 @@ impl Device {
         &self,
         driver: &Driver,
         address: u64,
-        contextless: bool,
+        info: &Pointer,
     ) -> Result<(), GpuError> {
         // Whatever the primary context has: memory of another one may be used in that.
-        if !contextless && self.context.entered(|| driver.synchronize_memops(address))? {
+        let wait = || self.context.entered(|| driver.synchronize_memops(address));
+        if info.context.is_some() && self.waited.ensure(info.id, info.sync_memops, wait)? {
             return Ok(());
         }
         if self.syncs_memops.load(Ordering::Acquire) {

@@ -1,6 +1,7 @@
 //! Files, opened from callers' descriptors.
 
 mod edges;
+mod kept;
 mod read;
 mod reopen;
 mod residency;
@@ -17,6 +18,8 @@ use crate::Op;
 use crate::fault::{Failed, Fault, FileError};
 use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
+pub use kept::KeptFd;
+pub(crate) use kept::{Descriptor, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use reopen::ReopenedFd;
 pub(crate) use reopen::reopen_to_read;
@@ -28,8 +31,8 @@ use shards::DescriptorShards;
 ///
 /// There may be more descriptors of the same file, opened through `/proc/self/fd` when first
 /// needed: one in the other mode (with or without `O_DIRECT`), and if many threads read the file
-/// three more without `O_DIRECT` (`shards`; at most 192 in the process, and an eighth of its
-/// limit). The caller's advice (`posix_fadvise(2)`) does not apply to them. Closing any of them
+/// three more without `O_DIRECT` (`shards`). All of these take a twelfth of the process's limit at
+/// most; beyond that each use opens the one that it needs (`kept`). The caller's advice (`posix_fadvise(2)`) does not apply to them. Closing any of them
 /// drops the POSIX record locks (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as
 /// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
@@ -50,7 +53,7 @@ impl File {
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     /// The caller's open file description.
-    own: OwnedFd,
+    own: KeptFd,
     mode: Mode,
     /// Alignment of offsets, lengths and memory for direct I/O, in bytes: a power of two, 4096 at
     /// least. 0 if direct I/O is not possible.
@@ -131,13 +134,12 @@ impl File {
             return Err(FileError::Kind { fd: raw, what: file_type_name(kind) });
         }
         let mode = mode(&own).map_err(|errno| failed("fcntl(F_GETFL)", errno))?;
-        let own = std::fs::File::from(own);
         let align = direct_alignment(&own);
         // Mixes the halves so that neighbouring files do not share a lock.
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
         Ok(Self(Arc::new(Arc::new(OpenFile {
-            own: own.into(),
+            own,
             mode,
             align,
             identity,
@@ -213,38 +215,50 @@ impl OpenFile {
         self.mode.direct || (large && self.uncached == UncachedReads::Direct)
     }
 
-    /// A descriptor without `O_DIRECT`, if there is one.
-    fn buffered(&self) -> Option<RawFd> {
-        let own = self.own.as_raw_fd();
-        if !self.mode.direct && !self.mode.append {
-            return Some(own);
+    /// The error if the program closed our duplicate, or put another file there: no byte of that
+    /// is read or written. `surely`: a look of the last milliseconds is not enough.
+    fn check(&self, surely: bool, offset: u64, len: usize) -> Result<(), Failed> {
+        if self.own.looks_ours(surely) {
+            return Ok(());
         }
-        let reopened = self.buffered.get(own, self.mode.reopen_flags, true);
-        reopened.or_else(|| (!self.mode.direct).then_some(own))
+        let call = "the program closed gpuio's descriptor of the file: an I/O";
+        Err(Failed { call, errno: libc::EBADF, offset, len: len as u64 })
+    }
+
+    /// A descriptor without `O_DIRECT`, if there is one.
+    fn buffered(&self, surely: bool) -> Option<Descriptor<'_>> {
+        let own = || Descriptor::Kept(&self.own);
+        if !self.mode.direct && !self.mode.append {
+            return Some(own());
+        }
+        let reopened = self.buffered.get(&self.own, self.mode.reopen_flags, (true, surely));
+        reopened.or_else(|| (!self.mode.direct).then(own))
     }
 
     /// Like [`OpenFile::buffered`], for reading: the calling thread's own descriptor if many
     /// threads read. None for a file that is never read from the page cache.
-    fn reading(&self) -> Option<RawFd> {
+    fn reading(&self, surely: bool) -> Option<Descriptor<'_>> {
         if self.bypass_cache {
             return None;
         }
-        let first = self.buffered()?;
-        let advised = first != self.own.as_raw_fd();
-        Some(self.shards.get(first, self.mode.reopen_flags, advised).unwrap_or(first))
+        let first = self.buffered(surely)?;
+        let how = (first.raw() != self.own.raw(), surely);
+        let shard = self.shards.get(&self.own, self.mode.reopen_flags, how);
+        Some(shard.map_or(first, Descriptor::Kept))
     }
 
     /// A descriptor with `O_DIRECT`, if there is one and the file system accepts it.
-    fn direct(&self) -> Option<RawFd> {
+    fn direct(&self, surely: bool) -> Option<Descriptor<'_>> {
         if self.align == 0 || self.direct_refused.load(Ordering::Relaxed) {
             return None;
         }
-        let own = self.own.as_raw_fd();
+        let own = || Descriptor::Kept(&self.own);
         if self.mode.direct && !self.mode.append {
-            return Some(own);
+            return Some(own());
         }
-        let reopened = self.direct.get(own, self.mode.reopen_flags | libc::O_DIRECT, false);
-        reopened.or_else(|| self.mode.direct.then_some(own))
+        let flags = self.mode.reopen_flags | libc::O_DIRECT;
+        let reopened = self.direct.get(&self.own, flags, (false, surely));
+        reopened.or_else(|| self.mode.direct.then(own))
     }
 
     /// The distance in bytes of `offset` from the last multiple of the direct I/O alignment. The
@@ -267,7 +281,7 @@ impl OpenFile {
             return None;
         }
         let stat = rustix::fs::fstat(&self.own).ok()?;
-        u64::try_from(stat.st_size).ok()
+        u64::try_from(stat.st_size).ok().filter(|_| self.own.looks_ours(false))
     }
 
     /// The file among those that may be mapped, if it is known to be one.
@@ -294,42 +308,46 @@ impl OpenFile {
 
     /// The file's stamp, by the calling thread's own descriptor; `None` if the kernel refuses.
     pub(crate) fn stamp(&self) -> Option<Stamp> {
-        let fd = self.reading()?;
+        let fd = self.reading(false)?;
         // SAFETY: one of this file's descriptors, which are open for as long as it.
-        Stamp::of(unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) })
+        Stamp::of(unsafe { BorrowedFd::borrow_raw(fd.raw()) })
     }
 
     /// File system, inode number and size.
     pub(crate) fn identity_and_size(&self) -> Option<((u64, u64), u64)> {
-        let stat = rustix::fs::fstat(&self.own).ok()?;
+        let stat = rustix::fs::fstat(&self.own).ok().filter(|_| self.own.is_ours())?;
         Some(((stat.st_dev, stat.st_ino), u64::try_from(stat.st_size).ok()?))
     }
 
-    /// A descriptor of its own for reading, or the errno if the kernel refuses.
-    pub(crate) fn reopened_to_read(&self) -> Result<OwnedFd, i32> {
-        reopen_to_read(self.own.as_fd())
+    /// A descriptor of its own for reading, or the errno if the kernel refuses: see
+    /// [`reopen_to_read`].
+    pub(crate) fn reopened_to_read(&self, is_spare: bool) -> Result<KeptFd, i32> {
+        reopen_to_read(&self.own, is_spare)
     }
 
     /// The error of a call, with the file's name.
     #[cold]
     pub(crate) fn fault(&self, failed: Failed) -> Fault {
         let Failed { call, errno, offset, len } = failed;
-        let link = PathBuf::from(format!("/proc/self/fd/{}", self.own.as_raw_fd()));
-        let path = std::fs::read_link(&link).unwrap_or(link);
+        let link = PathBuf::from(format!("/proc/self/fd/{}", self.own.raw()));
+        let path = match std::fs::read_link(&link) {
+            Ok(path) if self.own.is_ours() => path,
+            Ok(_) => PathBuf::from("a file that was registered"),
+            Err(_) => link,
+        };
         Fault::File { call, errno, offset, len, path }
     }
 }
 
-/// Duplicates above the standard streams: a program that closed one of those may open it again.
-fn duplicate(fd: BorrowedFd<'_>) -> Result<OwnedFd, FileError> {
-    rustix::io::fcntl_dupfd_cloexec(fd, 3).map_err(|errno| FileError::Call {
+fn duplicate(fd: BorrowedFd<'_>) -> Result<KeptFd, FileError> {
+    KeptFd::duplicate(fd).map_err(|errno| FileError::Call {
         call: "fcntl(F_DUPFD_CLOEXEC)",
         fd: fd.as_raw_fd(),
         errno: errno.raw_os_error(),
     })
 }
 
-fn mode(fd: &OwnedFd) -> Result<Mode, rustix::io::Errno> {
+fn mode(fd: impl AsFd) -> Result<Mode, rustix::io::Errno> {
     let flags = rustix::fs::fcntl_getfl(fd)?.bits().cast_signed();
     let reopen_flags = libc::O_ACCMODE | libc::O_SYNC | libc::O_DSYNC | libc::O_NOATIME;
     Ok(Mode {
@@ -341,8 +359,10 @@ fn mode(fd: &OwnedFd) -> Result<Mode, rustix::io::Errno> {
 
 /// The alignment that the file system requires for direct I/O (`statx(2)`, `STATX_DIOALIGN`, Linux
 /// 6.1); a page if it does not report one.
-fn direct_alignment(file: &std::fs::File) -> u32 {
-    let limits = gpuio_host::statx::open_file(file).ok().and_then(|facts| facts.direct);
+fn direct_alignment(own: &KeptFd) -> u32 {
+    // SAFETY: open, and never closed by this value.
+    let file = std::mem::ManuallyDrop::new(std::fs::File::from(unsafe { owned(own.raw()) }));
+    let limits = gpuio_host::statx::open_file(&file).ok().and_then(|facts| facts.direct);
     let Some(limits) = limits else {
         return ALIGN_LEAST;
     };

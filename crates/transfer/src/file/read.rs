@@ -3,10 +3,14 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
+use super::kept::Descriptor;
 use super::sys::{self, Cached};
 use super::{OpenFile, residency};
 use crate::bounce::BounceBuffer;
 use crate::fault::Failed;
+
+/// The longest read before which the descriptor is not looked at each time.
+const SHORT: usize = 64 << 10;
 
 /// The destination of a read.
 #[derive(Debug, Clone, Copy)]
@@ -26,9 +30,9 @@ pub(crate) struct FileBytes {
 }
 
 /// A read that the page cache could not serve, to be done together with others.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct UncachedRead {
-    pub(crate) fd: RawFd,
+#[derive(Debug)]
+pub(crate) struct UncachedRead<'file> {
+    pub(crate) fd: Descriptor<'file>,
     pub(crate) at: *mut u8,
     pub(crate) len: u32,
     pub(crate) offset: u64,
@@ -70,10 +74,15 @@ impl OpenFile {
         #[cfg(test)]
         self.panic_if_requested();
         let mut file_bytes = FileBytes::default();
-        let buffered = self.reading();
-        let direct =
-            if self.bypasses_cache(large) || buffered.is_none() { self.direct() } else { None };
-        if let Some(direct) = direct {
+        // A short read is not worth a look each time: see `kept`.
+        let surely = len > SHORT;
+        self.check(surely, offset, len)?;
+        let is_cold = buffer.slack && self.needs_no_cache(offset, len);
+        let buffered = if is_cold { None } else { self.reading(surely) };
+        let is_direct = self.bypasses_cache(large) || buffered.is_none();
+        let direct = if is_direct { self.direct(surely) } else { None };
+        let buffered = buffered.as_ref().map(Descriptor::raw);
+        if let Some(direct) = direct.as_ref().map(Descriptor::raw) {
             if let Some(buffered) = buffered {
                 // SAFETY: the caller's promise.
                 file_bytes.cached = unsafe { self.read_cached(buffered, buffer.at, len, offset) }?;
@@ -112,44 +121,61 @@ impl OpenFile {
     /// # Safety
     ///
     /// As [`OpenFile::read`], with slack.
-    pub(crate) unsafe fn read_cached_or_defer(
-        &self,
+    pub(crate) unsafe fn read_cached_or_defer<'file>(
+        &'file self,
         buffer: ReadBuffer,
         len: usize,
         offset: u64,
-        absent: &mut Vec<UncachedRead>,
+        absent: &mut Vec<UncachedRead<'file>>,
     ) -> CacheLookup {
         #[cfg(test)]
         self.panic_if_requested();
-        let buffered = self.reading();
-        let direct = if self.mode.direct { self.direct() } else { None };
-        let (Some(fd), true) = (buffered, buffer.slack) else {
-            // SAFETY: the caller's promise.
-            return CacheLookup::Done(unsafe { self.read(buffer, len, offset, false) });
-        };
-        // SAFETY: the caller's promise.
-        match unsafe { self.read_cached(fd, buffer.at, len, offset) } {
-            Ok(found) if found == len => {
-                return CacheLookup::Done(Ok(FileBytes { cached: found, direct: 0 }));
-            }
-            Ok(_) => {}
-            Err(failed) => return CacheLookup::Done(Err(failed)),
+        let surely = len > SHORT;
+        if let Err(failed) = self.check(surely, offset, len) {
+            return CacheLookup::Done(Err(failed));
         }
+        let is_cold = buffer.slack && self.needs_no_cache(offset, len);
+        let buffered = if is_cold { None } else { self.reading(surely) };
+        let direct = if self.mode.direct { self.direct(surely) } else { None };
+        let fd = match (buffered, &direct) {
+            (Some(fd), _) if buffer.slack => {
+                // SAFETY: the caller's promise.
+                match unsafe { self.read_cached(fd.raw(), buffer.at, len, offset) } {
+                    Ok(found) if found == len => {
+                        return CacheLookup::Done(Ok(FileBytes { cached: found, direct: 0 }));
+                    }
+                    Ok(_) => Some(fd),
+                    Err(failed) => return CacheLookup::Done(Err(failed)),
+                }
+            }
+            (None, Some(_)) if is_cold => None,
+            // SAFETY: the caller's promise.
+            _ => return CacheLookup::Done(unsafe { self.read(buffer, len, offset, false) }),
+        };
         let all = FileBytes { cached: 0, direct: len };
-        let (uncached, file_bytes) = match direct {
-            Some(fd) => {
+        let (uncached, file_bytes) = match direct.ok_or(fd) {
+            Ok(fd) => {
                 let skip = self.skip(offset);
                 let span = (skip + len).next_multiple_of(self.align());
                 let (at, offset) = (buffer.at.wrapping_sub(skip), offset - skip as u64);
                 (UncachedRead { fd, at, len: small(span), offset }, all)
             }
-            None => {
+            Err(fd) => {
+                let Some(fd) = fd else { unreachable!("a cold file has a direct descriptor") };
                 let file_bytes = FileBytes { cached: len, direct: 0 };
                 (UncachedRead { fd, at: buffer.at, len: small(len), offset }, file_bytes)
             }
         };
         absent.push(uncached);
         CacheLookup::Uncached { file_bytes }
+    }
+
+    /// Whether a descriptor without `O_DIRECT` would have to be opened to find nothing cached.
+    fn needs_no_cache(&self, offset: u64, len: usize) -> bool {
+        self.mode.direct
+            && self.align != 0
+            && self.buffered.known(false).is_none()
+            && !self.residency.is_worth_trying(self.own.raw(), offset, len)
     }
 
     /// Reads the cached part of the range, from its start. Returns its length.
@@ -239,13 +265,12 @@ impl OpenFile {
     ///
     /// `at` is valid for writes of `len` bytes.
     unsafe fn read_bounced(&self, at: *mut u8, len: usize, offset: u64) -> Result<usize, Failed> {
-        use std::os::fd::AsRawFd;
         let align = self.align();
         let skip = self.skip(offset);
         let mut bounce = BounceBuffer::new((skip + len).next_multiple_of(align), align);
         let (into, room) = (bounce.as_mut_ptr(), bounce.len());
         // SAFETY: all of a buffer of our own.
-        let count = unsafe { sys::pread(self.own.as_raw_fd(), into, room, offset - skip as u64) }?;
+        let count = unsafe { sys::pread(self.own.raw(), into, room, offset - skip as u64) }?;
         let bytes = count.saturating_sub(skip).min(len);
         // SAFETY: `bytes` are in the buffer after `skip`, and `at` has space for them; a new
         // allocation overlaps nothing.

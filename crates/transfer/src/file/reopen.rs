@@ -1,52 +1,95 @@
 //! Opens a file again in another mode.
 
-use std::ffi::CString;
-use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// Not opened yet.
-const UNKNOWN: RawFd = -2;
-/// The kernel refused.
-const NONE: RawFd = -1;
+use super::kept::{Descriptor, KeptFd, Spare};
 
-/// A descriptor that is opened on first use and closed with this value.
+/// A descriptor that is opened on first use and closed with this value. Where the process has as
+/// many as it may have, each use opens one of its own.
 ///
 /// There is no lock: if two threads open it at once, the second closes its own descriptor and uses
 /// the first's. So a child of `fork(2)` never waits for a thread that it does not have.
 #[derive(Debug)]
-pub(super) struct ReopenedFd(AtomicI32);
+pub(super) struct ReopenedFd {
+    kept: AtomicPtr<KeptFd>,
+    /// The kernel does not open the file so.
+    refused: AtomicBool,
+}
 
 impl ReopenedFd {
     pub(super) fn new() -> Self {
-        Self(AtomicI32::new(UNKNOWN))
+        Self { kept: AtomicPtr::new(ptr::null_mut()), refused: AtomicBool::new(false) }
     }
 
     /// The descriptor: the file of `own`, reopened with `flags`. `advised`: it serves cached bytes,
-    /// and the kernel is not to read ahead.
-    pub(super) fn get(&self, own: RawFd, flags: libc::c_int, advised: bool) -> Option<RawFd> {
-        let fd =
-            self.known().unwrap_or_else(|| self.set(open(own, flags, advised).unwrap_or(NONE)));
-        (fd >= 0).then_some(fd)
+    /// and the kernel is not to read ahead. `surely`: it is looked at in any case.
+    pub(super) fn get(
+        &self,
+        own: &KeptFd,
+        flags: libc::c_int,
+        (advised, surely): (bool, bool),
+    ) -> Option<Descriptor<'_>> {
+        if let Some(kept) = self.known(surely) {
+            return Some(Descriptor::Kept(kept));
+        }
+        if self.refused.load(Ordering::Relaxed) {
+            return None;
+        }
+        let spare = Spare::take();
+        let stays = spare.is_some();
+        match open(own, flags, advised, spare) {
+            Ok(opened) if stays => self.set(opened).map(Descriptor::Kept),
+            Ok(opened) => Some(Descriptor::Opened(opened)),
+            Err(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EINTR) => None,
+            Err(_) => {
+                self.refused.store(true, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
-    /// The descriptor, or a negative number if the kernel refused it; `None` before the first use.
-    pub(super) fn known(&self) -> Option<RawFd> {
-        let known = self.0.load(Ordering::Acquire);
-        (known != UNKNOWN).then_some(known)
+    /// The same, opened with `spare`.
+    pub(super) fn get_with(
+        &self,
+        own: &KeptFd,
+        flags: libc::c_int,
+        (advised, spare): (bool, Spare),
+    ) -> Option<&KeptFd> {
+        self.set(open(own, flags, advised, Some(spare)).ok()?)
+    }
+
+    /// The descriptor, if it was opened, and the program has not closed it since.
+    pub(super) fn known(&self, surely: bool) -> Option<&KeptFd> {
+        let known = self.kept.load(Ordering::Acquire);
+        // SAFETY: null, or from `Box::into_raw` in `set`; freed with this value only.
+        let kept = unsafe { known.as_ref() }?;
+        if kept.looks_ours(surely) {
+            return Some(kept);
+        }
+        // Others may still look at it: it is never freed.
+        let (none, order) = (ptr::null_mut(), Ordering::AcqRel);
+        let _ = self.kept.compare_exchange(known, none, order, Ordering::Relaxed);
+        None
     }
 
     /// From now on behaves as if the kernel had refused.
     #[cfg(test)]
     pub(super) fn refuse(&self) {
-        self.set(NONE);
+        self.refused.store(true, Ordering::Relaxed);
     }
 
-    fn set(&self, opened: RawFd) -> RawFd {
-        match self.0.compare_exchange(UNKNOWN, opened, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => opened,
+    fn set(&self, opened: KeptFd) -> Option<&KeptFd> {
+        let opened = Box::into_raw(Box::new(opened));
+        let (none, order) = (ptr::null_mut(), Ordering::AcqRel);
+        match self.kept.compare_exchange(none, opened, order, Ordering::Acquire) {
+            // SAFETY: freed with this value only.
+            Ok(_) => unsafe { opened.as_ref() },
             Err(first) => {
-                close(opened);
-                first
+                // SAFETY: from above, and nobody has seen it.
+                drop(unsafe { Box::from_raw(opened) });
+                // SAFETY: as in `known`.
+                unsafe { first.as_ref() }
             }
         }
     }
@@ -54,46 +97,37 @@ impl ReopenedFd {
 
 impl Drop for ReopenedFd {
     fn drop(&mut self) {
-        close(*self.0.get_mut());
+        let kept = *self.kept.get_mut();
+        if !kept.is_null() {
+            // SAFETY: from `Box::into_raw` in `set`, and this value alone has it.
+            drop(unsafe { Box::from_raw(kept) });
+        }
     }
 }
 
-/// Opens the file of a descriptor again, for reading; the errno if the kernel refuses.
-pub(crate) fn reopen_to_read(file: BorrowedFd<'_>) -> Result<OwnedFd, i32> {
-    let fd = open(file.as_raw_fd(), libc::O_RDONLY | libc::O_NOATIME, false)
-        .or_else(|_| open(file.as_raw_fd(), libc::O_RDONLY, false))?;
-    // SAFETY: just opened, and not owned elsewhere.
-    Ok(unsafe { super::owned(fd) })
+/// Opens the file of a descriptor again, for reading; the errno if the kernel refuses. With
+/// `is_spare` only where the process may have one more that it can do without (`EMFILE`).
+pub(crate) fn reopen_to_read(file: &KeptFd, is_spare: bool) -> Result<KeptFd, i32> {
+    let opened = |flags| {
+        let spare = if is_spare { Some(Spare::take().ok_or(libc::EMFILE)?) } else { None };
+        open(file, libc::O_RDONLY | flags, false, spare)
+    };
+    opened(libc::O_NOATIME).or_else(|_| opened(0))
 }
 
-fn close(fd: RawFd) {
-    if fd >= 0 {
-        // SAFETY: opened by `open` below, and owned by this value alone.
-        drop(unsafe { super::owned(fd) });
-    }
-}
-
-/// Opens the file of a descriptor again through its link in `/proc` (proc(5)), which also works for
-/// files whose name was removed. The error is the errno.
-fn open(own: RawFd, flags: libc::c_int, advised: bool) -> Result<RawFd, i32> {
-    let link = CString::new(format!("/proc/self/fd/{own}")).map_err(|_| libc::EINVAL)?;
-    // O_NONBLOCK and O_NOCTTY: this must not wait, nor take a terminal.
-    let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
-    // SAFETY: the path is NUL-terminated; no flag asks for a mode.
-    let fd = unsafe { libc::open(link.as_ptr(), flags) };
-    if fd < 0 {
-        return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
-    }
+fn open(
+    own: &KeptFd,
+    flags: libc::c_int,
+    advised: bool,
+    spare: Option<Spare>,
+) -> Result<KeptFd, i32> {
+    let opened = KeptFd::reopened(own, flags, spare)?;
     if advised {
         // With read-ahead, one cached piece would make the kernel read what follows into the cache
         // (mm/filemap.c, `filemap_readahead`), so that this is found cached too, and so on: most of
         // a cold file would be read twice. The advice holds for this descriptor alone, and a
         // refusal does no harm. SAFETY: a descriptor of ours, and no memory is passed.
-        unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_RANDOM) };
+        unsafe { libc::posix_fadvise(opened.raw(), 0, 0, libc::POSIX_FADV_RANDOM) };
     }
-    // SAFETY: just opened, and not owned elsewhere.
-    let fd = unsafe { super::owned(fd) };
-    // Above the standard streams, see `duplicate`.
-    let above = rustix::io::fcntl_dupfd_cloexec(&fd, 3).map_err(|errno| errno.raw_os_error())?;
-    Ok(above.into_raw_fd())
+    Ok(opened)
 }

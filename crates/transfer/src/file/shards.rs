@@ -7,10 +7,9 @@
 //! (Linux 6.18, sixteen cores of a Xeon). A duplicated descriptor shares the description, so the
 //! file is reopened.
 
-use std::os::fd::RawFd;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::kept::{KeptFd, Spare};
 use super::reopen::ReopenedFd;
 
 /// Descriptions that threads share, including the first one.
@@ -18,14 +17,6 @@ const SHARDS: usize = 4;
 /// Reads by the threads of a shard before a description is opened for them: a file that is read
 /// once or twice, or by one thread, costs none.
 const READS: u32 = 64;
-/// Most descriptors that all shards of the process take, and the part of its limit that they may
-/// take.
-const MOST: u32 = 192;
-const PART: u64 = 8;
-
-/// How many are open in this process.
-static OPEN: AtomicU32 = AtomicU32::new(0);
-
 /// The descriptors of a file, for all threads except those of the first shard.
 #[derive(Debug)]
 pub(super) struct DescriptorShards([Shard; SHARDS - 1]);
@@ -45,39 +36,36 @@ impl DescriptorShards {
     }
 
     /// The calling thread's descriptor, if it has one: the file of `own`, reopened with `flags`.
-    pub(super) fn get(&self, own: RawFd, flags: libc::c_int, advised: bool) -> Option<RawFd> {
-        self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, advised)
+    pub(super) fn get(
+        &self,
+        own: &KeptFd,
+        flags: libc::c_int,
+        how: (bool, bool),
+    ) -> Option<&KeptFd> {
+        self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, how)
     }
 }
 
 impl Shard {
-    fn get(&self, own: RawFd, flags: libc::c_int, advised: bool) -> Option<RawFd> {
-        if let Some(fd) = self.reopened.known() {
-            return (fd >= 0).then_some(fd);
+    fn get(
+        &self,
+        own: &KeptFd,
+        flags: libc::c_int,
+        (advised, surely): (bool, bool),
+    ) -> Option<&KeptFd> {
+        if let Some(kept) = self.reopened.known(surely) {
+            return Some(kept);
         }
         // Exactly one thread reaches this count and opens it; the others continue as before.
         if self.reads.fetch_add(1, Ordering::Relaxed) != READS {
             return None;
         }
-        let more = |open| (open < most()).then_some(open + 1);
-        if OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+        let Some(spare) = Spare::take_shard() else {
             // Others may have been closed when as many reads have come again.
             self.reads.store(0, Ordering::Relaxed);
             return None;
-        }
-        let fd = self.reopened.get(own, flags, advised);
-        if fd.is_none() {
-            OPEN.fetch_sub(1, Ordering::Relaxed);
-        }
-        fd
-    }
-}
-
-impl Drop for Shard {
-    fn drop(&mut self) {
-        if self.reopened.known().is_some_and(|fd| fd >= 0) {
-            OPEN.fetch_sub(1, Ordering::Relaxed);
-        }
+        };
+        self.reopened.get_with(own, flags, (advised, spare))
     }
 }
 
@@ -92,39 +80,28 @@ fn shard_of_thread() -> usize {
     SHARD.try_with(|shard| *shard).unwrap_or(0)
 }
 
-fn most() -> u32 {
-    static LIMIT: OnceLock<u32> = OnceLock::new();
-    *LIMIT.get_or_init(|| {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let part = limit.map_or(u64::MAX, |limit| limit / PART);
-        u32::try_from(part).unwrap_or(MOST).min(MOST)
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
+    use std::os::fd::AsFd;
 
     use super::*;
 
     #[test]
-    fn a_shard_opens_its_own_description_after_some_reads_and_closes_it() {
+    fn a_shard_opens_its_own_description_after_some_reads() {
         let file = tempfile::tempfile().unwrap();
-        let own = file.as_raw_fd();
+        let own = KeptFd::duplicate(file.as_fd()).unwrap();
         let shard = Shard { reopened: ReopenedFd::new(), reads: AtomicU32::new(0) };
+        let get = || shard.get(&own, libc::O_RDWR, (false, true)).map(KeptFd::raw);
         for _ in 0..READS {
-            assert_eq!(shard.get(own, libc::O_RDWR, false), None);
+            assert_eq!(get(), None);
         }
-        let fd = shard.get(own, libc::O_RDWR, false).unwrap();
-        assert_ne!(fd, own);
-        assert_eq!(shard.get(own, libc::O_RDWR, false), Some(fd));
-        let inode = |fd: RawFd| {
-            std::fs::metadata(format!("/proc/self/fd/{fd}"))
-                .map(|m| std::os::unix::fs::MetadataExt::ino(&m))
-        };
-        assert_eq!(inode(fd).unwrap(), inode(own).unwrap());
-        drop(shard);
-        assert_ne!(inode(fd).ok(), inode(own).ok(), "{fd} is open still");
+        let fd = get().unwrap();
+        assert_ne!(fd, own.raw());
+        assert_eq!(get(), Some(fd));
+        // The program closes it: it is not used again, nor opened again before as many reads.
+        // SAFETY: what a program may do with any number.
+        assert_eq!(unsafe { libc::close(fd) }, 0);
+        assert_eq!(get(), None);
     }
 
     #[test]

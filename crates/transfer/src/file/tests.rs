@@ -151,7 +151,7 @@ fn the_callers_descriptor_may_be_closed_and_ours_close_with_the_last_clone() {
     let file = File::new(own.as_fd(), UncachedReads::Direct).unwrap();
     drop(own);
     assert_eq!(read(&file, 10, 0, false).0, b"xyz");
-    let fd = file.0.own.as_raw_fd();
+    let fd = file.0.own.raw();
     let other = file.clone();
     drop(file);
     assert_eq!(read(&other, 10, 0, false).0, b"xyz");

@@ -1,8 +1,9 @@
 //! Writes a range of a file from host memory.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
+use super::kept::Descriptor;
 use super::read::FileBytes;
 use super::{OpenFile, edges, sys};
 use crate::bounce::BounceBuffer;
@@ -27,9 +28,11 @@ impl OpenFile {
     ) -> Result<FileBytes, Failed> {
         #[cfg(test)]
         self.panic_if_requested();
+        self.check(true, offset, len)?;
         if !self.mode.direct {
-            let own = self.own.as_raw_fd();
-            let fd = self.unless_appending(Some(self.buffered().unwrap_or(own)), len, offset)?;
+            let buffered = self.buffered(true);
+            let fd = buffered.as_ref().map_or(self.own.raw(), Descriptor::raw);
+            let fd = self.unless_appending(fd, len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
             return Ok(FileBytes { cached: len, direct: 0 });
@@ -40,7 +43,8 @@ impl OpenFile {
         let body = (len - head) / align * align;
         let congruent = (at.addr() + head).is_multiple_of(align);
         let mut file_bytes = FileBytes::default();
-        let direct = self.direct().filter(|fd| body > 0 && congruent && !self.appends(*fd));
+        let direct = if body > 0 && congruent { self.direct(true) } else { None };
+        let direct = direct.filter(|fd| !self.appends(fd.raw()));
         let Some(direct) = direct else {
             // SAFETY: the caller's promise.
             return unsafe { self.edge(at, len, offset) };
@@ -51,7 +55,7 @@ impl OpenFile {
         }
         let middle = at.wrapping_add(head);
         // SAFETY: the middle part of the caller's range.
-        file_bytes.add(unsafe { self.blocks(direct, middle, body, offset + head as u64) }?);
+        file_bytes.add(unsafe { self.blocks(direct.raw(), middle, body, offset + head as u64) }?);
         let done = head + body;
         if done < len {
             // SAFETY: the last part of the caller's range.
@@ -81,7 +85,7 @@ impl OpenFile {
         };
         match written {
             Ok(()) => Ok(FileBytes { cached: 0, direct: len }),
-            Err(failed) if failed.errno == libc::EINVAL && self.buffered().is_some() => {
+            Err(failed) if failed.errno == libc::EINVAL && self.buffered(true).is_some() => {
                 self.direct_refused.store(true, Ordering::Relaxed);
                 // SAFETY: the caller's promise.
                 unsafe { self.edge(at, len, offset) }
@@ -100,14 +104,14 @@ impl OpenFile {
             return Ok(FileBytes::default());
         }
         let _exclusive = edges::exclusive(self.identity);
-        if let Some(fd) = self.buffered() {
-            let fd = self.unless_appending(Some(fd), len, offset)?;
+        if let Some(buffered) = self.buffered(true) {
+            let fd = self.unless_appending(buffered.raw(), len, offset)?;
             // SAFETY: the caller's promise.
             unsafe { all(fd, at, len, offset) }?;
             edges::flush_range(fd, offset, len)?;
             return Ok(FileBytes { cached: len, direct: 0 });
         }
-        self.unless_appending(None, len, offset)?;
+        self.unless_appending(self.own.raw(), len, offset)?;
         let mut done = 0;
         while done < len {
             let from = at.wrapping_add(done);
@@ -119,18 +123,11 @@ impl OpenFile {
 
     /// Whether a write by this descriptor would append to the file, whatever its offset.
     fn appends(&self, fd: RawFd) -> bool {
-        self.mode.append && fd == self.own.as_raw_fd()
+        self.mode.append && fd == self.own.raw()
     }
 
-    /// The descriptor to write by: `fd`, or the caller's own. An error if it appends and the file
-    /// could not be reopened.
-    fn unless_appending(
-        &self,
-        fd: Option<RawFd>,
-        len: usize,
-        offset: u64,
-    ) -> Result<RawFd, Failed> {
-        let fd = fd.unwrap_or(self.own.as_raw_fd());
+    /// The descriptor to write by. An error if it appends and the file could not be reopened.
+    fn unless_appending(&self, fd: RawFd, len: usize, offset: u64) -> Result<RawFd, Failed> {
         let (call, errno) = ("pwrite to a descriptor with O_APPEND", libc::EOPNOTSUPP);
         let refused = Failed { call, errno, offset, len: len as u64 };
         if self.appends(fd) { Err(refused) } else { Ok(fd) }
@@ -143,7 +140,7 @@ impl OpenFile {
     ///
     /// As [`OpenFile::write`]; nothing else writes edges of the file during the call.
     unsafe fn rewrite(&self, at: *const u8, len: usize, offset: u64) -> Result<usize, Failed> {
-        let own = self.own.as_raw_fd();
+        let own = self.own.raw();
         let align = self.align();
         let skip = self.skip(offset);
         let from = offset - skip as u64;

@@ -1,14 +1,13 @@
 //! A file that may be mapped: one for all descriptors of it that the library holds.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::MappedFiles;
 use super::extent::{EXTENT, ExtentCell, Registered};
 use super::rule::{NoRule, Rule};
 use crate::clock::Nanos;
-use crate::file::Stamp;
+use crate::file::{KeptFd, OpenFile, Stamp};
 
 /// A file by its file system and inode number.
 pub(super) type InodeId = (u64, u64);
@@ -27,8 +26,8 @@ const LEASED: u8 = 2;
 pub(crate) struct MappedInode {
     pub(super) files: &'static MappedFiles,
     pub(super) id: InodeId,
-    /// Open for reading.
-    fd: OwnedFd,
+    /// Open for reading, from when it is hot.
+    fd: OnceLock<KeptFd>,
     pub(super) cells: Box<[ExtentCell]>,
     sure: AtomicU8,
     /// The file's stamp when the lease was taken: size, and time of the last change.
@@ -50,13 +49,13 @@ pub(super) struct RuleState {
 }
 
 impl MappedInode {
-    pub(super) fn new(files: &'static MappedFiles, id: InodeId, fd: OwnedFd, size: u64) -> Self {
+    pub(super) fn new(files: &'static MappedFiles, id: InodeId, size: u64) -> Self {
         let cells = (0..size.div_ceil(EXTENT)).map(|_| ExtentCell::default()).collect();
         let rule = RuleState { held: None, ended: 0, until: 0, pause: PAUSE };
         Self {
             files,
             id,
-            fd,
+            fd: OnceLock::new(),
             cells,
             sure: AtomicU8::new(UNSURE),
             size: AtomicU64::new(0),
@@ -66,8 +65,19 @@ impl MappedInode {
         }
     }
 
-    pub(super) fn fd(&self) -> &OwnedFd {
-        &self.fd
+    /// Its descriptor, if it has one and the program has not closed it.
+    pub(super) fn fd(&self) -> Option<&KeptFd> {
+        self.fd.get().filter(|fd| fd.is_ours())
+    }
+
+    /// Gives it a descriptor, by one of its files; false where none can be had now.
+    pub(super) fn has_fd(&self, of: &OpenFile) -> bool {
+        if self.fd.get().is_none()
+            && let Ok(fd) = of.reopened_to_read(true)
+        {
+            let _ = self.fd.set(fd);
+        }
+        self.fd.get().is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, RuleState> {
@@ -104,11 +114,12 @@ impl MappedInode {
         if now < rule.until {
             return None;
         }
-        match super::rule::find(&self.fd.as_fd(), watcher) {
+        let fd = self.fd()?;
+        match super::rule::find(fd, watcher, true) {
             Ok(found) => {
                 let leased = matches!(found, Rule::Lease(_));
                 // Nothing is registered under the rule yet.
-                let stamp = Stamp::of(&self.fd)?;
+                let stamp = Stamp::of(fd)?;
                 self.size.store(stamp.size, Ordering::Relaxed);
                 self.modified.store(stamp.modified_ns, Ordering::Relaxed);
                 rule.held = Some(found);
@@ -200,6 +211,8 @@ impl Drop for MappedInode {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use gpuio_gpu::{Context, Driver, FilePages, Which};
     use rustix::fs::{MemfdFlags, SealFlags};
 
@@ -212,7 +225,7 @@ mod tests {
     /// Registers the file, as the mapper does.
     fn registered(inode: &MappedInode) -> Registered {
         let context = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
-        let pages = FilePages::map(inode.fd().as_fd(), 0..LEN).unwrap();
+        let pages = FilePages::map(inode.fd().unwrap().as_fd(), 0..LEN).unwrap();
         let file = pages.register(&context, true).unwrap();
         let device_ptr = file.seen_by(&context).unwrap();
         Registered { file, device_ptr, serial: 1, ends_file: true }
@@ -228,7 +241,8 @@ mod tests {
         rustix::fs::ftruncate(&fd, LEN).unwrap();
         let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
-        let inode = MappedInode::new(files, (0, 0), fd, LEN);
+        let inode = MappedInode::new(files, (0, 0), LEN);
+        inode.fd.set(KeptFd::duplicate(fd.as_fd()).unwrap()).unwrap();
 
         let first = inode.find_rule(0).unwrap();
         let pages = registered(&inode);

@@ -2,11 +2,12 @@
 //! Who wants to, or to truncate the file, waits until the lease is given back, for
 //! `/proc/sys/fs/lease-break-time` at most, and the holder gets a signal.
 
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use super::rule::NoRule;
+use crate::file::KeptFd;
 
 /// Most leases of the process.
 pub(super) const MOST: usize = 256;
@@ -22,8 +23,9 @@ struct OwnerEx {
 const F_SETOWN_EX: libc::c_int = 15;
 const F_OWNER_TID: libc::c_int = 0;
 
-/// The descriptors of all leases, for the child of a fork.
+/// The descriptors of all leases and their files, for the child of a fork.
 static DESCRIPTORS: [AtomicI32; MOST] = [const { AtomicI32::new(NONE) }; MOST];
+static FILES: [[AtomicU64; 2]; MOST] = [const { [const { AtomicU64::new(0) }; 2] }; MOST];
 
 /// A thread that blocks all signals and waits for those of leases, by its number (gettid(2)).
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +34,15 @@ pub(super) struct Watcher(libc::pid_t);
 /// A lease on a file. Dropping it gives it back.
 #[derive(Debug)]
 pub(super) struct Lease {
-    fd: OwnedFd,
+    fd: KeptFd,
     entry: usize,
 }
 
 impl Lease {
     /// Takes a lease on the file of a descriptor. The lease has an open file description of its
     /// own. Its signal, SIGIO, goes to the watching thread, and to no handler of the program.
-    pub(super) fn take(file: BorrowedFd<'_>, watcher: Watcher) -> Result<Self, NoRule> {
+    /// `is_spare`: see [`crate::file::reopen_to_read`].
+    pub(super) fn take(file: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Self, NoRule> {
         if !closes_in_children() {
             return Err(NoRule::Never);
         }
@@ -52,17 +55,23 @@ impl Lease {
             DESCRIPTORS[entry].store(NONE, Ordering::Release);
             why
         };
-        let fd = crate::file::reopen_to_read(file).map_err(|errno| free(NoRule::Reopen(errno)))?;
-        DESCRIPTORS[entry].store(fd.as_raw_fd(), Ordering::Release);
+        let fd = crate::file::reopen_to_read(file, is_spare).map_err(|errno| {
+            let for_now = is_spare && errno == libc::EMFILE;
+            free(if for_now { NoRule::Full } else { NoRule::Reopen(errno) })
+        })?;
+        let (device, inode) = fd.file();
+        FILES[entry][0].store(device, Ordering::Relaxed);
+        FILES[entry][1].store(inode, Ordering::Relaxed);
+        DESCRIPTORS[entry].store(fd.raw(), Ordering::Release);
         // From here on dropping it frees the entry.
         let lease = Self { fd, entry };
         let owner = OwnerEx { kind: F_OWNER_TID, pid: watcher.0 };
         // SAFETY: `owner` is the structure that the call reads.
-        if unsafe { libc::fcntl(lease.fd.as_raw_fd(), F_SETOWN_EX, &raw const owner) } != 0 {
+        if unsafe { libc::fcntl(lease.fd.raw(), F_SETOWN_EX, &raw const owner) } != 0 {
             return Err(NoRule::Never);
         }
         // SAFETY: numbers only.
-        if unsafe { libc::fcntl(lease.fd.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
+        if unsafe { libc::fcntl(lease.fd.raw(), libc::F_SETLEASE, libc::F_RDLCK) } == 0 {
             return Ok(lease);
         }
         let error = std::io::Error::last_os_error().raw_os_error();
@@ -72,7 +81,7 @@ impl Lease {
     /// Whether it is held and not wanted back.
     pub(super) fn is_held(&self) -> bool {
         // SAFETY: numbers only.
-        unsafe { libc::fcntl(self.fd.as_raw_fd(), libc::F_GETLEASE) == libc::F_RDLCK }
+        unsafe { libc::fcntl(self.fd.raw(), libc::F_GETLEASE) == libc::F_RDLCK }
     }
 
     /// Forgets it in a child of `fork(2)`, where its descriptor was closed.
@@ -85,7 +94,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // Given back by name: a child that did not close the descriptor yet shares the lease.
         // SAFETY: numbers only.
-        unsafe { libc::fcntl(self.fd.as_raw_fd(), libc::F_SETLEASE, libc::F_UNLCK) };
+        unsafe { libc::fcntl(self.fd.raw(), libc::F_SETLEASE, libc::F_UNLCK) };
         DESCRIPTORS[self.entry].store(NONE, Ordering::Release);
     }
 }
@@ -95,9 +104,11 @@ impl Drop for Lease {
 fn closes_in_children() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     extern "C" fn in_child() {
-        for one in &DESCRIPTORS {
+        for (one, file) in DESCRIPTORS.iter().zip(&FILES) {
             let fd = one.swap(NONE, Ordering::AcqRel);
-            if fd >= 0 {
+            let [device, inode] = file.each_ref().map(|half| half.load(Ordering::Relaxed));
+            // The program may have closed it, and have another file there.
+            if fd >= 0 && crate::file::is_of(fd, (device, inode)) {
                 // SAFETY: a lease's descriptor, which this process never uses.
                 unsafe { libc::close(fd) };
             }

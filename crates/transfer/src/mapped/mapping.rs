@@ -1,7 +1,7 @@
 //! Parts of files that a program maps for its own kernels ([`FileMapping`]).
 
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use gpuio_gpu::{DevPtr, FilePages, GpuError, MapError, MappedFile};
@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::MappedFiles;
 use super::rule::{NoRule, Rule};
 use crate::device::Device;
-use crate::file::{OpenFile, Stamp};
+use crate::file::{KeptFd, OpenFile, Stamp};
 
 /// Why a part of a file can't be mapped for a program's kernels.
 #[derive(Debug, Error)]
@@ -87,7 +87,7 @@ pub struct FileMapping {
     // Both are there until it is dropped.
     rule: Option<Rule>,
     registered: Option<MappedFile>,
-    fd: OwnedFd,
+    fd: KeptFd,
     /// Of before it was registered.
     stamp: Option<Stamp>,
     device_ptr: DevPtr,
@@ -115,6 +115,7 @@ impl FileMapping {
             Some(Rule::Lease(lease))
                 if !lease.is_held()
                     || self.stamp.is_none()
+                    || !self.fd.is_ours()
                     || Stamp::of(&self.fd) != self.stamp =>
             {
                 MappingState::Wanted
@@ -167,9 +168,9 @@ impl MappedFiles {
         range: Range<u64>,
     ) -> Result<FileMapping, MappingError> {
         let watcher = self.started_watcher().ok_or(MappingError::NoWatcher)?;
-        let fd: OwnedFd =
-            file.reopened_to_read().map_err(|errno| MappingError::Reopen { errno })?;
-        let rule = super::rule::find(&fd, watcher)?;
+        let reopened = file.reopened_to_read(false);
+        let fd = reopened.map_err(|errno| MappingError::Reopen { errno })?;
+        let rule = super::rule::find(&fd, watcher, false)?;
         let stamp = Stamp::of(&fd);
         let (first, bytes) = (range.start, range.end.saturating_sub(range.start));
         let pages = FilePages::map(fd.as_fd(), range)?;

@@ -227,7 +227,12 @@ impl MappedFiles {
             let index = usize::try_from(at / EXTENT).unwrap_or(usize::MAX);
             let Some(cell) = inode.cells.get(index) else { return };
             if cell.heats((next - at).saturating_mul(u64::from(weight)), self.hot) {
-                self.mapper.map_soon(self, inode, index, device);
+                if inode.has_fd(file) {
+                    self.mapper.map_soon(self, inode, index, device);
+                } else {
+                    // It is tried again when it is hot again.
+                    cell.cool();
+                }
             }
             at = next;
         }
@@ -272,8 +277,7 @@ impl MappedFiles {
         if let Some(known) = self.lock().get(&id).and_then(Weak::upgrade) {
             return Some(known);
         }
-        let fd = file.reopened_to_read().ok()?;
-        let made = Arc::new(MappedInode::new(self, id, fd, size));
+        let made = Arc::new(MappedInode::new(self, id, size));
         let mut inodes = self.lock();
         if let Some(known) = inodes.get(&id).and_then(Weak::upgrade) {
             // Dropped when the lock is free: its end takes it.

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use super::lease::{Lease, Watcher};
+use crate::file::KeptFd;
 
 /// Why the bytes of a file stay what they are.
 #[derive(Debug)]
@@ -58,8 +59,10 @@ const VERITY: u64 = 0x0010_0000;
 ///
 /// The kernel keeps pages that the driver pinned in the page cache, unless somebody writes past it
 /// or removes them, which needs a writer too.
-pub(super) fn find(file: &impl AsFd, watcher: Watcher) -> Result<Rule, NoRule> {
-    let file = file.as_fd();
+///
+/// `is_spare`: the lease's descriptor is one that the library can do without.
+pub(super) fn find(kept: &KeptFd, watcher: Watcher, is_spare: bool) -> Result<Rule, NoRule> {
+    let file = kept.as_fd();
     let kind = rustix::fs::fstatfs(file).map_err(|_| NoRule::Never)?;
     #[expect(clippy::cast_sign_loss, reason = "a number of 32 bits in a signed type")]
     let kind = kind.f_type as u64 & 0xFFFF_FFFF;
@@ -72,7 +75,7 @@ pub(super) fn find(file: &impl AsFd, watcher: Watcher) -> Result<Rule, NoRule> {
         // It may be sealed later.
         magic::TMPFS if is_memfd(file) => Err(NoRule::Writer),
         magic::EXT | magic::XFS | magic::BTRFS | magic::F2FS | magic::TMPFS => {
-            Lease::take(file, watcher).map(Rule::Lease)
+            Lease::take(kept, watcher, is_spare).map(Rule::Lease)
         }
         _ => Err(NoRule::Never),
     }

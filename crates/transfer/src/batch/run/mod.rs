@@ -278,7 +278,7 @@ impl RunExecutor {
         let buffers = run.entries.iter().zip(&run.slot_offsets).map(|(entry, &slot_offset)| {
             (entry, ReadBuffer { at: slot.memory.at.wrapping_add(slot_offset), slack: true })
         });
-        let mut uncached: Vec<UncachedRead> = Vec::new();
+        let mut uncached: Vec<UncachedRead<'_>> = Vec::new();
         let first = buffers.clone().zip(mapped).map(|((entry, buffer), mapped)| {
             if let Some(range) = mapped {
                 return CacheLookup::Done(Ok(FileBytes { cached: range.len, direct: 0 }));

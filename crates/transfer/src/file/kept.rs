@@ -1,0 +1,321 @@
+//! Descriptors of the library's in the program's table.
+//!
+//! A program may close any number (a daemon closes all) and put another file there (`dup2(2)`), and
+//! the kernel gives a number that is free to the next file that is opened. So a descriptor here
+//! knows its file. Before a write, a long read and its own end it looks whether the number still is
+//! of that file; before a short read it looks once in some milliseconds, since a look costs a tenth
+//! of such a read. And the numbers are high, where neither loops over the first few hundred nor the
+//! kernel's next descriptors come. A program that closes one and opens the same file again gets the
+//! same number and file, which no look can tell apart.
+//!
+//! Beside the duplicate of each file there are others that can be opened again at any time
+//! ([`Spare`]). They take a twelfth of the process's limit at most, so that a program can have two
+//! descriptors of each of 450 files where the limit is 1024.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{AtFlags, StatxFlags};
+use rustix::io::Errno;
+
+/// Device and inode number, for comparison among themselves.
+pub(crate) type FileId = (u64, u64);
+
+/// Where numbers begin, if the limit has room there. Higher ones would make the kernel's table
+/// large, which each fork copies.
+const FIRST: RawFd = 512;
+/// Above the standard streams: a program that closed one of those may open it again.
+const LEAST: RawFd = 3;
+
+/// A descriptor that the library opened and closes. One that the program closed, or put another
+/// file in the place of, is left to it.
+#[derive(Debug)]
+pub struct KeptFd {
+    fd: RawFd,
+    file: FileId,
+    /// The tick of the last look.
+    looked: AtomicU32,
+    _spare: Option<Spare>,
+}
+
+impl KeptFd {
+    /// A duplicate of a descriptor of the program's.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is not open, or the process has as many as it may have.
+    pub fn duplicate(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let own = above(fd)?;
+        let file = file_of(own.as_raw_fd())?;
+        Ok(Self::new(own, file, None))
+    }
+
+    /// The file of another one, opened again through its link in `/proc` (proc(5)), which also
+    /// works for files whose name was removed. The error is the errno.
+    pub(super) fn reopened(
+        of: &Self,
+        flags: libc::c_int,
+        spare: Option<Spare>,
+    ) -> Result<Self, i32> {
+        let link = std::ffi::CString::new(format!("/proc/self/fd/{}", of.fd));
+        // O_NONBLOCK and O_NOCTTY: this must not wait, nor take a terminal.
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOCTTY | libc::O_NONBLOCK;
+        let link = link.map_err(|_| libc::EINVAL)?;
+        // SAFETY: the path is NUL-terminated; no flag asks for a mode.
+        let fd = unsafe { libc::open(link.as_ptr(), flags) };
+        if fd < 0 {
+            return Err(super::sys::errno());
+        }
+        // SAFETY: just opened, and not owned elsewhere.
+        let fd = unsafe { super::owned(fd) };
+        let file = file_of(fd.as_raw_fd()).map_err(Errno::raw_os_error)?;
+        if file != of.file {
+            return Err(libc::EBADF);
+        }
+        let high = match above(fd.as_fd()) {
+            Ok(high) => high,
+            Err(_) if fd.as_raw_fd() >= LEAST => fd,
+            Err(errno) => return Err(errno.raw_os_error()),
+        };
+        Ok(Self::new(high, file, spare))
+    }
+
+    fn new(fd: OwnedFd, file: FileId, spare: Option<Spare>) -> Self {
+        let looked = AtomicU32::new(tick());
+        Self { fd: fd.into_raw_fd(), file, looked, _spare: spare }
+    }
+
+    /// Its file.
+    pub(crate) fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Its number, which the caller has looked at.
+    #[must_use]
+    pub fn raw(&self) -> RawFd {
+        self.fd
+    }
+
+    /// Whether the number still is of this file. A file system that does not answer is not asked
+    /// again here: the I/O will say why.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        match file_of(self.fd) {
+            Ok(file) if file == self.file => {
+                self.looked.store(tick(), Ordering::Relaxed);
+                true
+            }
+            Ok(_) => false,
+            Err(errno) => errno != Errno::BADF,
+        }
+    }
+
+    /// The same; unless `surely`, a look of the last milliseconds is enough.
+    pub(crate) fn looks_ours(&self, surely: bool) -> bool {
+        !surely && self.looked.load(Ordering::Relaxed) == tick() || self.is_ours()
+    }
+}
+
+impl AsFd for KeptFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: open as long as this lives. If the program closed it, calls on the number fail or
+        // are of another file, which is why callers look before; no memory depends on it.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+}
+
+impl Drop for KeptFd {
+    fn drop(&mut self) {
+        // Otherwise the number is the program's.
+        if self.is_ours() {
+            // SAFETY: this value's own, and not used any more.
+            drop(unsafe { super::owned(self.fd) });
+        }
+    }
+}
+
+/// Whether a number is of this file. Calls nothing that a child of `fork(2)` may not call.
+pub(crate) fn is_of(fd: RawFd, file: FileId) -> bool {
+    file_of(fd) == Ok(file)
+}
+
+/// Device and inode of a descriptor's file, without a question to a server.
+fn file_of(fd: RawFd) -> Result<FileId, Errno> {
+    // SAFETY: only its number is used, and the kernel says whether it is open.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    match rustix::fs::statx(fd, c"", how, StatxFlags::INO) {
+        Ok(facts) => {
+            let device = u64::from(facts.stx_dev_major) << 32 | u64::from(facts.stx_dev_minor);
+            Ok((device, facts.stx_ino))
+        }
+        // Linux before 4.11, or a filter of system calls.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let facts = rustix::fs::fstat(fd)?;
+            Ok((facts.st_dev, facts.st_ino))
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A duplicate with a high number, or with any above the standard streams.
+fn above(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let half = RawFd::try_from(limit() / 2).unwrap_or(RawFd::MAX);
+    let first = FIRST.min(half).max(LEAST);
+    rustix::io::fcntl_dupfd_cloexec(fd, first)
+        .or_else(|_| rustix::io::fcntl_dupfd_cloexec(fd, LEAST))
+}
+
+/// The process's limit of descriptors.
+fn limit() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current.unwrap_or(u64::MAX)
+}
+
+/// A time in steps of some milliseconds, as coarse as the kernel's.
+fn tick() -> u32 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    #[expect(clippy::cast_possible_truncation, reason = "neighbours differ, which is enough")]
+    #[expect(clippy::cast_sign_loss, reason = "the kernel's are not negative")]
+    let tick = (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32;
+    tick
+}
+
+/// Leave to have one descriptor that can be opened again.
+#[derive(Debug)]
+pub(super) struct Spare {
+    is_shard: bool,
+}
+
+/// How many are had in this process, and how many of them are shards.
+static SPARES: AtomicU32 = AtomicU32::new(0);
+static SHARDS: AtomicU32 = AtomicU32::new(0);
+
+impl Spare {
+    /// The part of the limit that all may take; shards take half of that.
+    const PART: u64 = 12;
+    /// Most shards.
+    const MOST_SHARDS: u32 = 192;
+
+    /// `None` where as many are had as may be.
+    pub(super) fn take() -> Option<Self> {
+        let most = u32::try_from(limit() / Self::PART).unwrap_or(u32::MAX);
+        one_more(&SPARES, most).then(|| Self { is_shard: false })
+    }
+
+    /// The same for a shard.
+    pub(super) fn take_shard() -> Option<Self> {
+        let most = u32::try_from(limit() / Self::PART / 2).unwrap_or(u32::MAX);
+        if !one_more(&SHARDS, most.min(Self::MOST_SHARDS)) {
+            return None;
+        }
+        // Dropped, it is counted in neither.
+        let shard = Self { is_shard: true };
+        SPARES.fetch_add(1, Ordering::Relaxed);
+        (SPARES.load(Ordering::Relaxed) <= most.saturating_mul(2)).then_some(shard)
+    }
+}
+
+/// Counts one more, if there are fewer than `most`.
+fn one_more(had: &AtomicU32, most: u32) -> bool {
+    let more = |had: u32| (had < most).then_some(had + 1);
+    had.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        SPARES.fetch_sub(1, Ordering::Relaxed);
+        if self.is_shard {
+            SHARDS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A descriptor for one use.
+#[derive(Debug)]
+pub(crate) enum Descriptor<'file> {
+    /// The file's.
+    Kept(&'file KeptFd),
+    /// Opened for this use, and closed with it.
+    Opened(KeptFd),
+}
+
+impl Descriptor<'_> {
+    pub(crate) fn raw(&self) -> RawFd {
+        match self {
+            Self::Kept(kept) => kept.raw(),
+            Self::Opened(opened) => opened.raw(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    fn file() -> std::fs::File {
+        tempfile::tempfile().unwrap()
+    }
+
+    #[test]
+    fn a_number_that_is_of_another_file_is_noticed_and_not_closed() {
+        let (own, other) = (file(), file());
+        let kept = KeptFd::duplicate(own.as_fd()).unwrap();
+        assert!(kept.is_ours() && kept.looks_ours(false));
+        // SAFETY: what a program may do with any number.
+        assert_eq!(unsafe { libc::dup2(other.as_raw_fd(), kept.raw()) }, kept.raw());
+        assert!(!kept.is_ours());
+        let fd = kept.raw();
+        drop(kept);
+        assert!(file_of(fd).is_ok(), "it is the program's now");
+        // SAFETY: made by the call above.
+        unsafe { libc::close(fd) };
+    }
+
+    #[test]
+    fn a_number_that_was_closed_is_noticed() {
+        let own = file();
+        let kept = KeptFd::duplicate(own.as_fd()).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::close(kept.raw()) }, 0);
+        assert!(!kept.is_ours());
+        assert_eq!(KeptFd::reopened(&kept, libc::O_RDONLY, None).err(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn what_was_seen_to_be_of_another_file_is_not_trusted_after() {
+        let (own, other) = (file(), file());
+        let kept = KeptFd::duplicate(own.as_fd()).unwrap();
+        // SAFETY: as above.
+        unsafe { libc::dup2(other.as_raw_fd(), kept.raw()) };
+        assert!(!kept.is_ours() && !kept.is_ours());
+        kept.looked.store(tick().wrapping_sub(1000), Ordering::Relaxed);
+        assert!(!kept.looks_ours(false) && !kept.looks_ours(false));
+        // SAFETY: made by the call above.
+        unsafe { libc::close(kept.raw()) };
+    }
+
+    #[test]
+    fn a_spare_that_was_refused_is_not_counted() {
+        let most = u32::try_from(limit() / Spare::PART).unwrap_or(u32::MAX).min(4096);
+        let mut had: Vec<_> = (0..most).map_while(|_| Spare::take()).collect();
+        let before = SPARES.load(Ordering::Relaxed);
+        if before >= u32::try_from(limit() / Spare::PART).unwrap_or(u32::MAX) {
+            assert!((0..10).all(|_| Spare::take().is_none() && Spare::take_shard().is_none()));
+            assert!(SPARES.load(Ordering::Relaxed) <= before);
+        }
+        had.clear();
+    }
+
+    #[test]
+    fn numbers_are_not_among_the_first() {
+        let own = file();
+        let kept = KeptFd::duplicate(own.as_fd()).unwrap();
+        let again = KeptFd::reopened(&kept, libc::O_RDWR, None).unwrap();
+        let half = RawFd::try_from(limit() / 2).unwrap_or(RawFd::MAX);
+        assert!(kept.raw() >= FIRST.min(half) && again.raw() >= FIRST.min(half));
+        assert_eq!(kept.file, again.file);
+    }
+}
