@@ -82,7 +82,7 @@ fn blocks_of(length: u64, block_max: u64) -> u64 {
 pub(super) fn resolve(
     job: &JobSpec,
     threads: u32,
-    ground: &Ground,
+    ground: &mut Ground,
     block_max: u64,
     facts: &Facts<'_>,
 ) -> Result<Option<Ranged>, PlanError> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::example::built;
-use crate::stats::{LOAD, Run, shared_memory};
+use crate::stats::{LOAD, Run};
 use crate::tool::{Ran, command, finish, scratch, words};
 
 #[path = "../../src/args/tests/pages.rs"]
@@ -50,7 +50,7 @@ const ANSWERS: &[(&str, &[i32])] = &[("gpuio check", &[0, 1]), ("gpuio gdscheck"
 
 /// Where the lines run: the files and directories that they name are there.
 struct Stage {
-    dir: tempfile::TempDir,
+    dir: crate::tool::Scratch,
     path: OsString,
 }
 
@@ -211,9 +211,6 @@ fn remove_outputs(dir: &Path, words: &[String]) {
 
 #[test]
 fn documented_commands_run() {
-    if !shared_memory() {
-        return;
-    }
     let stage = Stage::new();
     let other = scratch();
     let living = Run::start(other.path(), &format!("{LOAD} --rate-iops 100"));

@@ -159,7 +159,7 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
                 serde_json::from_str::<Value>(place).unwrap()["rank"] == 2
             };
             let (pid, _) = runs.iter().find(of_rank).unwrap();
-            let mut kill = std::process::Command::new("kill");
+            let mut kill = crate::tool::plain("kill");
             assert!(kill.args([signal, &pid.to_string()]).status().unwrap().success());
             while runs_of(&at).iter().any(|one| runs.contains(one)) {
                 assert!(began.elapsed() < TIMEOUT, "they still run");

@@ -21,6 +21,7 @@ mod sample;
 mod so_far;
 mod steady;
 mod stonewall;
+mod stops;
 mod timed;
 mod total;
 mod verify;
@@ -157,6 +158,7 @@ pub fn run(
     means: &Means<'_>,
     observer: &dyn RunObserver,
 ) -> Result<Ran, RunError> {
+    let _watch = stops::StopWatch::begin();
     let clock = Clock::start();
     let root = Root::live();
     let report = |done, of| observer.looking(done, of);
