@@ -33,7 +33,7 @@ pub(crate) use generate::{Explain, Generate, What};
 pub(crate) use keys_as_flags::replaced as keys_as_flags;
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::{for_gdsio, meant, value_apart};
-pub(crate) use network::{MOST_STREAMS, Network};
+pub(crate) use network::Network;
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;
 pub(crate) use results::{Compare, Report, Show};

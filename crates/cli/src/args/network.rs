@@ -9,7 +9,9 @@ use super::Save;
 use crate::failure::Failure;
 
 /// Connections of one client at most: each is a thread on both ends.
-pub(crate) const MOST_STREAMS: u32 = 256;
+const MOST_STREAMS: u32 = 256;
+/// Those that a server takes of one client by default.
+const SERVED_STREAMS: u32 = 64;
 
 /// Which machine, and how it is measured; or who may measure this one.
 #[derive(Debug, Args)]
@@ -54,12 +56,21 @@ pub(crate) struct Network {
     #[arg(long, value_name = "N", requires = "serve", conflicts_with = "to",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+    /// Streams of one client at most, each a thread here [64]
+    #[arg(long, value_name = "N", requires = "serve", conflicts_with = "to",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STREAMS)))]
+    max_streams: Option<u32>,
     /// Exit after this time, also without a client [10min]
     #[arg(long, value_name = "TIME", requires = "serve", conflicts_with = "to")]
     pub(crate) timeout: Option<String>,
 }
 
 impl Network {
+    /// Streams that a server takes of one client.
+    pub(crate) fn served_streams(&self) -> u32 {
+        self.max_streams.unwrap_or(SERVED_STREAMS)
+    }
+
     /// A time as given, or the default; at least `least`.
     pub(crate) fn time(
         flag: &str,

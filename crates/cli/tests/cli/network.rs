@@ -7,19 +7,20 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::tool::{GPUIO, Ran, command, finish, gpuio, other, plain, scratch, skip, wait, words};
 
 /// A server, and where it says that it listens.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    at: String,
-    err: BufReader<std::process::ChildStderr>,
+    pub(crate) at: String,
+    pub(crate) err: BufReader<std::process::ChildStderr>,
 }
 
 impl Server {
-    fn start(command: &mut Command, flags: &str) -> Server {
+    pub(crate) fn start(command: &mut Command, flags: &str) -> Server {
         let command = command.args(words("--serve")).args(words(flags));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut err = BufReader::new(child.stderr.take().unwrap());
@@ -29,12 +30,16 @@ impl Server {
         Server { at: at.unwrap_or_else(|| panic!("{line}")).to_owned(), child, err }
     }
 
-    fn here(dir: &Path, flags: &str) -> Server {
+    pub(crate) fn here(dir: &Path, flags: &str) -> Server {
         Server::start(command(dir).arg("network"), flags)
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
     /// Its exit code and what it printed since.
-    fn ends(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.err.read_to_string(&mut text).unwrap();
         (self.child.wait().unwrap().code(), text)
@@ -105,7 +110,8 @@ fn what_is_not_gpuio_is_refused_on_both_sides() {
     stream.write_all(format!("gpuio network 1\n{ask}\n").as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    assert_eq!(text, "gpuio network 1\n{\"Refused\":\"more than 256 streams\"}\n");
+    let refused = "{\"Refused\":\"more than 64 streams; its --max-streams says how many\"}";
+    assert_eq!(text, format!("gpuio network 1\n{refused}\n"));
     let line = |at: &str| format!("network {at} --runtime 1s --ramp 0s --direction read");
     // More than its time.
     let long = line(&server.at).replace("1s", "1h");

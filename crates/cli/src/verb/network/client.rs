@@ -10,9 +10,9 @@ use gpuio_units::printable_short;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 
 use super::result::{Measured, Rate};
-use super::transfer::{Counted, receive, send};
+use super::transfer::{Counted, DRAINED, Limit, receive, send};
 use super::wire::{
-    Ask, Direction, HELLO, Lines, MOST_TOLD, Message, Port, TIMEOUT, TURN, stream_line,
+    Ask, Direction, HELLO, HURRIED, Lines, MOST_TOLD, Message, Port, TIMEOUT, TURN, stream_line,
 };
 use crate::args::Network;
 use crate::failure::Failure;
@@ -118,7 +118,7 @@ impl Server<'_> {
     fn answer(&mut self, wait: Duration) -> Result<Message, Failure> {
         match self.lines.message(wait) {
             Ok(Some(Message::Refused(why))) => {
-                Err(Failure::Ran(format!("{} refuses: {}", self.name, printable_short(&why))))
+                Err(Failure::Ran(format!("{}: {}", self.name, refusal(&why))))
             }
             Ok(Some(message)) => Ok(message),
             Ok(None) => Err(self.failed(&Error::new(ErrorKind::TimedOut, "no answer in time"))),
@@ -136,7 +136,12 @@ impl Server<'_> {
             lines.send_line(&stream_line(id))?;
             Ok(lines.stream)
         };
-        let streams: Result<Vec<TcpStream>, Error> = (0..ask.streams).map(stream).collect();
+        let until = Instant::now() + 2 * TIMEOUT;
+        let in_time = |nth| match Instant::now() > until {
+            true => Err(Error::new(ErrorKind::TimedOut, "its streams did not open in time")),
+            false => stream(nth),
+        };
+        let streams: Result<Vec<TcpStream>, Error> = (0..ask.streams).map(in_time).collect();
         let streams = streams.map_err(|error| self.failed(&error))?;
         let Message::Go = self.answer(2 * TIMEOUT)? else { return Err(self.out_of_order()) };
         let before = port_bytes(interface);
@@ -144,7 +149,7 @@ impl Server<'_> {
             Direction::Read => self.receive(&streams, ask),
             Direction::Write => self.send(&streams, ask),
         };
-        let own = own.map_err(|error| self.failed(&error))?;
+        let own = own.map_err(|error| self.refused().unwrap_or_else(|| self.failed(&error)))?;
         let after = port_bytes(interface);
         let (other, port) = loop {
             match self.answer(4 * TIMEOUT)? {
@@ -162,19 +167,35 @@ impl Server<'_> {
         rate.map(|rate| (rate, port)).map_err(|why| Failure::Ran(format!("{}: {why}", self.name)))
     }
 
+    /// Why the server ended a direction, where it says so.
+    fn refused(&mut self) -> Option<Failure> {
+        // A `Stop` may come first.
+        let mut messages = (0..2).filter_map(|_| self.lines.message(HURRIED).ok().flatten());
+        messages.find_map(|message| match message {
+            Message::Refused(why) => {
+                Some(Failure::Ran(format!("{}: {}", self.name, refusal(&why))))
+            }
+            _ => None,
+        })
+    }
+
     fn receive(&mut self, streams: &[TcpStream], ask: &Ask) -> Result<Counted, Error> {
         let stop = interrupt::flag();
+        let until = Instant::now() + ask.ramp + ask.runtime + DRAINED;
+        let limit = Limit { stop: &stop, until };
         let mut go_on = || !stop.load(Ordering::Relaxed);
-        receive(streams, ask, &mut go_on, &mut || self.lines.send(&Message::Stop))
+        receive(streams, ask, &limit, &mut go_on, &mut || self.lines.send(&Message::Stop))
     }
 
     fn send(&mut self, streams: &[TcpStream], ask: &Ask) -> Result<Counted, Error> {
         let stop = interrupt::flag();
-        let end = Instant::now() + ask.ramp + ask.runtime + 4 * TIMEOUT;
-        send(streams, &mut || match self.lines.message(TURN)? {
-            None if Instant::now() > end => Err(ErrorKind::TimedOut.into()),
+        let until = Instant::now() + ask.ramp + ask.runtime + DRAINED;
+        let limit = Limit { stop: &stop, until };
+        send(streams, &limit, &mut || match self.lines.message(TURN)? {
+            None if Instant::now() > until => Err(ErrorKind::TimedOut.into()),
             None => Ok(!stop.load(Ordering::Relaxed)),
             Some(Message::Stop) => Ok(false),
+            Some(Message::Refused(why)) => Err(Error::other(refusal(&why))),
             Some(_) => Err(ErrorKind::InvalidData.into()),
         })
     }
@@ -182,6 +203,10 @@ impl Server<'_> {
     fn out_of_order(&self) -> Failure {
         Failure::Ran(format!("{}: the server's answer is none to what was asked", self.name))
     }
+}
+
+fn refusal(why: &str) -> String {
+    format!("the server refuses: {}", printable_short(why))
 }
 
 /// A connection from an address of this machine, or from any.

@@ -9,7 +9,9 @@
 //! [`result::Measured`], and text, JSON and a file for `--spec` are functions of it.
 //!
 //! Threads: one for each connection, which moves bytes and adds to a counter; the main thread reads
-//! the counters, talks to the other end, and answers further clients that the server is busy.
+//! the counters, talks to the other end, and answers further clients that the server is busy. The
+//! other end is not trusted to do its part: every wait for it has an end, after a signal within
+//! [`wire::HURRIED`].
 
 mod client;
 mod result;
@@ -32,7 +34,8 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     if let Some(text) = &args.serve {
         let stays = Network::time("--timeout", args.timeout.as_deref(), STAYS, SECOND)?;
-        return server::run(serve::address(text)?, args.count.unwrap_or(1), stays);
+        let most = (args.count.unwrap_or(1), args.served_streams());
+        return server::run(serve::address(text)?, most, stays);
     }
     let format = format(args)?;
     let delivery = Delivery::open(&args.save)?;

@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::transfer::{receive, send};
+use super::transfer::{Limit, receive, send};
 use super::wire::{
     Ask, Direction, HELLO, Lines, MOST_ASKED, Message, Port, TIMEOUT, TURN, stream_line,
 };
-use crate::args::MOST_STREAMS;
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -21,10 +20,16 @@ const BUSY: &str = "it serves another client now; try again when that one has fi
 struct Server {
     listener: TcpListener,
     until: Instant,
+    /// Streams of one client at most: each is a thread here.
+    most_streams: u32,
     stop: std::sync::Arc<AtomicBool>,
 }
 
-pub(super) fn run(address: SocketAddr, count: u64, stays: Duration) -> Result<ExitCode, Failure> {
+pub(super) fn run(
+    address: SocketAddr,
+    (count, most_streams): (u64, u32),
+    stays: Duration,
+) -> Result<ExitCode, Failure> {
     let failed = |error: Error| Failure::Unavailable(format!("--serve {address}: {error}"));
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
@@ -35,7 +40,8 @@ pub(super) fn run(address: SocketAddr, count: u64, stays: Duration) -> Result<Ex
         "serving {clients} at {at} for {time} s at most; Ctrl-C stops. Memory only, no file is \
          read or written.\nWhoever reaches this address may use it: for a network that you trust."
     );
-    let server = Server { listener, until: Instant::now() + stays, stop: interrupt::flag() };
+    let (until, stop) = (Instant::now() + stays, interrupt::flag());
+    let server = Server { listener, until, most_streams, stop };
     let mut served = 0;
     while served < count && server.goes_on() {
         let Some((stream, peer)) = server.accepted().map_err(failed)? else { continue };
@@ -85,7 +91,7 @@ impl Server {
             return Err("refused: it is no client of this version of gpuio network".to_owned());
         }
         let mut directions = 0;
-        loop {
+        while directions == 0 || self.goes_on() {
             match lines.message(TIMEOUT) {
                 Ok(Some(Message::Ask(ask))) => self.direction(&mut lines, &ask)?,
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof && directions > 0 => {
@@ -95,6 +101,7 @@ impl Server {
             }
             directions += 1;
         }
+        Ok(())
     }
 
     fn direction(&self, lines: &mut Lines, ask: &Ask) -> Result<(), String> {
@@ -102,7 +109,10 @@ impl Server {
         let left = self.until.saturating_duration_since(Instant::now());
         let refused = match ask.streams {
             0 => Some("no streams".to_owned()),
-            more if more > MOST_STREAMS => Some(format!("more than {MOST_STREAMS} streams")),
+            more if more > self.most_streams => {
+                let most = self.most_streams;
+                Some(format!("more than {most} streams; its --max-streams says how many"))
+            }
             _ if takes > left => Some(format!(
                 "it ends in {} s, before that would be done; give it a longer --timeout there",
                 left.as_secs()
@@ -120,8 +130,9 @@ impl Server {
         let streams = self.streams(id, ask.streams as usize)?;
         lines.send(&Message::Go).map_err(|error| text(&error))?;
         let end = Instant::now() + takes + 2 * TIMEOUT;
+        let limit = Limit { stop: &self.stop, until: self.until };
         let counted = match ask.direction {
-            Direction::Read => send(&streams, &mut || {
+            Direction::Read => send(&streams, &limit, &mut || {
                 self.refuse_others();
                 match lines.message(TURN)? {
                     None if Instant::now() > end => Err(ErrorKind::TimedOut.into()),
@@ -135,10 +146,15 @@ impl Server {
                     self.refuse_others();
                     self.goes_on()
                 };
-                receive(&streams, ask, &mut go_on, &mut || lines.send(&Message::Stop))
+                receive(&streams, ask, &limit, &mut go_on, &mut || lines.send(&Message::Stop))
             }
         };
-        let counted = counted.map_err(|error| text(&error))?;
+        let counted = counted.map_err(|error| {
+            let why = text(&error);
+            // The client may have gone.
+            let _ = lines.send(&Message::Refused(why.clone()));
+            why
+        })?;
         let port = Port::of(&lines.stream).map_err(|error| text(&error))?;
         lines.send(&Message::End(Box::new((counted, port)))).map_err(|error| text(&error))
     }
@@ -148,6 +164,9 @@ impl Server {
         let until = Instant::now() + TIMEOUT;
         let mut streams = Vec::new();
         while streams.len() < count {
+            if !self.goes_on() {
+                return Err("it came while the server was about to end".to_owned());
+            }
             if Instant::now() > until {
                 let there = streams.len();
                 return Err(format!("only {there} of {count} streams came within 5 s"));

@@ -2,26 +2,29 @@
 //! other receives, counts and decides when it is over.
 //!
 //! The sender closes its side, the receiver reads to the end and closes too: then both have
-//! counted every byte.
+//! counted every byte. An end that does not do its part is given up: no wait here lasts longer than
+//! [`Limit`] says, and threads end on every way out of the scope that joins them ([`Ending`]).
 
 use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{ScopedJoinHandle, scope, sleep};
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope, sleep};
 use std::time::{Duration, Instant};
 
 use gpuio_host::tcp_info::tcp_info;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Ask, TURN, is_pause};
+use super::wire::{Ask, HURRIED, TURN, is_pause};
 
 /// Bytes per call of read(2) or write(2).
 const PIECE: usize = 256 << 10;
 /// Without a byte for so long the other end is given up.
 const STALLED: Duration = Duration::from_secs(10);
-/// Time in which the other end must have read what was sent.
-const DRAINED: Duration = Duration::from_secs(60);
+/// Time in which the other end must have read what was sent, and closed.
+pub(super) const DRAINED: Duration = Duration::from_secs(20);
+/// A stream's thread has its data on the heap.
+const STACK_BYTES: usize = 256 << 10;
 /// Intervals of the measured time, unless they would be longer than a second or too short.
 const INTERVALS: u32 = 20;
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -55,30 +58,107 @@ impl Counted {
     }
 }
 
+/// What bounds a direction besides the good will of the other end.
+#[derive(Debug)]
+pub(super) struct Limit<'a> {
+    /// A signal: the other end has a moment more.
+    pub(super) stop: &'a AtomicBool,
+    /// The same after this moment.
+    pub(super) until: Instant,
+}
+
+impl Limit<'_> {
+    /// How long the other end may take to end a direction.
+    fn patience(&self) -> Duration {
+        let hurried = self.stop.load(Ordering::Relaxed) || Instant::now() > self.until;
+        if hurried { HURRIED } else { DRAINED }
+    }
+
+    /// Waits until all threads have ended.
+    ///
+    /// # Errors
+    /// `TimedOut` where the other end takes too long, or sends nothing any more: the threads are
+    /// to be told to give up.
+    fn await_end(&self, threads: &Threads<'_>, stalled: &mut dyn FnMut() -> bool) -> Result<()> {
+        let since = Instant::now();
+        while !threads.iter().all(ScopedJoinHandle::is_finished) {
+            let patience = self.patience();
+            if since.elapsed() > patience {
+                let what = format!("it did not end within {} s", patience.as_secs());
+                return Err(Error::new(ErrorKind::TimedOut, what));
+            }
+            if stalled() {
+                return Err(Error::new(ErrorKind::TimedOut, "no byte arrived any more"));
+            }
+            sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+}
+
+/// Tells the threads of a direction to give up on every way out of their scope, a panic and a
+/// thread that can't be started included: the scope joins them.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+type Threads<'scope> = Vec<ScopedJoinHandle<'scope, Result<()>>>;
+
+/// Starts a thread for each stream.
+fn started<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    streams: &'scope [TcpStream],
+    one: impl Fn(&TcpStream) -> Result<()> + Copy + Send + 'scope,
+) -> Result<Threads<'scope>> {
+    let start = |(nth, stream): (usize, &'scope TcpStream)| {
+        let builder = Builder::new().name("gpuio-stream".to_owned()).stack_size(STACK_BYTES);
+        builder.spawn_scoped(scope, move || one(stream)).map_err(|error| {
+            let what = format!(
+                "thread {} of {}, one for each stream, could not be started: {error}; use fewer \
+                 --streams, or raise the limit on processes (ulimit -u, cgroup pids.max) or memory",
+                nth + 1,
+                streams.len()
+            );
+            Error::new(ErrorKind::OutOfMemory, what)
+        })
+    };
+    streams.iter().enumerate().map(start).collect()
+}
+
 /// Sends until `go_on` says no; each call of it takes a moment.
 ///
 /// # Errors
-/// Those of the streams and of `go_on`. All threads have ended then.
+/// Those of the streams and of `go_on`, and `TimedOut` by `limit`. All threads have ended then.
 pub(super) fn send(
     streams: &[TcpStream],
+    limit: &Limit<'_>,
     go_on: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<Counted> {
     let began = cpu_ns();
     // Data that no link compresses.
     let mut piece = vec![0; PIECE];
     gpuio_pattern::fill(&mut piece, 1, 0);
-    let (over, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (over, give_up, bytes) =
+        (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+    let one = |stream: &TcpStream| send_one(stream, &piece, (&over, &give_up), &bytes);
     scope(|scope| {
-        let one = |stream| send_one(stream, &piece, &over, &bytes);
-        let threads: Vec<_> =
-            streams.iter().map(|stream| scope.spawn(move || one(stream))).collect();
-        let mut outcome = Ok(true);
-        while matches!(outcome, Ok(true)) && !threads.iter().any(ScopedJoinHandle::is_finished) {
-            outcome = go_on();
+        let ending = Ending(&give_up);
+        let threads = started(scope, streams, &one)?;
+        while !threads.iter().any(ScopedJoinHandle::is_finished) {
+            if !go_on()? {
+                break;
+            }
         }
         over.store(true, Ordering::Relaxed);
-        joined(threads)?;
-        outcome
+        let ended = limit.await_end(&threads, &mut || false);
+        drop(ending);
+        // The wait's own error says more than those of the threads that it gave up.
+        let joined = joined(threads);
+        ended.and(joined)
     })?;
     let mut counted = Counted {
         bytes: bytes.into_inner(),
@@ -98,12 +178,12 @@ pub(super) fn send(
 fn send_one(
     mut stream: &TcpStream,
     piece: &[u8],
-    over: &AtomicBool,
+    (over, give_up): (&AtomicBool, &AtomicBool),
     bytes: &AtomicU64,
 ) -> Result<()> {
     stream.set_write_timeout(Some(TURN))?;
     stream.set_read_timeout(Some(TURN))?;
-    while !over.load(Ordering::Relaxed) {
+    while !over.load(Ordering::Relaxed) && !give_up.load(Ordering::Relaxed) {
         match stream.write(piece) {
             Ok(sent) => {
                 bytes.fetch_add(sent as u64, Ordering::Relaxed);
@@ -113,12 +193,11 @@ fn send_one(
         }
     }
     stream.shutdown(Shutdown::Write)?;
-    let until = Instant::now() + DRAINED;
     loop {
         match stream.read(&mut [0; 64]) {
             Ok(0) => return Ok(()),
             Ok(_) => return Err(ErrorKind::InvalidData.into()),
-            Err(error) if is_pause(&error) && Instant::now() < until => {}
+            Err(error) if is_pause(&error) && !give_up.load(Ordering::Relaxed) => {}
             Err(error) => return Err(error),
         }
     }
@@ -128,20 +207,22 @@ fn send_one(
 /// then calls `stop`, and reads what is still on its way.
 ///
 /// # Errors
-/// Those of the streams and of `stop`; `TimedOut` where no byte came for ten seconds.
+/// Those of the streams and of `stop`; `TimedOut` where no byte came for ten seconds, and by
+/// `limit` where the other end goes on after `stop`. All threads have ended then.
 pub(super) fn receive(
     streams: &[TcpStream],
     ask: &Ask,
+    limit: &Limit<'_>,
     go_on: &mut dyn FnMut() -> bool,
     stop: &mut dyn FnMut() -> Result<()>,
 ) -> Result<Counted> {
     let began_cpu = cpu_ns();
     let (give_up, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut samples = Vec::new();
+    let one = |stream: &TcpStream| receive_one(stream, &give_up, &bytes);
     scope(|scope| {
-        let one = |stream| receive_one(stream, &give_up, &bytes);
-        let threads: Vec<_> =
-            streams.iter().map(|stream| scope.spawn(move || one(stream))).collect();
+        let ending = Ending(&give_up);
+        let threads = started(scope, streams, &one)?;
         let began = Instant::now();
         let mut progress = Progress { bytes: 0, at: began };
         let interval = (ask.runtime / INTERVALS).clamp(SHORTEST, Duration::from_secs(1));
@@ -163,13 +244,12 @@ pub(super) fn receive(
             }
             sleep(next.saturating_duration_since(now).min(TURN));
         }
-        let stopped = stop();
-        while any_open() {
-            let stalled = progress.is_stalled(bytes.load(Ordering::Relaxed), Instant::now());
-            give_up.store(stalled || stopped.is_err(), Ordering::Relaxed);
-            sleep(Duration::from_millis(5));
-        }
-        stopped.and(joined(threads))
+        stop()?;
+        let mut stalled = || progress.is_stalled(bytes.load(Ordering::Relaxed), Instant::now());
+        let ended = limit.await_end(&threads, &mut stalled);
+        drop(ending);
+        let joined = joined(threads);
+        ended.and(joined)
     })?;
     let cpu_ns = cpu_ns().saturating_sub(began_cpu);
     Ok(Counted { bytes: bytes.into_inner(), cpu_ns, samples, ..Counted::default() })
@@ -178,20 +258,18 @@ pub(super) fn receive(
 fn receive_one(mut stream: &TcpStream, give_up: &AtomicBool, bytes: &AtomicU64) -> Result<()> {
     let mut piece = vec![0; PIECE];
     stream.set_read_timeout(Some(TURN))?;
-    loop {
+    // A sender that never pauses is given up as well as one that sends nothing.
+    while !give_up.load(Ordering::Relaxed) {
         match stream.read(&mut piece) {
             Ok(0) => return stream.shutdown(Shutdown::Write),
             Ok(read) => {
                 bytes.fetch_add(read as u64, Ordering::Relaxed);
             }
-            Err(error) if is_pause(&error) => {
-                if give_up.load(Ordering::Relaxed) {
-                    return Err(Error::new(ErrorKind::TimedOut, "no byte arrived any more"));
-                }
-            }
+            Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }
     }
+    Err(Error::new(ErrorKind::TimedOut, "the stream was given up"))
 }
 
 /// When the last byte came.
@@ -210,7 +288,7 @@ impl Progress {
 }
 
 /// The first error of the threads.
-fn joined(threads: Vec<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
+fn joined(threads: Threads<'_>) -> Result<()> {
     let ended = threads.into_iter().map(|thread| {
         thread.join().unwrap_or_else(|_| Err(Error::other("a thread of a stream panicked")))
     });

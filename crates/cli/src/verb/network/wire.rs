@@ -6,17 +6,22 @@
 
 use std::io::{Error, ErrorKind, Read as _, Result, Write as _};
 use std::net::{IpAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_host::{Root, net, nic};
 use serde::{Deserialize, Serialize};
 
 use super::transfer::Counted;
+use crate::interrupt;
 
 /// The first line of both ends; the number is the version of all lines after it.
 pub(super) const HELLO: &str = "gpuio network 1";
 /// Time limit of an answer.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of all that the other end still has to do after a signal.
+pub(super) const HURRIED: Duration = Duration::from_secs(2);
 /// How long a wait for a line blocks what else there is to do.
 pub(super) const TURN: Duration = Duration::from_millis(50);
 /// The longest line that a client may send, and a server: its samples of an hour.
@@ -97,23 +102,25 @@ pub(super) struct Lines {
     pub(super) stream: TcpStream,
     kept: Vec<u8>,
     most: usize,
+    /// A signal, after which waits are short.
+    stop: Arc<AtomicBool>,
 }
 
 impl Lines {
     /// `most` is the longest line that the other end may send, in bytes.
     pub(super) fn new(stream: TcpStream, most: usize) -> Result<Lines> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
-        Ok(Lines { stream, kept: Vec::new(), most })
+        stream.set_write_timeout(Some(TURN))?;
+        Ok(Lines { stream, kept: Vec::new(), most, stop: interrupt::flag() })
     }
 
-    /// The next line; `None` where none is complete within `wait`.
+    /// The next line; `None` where none is complete within `wait`, or soon after a signal.
     ///
     /// # Errors
     /// `UnexpectedEof` where the other end closed, `InvalidData` for a line that is too long or no
     /// text, and those of reading.
     pub(super) fn line(&mut self, wait: Duration) -> Result<Option<String>> {
-        let until = Instant::now() + wait;
+        let began = Instant::now();
         loop {
             if let Some(end) = self.kept.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.kept.drain(..=end).take(end).collect();
@@ -123,11 +130,13 @@ impl Lines {
             if self.kept.len() > self.most {
                 return Err(ErrorKind::InvalidData.into());
             }
-            let left = until.saturating_duration_since(Instant::now());
+            let stopped = self.stop.load(Ordering::Relaxed);
+            let wait = if stopped { wait.min(HURRIED) } else { wait };
+            let left = wait.saturating_sub(began.elapsed());
             if left.is_zero() {
                 return Ok(None);
             }
-            self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+            self.stream.set_read_timeout(Some(left.clamp(Duration::from_millis(1), TURN)))?;
             let mut piece = [0; 4096];
             match self.stream.read(&mut piece) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
@@ -145,10 +154,28 @@ impl Lines {
         line.map(|line| serde_json::from_str::<Message>(&line).map_err(wrong)).transpose()
     }
 
+    /// Sends a line.
+    ///
+    /// # Errors
+    /// `TimedOut` where the other end does not take all of it in time, and those of writing.
     pub(super) fn send_line(&mut self, line: &str) -> Result<()> {
-        self.stream.write_all(format!("{line}\n").as_bytes())
+        let (text, until) = (format!("{line}\n"), Instant::now() + TIMEOUT);
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            match self.stream.write(left) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(sent) => left = left.get(sent..).unwrap_or_default(),
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if !left.is_empty() && Instant::now() > until {
+                return Err(Error::new(ErrorKind::TimedOut, "the other end reads nothing"));
+            }
+        }
+        Ok(())
     }
 
+    /// The same of a message.
     pub(super) fn send(&mut self, message: &Message) -> Result<()> {
         self.send_line(&serde_json::to_string(message)?)
     }
