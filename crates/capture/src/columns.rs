@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    start: usize,
+    pub(crate) start: usize,
     end: usize,
 }
 

@@ -31,8 +31,11 @@ pub(crate) fn below_a_title(text: &str) -> Option<(String, Vec<CaptureError>)> {
         }
         below.push('\n');
     }
-    let kind = (1..=TITLE_LINES).contains(&titles.len()) && (KIND.looks_like)(&below);
-    kind.then_some((below, titles))
+    let above: String = text.lines().take(first).map(|line| format!("{line}\n")).collect();
+    let few = (1..=TITLE_LINES).contains(&titles.len());
+    // What is above may be another tool's output.
+    let title = few && crate::kind_of(&above).is_none();
+    (title && (KIND.looks_like)(&below)).then_some((below, titles))
 }
 
 /// Takes the whole text with its mistakes: `gpuio check` reports them.

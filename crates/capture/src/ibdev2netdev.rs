@@ -70,7 +70,8 @@ fn parse(index: usize, line: &str) -> Result<Link<'_>, CaptureError> {
 fn put(captured: &mut Captured, link: &Link<'_>) {
     let Link { pci, device: name, port: number, port_state, interface, state } = link;
     let interface = (*interface).to_owned();
-    let card = merge::card(&mut captured.machine, pci.as_deref(), Some(name.as_str()), Some(&interface));
+    let card =
+        merge::card(&mut captured.machine, pci.as_deref(), Some(name.as_str()), Some(&interface));
     if !card.rdma.iter().any(|one| one.name == *name) {
         card.rdma.push(RdmaFacts { name: name.clone(), ..RdmaFacts::default() });
     }

@@ -139,7 +139,7 @@ fn row(head: &[Column], line: &str) -> Option<Row> {
     let behind = words.get(6..).unwrap_or_default();
     if rest.len() < 2 {
         row.mount_point = behind.join(" ");
-    } else if row.kind != kind {
+    } else if !stands_below(line, head, "TYPE", kind) {
         // Only what no other column could hold is taken where words don't stand below their heads.
         let mut paths = behind.iter().filter(|word| word.starts_with('/'));
         row.mount_point = paths.next().map_or_else(String::new, |path| (*path).to_owned());
@@ -147,6 +147,16 @@ fn row(head: &[Column], line: &str) -> Option<Row> {
     }
     row.kind = kind.to_owned();
     Some(row)
+}
+
+/// Whether a value begins where its head does.
+fn stands_below(line: &str, head: &[Column], name: &str, value: &str) -> bool {
+    let start = head.iter().find(|one| one.name == name).map(|one| one.start);
+    start.is_some_and(|start| {
+        let before = start.checked_sub(1).and_then(|at| line.chars().nth(at));
+        before.is_none_or(|c| c == ' ')
+            && line.chars().skip(start).take(value.len()).eq(value.chars())
+    })
 }
 
 fn put(captured: &mut Captured, row: Row, above: Option<&str>) {

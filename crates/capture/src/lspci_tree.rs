@@ -98,6 +98,8 @@ struct Open {
     bus: Bus,
     /// The last device and function on it: they ascend.
     last: Option<(u8, u8)>,
+    /// Of a tree without columns: the last device of it was drawn.
+    done: bool,
 }
 
 /// The functions of the tree, with the bridge above each.
@@ -173,7 +175,8 @@ impl Line<'_> {
             }
             Some(b'+' | b'\\') if tree.collapsed => {
                 while self.eat("-") {}
-                self.holder(tree)
+                let bars = self.text.bytes().take(indent).filter(|byte| *byte == b'|').count();
+                if self.rest().starts_with('[') { self.top(tree) } else { self.holder(tree, bars) }
             }
             Some(b'+' | b'\\') => {
                 tree.open.retain(|column, _| *column <= indent);
@@ -189,13 +192,13 @@ impl Line<'_> {
             // The last of its bus: nothing comes in this column any more.
             let column = if tree.collapsed { column } else { Some(indent) };
             let open = column.and_then(|column| tree.open.get_mut(&column));
-            open.into_iter().for_each(|open| open.bus = Bus::Top);
+            open.into_iter().for_each(|open| match tree.collapsed {
+                true => open.done = true,
+                false => open.bus = Bus::Top,
+            });
         }
         if self.rest().starts_with('[') {
             let (domain, first, last) = self.range()?;
-            if tree.collapsed {
-                tree.open.clear();
-            }
             tree.domain = domain.unwrap_or(0);
             let root = Some(format!("{:04x}:{first:02x}", tree.domain));
             let known = KnownBus { domain: tree.domain, first, last, bridge: None, root };
@@ -219,9 +222,16 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Of a tree without columns: the last open bus that holds the buses below the next device. The
-    /// buses that were opened after it are done.
-    fn holder(self, tree: &mut Tree) -> Option<usize> {
+    /// Of a tree without columns: where all root buses hang; those that were opened are done.
+    fn top(self, tree: &mut Tree) -> Option<usize> {
+        tree.open.retain(|_, open| open.bus == Bus::Top);
+        tree.open.first_key_value().map(|(number, _)| *number)
+    }
+
+    /// Of a tree without columns: the last open bus that holds the buses below the next device and
+    /// has as many open ones above it as bars are drawn. The buses that were opened after it are
+    /// done.
+    fn holder(self, tree: &mut Tree, bars: usize) -> Option<usize> {
         let mut ahead = self;
         let device = ahead.device().ok()?;
         if !ahead.eat("-") {
@@ -229,13 +239,18 @@ impl Line<'_> {
         }
         let range = ahead.range().ok()?;
         let holds = |open: &Open| match &open.bus {
-            Bus::Known(bus) => {
+            Bus::Known(bus) if !open.done => {
                 bus.holds(range) && range.1 > bus.first && open.last < Some(device)
             }
-            Bus::Top => false,
+            Bus::Known(_) | Bus::Top => false,
         };
-        let (number, _) = tree.open.iter().rev().find(|(_, open)| holds(open))?;
-        let number = *number;
+        let mut above = 0;
+        let mut found = None;
+        for (number, open) in &tree.open {
+            found = if above == bars && holds(open) { Some(*number) } else { found };
+            above += usize::from(!open.done);
+        }
+        let number = found?;
         tree.open.retain(|other, _| *other <= number);
         Some(number)
     }
@@ -322,7 +337,11 @@ impl Line<'_> {
         while tree.open.last_key_value().is_some_and(|(open, _)| *open >= column) {
             tree.open.pop_last();
         }
-        tree.open.extend(bus.cloned().map(|bus| (column, Open { bus, last: None })));
+        // Deeper than there are buses no tree is.
+        if tree.open.len() > usize::from(u8::MAX) {
+            tree.open.pop_first();
+        }
+        tree.open.extend(bus.cloned().map(|bus| (column, Open { bus, last: None, done: false })));
         Some(column)
     }
 

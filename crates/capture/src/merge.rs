@@ -185,7 +185,7 @@ pub(crate) fn disk_or_partition<'m>(machine: &'m mut Machine, name: &str) -> &'m
     partition
 }
 
-/// An RDMA device's name. `mlx5 1`, copied out of a PDF, which prints a blank for the underscore, is
+/// An RDMA device's name. `mlx5 1`, copied out of a PDF that prints a blank for the underscore, is
 /// `mlx5_1`; other names with blanks are none, so that no card is made up.
 pub(crate) fn rdma_name(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();

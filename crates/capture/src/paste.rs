@@ -58,21 +58,26 @@ pub(crate) fn plain(text: &str) -> String {
 /// A text whose lines a page has joined to one: parted where a link of `ls` or a branch of a drawn
 /// tree begins.
 fn unfolded(text: &str) -> Cow<'_, str> {
+    let branch = |rest: &str| {
+        let mark = ["+-", "\\-", "-+-"].iter().find_map(|mark| rest.strip_prefix(mark));
+        mark.is_some_and(|rest| rest.starts_with(|c: char| c == '[' || c.is_ascii_hexdigit()))
+    };
+    let has_word = |text: &str| text.contains(|c: char| c.is_ascii_alphanumeric());
     let mut out = String::new();
-    let mut copied = 0;
-    for (at, _) in text.match_indices([' ']) {
-        let (before, rest) = (&text[..at], &text[at + 1..]);
-        // Within a drawing, at a line's begin, nothing is parted.
-        if before.is_empty() || before.ends_with(['|', ' ', '\n']) {
+    let (mut copied, mut seen, mut word) = (0, 0, false);
+    for (at, _) in text.match_indices(' ') {
+        let (between, rest) = (&text[seen..at], &text[at + 1..]);
+        seen = at;
+        word = match between.rsplit_once('\n') {
+            Some((_, line)) => has_word(line),
+            None => word || has_word(between),
+        };
+        // At a line's begin, within a drawing or a quote, nothing is parted.
+        if !word || between.ends_with(['|', '\n']) || matches!(between, "" | " ") {
             continue;
         }
-        let branch = |rest: &str| {
-            let mark = ["+-", "\\-"].iter().find_map(|mark| rest.strip_prefix(mark));
-            mark.is_some_and(|rest| rest.starts_with(|c: char| c == '[' || c.is_ascii_hexdigit()))
-        };
         let drawn = rest.trim_start_matches(['|', ' ']);
-        let begins = rest.starts_with("lrwxrwxrwx ") || branch(drawn);
-        if begins {
+        if rest.starts_with("lrwxrwxrwx ") || branch(drawn) {
             out.push_str(&text[copied..at]);
             out.push('\n');
             copied = at + 1;
@@ -158,8 +163,8 @@ fn command_of(line: &str) -> Option<&str> {
 pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // Mistakes in cuFile's file are reported where they stand.
     let json = &cufile_json::KIND;
+    let titled = cufile_json::below_a_title(text);
     let whole = kind_of(text).filter(|kind| kind.command == json.command).is_some();
-    let titled = if whole { None } else { cufile_json::below_a_title(text) };
     if whole || titled.is_some() {
         let (text, skipped) = titled.unwrap_or_else(|| (text.to_owned(), Vec::new()));
         crate::add_plain(json, &text, captured)?;

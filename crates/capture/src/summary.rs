@@ -96,7 +96,8 @@ fn skipped(texts: &[TextRead]) -> String {
                 let words = one.text.split_whitespace().collect::<Vec<_>>().join(" ");
                 let words: String = words.chars().take(40).collect();
                 let title = one.wanted == cufile_json::NO_TITLE;
-                let title = if title { ", which is no JSON: # begins no comment there" } else { "" };
+                let title =
+                    if title { ", which is no JSON: # begins no comment there" } else { "" };
                 format!("{} line {} {words:?}{title}", text.name, one.line)
             })
         })

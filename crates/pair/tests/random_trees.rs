@@ -147,9 +147,8 @@ fn counted(topology: &Topology, plan: &Plan, gpu: usize, drive: usize) -> usize 
 
 /// Drives that some GPU has nothing nearer than.
 fn kept(topology: &Topology, plan: &Plan) -> Vec<usize> {
-    let near = |drive: &usize| (0..plan.gpus.len()).any(|gpu| {
-        counted(topology, plan, gpu, *drive) < 1000
-    });
+    let near =
+        |drive: &usize| (0..plan.gpus.len()).any(|gpu| counted(topology, plan, gpu, *drive) < 1000);
     (0..plan.drives.len()).filter(near).collect()
 }
 

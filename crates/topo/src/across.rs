@@ -1,5 +1,5 @@
-//! Classes across host bridges: what `nvidia-smi` printed for one pair holds for all pairs across the
-//! same two.
+//! Classes across host bridges: what `nvidia-smi` printed for one pair holds for all pairs across
+//! the same two.
 //!
 //! A host bridge is on one NUMA node. So two of one node (NODE) stand for each other, and what lies
 //! between nodes (SYS) lies between all host bridges of these.

@@ -258,8 +258,13 @@ impl Topology {
                 "Distances unknown where nothing else is shown, no PCI function is known: {names}."
             )
         });
-        let words: Vec<String> =
-            unplaced.into_iter().chain(classes).chain(links).chain(printed).chain(elsewhere).collect();
+        let words: Vec<String> = unplaced
+            .into_iter()
+            .chain(classes)
+            .chain(links)
+            .chain(printed)
+            .chain(elsewhere)
+            .collect();
         self.notes.extend(words);
         if self.of_kind(DeviceKind::Gpu).next().is_none() {
             self.notes.push("No NVIDIA GPU is known, so there is no affinity table.".to_owned());

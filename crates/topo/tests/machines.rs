@@ -124,7 +124,10 @@ fn a_dgx_2_has_that_matrix_from_texts_too() {
     assert_eq!(route(&topology, "GPU0", "GPU9").evidence, Evidence::Printed);
     // A drive of GPU 12's tree is as far from GPU 0 as GPU 12, which the matrix shows.
     let far = route(&topology, "GPU0", "nvme8n1");
-    assert_eq!((cell(&topology, "GPU0", "nvme8n1"), far.evidence), ("SYS".to_owned(), Evidence::PrintedElsewhere));
+    assert_eq!(
+        (cell(&topology, "GPU0", "nvme8n1"), far.evidence),
+        ("SYS".to_owned(), Evidence::PrintedElsewhere)
+    );
     assert_eq!(cell(&topology, "GPU0", "nvme4n1"), "NODE");
     let placed = |name: &String| !topology.unplaced.contains(name);
     let open = topology.routes.iter().filter(|one| one.class.known().is_none());

@@ -81,7 +81,8 @@ fn from_gdscheck(machine: &Machine, why: &str) -> Vec<Found> {
     if known == 0 {
         return vec![Found::unknown(why)];
     }
-    let rest = format!("the log's level and directory are not known, gdscheck prints neither: {why}");
+    let rest =
+        format!("the log's level and directory are not known, gdscheck prints neither: {why}");
     found.push(Found::unknown(rest).fix("add cufile.json to --from"));
     found
 }

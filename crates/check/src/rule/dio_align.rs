@@ -88,8 +88,7 @@ mod tests {
             let found = evaluate(&machine);
             assert_eq!(found[0].observed, "direct I/O needs multiples of 4096 bytes", "{kind:?}");
             machine.block[1].facts.logical_block_bytes = None;
-            let wanted =
-                if kind == BlockKind::Md { Severity::Pass } else { Severity::Unknown };
+            let wanted = if kind == BlockKind::Md { Severity::Pass } else { Severity::Unknown };
             assert_eq!(evaluate(&machine)[0].severity, wanted, "{kind:?}");
         }
     }

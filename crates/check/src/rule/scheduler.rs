@@ -61,10 +61,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     if found.is_empty() {
         found.push(if fast.is_empty() {
-            none_of(
-                machine.listed.pci && machine.listed.block,
-                "solid-state data drive on PCI",
-            )
+            none_of(machine.listed.pci && machine.listed.block, "solid-state data drive on PCI")
         } else {
             Found::pass("all data drives have the scheduler none and deep queues")
         });

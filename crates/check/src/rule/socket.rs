@@ -35,8 +35,7 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if machine.listed.nodes && machine.host.numa.nodes.len() == 1 {
         return vec![Found::not_applicable("one NUMA node only")];
     }
-    let mut found: Vec<Found> =
-        near(machine, DRIVE, &placed_drives(machine)).into_iter().collect();
+    let mut found: Vec<Found> = near(machine, DRIVE, &placed_drives(machine)).into_iter().collect();
     found.extend(near(machine, "network card", &cards(machine)));
     if found.is_empty() {
         let listed = machine.listed;

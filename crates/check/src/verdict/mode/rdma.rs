@@ -36,10 +36,13 @@ fn needs(pair: &Pair<'_>) -> Vec<Need> {
                 Need::unknown(About::FileSystem, shared::FS_TYPE_NOT_READ)
             } else {
                 let known = "none of the network file systems that cuFile moves to a GPU";
-                Need::no(About::FileSystem, match fs_type {
-                    "" => format!("a file system on local devices, {known}"),
-                    fs_type => format!("{fs_type}, {known}"),
-                })
+                Need::no(
+                    About::FileSystem,
+                    match fs_type {
+                        "" => format!("a file system on local devices, {known}"),
+                        fs_type => format!("{fs_type}, {known}"),
+                    },
+                )
             }];
         }
     };

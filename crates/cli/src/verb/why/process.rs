@@ -218,9 +218,10 @@ fn gpus_of<'m>(machine: &'m Machine, process: &ProcessUse, page: &Fact<LivePage>
 fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
     let listing = read::find(&LivePageRoot::live(), root, process.pid);
     // Who may read what it has mapped may read its page, unless that lies in another /dev/shm.
-    let would_be_seen = process.libraries.known().is_some_and(|all| {
-        all.iter().any(|one| one.made_by == Fact::Known(LibraryMaker::Gpuio))
-    }) && process.same_mounts == Fact::Known(true);
+    let would_be_seen =
+        process.libraries.known().is_some_and(|all| {
+            all.iter().any(|one| one.made_by == Fact::Known(LibraryMaker::Gpuio))
+        }) && process.same_mounts == Fact::Known(true);
     let Some(found) = listing.found.iter().find(|found| found.owner != Owner::Gone) else {
         let why = listing.notes.first().cloned();
         let absent = match would_be_seen {
