@@ -334,7 +334,8 @@ fn a_login_goes_even_where_addresses_stay() {
         let line = format!("40 25 0:70 / /mnt/x rw - {kind} {source} {options}\n");
         append(&tree, "proc/self/mountinfo", &line);
         let notes = noted(&tree).1;
-        let open = |redacted| String::from_utf8_lossy(&pack::write(&redacted).unwrap()).into_owned();
+        let open =
+            |redacted| String::from_utf8_lossy(&pack::write(&redacted).unwrap()).into_owned();
         let text = open(pack::redact_but_addresses(&notes, 1));
         assert!(text.contains(kept), "{kept} of {source}");
         let hidden = open(pack::redact(&notes, &[], 1));

@@ -80,7 +80,7 @@ fn unpack_in(
 ) -> Result<PathBuf, String> {
     let name = format!("objects-{}-{:016x}", env!("CARGO_PKG_VERSION"), digest(archive));
     in_first(places, &name, |directory| {
-        let flags = rustix::fs::statvfs(&directory.path()).map_err(io)?.f_flag;
+        let flags = rustix::fs::statvfs(directory.path()).map_err(io)?.f_flag;
         if flags.contains(StatVfsMountFlags::NOEXEC) {
             return Err("the file system is mounted with noexec".to_owned());
         }

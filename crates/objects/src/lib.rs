@@ -65,9 +65,12 @@ pub fn own(file: &Path) -> Result<PathBuf, trust::Refused> {
     let judged = trust::object(file);
     if let (Err(refused), Some(report)) = (&judged, REPORT.get())
         && !refused.is_absent()
-        && REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned())
     {
-        report(&refused.to_string());
+        // Two names of one file are one refusal.
+        let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
+            report(&refused.to_string());
+        }
     }
     judged
 }

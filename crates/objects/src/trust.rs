@@ -71,8 +71,7 @@ pub fn object(path: &Path) -> Result<PathBuf, Refused> {
     let unreadable = |error| Refused::Unreadable(path.to_owned(), error);
     let file = std::fs::canonicalize(path).map_err(unreadable)?;
     let user = User::of_this_process();
-    // The loader looks there for every object of every program.
-    if path.parent().is_some_and(|at| at.is_absolute() && searched().iter().any(|it| it == at)) {
+    if is_searched(path) || is_searched(&file) {
         return Ok(file);
     }
     let foreign = |why| Refused::Foreign(path.to_owned(), why);
@@ -97,9 +96,13 @@ pub fn directory(path: &Path) -> Result<(), String> {
     User::of_this_process().owns_way_to(path)
 }
 
-/// The directories of `LD_LIBRARY_PATH`; none in secure execution.
-fn searched() -> Vec<PathBuf> {
-    environment::paths("LD_LIBRARY_PATH")
+/// Whether a file lies in a directory of `LD_LIBRARY_PATH`: there the loader looks for every object
+/// of every program.
+fn is_searched(file: &Path) -> bool {
+    let Some(directory) = file.parent().filter(|at| at.is_absolute()) else { return false };
+    environment::paths("LD_LIBRARY_PATH").iter().any(|listed| {
+        listed == directory || std::fs::canonicalize(listed).is_ok_and(|at| at == directory)
+    })
 }
 
 fn look(path: &Path) -> Result<Metadata, String> {

@@ -36,14 +36,8 @@ impl Library {
         let mut tried = Vec::new();
         for directory_tried in directories {
             for name in NAMES {
-                let file = match gpuio_objects::own(&directory_tried.join(name)) {
-                    Ok(file) => file,
-                    Err(refused) if refused.is_absent() => continue,
-                    Err(refused) => {
-                        tried.push(refused.to_string());
-                        continue;
-                    }
-                };
+                // A refusal is reported there.
+                let Ok(file) = gpuio_objects::own(&directory_tried.join(name)) else { continue };
                 match std::fs::read(&file) {
                     // A copy of NVIDIA's library in the program's directory must not be used.
                     Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => {
@@ -73,9 +67,9 @@ impl Library {
         }
         let name = format!("cufile-{:016x}", digest(&object));
         let made = carried::in_first(places, &name, |directory| {
-            linked(&directory.path(), &object)
+            linked(directory.path(), &object)
                 .map_err(|(path, error)| format!("{}: {error}", path.display()))?;
-            Ok(directory.path())
+            Ok(directory.path().to_path_buf())
         });
         let directory = made.map_err(|why| {
             Failure::Unavailable(format!(

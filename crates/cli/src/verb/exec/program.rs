@@ -241,7 +241,8 @@ fn needed(image: &Path) -> Option<Vec<Vec<u8>>> {
         let len = file.read_at(&mut name, names.checked_add(at)?).ok()?;
         name.get(..len)?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)
     };
-    let needed = entries.iter().take_while(|(tag, _)| *tag != 0).filter(|(tag, _)| *tag == DT_NEEDED);
+    let needed =
+        entries.iter().take_while(|(tag, _)| *tag != 0).filter(|(tag, _)| *tag == DT_NEEDED);
     Some(needed.filter_map(|(_, at)| name(*at)).collect())
 }
 
