@@ -60,12 +60,12 @@ fn program(lab: &Lab) -> anyhow::Result<PathBuf> {
         .stderr(Stdio::inherit())
         .output()?;
     let text = String::from_utf8(built.stdout)?;
-    let made = text.lines().filter_map(|line| {
+    let mut made = text.lines().filter_map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).ok()?;
         (line["target"]["name"] == "client")
             .then(|| line["executable"].as_str().map(PathBuf::from))?
     });
-    made.last().context("the test program `client` does not build")
+    made.next_back().context("the test program `client` does not build")
 }
 
 fn one(

@@ -70,6 +70,8 @@ pub(super) const BANS: [Ban; 3] = [
             "crates/dropin/",
             // It reads which file a descriptor is of, for its errors.
             "crates/clib/",
+            // It reads which memory of the process is pages of files.
+            "crates/softgpu/src/fickle.rs",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

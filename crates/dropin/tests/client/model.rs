@@ -178,6 +178,7 @@ struct User<'a> {
 }
 
 impl User<'_> {
+    #[expect(clippy::print_stderr, reason = "the process that started this one looks for it")]
     fn wrong(&self, what: &str) {
         Counts::one(&self.counts.wrong);
         eprintln!("WRONG {}: {what}", self.place.dir.display());
@@ -308,7 +309,7 @@ impl User<'_> {
             if found != expected {
                 let first = found.iter().zip(&expected).position(|(found, right)| found != right);
                 self.wrong(&format!(
-                    "file {number}, {len} bytes at {at}: {} of {}, the first wrong one is {first:?}",
+                    "file {number}, {len} bytes at {at}: {} of {}, first wrong {first:?}",
                     found.len(),
                     expected.len()
                 ));
@@ -340,7 +341,7 @@ impl User<'_> {
         if moved != len.cast_signed() || found != expected {
             let first = found.iter().zip(&expected).position(|(found, right)| found != right);
             self.wrong(&format!(
-                "a write of {len} at {at} is {moved}: {} bytes of {}, the first wrong one is {first:?}",
+                "a write of {len} at {at} is {moved}: {} bytes of {}, first wrong {first:?}",
                 found.len(),
                 expected.len()
             ));
@@ -549,7 +550,6 @@ fn start(place: &Place, role: &str) -> (Child, PathBuf) {
 
 #[test]
 #[ignore = "for as long as it is given: cargo xtask attack --only model"]
-#[expect(clippy::print_stdout, reason = "the counts are to be seen")]
 fn files_that_other_processes_change() {
     let (place, counts) = (Place::of_environment(), Counts::default());
     if let Ok(role) = std::env::var(ROLE) {
