@@ -16,6 +16,7 @@
 #   UDEV=1         as root: the disk's entry in /run/udev/data, which NVIDIA's library needs
 #   BLOCKS         block sizes of the verification ("4k 16k 64k 256k 1m")
 #   CUDA_ARCH      what nvcc builds for (native)
+#   MODEL_SECONDS  of the row of files that other processes change (60); MINUTES bounds it too
 set -uo pipefail
 [ $# = 2 ] || { sed -n '2,20s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -227,6 +228,8 @@ fi
 
 row "a C program writes and reads" 60 ours "$pack/bin/write_read" "$dir/wr" 1000003
 row "tests of the library" 240 tests "$pack/tests/client"
+row "files that other processes change" $((${MODEL_SECONDS:-60} + 60)) tests GPUIO_MODEL_DIR="$dir/tmp" \
+  GPUIO_MODEL_SECONDS="${MODEL_SECONDS:-60}" "$pack/tests/client" --ignored model::
 row "gpuio.h: a mapped file" 60 mapped_file 4097 1000000007
 row "order with earlier work" 90 cuda_row ordering ordering "$dir/ordered" 10 200
 row "attribute of registered memory" 30 cuda_row sync_memops memops "$dir/memops"

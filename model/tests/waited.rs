@@ -7,7 +7,7 @@ use loom::thread;
 
 use self::source::WaitedAllocations;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Guarded, yield_now};
+use crate::sync::{Condvar, Guarded, Mutex};
 use crate::{Row, breaks, holds, often};
 
 #[path = "../../crates/transfer/src/device/waited.rs"]
@@ -27,16 +27,16 @@ struct Memory {
     waited: WaitedAllocations,
     /// The attribute, which this driver shows before the wait has ended.
     attribute: AtomicBool,
-    ended: AtomicBool,
+    ended: Mutex<bool>,
+    changed: Condvar,
     holds: Guarded<u32>,
 }
 
 /// What the driver does when the attribute is set.
 fn sets(memory: &Memory) -> Result<bool, Infallible> {
     memory.attribute.store(true, Ordering::Release);
-    while !memory.ended.load(Ordering::Acquire) {
-        yield_now();
-    }
+    let ended = memory.ended.lock().unwrap();
+    drop(memory.changed.wait_while(ended, |ended| !*ended));
     Ok(true)
 }
 
@@ -57,7 +57,8 @@ fn first_use(users: usize, prepares: fn(&Memory)) {
         let memory = Arc::new(Memory {
             waited: WaitedAllocations::new(),
             attribute: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            ended: Mutex::new(false),
+            changed: Condvar::new(),
             holds: Guarded::new(1),
         });
         let mut threads = Vec::new();
@@ -75,7 +76,8 @@ fn first_use(users: usize, prepares: fn(&Memory)) {
         }
         // SAFETY: as above.
         unsafe { *memory.holds.write() = 2 };
-        memory.ended.store(true, Ordering::Release);
+        *memory.ended.lock().unwrap() = true;
+        memory.changed.notify_all();
         for user in threads {
             assert_eq!(user.join().unwrap(), 2);
         }

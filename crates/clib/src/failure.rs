@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpuio_gpu::{Driver, GpuError, MapError, Which};
-use gpuio_transfer::{Fault, FileError, LocationError, MappingError, uncancelled};
+use gpuio_transfer::{
+    Fault, FileError, LocationError, MappingError, cancellation_point, uncancelled,
+};
 
 /// The driver's code for a GPU that it does not have (`CUDA_ERROR_INVALID_DEVICE`, CUDA driver API
 /// manual).
@@ -123,13 +125,14 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Runs a call, in which the thread can't be cancelled: 0, or the negative errno of its failure,
-/// whose words are kept. A panic is a defect of ours.
+/// Runs a call, a cancellation point where it begins, and uncancelled then: 0, or the negative errno
+/// of its failure, whose words are kept. A panic is a defect of ours.
 pub(crate) fn run(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let panicked = |_| {
         let text = "a defect in gpuio: it panicked, and standard error has where. Please report it";
         Err(Failure::new(libc::ENOTRECOVERABLE, text))
     };
+    cancellation_point();
     uncancelled(|| match catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(panicked) {
         Ok(()) => 0,
         Err(failure) => {

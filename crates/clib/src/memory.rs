@@ -9,7 +9,7 @@ use gpuio_transfer::{Op, Transferred, uncancelled};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::failure::{Failure, run};
-use crate::process::{context, driver, file, gpu, path, transfer};
+use crate::process::{context, driver, file, gpu, may_use_gpus, path, transfer};
 
 /// `GPUIO_HOST`: the device of host memory.
 pub(crate) const HOST: c_int = -1;
@@ -122,6 +122,7 @@ impl Memory {
                 Ok(())
             }
             Bytes::Gpu(buffer, context) => {
+                may_use_gpus()?;
                 let copied = context.entered(|| {
                     let stream = Stream::new(context)?;
                     // SAFETY: the caller's promise, and the stream is waited for.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use gpuio_gpu::{Context, Driver, Which};
 use gpuio_objects::environment;
-use gpuio_transfer::{File, Settings, Transfer};
+use gpuio_transfer::{Fault, File, Settings, Transfer};
 
 use crate::failure::Failure;
 
@@ -26,8 +26,14 @@ pub(crate) fn driver() -> Result<&'static Driver, Failure> {
     Ok(DRIVER.get_or_init(|| loaded))
 }
 
+/// Refuses memory of a GPU in a child of the process that used the driver first (`fork(2)`).
+pub(crate) fn may_use_gpus() -> Result<(), Failure> {
+    if transfer().is_forked() { Err(Failure::of_fault(&Fault::Forked)) } else { Ok(()) }
+}
+
 /// The primary context of a GPU.
 pub(crate) fn context(device: u32) -> Result<Context, Failure> {
+    may_use_gpus()?;
     Context::new(driver()?, device).map_err(|error| Failure::of_gpu(&error))
 }
 

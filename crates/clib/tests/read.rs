@@ -108,6 +108,36 @@ fn what_cannot_be_read_has_an_errno_and_words() {
     release(std::ptr::null_mut());
 }
 
+/// Why a child of `fork(2)` can't use its parent's GPU: in words, not by "Bad address" alone.
+#[test]
+fn a_child_of_fork_hears_of_the_fork() {
+    let dir = dir();
+    let file = file(&dir.path().join("data"), &bytes(4096));
+    let fd = file.as_raw_fd();
+    let gpu = memory(0, 4096).unwrap();
+    read(fd, 0, gpu, 0, 4096).unwrap();
+    // SAFETY: the child calls what is tested, and leaves.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let says = || gpuio().error().contains("fork(2)");
+        let right = [
+            read(fd, 0, gpu, 0, 4096) == Err(-libc::EFAULT) && says(),
+            memory(0, 4096) == Err(-libc::EPERM) && says(),
+            copy(gpu, 0, 10) == Err(-libc::EPERM) && says(),
+            memory(HOST, 4096).is_ok_and(|host| read(fd, 0, host, 0, 4096).is_ok()),
+        ];
+        let wrong = right.iter().position(|right| !right).map_or(0, |at| at + 1);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(c_int::try_from(wrong).unwrap_or(9)) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is valid for the write of a number.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the number of what was wrong, in the high byte");
+    read(fd, 0, gpu, 0, 4096).unwrap();
+    release(gpu);
+}
+
 #[test]
 fn a_tensor_keeps_its_bytes() {
     let dir = dir();

@@ -8,9 +8,10 @@
 //! Two switches of the driver end that. `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` of an allocation: such
 //! operations on it always synchronize. `CU_CTX_SYNC_MEMOPS` of a context (CUDA 12.1): such
 //! operations issued in it do. Setting the first also waits for operations on that memory which are
-//! under way, if it is set already too. The manual does not say whether another thread finds it set
-//! before that wait has ended. Driver 580.159 (H100) shows it afterwards, and a second thread that
-//! sets it meanwhile waits as long; the software driver shows it before. Neither changes asynchronous calls, kernels, or the order of streams.
+//! under way. The manual does not say whether another thread finds it set before that wait has
+//! ended. Driver 580.159 (H100) shows it afterwards, and a second thread that sets it meanwhile
+//! waits as long; the software driver shows it before. Neither switch changes asynchronous calls,
+//! kernels, or the order of streams.
 //!
 //! Memory of a pool takes the first and reads as if it had it, but nothing synchronizes: of 400
 //! pageable copies of 64 KiB, each followed by a read in another stream, 398 were not there yet;

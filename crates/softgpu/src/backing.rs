@@ -117,8 +117,8 @@ impl MemoryRange {
         Self { at, _share: share, managed: None, is_fickle: false }
     }
 
-    /// Copies `len` bytes from another range. Both were looked up in full, and may overlap, which is
-    /// the caller's mistake but not to be the end of the process.
+    /// Copies `len` bytes from another range. Both were looked up in full, and may overlap: that is
+    /// the caller's mistake, but not to be the end of the process.
     pub(crate) fn copy_from(&self, from: &Self, len: usize) -> Answer<()> {
         let (to_now, from_now) = (self.now(len)?, from.now(len)?);
         if self.is_fickle || from.is_fickle {

@@ -94,6 +94,13 @@ impl Transfer {
         self.0.state.get(|state| &state.mark, || State::new(&self.0.settings, true))
     }
 
+    /// Whether this process is a child of the one that made the transfer (`fork(2)`): memory of a
+    /// GPU can't be used in it.
+    #[must_use]
+    pub fn is_forked(&self) -> bool {
+        self.state().forked
+    }
+
     /// Opens a file by the caller's descriptor. The descriptor is duplicated; the caller may close
     /// it.
     ///

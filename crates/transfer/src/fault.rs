@@ -82,8 +82,8 @@ pub enum Fault {
          child by exec, or fork before CUDA is used"
     )]
     Forked,
-    /// The kernel can't reach memory of the host, or none of a GPU's, in a child of the process that
-    /// made the transfer: there the driver is not asked what memory an address is.
+    /// The kernel can't reach the memory, in a child of the process that made the transfer: there
+    /// the driver can't be asked whether it is of a GPU.
     #[error(
         "the memory at {address:#x} can't be reached (EFAULT), and this process is a child of \
          fork(2). If it is memory of a GPU: CUDA does not survive fork(2). Start the child by \

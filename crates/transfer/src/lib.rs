@@ -96,7 +96,7 @@ mod transferred;
 
 pub use api::{Ahead, Transfer};
 pub use batch::{Batch, BatchFull, Entry, Event};
-pub use cancel::uncancelled;
+pub use cancel::{cancellation_point, uncancelled};
 pub use fault::{Fault, FileError, LocationError};
 pub use file::{File, KeptFd};
 pub use gpuio_catalog::Op;

@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail, ensure};
 mod kill;
 mod links;
 mod list;
+mod model;
 mod other_user;
 mod output;
 mod swap;
@@ -76,6 +77,7 @@ const ATTACKS: &[(&str, &str, Attack)] = &[
     ("kill", "kills", kill::run),
     ("links", "names", links::run),
     ("sweep", "kills", sweep::run),
+    ("model", "comparisons", model::run),
 ];
 
 /// The task.

@@ -82,6 +82,8 @@ pub(super) const BANS: [Ban; 4] = [
             "crates/clib/",
             // It looks at who owns an object before it is loaded.
             "crates/objects/",
+            // It reads which memory of the process is pages of files.
+            "crates/softgpu/src/fickle.rs",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

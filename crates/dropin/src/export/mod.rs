@@ -29,13 +29,14 @@ unsafe fn write_out<T>(to: *mut T, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Defines a function of the interface, in which a thread can't be cancelled. If all calls go to NVIDIA's library
-/// (`GPUIO_CUFILE=nvidia`), it is forwarded unchanged.
+/// Defines a function of the interface: a cancellation point where it begins, and uncancelled then.
+/// If all calls go to NVIDIA's library (`GPUIO_CUFILE=nvidia`), it is forwarded unchanged.
 macro_rules! export {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $ret:ty $body:block) => {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $ret {
+            gpuio_transfer::cancellation_point();
             gpuio_transfer::uncancelled(move || -> $ret {
                 if let Some(nvidia) = $crate::nvidia::forward_all() {
                     type Call = unsafe extern "C" fn($($type),*) -> $ret;

@@ -1,21 +1,20 @@
-//! A thread that is cancelled (pthread_cancel(3)) ends after the call that it is in, which is done.
+//! A thread that is cancelled (pthread_cancel(3)) ends where it enters a call, or after the call
+//! that it is in, which is done.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, pattern, system};
-use crate::stream::{Kept, stream, sync};
+use crate::client::{Answer, Cuda, Cufile, alone, cuda, cufile, pattern};
 
 const LEN: usize = 4 << 20;
 
 unsafe extern "C-unwind" {
-    fn pthread_testcancel();
     fn pthread_cancel(thread: libc::pthread_t) -> c_int;
     fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
 }
 
-/// `PTHREAD_CANCEL_ASYNCHRONOUS`.
+/// `PTHREAD_CANCEL_DEFERRED` and `PTHREAD_CANCEL_ASYNCHRONOUS`.
+const DEFERRED: c_int = 0;
 const ASYNCHRONOUS: c_int = 1;
 /// `PTHREAD_CANCELED`.
 const CANCELLED: usize = usize::MAX;
@@ -24,49 +23,37 @@ struct Client {
     cuda: Cuda,
     cufile: Cufile,
     context: usize,
-    file: std::fs::File,
     handle: usize,
     memory: u64,
     ended: AtomicU32,
 }
 
-type Case = (&'static str, fn(&Client) -> isize);
+/// A call, by a pointer of a type that may unwind.
+type Case = (&'static str, unsafe fn(&Client));
 
-/// Calls that wait, open, close, or make threads. Each is done in full.
+macro_rules! case {
+    ($name:ident($($arg:expr => $type:ty),*) -> $ret:ty, $it:ident) => {
+        (stringify!($name), |$it: &Client| {
+            type Call = unsafe extern "C-unwind" fn($($type),*) -> $ret;
+            // SAFETY: the library's function is of this type.
+            let call: Call = unsafe { std::mem::transmute($it.cufile.$name) };
+            // SAFETY: what the arguments name is the client's.
+            unsafe { call($($arg),*) };
+        })
+    };
+}
+
+/// Calls that wait, open, close, or make threads, and would leave something half done.
 const CALLS: &[Case] = &[
-    ("cuFileRead", |it| it.cufile.read(it.handle, it.memory, LEN, 0, 0)),
-    ("cuFileRead, small", |it| {
-        (0..1024).map(|at| it.cufile.read(it.handle, it.memory, 4096, at * 4096, 0)).sum()
-    }),
-    ("cuFileWrite", |it| it.cufile.write(it.handle, it.memory, LEN, 0, 0)),
-    ("cuFileHandleRegister", |it| match it.cufile.register(&it.file) {
-        Ok(handle) => {
-            it.cufile.deregister(handle);
-            LEN.cast_signed()
-        }
-        Err(answer) => -(answer.code as isize),
-    }),
-    ("cuFileDriverOpen", |it| {
-        let answers = [it.cufile.open(), it.cufile.close()];
-        if answers == [GOOD; 2] { LEN.cast_signed() } else { -1 }
-    }),
-    ("batch", |it| {
-        let batch = set_up(&it.cufile, 1).unwrap();
-        let (mode, base, len, handle) = (1, it.memory, LEN, it.handle);
-        let (file_offset, buffer_offset, opcode, cookie) = (0, 0, 0, 0);
-        let entry = Entry { mode, base, file_offset, buffer_offset, len, handle, opcode, cookie };
-        assert_eq!(submit(&it.cufile, batch, &mut [entry]), GOOD);
-        let moved = fetch(&it.cufile, batch, 1, 1, None)[0].result;
-        destroy(&it.cufile, batch);
-        moved
-    }),
-    ("cuFileReadAsync", |it| {
-        let stream = stream(&it.cuda);
-        let mut kept = Kept::new(LEN, 0, 0);
-        assert_eq!(kept.put(it.cufile.cuFileReadAsync, it.handle, it.memory, stream), GOOD);
-        sync(&it.cuda, stream);
-        kept.done()
-    }),
+    case!(cuFileRead(it.handle => usize, it.memory => u64, LEN => usize, 0 => i64, 0 => i64)
+        -> isize, it),
+    case!(cuFileWrite(it.handle => usize, it.memory => u64, 4096 => usize, 0 => i64, 0 => i64)
+        -> isize, it),
+    case!(cuFileHandleDeregister(it.handle => usize) -> (), it),
+    case!(cuFileBufRegister(it.memory => u64, LEN => usize, 0 => c_int) -> Answer, it),
+    case!(cuFileBatchIOSetUp(std::ptr::null_mut() => *mut usize, 4 => u32) -> Answer, it),
+    case!(cuFileDriverOpen() -> Answer, it),
+    case!(cuFileDriverClose() -> Answer, it),
 ];
 
 fn client() -> Client {
@@ -77,7 +64,7 @@ fn client() -> Client {
     let (memory, mut context) = (cuda.room(LEN), 0);
     // SAFETY: room for one handle.
     assert_eq!(unsafe { (cuda.cuCtxGetCurrent)(&raw mut context) }, 0);
-    Client { cuda, cufile, context, file, handle, memory, ended: AtomicU32::new(0) }
+    Client { cuda, cufile, context, handle, memory, ended: AtomicU32::new(0) }
 }
 
 /// Starts a thread, cancels it by `cancels`, and answers how it ended.
@@ -100,45 +87,41 @@ fn thread<T>(
     end.addr()
 }
 
-/// Asks for its own end, makes the call, and ends behind it.
+/// Asks for its own end, and makes the call.
 extern "C-unwind" fn one_call(argument: *mut c_void) -> *mut c_void {
     // SAFETY: what [`thread`] was given.
     let (client, case) = unsafe { *argument.cast::<(&Client, &Case)>() };
     // SAFETY: the context lives.
     assert_eq!(unsafe { (client.cuda.cuCtxSetCurrent)(client.context) }, 0);
+    // SAFETY: takes nothing.
+    let own = unsafe { libc::pthread_self() };
     // SAFETY: this thread, which runs.
-    assert_eq!(unsafe { pthread_cancel(libc::pthread_self()) }, 0);
-    let moved = (case.1)(client);
-    client.ended.store(u32::from(moved == LEN.cast_signed()) + 1, Ordering::SeqCst);
-    // SAFETY: nothing here is to be dropped.
-    unsafe { pthread_testcancel() };
+    assert_eq!(unsafe { pthread_cancel(own) }, 0);
+    // SAFETY: what a case asks for is the client's.
+    unsafe { (case.1)(client) };
+    client.ended.fetch_add(1, Ordering::SeqCst);
     std::ptr::null_mut()
 }
 
 #[test]
-fn a_cancelled_thread_ends_after_its_call() {
-    if system() {
-        // The thread calls the driver too, which may be hardware's and be cancelled anywhere.
-        return;
-    }
-    alone("cancel::a_cancelled_thread_ends_after_its_call", &[], || {
+fn a_thread_that_was_cancelled_ends_where_it_enters_a_call() {
+    let name = "cancel::a_thread_that_was_cancelled_ends_where_it_enters_a_call";
+    alone(name, &[], || {
         let client = &client();
         for case in CALLS {
-            client.ended.store(0, Ordering::SeqCst);
             assert_eq!(thread(one_call, &(client, case), |_| {}), CANCELLED, "{}", case.0);
-            assert_eq!(client.ended.load(Ordering::SeqCst), 2, "{}: not done in full", case.0);
-            assert_eq!((case.1)(client), LEN.cast_signed(), "{}, afterwards", case.0);
+            assert_eq!(client.ended.load(Ordering::SeqCst), 0, "{}: it went on", case.0);
+            let moved = client.cufile.read(client.handle, client.memory, LEN, 0, 0);
+            assert_eq!(moved, LEN.cast_signed(), "after {}", case.0);
         }
     });
 }
 
-/// Reads for ever, and may be cancelled at any time.
-extern "C-unwind" fn many_reads(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: what [`thread`] was given.
-    let client = unsafe { &*argument.cast::<Client>() };
-    // SAFETY: a number, and nowhere to store what it was.
-    unsafe { pthread_setcanceltype(ASYNCHRONOUS, std::ptr::null_mut()) };
+/// Reads for ever, and is cancelled by the type.
+fn reads(client: &Client, kind: c_int) -> ! {
     type Read = unsafe extern "C-unwind" fn(usize, u64, usize, i64, i64) -> isize;
+    // SAFETY: a number, and nowhere to store what it was.
+    unsafe { pthread_setcanceltype(kind, std::ptr::null_mut()) };
     // SAFETY: the library's function is of this type.
     let read: Read = unsafe { std::mem::transmute(client.cufile.cuFileRead) };
     loop {
@@ -148,15 +131,26 @@ extern "C-unwind" fn many_reads(argument: *mut c_void) -> *mut c_void {
     }
 }
 
+extern "C-unwind" fn deferred(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: what [`thread`] was given.
+    reads(unsafe { &*argument.cast::<Client>() }, DEFERRED)
+}
+
+extern "C-unwind" fn asynchronous(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: as above.
+    reads(unsafe { &*argument.cast::<Client>() }, ASYNCHRONOUS)
+}
+
 #[test]
-fn a_thread_that_may_be_cancelled_anywhere_ends_after_its_call_too() {
-    alone("cancel::a_thread_that_may_be_cancelled_anywhere_ends_after_its_call_too", &[], || {
+fn a_thread_that_is_cancelled_inside_a_call_ends_after_it() {
+    alone("cancel::a_thread_that_is_cancelled_inside_a_call_ends_after_it", &[], || {
         let client = &client();
-        for rounds in 0..20 {
+        for round in 0..40 {
             client.ended.store(0, Ordering::SeqCst);
-            // That it ends is all: it does not return, and glibc 2.34 forgets the value here.
-            thread(many_reads, client, |thread| {
-                while client.ended.load(Ordering::SeqCst) <= rounds % 4 {
+            // That it ends is all: it does not return, and glibc 2.34 forgets the value of an
+            // asynchronous one here.
+            thread(if round % 2 == 0 { deferred } else { asynchronous }, client, |thread| {
+                while client.ended.load(Ordering::SeqCst) <= round % 5 {
                     std::hint::spin_loop();
                 }
                 // SAFETY: a thread that runs and is not waited for yet.

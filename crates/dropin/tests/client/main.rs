@@ -15,6 +15,7 @@ mod driver;
 mod file;
 mod filesystem;
 mod interface;
+mod model;
 mod nvidia;
 mod order;
 mod parameter;

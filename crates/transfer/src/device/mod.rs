@@ -218,8 +218,8 @@ impl Device {
 
     /// Waits for the program's synchronous memory operations on the memory at `address` that are
     /// still running although their calls returned, and makes later ones return only after they
-    /// have ended: see [`Driver::synchronize_memops`]. Once a wait for an allocation has ended, this
-    /// costs a load.
+    /// have ended: see [`Driver::synchronize_memops`]. Once a wait for an allocation has ended,
+    /// that costs a load.
     ///
     /// Memory of no context can't have it: a mapping (`cuMemMap`) refuses it, and for memory of a
     /// pool (`cuMemAllocAsync`) it does nothing. For these the primary context as a whole gets the

@@ -3,7 +3,7 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::size;
 
-/// Places. Two allocations with one place take it from each other, which costs a call of the driver.
+/// Places. Two allocations with one place take it from each other: that costs calls of the driver.
 const PLACES: usize = size(1024, 2);
 
 /// The numbers of allocations on which a wait of this library's has ended.

@@ -32,9 +32,10 @@ use shards::DescriptorShards;
 /// There may be more descriptors of the same file, opened through `/proc/self/fd` when first
 /// needed: one in the other mode (with or without `O_DIRECT`), and if many threads read the file
 /// three more without `O_DIRECT` (`shards`). All of these take a twelfth of the process's limit at
-/// most; beyond that each use opens the one that it needs (`kept`). The caller's advice (`posix_fadvise(2)`) does not apply to them. Closing any of them
-/// drops the POSIX record locks (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as
-/// closing any descriptor of a file does; locks of open file descriptions (`F_OFD_SETLK`) stay.
+/// most; beyond that each use opens the one that it needs (`kept`). The caller's advice
+/// (`posix_fadvise(2)`) does not apply to them. Closing any of them drops the POSIX record locks
+/// (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as closing any descriptor of a file
+/// does; locks of open file descriptions (`F_OFD_SETLK`) stay.
 #[derive(Debug, Clone)]
 #[expect(clippy::redundant_allocation, reason = "the outer one is a count, see `with_own_count`")]
 pub struct File(pub(crate) Arc<Arc<OpenFile>>);

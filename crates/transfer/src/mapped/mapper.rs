@@ -55,6 +55,8 @@ struct Tasks {
 enum Running {
     #[default]
     No,
+    /// A thread starts them: who needs them waits for it.
+    Starting,
     Yes,
     /// The system starts no threads.
     Never,
@@ -131,15 +133,16 @@ impl Mapper {
     pub(super) fn has_started(&self, files: &'static MappedFiles) -> bool {
         let mut tasks = self.lock();
         if tasks.running == Running::No {
-            tasks.running = Running::Yes;
+            tasks.running = Running::Starting;
             drop(tasks);
             let started = start(files);
             tasks = self.lock();
-            if !started {
-                tasks.running = Running::Never;
-            }
+            tasks.running = if started { Running::Yes } else { Running::Never };
+            self.changed.notify_all();
         }
-        tasks.running == Running::Yes
+        let starts = |tasks: &mut Tasks| tasks.running == Running::Starting;
+        let started = self.changed.wait_while(tasks, starts);
+        started.unwrap_or_else(PoisonError::into_inner).running == Running::Yes
     }
 
     fn submit(&self, files: &'static MappedFiles, push: impl FnOnce(&mut Tasks)) {

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use gpuio_gpu::{DevPtr, FilePages, GpuError, MapError, MappedFile};
 use thiserror::Error;
@@ -194,13 +193,7 @@ impl MappedFiles {
         if !self.is_here() || !self.mapper.has_started(self) {
             return None;
         }
-        // It sets its number first of all.
-        for _ in 0..1000 {
-            if let Some(watcher) = self.watcher() {
-                return Some(watcher);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        None
+        // The thread was started, and sets its number first of all.
+        Some(*self.watcher.wait())
     }
 }
