@@ -357,7 +357,8 @@ pub fn check_all(
             continue;
         }
         let own = on_own_files(job);
-        let mut notes = Vec::with_capacity(job.targets.len());
+        let mut notes: Vec<Option<(GuardNote, Option<TargetKind>)>> =
+            Vec::with_capacity(job.targets.len());
         for (target, wanted) in own.targets.iter().zip(wants(&own)) {
             notes.push(match check_with(&mut lists, &wanted, permit, root) {
                 Ok(verdict) => Some((verdict.note, Some(verdict.kind))),
@@ -521,29 +522,29 @@ pub(super) fn parts(job: &JobPlan) -> Vec<Range<u64>> {
         // All threads of all ranks together leave no gap.
         return job.targets.iter().map(|target| job.offset_bytes..target.length_bytes).collect();
     }
-    // Of millions of files each is used by one worker.
-    let mut parts: Vec<Option<Range<u64>>> = vec![None; job.targets.len()];
+    // Of millions of files each is used by one worker: lists are kept of the others only.
+    const UNUSED: Range<u64> = u64::MAX..u64::MAX;
+    let mut parts: Vec<Range<u64>> = vec![UNUSED; job.targets.len()];
     let mut more: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
     for region in job.workers.iter().flat_map(|worker| &worker.regions) {
-        let span = region.offset..region.end();
-        let at = region.target as usize;
+        let (at, span) = (region.target as usize, region.offset..region.end());
         match parts.get_mut(at) {
-            Some(None) => parts[at] = Some(span),
-            Some(Some(_)) => more.entry(at).or_default().push(span),
+            Some(part) if *part == UNUSED => *part = span,
+            Some(_) => more.entry(at).or_default().push(span),
             None => {}
         }
     }
-    let both = parts.into_iter().zip(&job.targets).enumerate();
-    both.map(|(at, (part, target))| match (part, more.remove(&at)) {
-        (None, _) => target.length_bytes..target.length_bytes,
-        (Some(span), None) => span.start..span.end.max(span.start),
-        (Some(span), Some(mut spans)) => {
-            spans.push(span);
-            let first = spans.iter().map(|span| span.start).min().unwrap_or(target.length_bytes);
-            first..reach(first, spans)
+    for (at, mut spans) in more {
+        spans.push(parts[at].clone());
+        let first = spans.iter().map(|span| span.start).min().unwrap_or(0);
+        parts[at] = first..reach(first, spans);
+    }
+    for (part, target) in parts.iter_mut().zip(&job.targets) {
+        if *part == UNUSED {
+            *part = target.length_bytes..target.length_bytes;
         }
-    })
-    .collect()
+    }
+    parts
 }
 
 /// How far `spans` cover everything from `from` on.
