@@ -13,7 +13,7 @@ pub(super) struct Ban {
     pub(super) instead: &'static str,
 }
 
-pub(super) const BANS: [Ban; 3] = [
+pub(super) const BANS: [Ban; 4] = [
     Ban {
         rule: "clock",
         needles: &["std::time::Instant", "Instant::now", "SystemTime::now"],
@@ -30,6 +30,13 @@ pub(super) const BANS: [Ban; 3] = [
             "crates/gpu/src/resident_copy/",
         ],
         instead: "use gpuio_transfer::clock or take the time as an argument",
+    },
+    Ban {
+        rule: "threads",
+        needles: &["thread::spawn(", "scope.spawn(", "s.spawn("],
+        // Programs that only their author runs.
+        allowed: &["crates/gpu/examples/", "crates/transfer/examples/"],
+        instead: "start it by thread::Builder and report that the system refuses one: these panic",
     },
     Ban {
         rule: "environment",
