@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use gpuio_objects::environment;
 use gpuio_outfile::{Directory, Draft, Identity};
 use gpuio_record::{Plan, Record};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, flock};
 
 use crate::session::takes_cufile;
 
@@ -181,7 +181,8 @@ fn state_directory() -> Result<PathBuf, String> {
         .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is set to an absolute path".to_owned())
 }
 
-/// One line about crashed runs, if journals of this user, or of runs with this `output`, exist.
+/// One line about crashed runs, if journals of this user, or of runs with this `output`, exist that
+/// no run has reported yet. They are marked: none is reported twice.
 pub(crate) fn report_crashed_runs(output: Option<&Path>) -> Option<String> {
     let directories = [state_directory().ok(), output.map(directory_of)];
     let mut found: Vec<(std::time::SystemTime, PathBuf)> =
@@ -193,13 +194,15 @@ pub(crate) fn report_crashed_runs(output: Option<&Path>) -> Option<String> {
         more => format!(" (and {more} more there)"),
     };
     let newest = newest.display();
+    let all: String = found.iter().map(|(_, path)| format!(" '{}'", path.display())).collect();
     Some(format!(
         "note: an earlier run crashed. To see its results until then: gpuio show \
-         {newest}{others}; remove the file when you no longer need it"
+         {newest}{others}. To remove what such runs left: rm{all}. This is said once"
     ))
 }
 
-/// Journals in a directory whose runs have ended, with the time of their last results.
+/// Journals in a directory whose runs have ended and that were not reported, with the time of their
+/// last results. Marks them as reported.
 fn crashed_runs_in(path: &Path) -> Vec<(std::time::SystemTime, PathBuf)> {
     let Ok(directory) = Directory::open(path) else { return Vec::new() };
     let names = directory.names().unwrap_or_default().into_iter();
@@ -220,7 +223,17 @@ fn crashed_since(directory: &Directory, name: &OsStr) -> Option<std::time::Syste
     flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
     let found = file.metadata().ok()?;
     // A file without a name was just replaced by its run.
-    if found.nlink() == 0 { None } else { found.modified().ok() }
+    if found.nlink() == 0 || is_reported(&found) {
+        return None;
+    }
+    // One that can't be marked is reported again.
+    let _ = rustix::fs::fchmod(&file, Mode::RUSR);
+    found.modified().ok()
+}
+
+/// A journal that a run has reported can't be written: nobody writes it any more.
+fn is_reported(found: &std::fs::Metadata) -> bool {
+    found.mode() & Mode::WUSR.bits() == 0
 }
 
 /// Whether a file is empty, or holds the beginning of a record.

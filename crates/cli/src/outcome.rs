@@ -1,50 +1,129 @@
-//! The exit code of a record.
-
-use std::process::ExitCode;
+//! The exit code of a record, and why it is not 0: one function gives both, so that they can't
+//! disagree, and every verb that runs a load reports by it whatever else it prints.
 
 use gpuio_record::{
-    Ceiling, ComputationCost, EndedHow, FeedResult, JobResult, Record, VerifyOutcome,
+    ComputationCost, EndedHow, FeedResult, IoFailure, JobResult, Record, VerifyOutcome,
 };
+use gpuio_report::verification::{self, Checked};
+
+/// What did not go well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The error that ended the run.
+    Error,
+    /// I/Os of the load failed.
+    Failed,
+    /// Data is wrong, or not all of it was checked.
+    Unverified,
+    /// A computation failed, or samples were not read as they should.
+    Compute,
+    /// The run did not come to its end.
+    Ended,
+}
+
+/// Reports on standard error what did not go well, also where results are printed elsewhere or not
+/// at all, unless that is of a kind that was `said` already. Returns the exit code.
+pub(crate) fn report(record: &Record, said: &[Kind]) -> u8 {
+    let troubles = troubles(record);
+    for (_, line) in troubles.iter().filter(|(kind, _)| !said.contains(kind)) {
+        message!("error: {line}");
+    }
+    u8::from(!troubles.is_empty())
+}
 
 /// 0 if all went as planned and every verified byte was right, including those that a ceiling
 /// restored, else 1.
-pub(crate) fn exit_code(record: &Record) -> ExitCode {
-    ExitCode::from(code(record))
-}
-
-/// The same as a number.
 pub(crate) fn code(record: &Record) -> u8 {
-    let fine = record.ended == EndedHow::Complete
-        && record.error.is_none()
-        && record.jobs.iter().all(job_is_fine)
-        && record.ceilings.iter().all(ceiling_is_fine);
-    u8::from(!fine)
+    u8::from(!troubles(record).is_empty())
 }
 
-fn job_is_fine(job: &JobResult) -> bool {
-    job.failed == 0
-        && job.verify.as_ref().is_none_or(VerifyOutcome::is_fine)
-        && job.beside.as_ref().is_none_or(beside_is_fine)
-        && job.feed.as_ref().is_none_or(feed_is_fine)
+/// What did not go well, in lines with their kinds.
+pub(crate) fn troubles(record: &Record) -> Vec<(Kind, String)> {
+    let mut lines: Vec<(Kind, String)> =
+        record.error.iter().map(|error| (Kind::Error, error.clone())).collect();
+    let mut add = |kind, line: Option<String>| lines.extend(line.map(|line| (kind, line)));
+    add(Kind::Failed, failed(record.jobs.iter()));
+    let verified = |job: &JobResult| Some((job.name.clone(), job.verify.clone()?));
+    add(Kind::Unverified, unverified(record.jobs.iter().filter_map(verified)));
+    let restored = record.ceilings.iter();
+    let restored = restored.filter_map(|one| Some((one.plan.name.clone(), one.restored.clone()?)));
+    add(Kind::Unverified, unverified(restored));
+    for job in &record.jobs {
+        let name = &job.name;
+        let of_beside = job.beside.as_ref().map(beside).unwrap_or_default();
+        let of_feed = job.feed.as_ref().map(feed).unwrap_or_default();
+        for why in of_beside.into_iter().chain(of_feed) {
+            add(Kind::Compute, Some(format!("job '{name}': {why}")));
+        }
+    }
+    let ended = match record.ended {
+        EndedHow::Complete => None,
+        EndedHow::Interrupted => {
+            Some("the run was interrupted: the results are of what ran until then")
+        }
+        EndedHow::Failed if !lines.is_empty() => None,
+        EndedHow::Failed => Some("the run ended before all jobs were done"),
+        EndedHow::Unfinished => Some("the record is of a run that did not end"),
+    };
+    lines.extend(ended.map(|line| (Kind::Ended, line.to_owned())));
+    lines
+}
+
+/// Names of jobs: one, or how many.
+fn jobs_named(names: &[&str]) -> String {
+    match names {
+        [one] => format!("job '{one}'"),
+        names => format!("{} jobs, '{}' first", names.len(), names.first().unwrap_or(&"")),
+    }
+}
+
+/// I/Os of the load that failed.
+fn failed<'a>(jobs: impl Iterator<Item = &'a JobResult>) -> Option<String> {
+    let of: Vec<&JobResult> = jobs.filter(|job| job.failed > 0).collect();
+    let all: u64 = of.iter().map(|job| job.failed).sum();
+    let names: Vec<&str> = of.iter().map(|job| job.name.as_str()).collect();
+    let first = of.iter().find_map(|job| job.failures.first()).map(|first| {
+        let IoFailure { path, offset, op, what, .. } = first;
+        format!("; the first: {path} at {offset}: {op}: {what}")
+    });
+    let first = first.unwrap_or_default();
+    (all > 0).then(|| format!("I/Os failed: {all} in {}{first}", jobs_named(&names)))
+}
+
+/// Verifications that are not fine.
+fn unverified(all: impl Iterator<Item = (String, VerifyOutcome)>) -> Option<String> {
+    let wrong: Vec<_> = all.filter(|(_, outcome)| !outcome.is_fine()).collect();
+    let names: Vec<&str> = wrong.iter().map(|(name, _)| name.as_str()).collect();
+    let trouble = wrong.iter().map(|(_, outcome)| outcome).collect::<Checked>().trouble()?;
+    let first = wrong.iter().find_map(|(_, outcome)| outcome.mismatches.first());
+    let first = first.map(|bad| format!("; the first: {} at {}", bad.path, bad.offset));
+    let first = first.unwrap_or_default();
+    Some(format!("verification of {}: {trouble}{first}", jobs_named(&names)))
+}
+
+/// The same rules for the job alone; the computation must have run. An unknown ratio is no failure.
+fn beside(beside: &ComputationCost) -> Vec<String> {
+    let alone = &beside.alone;
+    let failed =
+        (alone.failed > 0).then(|| format!("{} I/Os failed in the run alone", alone.failed));
+    let verified = alone.verify.as_ref().and_then(verification::trouble);
+    let verified = verified.map(|why| format!("verification in the run alone: {why}"));
+    let gpus = beside.gpus.iter().filter(|gpu| gpu.failed);
+    let gpus = gpus.map(|gpu| format!("the computation beside it failed on GPU {}", gpu.index));
+    failed.into_iter().chain(verified).chain(gpus).collect()
 }
 
 /// The computation must have run, and no sample may have been read twice in an epoch, or left out
 /// of one that is over. A utilisation below what was to be reached is a result.
-fn feed_is_fine(feed: &FeedResult) -> bool {
-    feed.accelerators.iter().all(|one| one.failed.is_none())
-        && feed.epochs.iter().all(|epoch| epoch.repeated == 0)
-        && (!feed.complete || feed.epochs.iter().all(|epoch| epoch.never == 0))
-}
-
-/// The same rules for the job alone; the computation must have run. An unknown ratio is no failure.
-fn beside_is_fine(beside: &ComputationCost) -> bool {
-    let alone = &beside.alone;
-    alone.failed == 0
-        && alone.verify.as_ref().is_none_or(VerifyOutcome::is_fine)
-        && beside.gpus.iter().all(|gpu| !gpu.failed)
-}
-
-/// A ceiling that can't be measured is no failure. But files must hold their pattern after it.
-fn ceiling_is_fine(ceiling: &Ceiling) -> bool {
-    ceiling.restored.as_ref().is_none_or(VerifyOutcome::is_fine)
+fn feed(feed: &FeedResult) -> Vec<String> {
+    let accelerators = feed.accelerators.iter().filter_map(|one| {
+        let why = one.failed.as_ref()?;
+        Some(format!("accelerator {} failed: {why}", one.number))
+    });
+    let repeated: u64 = feed.epochs.iter().map(|epoch| epoch.repeated).sum();
+    let repeated =
+        (repeated > 0).then(|| format!("{repeated} samples were read twice in an epoch"));
+    let never: u64 = feed.epochs.iter().map(|epoch| epoch.never).sum();
+    let never = (feed.complete && never > 0).then(|| format!("{never} samples were never read"));
+    accelerators.chain(repeated).chain(never).collect()
 }

@@ -1,12 +1,14 @@
 //! Output: standard output, standard error, and new files.
 //!
 //! All text that this program prints or saves goes through [`put`], [`print_message`] or [`fit`],
-//! which escape terminal control characters and invisible characters.
+//! which escape terminal control characters and invisible characters. A reader or a terminal that
+//! has gone is no error of theirs: the run goes on to its orderly end ([`is_closed`]).
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -101,21 +103,22 @@ impl Sink {
         Show { evidence: self.evidence, per_rank: self.per_rank }
     }
 
-    /// Prints and saves; the path of the file.
+    /// Saves and prints; the path of the file.
     pub(crate) fn write(self, record: &Record, width: u16) -> Result<Option<PathBuf>, Failure> {
         let show = self.show();
+        // First, so that nothing that happens to a terminal or a pipe can lose it.
+        let saved = self.file.map(|(output, row)| {
+            let text = rendered(row, record, format::TEXT_WIDTH, show);
+            output.save_text("the record", &text).map(|path| (path, row))
+        });
         if let Some(row) = self.stdout {
             put(&rendered(row, record, width, show))?;
         }
-        if let Some((output, row)) = self.file {
-            let text = rendered(row, record, format::TEXT_WIDTH, show);
-            let path = output.save_text("the record", &text)?;
-            if self.stdout.is_some() {
-                put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
-            }
-            return Ok(Some(path));
+        let Some((path, row)) = saved.transpose()? else { return Ok(None) };
+        if self.stdout.is_some() {
+            put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
         }
-        Ok(None)
+        Ok(Some(path))
     }
 }
 
@@ -184,7 +187,26 @@ pub(crate) fn speak() {
     SILENT.store(false, Ordering::Relaxed);
 }
 
-/// Prints to standard output, after [`fit`]. A closed pipe is no error.
+/// Whether nobody takes what goes to standard output.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the reader of standard output, or its terminal, has gone: what prints again and again
+/// ends then.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Whether this error says that the other end has gone: a closed pipe, or a terminal that was hung
+/// up, which answers EIO. From a file, EIO is lost data.
+fn has_gone(error: &std::io::Error, stream: &impl AsFd) -> bool {
+    use rustix::fs::{FileType, fstat};
+    let is_terminal =
+        || fstat(stream).is_ok_and(|it| FileType::from_raw_mode(it.st_mode).is_char_device());
+    let hung_up = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    error.kind() == ErrorKind::BrokenPipe || (hung_up && is_terminal())
+}
+
+/// Prints to standard output, after [`fit`]. A reader or a terminal that has gone is no error.
 pub(crate) fn put(text: &str) -> Result<(), Failure> {
     if SILENT.load(Ordering::Relaxed) {
         return Ok(());
@@ -196,10 +218,12 @@ pub(crate) fn put(text: &str) -> Result<(), Failure> {
         text = Cow::Owned(colour::painted(&text));
     }
     match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Ran(format!("standard output: {error}")))
+        Ok(()) => Ok(()),
+        Err(error) if has_gone(&error, &out) => {
+            CLOSED.store(true, Ordering::Relaxed);
+            Ok(())
         }
-        _ => Ok(()),
+        Err(error) => Err(Failure::Ran(format!("standard output: {error}"))),
     }
 }
 

@@ -169,8 +169,16 @@ impl Session {
         std::thread::scope(|scope| {
             let synchronised = joined.zip(snapshots).map(|(joined, snapshots)| {
                 let Snapshots { to, from } = snapshots;
-                // Every rank's results lie on disk before a launcher can end the process.
-                scope.spawn(move || from.iter().for_each(|one| save_running(journal, &one)));
+                // Every rank's results lie on disk before a launcher can end the process. The thread
+                // ends with the sender, and without one only the results of whole groups do.
+                let save = move || from.iter().for_each(|one| save_running(journal, &one));
+                let builder = std::thread::Builder::new().name("gpuio-journal".to_owned());
+                if let Err(error) = builder.spawn_scoped(scope, save) {
+                    progress.print_line(&format!(
+                        "note: results of a running group are not saved: a thread could not be \
+                         started: {error}"
+                    ));
+                }
                 Synchronised::new(joined, &head, plan, to)
             });
             let means = Means {

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Builder;
 
 use gpuio_pattern::Key;
 use rustix::fs::OFlags;
@@ -33,7 +34,8 @@ pub(super) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Writes all of it, with several threads where there are several blocks.
+    /// Writes all of it, with several threads where there are several blocks and the system gives
+    /// them.
     pub(super) fn run(&self) -> Result<(), MakeError> {
         let first = self.start / BLOCK;
         let blocks = self.end.div_ceil(BLOCK).saturating_sub(first);
@@ -48,8 +50,11 @@ impl Filling<'_> {
             result
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..blocks.min(MAX_THREADS)).map(|_| scope.spawn(work)).collect();
-            let mut result = Ok(());
+            let start = |_| Builder::new().name("gpuio-fill".to_owned()).spawn_scoped(scope, work);
+            // This thread is one of them, and does it alone where there are no others.
+            let more = (1..blocks.min(MAX_THREADS)).map_while(|nth| start(nth).ok());
+            let threads: Vec<_> = more.collect();
+            let mut result = work();
             for thread in threads {
                 let one = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 result = result.and(one);

@@ -49,6 +49,7 @@ pub mod format;
 mod number;
 mod printable;
 pub mod set;
+pub mod verification;
 mod workload;
 mod wrap;
 

@@ -2,7 +2,6 @@
 
 use gpuio_record::{
     BlockShare, DirectionResult, JobPlan, JobResult, Order, PartPlan, Record, ReplayPlan,
-    VerifyOutcome, VerifySubject,
 };
 use gpuio_units::format_bytes;
 
@@ -144,25 +143,4 @@ pub(crate) fn actual_engine(plan: &JobPlan, job: &JobResult) -> String {
         return plan.engine.actual.clone();
     }
     names.join("+")
-}
-
-/// Verification in a word or two: `ok`; `rewritten, ok` if other data than the timed writes was
-/// verified; `reads ok` if only reads were; `sample ok` if a part was; `3 bad`, `cut short`, or `-`
-/// if off.
-pub(crate) fn verified(outcome: Option<&VerifyOutcome>) -> String {
-    match outcome {
-        None => crate::number::NONE.to_owned(),
-        Some(outcome) if outcome.bad_blocks > 0 => format!("{} bad", outcome.bad_blocks),
-        Some(outcome) if outcome.failed > 0 => format!("{} failed", outcome.failed),
-        Some(outcome) if !outcome.complete => "cut short".to_owned(),
-        Some(outcome) if outcome.timed_blocks + outcome.pass_blocks == 0 => "nothing".to_owned(),
-        Some(outcome) => match outcome.subject {
-            VerifySubject::Rewritten => "rewritten, ok".to_owned(),
-            VerifySubject::TimedReads => "reads ok".to_owned(),
-            _ if outcome.sample_of_bytes.is_some() => "sample ok".to_owned(),
-            VerifySubject::Unspecified | VerifySubject::Reads | VerifySubject::TimedWrites => {
-                "ok".to_owned()
-            }
-        },
-    }
 }

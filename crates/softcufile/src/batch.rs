@@ -138,11 +138,15 @@ fn begin(batch: &Arc<Batch>, entries: &[Entry], context: Context) -> Result<(), 
         }
         batch.lock().workers += 1;
         let shared = Arc::clone(batch);
-        std::thread::spawn(move || {
+        let body = move || {
             // Without a context each transfer fails and reports that.
             let _ = machine.enter(context);
             shared.work(machine, &part);
-        });
+        };
+        if std::thread::Builder::new().spawn(body).is_err() {
+            batch.lock().workers -= 1;
+            return Err(code::INTERNAL_ERROR.into());
+        }
     }
     Ok(())
 }

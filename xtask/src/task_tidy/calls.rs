@@ -32,6 +32,13 @@ pub(super) const BANS: [Ban; 4] = [
         instead: "use gpuio_transfer::clock or take the time as an argument",
     },
     Ban {
+        rule: "threads",
+        needles: &["thread::spawn(", "scope.spawn(", "s.spawn("],
+        // Programs that only their author runs.
+        allowed: &["crates/gpu/examples/", "crates/transfer/examples/"],
+        instead: "start it by thread::Builder and report that the system refuses one: these panic",
+    },
+    Ban {
         rule: "environment",
         needles: &[
             "env::var",

@@ -187,6 +187,22 @@ fn file_names() {
 }
 
 #[test]
+fn threads_that_panic_where_the_system_refuses_one() {
+    for call in ["std::thread::spawn(run);\n", "all.map(|_| scope.spawn(work));\n"] {
+        bad("threads", 1, "crates/stat/src/a.rs", call);
+        good("crates/stat/src/tests.rs", call);
+        good("crates/stat/tests/a.rs", call);
+        good(
+            "crates/stat/src/a.rs",
+            &format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{call}}}\n"),
+        );
+    }
+    for call in ["builder.spawn_scoped(scope, work)?;\n", "let child = commands.spawn()?;\n"] {
+        good("crates/stat/src/a.rs", call);
+    }
+}
+
+#[test]
 fn clocks() {
     let call = "fn f() {\n    let t = Instant::now();\n}\n";
     bad("clock", 2, "crates/stat/src/a.rs", call);

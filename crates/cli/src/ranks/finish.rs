@@ -13,7 +13,7 @@ use super::synchronised::Learned;
 use super::{Joined, failure_of, parse, to_bytes};
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::outcome;
+use crate::outcome::{self, Kind};
 use crate::ui::terminal_width;
 
 /// What rank 0 does with the merged record: prints and saves it.
@@ -182,14 +182,10 @@ impl Joined {
             }
         }
         let written = write(&merged);
-        let code = match &written {
-            Ok(()) => outcome::code(&merged),
-            Err(failure) => failure.code(),
-        };
+        let said: &[Kind] = if self.ranks.reported() { &[Kind::Error] } else { &[] };
+        let found = outcome::report(&merged, said);
+        let code = written.as_ref().map_or_else(Failure::code, |()| found);
         let saved = written.is_ok() && !kept;
-        if let Some(error) = merged.error.as_ref().filter(|_| !self.ranks.reported()) {
-            crate::output::print_message(&format!("error: {error}"));
-        }
         if kept {
             report_kept(&places);
         }

@@ -118,9 +118,7 @@ fn carry_out(
     if !out.quiet {
         report_unused(&session.plan);
     }
-    if let Some(line) = journal::report_crashed_runs(out.output.as_deref()) {
-        progress.print_line(&line);
-    }
+    report_crashed_runs(out, &progress);
     let journal = match sweep::is_of_a_sweep() {
         true => Journal::none(),
         false => Journal::new(out.output.as_deref()),
@@ -132,10 +130,16 @@ fn carry_out(
     let written = finish(&record).and_then(|()| logs.write(&record));
     written.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
-    if let Some(error) = &record.error {
-        message!("error: {error}");
+    Ok(ExitCode::from(outcome::report(&record, &[])))
+}
+
+/// Where results of crashed runs are; a quiet run leaves the line to the next.
+fn report_crashed_runs(out: &Out, progress: &Progress) {
+    if !out.quiet
+        && let Some(line) = journal::report_crashed_runs(out.output.as_deref())
+    {
+        progress.print_line(&line);
     }
-    Ok(outcome::exit_code(&record))
 }
 
 /// Prints and saves the record, and what follows from it.
@@ -213,8 +217,8 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
     if !bench.out.quiet {
         report_unused(&session.plan);
     }
-    if let Some(line) = journal::report_crashed_runs(output).filter(|_| first) {
-        progress.print_line(&line);
+    if first {
+        report_crashed_runs(&bench.out, &progress);
     }
     let journal = match sweep::is_of_a_sweep() {
         true => Journal::none(),

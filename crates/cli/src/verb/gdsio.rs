@@ -16,7 +16,7 @@ use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
 use crate::failure::Failure;
 use crate::fio_logs::Logs;
 use crate::journal::Journal;
-use crate::outcome;
+use crate::outcome::{self, Kind};
 use crate::output::{self, Sink};
 use crate::ranks::{self, Joined, Place};
 use crate::session::Session;
@@ -127,7 +127,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         .and_then(|_| logs.write(&record));
     printed.map_err(|failure| failure.with_journal(&journal))?;
     journal.remove();
-    Ok(outcome::exit_code(&record))
+    Ok(ExitCode::from(outcome::report(&record, &said(&record))))
 }
 
 /// The same as one of several ranks, each with its own files: one line over all of them.
@@ -345,6 +345,14 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
     Some((plan, result))
 }
 
+/// What [`trouble`] has a line for, or several.
+fn said(record: &Record) -> Vec<Kind> {
+    let failed = record.jobs.iter().any(|job| !job.failures.is_empty());
+    let wrong = |job: &JobResult| job.verify.as_ref().is_some_and(|it| !it.mismatches.is_empty());
+    let rows = [(Kind::Failed, failed), (Kind::Unverified, record.jobs.iter().any(wrong))];
+    rows.into_iter().filter_map(|(kind, said)| said.then_some(kind)).collect()
+}
+
 /// Prints to standard error what the one line can't: failures, mismatches, the software GPU.
 fn trouble(record: &Record) {
     for line in failures(record.jobs.iter().flat_map(|job| &job.failures)) {
@@ -362,10 +370,6 @@ fn trouble(record: &Record) {
                 bad.leg
             );
         }
-    }
-    // Of several ranks it is reported with what is left of them.
-    if let Some(error) = record.error.as_ref().filter(|_| record.ranks.is_none()) {
-        message!("error: {error}");
     }
     if record.plan.software_gpu {
         message!("note: software GPU: these results do not describe hardware");

@@ -66,7 +66,7 @@ fn all(args: &Stats, pause: Option<Duration>) -> Result<ExitCode, Failure> {
             .collect();
         output::put(&listed(args, &shown)?)?;
         left = left.map(|left| left.saturating_sub(1));
-        if pause.is_none() || left == Some(0) {
+        if pause.is_none() || left == Some(0) || output::is_closed() {
             return Ok(ExitCode::SUCCESS);
         }
         before = now;
@@ -129,7 +129,7 @@ fn process_of(args: &Stats, pid: u32, pause: Option<Duration>) -> Result<ExitCod
             false => text::page(&shown, level),
         })?;
         left = left.map(|left| left.saturating_sub(1));
-        let more = found.owner != Owner::Gone && left != Some(0);
+        let more = found.owner != Owner::Gone && left != Some(0) && !output::is_closed();
         let Some(pause) = pause.filter(|_| more) else {
             return Ok(ExitCode::SUCCESS);
         };

@@ -88,6 +88,9 @@ fn lines(mut watcher: Watcher, every: Duration, top: &Top) -> Result<(), Failure
         put(&before, &after, top.is_json() == Some(true), first)?;
         (before, first) = (after, false);
         left = left.map(|left| left - 1);
+        if output::is_closed() {
+            break;
+        }
     }
     Ok(())
 }

@@ -84,14 +84,21 @@ fn the_next_run_reports_one_that_died() {
     let journal = journals(&state(dir.path())).remove(0);
     let reported = format!("gpuio show {}", journal.display());
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
-    let next = bench(dir.path(), short).exits(0).prints(&["crashed", &reported]);
-    assert_eq!(next.err.matches("gpuio show").count(), 1, "{}", next.err);
+    // A quiet run leaves it to the next, which says it once.
     assert_eq!(bench(dir.path(), &format!("{short} -q")).exits(0).err, "");
-    // A second one is counted; a run that ends well adds none.
-    run(dir.path(), ALL, &[CRASH]).exits(-1);
-    run(dir.path(), ALL, &[]).exits(0).prints(&["(and 1 more there)"]);
-    assert_eq!(journals(&state(dir.path())).len(), 2);
+    let remove = format!("rm '{}'", journal.display());
+    let next = bench(dir.path(), short).exits(0).prints(&["crashed", &reported, &remove]);
+    assert_eq!(next.err.matches("gpuio show").count(), 1, "{}", next.err);
+    for verb in ["", "-o r.json"] {
+        assert_eq!(bench(dir.path(), &format!("{short} {verb}")).exits(0).err, "");
+    }
+    // Later ones are counted, without it; a run that ends well adds none.
+    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(-1);
+    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(-1);
+    run(dir.path(), ALL, &[]).exits(0).prints(&["(and 1 more there)", "said once"]);
+    assert_eq!(journals(&state(dir.path())).len(), 3);
     assert!(journal.exists(), "never removed but by its reader");
+    gpuio(dir.path(), &format!("show {}", journal.display())).exits(0);
 }
 
 #[test]

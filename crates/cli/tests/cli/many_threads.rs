@@ -142,3 +142,69 @@ fn more_threads_than_cpus() {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     assert_eq!(warned, cpus < 300);
 }
+
+/// `gpuio LINE` as a user of its own who may have so many threads in all; `None` where that can't be
+/// done here. Root is bound by no such limit.
+pub(crate) fn with_threads(dir: &std::path::Path, user: u32, most: u32) -> Option<Command> {
+    if !is_root() {
+        skip("a limit on threads of a user of its own needs root");
+        return None;
+    }
+    let id = user.to_string();
+    let user = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
+        command
+    };
+    if !user().args([GPUIO, "--version"]).output().is_ok_and(|out| out.status.success()) {
+        skip("another user can't run the program where it was built");
+        return None;
+    }
+    let mut shell = user();
+    let script = format!("ulimit -u {most} && exec \"$0\" \"$@\"");
+    shell.current_dir(dir).args(["bash", "-c", &script, GPUIO]);
+    for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "TMPDIR"] {
+        shell.env(name, dir);
+    }
+    Some(shell)
+}
+
+/// However few threads there are, and wherever the first is refused: an error in words, or a whole
+/// run, and nothing stays.
+#[test]
+fn no_threads_at_all() {
+    for (most, verb) in (1..7).flat_map(|most| {
+        let load = "--size 8m --bs 64k --runtime 50ms";
+        [
+            format!("bench --rw read {load} --directory d --threads 40"),
+            format!("bench --rw write {load} --path staged --gpu software"),
+            format!("bench --rw randrw {load} --engine pool --depth 8 --serve 0"),
+            "gdsio -D g -w 2 -s 64K -i 4K -x 1 -I 1 -T 1".to_owned(),
+            "top --count 1 --interval 100ms".to_owned(),
+            "check".to_owned(),
+        ]
+        .map(|line| (most, line))
+    }) {
+        let dir = scratch_in_memory();
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(dir.path(), open).unwrap();
+        let Some(mut shell) = with_threads(dir.path(), 64_903, most) else { return };
+        let ran = finish(shell.args(words(&verb)));
+        assert!(!ran.err.contains("panicked"), "{most}: {verb}: {}", ran.err);
+        assert!((0..4).contains(&ran.code), "{most}: {verb}: {ran:?}");
+        assert!(ran.code == 0 || !ran.err.is_empty() || !ran.out.is_empty(), "{most}: {verb}");
+        let left = tree(dir.path());
+        let data = left.iter().find(|name| ["gpuio", "d"].iter().any(|one| name.starts_with(one)));
+        assert_eq!(data, None, "{most}: {verb}: {left:?}");
+    }
+}
+
+/// Address space for some of a trace's threads: an error before the first, and no scratch stays.
+#[test]
+fn too_little_address_space() {
+    let dir = scratch_in_memory();
+    let line = "--bs 4k --size 64k --runtime 100ms --rw read --engine pool --depth 64";
+    let ran = limited(dir.path(), "-v 3000000", &format!("{line} --threads 400")).exits(1);
+    assert!(ran.err.contains("address space") && ran.err.contains("ulimit -v"), "{ran:?}");
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
+}

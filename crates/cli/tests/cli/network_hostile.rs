@@ -4,14 +4,15 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::{JoinHandle, spawn};
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::many_threads::with_threads;
 use crate::network::Server;
-use crate::tool::{GPUIO, Ran, command, finish, gpuio, is_root, scratch, skip, wait, words};
+use crate::tool::{Ran, command, finish, gpuio, scratch, wait, words};
 
 const HELLO: &str = "gpuio network 1";
 
@@ -115,9 +116,8 @@ fn a_client_ends_whatever_the_server_does() {
         spawn(move || {
             let dir = scratch();
             let (at, server) = hostile_server(does);
-            let line = format!(
-                "network {at} --direction {direction} --streams 2 --runtime 1s --ramp 0s"
-            );
+            let line =
+                format!("network {at} --direction {direction} --streams 2 --runtime 1s --ramp 0s");
             gpuio(dir.path(), &line).exits(1).prints(&[says]);
             server.join().unwrap();
         })
@@ -253,28 +253,6 @@ fn the_server_says_how_many_streams_a_client_may_have() {
     gpuio(dir.path(), "network a:1 --max-streams 2").exits(2).prints(&["--max-streams"]);
 }
 
-/// `gpuio LINE` as a user who may have eight threads in all. Root is bound by no such limit, so it
-/// becomes another user first: one of this test alone, since the limit counts all that a user has.
-fn with_few_threads(dir: &Path, user: u32) -> Option<Command> {
-    let id = user.to_string();
-    let become_user: &[&str] = match is_root() {
-        true => &["setpriv", "--reuid", &id, "--regid", &id, "--clear-groups", "env"],
-        false => {
-            skip("a limit on threads of a user of its own needs root");
-            return None;
-        }
-    };
-    let probe = Command::new(become_user[0]).args(&become_user[1..]).args([GPUIO, "-V"]).output();
-    if !probe.is_ok_and(|out| out.status.success()) {
-        skip("another user can't run the program where it was built");
-        return None;
-    }
-    let mut shell = Command::new(become_user[0]);
-    shell.current_dir(dir).args(&become_user[1..]);
-    shell.args(["bash", "-c", "ulimit -u 8 && exec \"$0\" \"$@\"", GPUIO, "network"]);
-    Some(shell)
-}
-
 fn many(at: &str, direction: &str) -> String {
     format!("{at} --streams 64 --direction {direction} --runtime 1s --ramp 0s")
 }
@@ -282,8 +260,8 @@ fn many(at: &str, direction: &str) -> String {
 #[test]
 fn a_server_without_threads_refuses_and_lives() {
     let dir = scratch();
-    let Some(mut shell) = with_few_threads(dir.path(), 64_901) else { return };
-    let server = Server::start(&mut shell, "0 --count 3");
+    let Some(mut shell) = with_threads(dir.path(), 64_901, 8) else { return };
+    let server = Server::start(shell.arg("network"), "0 --count 3");
     for direction in ["read", "write"] {
         let ran = gpuio(dir.path(), &format!("network {}", many(&server.at, direction))).exits(1);
         ran.prints(&["the server refuses", "of 64", "could not be started", "--streams"]);
@@ -298,13 +276,14 @@ fn a_server_without_threads_refuses_and_lives() {
 #[test]
 fn a_client_without_threads_says_so() {
     let dir = scratch();
-    let Some(mut shell) = with_few_threads(dir.path(), 64_902) else { return };
+    let Some(mut shell) = with_threads(dir.path(), 64_902, 8) else { return };
     let server = Server::here(dir.path(), "0 --count 9");
     for direction in ["read", "write"] {
-        let ran: Ran = finish(shell.args(words(&many(&server.at, direction)))).exits(1);
+        let ran: Ran =
+            finish(shell.arg("network").args(words(&many(&server.at, direction)))).exits(1);
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
         ran.prints(&["could not be started", "ulimit -u"]);
-        shell = with_few_threads(dir.path(), 64_902).unwrap();
+        shell = with_threads(dir.path(), 64_902, 8).unwrap();
     }
     let few = many(&server.at, "both").replace("64", "4");
     gpuio(dir.path(), &format!("network {few}")).exits(0);

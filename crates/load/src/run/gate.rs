@@ -67,6 +67,11 @@ impl Gate {
         self.changed.notify_all();
     }
 
+    /// What holds this ends the workers on every way out of the scope that joins them.
+    pub(super) fn until_joined(&self) -> UntilJoined<'_> {
+        UntilJoined(self)
+    }
+
     /// Waits until the group has left `Opening`.
     pub(crate) fn await_start(&self) -> Stage {
         let mut stage = hold(&self.stage);
@@ -122,6 +127,23 @@ impl Gate {
             .wait_timeout_while(running, timeout, |running| *running > 0)
             .unwrap_or_else(PoisonError::into_inner);
         *running == 0
+    }
+}
+
+/// Abandons the group when it goes, unless all workers have stopped the clock.
+#[derive(Debug)]
+pub(super) struct UntilJoined<'a>(&'a Gate);
+
+impl Drop for UntilJoined<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Nobody samples any more: what runs would go on to its own end, if it has one.
+            self.0.stop.store(true, Ordering::Relaxed);
+        }
+        let abandon = *hold(&self.0.stage) != Stage::After;
+        if abandon {
+            self.0.open(Stage::Abandoned);
+        }
     }
 }
 
@@ -195,5 +217,40 @@ impl FirstDone {
     pub(super) fn get(&self) -> Option<(Nanos, u64)> {
         let at = self.at.load(Ordering::Relaxed);
         (at > 0).then(|| (at, self.bytes.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread::scope;
+
+    use super::*;
+
+    /// Workers at both places where they wait for the run's thread, which fails or panics: the
+    /// scope that joins them ends.
+    #[test]
+    fn workers_end_on_every_way_out_of_their_scope() {
+        for panics in [false, true] {
+            let gate = Gate::new(Clock::start(), 2, Arc::default());
+            let run = || {
+                scope(|scope| {
+                    let _until_joined = gate.until_joined();
+                    let waits = [Gate::await_after, |gate: &Gate| drop(gate.await_start())];
+                    let gate = &gate;
+                    waits.map(|wait| scope.spawn(move || wait(gate)));
+                    assert!(!panics, "the run's thread breaks");
+                    Err::<(), _>("it fails")
+                })
+            };
+            let ended = catch_unwind(AssertUnwindSafe(run));
+            assert_eq!(ended.is_err(), panics);
+            assert_eq!(gate.await_start(), Stage::Abandoned);
+            assert_eq!(gate.stop.load(Ordering::Relaxed), panics, "what runs is stopped too");
+        }
+        let gate = Gate::new(Clock::start(), 0, Arc::default());
+        gate.open(Stage::After);
+        drop(gate.until_joined());
+        assert_eq!(gate.await_start(), Stage::After);
     }
 }

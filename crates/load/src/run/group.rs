@@ -40,7 +40,7 @@ use gpuio_dataset::held::Targets;
 /// woken by then, so that all begin together.
 const LEAD_NS: Nanos = 2_000_000;
 /// A worker's stack: its loop keeps its data on the heap, and 10,000 of them must fit.
-const STACK_BYTES: usize = 256 << 10;
+pub(super) const STACK_BYTES: usize = 256 << 10;
 
 pub(super) struct Group<'a> {
     pub(super) jobs: &'a [JobPlan],
@@ -112,6 +112,7 @@ impl Group<'_> {
         let feeds = feed::of(self.jobs, self.contexts)?;
         let replays = replay::of(self.jobs, self.means.replay.as_ref());
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
+            let _until_joined = gate.until_joined();
             let (sender, receiver) = channel();
             let mut handles = Vec::new();
             for (at, job) in self.jobs.iter().enumerate() {
@@ -137,13 +138,7 @@ impl Group<'_> {
                         feed: feeds[at].as_ref(),
                         replay: replays[at].as_ref(),
                     };
-                    match spawn(scope, task, sender.clone()) {
-                        Ok(handle) => handles.push((at, handle)),
-                        Err(error) => {
-                            gate.open(Stage::Abandoned);
-                            return Err(error);
-                        }
-                    }
+                    handles.push((at, spawn(scope, task, sender.clone())?));
                 }
             }
             drop(sender);

@@ -22,6 +22,7 @@ mod so_far;
 mod steady;
 mod stonewall;
 mod stops;
+mod threads;
 mod timed;
 mod total;
 mod verify;
@@ -182,7 +183,9 @@ pub fn run(
         }
         let known = ran.totals.len();
         let began = clock.now();
-        let made = prepare(&mut data, jobs, means, observer, &mut ran);
+        // Before files are made that would stay behind.
+        let made =
+            threads::check(jobs).and_then(|()| prepare(&mut data, jobs, means, observer, &mut ran));
         ran.setup.data_set_ns += clock.now() - began;
         let run = Run { means, contexts: &contexts, clock, interval_ns, sampler: sampler.as_ref() };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, observer, &mut ran));

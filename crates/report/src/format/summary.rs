@@ -7,8 +7,9 @@ use gpuio_table::{Column, Grid, figures, words};
 use gpuio_units::printable_lines;
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
-use crate::number::{NONE, bytes, iops, maybe_time, throughput};
-use crate::workload::{Direction, blocks_short, directions, is_random, jobs, rw_of, verified};
+use crate::number::{NONE, iops, maybe_time, throughput};
+use crate::verification::{self, Checked};
+use crate::workload::{Direction, blocks_short, directions, is_random, jobs, rw_of};
 use crate::wrap::paragraph;
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
@@ -171,7 +172,7 @@ fn table(record: &Record, width: u16) -> String {
             let proof = load.result.proof.as_ref();
             proof.map_or_else(|| NONE.to_owned(), |proof| proof.verdict.words.clone())
         }));
-        cells.push(alike(row, |load| verified(load.result.verify.as_ref())));
+        cells.push(alike(row, |load| verification::word(load.result.verify.as_ref())));
         cells
     };
     let rows = rows.iter().map(cells).collect();
@@ -336,27 +337,7 @@ fn checked(record: &Record, width: u16) -> String {
     if outcomes.is_empty() {
         return String::new();
     }
-    let bad: u64 = outcomes.iter().map(|outcome| outcome.bad_blocks + outcome.failed).sum();
-    if bad > 0 || outcomes.iter().any(|outcome| !outcome.complete) {
-        let text = format!("{bad} BAD BLOCKS, or not all could be read: see the details.");
-        return paragraph("Verified: ", &text, width);
-    }
-    let checked: u64 = outcomes.iter().map(|one| one.timed_bytes + one.pass_bytes).sum();
-    let sampled = outcomes.iter().any(|outcome| outcome.sample_of_bytes.is_some());
-    let text = match sampled {
-        false => format!("all {}, every byte right.", bytes(checked)),
-        true => {
-            let of: u64 = outcomes
-                .iter()
-                .map(|one| one.timed_bytes + one.sample_of_bytes.unwrap_or(one.pass_bytes))
-                .sum();
-            format!(
-                "a random sample of {} of {}, every byte right (--verify=full checks all).",
-                bytes(checked),
-                bytes(of)
-            )
-        }
-    };
+    let text = outcomes.into_iter().collect::<Checked>().sentence();
     paragraph("Verified: ", &text, width)
 }
 

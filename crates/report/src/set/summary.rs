@@ -9,7 +9,7 @@ use super::figures::{self, points, print};
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
 use crate::number::{NONE, count};
-use crate::workload::verified;
+use crate::verification;
 use crate::{ceilings, expected};
 
 /// Above this many points the summary has a line per path.
@@ -205,7 +205,7 @@ fn notes(point: &[Row<'_>]) -> String {
     }
     let mut checks: Vec<String> = Vec::new();
     for row in point.iter().filter(|row| row.result.verify.is_some()) {
-        let word = verified(row.result.verify.as_ref());
+        let word = verification::word(row.result.verify.as_ref());
         if !checks.contains(&word) {
             checks.push(word);
         }

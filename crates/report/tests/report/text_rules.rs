@@ -317,7 +317,11 @@ fn data_that_a_ceiling_put_back_wrong_is_reported() {
         let name = record.ceilings[at].plan.name.clone();
         let text = render_text(&record, 1000);
         let line = text.lines().find(|line| line.contains(&format!("wrong data: {name}: ")));
-        assert!(line.is_some_and(|line| line.contains("7 bad blocks")), "{text}");
+        assert!(line.is_some_and(|line| line.contains("7 BAD BLOCKS")), "{text}");
+        record.ceilings[at].restored = Some(VerifyOutcome::default());
+        let text = render_text(&record, 1000);
+        assert!(!text.contains("wrong data"), "it was only cut short: {text}");
+        assert!(text.contains(&format!("not verified: {name}: ")), "{text}");
         record.ceilings[at].restored = None;
     }
 }

@@ -24,34 +24,39 @@ pub(crate) fn run(watcher: Watcher, every: Duration, count: Option<u64>) -> Resu
     let failed = |error: std::io::Error| {
         Failure::Unavailable(format!("the terminal: {error}; --plain prints tables instead"))
     };
+    // Before the terminal is another: a signal from here on finds it restored.
+    let stop = interrupt::flag();
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let shown = show(&mut terminal, watcher, every, count);
-    ratatui::restore();
+    let shown = show(&mut terminal, watcher, (every, count), &stop);
+    if ratatui::try_restore().is_err() {
+        // The terminal has gone. Dropping it would print about that, and panic where nobody reads.
+        std::mem::forget(terminal);
+    }
     shown.map_err(failed)
 }
 
 /// Ends the program a second after a signal that the loop did not handle. After a hang-up, reads
 /// from the terminal return 0 bytes over and over (termios(3), CLOCAL), and `event::poll` never
 /// returns.
-fn exit_after_hang_up(stop: Arc<AtomicBool>) {
-    std::thread::spawn(move || {
+fn exit_after_hang_up(stop: Arc<AtomicBool>) -> std::io::Result<()> {
+    let body = move || {
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(NAP);
         }
         std::thread::sleep(Duration::from_secs(1));
-        ratatui::restore();
+        let _ = ratatui::try_restore();
         std::process::exit(1);
-    });
+    };
+    std::thread::Builder::new().name("gpuio-hang-up".to_owned()).spawn(body).map(drop)
 }
 
 fn show(
     terminal: &mut ratatui::DefaultTerminal,
     mut watcher: Watcher,
-    every: Duration,
-    count: Option<u64>,
+    (every, count): (Duration, Option<u64>),
+    stop: &Arc<AtomicBool>,
 ) -> std::io::Result<()> {
-    let stop = interrupt::flag();
-    exit_after_hang_up(Arc::clone(&stop));
+    exit_after_hang_up(Arc::clone(stop))?;
     let mut state = State::new(every, !anstyle_query::no_color(), host());
     let mut before = watcher.sample();
     let mut due = Instant::now() + state.every;

@@ -447,10 +447,9 @@ fn read(path: &Path, found: &[u8], resolved: &ResolvedSweep) -> Result<Sweep, Fa
 
 /// The errors of a completed run, which end its point.
 pub(super) fn errors_of(record: &Record) -> Option<String> {
-    let fine = crate::outcome::exit_code(record) == std::process::ExitCode::SUCCESS;
-    let words = || "I/Os failed or data was wrong; gpuio show RECORD has the details".to_owned();
-    let error = || format!("failed: {}", record.error.clone().unwrap_or_else(words));
-    if fine { None } else { Some(error()) }
+    let troubles = crate::outcome::troubles(record);
+    let (_, first) = troubles.first()?;
+    Some(format!("failed: {first}; gpuio show RECORD has the details"))
 }
 
 /// Bytes and I/Os per second of all jobs: over the time in which all of a group ran; without such a

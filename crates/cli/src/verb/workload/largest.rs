@@ -80,7 +80,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
         return Err(Failure::Ran("no run was made".to_owned()));
     };
     sink.write(&record, terminal_width())?;
-    Ok(outcome::exit_code(&record))
+    Ok(ExitCode::from(outcome::report(&record, &[])))
 }
 
 fn tried(record: &Record) -> Option<&FeedResult> {

@@ -122,8 +122,9 @@ impl<'a> DataSet<'a> {
     }
 
     /// The same for a run of several processes.
-    pub(super) fn with(self, peers: Option<&'a dyn Peers>) -> DataSet<'a> {
-        DataSet { peers, ..self }
+    pub(super) fn with(mut self, peers: Option<&'a dyn Peers>) -> DataSet<'a> {
+        self.peers = peers;
+        self
     }
 
     /// Makes what the group's jobs need and marks our files as in use; bytes that were written.
@@ -301,11 +302,24 @@ impl<'a> DataSet<'a> {
     }
 
     /// Removes what this run made and should not keep.
-    pub(super) fn finish(self) -> Result<(), DataSetError> {
-        let mut errors = remove::clean(&self.made, &[]);
-        self.owners.into_iter().for_each(Owner::remove);
-        errors.extend(remove::clean(&[], &self.directories));
+    pub(super) fn finish(mut self) -> Result<(), DataSetError> {
+        let errors = self.remove();
         if errors.is_empty() { Ok(()) } else { Err(DataSetError::Clean(errors)) }
+    }
+
+    fn remove(&mut self) -> Vec<remove::CleanError> {
+        let mut errors = remove::clean(&std::mem::take(&mut self.made), &[]);
+        std::mem::take(&mut self.owners).into_iter().for_each(Owner::remove);
+        errors.extend(remove::clean(&[], &std::mem::take(&mut self.directories)));
+        errors
+    }
+}
+
+/// What is to go goes on every way out of a run, a panic included.
+impl Drop for DataSet<'_> {
+    fn drop(&mut self) {
+        // Who could be told has gone.
+        let _ = self.remove();
     }
 }
 

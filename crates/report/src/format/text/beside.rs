@@ -7,6 +7,7 @@ use gpuio_units::human_rate;
 
 use super::detail::{line, mark, name_width};
 use crate::number::{NONE, maybe_time};
+use crate::verification::trouble;
 use crate::workload::{directions, jobs};
 
 /// Two or more lines per job: each computation, and the job's own loss.
@@ -103,13 +104,8 @@ fn wrong(found: &ComputationCost) -> Vec<String> {
     let alone = &found.alone;
     let failed = (alone.failed > 0)
         .then(|| format!("in the run alone, {} I/Os of the job failed", alone.failed));
-    let bad = alone.verify.as_ref().filter(|verify| !verify.is_fine());
-    let bad = bad.map(|verify| {
-        format!(
-            "WRONG DATA or an unfinished check in the run alone: {} bad blocks, {} I/Os of the \
-             check failed",
-            verify.bad_blocks, verify.failed
-        )
-    });
+    let bad = alone.verify.as_ref().and_then(trouble);
+    let bad =
+        bad.map(|trouble| format!("WRONG DATA or an unfinished check in the run alone: {trouble}"));
     failed.into_iter().chain(bad).collect()
 }

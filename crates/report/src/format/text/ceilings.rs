@@ -5,6 +5,7 @@ use gpuio_record::{Ceiling, CeilingSource, Record};
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::ceilings::source;
 use crate::number::{NONE, count, iops, throughput};
+use crate::verification::Checked;
 use crate::workload::{directions, jobs};
 use crate::wrap::paragraph;
 use gpuio_table::{Grid, figures, words};
@@ -73,19 +74,18 @@ fn absent(record: &Record, width: u16) -> String {
 /// Passes that restored a pattern and found wrong data, or did not finish.
 fn restored(record: &Record, width: u16) -> String {
     let line = |ceiling: &Ceiling| {
-        let found = ceiling.restored.as_ref().filter(|found| !found.is_fine())?;
-        let cut = if found.complete { "" } else { "; it was cut short" };
+        let found = ceiling.restored.as_ref()?;
+        let checked: Checked = [found].into_iter().collect();
+        let trouble = checked.trouble()?;
         let first = found.mismatches.first();
         let first = first.map(|one| format!("; first: {} at byte {}", one.path, count(one.offset)));
         let text = format!(
-            "{}: the pass that restored the pattern found {} bad blocks, and {} of its I/Os \
-             failed{cut}{}",
+            "{}: the pass that restored the pattern: {trouble}{}",
             ceiling.plan.name,
-            count(found.bad_blocks),
-            count(found.failed),
             first.unwrap_or_default()
         );
-        Some(paragraph("wrong data: ", &text, width))
+        let label = if checked.is_bad() { "wrong data: " } else { "not verified: " };
+        Some(paragraph(label, &text, width))
     };
     record.ceilings.iter().filter_map(line).collect()
 }

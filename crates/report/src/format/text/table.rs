@@ -8,7 +8,8 @@ use super::detail::TOGETHER_PERCENT;
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
 use crate::ceilings;
 use crate::number::{NONE, iops, maybe_time, throughput, time};
-use crate::workload::{Direction, blocks_short, directions, jobs, rw_of, verified};
+use crate::verification;
+use crate::workload::{Direction, blocks_short, directions, jobs, rw_of};
 use crate::wrap::paragraph;
 use gpuio_table::{Column, Grid, figures, words};
 
@@ -309,7 +310,7 @@ fn job_row(
         cpus,
         cost,
         result.failed.to_string(),
-        if first { verified(job.verify.as_ref()) } else { String::new() },
+        if first { verification::word(job.verify.as_ref()) } else { String::new() },
     ]
 }
 

@@ -4,6 +4,7 @@ use gpuio_record::{Record, VerifyMismatch, VerifyOutcome, VerifySubject};
 
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::number::{bytes, count};
+use crate::verification::{Checked, trouble as trouble_of};
 use crate::workload::jobs;
 use crate::wrap::paragraph;
 
@@ -30,12 +31,9 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     format!("verification:\n{wrong}{right}")
 }
 
+/// Whether something was checked, and all of it is right.
 fn is_right(outcome: &VerifyOutcome) -> bool {
-    outcome.bad_blocks == 0
-        && outcome.mismatches.is_empty()
-        && outcome.failed == 0
-        && outcome.complete
-        && outcome.timed_blocks + outcome.pass_blocks > 0
+    trouble_of(outcome).is_none() && outcome.timed_blocks + outcome.pass_blocks > 0
 }
 
 fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
@@ -109,24 +107,16 @@ fn checked(outcome: &VerifyOutcome) -> String {
 }
 
 fn trouble(job: &str, outcome: &VerifyOutcome, mark: &str, width: u16) -> String {
-    let mut text = format!("{job}: {}", subject(outcome));
-    if outcome.bad_blocks > 0 {
-        let (blocks, words) = (count(outcome.bad_blocks), count(outcome.bad_words));
-        text.push_str(&format!("{blocks} BAD BLOCKS, {words} wrong 8-byte words; "));
-    }
-    if !outcome.complete {
-        text.push_str("CUT SHORT before the end; ");
-    }
+    let sum: Checked = [outcome].into_iter().collect();
+    let mut text = format!("{job}: {}{}; ", subject(outcome), sum.faults().join("; "));
     text.push_str(&checked(outcome));
+    if !sum.is_bad() && outcome.timed_blocks + outcome.pass_blocks > 0 {
+        text.push_str("; none of these is wrong");
+    }
     text.push_str(mark);
     let mut out = paragraph("  ", &text, width);
     for mismatch in &outcome.mismatches {
         out.push_str(&paragraph("  - ", &mismatch_words(mismatch), width));
-    }
-    if outcome.failed > 0 {
-        let failed = count(outcome.failed);
-        let text = format!("{failed} I/Os of the verification itself failed");
-        out.push_str(&paragraph("  - ", &text, width));
     }
     out
 }

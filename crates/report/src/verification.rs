@@ -1,0 +1,213 @@
+//! What verification found, in words: in a cell, in a line, and as what went wrong. All texts about
+//! it come from here, so that no two of them say different things of one result.
+
+use gpuio_record::{VerifyOutcome, VerifySubject};
+
+use crate::number::{NONE, bytes, count};
+
+/// What can be said of a verification, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// Some bytes are wrong.
+    Bad,
+    /// Some could not be read.
+    Unreadable,
+    /// It ended early.
+    CutShort,
+    /// There was nothing to check.
+    Nothing,
+    /// A part was checked, and is right.
+    Sample,
+    /// All of it is right.
+    Whole,
+}
+
+/// The sum of one or several verifications.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Checked {
+    bad_blocks: u64,
+    bad_words: u64,
+    failed: u64,
+    cut_short: bool,
+    bytes: u64,
+    /// Bytes that those are of.
+    of_bytes: u64,
+    sampled: bool,
+}
+
+impl<'a> FromIterator<&'a VerifyOutcome> for Checked {
+    fn from_iter<T: IntoIterator<Item = &'a VerifyOutcome>>(all: T) -> Checked {
+        all.into_iter().fold(Checked::default(), |sum, one| Checked {
+            // A mismatch is of a block.
+            bad_blocks: sum.bad_blocks + one.bad_blocks.max(u64::from(!one.mismatches.is_empty())),
+            bad_words: sum.bad_words + one.bad_words,
+            failed: sum.failed + one.failed,
+            cut_short: sum.cut_short || !one.complete,
+            bytes: sum.bytes + one.timed_bytes + one.pass_bytes,
+            of_bytes: sum.of_bytes
+                + one.timed_bytes
+                + one.sample_of_bytes.unwrap_or(one.pass_bytes),
+            sampled: sum.sampled || one.sample_of_bytes.is_some(),
+        })
+    }
+}
+
+impl Checked {
+    fn verdict(&self) -> Verdict {
+        match self {
+            _ if self.bad_blocks > 0 => Verdict::Bad,
+            _ if self.failed > 0 => Verdict::Unreadable,
+            _ if self.cut_short => Verdict::CutShort,
+            _ if self.bytes == 0 => Verdict::Nothing,
+            _ if self.sampled => Verdict::Sample,
+            _ => Verdict::Whole,
+        }
+    }
+
+    /// What went wrong, and what is known all the same; `None` exactly where every verification is
+    /// fine ([`VerifyOutcome::is_fine`]).
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        let mut parts = self.faults();
+        if parts.is_empty() {
+            return None;
+        }
+        if self.bad_blocks == 0 {
+            parts.push(match self.bytes {
+                0 => "nothing was checked".to_owned(),
+                checked => format!("none of the {} that were checked is wrong", bytes(checked)),
+            });
+        }
+        Some(parts.join("; "))
+    }
+
+    /// What went wrong, each in a clause.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let mut parts = Vec::new();
+        if self.bad_blocks > 0 {
+            let (blocks, words) = (count(self.bad_blocks), count(self.bad_words));
+            parts.push(format!("{blocks} BAD BLOCKS, {words} wrong 8-byte words"));
+        }
+        if self.cut_short {
+            parts.push("CUT SHORT before the end".to_owned());
+        }
+        if self.failed > 0 {
+            parts.push(format!("{} I/Os of the verification itself failed", count(self.failed)));
+        }
+        parts
+    }
+
+    /// Whether some bytes are wrong.
+    pub(crate) fn is_bad(&self) -> bool {
+        self.verdict() == Verdict::Bad
+    }
+
+    /// How much was verified, and how it went.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        if let Some(trouble) = self.trouble() {
+            let see = if self.bad_blocks + self.failed > 0 { ": see the details" } else { "" };
+            return format!("{trouble}{see}.");
+        }
+        match self.verdict() {
+            Verdict::Nothing => "no byte: there was nothing to check.".to_owned(),
+            Verdict::Sample => format!(
+                "a random sample of {} of {}, every byte right (--verify=full checks all).",
+                bytes(self.bytes),
+                bytes(self.of_bytes)
+            ),
+            _ => format!("all {}, every byte right.", bytes(self.bytes)),
+        }
+    }
+}
+
+/// What went wrong with one verification; `None` exactly where it is fine.
+#[must_use]
+pub fn trouble(outcome: &VerifyOutcome) -> Option<String> {
+    [outcome].into_iter().collect::<Checked>().trouble()
+}
+
+/// Verification in a word or two: `ok`; `rewritten, ok` if other data than the timed writes was
+/// verified; `reads ok` if only reads were; `sample ok` if a part was; `nothing`; `3 bad`, `2
+/// failed`, `cut short`, or `-` if off.
+pub(crate) fn word(outcome: Option<&VerifyOutcome>) -> String {
+    let Some(outcome) = outcome else { return NONE.to_owned() };
+    let checked: Checked = [outcome].into_iter().collect();
+    let ok = match (checked.verdict(), outcome.subject) {
+        (Verdict::Bad, _) => return format!("{} bad", checked.bad_blocks),
+        (Verdict::Unreadable, _) => return format!("{} failed", checked.failed),
+        (Verdict::CutShort, _) => "cut short",
+        (Verdict::Nothing, _) => "nothing",
+        (_, VerifySubject::Rewritten) => "rewritten, ok",
+        (_, VerifySubject::TimedReads) => "reads ok",
+        (Verdict::Sample, _) => "sample ok",
+        (Verdict::Whole, _) => "ok",
+    };
+    ok.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// One of each state, with its word, its sentence, and whether anything is said to be wrong.
+    #[test]
+    fn every_state_in_words() {
+        let whole = VerifyOutcome {
+            timed_blocks: 1,
+            timed_bytes: MIB,
+            pass_blocks: 3,
+            pass_bytes: 3 * MIB,
+            complete: true,
+            ..VerifyOutcome::default()
+        };
+        let sample = VerifyOutcome { sample_of_bytes: Some(7 * MIB), ..whole.clone() };
+        let cut = VerifyOutcome { complete: false, ..whole.clone() };
+        let early = VerifyOutcome::default();
+        let nothing = VerifyOutcome { complete: true, ..VerifyOutcome::default() };
+        let unread = VerifyOutcome { failed: 2, ..whole.clone() };
+        let bad = VerifyOutcome { bad_blocks: 1, bad_words: 4, ..whole.clone() };
+        let all = VerifyOutcome { complete: false, failed: 2, ..bad.clone() };
+        let rows = [
+            (&whole, "ok", "all 4.00 MiB, every byte right."),
+            (
+                &sample,
+                "sample ok",
+                "a random sample of 4.00 MiB of 8.00 MiB, every byte right (--verify=full checks \
+                 all).",
+            ),
+            (
+                &cut,
+                "cut short",
+                "CUT SHORT before the end; none of the 4.00 MiB that were checked is wrong.",
+            ),
+            (&early, "cut short", "CUT SHORT before the end; nothing was checked."),
+            (&nothing, "nothing", "no byte: there was nothing to check."),
+            (
+                &unread,
+                "2 failed",
+                "2 I/Os of the verification itself failed; none of the 4.00 MiB that were \
+                 checked is wrong: see the details.",
+            ),
+            (&bad, "1 bad", "1 BAD BLOCKS, 4 wrong 8-byte words: see the details."),
+            (
+                &all,
+                "1 bad",
+                "1 BAD BLOCKS, 4 wrong 8-byte words; CUT SHORT before the end; 2 I/Os of the \
+                 verification itself failed: see the details.",
+            ),
+        ];
+        for (outcome, cell, sentence) in rows {
+            assert_eq!(word(Some(outcome)), cell);
+            assert_eq!([outcome].into_iter().collect::<Checked>().sentence(), sentence);
+            assert_eq!(trouble(outcome).is_none(), outcome.is_fine(), "{cell}");
+        }
+        assert_eq!(word(None), "-");
+        // Of several, the worst is said, and what was checked in all.
+        let sum: Checked = [&whole, &cut, &sample].into_iter().collect();
+        let expected = "CUT SHORT before the end; none of the 12.0 MiB that were checked is wrong";
+        assert_eq!(sum.trouble().as_deref(), Some(expected));
+    }
+}
