@@ -106,7 +106,7 @@ impl Group<'_> {
         let reached_maps = reached::of(self.jobs);
         let shared = self.shared_files()?;
         let (opening, mapped) = (self.clock.now(), self.map_files()?);
-        let feeds = feed::of(self.jobs, self.contexts)?;
+        let feeds = feed::of(self.jobs, &live_ranges, self.contexts)?;
         let replays = replay::of(self.jobs, self.means.replay.as_ref());
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
             let (sender, receiver) = channel();
@@ -298,6 +298,7 @@ impl Group<'_> {
         let (start, agreed_ns) = self.start().map_err(no_start)?;
         collector.started(start);
         observer.started(self.jobs);
+        feeds.iter().flatten().for_each(Feed::begins);
         gate.open(Stage::Running(start));
         let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
         let often = self.means.peers.is_some() || self.jobs.iter().any(stonewall::is_of);
