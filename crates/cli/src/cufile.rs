@@ -140,7 +140,7 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Of a rank: names the configuration in the environment before it joins the others. MPI's library
+/// Names the configuration of a rank in the environment before it joins the others. MPI's library
 /// starts threads then, and only after that a rank knows its jobs.
 pub(crate) fn reserve() {
     if ranks::is_one() {

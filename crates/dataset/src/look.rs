@@ -61,7 +61,7 @@ pub(super) fn look(
     let verifies = wanted.needs_pattern && !wanted.writes;
     let key = match (file, &owner) {
         (Some(_), Ok(Owner::Ours(_))) => None,
-        // What is listed depends on none of the bytes that may be damaged.
+        // The list depends on none of the bytes that may be damaged.
         (Some(_), _) if verifies && listed.is_some() => listed,
         (Some(held), _) if verifies => {
             let key = gpuio_pattern::file_key(wanted.salt, wanted.file_number);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What is left of `part` without `others`, in order.
+/// The bytes of `part` without those of `others`, in order.
 #[must_use]
 pub fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = vec![part.clone()];
@@ -10,7 +10,7 @@ pub fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
         let cut = |piece: Range<u64>| {
             let before = piece.start..other.start.clamp(piece.start, piece.end);
             let behind = other.end.clamp(piece.start, piece.end)..piece.end;
-            // What does not meet is kept once.
+            // A piece that does not meet the other is kept once.
             let meets = other.start < piece.end && piece.start < other.end;
             if meets { vec![before, behind] } else { vec![piece] }
         };

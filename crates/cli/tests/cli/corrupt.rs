@@ -152,7 +152,7 @@ fn every_block_of_every_writer_is_checked() {
         ("workload feed.ini", "workload feed.ini", "w/s.0", 2),
     ] {
         if name == "m" || name == "p" {
-            // Of a run that verified nothing, and in part behind what will be verified.
+            // A run that verifies nothing writes it first, in part behind what will be verified.
             gpuio(dir.path(), &format!("gdsio -f {name} -i 4K -w 1 -x 1 -s 64K -I 1")).exits(0);
         }
         gpuio(dir.path(), write).exits(0);

@@ -531,8 +531,8 @@ fn rule<'a>(feed: &'a Value, begin: &str) -> &'a Value {
     rules.iter().find(|rule| rule["rule"].as_str().unwrap().starts_with(begin)).unwrap()
 }
 
-/// What a job moved in its epochs is what it moved, whatever runs beside it; and what the process
-/// read from storage is only said to be the job's where no other reads.
+/// A job's epochs have all that it moved, whatever runs beside it; and what the process read from
+/// storage is only said to be the job's where no other reads.
 #[test]
 fn the_bytes_of_an_epoch_are_its_jobs() {
     let dir = scratch();
@@ -571,7 +571,7 @@ fn the_bytes_of_an_epoch_are_its_jobs() {
     }
 }
 
-/// What the first epoch read from storage counts from before its first read on.
+/// Bytes from storage count in the first epoch from before its first read on.
 #[test]
 fn the_first_epoch_has_all_that_it_read_from_storage() {
     let dir = scratch();

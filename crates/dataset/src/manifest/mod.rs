@@ -179,7 +179,7 @@ pub struct Holds {
     pub file_number: u64,
 }
 
-/// What is known of a file's bytes.
+/// A pattern, and where a file is known to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// A pattern.

@@ -185,7 +185,7 @@ fn the_key_is_found_in_what_a_file_holds() {
     assert_eq!(find(&pattern(8, KEY, 0), 5), None);
     assert_eq!(find(b"nothing of ours, in any word of it", KEY), None);
     assert_eq!(find(b"", KEY), None);
-    // Of several jobs, each with a part of its own: a job's part says what it is.
+    // Several jobs have a part each: a job's part says what it is.
     for (part, key) in (1..9_u64).enumerate() {
         let at = part * 12_500;
         fill(&mut bytes[at..at + 12_500], key, at as u64);

@@ -78,7 +78,7 @@ pub(super) struct EpochSeen {
     /// Time of the computation of its last step, and of all between the first and the last.
     last_ns: u64,
     pub(super) between_ns: u64,
-    /// What had been moved by its end, or when the feed was cut short in it.
+    /// Bytes that had been moved by its end, or when the feed was cut short in it.
     pub(super) moved: Option<MovedSoFar>,
 }
 
@@ -231,7 +231,7 @@ fn steps(
             return Ok(false);
         }
         from = clock.now();
-        // What is written is, once it is waited for.
+        // The last writes are waited for first.
         let is_last = feed.plan.writes && step + 1 == shape.all_steps();
         if (step + 1).is_multiple_of(shape.steps()) && !is_last {
             note_moved(feed, gate, seen);

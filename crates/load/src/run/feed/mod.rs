@@ -62,7 +62,7 @@ pub(super) struct Feed {
     live: Range<usize>,
     /// Whether all that the process reads from storage is read for this job.
     reads_alone: bool,
-    /// What the process had read from storage before any reader began.
+    /// Bytes that the process had read from storage before any reader began.
     storage_before: OnceLock<Option<u64>>,
 }
 

@@ -56,7 +56,7 @@ struct Of {
     step: u64,
     reading: u64,
     place: Place,
-    /// What the worker had worked between I/Os when it was started.
+    /// How long the worker had worked between I/Os when it was started.
     worked_ns: Nanos,
 }
 
@@ -181,8 +181,8 @@ impl<'a> FeedReader<'a> {
         self.slots[slot as usize] = Of { worked_ns, ..self.handed };
     }
 
-    /// The block of this slot is in memory, or failed. What was checked while it was in flight
-    /// counts: how much sooner it would have been seen is not known.
+    /// The block of this slot is in memory, or failed. Checks while it was in flight count: how
+    /// much sooner it would have been seen is not known.
     pub(in crate::run) fn completed(&mut self, request: &Request, ended: Nanos, is_fine: bool) {
         let Of { step, reading, place, worked_ns } = self.slots[request.slot as usize];
         let ended = ended.saturating_sub(worked_ns);

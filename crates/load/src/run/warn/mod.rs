@@ -90,7 +90,7 @@ fn cache((job, result): (&JobPlan, &JobResult), host: &HostFacts, kinds: &mut Ve
 }
 
 /// Whether no byte was read twice, so that the job itself put nothing into the page cache that it
-/// read again. What was there before is counted (`page_cache_served_reads`).
+/// read again. Pages that were there before are counted (`page_cache_served_reads`).
 fn reads_once(job: &JobPlan, result: &JobResult) -> bool {
     if let Some(ranges) = &job.ranges {
         return ranges.passes == 1;
