@@ -20,6 +20,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::args::CufileFlags;
 use crate::driver::Loaded;
 use crate::failure::Failure;
+use crate::ranks;
 use crate::session::takes_cufile;
 
 /// The library, or why its paths can't run.
@@ -138,6 +139,15 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Names the configuration of a rank in the environment before it joins the others. MPI's library
+/// starts threads then, and only after that a rank knows its jobs.
+pub(crate) fn reserve() {
+    if ranks::is_one() {
+        // Jobs that need it say what is wrong (`configure`).
+        let _ = gpuio_cufile::reserve(&std::env::temp_dir());
+    }
 }
 
 /// Writes the configuration and sets it in the environment: first, while there is one thread.

@@ -37,7 +37,7 @@ pub use absent::Absent;
 pub use batch::{Batch, Completion};
 pub use calls::{MissingFunction, Unavailable};
 pub use codes::{CufileError, explain, meaning, name};
-pub use config::{Base, ConfigDirectory, ConfigError, Environment, Setting};
+pub use config::{Base, ConfigDirectory, ConfigError, Environment, Setting, reserve};
 pub use diagnosis::Diagnosis;
 pub use driver::{Driver, Facts};
 pub use gpuio_catalog::Calls;

@@ -109,8 +109,8 @@ impl std::fmt::Debug for Looks<'_> {
     }
 }
 
-/// How much of a file is looked at: so many windows at most, of so many bytes, spread evenly from
-/// its first byte to its last. Files of up to their product are looked at whole.
+/// How much of a range of a file is looked at: so many windows at most, of so many bytes, spread
+/// evenly from its first byte to its last. Ranges of up to their product are looked at whole.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     windows: u64,
@@ -123,15 +123,17 @@ const WHOLE: Look = Look { windows: u64::MAX, bytes: 1 << 20 };
 const GLANCE: Look = Look { windows: 64, bytes: 64 << 10 };
 
 impl Look {
-    fn windows(self, size: u64) -> impl Iterator<Item = Range<u64>> {
-        let all = size.div_ceil(self.bytes);
+    fn windows(self, of: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        // Words must not be cut, nor pages, which O_DIRECT reads whole.
+        let from = of.start / ALIGNMENT as u64 * ALIGNMENT as u64;
+        let all = of.end.saturating_sub(from).div_ceil(self.bytes);
         let count = all.min(self.windows);
         (0..count).map(move |nth| {
             // Widened: windows of a large file times their count pass 64 bits.
             let spread = u128::from(nth) * u128::from(all - 1) / u128::from((count - 1).max(1));
             let at = if count == all { nth } else { u64::try_from(spread).unwrap_or(all - 1) };
-            let begin = at * self.bytes;
-            begin..size.min(begin + self.bytes)
+            let begin = from + at * self.bytes;
+            begin..of.end.min(begin + self.bytes)
         })
     }
 }
@@ -151,7 +153,7 @@ pub(super) fn prove(
     let size = found.size;
     let finalized = looks.is_some_and(|looks| looks.is_stable(&found));
     let mut scan = Scan::new(key, zeros);
-    let covered = read(held, size, WHOLE, &mut |at, bytes, size| {
+    let covered = read(held, 0..size, WHOLE, &mut |at, bytes| {
         scan.take(at, bytes, size);
         let goes_on = looks.map_or(Ok(()), |looks| looks.went_on(scan.at, size));
         goes_on.map(|()| scan.foreign_at.is_none())
@@ -166,14 +168,18 @@ pub(super) fn prove(
     Ok(proof)
 }
 
-/// The key whose pattern more than half of the file's words are, each at its offset; `None` where
-/// there is none. What repeats is that of `known`, which needs no neighbour to be recognised.
-pub(super) fn find_key(held: &Held, known: Key) -> Result<Option<Key>, ReopenError> {
+/// The key whose pattern more than half of the words of this range are, each at its offset; `None`
+/// where there is none. What repeats is that of `known`, which needs no neighbour to be recognised.
+pub(super) fn find_key(
+    held: &Held,
+    known: Key,
+    part: Range<u64>,
+) -> Result<Option<Key>, ReopenError> {
     let repeats = known.repeats;
     let mut words = 0_u64;
     let mut counts: BTreeMap<Key, u64> = BTreeMap::new();
-    let size = held.look()?.size;
-    read(held, size, GLANCE, &mut |at, bytes, _| {
+    let part = part.start..part.end.min(held.look()?.size);
+    read(held, part, GLANCE, &mut |at, bytes| {
         let mut last = None;
         for (w, bytes) in (at / 8..).zip(bytes.as_chunks::<8>().0) {
             let found = u64::from_le_bytes(*bytes);
@@ -196,12 +202,12 @@ pub(super) fn find_key(held: &Held, known: Key) -> Result<Option<Key>, ReopenErr
     Ok(best.filter(|(_, count)| *count > words / 2).map(|(key, _)| key))
 }
 
-/// Takes the bytes from this offset on of a file of this size, and says whether more are wanted.
-type Take<'a> = dyn FnMut(u64, &[u8], u64) -> io::Result<bool> + 'a;
+/// Takes the bytes from this offset on, and says whether more are wanted.
+type Take<'a> = dyn FnMut(u64, &[u8]) -> io::Result<bool> + 'a;
 
-/// Reads what was written of a file, window by window and in order, past the page cache where that
-/// can be had, as long as `take` says so, and answers how many bytes that were.
-fn read(held: &Held, size: u64, look: Look, take: &mut Take<'_>) -> Result<u64, ReopenError> {
+/// Reads what was written of a range of a file, window by window and in order, past the page cache
+/// where that can be had, as long as `take` says so, and answers how many bytes that were.
+fn read(held: &Held, of: Range<u64>, look: Look, take: &mut Take<'_>) -> Result<u64, ReopenError> {
     let (file, direct) = match held.file(OFlags::RDONLY | OFlags::DIRECT) {
         Ok(file) => (file, true),
         Err(_) => (held.file(OFlags::RDONLY)?, false),
@@ -212,7 +218,7 @@ fn read(held: &Held, size: u64, look: Look, take: &mut Take<'_>) -> Result<u64, 
     let aligned = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
     let memory = &mut memory[aligned..];
     let mut covered = 0;
-    'file: for window in look.windows(size) {
+    'file: for window in look.windows(of) {
         let mut at = window.start;
         while let Some(data) = data_from(&reader.file, at, window.end) {
             let bytes = reader.fill(memory, &data)?;
@@ -220,7 +226,7 @@ fn read(held: &Held, size: u64, look: Look, take: &mut Take<'_>) -> Result<u64, 
                 break;
             }
             covered += bytes.len() as u64;
-            if !take(data.start, bytes, size)? {
+            if !take(data.start, bytes)? {
                 break 'file;
             }
             at = data.end;

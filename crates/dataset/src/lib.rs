@@ -34,6 +34,7 @@ mod look;
 pub mod make;
 pub mod manifest;
 pub mod ownership;
+pub mod ranges;
 pub mod refusal;
 pub mod scratch;
 pub mod shared_file;

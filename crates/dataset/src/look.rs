@@ -111,9 +111,12 @@ pub(super) fn look(
     let facts = examine_open(root, &wanted.path, &opened, &lists.claimed, &lists.tables);
     let held = opened.ok().map(|opened| Held::new(opened, dir_entry.clone()));
     let file = held.as_ref().filter(|_| matches!(facts.kind, Found::File { .. }));
+    let mut listed = None;
     let owner = match (file, &facts.kind, &dir_entry) {
         (Some(held), _, Some(dir_entry)) => {
             let claim = lists.claim(dir_entry, &held.stamp());
+            listed =
+                claim.as_ref().ok().and_then(|claim| claim.key(&(wanted.first..wanted.length)));
             claim.and_then(|claim| owner(claim, held, wanted, permit, lists.looks))
         }
         (_, Found::Absent { .. }, Some(dir_entry)) => {
@@ -124,10 +127,12 @@ pub(super) fn look(
     let verifies = wanted.needs_pattern && !wanted.writes;
     let key = match (file, &owner) {
         (Some(_), Ok(Owner::Ours(_))) => None,
+        // The list depends on none of the bytes that may be damaged.
+        (Some(_), _) if verifies && listed.is_some() => listed,
         (Some(held), _) if verifies => {
             let key = gpuio_pattern::file_key(wanted.salt, wanted.file_number);
             // What can't be read can't be verified either; the load says why.
-            find_key(held, key).unwrap_or(Some(key))
+            find_key(held, key, wanted.first..wanted.length).unwrap_or(Some(key))
         }
         _ => None,
     };
@@ -247,5 +252,6 @@ fn owner(
     if !proof.is_ours() {
         return changed("nothing that gpuio wrote is left in it");
     }
-    Ok(Owner::Ours(Entry { pattern: proof.whole, in_use: false, size: found.size, ..entry }))
+    let (pattern, size) = (proof.whole, found.size);
+    Ok(Owner::Ours(Entry { pattern, parts: Vec::new(), in_use: false, size, ..entry }))
 }

@@ -14,8 +14,9 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use super::failure::MakeError;
 use super::fill::Filling;
 use super::held::{Budget, DirEntry, Held};
-use super::manifest::{self, Holds, Take};
+use super::manifest::{self, Holds, Known, Take};
 use super::ownership::{Verdict, Wanted};
+use super::ranges::without;
 use super::{Identity, Progress, clean, space};
 use gpuio_pattern::{Salt, other_salt};
 
@@ -139,22 +140,6 @@ pub struct Made {
     pub created: bool,
 }
 
-/// What is left of `part` without `others`, in order.
-pub(super) fn without(part: &Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
-    let mut left = vec![part.clone()];
-    for other in others {
-        let cut = |piece: Range<u64>| {
-            let before = piece.start..other.start.clamp(piece.start, piece.end);
-            let behind = other.end.clamp(piece.start, piece.end)..piece.end;
-            // What does not meet is kept once.
-            let meets = other.start < piece.end && piece.start < other.end;
-            if meets { vec![before, behind] } else { vec![piece] }
-        };
-        left = left.into_iter().flat_map(cut).filter(|piece| !piece.is_empty()).collect();
-    }
-    left
-}
-
 /// The bytes of another owner's file that a job needs filled: its own, and no more.
 fn foreign_part(wanted: &Wanted, verdict: &Verdict) -> Option<Range<u64>> {
     let fills = verdict.note == GuardNote::ForeignOverwrite && verdict.fill;
@@ -252,8 +237,8 @@ fn chunk(
             // Nothing is known about bytes that the load has not written yet.
             let all = task.contents == Contents::Pattern && task.other.is_empty();
             let all = all && task.holes.is_empty();
-            let holds = all.then(|| task.holds());
-            finalized.push((Arc::clone(target), holds));
+            let known = all.then(|| Known::whole(task.holds()));
+            finalized.push((Arc::clone(target), known));
         }
     }
     // Files that were done before another failed are ours with what they hold.

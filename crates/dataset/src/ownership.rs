@@ -7,8 +7,9 @@
 //! one and a foreign one are read-only without `--overwrite`. A block device is never written
 //! without `--destroy-data-on DEVICE`, and never while the kernel uses it; use is determined by
 //! device and inode, of loop devices by `LOOP_GET_STATUS64` or by the target of sysfs's path.
-//! Verification is allowed where more than half of the checked part is one pattern at its offsets:
-//! that key is then expected.
+//! A file of ours that was listed with its pattern is verified against that, whatever its bytes are
+//! now. Any other is where more than half of the checked part is one pattern at its offsets: that
+//! key is then expected.
 //!
 //! The list of own files is a file and no extended attribute, because NFS before 4.2, FUSE and FAT
 //! have none.
@@ -27,6 +28,7 @@ use gpuio_record::{GuardNote, TargetKind};
 use super::held::{Budget, DirEntry, Held};
 use super::look::{Owner, look};
 use super::manifest::{Entry, Holds, Lists, ManifestError};
+use super::ranges::covers;
 use super::refusal::Refusal;
 
 /// What a job wants to do with a target.
@@ -111,6 +113,8 @@ pub struct Verdict {
     pub fill_from: u64,
     /// Whether all of it is known to hold the wanted pattern now.
     pub holds_pattern: bool,
+    /// The bytes that are known to be the wanted pattern now, of a file of ours.
+    pub parts: Vec<Range<u64>>,
     /// How many of its first bytes are known to hold the wanted pattern.
     pub kept: u64,
     /// The key of the pattern that was found in it, which is what verification can hold it against;
@@ -246,6 +250,7 @@ fn absent(wanted: &Wanted, permit: &Permit, mut seen: Seen) -> Result<Verdict, R
         anew: true,
         fill_from: 0,
         holds_pattern: false,
+        parts: Vec::new(),
         kept: 0,
         key: None,
         dangers: Vec::new(),
@@ -273,8 +278,10 @@ fn our_file(
     let pattern = Holds { salt: wanted.salt, file_number: wanted.file_number };
     let holds_pattern = entry.holds(pattern);
     let too_short = size < wanted.length;
-    let must_hold = (wanted.reads && wanted.needs_pattern) || wanted.rest;
-    let other_data = must_hold && !holds_pattern;
+    let parts = entry.parts_of(pattern);
+    let verified = wanted.reads && wanted.needs_pattern;
+    let other_data = wanted.rest && !holds_pattern
+        || verified && !covers(&parts, &(wanted.first..wanted.length));
     // Where nothing may be made, what is read is read as it is, and the result reports holes.
     let holes = seen.has_holes && (wanted.writes || permit.make_missing);
     let sparse = !wanted.holes.is_empty();
@@ -298,6 +305,7 @@ fn our_file(
             || (remake && (wanted.reads || wanted.rest || wanted.laid_out)),
         anew,
         holds_pattern: holds_pattern && !too_short,
+        parts,
         kept: if holds_pattern && !sparse { size.min(wanted.length) } else { 0 },
         ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size))
     })
@@ -398,6 +406,7 @@ fn unwritten(
         anew: false,
         fill_from: 0,
         holds_pattern: false,
+        parts: Vec::new(),
         kept: 0,
         key: None,
         dangers: Vec::new(),

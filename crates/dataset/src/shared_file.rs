@@ -27,6 +27,7 @@ use super::look;
 use super::make::{self, Contents, Made, Task};
 use super::manifest::{self, Lists, Take};
 use super::ownership::Wanted;
+use super::ranges::without;
 use super::{Progress, clean, space};
 use gpuio_record::GuardNote;
 
@@ -120,7 +121,7 @@ pub fn fills(task: &Task) -> Vec<Fill> {
         return Vec::new();
     }
     let all = task.kept.min(task.length)..task.length;
-    let pattern = make::without(&all, &task.other).into_iter();
+    let pattern = without(&all, &task.other).into_iter();
     let pattern = pattern.map(|bytes| Fill { bytes, other: false });
     let other = task.other.iter().cloned().map(|bytes| Fill { bytes, other: true });
     pattern.chain(other).collect()

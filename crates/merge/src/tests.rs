@@ -141,17 +141,21 @@ fn traffic(ours: u64, device: u64) -> Warning {
 
 #[test]
 fn ranks_of_a_host_are_no_other_programs_to_each_other() {
-    let warnings = |device: u64| {
+    let warnings = |device: u64, many_hosts: bool| {
         let mut all = Warnings::default();
         for rank in 0..4 {
-            all.add(rank, "n0", &[traffic(1000, device)]);
+            all.add(rank, "n0", &[traffic(1 << 20, device)]);
         }
-        all.finish(4, 4, false)
+        all.finish(4, 4, many_hosts)
     };
-    assert_eq!(warnings(4000), []);
-    let found = warnings(8000);
-    assert_eq!(found.len(), 1);
-    assert!(found[0].text.contains("of which all ranks of that host moved 4000"), "{found:?}");
+    assert_eq!(warnings(4 << 20, false), []);
+    for many_hosts in [false, true] {
+        let found = warnings(8 << 20, many_hosts);
+        assert_eq!(found.len(), 1);
+        let all = "read 8.00 MiB during the run, 4.00 MiB of it from gpuio";
+        assert!(found[0].text.contains(all), "{found:?}");
+        assert_eq!(found[0].text.contains("host n0: "), many_hosts, "{found:?}");
+    }
 }
 
 #[test]

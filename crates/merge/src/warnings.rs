@@ -69,17 +69,13 @@ impl Warnings {
             if ours >= least {
                 continue;
             }
-            let at = if many_hosts { format!(" of {host}") } else { String::new() };
-            let text = format!(
-                "device {device}{at} counted {device_bytes} bytes ({direction}), of which all \
-                 ranks of that host moved {ours}; another program used it at the same time"
-            );
             let kind = WarningKind::OtherTraffic {
                 device: device.clone(),
                 direction: direction.clone(),
                 ours_bytes: ours,
                 device_bytes: *device_bytes,
             };
+            let text = if many_hosts { format!("host {host}: {kind}") } else { kind.to_string() };
             self.all.push((Warning { job: warning.job, kind, text }, of));
         }
         let named = |(mut warning, mut of): (Warning, Vec<u32>)| {

@@ -15,7 +15,7 @@ use crate::random_name;
 
 /// The file in the directory that is locked while its process lives.
 const OWNER: &str = ".gpuio-owner";
-/// An unpredictable name is free at the first try.
+/// Another process that clears up takes an empty directory at most once.
 const TRIES: u32 = 100;
 
 /// A directory of this process's own, mode 0700. It stays when this is dropped: what is in it goes
@@ -36,16 +36,25 @@ impl Private {
     /// Makes `PREFIX-RANDOM` in `parent`.
     ///
     /// # Errors
-    /// mkdirat(2), openat(2), write(2).
+    /// As for [`Private::make_named`].
     pub fn make(parent: &Path, prefix: &str) -> io::Result<Private> {
+        Private::make_named(parent, Private::name(prefix))
+    }
+
+    /// An unpredictable name of this prefix, which is free.
+    #[must_use]
+    pub fn name(prefix: &str) -> OsString {
+        OsString::from(format!("{prefix}-{}", random_name()))
+    }
+
+    /// Makes a directory of this name, which [`Private::name`] chose earlier, in `parent`.
+    ///
+    /// # Errors
+    /// mkdirat(2), openat(2), write(2).
+    pub fn make_named(parent: &Path, name: OsString) -> io::Result<Private> {
         let parent = Directory::open(parent)?;
         for _ in 0..TRIES {
-            let name = OsString::from(format!("{prefix}-{}", random_name()));
-            match mkdirat(&parent, &name, Mode::RWXU) {
-                Ok(()) => {}
-                Err(Errno::EXIST) => continue,
-                Err(errno) => return Err(errno.into()),
-            }
+            mkdirat(&parent, &name, Mode::RWXU)?;
             match Private::write_owner(&parent, &name) {
                 Ok((inside, owner)) => return Ok(Private { parent, name, inside, owner }),
                 // Another process took the empty directory for an abandoned one.
@@ -53,7 +62,7 @@ impl Private {
                 Err(error) => return Err(error),
             }
         }
-        Err(Errno::EXIST.into())
+        Err(Errno::NOENT.into())
     }
 
     /// Puts the owner into a new directory. It is locked before it has its name.

@@ -275,7 +275,8 @@ pub struct FeedResult {
     pub first_batch_ns: u64,
     /// Waits of a step for its batch, without the first of all; absent without any.
     pub wait: Option<Summary>,
-    /// From the start of a batch's first I/O until its last byte was in memory.
+    /// From the start of a batch's first I/O until its last byte was in memory, without the time in
+    /// which the reader generated or checked data between I/Os.
     pub batch_read: Option<Summary>,
     /// One entry for each accelerator.
     pub accelerators: Vec<AcceleratorResult>,
@@ -357,11 +358,13 @@ pub struct EpochResult {
     pub repeated: u64,
     /// Bytes of the samples that were read in it, from files and from the tier.
     pub read_bytes: u64,
-    /// Bytes that reads brought from files, or writes took, from the end of the epoch before to the
-    /// end of this one's last step. Readers are ahead by then, so that a part is of the next epoch.
+    /// Bytes that reads of this job brought from files, or its writes took, from the end of the
+    /// epoch before to the end of this one's last step, or to the moment that cut it short. Readers
+    /// are ahead by then, so that a part is of the next epoch.
     pub moved_bytes: u64,
     /// Bytes that this process caused to be read from storage in the same time
-    /// (`/proc/self/io`); absent where that could not be read.
+    /// (`/proc/self/io`); absent where that could not be read, and where another job of the group
+    /// may read too.
     pub storage_read_bytes: Option<u64>,
 }
 

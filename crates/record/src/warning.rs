@@ -182,7 +182,7 @@ pub enum WarningKind {
     SoftwareGpu,
     /// Faults were injected.
     FaultsInjected {
-        /// As given.
+        /// As given; `rate`, `iops` and `stall` are of each thread.
         inject: String,
     },
     /// Data was generated or checked between I/Os: the run time includes it.

@@ -3,7 +3,8 @@
 use gpuio_units::{UnitError, parse_bytes, parse_duration_ns, parse_percent};
 use std::str::FromStr;
 
-/// Faults to inject. Probabilities are from 0 to 1, for each I/O on its own.
+/// Faults to inject. Probabilities are from 0 to 1, for each I/O on its own. Each thread has them
+/// by itself: rates and the stall are those of one thread.
 ///
 /// Written as `eio=1%,short=5%,delay=2ms@10%,stall=300ms@5s,enospc=0.1%,lost=1%,rate=100M,
 /// iops=5000,seed=7`, any of them in any order. `rate` is in bytes a second (powers of 1024); a

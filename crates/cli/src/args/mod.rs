@@ -402,7 +402,8 @@ pub(crate) struct Load {
     /// Generate new data before every write (not in latencies, but in the run time)
     #[arg(long)]
     pub(crate) refill: bool,
-    /// Inject faults: eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7
+    /// Inject faults, in each thread by itself (so 2 threads have twice the rate):
+    /// eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7
     #[arg(long, value_name = "FAULTS")]
     pub(crate) inject: Option<String>,
 }

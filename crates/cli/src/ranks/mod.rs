@@ -81,6 +81,11 @@ pub(crate) fn launcher() -> Option<Launcher> {
     Launcher::found(&environment::text).filter(|_| !off)
 }
 
+/// Whether this process is to be a rank.
+pub(crate) fn is_one() -> bool {
+    is_child() || launcher().is_some()
+}
+
 /// Joins the other ranks where a launcher started this process; `None` where none did.
 ///
 /// # Errors

@@ -11,6 +11,7 @@ use gpuio_record::{Plan, Record};
 use gpuio_spec::{At, Ceilings, Dialect, JobSpec, Origin, Spec};
 
 use crate::args::{Bench, Out};
+use crate::cufile;
 use crate::failure::Failure;
 use crate::figures;
 use crate::fio_logs::Logs;
@@ -32,6 +33,9 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
     let of_one = (sweep::is_of_a_sweep() || sweep::is_of_ab()) && !ranks::is_child();
     if of_one {
         return alone(bench);
+    }
+    if !bench.is_ab() {
+        cufile::reserve();
     }
     match ranks::join(bench.ranks.limits.timeout()?)? {
         Ok(Some(joined)) if bench.is_ab() => match joined.is_first() {

@@ -13,6 +13,7 @@ use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 
 use super::bench::{local_gpu, read_jobs_at, report_unused, set};
 use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
+use crate::cufile;
 use crate::failure::Failure;
 use crate::fio_logs::Logs;
 use crate::journal::Journal;
@@ -59,6 +60,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
         // An error is rank 0's to report, where there are several.
         Ok(_) | Err(_) => {}
     }
+    cufile::reserve();
     match ranks::join(rank_limits(words).timeout()?)? {
         Ok(Some(joined)) => on_ranks(words, joined),
         Ok(None) => alone(words),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::record::{check, n};
-use crate::tool::{bench, scratch};
+use crate::tool::{bench, file, gpuio, scratch};
 
 const BLOCK: u64 = 64 << 10;
 
@@ -107,4 +107,65 @@ fn inline() {
     let (verify, _) = after("--set verify=inline", change);
     assert_eq!(n(&verify["bad_blocks"]), 1, "{verify}");
     assert_eq!(n(&verify["mismatches"][0]["offset"]), at);
+}
+
+/// Damages a block of a file: a bit of one byte, or all of it.
+fn damage(path: &Path, block: u64, whole: bool) {
+    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    let length = if whole { 4096 } else { 1 };
+    let at = block * 4096 + if whole { 0 } else { 1003 };
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, at).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte ^= 0x10);
+    file.write_all_at(&bytes, at).unwrap();
+}
+
+/// Any block of a file of gpuio's can be verified, whichever verb wrote it and however: what the
+/// bytes should be does not follow from the bytes.
+#[test]
+fn every_block_of_every_writer_is_checked() {
+    let dir = scratch();
+    let many = |rw: &str| {
+        let global = format!("[global]\nxfer_type=1\nrw={rw}\nbs=4k\nsize=4k\ndo_verify=1\n");
+        let job = |nth| format!("[j{nth}]\nnum_threads=1\nfilename=m\nstart_offset={nth}k\n");
+        let jobs: String = (0..8).map(|nth| job(4 * nth)).collect();
+        file(dir.path(), &format!("{rw}.gdsio"), &(global + &jobs));
+    };
+    many("write");
+    many("read");
+    file(
+        dir.path(),
+        "feed.ini",
+        "[mine]\nfiles=2\nsample_size=8192\nbatch_samples=1\nepochs=1\nreaders=1\ncompute=none\n\
+         gpu=none\npath=host\nengine=psync\nverify=inline\ndirectory=w\nfile_prefix=s\nkeep=1\n",
+    );
+    let one = "gdsio -f o -i 4K -w 1 -x 1 -s 4K -V";
+    let part = "gdsio -f p -i 4K -w 1 -x 1 -s 8K -V";
+    let bench = "bench --path host --bs 4k --size 8k --threads 2 --loops 1 --directory b --keep \
+                 --verify --rw";
+    // Written, read back, the file, and its blocks.
+    for (write, read, name, blocks) in [
+        (&*format!("{one} -I 1"), &*format!("{one} -I 0"), "o", 1),
+        ("gdsio write.gdsio", "gdsio read.gdsio", "m", 8),
+        (&*format!("{part} -I 1"), &*format!("{part} -I 0"), "p", 2),
+        (&*format!("{bench} write"), &*format!("{bench} read"), "b/gpuio.1", 2),
+        ("workload feed.ini", "workload feed.ini", "w/s.0", 2),
+    ] {
+        if name == "m" || name == "p" {
+            // A run that verifies nothing writes it first, in part behind what will be verified.
+            gpuio(dir.path(), &format!("gdsio -f {name} -i 4K -w 1 -x 1 -s 64K -I 1")).exits(0);
+        }
+        gpuio(dir.path(), write).exits(0);
+        gpuio(dir.path(), read).exits(0);
+        let path = dir.path().join(name);
+        let before = std::fs::read(&path).unwrap();
+        for (block, whole) in (0..blocks).flat_map(|block| [(block, false), (block, true)]) {
+            damage(&path, block, whole);
+            let ran = gpuio(dir.path(), read).exits(1);
+            let at = (block * 4096 + if whole { 0 } else { 1000 }).to_string();
+            let both = format!("{} {}", ran.out, ran.err);
+            assert!(both.contains(&at) && both.contains(name), "{name} {block} {whole}: {both}");
+            std::fs::write(&path, &before).unwrap();
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::ranks::{Mpi, Ran, installed, record, run};
+use crate::ranks::{Mpi, Ran, installed, record, run, small};
 use crate::tool::{TIMEOUT, command};
 
 /// The value of a field of gdsio's line.
@@ -57,6 +57,42 @@ fn gdsio_has_the_placement_and_the_refusals_of_bench() {
         assert!(ran.err.contains("gdsio's line is of all ranks"), "{}", ran.err);
         gdsio(&["-f", "one{rank}"]).exits(0);
         assert!(dir.path().join("one3").is_file());
+    }
+}
+
+/// cuFile's configuration is in the environment before MPI starts threads, and each rank has its
+/// own.
+#[test]
+fn ranks_use_cufile() {
+    const COMPAT: &str = "properties.allow_compat_mode=true";
+    for mpi in installed() {
+        let dir = tempfile::tempdir().unwrap();
+        let cufile = ["--gpu", "software", "--share", "gpu", "--cufile-set", COMPAT];
+        for (x, name) in
+            [("0", "GPUD"), ("5", "ASYNC"), ("6", "GPU_BATCH"), ("7", "GPU_BATCH_STREAM")]
+        {
+            let batch: &[&str] = if x < "6" { &[] } else { &["-B", "4"] };
+            let words = ["gdsio", "-f", "f{rank}", "-w", "1", "-s", "1M", "-i", "64K", "-V"];
+            for (way, io_type) in [("1", "WRITE"), ("0", "READ")] {
+                let more = ["-d", "0", "-x", x, "-I", way];
+                let all = [&words[..], batch, &more, &cufile].concat();
+                let ran = run(mpi, dir.path(), &all).exits(0);
+                let line = ran.out.lines().next().unwrap();
+                assert_eq!([field(line, "IoType"), field(line, "XferType")], [io_type, name]);
+                assert_eq!(field(line, "ops"), "64", "{}", ran.out);
+            }
+        }
+        for path in ["gds", "gds-stream", "gds-batch"] {
+            let words = ["--path", path, "--directory", "d", "-o", path, "--format", "json"];
+            run(mpi, dir.path(), &small(&[&words[..], &cufile].concat())).exits(0);
+            let record = record(dir.path(), path);
+            assert_eq!(record["ranks"]["ranks"], 4, "{path}");
+            let config = &record["cufile"]["config"];
+            assert_eq!(config["properties.allow_compat_mode"], "true", "{path}: {config:#}");
+        }
+        let axes = ["--path", "gds", "--vary", "ranks=1,2"];
+        let ran = sweep(mpi, dir.path(), &[&axes[..], &cufile].concat()).exits(0);
+        assert!(ran.out.lines().nth(2).unwrap().starts_with('2'), "{}", ran.out);
     }
 }
 

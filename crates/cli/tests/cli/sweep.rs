@@ -307,6 +307,19 @@ fn a_search_ends_at_the_bound() {
     assert_eq!(records.len(), 3);
 }
 
+/// Each I/O takes 5 ms, one after another: no thread makes more than 200 a second. A limit of the
+/// latency alone says nothing of that in a short run.
+#[test]
+fn a_rate_that_is_not_reached_ends_a_search() {
+    let dir = scratch();
+    let line = "sweep --size 64k --bs 4k --runtime 1s --engine psync --set inject=delay=5ms \
+                --latency-target p50=10s --over rate_iops=100..400 --repeats 1 -o s";
+    let ran = gpuio(dir.path(), line).exits(0);
+    let found = ran.out.lines().find(|line| line.starts_with("p50=10s over")).unwrap();
+    assert!(found.contains("not ") && found.contains(" % of the rate)"), "{ran:#?}");
+    assert!(!found.contains("highest load tried"), "{ran:#?}");
+}
+
 /// Paths bring their own depth with them, by which a comparison is refused unless it may differ.
 #[test]
 fn the_comparison_that_is_suggested_runs_as_printed() {

@@ -564,8 +564,116 @@ fn a_feed_that_fails_or_is_cut_short_says_so_and_ends() {
     let lost: u64 = epochs.iter().map(|epoch| number(&epoch["never"])).sum();
     assert!(lost > 0, "{found:#}");
     let cut = "mine.ini --gpu software:0 --epochs 1000 --compute-time 20ms --runtime 300ms";
-    let ran = run(dir.path(), cut).exits(0);
+    let ran = run(dir.path(), &format!("{cut} -o cut.json")).exits(0);
     assert!(flat(&ran.out).contains("ended before its last step"), "{}", ran.out);
+    let record = serde_json::from_slice(&std::fs::read(dir.path().join("cut.json")).unwrap());
+    let record: Value = record.unwrap();
+    let feed = &record["jobs"][0]["feed"];
+    let epochs = feed["epochs"].as_array().unwrap();
+    let moved: Vec<u64> = epochs.iter().map(|epoch| number(&epoch["moved_bytes"])).collect();
+    assert!(moved.iter().sum::<u64>() <= number(&record["jobs"][0]["read"]["bytes"]));
+    // Readers are two batches of three files ahead at most.
+    let of_epoch = |nth: usize| number(&epochs[nth]["read_bytes"]);
+    let last = epochs.len() - 1;
+    assert!(moved[last] + 12 * 250_000 >= of_epoch(last), "{feed:#}");
+    let once = rule(feed, "every sample is read exactly once");
+    assert!(once["found"].as_str().unwrap().contains(&format!(" {} never began", 999 - last)));
+    let storage = &rule(feed, "every epoch is read from storage")["kept"];
+    assert!(storage.is_boolean() || epochs[0]["storage_read_bytes"].is_null(), "{feed:#}");
+}
+
+/// A rule of a feed by the begin of its words.
+#[track_caller]
+fn rule<'a>(feed: &'a Value, begin: &str) -> &'a Value {
+    let rules = feed["rules"].as_array().unwrap();
+    rules.iter().find(|rule| rule["rule"].as_str().unwrap().starts_with(begin)).unwrap()
+}
+
+/// A job's epochs have all that it moved, whatever runs beside it; and what the process read from
+/// storage is only said to be the job's where no other reads.
+#[test]
+fn the_bytes_of_an_epoch_are_its_jobs() {
+    let dir = scratch();
+    let global = "[global]\nfiles=8\nsample_size=262144\nbatch_samples=1\nreaders=1\nprefetch=1\n\
+                  depth=1\nengine=psync\npath=host\ngpu=none\ncompute=sleep\ncompute_time=4ms\n\
+                  directory=d\nverify=off\n[reads]\nrw=read\nepochs=2\nfile_prefix=r\n";
+    let both = |other: &str| {
+        file(dir.path(), "two.ini", &format!("{global}[other]\n{other}\n"));
+        run(dir.path(), "two.ini --format json").exits(0).json()
+    };
+    let found = |record: &Value| {
+        let jobs = record["jobs"].as_array().unwrap();
+        for job in jobs {
+            let moved = number(&job["read"]["bytes"]) + number(&job["write"]["bytes"]);
+            let epochs = job["feed"]["epochs"].as_array().unwrap();
+            let of_epochs: u64 = epochs.iter().map(|epoch| number(&epoch["moved_bytes"])).sum();
+            assert_eq!(of_epochs, moved, "{job:#}");
+        }
+        jobs.clone()
+    };
+    let beside_writes = both("rw=write\nfile_prefix=w");
+    let jobs = found(&beside_writes);
+    let epochs = |job: &Value| job["feed"]["epochs"].as_array().unwrap().clone();
+    assert!(epochs(&jobs[1]).iter().all(|epoch| epoch["storage_read_bytes"].is_null()));
+    if beside_writes["plan"]["jobs"][1]["direct"] == "direct" {
+        let kept = &rule(&jobs[0]["feed"], "every epoch is read from storage")["kept"];
+        assert!(epochs(&jobs[0])[0]["storage_read_bytes"].is_number(), "{jobs:#?}");
+        assert_ne!(kept, &Value::Null, "{jobs:#?}");
+    }
+    let jobs = found(&both("rw=read\nfile_prefix=s\nepochs=1"));
+    for job in &jobs {
+        assert!(epochs(job).iter().all(|epoch| epoch["storage_read_bytes"].is_null()), "{job:#}");
+        let from_storage = rule(&job["feed"], "every epoch is read from storage");
+        assert_eq!(from_storage["kept"], Value::Null);
+        assert!(from_storage["found"].as_str().unwrap().contains("another job reads"), "{job:#}");
+    }
+}
+
+/// Bytes from storage count in the first epoch from before its first read on.
+#[test]
+fn the_first_epoch_has_all_that_it_read_from_storage() {
+    let dir = scratch();
+    let jobs = "[t]\nfiles=6\nsample_size=1000000\nbatch_samples=1\nepochs=1\nreaders=6\n\
+                prefetch=1\ncompute=sleep\ncompute_time=1ms\ngpu=none\npath=host\nengine=psync\n\
+                bs=1m\ndepth=1\ndirectory=d\nfile_prefix=t\nverify=off\nkeep=1\n";
+    file(dir.path(), "race.ini", jobs);
+    for _ in 0..8 {
+        let record = run(dir.path(), "race.ini --format json").exits(0).json();
+        let job = &record["jobs"][0];
+        let process = &job["cache"]["process_read_bytes"];
+        let epoch = &job["feed"]["epochs"][0];
+        assert_eq!(epoch["moved_bytes"], job["read"]["bytes"], "{epoch:#}");
+        if record["plan"]["jobs"][0]["direct"] != "direct" || number(process) == 0 {
+            println!("SKIPPED: nothing is counted as read from storage here");
+            return;
+        }
+        let stored = number(&epoch["storage_read_bytes"]);
+        assert!(stored >= number(&epoch["moved_bytes"]), "{epoch:#}");
+    }
+}
+
+/// The time of a batch has none of gpuio's own checks: with one I/O at a time it is that of its
+/// I/Os, and what little lies between them.
+#[test]
+fn the_time_of_a_batch_is_that_of_its_reads() {
+    let dir = scratch();
+    let jobs = "[kv]\nfiles=4\nsample_size=4194304\nbatch_samples=1\nepochs=6\nreaders=1\n\
+                prefetch=1\ndepth=1\nengine=psync\npath=staged\ngpu=software\ncompute=none\nbs=1m\n\
+                directory=d\nfile_prefix=vb\nverify=inline\n";
+    file(dir.path(), "vb.ini", jobs);
+    let record = run(dir.path(), "vb.ini --format json").exits(0).json();
+    let job = &record["jobs"][0];
+    let all =
+        |summary: &Value| summary["mean_ns"].as_f64().unwrap() * summary["count"].as_f64().unwrap();
+    let (batches, ios) = (all(&job["feed"]["batch_read"]), all(&job["read"]["latency"]["total"]));
+    let checks = job["between_ios_ns"].as_f64().unwrap();
+    assert_eq!(number(&job["feed"]["batch_read"]["count"]), 24);
+    // Three quarters of the checks lie between the I/Os of a batch.
+    assert!(
+        batches - ios < checks / 4.0,
+        "{batches} of batches, {ios} of I/Os, {checks} of checks"
+    );
+    assert!(batches >= ios * 0.99, "{batches} of batches, {ios} of I/Os");
 }
 
 #[test]

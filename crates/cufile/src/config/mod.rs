@@ -82,8 +82,8 @@ pub struct Base {
 
 impl Base {
     /// Reads the file that `CUFILE_ENV_PATH_JSON` named when this process began, else
-    /// `/etc/cufile.json` if it exists. The variable's value after [`Environment::apply`] does not
-    /// count: that file is ours, and may be gone.
+    /// `/etc/cufile.json` if it exists. The variable's value after [`reserve`] or
+    /// [`Environment::apply`] does not count: that file is ours, and may be gone.
     ///
     /// # Errors
     /// The named file does not exist or is invalid.
@@ -120,8 +120,33 @@ impl Base {
     }
 }
 
-/// The variable's value before `apply` changed it; empty until then.
+/// The variable's value before this process changed it; empty until then.
 static USERS: OnceLock<Option<OsString>> = OnceLock::new();
+/// The directory that the variable names before it is there.
+static RESERVED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the configuration that this process will write in the environment, and writes nothing.
+/// Call it before anything starts threads, as MPI's libraries do: [`Environment::write`] with the
+/// same parent then makes what was named.
+///
+/// # Errors
+/// As for [`Environment::apply`].
+pub fn reserve(parent: &Path) -> Result<(), ConfigError> {
+    let directory = RESERVED.get_or_init(|| parent.join(Private::name(PREFIX)));
+    name(&directory.join(FILE))
+}
+
+/// Names a configuration in the environment.
+fn name(file: &Path) -> Result<(), ConfigError> {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    if threads != 1 {
+        return Err(ConfigError::Threads { threads });
+    }
+    USERS.get_or_init(|| environment::variable(VARIABLE));
+    // SAFETY: this is the only thread, so no other reads the environment.
+    unsafe { std::env::set_var(VARIABLE, file) };
+    Ok(())
+}
 
 /// Adds the settings to the keys, and a directory for the log if none is named.
 fn merge(
@@ -177,7 +202,12 @@ impl Environment {
     ) -> Result<Environment, ConfigError> {
         let failed = |why| ConfigError::Write { path: parent.to_owned(), why };
         let left = clear(parent);
-        let config_directory = Private::make(parent, PREFIX).map_err(failed)?;
+        let reserved = RESERVED.get().filter(|reserved| reserved.parent() == Some(parent));
+        let config_directory = match reserved.and_then(|reserved| reserved.file_name()) {
+            Some(name) => Private::make_named(parent, name.to_owned()),
+            None => Private::make(parent, PREFIX),
+        };
+        let config_directory = config_directory.map_err(failed)?;
         // From here on dropping the value removes the directory, on errors too.
         let config_directory = ConfigDirectory(Arc::new(config_directory));
         let keys = Map::new();
@@ -210,16 +240,14 @@ impl Environment {
     /// Points cuFile to the file through the environment, which cuFile reads when it is opened.
     ///
     /// # Errors
-    /// This process has more than one thread, or their number is unknown.
+    /// [`reserve`] has not named it, and this process has more than one thread, or their number is
+    /// unknown.
     pub fn apply(&self) -> Result<(), ConfigError> {
-        let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
-        if threads != 1 {
-            return Err(ConfigError::Threads { threads });
+        let file = self.file();
+        match std::env::var_os(VARIABLE).is_some_and(|named| Path::new(&named) == file) {
+            true => Ok(()),
+            false => name(&file),
         }
-        USERS.get_or_init(|| environment::variable(VARIABLE));
-        // SAFETY: this is the only thread, so no other reads the environment.
-        unsafe { std::env::set_var(VARIABLE, self.file()) };
-        Ok(())
     }
 
     /// Whether these keys allow compatibility mode; `None` if they don't set it.

@@ -102,6 +102,22 @@ fn the_environment_is_left_alone_beside_other_threads() {
     assert!(matches!(environment.apply(), Err(ConfigError::Threads { threads: 2.. })));
 }
 
+/// Ranks of an MPI job, whose library starts threads, test the rest.
+#[test]
+fn what_was_reserved_before_threads_is_what_is_written() {
+    let parent = tempfile::tempdir().unwrap();
+    assert!(matches!(reserve(parent.path()), Err(ConfigError::Threads { threads: 2.. })));
+    let reserved = RESERVED.get().unwrap();
+    assert!(!reserved.exists(), "nothing is written");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = Environment::write(Base::default(), &[], elsewhere.path()).unwrap();
+    assert_eq!(other.directory().parent(), Some(elsewhere.path()));
+    let environment = Environment::write(Base::default(), &[], parent.path()).unwrap();
+    assert_eq!(environment.directory(), *reserved);
+    drop(environment);
+    assert!(!reserved.exists());
+}
+
 #[test]
 fn what_a_killed_run_left_goes_and_what_is_somebody_elses_stays() {
     let parent = tempfile::tempdir().unwrap();

@@ -25,18 +25,20 @@ mod store;
 use std::collections::{BTreeMap, btree_map};
 use std::ffi::OsStr;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, ReopenError, Tables};
-use gpuio_pattern::{Repeats, Salt};
+use gpuio_pattern::{Key, Repeats, Salt};
 use serde::{Deserialize, Serialize};
 
 use super::Identity;
 use super::content::{self, Looks};
 use super::held::{DirEntry, Held};
 use super::look::Absent;
+use super::ranges::{covers, joined};
 pub use error::ManifestError;
 use store::List;
 pub use store::{parse, print};
@@ -77,6 +79,10 @@ pub struct Entry {
     pub file_number: u64,
     /// Whether all of its bytes are that pattern.
     pub pattern: bool,
+    /// Where it is that pattern, begin and end of each range, if not all of it is; absent where none
+    /// is known to be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(u64, u64)>,
     /// Whether a run is writing it now, or crashed while it did.
     pub in_use: bool,
     /// The run that has it in use, where several processes do: a random word that only they know.
@@ -119,6 +125,11 @@ impl Entry {
             && times == (found.size, found.mtime_ns, Some(found.ctime_ns))
     }
 
+    /// The key of the pattern that is listed.
+    fn key(&self) -> Key {
+        gpuio_pattern::file_key(self.salt(), self.file_number)
+    }
+
     /// Notes which file it is, and in which state.
     fn note(&mut self, found: &Stamp) {
         Identity { dev: self.dev, ino: self.ino } = Identity::of_stamp(found);
@@ -132,17 +143,31 @@ impl Entry {
         held: &Held,
         looks: Option<&Looks<'_>>,
     ) -> Result<content::Proof, ReopenError> {
-        let key = gpuio_pattern::file_key(self.salt(), self.file_number);
         // Of a file that held its pattern from end to end, nothing was unwritten.
         let zeros = self.in_use || !self.pattern;
-        content::prove(held, key, zeros, looks)
+        content::prove(held, self.key(), zeros, looks)
     }
 
     /// Whether the whole file is known to hold this pattern.
     #[must_use]
     pub fn holds(&self, pattern: Holds) -> bool {
+        self.pattern && !self.parts_of(pattern).is_empty()
+    }
+
+    /// The bytes that are known to be this pattern.
+    pub(super) fn parts_of(&self, pattern: Holds) -> Vec<Range<u64>> {
         let Holds { salt, file_number } = pattern;
-        self.pattern && !self.in_use && self.salt() == salt && self.file_number == file_number
+        let same = self.salt() == salt && self.file_number == file_number;
+        if same { self.known() } else { Vec::new() }
+    }
+
+    /// The bytes that are known to be the pattern that is listed.
+    fn known(&self) -> Vec<Range<u64>> {
+        match (self.in_use, self.pattern) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![0..u64::MAX],
+            (false, false) => self.parts.iter().map(|(begin, end)| *begin..*end).collect(),
+        }
     }
 }
 
@@ -153,6 +178,23 @@ pub struct Holds {
     pub salt: Salt,
     /// The file's number in it.
     pub file_number: u64,
+}
+
+/// A pattern, and where a file is known to hold it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// A pattern.
+    pub holds: Holds,
+    /// The bytes that are that pattern.
+    pub parts: Vec<Range<u64>>,
+}
+
+impl Known {
+    /// That all are.
+    #[must_use]
+    pub fn whole(holds: Holds) -> Known {
+        Known { holds, parts: vec![0..u64::MAX] }
+    }
 }
 
 /// What the list of a directory says of a file.
@@ -166,6 +208,19 @@ pub(super) enum Claim {
     Doubtful(Entry),
     /// A file of ours had its name, and this is another one.
     Another,
+}
+
+impl Claim {
+    /// The key of the pattern that all of this part was when the file was last listed, whatever
+    /// became of its bytes since; `None` where that is not known, or the file is another one.
+    pub(super) fn key(&self, part: &Range<u64>) -> Option<Key> {
+        match self {
+            Claim::Unchanged(entry) | Claim::Doubtful(entry) => {
+                covers(&entry.known(), part).then(|| entry.key())
+            }
+            Claim::None | Claim::Another => None,
+        }
+    }
 }
 
 /// Directories that are held, and their lists, so that a look at many files of a directory opens
@@ -254,16 +309,16 @@ pub fn begin(files: &[Arc<Held>]) -> Result<(), ManifestError> {
     take(&files, None)
 }
 
-/// Lists size and times of change anew after the last write, with the pattern that the whole file
-/// holds, if it does. Call it after the last descriptor that could write was closed.
+/// Lists size and times of change anew after the last write, with the pattern that the file holds,
+/// and where. Call it after the last descriptor that could write was closed.
 ///
 /// # Errors
 /// [`ManifestError::Moved`] when another file has taken a name, after all others were listed, and
 /// the list's own errors.
-pub fn finalize(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestError> {
+pub fn finalize(files: &[(Arc<Held>, Option<Known>)]) -> Result<(), ManifestError> {
     let moved = std::cell::RefCell::new(None);
-    let files = files.iter().map(|(file, holds)| (file.as_ref(), *holds));
-    each_directory(files, |list, held, dir_entry, name, holds| {
+    let files = files.iter().map(|(file, known)| (file.as_ref(), known.as_ref()));
+    each_directory(files, |list, held, dir_entry, name, known| {
         let found = look(held)?;
         let stays = dir_entry.stamp().is_ok_and(|named| named.is_same_file(&found));
         let on = list.dev();
@@ -274,10 +329,16 @@ pub fn finalize(files: &[(Arc<Held>, Option<Holds>)]) -> Result<(), ManifestErro
         };
         entry.note(&found);
         (entry.in_use, entry.run) = (false, None);
-        entry.pattern = holds.is_some();
-        if let Some(Holds { salt, file_number }) = holds {
+        (entry.pattern, entry.parts) = (false, Vec::new());
+        if let Some(Known { holds: Holds { salt, file_number }, parts }) = known {
             (entry.salt, entry.repeats) = (salt.number, salt.repeats.bits());
-            entry.file_number = file_number;
+            entry.file_number = *file_number;
+            entry.pattern = covers(parts, &(0..found.size));
+            if !entry.pattern {
+                let cut = |part: &Range<u64>| part.start..part.end.min(found.size);
+                let parts = joined(parts.iter().map(cut).collect());
+                entry.parts = parts.into_iter().map(|part| (part.start, part.end)).collect();
+            }
         }
         Ok(())
     })?;
@@ -339,6 +400,7 @@ fn add(list: &mut List, held: &Held, name: &str, holds: Holds) -> Result<(), Man
         repeats: holds.salt.repeats.bits(),
         file_number: holds.file_number,
         pattern: false,
+        parts: Vec::new(),
         in_use: true,
         run: None,
     };
@@ -372,7 +434,7 @@ fn mark(
         return Err(not_ours());
     }
     entry.in_use = true;
-    entry.pattern = false;
+    (entry.pattern, entry.parts) = (false, Vec::new());
     Ok(())
 }
 

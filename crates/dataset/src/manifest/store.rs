@@ -18,8 +18,10 @@ use super::{Entry, FILE_NAME, ManifestError};
 
 /// In the directory of the list; held while it is changed.
 const LOCK_NAME: &str = ".gpuio-files.lock";
-const FORMAT: u32 = 3;
-/// Lists without a run of several processes; those that have none are still written so.
+const FORMAT: u32 = 4;
+/// Lists without files of which parts hold the pattern; those that have none are still written so.
+const FORMAT_WITHOUT_PARTS: u32 = 3;
+/// The same without a run of several processes.
 const FORMAT_OF_ONE: u32 = 2;
 /// Lists without times of birth and of the inode's change.
 const OLD_FORMAT: u32 = 1;
@@ -148,7 +150,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Vec<Entry>, ManifestError> {
             column: error.column(),
             what: error.to_string(),
         })?;
-    if ![OLD_FORMAT, FORMAT_OF_ONE, FORMAT].contains(&document.format) {
+    if !(OLD_FORMAT..=FORMAT).contains(&document.format) {
         let what = format!("its format is {}, this gpuio knows {FORMAT}", document.format);
         return Err(rejected(path, &what));
     }
@@ -204,8 +206,12 @@ fn list_directory(dir: &Directory) -> Result<ListDirectory, ManifestError> {
 /// # Errors
 /// Nothing that an entry can hold fails.
 pub fn print(files: &[Entry]) -> io::Result<Vec<u8>> {
-    let many = files.iter().any(|entry| entry.run.is_some());
-    let format = if many { FORMAT } else { FORMAT_OF_ONE };
+    let has = |field: fn(&Entry) -> bool| files.iter().any(field);
+    let format = match (has(|entry| !entry.parts.is_empty()), has(|entry| entry.run.is_some())) {
+        (true, _) => FORMAT,
+        (false, true) => FORMAT_WITHOUT_PARTS,
+        (false, false) => FORMAT_OF_ONE,
+    };
     let mut text = serde_json::to_vec_pretty(&Document { format, files })?;
     text.push(b'\n');
     Ok(text)

@@ -68,7 +68,7 @@ fn data_that_repeats_is_ours_wherever_it_stands() {
             *to = word(word(7_u64, key.repeats.source(w)), 3).to_le_bytes();
         }
         assert!(!proof(&own).is_ours());
-        assert_eq!(find_key(&held(&path), key).unwrap(), None);
+        assert_eq!(find_key(&held(&path), key, 0..u64::MAX).unwrap(), None);
     }
 }
 
@@ -172,7 +172,7 @@ fn the_key_is_found_in_what_a_file_holds() {
     let path = dir.path().join("f");
     let find = |bytes: &[u8], known: u64| {
         fs::write(&path, bytes).unwrap();
-        find_key(&held(&path), known.into()).unwrap().map(|key| key.seed)
+        find_key(&held(&path), known.into(), 0..u64::MAX).unwrap().map(|key| key.seed)
     };
     let mut bytes = pattern(100_000, KEY, 0);
     assert_eq!(find(&bytes, 5), Some(KEY));
@@ -185,6 +185,14 @@ fn the_key_is_found_in_what_a_file_holds() {
     assert_eq!(find(&pattern(8, KEY, 0), 5), None);
     assert_eq!(find(b"nothing of ours, in any word of it", KEY), None);
     assert_eq!(find(b"", KEY), None);
+    // Several jobs have a part each: a job's part says what it is.
+    for (part, key) in (1..9_u64).enumerate() {
+        let at = part * 12_500;
+        fill(&mut bytes[at..at + 12_500], key, at as u64);
+    }
+    assert_eq!(find(&bytes, 5), None);
+    let part = find_key(&held(&path), 99.into(), 12_500..25_000).unwrap();
+    assert_eq!(part.map(|key| key.seed), Some(2));
 }
 
 /// What a run writes to a file: blocks of words of any key, from any place of theirs.

@@ -122,7 +122,7 @@ fn a_malformed_list_is_reported_with_its_place_and_left_alone() {
     let cases = [
         ("{\n  \"format\": 1,\n  oops\n}".to_owned(), "line 3, column 3"),
         (String::new(), "line 1, column 0"),
-        ("{\"format\":4,\"files\":[]}".to_owned(), "its format is 4"),
+        ("{\"format\":5,\"files\":[]}".to_owned(), "its format is 5"),
         (with(&named("../a")), "\"../a\" is not the name"),
         (with(&named("")), "is not the name"),
         (with(&format!("{},{}", named("a.0"), named("a.0"))), "lists \"a.0\" twice"),

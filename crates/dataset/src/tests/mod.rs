@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::held::{Budget, DirEntry, Held};
 use super::make::{Contents, Made, Task, make};
-use super::manifest::{Holds, ManifestError, find};
+use super::manifest::{Holds, Known, ManifestError, find};
 use super::ownership::{Permit, Verdict, Wanted, check as check_target};
 use super::{Identity, MakeError, Progress, Refusal};
 
@@ -94,7 +94,7 @@ fn begin(path: &Path) -> Result<(), ManifestError> {
 
 /// Lists one file anew.
 fn finalize(path: &Path, holds: Option<Holds>) -> Result<(), ManifestError> {
-    super::manifest::finalize(&[(held(path), holds)])
+    super::manifest::finalize(&[(held(path), holds.map(Known::whole))])
 }
 
 /// Checks with the usual permit and makes what that asks for.

@@ -341,6 +341,60 @@ fn a_file_that_was_touched_is_ours_by_what_it_holds_and_never_made_anew_for_a_re
     refuse(&wanted(&path, 2 * MIB), &permit(), &["1048576 bytes and 2097152 are wanted"]);
 }
 
+/// Which pattern a file of ours holds is known from the list: no damage leaves it without one.
+#[test]
+fn what_damaged_bytes_are_held_against_does_not_depend_on_them() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
+    let other_job = Wanted { salt: 5.into(), file_number: 9, ..verified.clone() };
+    let key = Some(gpuio_pattern::file_key(11, 3));
+    prepare(&wanted(&path, MIB)).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let block = 64 << 10;
+    for damaged in [0..block, whole.len() - block..whole.len(), 1..2, 0..whole.len()] {
+        let mut bytes = whole.clone();
+        bytes[damaged.clone()].fill(0x41);
+        fs::write(&path, &bytes).unwrap();
+        for (job, permit) in [(&verified, permit()), (&other_job, Permit::default())] {
+            let verdict = accept(job, &permit);
+            assert_eq!((verdict.note, verdict.key), (GuardNote::Changed, key), "{damaged:?}");
+        }
+    }
+}
+
+/// The list has which bytes hold the pattern where not all do: these can be verified, and others
+/// can't.
+#[test]
+fn parts_of_our_file_are_verified_that_hold_the_pattern() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    prepare(&wanted(&path, MIB)).unwrap();
+    begin(&path).unwrap();
+    let holds = Holds { salt: 11.into(), file_number: 3 };
+    let parts = vec![64 << 10..128 << 10, 128 << 10..MIB / 2, MIB - 4096..u64::MAX];
+    super::super::manifest::finalize(&[(held(&path), Some(Known { holds, parts }))]).unwrap();
+    let part = |first, length| Wanted { first, needs_pattern: true, ..wanted(&path, length) };
+    let right = [part(64 << 10, MIB / 2), part(200_000, 300_000), part(MIB - 4096, MIB)];
+    for part in &right {
+        assert_eq!(accept(part, &Permit::default()).note, GuardNote::Ours);
+    }
+    for part in
+        [part(0, MIB / 2), part(64 << 10, MIB), Wanted { salt: 5.into(), ..right[0].clone() }]
+    {
+        refuse(&part, &Permit::default(), &["does not hold the pattern"]);
+        assert_eq!(accept(&part, &permit()).note, GuardNote::Remake);
+    }
+    // Whatever becomes of the bytes.
+    fs::write(&path, vec![0x41; 1 << 20]).unwrap();
+    for part in &right {
+        let verdict = accept(part, &Permit::default());
+        let key = Some(gpuio_pattern::file_key(11, 3));
+        assert_eq!((verdict.note, verdict.key), (GuardNote::Changed, key));
+    }
+    refuse(&part(0, MIB), &Permit::default(), &["nothing to verify its bytes against"]);
+}
+
 #[test]
 fn a_copy_under_another_name_is_verified_by_the_pattern_that_it_holds() {
     let dir = directory();

@@ -109,7 +109,7 @@ impl Group<'_> {
         let reached_maps = reached::of(self.jobs);
         let shared = self.shared_files()?;
         let (opening, mapped) = (self.clock.now(), self.map_files()?);
-        let feeds = feed::of(self.jobs, self.contexts)?;
+        let feeds = feed::of(self.jobs, &live_ranges, self.contexts)?;
         let replays = replay::of(self.jobs, self.means.replay.as_ref());
         let (worker_results, readies, mut measured) = std::thread::scope(|scope| {
             let _until_joined = gate.until_joined();
@@ -298,6 +298,7 @@ impl Group<'_> {
         let (clock_began_ns, stops) = (self.monotonic(), Stops::so_far());
         collector.started(start);
         observer.started(self.jobs);
+        feeds.iter().flatten().for_each(Feed::begins);
         gate.open(Stage::Running(start));
         let mut sampler = SeriesSampler::new(self.jobs, live_ranges, start, self.interval_ns);
         let often = self.means.peers.is_some() || self.jobs.iter().any(stonewall::is_of);

@@ -168,7 +168,13 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("fill", &[], Native, set::FILL, "content of writes: `pattern` or `random`"),
     key("refill", &[], Native, set::REFILL, "fill the buffer before every write"),
-    key("inject", &[], Native, set::INJECT, "faults to inject"),
+    key(
+        "inject",
+        &[],
+        Native,
+        set::INJECT,
+        "faults to inject, in each thread by itself: `rate`, `iops` and `stall` are of one thread",
+    ),
     key("streams", &[], Native, set::STREAMS, "GPU streams per thread"),
     key(
         "gather_batch",

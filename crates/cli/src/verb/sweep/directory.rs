@@ -19,7 +19,8 @@ use gpuio_dataset::leftover;
 use gpuio_host::{Root, input};
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{
-    JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint, Tool,
+    Arrivals, JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
+    Tool,
 };
 
 use super::request::ResolvedSweep;
@@ -55,6 +56,8 @@ pub(super) struct Run {
     pub(super) warned: bool,
     /// The load was to become steady and did not.
     pub(super) unsteady: bool,
+    /// The share of a requested rate that was reached, where that is less than 99 %.
+    pub(super) short_of_rate: Option<f64>,
     /// Of a training feed.
     pub(super) feed: Option<Feed>,
 }
@@ -499,6 +502,13 @@ fn figures(record: &Record) -> Run {
             .jobs
             .iter()
             .any(|job| job.steady.is_some_and(|steady| steady.attained_at_ns.is_none())),
+        short_of_rate: record
+            .plan
+            .jobs
+            .iter()
+            .zip(&record.jobs)
+            .filter_map(short_of_rate)
+            .reduce(f64::min),
         feed: record.plan.jobs.iter().zip(&record.jobs).find_map(feed),
         cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
         of_ceiling: directions
@@ -506,6 +516,27 @@ fn figures(record: &Record) -> Run {
             .map(|of| of.percent)
             .reduce(f64::min),
     }
+}
+
+/// The share of its rate that a job reached, where more than 1 % is missing. One I/O of each thread
+/// may be in flight at the end, and arrivals at random differ from their mean by chance.
+#[expect(clippy::cast_precision_loss, reason = "counts of I/Os below 2^53")]
+fn short_of_rate((plan, job): (&JobPlan, &JobResult)) -> Option<f64> {
+    const MISSING: f64 = 0.01;
+    let pacing = plan.pacing.as_ref()?;
+    let threads = u32::try_from(job.workers.len()).unwrap_or(u32::MAX);
+    let (ios, bytes) = (job.read.ios + job.write.ios, job.read.bytes + job.write.bytes);
+    if ios == 0 {
+        return Some(0.0);
+    }
+    let reached = pacing.reached(threads, (ios, bytes), job.last_done_ns);
+    let asked = ios as f64 / reached;
+    let by_chance = match pacing.arrivals {
+        Arrivals::Steady => 0.0,
+        Arrivals::Poisson => 3.0 * asked.sqrt(),
+    };
+    let allowed = (MISSING * asked).max(f64::from(threads) + by_chance);
+    (asked - ios as f64 > allowed).then_some(reached)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "times below 2^53 ns")]

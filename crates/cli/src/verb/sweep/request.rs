@@ -66,6 +66,8 @@ pub(super) struct ResolvedSweep {
 pub(super) struct Search {
     pub(super) bound: Bound,
     pub(super) words: String,
+    /// Whether the load is a rate, which has to be reached.
+    pub(super) is_rate: bool,
     pub(super) from: u64,
     pub(super) to: u64,
 }
@@ -77,14 +79,22 @@ impl Search {
     }
 
     /// How many runs of a load stayed within the limit, and how many did not. A load that could not
-    /// run counts as failed: nothing is known about higher loads.
+    /// run counts as failed: nothing is known about higher loads. So does a rate that was not
+    /// reached: a queue that grows has low latencies as long as the run is short.
     pub(super) fn tried(&self, load: u64, runs: &[Run], ended: Option<&str>) -> Tried {
         if ended.is_some_and(|why| !why.contains("settled")) {
             return Tried { load, within_limit: 0, failed: u32::MAX };
         }
-        let within_limit = runs.iter().filter(|run| self.latency(run) <= self.bound_ns()).count();
+        let is_within =
+            |run: &&Run| self.latency(run) <= self.bound_ns() && self.missed(run).is_none();
+        let within_limit = runs.iter().filter(is_within).count();
         let count = |runs: usize| u32::try_from(runs).unwrap_or(u32::MAX);
         Tried { load, within_limit: count(within_limit), failed: count(runs.len() - within_limit) }
+    }
+
+    /// The share of its rate that a run reached, where that is too little.
+    pub(super) fn missed(&self, run: &Run) -> Option<f64> {
+        run.short_of_rate.filter(|_| self.is_rate)
     }
 
     /// The latency that is limited. If too few I/Os completed for it, the maximum is used if that
@@ -321,8 +331,9 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
         return Err(form());
     }
     let words = format!("{words} over {key}={from}..{to}");
+    let is_rate = key == "rate_iops";
     let axis = Axis { key, values: vec![from.to_string()] };
-    Ok((axis, Search { bound, words, from, to }))
+    Ok((axis, Search { bound, words, is_rate, from, to }))
 }
 
 /// Keys and values that all points share: the preset's, then the flags', without those that vary.

@@ -235,7 +235,7 @@ fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Opt
         return None;
     }
     let key = directory.sweep.axes.first().map_or("", |axis| axis.key.as_str());
-    let found: Vec<(&str, Option<f64>, bool)> = directory
+    let found: Vec<(&str, Option<f64>, Option<f64>, bool)> = directory
         .sweep
         .points
         .iter()
@@ -243,12 +243,14 @@ fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Opt
         .filter_map(|(point, runs)| {
             let load = point.at.first()?.as_str();
             let tried = search.tried(load.parse().ok()?, runs, point.ended.as_deref());
-            Some((load, median_of(runs, |run| search.latency(run)), tried.holds()))
+            let latency = median_of(runs, |run| search.latency(run));
+            let reached = median_of(runs, |run| search.missed(run).unwrap_or(1.0));
+            Some((load, latency, reached.filter(|share| *share < 1.0), tried.holds()))
         })
         .collect();
     let under = found.iter().take_while(|(.., within_limit)| *within_limit).last();
     let over = found.iter().find(|(.., within_limit)| !within_limit);
-    let say = |(load, latency, _): &(&str, Option<f64>, bool)| {
+    let say = |(load, latency, reached, _): &(&str, Option<f64>, Option<f64>, bool)| {
         let latency = match latency {
             None => "without a result".to_owned(),
             Some(ns) if ns.is_nan() => {
@@ -256,7 +258,8 @@ fn answer(resolved: &ResolvedSweep, directory: &SweepDirectory, why: Why) -> Opt
             }
             Some(ns) => human_ns(*ns),
         };
-        format!("{key}={load} ({latency})")
+        let share = reached.map(|share| format!(", {:.1} % of the rate", share * 100.0));
+        format!("{key}={load} ({latency}{})", share.unwrap_or_default())
     };
     Some(match (under, over) {
         (Some(under), Some(over)) => {
@@ -297,6 +300,7 @@ mod tests {
             software_gpu: false,
             warned: false,
             unsteady: false,
+            short_of_rate: None,
             feed: None,
         };
         let median = |rates: &[f64]| {

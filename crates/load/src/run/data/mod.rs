@@ -5,7 +5,7 @@ mod checked;
 mod together;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use gpuio_record::{
 
 use gpuio_dataset::held::{Budget, DirEntry, Held, Targets};
 use gpuio_dataset::make::{self, Made, Task};
-use gpuio_dataset::manifest::{self, Holds, Lists, ManifestError};
+use gpuio_dataset::manifest::{self, Holds, Known, Lists, ManifestError};
 use gpuio_dataset::ownership::{Permit, Verdict, Wanted, check_with};
 use gpuio_dataset::scratch::{self, Coming, Owner};
 use gpuio_dataset::{
@@ -34,7 +34,7 @@ use checked::CheckedTarget;
 use together::Together;
 
 use super::peers::Peers;
-use super::written::{Use, clean, is_left_whole, writers};
+use super::written::{self, Use, clean, is_left_whole, writers};
 use crate::run::verify::salt;
 
 /// Why the data set is not as the plan needs it.
@@ -76,9 +76,9 @@ pub(super) struct DataSet<'a> {
     /// Block devices that this run writes, by `st_rdev`, each held with `O_EXCL` to the run's end:
     /// as long no one can mount them or build on them (open(2)).
     claims: Vec<(u64, OwnedFd)>,
-    /// Our own files that the group in hand writes, and whether each holds its whole pattern
-    /// before the load.
-    written: Vec<(Arc<Held>, bool)>,
+    /// Our own files that the group in hand writes, and where each holds its pattern before the
+    /// load.
+    written: Vec<(Arc<Held>, Vec<Range<u64>>)>,
     /// Bytes of targets of any owner that hold their pattern because an earlier group wrote and
     /// verified them.
     verified: BTreeMap<Identity, Vec<Part>>,
@@ -144,7 +144,7 @@ impl<'a> DataSet<'a> {
         self.claim(&checked)?;
         let together = Together::of(jobs, self.peers, &checked)?;
         let mut tasks = Tasks::default();
-        let mut known = BTreeSet::new();
+        let mut known = BTreeMap::new();
         for CheckedTarget { job, wanted, verdict, .. } in &mut checked {
             self.make_parent(job, verdict)?;
             if let Some(task) = Task::of(wanted, verdict) {
@@ -187,8 +187,8 @@ impl<'a> DataSet<'a> {
             if let Some(key) = verdict.key {
                 targets.expect(&target.path, key);
             }
-            if wanted.writes && known.insert(&verdict.path) {
-                note_write(&mut self.written, verdict, held);
+            if wanted.writes && is_our_file(verdict) {
+                self.note_write(&mut known, verdict, held);
             }
         }
         let gone = made.into_iter().zip(keeps).filter(|(_, keep)| !keep);
@@ -198,6 +198,22 @@ impl<'a> DataSet<'a> {
         let written: Vec<Arc<Held>> = self.written.iter().map(|(held, _)| held.clone()).collect();
         manifest::begin(&written)?;
         Ok(bar.done.into_inner())
+    }
+
+    /// Notes a file of ours that a job writes. Others may write it too: what is made anew for one is
+    /// made from end to end.
+    fn note_write(
+        &mut self,
+        known: &mut BTreeMap<Identity, usize>,
+        verdict: &Verdict,
+        held: &Arc<Held>,
+    ) {
+        let at = *known.entry(held.identity()).or_insert_with(|| {
+            self.written.push((Arc::clone(held), Vec::new()));
+            self.written.len() - 1
+        });
+        let anew = (verdict.fill && verdict.anew).then_some(0..u64::MAX);
+        self.written[at].1.extend(verdict.parts.iter().cloned().chain(anew));
     }
 
     /// The targets of the group that was prepared.
@@ -273,29 +289,28 @@ impl<'a> DataSet<'a> {
             clean(uses, results).filter(|_| all_clean == Some(true) || !common.contains(which))
         };
         let mut finalized = Vec::new();
-        let mut whole_files = BTreeMap::new();
+        let mut of_files = BTreeMap::new();
         for (held, before) in std::mem::take(&mut self.written) {
             if all_clean.is_none() && common.contains(&held.identity()) {
                 continue;
             }
             let uses = writers.get(&held.identity()).map(|(_, uses)| uses.as_slice());
-            let uses = uses.unwrap_or_default();
-            let length = length(&held);
-            let whole = before || uses.iter().all(|one| one.bytes == (0..length));
-            let holds = clean(&held.identity(), uses).filter(|_| whole);
-            if let Some(holds) = holds {
-                whole_files.insert(held.identity(), Part { bytes: 0..length, holds });
-            }
-            finalized.push((held, holds));
+            let is_common = all_clean != Some(true) && common.contains(&held.identity());
+            let uses = uses.filter(|_| !is_common).unwrap_or_default();
+            let known = written::known(uses, results, before);
+            of_files.extend(known.clone().map(|known| (held.identity(), known)));
+            finalized.push((held, known));
         }
         for (which, (held, uses)) in &writers {
             self.verified.remove(which);
             let length = length(held);
             if let Some(holds) = clean(which, uses) {
-                let bytes = uses.iter().map(|one| one.bytes.clone());
-                let wrote = bytes.filter(|bytes| bytes.end <= length);
-                let wrote = wrote.map(|bytes| Part { bytes, holds });
-                self.verified.insert(*which, wrote.chain(whole_files.remove(which)).collect());
+                let wrote = uses.iter().map(|one| one.bytes.clone());
+                let known = of_files.remove(which).into_iter().flat_map(|known: Known| known.parts);
+                let parts = wrote.chain(known.map(|part| part.start..part.end.min(length)));
+                let parts = parts.filter(|bytes| bytes.end <= length);
+                let parts = parts.map(|bytes| Part { bytes, holds });
+                self.verified.insert(*which, parts.collect());
             }
         }
         Ok(manifest::finalize(&finalized)?)
@@ -333,11 +348,9 @@ fn is_empty_scratch(directory: &Path) -> bool {
     named && std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-fn note_write(written: &mut Vec<(Arc<Held>, bool)>, verdict: &Verdict, held: &Arc<Held>) {
+fn is_our_file(verdict: &Verdict) -> bool {
     let ours = matches!(verdict.note, GuardNote::Make | GuardNote::Ours | GuardNote::Remake);
-    if ours && verdict.kind == TargetKind::File {
-        written.push((Arc::clone(held), verdict.holds_pattern || (verdict.fill && verdict.anew)));
-    }
+    ours && verdict.kind == TargetKind::File
 }
 
 /// A name in a directory that was just made: no link is followed to it.

@@ -227,11 +227,54 @@ fn a_verified_beginning_does_not_prove_ownership_of_a_longer_file_of_ours() {
         let results: Vec<JobResult> = plan.jobs.iter().filter(|_| verified).map(right).collect();
         data.finalize(&plan.jobs, &results, true).unwrap();
         data.finish().unwrap();
-        listed(&path).expect("it is ours").pattern
+        let entry = listed(&path).expect("it is ours");
+        (entry.pattern, entry.parts)
     };
-    assert!(!run(line("rw=write\nbs=4k\nsize=64k"), false));
-    assert!(!run(line("rw=write\nbs=4k\nsize=16k\nverify=pass"), true), "48 KiB are unknown");
-    assert!(run(line("rw=write\nbs=4k\nsize=64k\nverify=pass"), true));
+    let none = (false, Vec::new());
+    assert_eq!(run(line("rw=write\nbs=4k\nsize=64k"), false), none);
+    let beginning = (false, vec![(0, 16 << 10)]);
+    assert_eq!(run(line("rw=write\nbs=4k\nsize=16k\nverify=pass"), true), beginning);
+    let shorter = (false, vec![(8 << 10, 16 << 10)]);
+    assert_eq!(run(line("rw=write\nbs=4k\nsize=8k"), false), shorter, "the rest is as it was");
+    let whole = (true, Vec::new());
+    assert_eq!(run(line("rw=write\nbs=4k\nsize=64k\nverify=pass"), true), whole);
+    assert_eq!(run(line("rw=write\nbs=4k\nsize=8k\nverify=pass"), true), whole);
+}
+
+/// Jobs that write one file together, each a part of it: all of it holds the pattern, whatever was
+/// in it before.
+#[test]
+fn verified_parts_of_several_jobs_are_a_whole_file() {
+    for noise in [0, 64 << 10, 1 << 20] {
+        let dir = directory();
+        let path = dir.path().join("f");
+        let line = |rest: &str| job(&format!("filename={}\ndirect=0\n{rest}", path.display()));
+        let run = |lines: Vec<JobPlan>, verified: bool| {
+            let (mut plan, permit, root) = (plan(lines), permit(), Root::live());
+            let mut data = DataSet::guard(&mut plan, &permit, &root, looks()).unwrap();
+            data.prepare(&plan.jobs, &AtomicBool::new(false), &|_, _| {}).unwrap();
+            let open = std::fs::File::options().write(true).open(&path).unwrap();
+            let length = plan.jobs.iter().map(|job| job.targets[0].length_bytes).max().unwrap();
+            open.set_len(open.metadata().unwrap().len().max(length)).unwrap();
+            drop(open);
+            let results: Vec<JobResult> =
+                plan.jobs.iter().filter(|_| verified).map(right).collect();
+            data.finalize(&plan.jobs, &results, true).unwrap();
+            data.finish().unwrap();
+        };
+        if noise > 0 {
+            run(vec![line(&format!("rw=write\nbs=4k\nsize={noise}"))], false);
+        }
+        let part = |nth: u64| {
+            let mut job =
+                line(&format!("rw=write\nbs=4k\nsize=16k\noffset={}k\nverify=pass", 16 * nth));
+            job.name = format!("job{nth}");
+            job
+        };
+        run((0..8).map(part).collect(), true);
+        let entry = listed(&path).expect("it is ours");
+        assert!(entry.pattern, "{noise}: {entry:?}");
+    }
 }
 
 /// A part that is to be verified needs a file of ours that holds the pattern in all the rest.

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use gpuio_dataset::held::{Budget, Held, Targets};
 use gpuio_dataset::make::{Contents, Made, Task};
-use gpuio_dataset::manifest::{self, Holds, Lists};
-use gpuio_dataset::ownership::{Permit, check_with};
+use gpuio_dataset::manifest::{self, Holds, Known, Lists};
+use gpuio_dataset::ownership::{Permit, Wanted, check_with};
 use gpuio_dataset::shared_file::{self, Fill, Part};
 use gpuio_dataset::{Identity, Progress};
 use gpuio_host::Root;
@@ -137,21 +137,21 @@ struct Listed<'a> {
 
 impl Listed<'_> {
     /// What each file holds once all have filled their share.
-    fn hold(&self) -> Vec<(Arc<Held>, Option<Holds>)> {
+    fn hold(&self) -> Vec<(Arc<Held>, Option<Known>)> {
         let of_tasks = self.tasks.iter().zip(self.made).map(|(task, made)| {
             let all = task.contents == Contents::Pattern && task.other.is_empty();
             let holds = Holds { salt: task.salt, file_number: task.file_number };
-            (Arc::clone(&made.target), all.then_some(holds))
+            (Arc::clone(&made.target), all.then(|| Known::whole(holds)))
         });
         let as_before = self.written.iter().map(|held| {
             let same = |one: &&CheckedTarget<'_>| {
                 one.verdict.target.as_ref().is_some_and(|it| it.identity() == held.identity())
             };
-            let one = self.checked.iter().find(same).filter(|one| one.verdict.holds_pattern);
-            let wanted = one.map(|one| &one.wanted);
-            let holds =
-                wanted.map(|wanted| Holds { salt: wanted.salt, file_number: wanted.file_number });
-            (Arc::clone(held), holds)
+            let known = |one: &CheckedTarget<'_>| {
+                let Wanted { salt, file_number, .. } = one.wanted;
+                Known { holds: Holds { salt, file_number }, parts: one.verdict.parts.clone() }
+            };
+            (Arc::clone(held), self.checked.iter().find(same).map(known))
         });
         of_tasks.chain(as_before).collect()
     }

@@ -6,12 +6,11 @@ use std::sync::mpsc::Sender;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use gpuio_gpu::{Busy, Context, Event, GpuError, Wait};
-use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_record::{FeedCompute, JobPlan};
 use gpuio_stat::Histogram;
 
-use super::{Feed, LOOK, hold};
+use super::{Feed, LOOK, hold, storage_read};
 use crate::run::RunError;
 use crate::run::computation::{self, FIRST_PIECES, LAUNCH_NS};
 use crate::run::gate::{Gate, Stage};
@@ -46,25 +45,25 @@ pub(in crate::run) struct Accelerated {
     pub(super) epochs: Vec<EpochSeen>,
     /// When the feed began and its last step was over, on the run's clock.
     pub(super) span: (Nanos, Nanos),
-    /// What had been read before it began.
-    pub(super) read_before: ReadSoFar,
     pub(super) failed: Option<String>,
 }
 
-/// Bytes that were read until some moment.
+/// Bytes that were moved for a job until some moment.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ReadSoFar {
-    /// By I/Os of the group that were back.
+pub(super) struct MovedSoFar {
+    /// By I/Os of its own that were back.
     pub(super) moved: u64,
-    /// From storage, for this process (`/proc/self/io`).
+    /// Read from storage; `None` where the process's counter has more than the job's.
     pub(super) storage: Option<u64>,
 }
 
-impl ReadSoFar {
-    fn now(gate: &Gate) -> ReadSoFar {
-        let sample = gpuio_host::proc_io::sample(&Root::live()).ok().flatten();
-        let moved = gate.live.iter().map(|live| live.totals().counted_bytes).sum();
-        ReadSoFar { moved, storage: sample.map(|sample| sample.total.storage_read_bytes) }
+impl MovedSoFar {
+    fn now(feed: &Feed, gate: &Gate) -> MovedSoFar {
+        let own = gate.live.get(feed.live.clone()).unwrap_or_default();
+        MovedSoFar {
+            moved: own.iter().map(|live| live.totals().counted_bytes).sum(),
+            storage: storage_read().filter(|_| feed.reads_alone),
+        }
     }
 }
 
@@ -79,8 +78,8 @@ pub(super) struct EpochSeen {
     /// Time of the computation of its last step, and of all between the first and the last.
     last_ns: u64,
     pub(super) between_ns: u64,
-    /// What had been read by its end; of the first accelerator.
-    pub(super) read: Option<ReadSoFar>,
+    /// Bytes that had been moved by its end, or when the feed was cut short in it.
+    pub(super) moved: Option<MovedSoFar>,
 }
 
 /// The accelerators of a job.
@@ -180,6 +179,7 @@ fn run(
         Ok(all) => at_work.1 = all,
         Err(error) => seen.failed = Some(error.to_string()),
     }
+    note_moved(feed, gate, &mut seen);
     seen
 }
 
@@ -196,7 +196,6 @@ fn steps(
     let mut from = seen.span.0;
     let deadline = runtime_ns.map_or(Nanos::MAX, |time| from + time);
     let mut is_first = true;
-    seen.read_before = ReadSoFar::now(gate);
     for step in 0..shape.all_steps() {
         if let Some(batch) = shape.batch_of(number, step) {
             let awaited = feed.awaited(step);
@@ -232,11 +231,21 @@ fn steps(
             return Ok(false);
         }
         from = clock.now();
-        if number == 0 && (step + 1).is_multiple_of(shape.steps()) {
-            epoch_mut(feed, step, seen).read = Some(ReadSoFar::now(gate));
+        // The last writes are waited for first.
+        let is_last = feed.plan.writes && step + 1 == shape.all_steps();
+        if (step + 1).is_multiple_of(shape.steps()) && !is_last {
+            note_moved(feed, gate, seen);
         }
     }
     Ok(!feed.plan.writes || await_written(feed, gate, deadline, seen))
+}
+
+/// Takes down what had been moved when the last epoch of this accelerator ended, for whatever
+/// reason.
+fn note_moved(feed: &Feed, gate: &Gate, seen: &mut Accelerated) {
+    if let Some(last) = seen.epochs.last_mut() {
+        last.moved.get_or_insert_with(|| MovedSoFar::now(feed, gate));
+    }
 }
 
 /// Waits until the last batches that were made are written; false where they will not be.
@@ -253,9 +262,6 @@ fn await_written(feed: &Feed, gate: &Gate, deadline: Nanos, seen: &mut Accelerat
     seen.stall_ns += waited;
     seen.wait.record(waited);
     seen.span.1 = gate.clock.now();
-    if seen.number == 0 && all > 0 {
-        epoch_mut(feed, all - 1, seen).read = Some(ReadSoFar::now(gate));
-    }
     true
 }
 

@@ -20,12 +20,14 @@ mod rules;
 mod tier;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_gpu::{Context, Pinned};
-use gpuio_record::{FeedPlan, JobPlan};
+use gpuio_host::Root;
+use gpuio_record::{DirectMode, FeedPlan, JobPlan};
 use gpuio_stat::Histogram;
 use gpuio_workload::feed::Shape;
 
@@ -56,6 +58,12 @@ pub(super) struct Feed {
     /// One accelerator is calibrated at a time: two may share a GPU.
     calibrating: Mutex<()>,
     tier: Option<Tier>,
+    /// Which of the gate's counters are those of its readers.
+    live: Range<usize>,
+    /// Whether all that the process reads from storage is read for this job.
+    reads_alone: bool,
+    /// Bytes that the process had read from storage before any reader began.
+    storage_before: OnceLock<Option<u64>>,
 }
 
 /// The batches of an accelerator.
@@ -70,7 +78,7 @@ struct Queue {
 #[derive(Debug)]
 struct QueueState {
     readers: Vec<ReaderState>,
-    /// From the first I/O of a batch to its last byte.
+    /// From the first I/O of a batch to its last byte, without work of gpuio's own between them.
     batch_read: Histogram,
 }
 
@@ -96,23 +104,39 @@ fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The feeds of a group's jobs.
+/// The feeds of a group's jobs; `live` says which of the gate's counters are those of each.
 ///
 /// # Errors
 /// The memory of a tier could not be had.
 pub(super) fn of(
     jobs: &[JobPlan],
+    live: &[Range<usize>],
     contexts: &BTreeMap<u32, Context>,
 ) -> Result<Vec<Option<Feed>>, RunError> {
-    let of = |job: &JobPlan| {
+    let of = |(at, (job, live)): (usize, (&JobPlan, &Range<usize>))| {
         let Some(plan) = &job.feed else { return Ok(None) };
-        Ok(Some(Feed::new(plan, Tier::open(job, contexts)?)))
+        let mut others = jobs.iter().enumerate().filter(|(other, _)| *other != at);
+        let reads_alone = others.all(|(_, other)| reads_nothing(other));
+        Ok(Some(Feed::new(plan, Tier::open(job, contexts)?, (live.clone(), reads_alone))))
     };
-    jobs.iter().map(of).collect()
+    jobs.iter().zip(live).enumerate().map(of).collect()
+}
+
+/// Whether the process reads nothing from storage for a job while the clock runs. A write through
+/// the page cache may read the rest of its page.
+fn reads_nothing(job: &JobPlan) -> bool {
+    job.read_percent == 0 && job.replay.is_none() && job.direct == DirectMode::Direct
+}
+
+/// Bytes that this process has read from storage so far (`/proc/self/io`); `None` where that can't
+/// be read.
+fn storage_read() -> Option<u64> {
+    let sample = gpuio_host::proc_io::sample(&Root::live()).ok().flatten();
+    sample.map(|sample| sample.total.storage_read_bytes)
 }
 
 impl Feed {
-    fn new(plan: &FeedPlan, tier: Option<Tier>) -> Feed {
+    fn new(plan: &FeedPlan, tier: Option<Tier>, (live, reads_alone): (Range<usize>, bool)) -> Feed {
         let shape = Shape::new(plan);
         let queue = |_| Queue {
             taken: AtomicU64::new(0),
@@ -132,9 +156,17 @@ impl Feed {
             met: Condvar::new(),
             calibrating: Mutex::new(()),
             tier,
+            live,
+            reads_alone,
+            storage_before: OnceLock::new(),
             plan: plan.clone(),
             shape,
         }
+    }
+
+    /// The start is about to be announced: no reader has begun.
+    pub(super) fn begins(&self) {
+        self.storage_before.get_or_init(|| storage_read().filter(|_| self.reads_alone));
     }
 
     /// The memory of its tier, for the paths of its readers.

@@ -10,7 +10,7 @@ use gpuio_record::{
 use gpuio_stat::Histogram;
 use gpuio_workload::feed::Draws;
 
-use super::accelerator::{Accelerated, EpochSeen};
+use super::accelerator::{Accelerated, EpochSeen, MovedSoFar};
 use super::rules::{self, Ruled};
 use super::tier::Tier;
 use super::{Feed, hold};
@@ -93,15 +93,16 @@ fn epochs(
 ) -> Vec<EpochResult> {
     let count = seen.iter().map(|one| one.epochs.len()).max().unwrap_or(0);
     let mut from = begin;
-    let mut before = seen.first().map(|one| one.read_before).unwrap_or_default();
+    let storage = feed.storage_before.get().copied().flatten();
+    let mut before = MovedSoFar { moved: 0, storage };
     let mut all = Vec::with_capacity(count);
     for nth in 0..count {
         let parts: Vec<(&Accelerated, &EpochSeen)> =
             seen.iter().filter_map(|one| Some((one, one.epochs.get(nth)?))).collect();
         let end = parts.iter().map(|(_, epoch)| epoch.last_end).max().unwrap_or(from);
-        // It was not noted of an epoch that was cut short.
-        let read = parts.iter().find_map(|(_, epoch)| epoch.read);
-        let storage = read.and_then(|read| read.storage).zip(before.storage);
+        // All of its accelerators have taken it down; an epoch without any is none.
+        let now = parts.iter().find_map(|(_, epoch)| epoch.moved).unwrap_or(before);
+        let storage = now.storage.zip(before.storage);
         let drawn = draws.map(|draws| draws.counts(nth as u64));
         let (once, never, repeated) = counted(feed, nth, drawn.as_deref());
         all.push(EpochResult {
@@ -116,10 +117,10 @@ fn epochs(
                 .bytes
                 .get(nth)
                 .map_or(0, |bytes| bytes.load(atomic::Ordering::Relaxed)),
-            moved_bytes: read.map_or(0, |read| read.moved.saturating_sub(before.moved)),
+            moved_bytes: now.moved.saturating_sub(before.moved),
             storage_read_bytes: storage.map(|(now, then)| now.saturating_sub(then)),
         });
-        (from, before) = (end, read.unwrap_or(before));
+        (from, before) = (end, now);
     }
     all
 }

@@ -32,6 +32,7 @@ struct OpenBatch {
     in_flight: u64,
     /// Whether its last block was started.
     is_whole: bool,
+    /// On the worker's own clock, which stands while gpuio generates or checks data.
     began: Nanos,
     ended: Nanos,
 }
@@ -55,6 +56,8 @@ struct Of {
     step: u64,
     reading: u64,
     place: Place,
+    /// How long the worker had worked between I/Os when it was started.
+    worked_ns: Nanos,
 }
 
 /// The sequence of one reader. Dropping it says that it reads no more.
@@ -109,8 +112,9 @@ impl<'a> FeedReader<'a> {
         taken + self.feed.ahead()
     }
 
-    /// What to do next.
-    pub(in crate::run) fn next(&mut self, now: Nanos) -> Step {
+    /// What to do next, where the worker has worked between I/Os for so long.
+    pub(in crate::run) fn next(&mut self, now: Nanos, worked_ns: Nanos) -> Step {
+        let now = now.saturating_sub(worked_ns);
         loop {
             if self.feed.has_ended() {
                 return Step::End;
@@ -164,7 +168,7 @@ impl<'a> FeedReader<'a> {
         let place = tier.map_or(Place::Slot, |tier| {
             tier.place(open.tier, offset - self.feed.shape.unit_offset(unit))
         });
-        self.handed = Of { step, reading: open.reading, place };
+        self.handed = Of { step, reading: open.reading, place, worked_ns: 0 };
     }
 
     /// Where the block that was handed out last is in host memory.
@@ -172,14 +176,16 @@ impl<'a> FeedReader<'a> {
         self.handed.place
     }
 
-    /// The block that was handed out last is in this slot.
-    pub(in crate::run) fn started(&mut self, slot: u32) {
-        self.slots[slot as usize] = self.handed;
+    /// The block that was handed out last is in this slot; the worker has worked for so long.
+    pub(in crate::run) fn started(&mut self, slot: u32, worked_ns: Nanos) {
+        self.slots[slot as usize] = Of { worked_ns, ..self.handed };
     }
 
-    /// The block of this slot is in memory, or failed.
+    /// The block of this slot is in memory, or failed. Checks while it was in flight count: how
+    /// much sooner it would have been seen is not known.
     pub(in crate::run) fn completed(&mut self, request: &Request, ended: Nanos, is_fine: bool) {
-        let Of { step, reading, place } = self.slots[request.slot as usize];
+        let Of { step, reading, place, worked_ns } = self.slots[request.slot as usize];
+        let ended = ended.saturating_sub(worked_ns);
         if is_fine {
             let bytes = u64::from(request.len);
             match place {

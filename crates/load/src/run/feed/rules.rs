@@ -109,11 +109,13 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     let in_flight = block * u64::from(job.depth) * u64::from(job.threads);
     let share = |epoch: &EpochResult| {
         let (stored, moved) = (epoch.storage_read_bytes?, epoch.moved_bytes);
-        let known = (moved > 0).then(|| (stored as f64 / moved as f64).min(1.0))?;
+        let known = (stored as f64 / moved as f64).min(1.0);
         let is_kept = stored + in_flight >= moved || known >= FROM_STORAGE;
         Some((known, is_kept))
     };
-    let shares: Option<Vec<(f64, bool)>> = epochs.iter().map(share).collect();
+    // All of an epoch that was cut short may have been read ahead, in the time of the one before.
+    let moving = epochs.iter().filter(|epoch| epoch.moved_bytes > 0);
+    let shares: Option<Vec<(f64, bool)>> = moving.map(share).collect();
     let shares = shares.filter(|all| !all.is_empty());
     let mode = match job.direct {
         DirectMode::Direct => "",
@@ -127,6 +129,11 @@ fn from_storage(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
                 "in the epoch with the least, {:.1} % of the bytes came from storage{mode}",
                 share * 100.0
             ),
+            None if !ruled.feed.reads_alone => {
+                "what came from storage is unknown: another job reads at the same time, and the \
+                 kernel counts for the process"
+                    .to_owned()
+            }
             None => format!("what came from storage is unknown{mode}"),
         },
         kept: shares.map(|all| all.iter().all(|(_, is_kept)| *is_kept)),
@@ -142,15 +149,17 @@ fn once(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> FeedRule {
     }
     let wanted = ruled.feed.shape.samples();
     let wrong = epochs.iter().filter(|epoch| epoch.once != wanted).count();
-    let missing = ruled.feed.plan.epochs - epochs.len() as u64;
-    FeedRule {
-        rule,
-        found: match (wrong as u64 + missing, epochs.len()) {
-            (0, count) => format!("{wanted} samples once in each of {count} epochs"),
-            (wrong, _) => format!("not so in {wrong} of {} epochs", ruled.feed.plan.epochs),
-        },
-        kept: Some(wrong == 0 && missing == 0),
+    let count = epochs.len();
+    let mut found = match wrong {
+        0 => format!("{wanted} samples once in each of {count} epochs"),
+        wrong => format!("not so in {wrong} of {count} epochs"),
+    };
+    // Nothing is known of them.
+    match ruled.feed.plan.epochs.saturating_sub(count as u64) {
+        0 => {}
+        missing => found.push_str(&format!(", {missing} never began")),
     }
+    FeedRule { rule, found, kept: (count > 0).then_some(wrong == 0) }
 }
 
 fn utilisation(ruled: &Ruled<'_>) -> Option<FeedRule> {

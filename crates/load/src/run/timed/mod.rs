@@ -156,11 +156,12 @@ enum Blocks<'a> {
 
 impl Blocks<'_> {
     /// The next block; `None` where all are moved, or where `ahead` is set and none may be yet.
+    /// The worker has worked between I/Os for so long.
     #[inline]
-    fn next(&mut self, now: Nanos, ahead: &mut bool) -> Option<Block> {
+    fn next(&mut self, now: Nanos, worked_ns: Nanos, ahead: &mut bool) -> Option<Block> {
         match self {
             Blocks::Sequence(sequence) => sequence.next(),
-            Blocks::Feed(reader) => match reader.next(now) {
+            Blocks::Feed(reader) => match reader.next(now, worked_ns) {
                 Step::Read(block) => Some(block),
                 Step::End => None,
                 Step::Wait => {
@@ -462,7 +463,7 @@ impl Loop<'_> {
             self.free.pop();
             match &mut self.blocks {
                 Blocks::Sequence(_) => {}
-                Blocks::Feed(reader) => reader.started(slot),
+                Blocks::Feed(reader) => reader.started(slot, self.out.between_ns),
                 Blocks::Replay(lane) => lane.started(slot),
             }
             if let Some(pacer) = &mut self.pacer {
@@ -486,7 +487,7 @@ impl Loop<'_> {
             self.enough = true;
             return None;
         }
-        self.blocks.next(now, &mut self.ahead)
+        self.blocks.next(now, self.out.between_ns, &mut self.ahead)
     }
 
     /// Of a replay, until when the next call may not start; `None` where it may, or where there is

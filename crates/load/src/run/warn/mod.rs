@@ -4,7 +4,7 @@ use gpuio_evidence::warn as evidence;
 use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
+use gpuio_record::{DirectMode, JobPlan, JobResult, Order, Region, Warning, WarningKind};
 use gpuio_stat::enough_for;
 
 use gpuio_plan::REFUSES_DIRECT;
@@ -58,7 +58,7 @@ fn named(job: Option<&str>, kind: WarningKind) -> Warning {
 
 fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> {
     let mut kinds = Vec::new();
-    cache(job, host, &mut kinds);
+    cache((job, result), host, &mut kinds);
     kinds.extend(evidence::of_storage(job, result));
     engine(job, result, &mut kinds);
     load(job, result, &mut kinds);
@@ -78,7 +78,7 @@ fn one(job: &JobPlan, result: &JobResult, host: &HostFacts) -> Vec<WarningKind> 
 }
 
 /// What stands between the job and storage.
-fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
+fn cache((job, result): (&JobPlan, &JobResult), host: &HostFacts, kinds: &mut Vec<WarningKind>) {
     if job.engine.actual == "null" {
         return;
     }
@@ -92,9 +92,34 @@ fn cache(job: &JobPlan, host: &HostFacts, kinds: &mut Vec<WarningKind>) {
         && job.read_percent > 0
         && !path::find(&job.path.choice.actual).is_some_and(|row| row.info.uses_mapping())
         && data_bytes < memory_bytes
+        && !reads_once(job, result)
     {
         kinds.push(WarningKind::DataSetFitsMemory { data_bytes, memory_bytes });
     }
+}
+
+/// Whether no byte was read twice, so that the job itself put nothing into the page cache that it
+/// read again. Pages that were there before are counted (`page_cache_served_reads`).
+fn reads_once(job: &JobPlan, result: &JobResult) -> bool {
+    if let Some(ranges) = &job.ranges {
+        return ranges.passes == 1;
+    }
+    if let Some(feed) = &job.feed {
+        return feed.epochs == 1 && !feed.order.draws();
+    }
+    let in_turn = match job.order {
+        Order::Sequential => true,
+        Order::Random { coverage, .. } => coverage,
+    };
+    let mut regions: Vec<&Region> = job.workers.iter().flat_map(|one| &one.regions).collect();
+    regions.sort_unstable_by_key(|region| (region.target, region.offset));
+    let overlap = regions
+        .windows(2)
+        .any(|pair| pair[0].target == pair[1].target && pair[1].offset < pair[0].end());
+    let each = job.workers.iter().map(|one| one.regions.iter().map(|region| region.length).sum());
+    let least: u64 = each.min().unwrap_or(0);
+    let most = job.stop.bytes_per_thread.unwrap_or(u64::MAX).min(result.read.bytes);
+    in_turn && !overlap && job.replay.is_none() && job.ramp_ns == 0 && most <= least
 }
 
 fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
@@ -142,12 +167,8 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     if let Some(pacing) = &job.pacing
         && elapsed_ns > 0
     {
-        let seconds = elapsed_ns as f64 / 1e9 * f64::from(job.threads);
-        let bytes = (result.read.bytes + result.write.bytes) as f64;
-        let by_bytes = pacing.bytes_per_s.map(|rate| bytes / (rate as f64 * seconds));
-        let by_ios = pacing.iops.map(|rate| ios as f64 / (rate as f64 * seconds));
-        // With two limits the one nearer to its bound is the one that held the load back.
-        let reached = by_bytes.into_iter().chain(by_ios).fold(0.0, f64::max);
+        let bytes = result.read.bytes + result.write.bytes;
+        let reached = pacing.reached(job.threads, (ios, bytes), elapsed_ns);
         if reached < 0.95 {
             kinds.push(WarningKind::RateNotReached { reached });
         }

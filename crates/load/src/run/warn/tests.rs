@@ -57,16 +57,40 @@ fn a_file_system_without_o_direct() {
 #[test]
 fn a_buffered_data_set_that_fits_into_memory() {
     let fits = |lines: &str| {
-        let job = job(lines);
+        let job = job(&format!("bs=64k\n{lines}"));
         warned(&job, &result(&job, 100_000))
     };
     let (data_bytes, memory_bytes) = (8 << 30, 16 << 30);
     let warning = WarningKind::DataSetFitsMemory { data_bytes, memory_bytes };
-    assert_eq!(fits("size=4g\nthreads=2\ndirect=0"), [warning]);
+    assert_eq!(fits("rw=randread\nsize=4g\nthreads=2\ndirect=0"), [warning]);
     assert_eq!(fits("size=8g\nthreads=2\ndirect=0"), []);
     assert_eq!(fits("size=4g\nthreads=2\ndirect=1"), []);
     let job = job("size=4g\ndirect=0");
     assert_eq!(on(&HostFacts::default(), &job, &result(&job, 100_000)), [], "memory unknown");
+}
+
+/// The page cache can't serve what it was not given by a first pass.
+#[test]
+fn a_single_pass_over_a_data_set_is_not_warned_of_a_second() {
+    let seen = |lines: &str, ios: u64| {
+        let job = job(&format!("bs=64k\nsize=1g\ndirect=0\n{lines}"));
+        let warned = warned(&job, &result(&job, ios));
+        warned.iter().any(|one| matches!(one, WarningKind::DataSetFitsMemory { .. }))
+    };
+    let pass = (1 << 30) / (64 << 10);
+    for (lines, ios, expected) in [
+        ("rw=read\nloops=1", pass, false),
+        ("rw=read\nloops=2", 2 * pass, true),
+        ("rw=read\nruntime=10\ntime_based=1", pass, false),
+        ("rw=read\nruntime=10\ntime_based=1", pass + 1, true),
+        ("rw=read\nloops=1\nthreads=2", 2 * pass, false),
+        ("rw=read\nruntime=10\ntime_based=1\nramp_time=5", pass, true),
+        ("rw=randread\nloops=1", pass, false),
+        ("rw=randread\nnorandommap=1\nloops=1", pass, true),
+        ("rw=read\nloops=1\nthreads=2\nfilename=/dev/shared", 2 * pass, true),
+    ] {
+        assert_eq!(seen(lines, ios), expected, "{lines}, {ios} I/Os");
+    }
 }
 
 /// A job that only writes reads nothing that the page cache could serve.

@@ -21,7 +21,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         let (Some(plan_of), Some(found)) = (&plan.feed, &job.feed) else { continue };
         let first = format!("  {:name$}  {}", plan.name, mark(record));
         let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
-        all.push(waits(plan_of, found));
+        all.push(waits(plan_of, found, job));
         all.extend(service_level(plan_of, found, job));
         all.extend(tier(plan_of, found));
         all.extend(accelerators(found));
@@ -118,7 +118,7 @@ fn mean_compute(accelerators: &[AcceleratorResult]) -> Option<u64> {
     all.checked_div(steps).filter(|mean| *mean > 0)
 }
 
-fn waits(plan: &FeedPlan, found: &FeedResult) -> String {
+fn waits(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
     let whole = float(found.span_ns) * f64::from(plan.accelerators.max(1));
     let share = if whole > 0.0 { float(found.stall_ns) * 100.0 / whole } else { 0.0 };
     let first = match plan.writes {
@@ -132,7 +132,7 @@ fn waits(plan: &FeedPlan, found: &FeedResult) -> String {
         percentiles(found.wait.as_ref()),
         done(plan),
         percentiles(found.batch_read.as_ref()),
-        hidden(plan, found),
+        hidden(plan, found, job),
     )
 }
 
@@ -197,13 +197,14 @@ fn done(plan: &FeedPlan) -> &'static str {
     if plan.writes { "written" } else { "read" }
 }
 
-/// Share of the time of all batches in which no accelerator waited for them.
-fn hidden(plan: &FeedPlan, found: &FeedResult) -> String {
+/// Share of the time of all batches in which no accelerator waited for them. Accelerators also wait
+/// for what readers check.
+fn hidden(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
     let computes = plan.compute != FeedCompute::None;
     let Some(batches) = found.batch_read.as_ref().filter(|_| computes) else {
         return String::new();
     };
-    let all = batches.mean_ns * float(batches.count);
+    let all = batches.mean_ns * float(batches.count) + float(job.between_ios_ns);
     let waited = float(found.stall_ns) + float(found.first_batch_ns);
     if all <= 0.0 {
         return String::new();
@@ -259,16 +260,11 @@ fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
         let percent = epoch
             .utilisation_percent
             .map_or_else(|| NONE.to_owned(), |percent| format!("{percent:.1} %"));
+        let moved = bytes(epoch.moved_bytes);
         let storage = match epoch.storage_read_bytes {
-            _ if plan.writes => format!("{} written in its time", bytes(epoch.moved_bytes)),
-            Some(stored) => {
-                format!(
-                    "{} read in its time, {} from storage",
-                    bytes(epoch.moved_bytes),
-                    bytes(stored)
-                )
-            }
-            None => "from storage: unknown".to_owned(),
+            _ if plan.writes => String::new(),
+            Some(stored) => format!(", {} from storage", bytes(stored)),
+            None => ", from storage: unknown".to_owned(),
         };
         let [once, never, repeated] = match plan.order.draws() {
             true => [" as often as drawn", "too seldom", "too often"],
@@ -276,7 +272,7 @@ fn epochs(plan: &FeedPlan, found: &FeedResult) -> Vec<String> {
         };
         format!(
             "epoch {}: utilisation {percent}, {}; {} of {} {verb}{once}, {} {never}, {} \
-             {repeated}; {storage}",
+             {repeated}; {moved} {verb} in its time{storage}",
             epoch.number,
             time(epoch.span_ns),
             many(epoch.once, "sample"),
