@@ -435,5 +435,5 @@ pub(super) fn lay(plan: &FeedPlan, ground: &Ground) -> Laid {
         regions[(file % threads) as usize].push(range);
     }
     let all: u64 = targets.iter().map(|target| target.length_bytes).sum();
-    Laid { size_bytes: all / u64::from(threads), targets, regions }
+    Laid::of_files(all / u64::from(threads), targets, regions)
 }
