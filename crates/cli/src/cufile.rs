@@ -12,7 +12,7 @@ use gpuio_cufile::{
 use gpuio_host::Root;
 use gpuio_objects::environment;
 use gpuio_outfile::{Directory, Draft};
-use gpuio_plan::AUTO;
+use gpuio_plan::{AUTO, path_names};
 use gpuio_record::{CufileUsed, Plan};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use rustix::fs::{Mode, OFlags};
@@ -63,7 +63,7 @@ impl Drop for Cufile {
 /// is none.
 pub(crate) type Configured = Result<Environment, String>;
 
-/// Path values of the jobs that may select a cuFile path.
+/// Paths that jobs request, by whichever key, of those that may be a path of cuFile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     /// The name of one.
@@ -94,7 +94,7 @@ impl Wanted {
 }
 
 fn names(job: &JobSpec, says: &dyn Fn(&str) -> bool) -> bool {
-    job.paths.iter().flatten().any(|name| says(name))
+    path_names(job).0.into_iter().any(says)
 }
 
 fn is_auto(name: &str) -> bool {
@@ -394,6 +394,36 @@ mod tests {
         ] {
             let why_not = direct_path(stand_in, nvidia_fs, compat).unwrap_err();
             assert!(why_not.contains(why), "{why_not}");
+        }
+    }
+
+    /// Whatever key means a path of cuFile's, its library is wanted.
+    #[test]
+    fn every_request_that_means_a_path_of_cufiles_wants_it() {
+        let wanted = |text: &str| {
+            let text = format!("[a]\nrw=read\nsize=1m\n{text}\n");
+            Wanted::of(&gpuio_spec::parse_job_file("f", &text, &|_| None).unwrap())
+        };
+        for text in [
+            "ioengine=libcufile",
+            "ioengine=libcufile\ncuda_io=cufile",
+            "ioengine=libcufile\ngpu_dev_ids=0:1",
+            "path=gds-batch",
+            "xfer_type=0",
+            "xfer_type=5",
+            "xfer_type=7",
+        ] {
+            assert!(wanted(text).named, "{text}");
+        }
+        for text in [
+            "ioengine=libcufile\ncuda_io=posix",
+            "ioengine=libcufile\npath=host",
+            "ioengine=sync\ngpu=0",
+            "xfer_type=2",
+            "gpu=0",
+            "",
+        ] {
+            assert!(wanted(text).nothing(), "{text}");
         }
     }
 

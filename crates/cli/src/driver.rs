@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, numa};
 use gpuio_objects::environment;
-use gpuio_plan::{AUTO, Gpus};
+use gpuio_plan::{AUTO, Gpus, path_names};
 use gpuio_record::{Gpu, MemoryKind};
 use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, Spec};
 
@@ -65,12 +65,12 @@ fn needs_driver(spec: &Spec, wanted: GpuDriver) -> bool {
 fn wants_gpu(job: &JobSpec) -> bool {
     let named = job.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
     let forbidden = job.gpu.as_ref().is_some_and(|gpu| gpu.which == GpuWhich::None);
-    let path_needs = |name: &String| match name.as_str() {
+    let path_needs = |name: &str| match name {
         "all" => true,
         AUTO => !forbidden,
         name => gpuio_io::path::find(name).is_some_and(|row| row.info.needs_gpu),
     };
-    let paths = job.paths.iter().flatten().any(path_needs);
+    let paths = path_names(job).0.into_iter().any(path_needs);
     named || paths || job.memory == Some(MemoryKind::Pinned)
 }
 

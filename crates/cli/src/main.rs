@@ -105,7 +105,8 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Err(error) if error.use_stderr() => {
             let command = args::command();
             let apart = || args::value_apart(&words, &command).map(|it| format!("error: {it}"));
-            let text = args::for_gdsio(&words, &error)
+            let text = args::for_fio(&words, &error, &command)
+                .or_else(|| args::for_gdsio(&words, &error))
                 .or_else(|| args::meant(&words, &error, &command))
                 .or_else(apart)
                 .unwrap_or_else(|| error.render().to_string());

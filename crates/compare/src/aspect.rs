@@ -1,6 +1,6 @@
 //! What two results must have in common, or may differ in.
 
-use gpuio_foreign::Reading;
+use gpuio_foreign::{Direction, Reading};
 
 use crate::job::{AROUND_THE_CACHE, Job};
 
@@ -129,7 +129,7 @@ pub const ASPECTS: &[Aspect] = &[
         "writes wait for stable storage",
         |job| job.sync(),
         |r| {
-            let writes = r.direction != gpuio_foreign::Direction::Read;
+            let writes = r.direction != Direction::Read;
             r.sync.filter(|_| writes).map(|sync| yes_no(sync).to_owned())
         },
     ),
@@ -210,11 +210,24 @@ fn number(value: Option<u64>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-/// `randread` and similar; a mix also shows its share of reads, if known.
+/// `randread` and similar; of a mix the load with its shares, if they are known.
 fn reading_rw(reading: &Reading) -> Option<String> {
-    let random = reading.random?;
-    let name = reading.direction.name();
-    Some(format!("{}{name}", if random { "rand" } else { "" }))
+    let share = match reading.mix {
+        Some(share) => Some(share?),
+        None => None,
+    };
+    Some(rw_words(reading.direction, reading.random?, share))
+}
+
+/// One direction of a load: `randread`, or of a mix `randrw 70/30 reads`.
+pub(crate) fn rw_words(direction: Direction, random: bool, mix: Option<u8>) -> String {
+    let order = if random { "rand" } else { "" };
+    match mix {
+        None => format!("{order}{}", direction.name()),
+        Some(reads) => {
+            format!("{order}rw {reads}/{} {}s", 100_u8.saturating_sub(reads), direction.name())
+        }
+    }
 }
 
 #[cfg(test)]

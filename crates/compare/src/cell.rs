@@ -34,6 +34,18 @@ impl<'a> Cell<'a> {
         self.runs.iter().filter_map(|run| run.properties.get(key)).map(String::as_str).collect()
     }
 
+    /// Places of the facts that its runs have.
+    pub(crate) fn places(&self) -> Vec<&'a str> {
+        let all: BTreeSet<&str> =
+            self.runs.iter().flat_map(|run| run.facts.keys()).map(String::as_str).collect();
+        all.into_iter().collect()
+    }
+
+    /// The values of a fact in its runs: empty if none has it.
+    pub(crate) fn facts(&self, place: &str) -> BTreeSet<&'a str> {
+        self.runs.iter().filter_map(|run| run.facts.get(place)).map(String::as_str).collect()
+    }
+
     /// A metric's figures, of those runs that have it.
     pub(crate) fn figures(&self, key: &str) -> Vec<Figure> {
         self.runs.iter().filter_map(|run| run.figures.get(key)).copied().collect()

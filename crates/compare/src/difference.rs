@@ -1,5 +1,6 @@
 //! Differences between two cells.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
@@ -11,10 +12,10 @@ use crate::job::SETTINGS_BREAK;
 /// A difference of a pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// Key of the aspect.
-    pub aspect: &'static str,
-    /// The aspect's description.
-    pub what: &'static str,
+    /// Key of the aspect; of another fact its place in the record.
+    pub aspect: Cow<'static, str>,
+    /// Its description.
+    pub what: Cow<'static, str>,
     /// The baseline's value; several if its runs differ.
     pub baseline: String,
     /// The other side's.
@@ -44,15 +45,46 @@ pub(crate) fn differences(
                 .iter()
                 .any(|word| word == aspect.flag || word == aspect.key || word == "all");
         Some(Difference {
-            aspect: aspect.key,
-            what: aspect.what,
+            aspect: aspect.key.into(),
+            what: aspect.what.into(),
             baseline: shown(aspect, &a, &b),
             other: shown(aspect, &b, &a),
             despite: relevant.then_some(aspect.word()),
             refused: relevant && !let_be,
         })
     };
-    ASPECTS.iter().filter_map(one).collect()
+    ASPECTS.iter().filter_map(one).chain(facts(baseline, other)).collect()
+}
+
+/// Characters of a fact that are shown at most.
+const LONGEST: usize = 80;
+
+/// Facts of records that differ. One that changes from run to run on both sides says nothing.
+fn facts<'a>(
+    baseline: &'a Cell<'a>,
+    other: &'a Cell<'a>,
+) -> impl Iterator<Item = Difference> + use<'a> {
+    let mut places: Vec<&str> = baseline.places();
+    places.retain(|place| !other.facts(place).is_empty());
+    places.into_iter().filter_map(|place| {
+        let (a, b) = (baseline.facts(place), other.facts(place));
+        let steady = a.len() == 1 || b.len() == 1;
+        (a != b && steady).then(|| Difference {
+            aspect: place.to_owned().into(),
+            what: place.to_owned().into(),
+            baseline: cut(&words(&a)),
+            other: cut(&words(&b)),
+            despite: None,
+            refused: false,
+        })
+    })
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 fn differs(aspect: &Aspect, a: &BTreeSet<&str>, b: &BTreeSet<&str>) -> bool {

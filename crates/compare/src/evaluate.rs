@@ -1,6 +1,8 @@
 //! Evaluates a metric of two cells: ratio, interval, verdict.
 
-use gpuio_stat::infer::{Ratio, geometric_mean, paired, predicted, rank_sum, welch, within};
+use gpuio_stat::infer::{
+    Ratio, geometric_mean, paired, predicted, rank_sum, t_quantile, welch, within,
+};
 
 use crate::LEVEL;
 use crate::cell::Cell;
@@ -12,8 +14,11 @@ use crate::threshold::Threshold;
 /// The p below which the rank test reports a difference.
 const RANK_LEVEL: f64 = 1.0 - LEVEL;
 
-/// An interval around 1 whose ends are this far apart allows no conclusion.
-const NOTHING: f64 = 10.0;
+/// A gain or loss by this factor is large: an interval that includes both allows no conclusion.
+const LARGE: f64 = 1.1;
+
+/// More runs than this are not proposed.
+const MOST_RUNS: usize = 1000;
 
 /// The entry of a metric; `None` if a side has no figure. `in_turns` means that the nth run of one
 /// side was made next to the nth of the other.
@@ -32,6 +37,8 @@ pub(crate) fn row(
     let low = ratio.low * (1.0 - off_b).max(0.0) / (1.0 + off_a);
     let high = ratio.high * (1.0 + off_b) / (1.0 - off_a).max(f64::MIN_POSITIVE);
     let verdict = verdict(metric, low, high, basis);
+    let few = verdict == Verdict::NotEnoughRuns;
+    let needed = if few { runs_needed(&ratio, basis, (a.len(), b.len())) } else { None };
     let on = threshold.filter(|threshold| threshold.is_on(metric.key));
     Some(Row {
         metric: metric.key,
@@ -45,6 +52,7 @@ pub(crate) fn row(
         high,
         basis,
         verdict,
+        runs_needed: needed,
         rank_p: rank_sum(&va, &vb).filter(|rank| rank.least_p < RANK_LEVEL).map(|rank| rank.p),
         beyond: on.map(|threshold| threshold.is_beyond(metric.more_is_better, low, high)),
     })
@@ -85,14 +93,41 @@ fn off(figures: &[Figure]) -> f64 {
 
 fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if low <= 1.0 && high >= 1.0 {
-        // Neither a gain nor a loss by a factor of three is excluded.
-        let is_inconclusive = high >= NOTHING * low;
-        return if is_inconclusive { Verdict::TooFew } else { Verdict::Noise };
+        let is_open = low < 1.0 / LARGE && high > LARGE;
+        return if is_open { Verdict::NotEnoughRuns } else { Verdict::Noise };
     }
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
-        return Verdict::Inconclusive;
+        return Verdict::NotEnoughRuns;
     }
     if (low > 1.0) == metric.more_is_better { Verdict::Better } else { Verdict::Worse }
+}
+
+/// How many runs of each side would decide: make the interval narrower than the ratio is far from 1,
+/// or than a large gain, if runs vary as these do.
+fn runs_needed(ratio: &Ratio, basis: Basis, (a, b): (usize, usize)) -> Option<usize> {
+    if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
+        return None;
+    }
+    let quantile = |freedom: f64| t_quantile(f64::midpoint(1.0, LEVEL), freedom);
+    let float = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+    let half = (ratio.high / ratio.low).ln() / 2.0;
+    let error = half / quantile(ratio.freedom)?;
+    // The variance of one run, on average over both sides.
+    let variance = error.powi(2) / (1.0 / float(a) + 1.0 / float(b));
+    let wanted = ratio.ratio.ln().abs().max(LARGE.ln());
+    let enough = |runs: usize| {
+        let freedom = float(runs - 1) * if basis == Basis::Turns { 1.0 } else { 2.0 };
+        quantile(freedom).is_some_and(|t| t * (2.0 * variance / float(runs)).sqrt() <= wanted)
+    };
+    let (mut low, mut high) = (a.max(b).max(2), MOST_RUNS);
+    if !half.is_finite() || low >= high || !enough(high) {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
 }
 
 /// Whether the rank test contradicts the interval.
@@ -133,6 +168,35 @@ mod tests {
         let (_, wide) = interval(&figures([1.0, 40.0]), &figures([30.0, 900.0]), false).unwrap();
         assert!(wide.low < 1e-3 && wide.high > 1e3, "{wide:?}");
         let throughput = METRICS.iter().find(|metric| metric.key == "throughput").unwrap();
-        assert_eq!(verdict(throughput, wide.low, wide.high, Basis::Repeats), Verdict::TooFew);
+        assert_eq!(
+            verdict(throughput, wide.low, wide.high, Basis::Repeats),
+            Verdict::NotEnoughRuns
+        );
+    }
+
+    /// Four runs each that vary by 30 to 40 %, and a ratio of 1.25.
+    #[test]
+    fn an_interval_with_large_gain_and_large_loss_says_how_many_runs_would_do() {
+        let throughput = METRICS.iter().find(|metric| metric.key == "throughput").unwrap();
+        let figures = |values: &[f64]| -> Vec<Figure> {
+            values.iter().map(|value| Figure { value: *value, off: 0.0, spread: None }).collect()
+        };
+        let (a, b) = ([80.0, 110.0, 130.0, 160.0], [90.0, 130.0, 170.0, 220.0]);
+        let (basis, found) = interval(&figures(&a), &figures(&b), false).unwrap();
+        assert!(found.low < 0.9 && found.high > 1.1, "{found:?}");
+        assert_eq!(verdict(throughput, found.low, found.high, basis), Verdict::NotEnoughRuns);
+        let needed = runs_needed(&found, basis, (4, 4)).unwrap();
+        // So many runs of the same variation decide, and half as many do not.
+        let times = |sample: &[f64], times: usize| -> Vec<Figure> {
+            figures(&sample.iter().copied().cycle().take(times).collect::<Vec<_>>())
+        };
+        let with = |runs: usize| interval(&times(&a, runs), &times(&b, runs), false).unwrap().1;
+        assert!((8..40).contains(&needed), "{needed}");
+        assert!(with(needed.next_multiple_of(4) + 4).low > 1.0, "{:?}", with(needed));
+        assert!(with(needed / 2 / 4 * 4).low < 1.0);
+        // One side without loss or gain is noise, whatever the other.
+        assert_eq!(verdict(throughput, 0.95, 1.4, basis), Verdict::Noise);
+        assert_eq!(verdict(throughput, 0.7, 1.4, Basis::WithinRuns), Verdict::NotEnoughRuns);
+        assert_eq!(runs_needed(&found, Basis::WithinRuns, (1, 1)), None, "nothing varies yet");
     }
 }

@@ -58,13 +58,29 @@ pub enum Verdict {
     Better,
     /// It is worse, likewise.
     Worse,
-    /// The interval includes 1: the difference can't be distinguished from noise.
+    /// The interval includes 1, and excludes a large gain or a large loss: the difference can't be
+    /// distinguished from noise.
     Noise,
-    /// The interval includes 1 and spans a factor of ten or more: too few runs for a conclusion.
-    TooFew,
-    /// One run each, with a larger difference than the variation within them: repeats would show
-    /// whether it is larger than that between runs.
-    Inconclusive,
+    /// Nothing can be concluded: the interval includes both a large gain and a large loss, or there
+    /// is one run each and a larger difference than the variation within them.
+    NotEnoughRuns,
+}
+
+/// An interval whose ends are this far apart is not printed.
+const NOTHING: f64 = 10.0;
+
+impl Row {
+    /// Whether the interval is so wide that its ends mean nothing.
+    pub(crate) fn is_boundless(&self) -> bool {
+        self.high >= NOTHING * self.low
+    }
+
+    /// Whether there is one run each, and only repeats would show whether their difference is one
+    /// between runs.
+    pub(crate) fn is_of_single_runs(&self) -> bool {
+        let single = matches!(self.basis, Basis::WithinRuns | Basis::Rounding);
+        single && self.verdict == Verdict::NotEnoughRuns
+    }
 }
 
 /// A metric of a pair.
@@ -92,6 +108,9 @@ pub struct Row {
     pub basis: Basis,
     /// The conclusion.
     pub verdict: Verdict,
+    /// Runs of each side that would do, about, where there are not enough: with as much variation
+    /// between runs, and this ratio. Absent where the variation is unknown, and above 1000.
+    pub runs_needed: Option<usize>,
     /// Two-sided p of the rank-sum test, which assumes no distribution of runs; `None` if there are
     /// too few runs for it to get below 0.05.
     pub rank_p: Option<f64>,

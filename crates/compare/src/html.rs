@@ -89,8 +89,7 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
     say(count(Verdict::Worse), "lower");
     say(count(Verdict::Better), "higher");
     say(count(Verdict::Noise), "not distinguishable");
-    say(count(Verdict::Inconclusive), "different by more than the variation within the runs");
-    say(count(Verdict::TooFew), "unknown for lack of runs");
+    say(count(Verdict::NotEnoughRuns), "not enough runs");
     let mut lines = Vec::new();
     if !main.is_empty() {
         lines.push(format!("Throughput of {}: {}.", loads(main.len()), parts.join(", ")));
@@ -125,7 +124,7 @@ fn differing(out: &mut String, comparison: &Comparison) {
     for pair in &comparison.pairs {
         for difference in &pair.differences {
             let values = format!("{} | {}", difference.baseline, difference.other);
-            let key = (difference.despite.is_none(), difference.what);
+            let key = (difference.despite.is_none(), difference.what.as_ref());
             let (known, times) = found.entry(key).or_default();
             *times += 1;
             if !known.contains(&values) {
@@ -163,23 +162,23 @@ fn differing(out: &mut String, comparison: &Comparison) {
 
 fn groups(out: &mut String, comparison: &Comparison, entries: &[Entry<'_>]) {
     let reach = reach(entries);
-    let of = |verdicts: &[Verdict]| -> Vec<Entry<'_>> {
-        let one = entries.iter().filter(|(_, row)| verdicts.contains(&row.verdict));
-        one.copied().collect()
+    let of = |fits: &dyn Fn(&Row) -> bool| -> Vec<Entry<'_>> {
+        entries.iter().filter(|(_, row)| fits(row)).copied().collect()
     };
-    let mut worse = of(&[Verdict::Worse]);
+    let mut worse = of(&|row| row.verdict == Verdict::Worse);
     worse.sort_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
-    let mut better = of(&[Verdict::Better]);
+    let mut better = of(&|row| row.verdict == Verdict::Better);
     better.sort_by(|a, b| gain(b.1).total_cmp(&gain(a.1)));
-    let mut single = of(&[Verdict::Inconclusive]);
+    let mut single = of(&Row::is_of_single_runs);
     single.sort_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
-    let rest = of(&[Verdict::Noise, Verdict::TooFew]);
+    let undecided = [Verdict::Noise, Verdict::NotEnoughRuns];
+    let rest = of(&|row| undecided.contains(&row.verdict) && !row.is_of_single_runs());
     let alone = worse.is_empty() && better.is_empty() && single.is_empty();
     for (title, rows, open) in [
         ("Worse", worse, true),
         ("Better", better, true),
         ("One run each: only repeats show whether it is a difference", single, true),
-        ("No difference, or too few runs", rest, alone),
+        ("No difference, or not enough runs", rest, alone),
     ] {
         if rows.is_empty() {
             continue;
@@ -231,13 +230,13 @@ fn class(row: &Row) -> &'static str {
     match row.verdict {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
-        Verdict::Noise | Verdict::TooFew | Verdict::Inconclusive => "even",
+        Verdict::Noise | Verdict::NotEnoughRuns => "even",
     }
 }
 
 /// The factor to either side of 1 that all pictures show.
 fn reach(entries: &[Entry<'_>]) -> f64 {
-    let known = entries.iter().filter(|(_, row)| row.verdict != Verdict::TooFew);
+    let known = entries.iter().filter(|(_, row)| !row.is_boundless());
     let ends = known.flat_map(|(_, row)| [row.low, row.high, row.ratio]);
     let far = ends.filter(|end| *end > 0.0 && end.is_finite()).map(|end| end.max(1.0 / end));
     far.fold(REACH.0, f64::max).min(REACH.1)
@@ -258,7 +257,7 @@ fn picture(row: &Row, reach: f64, class: &str) -> String {
         row.ratio,
         WIDTH - 4.0
     );
-    if row.verdict != Verdict::TooFew {
+    if !row.is_boundless() {
         let (low, high) = (place(row.low), place(row.high));
         let _ = write!(
             out,

@@ -7,7 +7,7 @@ use gpuio_record::{
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
-use crate::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, yes_no};
+use crate::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
 
 /// Separates two of cuFile's settings.
 pub(crate) const SETTINGS_BREAK: &str = "; ";
@@ -75,7 +75,8 @@ impl Job<'_> {
 
     pub(crate) fn rw(&self) -> String {
         let random = matches!(self.plan.order, Order::Random { .. });
-        format!("{}{}", if random { "rand" } else { "" }, self.direction.name())
+        let mix = self.is_mix().then_some(self.plan.read_percent);
+        rw_words(self.direction, random, mix)
     }
 
     /// The block size; of several, each with its share.
@@ -116,7 +117,7 @@ impl Job<'_> {
         (!self.plan.gpus.is_empty()).then(|| self.plan.memory.name().to_owned())
     }
 
-    /// The distribution of random offsets, and the share of reads in a mix.
+    /// The distribution of random offsets.
     pub(crate) fn order(&self) -> Option<String> {
         let mut words = Vec::new();
         if let Order::Random { distribution, coverage } = &self.plan.order {
@@ -129,9 +130,6 @@ impl Job<'_> {
             if !coverage {
                 words.push("blocks may repeat".to_owned());
             }
-        }
-        if self.is_mix() {
-            words.push(format!("{} % reads", self.plan.read_percent));
         }
         if self.plan.skew_bytes > 0 {
             words.push("off the 4 KiB grid".to_owned());

@@ -8,7 +8,8 @@
 //! - A `Run` holds facts by the keys of `ASPECTS` and figures by the keys of `METRICS`. A row of
 //!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
 //!   shown, and a function each for gpuio's records and for another tool's reading.
-//! - `cell` joins repeats, `pair` finds partners, `difference` compares their aspects, `evaluate`
+//! - `facts` has every other fact of a record, by its place in it.
+//! - `cell` joins repeats, `pair` finds partners, `difference` compares aspects and facts, `evaluate`
 //!   computes ratio, interval and verdict with `stat::infer`, which is tested against SciPy.
 //! - The verb reads files; `bench --ab` makes records alternately and calls the same functions.
 //!
@@ -20,6 +21,7 @@ mod cell;
 mod comparison;
 mod difference;
 mod evaluate;
+mod facts;
 mod figure;
 pub mod html;
 mod job;

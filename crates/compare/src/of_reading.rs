@@ -1,5 +1,7 @@
 //! Runs of other tools.
 
+use std::collections::BTreeMap;
+
 use gpuio_foreign::{Number, Reading};
 
 use crate::ASPECTS;
@@ -30,6 +32,7 @@ pub fn run(reading: &Reading, from: &str) -> Run {
         direction: reading.direction,
         at: Vec::new(),
         properties: ASPECTS.iter().filter_map(properties).collect(),
+        facts: BTreeMap::new(),
         figures: figures
             .into_iter()
             .filter_map(|(key, number)| Some((key, number.filter(|n| n.value > 0.0)?)))

@@ -36,6 +36,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             direction,
             at: at.to_vec(),
             properties: properties(&job),
+            facts: crate::facts::of(&job),
             figures: figures(&job),
             notes: notes(result),
         }

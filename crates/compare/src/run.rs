@@ -31,6 +31,8 @@ pub struct Run {
     pub at: Vec<(String, String)>,
     /// Its known properties, by the keys of [`crate::ASPECTS`].
     pub properties: BTreeMap<&'static str, String>,
+    /// Further facts of a record, by their place in it; none of another tool's result.
+    pub facts: BTreeMap<String, String>,
     /// Its figures, by the keys of [`crate::METRICS`].
     pub figures: BTreeMap<&'static str, Figure>,
     /// Notes on it.

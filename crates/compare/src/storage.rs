@@ -8,7 +8,7 @@ use crate::job::Job;
 
 impl Job<'_> {
     /// The locations of the job's targets, each once.
-    fn locations(&self) -> Vec<&TargetStorage> {
+    pub(crate) fn locations(&self) -> Vec<&TargetStorage> {
         let of = |target: &gpuio_record::TargetPlan| {
             let path = Path::new(&target.path);
             self.record.storage.iter().find(|location| {

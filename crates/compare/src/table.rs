@@ -25,7 +25,7 @@ fn interval(row: &Row) -> String {
     let (low, high) = (ratio(row.low), ratio(row.high));
     let mark = row.basis.mark();
     // With two runs, its ends would be 0 and a number of twenty digits.
-    if row.verdict == Verdict::TooFew {
+    if row.is_boundless() {
         return format!("-{mark}");
     }
     if row.basis == Basis::Rounding && low == high {
@@ -53,15 +53,23 @@ pub(crate) fn ratio(value: f64) -> String {
 pub(crate) fn verdict(row: &Row) -> String {
     let (better, worse) = metric::find(row.metric).map_or(("better", "worse"), |m| m.words);
     let word = match row.verdict {
-        Verdict::Better => better,
-        Verdict::Worse => worse,
-        Verdict::Noise => "noise",
-        Verdict::TooFew => "unknown: more runs needed",
-        Verdict::Inconclusive => "inconclusive: n=1",
+        Verdict::Better => better.to_owned(),
+        Verdict::Worse => worse.to_owned(),
+        Verdict::Noise => "noise".to_owned(),
+        Verdict::NotEnoughRuns => not_enough(row),
     };
     let doubt = if ranks_disagree(row) { " (ranks: noise)" } else { "" };
     let beyond = if row.beyond == Some(true) { ", BEYOND THRESHOLD" } else { "" };
     format!("{word}{doubt}{beyond}")
+}
+
+/// That nothing can be concluded, and how many runs would do where that is known.
+fn not_enough(row: &Row) -> String {
+    match (row.runs_needed, row.baseline_runs, row.other_runs) {
+        (Some(runs), _, _) => format!("not enough runs: about {runs} each"),
+        (None, 1, 1) => "not enough runs: one each".to_owned(),
+        (None, _, _) => "not enough runs".to_owned(),
+    }
 }
 
 /// Runs of a pair, in words.

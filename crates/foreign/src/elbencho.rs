@@ -88,7 +88,8 @@ fn readings(row: &Row<'_>) -> Vec<Reading> {
     let one = |(direction, prefix): &(Direction, &str)| {
         let mut reading = reading(row, *direction, prefix);
         if sides.len() > 1 {
-            reading.notes.push(format!("part of a mix ({operation})"));
+            let share = operation.trim_start_matches("RWMIX").parse().ok();
+            reading.mix = Some(share.filter(|share: &u8| *share <= 100));
         }
         reading
     };

@@ -46,10 +46,10 @@ fn path_of(xfer_type: &str) -> Option<&'static str> {
 
 fn read(text: &str) -> Result<Output, ForeignError> {
     let mut output = Output::default();
-    for (index, text) in text.lines().enumerate() {
-        let place = format!("line {}", index + 1);
+    for (number, text) in unwrapped(text) {
+        let place = format!("line {number}");
         if text.contains("XferType:") && text.contains("Throughput:") {
-            match line(text) {
+            match line(&text) {
                 Ok(reading) => output.readings.push(reading),
                 Err(why) => output.skipped.push(Skipped { place, why }),
             }
@@ -63,6 +63,27 @@ fn read(text: &str) -> Result<Output, ForeignError> {
         return Err(ForeignError::Empty { tool: NAME, why: why.unwrap_or_default() });
     }
     Ok(output)
+}
+
+/// Lines with their numbers, from 1. A result that a terminal or an editor has wrapped is one line.
+fn unwrapped(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    for (index, line) in text.lines().enumerate() {
+        let new = ["IoType:", "XferType:"].iter().any(|word| line.contains(word));
+        let goes_on = open && !new && !line.trim().is_empty() && !line.starts_with(['#', '$']);
+        match lines.last_mut().filter(|_| goes_on) {
+            Some((_, last)) => {
+                last.push(' ');
+                last.push_str(line.trim());
+            }
+            None => lines.push((index + 1, line.to_owned())),
+        }
+        let whole = lines.last().map_or("", |(_, line)| line.as_str());
+        let begun = ["IoType:", "XferType:"].iter().any(|word| whole.contains(word));
+        open = begun && !(whole.contains("total_time") && whole.trim_end().ends_with("secs"));
+    }
+    lines
 }
 
 /// gpuio's comments below its line.
@@ -104,7 +125,7 @@ fn line(text: &str) -> Result<Reading, String> {
         reading.depth = Some(1);
     }
     let size = inside(text, "DataSetSize:", "(KiB)")?;
-    let (_, of) = size.split_once('/').ok_or("DataSetSize has no '/'")?;
+    let (_, of) = size.split_once('/').unwrap_or(("", size));
     reading.size_bytes = whole(of, "DataSetSize")?.saturating_mul(1024).checked_div(threads);
     let block =
         Number::printed(inside(text, "IOSize:", "(KiB)")?, KIB).ok_or("IOSize is no number")?;

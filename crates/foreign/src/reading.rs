@@ -62,6 +62,9 @@ pub struct Reading {
     pub direction: Direction,
     /// Whether offsets are random.
     pub random: Option<bool>,
+    /// Share of reads in per cent, where it is one direction of a mix: `None` is no mix, and
+    /// `Some(None)` one whose share is unknown.
+    pub mix: Option<Option<u8>>,
     /// Bytes per second.
     pub bytes_per_s: Option<Number>,
     /// I/Os per second.
@@ -112,6 +115,7 @@ impl Reading {
             job: None,
             direction,
             random: None,
+            mix: None,
             bytes_per_s: None,
             iops: None,
             mean_ns: None,

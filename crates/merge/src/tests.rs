@@ -234,6 +234,8 @@ fn a_series_of_different_intervals_keeps_every_byte() {
         write_bytes: 0,
         read_ios: read_bytes / 7,
         write_ios: 0,
+        read_latency_ns: None,
+        write_latency_ns: None,
         p50_ns: Some(1),
         p99_ns: None,
         max_ns: Some(max_ns),

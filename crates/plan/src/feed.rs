@@ -442,5 +442,5 @@ pub(super) fn lay(plan: &FeedPlan, ground: &mut Ground) -> Laid {
         |thread: u32| (thread..files(plan)).step_by(threads.max(1) as usize).map(whole).collect();
     let regions = (0..threads).map(of_thread).collect();
     let all: u64 = targets.iter().map(|target| target.length_bytes).sum();
-    Laid { size_bytes: all / u64::from(threads), targets, regions }
+    Laid::of_files(all / u64::from(threads), targets, regions)
 }

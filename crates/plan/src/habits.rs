@@ -1,8 +1,10 @@
 //! What fio's job files ask of a job besides its load: pauses, flushes, counts, logs, and the order
 //! of jobs.
 
+use std::borrow::Cow;
+
 use gpuio_record::{FlushPlan, LogPlan, Stop, ThinkPlan};
-use gpuio_spec::JobSpec;
+use gpuio_spec::{JobSpec, OfWrites, Spec};
 
 use super::PlanError;
 use super::defaults::{is_fio, mix_and_order};
@@ -12,6 +14,37 @@ pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
     let pause_ns = job.think_ns.filter(|time| *time > 0)?;
     let spin_ns = job.think_spin_ns.unwrap_or(0).min(pause_ns);
     Some(ThinkPlan { pause_ns, spin_ns, every_ios: job.think_ios.unwrap_or(1) })
+}
+
+/// The request with the values of its own direction, of lists that have reads and writes apart. A
+/// mix has one value for both here.
+pub(super) fn of_directions(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
+    if spec.jobs.iter().all(|job| job.of_writes == OfWrites::default()) {
+        return Ok(Cow::Borrowed(spec));
+    }
+    let jobs: Result<_, _> = spec.jobs.iter().map(of_direction).collect();
+    Ok(Cow::Owned(Spec { jobs: jobs?, ..spec.clone() }))
+}
+
+pub(super) fn of_direction(requested: &JobSpec) -> Result<JobSpec, PlanError> {
+    let mut job = requested.clone();
+    let OfWrites { blocks, rate_bytes, rate_iops } = std::mem::take(&mut job.of_writes);
+    let reads = mix_and_order(&job).0;
+    let differs = [
+        ("blocks", blocks.as_ref().is_some_and(|writes| *writes != job.blocks)),
+        ("rate_bytes", rate_bytes.is_some_and(|writes| writes != job.rate_bytes)),
+        ("rate_iops", rate_iops.is_some_and(|writes| writes != job.rate_iops)),
+    ];
+    if let (1..100, Some((field, _))) = (reads, differs.iter().find(|(_, differs)| *differs)) {
+        let what = "in a mix one value is for reads and writes; use one job for each direction";
+        return Err(PlanError::usage(requested, field, what));
+    }
+    if reads == 0 {
+        job.blocks = blocks.unwrap_or(job.blocks);
+        job.rate_bytes = rate_bytes.unwrap_or(job.rate_bytes);
+        job.rate_iops = rate_iops.unwrap_or(job.rate_iops);
+    }
+    Ok(job)
 }
 
 /// Of fsync and fdatasync fio takes the first that is due; here one count rules.
@@ -40,8 +73,7 @@ pub(super) fn logs(job: &JobSpec) -> Option<LogPlan> {
 pub(super) fn files_in_turn(job: &JobSpec, ground: &Ground) -> bool {
     let several = ground.files_of_a_thread() > 1;
     let in_order = mix_and_order(job).1 == gpuio_record::Order::Sequential;
-    let fios = is_fio(job) && job.files_per_thread.is_some();
-    several && in_order && job.files_in_turn.unwrap_or(fios)
+    several && in_order && job.files_in_turn.unwrap_or(is_fio(job))
 }
 
 /// A number of I/Os as bytes, beside which other bounds stay.

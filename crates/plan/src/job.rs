@@ -47,6 +47,7 @@ pub(super) fn resolve(
     let layout = layout::resolve(spec, read_percent)?;
     let files = replay::files(spec).unwrap_or(feed.as_ref().map_or(threads, feed::files));
     let mut ground = regions::ground(spec, files, layout.as_ref(), facts)?;
+    let spec = &*regions::with_offset(spec, &ground, &blocks)?;
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let direct = defaults::direct(spec, path, &ground.infos);
     let ranges = ranges::resolve(spec, threads, &mut ground, block_max, facts)?;
@@ -87,7 +88,7 @@ pub(super) fn resolve(
             (Some(_), _) | (None, Some(_)) => {
                 Stop { runtime_ns: spec.runtime_ns, ..Stop::default() }
             }
-            (None, None) => habits::counted(spec, defaults::stop(spec, laid.size_bytes))?,
+            (None, None) => habits::counted(spec, defaults::stop(spec, laid.pass_bytes))?,
         },
         steady: None,
         ramp_ns: spec.ramp_ns.unwrap_or(0),
@@ -104,6 +105,7 @@ pub(super) fn resolve(
         sync: spec.sync.unwrap_or(false),
         verify: verify(spec, read_percent),
         verify_ns: spec.verify_ns,
+        own_verification: spec.verify.is_some() && spec.origin("verify").is_none(),
         fio_headers: spec.fio_headers == Some(true),
         against_file: spec.against_file == Some(true),
         salt: defaults::SALT,
@@ -132,6 +134,7 @@ pub(super) fn resolve(
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),
         size_bytes: laid.size_bytes,
+        size_percent: laid.size_percent,
         offset_bytes: spec.offset.unwrap_or(0),
         shared_files: ground.shared,
         files_per_thread: ground.files_per_thread(),
@@ -413,6 +416,9 @@ fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
 /// Accepted settings that change nothing here, each with the reason.
 fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
     let mut notes = spec.notes.clone();
+    notes.extend(spec.for_writes.iter().map(|key| {
+        format!("'{}' ({}) has no effect here: the load writes nothing", key.name, key.origin)
+    }));
     let mut note = |set: bool, what: &str| {
         if set {
             notes.push(what.to_owned());
@@ -431,6 +437,11 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
         spec.mix_percent.is_some(),
         "mix_percent: taken as the percentage of reads; gdsio's help does not say whether its -M \
          counts reads or writes",
+    );
+    note(
+        memory::is_gdsios_default(spec, path),
+        "memory: device memory (-m 0) is gdsio's default, and has no effect on a type that ends in \
+         host memory",
     );
     let gpu_named = spec.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
     note(

@@ -120,6 +120,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// The first contradiction or impossibility, with the source that requested it.
 pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     vet::opens(spec, &facts.catalog)?;
+    let spec = &*habits::of_directions(spec)?;
     let spec = &*part::repeated(spec)?;
     let spec = &*replay::shaped(spec)?;
     let mut jobs = Vec::new();
@@ -189,8 +190,17 @@ fn interval_of(jobs: &[JobPlan]) -> u64 {
         Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
         None => INTERVAL_NS / 5,
     };
-    let lines = jobs.iter().filter_map(|job| job.logs.as_ref()?.line_ns).min();
-    steady::interval(lines.map_or(interval_ns, |line| interval_ns.min(line.max(10_000_000))), jobs)
+    // A whole number of points is a line of each log.
+    let lines = jobs.iter().filter_map(|job| job.logs.as_ref()?.line_ns);
+    let line_ns = lines.reduce(common_divisor).map(|line| line.max(10_000_000));
+    steady::interval(
+        line_ns.map_or(interval_ns, |line| line / line.div_ceil(interval_ns).max(1)),
+        jobs,
+    )
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// Where a job on one path stands in its plan.
@@ -250,6 +260,24 @@ struct Picked {
     why: Option<String>,
 }
 
+/// The paths that a job requests, by name, [`AUTO`] and `all` among them: those of key `path`, or
+/// the one that the rest of the request means, with the reason. Whatever a path needs (a driver,
+/// cuFile's library) is derived from these names, and never from the key alone.
+#[must_use]
+pub fn path_names(job: &JobSpec) -> (Vec<&str>, Option<&'static str>) {
+    if let Some(names) = &job.paths {
+        return (names.iter().map(String::as_str).collect(), None);
+    }
+    let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
+    let (name, why) = match (job.fio_cufile == Some(true), job.cuda_posix == Some(true)) {
+        (true, true) => ("staged", "fio's libcufile with cuda_io=posix"),
+        (true, false) => ("gds", "fio's libcufile"),
+        (false, _) if wants_gpu => ("staged", "a GPU was requested and no path"),
+        (false, _) => ("host", "no GPU and no path was requested"),
+    };
+    (vec![name], Some(why))
+}
+
 /// The paths of a job with the reason for each that was not named; those of `all` that can't run
 /// here are added to `left_out`.
 fn paths_of(
@@ -257,23 +285,14 @@ fn paths_of(
     facts: &Facts<'_>,
     left_out: &mut Vec<LeftOut>,
 ) -> Result<Vec<Picked>, PlanError> {
-    let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != gpuio_spec::GpuWhich::None);
-    let Some(names) = &job.paths else {
-        let (name, why) = if job.fio_cufile == Some(true) {
-            match job.cuda_posix == Some(true) {
-                true => ("staged", "fio's libcufile with cuda_io=posix"),
-                false => ("gds", "fio's libcufile"),
-            }
-        } else if wants_gpu {
-            ("staged", "a GPU was requested and no path")
-        } else {
-            ("host", "no GPU and no path was requested")
-        };
-        return Ok(pick(facts, name, "default", Some(why.to_owned())).into_iter().collect());
-    };
+    let (names, meant) = path_names(job);
+    if let Some(why) = meant {
+        let row = |name: &&str| pick(facts, name, "default", Some(why.to_owned()));
+        return Ok(names.iter().filter_map(row).collect());
+    }
     let mut rows = Vec::new();
     for name in names {
-        match name.as_str() {
+        match name {
             "all" => all_paths(job, facts, &mut rows, left_out),
             AUTO => {
                 let (name, why) = auto::choose(&auto::sight(job, facts));

@@ -5,6 +5,7 @@ use gpuio_record::{Gpu, JobPlan, MemoryKind, TierPlan};
 use gpuio_spec::JobSpec;
 use gpuio_units::human_bytes;
 
+use super::defaults::is_gdsio;
 use super::{Facts, PlanError};
 
 /// What was requested, else the path's own.
@@ -12,12 +13,22 @@ pub(super) fn resolve(requested: &JobSpec, path: &PathInfo) -> Result<MemoryKind
     if let Some(why) = lacks(requested, path) {
         return Err(PlanError::usage(requested, "memory", why));
     }
-    Ok(requested.memory.or(path.memory.first().copied()).unwrap_or_default())
+    Ok(wanted(requested, path).or(path.memory.first().copied()).unwrap_or_default())
+}
+
+/// The kind of memory that was requested. gdsio's `-m 0` is its default, and says nothing of a type
+/// that ends in host memory.
+fn wanted(requested: &JobSpec, path: &PathInfo) -> Option<MemoryKind> {
+    requested.memory.filter(|_| !is_gdsios_default(requested, path))
+}
+
+pub(super) fn is_gdsios_default(requested: &JobSpec, path: &PathInfo) -> bool {
+    is_gdsio(requested) && !path.needs_gpu && requested.memory == Some(MemoryKind::Device)
 }
 
 /// Why a path's bytes can't end in the requested memory.
 pub(super) fn lacks(requested: &JobSpec, path: &PathInfo) -> Option<String> {
-    let kind = requested.memory?;
+    let kind = wanted(requested, path)?;
     if path.memory.contains(&kind) {
         return None;
     }

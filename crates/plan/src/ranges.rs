@@ -150,7 +150,7 @@ pub(super) fn resolve(
     let size_bytes = regions.iter().map(of).max().unwrap_or(0);
     let edges = all.iter().flat_map(|region| [region.offset, region.length]);
     let zeros = edges.filter(|edge| *edge > 0).map(u64::trailing_zeros).min().unwrap_or(0);
-    let laid = Laid { size_bytes, targets, regions };
+    let laid = Laid::of_files(size_bytes, targets, regions);
     Ok(Some(Ranged { plan, laid, alignment: 1 << zeros.min(32) }))
 }
 

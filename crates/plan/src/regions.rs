@@ -1,8 +1,11 @@
 //! Which bytes of which files each thread works on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use gpuio_record::{GuardNote, LayoutKind, LayoutPlan, Region, Stripe, TargetKind, TargetPlan};
+use gpuio_record::{
+    BlockShare, GuardNote, LayoutKind, LayoutPlan, Region, Stripe, TargetKind, TargetPlan,
+};
 use gpuio_spec::JobSpec;
 
 use super::PlanError;
@@ -50,9 +53,54 @@ impl Ground {
 
 /// Regions of all threads.
 pub(super) struct Laid {
+    /// Bytes of a thread, as requested.
     pub(super) size_bytes: u64,
+    /// The same as they lie in its files, in whole units: one pass.
+    pub(super) pass_bytes: u64,
+    /// The share of each file that a thread works on, where files have parts of different length.
+    pub(super) size_percent: Option<u8>,
     pub(super) targets: Vec<TargetPlan>,
     pub(super) regions: Vec<Vec<Region>>,
+}
+
+impl Laid {
+    /// Regions that follow from the files' content.
+    pub(super) fn of_files(
+        size_bytes: u64,
+        targets: Vec<TargetPlan>,
+        regions: Vec<Vec<Region>>,
+    ) -> Laid {
+        Laid { size_bytes, pass_bytes: size_bytes, size_percent: None, targets, regions }
+    }
+}
+
+/// The request with its offset in bytes, where that is a share of the files: rounded up to the
+/// smallest block, as in fio.
+pub(super) fn with_offset<'a>(
+    requested: &'a JobSpec,
+    ground: &Ground,
+    blocks: &[BlockShare],
+) -> Result<Cow<'a, JobSpec>, PlanError> {
+    let Some(percent) = requested.offset_percent.filter(|percent| *percent > 0) else {
+        return Ok(Cow::Borrowed(requested));
+    };
+    let wrong = |what: &str| Err(PlanError::usage(requested, "offset", what));
+    let Some(lengths) = lengths(requested, ground) else {
+        return wrong(
+            "a share of a file that is not there yet is no offset; add filesize=, or give bytes",
+        );
+    };
+    if lengths.windows(2).any(|two| two[0] != two[1]) {
+        return wrong(
+            "the files have different lengths, so each would begin at another offset; write one \
+             job for each, or give bytes",
+        );
+    }
+    let length = lengths.first().copied().unwrap_or(0);
+    let block = blocks.iter().map(|share| share.min_bytes).min().unwrap_or(1).max(1);
+    let offset = u128::from(length) * u128::from(percent) / 100;
+    let offset = u64::try_from(offset).unwrap_or(length).next_multiple_of(block);
+    Ok(Cow::Owned(JobSpec { offset: Some(offset), offset_percent: None, ..requested.clone() }))
 }
 
 pub(super) fn ground(
@@ -213,44 +261,35 @@ pub(super) fn lay(
         }
     }
     let per_file = ground.directory.is_some() && !ground.shared;
-    let mut size = size(requested, threads, ground, block_max, alignment, facts)?;
-    let all = size;
-    if ground.each > 1 {
-        size /= u64::from(ground.each);
-        size -= size % alignment.max(1);
+    let parts = parts(requested, threads, ground, block_max, alignment, facts)?;
+    let last = last_start(requested, threads, per_file);
+    let used = |part: u64| {
+        let all = part.checked_mul(ground.sharers);
+        all.and_then(|all| all.checked_add(offset)?.checked_add(last?))
+            .filter(|length| *length <= i64::MAX as u64)
+            .ok_or_else(|| {
+                let what = "offset plus size of all threads is past the largest file";
+                PlanError::usage(requested, "size", what)
+            })
+    };
+    let mut targets = ground.targets(0);
+    for (nth, target) in targets.iter_mut().enumerate() {
+        target.length_bytes = longer(requested, ground, used(parts.of(nth))?)?;
     }
-    if ground.strided && requested.size.is_none() && block_max > 0 {
-        size -= size % block_max;
-    }
-    if size < block_max {
-        let what = format!(
-            "a size of {size} bytes per thread holds no block of {block_max} bytes; \
-             raise --size or lower --bs"
-        );
-        return Err(PlanError::usage(requested, "size", what));
-    }
-    let past_end = |what: &str| PlanError::usage(requested, "size", what.to_owned());
-    // Threads of named files that share nothing may start apart all the same.
-    let apart = if per_file { 0 } else { requested.offset_increment.unwrap_or(0) };
-    let last = apart.checked_mul(u64::from(threads.saturating_sub(1)));
-    let length = size
-        .checked_mul(ground.sharers)
-        .and_then(|all| all.checked_add(offset)?.checked_add(last?))
-        .filter(|length| *length <= i64::MAX as u64)
-        .ok_or_else(|| past_end("offset plus size of all threads is past the largest file"))?;
-    let length = longer(requested, ground, length)?;
-    let targets = ground.targets(length);
     let stripe = ground.strided.then(|| Stripe {
         block_bytes: block_max,
         stride_bytes: ground.sharers.saturating_mul(block_max),
     });
-    let part = if ground.strided { block_max } else { size };
+    let apart = if per_file { 0 } else { requested.offset_increment.unwrap_or(0) };
     let regions = (0..threads)
         .map(|thread| {
             let before = u64::from(ground.first) + u64::from(thread);
-            let at = if ground.shared { offset + before * part } else { offset };
-            let at = at + apart * u64::from(thread);
-            let region = |target| Region { target, offset: at, length: size, stripe };
+            let region = |target: u32| {
+                let length = parts.of(target as usize);
+                let step = if ground.strided { block_max } else { length };
+                let at = if ground.shared { offset + before * step } else { offset };
+                Region { target, offset: at + apart * u64::from(thread), length, stripe }
+            };
             if per_file {
                 let first = thread.saturating_mul(ground.each);
                 (first..first.saturating_add(ground.each)).map(region).collect()
@@ -259,7 +298,15 @@ pub(super) fn lay(
             }
         })
         .collect();
-    Ok(Laid { size_bytes: all, targets, regions })
+    let size_percent = parts.percent.filter(|_| !parts.are_alike());
+    Ok(Laid { size_bytes: parts.all, pass_bytes: parts.sum(), size_percent, targets, regions })
+}
+
+/// How far behind the first thread's region the last one's may start in addition: threads of named
+/// files that share nothing may start apart all the same.
+fn last_start(requested: &JobSpec, threads: u32, per_file: bool) -> Option<u64> {
+    let apart = if per_file { 0 } else { requested.offset_increment.unwrap_or(0) };
+    apart.checked_mul(u64::from(threads.saturating_sub(1)))
 }
 
 /// The length of the files: what is used of them, or longer where that was requested.
@@ -308,69 +355,139 @@ pub(super) fn file_number(path: &str) -> u64 {
     })
 }
 
-/// Bytes per thread.
-fn size(
+/// A thread's bytes, and how they lie in its files.
+struct Parts {
+    /// Bytes of a thread in all of its files, as requested.
+    all: u64,
+    /// Bytes in each of them; the same for all threads.
+    each: Vec<u64>,
+    /// The share of each file that this is, where no size in bytes was requested.
+    percent: Option<u8>,
+}
+
+impl Parts {
+    /// The bytes in the file of this number in the job's list.
+    fn of(&self, nth: usize) -> u64 {
+        self.each.get(nth % self.each.len().max(1)).copied().unwrap_or(0)
+    }
+
+    fn sum(&self) -> u64 {
+        self.each.iter().sum()
+    }
+
+    fn are_alike(&self) -> bool {
+        self.each.windows(2).all(|two| two[0] == two[1])
+    }
+}
+
+/// A thread's part of each of its files. `size` is of all of them together, as in fio: they divide
+/// it. Without a size, or with a share, it is that of each file that is there.
+fn parts(
     requested: &JobSpec,
     threads: u32,
     ground: &Ground,
     block_max: u64,
     alignment: u64,
     facts: &Facts<'_>,
-) -> Result<u64, PlanError> {
-    if let Some(size) = requested.size {
-        return Ok(size);
-    }
-    let offset = requested.offset.unwrap_or(0);
-    if let Some(share) = requested.size_percent {
-        return portion(requested, ground, (share, offset), alignment);
-    }
-    if let Some(length) = requested.file_bytes {
-        // The whole of each file, which threads divide or have for themselves.
-        let left = length.saturating_sub(offset) / ground.sharers * u64::from(ground.each);
-        return Ok(left - left % alignment.max(1));
-    }
-    let lengths = ground.infos.iter().map(|place| place.length_bytes);
-    let shortest = lengths.zip(&ground.paths).min_by_key(|(length, _)| *length);
-    if let Some((Some(length), path)) = shortest {
-        let left = length.saturating_sub(offset) / ground.sharers;
-        let left = left - left % alignment.max(1);
-        if left >= block_max {
-            return Ok(left);
+) -> Result<Parts, PlanError> {
+    let files = ground.files_of_a_thread().max(1);
+    let unit = if ground.strided && (files > 1 || requested.size.is_none()) {
+        block_max.max(alignment).max(1)
+    } else {
+        alignment.max(1)
+    };
+    let divided = |all: u64| {
+        let each = all / files as u64;
+        // The bytes of one file are taken as they are.
+        let whole = files == 1 && (requested.size.is_some() || !ground.strided);
+        let each = if whole { each } else { each - each % unit };
+        Parts { all, each: vec![each; files], percent: None }
+    };
+    let parts = if let Some(size) = requested.size {
+        divided(size)
+    } else if let Some(lengths) = lengths(requested, ground) {
+        let percent = requested.size_percent.unwrap_or(100);
+        let each = |length: &u64| portion(*length, percent, requested, ground.sharers, unit);
+        let each: Vec<u64> = lengths.iter().take(files).map(each).collect();
+        Parts { all: each.iter().sum(), each, percent: Some(percent) }
+    } else {
+        divided(new_size(requested, threads, ground, block_max, facts)?)
+    };
+    match parts.each.iter().position(|part| *part < block_max) {
+        None => Ok(parts),
+        Some(at) if parts.percent.is_some() && is_whole(requested) => {
+            // Whose the file is, is not known here: nothing is proposed that would make it longer.
+            let what = format!(
+                "{} holds {} bytes: too few for {} threads of one {block_max}-byte block each \
+                 after offset {}; lower --bs or --threads, or name a longer file",
+                ground.paths[at],
+                ground.infos[at].length_bytes.unwrap_or(0),
+                ground.sharers.max(threads.into()),
+                requested.offset.unwrap_or(0)
+            );
+            Err(PlanError::usage(requested, "filenames", what))
         }
-        // Whose the file is, is not known here: nothing is proposed that would make it longer.
-        let what = format!(
-            "{path} holds {length} bytes: too few for {} threads of one {block_max}-byte \
-             block each after offset {offset}; lower --bs or --threads, or name a longer file",
-            ground.sharers.max(threads.into())
-        );
-        return Err(PlanError::usage(requested, "filenames", what));
+        Some(_) => {
+            let of =
+                if files > 1 { format!(", which {files} files divide,") } else { String::new() };
+            let what = format!(
+                "a size of {} bytes per thread{of} holds no block of {block_max} bytes; \
+                 raise --size or lower --bs",
+                parts.all
+            );
+            Err(PlanError::usage(requested, "size", what))
+        }
     }
-    let reads = mix_and_order(requested).0 > 0;
-    if is_gdsio(requested) && reads {
+}
+
+/// Whether a job takes all of its files, as long as they are.
+fn is_whole(requested: &JobSpec) -> bool {
+    requested.size.or(requested.file_bytes).is_none() && requested.size_percent.is_none()
+}
+
+/// The length of each of a thread's files: as requested, or as they are, where all are there.
+fn lengths(requested: &JobSpec, ground: &Ground) -> Option<Vec<u64>> {
+    let there = || ground.infos.iter().map(|place| place.length_bytes).collect();
+    match requested.file_bytes {
+        Some(length) => Some(vec![length; ground.paths.len()]),
+        // Files of a directory are made as long as each other.
+        None if ground.directory.is_some() => {
+            let there: Option<Vec<u64>> = there();
+            let shortest = there?.into_iter().min()?;
+            Some(vec![shortest; ground.paths.len()])
+        }
+        None => there(),
+    }
+}
+
+/// A share of a file behind the offset, for one of the threads that share it.
+fn portion(length: u64, percent: u8, requested: &JobSpec, sharers: u64, unit: u64) -> u64 {
+    let wanted = u128::from(length) * u128::from(percent) / 100;
+    let left = length.saturating_sub(requested.offset.unwrap_or(0));
+    let each = u64::try_from(wanted).unwrap_or(length).min(left) / sharers;
+    each - each % unit
+}
+
+/// Bytes of each thread in files that are to be made, where no size was requested.
+fn new_size(
+    requested: &JobSpec,
+    threads: u32,
+    ground: &Ground,
+    block_max: u64,
+    facts: &Facts<'_>,
+) -> Result<u64, PlanError> {
+    if requested.size_percent.is_some() {
+        let what = "a share of a file that is not there yet is no size; add filesize=, or give \
+                    bytes";
+        return Err(PlanError::usage(requested, "size", what));
+    }
+    if is_gdsio(requested) && mix_and_order(requested).0 > 0 {
         let what = "no size (-s) was given and the files are not there yet; write them first with \
                     -I 1 and the same -D, -w and -s";
         return Err(PlanError::usage(requested, "size", what));
     }
-    Ok(suits(threads, ground, facts).max(block_max))
-}
-
-/// A share of the shortest file, or of the length that files will have.
-fn portion(
-    requested: &JobSpec,
-    ground: &Ground,
-    (share, offset): (u8, u64),
-    alignment: u64,
-) -> Result<u64, PlanError> {
-    let there = ground.infos.iter().map(|place| place.length_bytes).min().flatten();
-    let Some(length) = requested.file_bytes.or(there) else {
-        let what = "a share of a file that is not there yet is no size; add filesize=, or give \
-                    bytes";
-        return Err(PlanError::usage(requested, "size", what));
-    };
-    let wanted = u128::from(length) * u128::from(share) / 100;
-    let wanted = u64::try_from(wanted).unwrap_or(length).min(length.saturating_sub(offset));
-    let each = wanted / ground.sharers * u64::from(ground.each);
-    Ok(each - each % alignment.max(1))
+    Ok(suits(threads, ground, facts)
+        .max(block_max.saturating_mul(ground.files_of_a_thread() as u64)))
 }
 
 /// A size that suits disk and memory: at most 1 GiB a thread, and all threads together at most a

@@ -183,7 +183,7 @@ pub(super) fn lay(job: &JobSpec, ground: &mut Ground) -> Laid {
         regions[(file % threads) as usize].push(range);
     }
     let all: u64 = targets.iter().map(|target| target.length_bytes).sum();
-    Laid { size_bytes: all / u64::from(threads), targets, regions }
+    Laid::of_files(all / u64::from(threads), targets, regions)
 }
 
 /// What the plan says of it.

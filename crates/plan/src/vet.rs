@@ -16,6 +16,8 @@ const BLOCK_MOST: u64 = 0x7fff_f000;
 const THREADS_MOST: u32 = 65_536;
 /// Files that all threads of a plan may open together: each is planned, opened and recorded.
 const OPENS_MOST: u64 = 1 << 20;
+/// The shortest time of a line of a log: how often counters are read at most.
+const LINE_LEAST_NS: u64 = 10_000_000;
 /// Bytes of fio's header in a block.
 const FIO_HEADER: u64 = 44;
 /// 100 years: delay, ramp and time together stay far below the 584 years of the run's clock.
@@ -95,6 +97,10 @@ pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError
         let what = "a mixed percentage (-M) belongs to the batch transfer types 6 and 7; use \
                     rw=randrw with rwmixread";
         return Err(PlanError::usage(requested, "mix_percent", what));
+    }
+    if let (0..100, Some(refused)) = (mix_and_order(requested).0, requested.for_writes.first()) {
+        let at = Some(format!("job '{}', {} ({})", requested.name, refused.name, refused.origin));
+        return Err(PlanError::Usage { at, what: refused.why.clone() });
     }
     of_path(requested, path)
 }
@@ -184,11 +190,10 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
         let what = "random fill can't be verified; leave out --fill random or --verify";
         return wrong("fill", what.into());
     }
-    let mixed = (1..100).contains(&plan.read_percent);
-    if mixed && plan.logs.as_ref().is_some_and(|logs| logs.lat.is_some()) {
-        let what = "latencies of the series are of reads and writes together; use jobs that only \
-                    read or only write";
-        return wrong("lat_log", what.into());
+    let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
+    if line_ns.is_some_and(|time| time < LINE_LEAST_NS) {
+        let what = "a line of a log covers 10 ms at least; give 10 or more";
+        return wrong("log_ns", what.into());
     }
     if let Some(what) = fio_headers(plan) {
         return wrong("verify", what.to_owned());
@@ -268,8 +273,8 @@ fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), Pla
         );
         return wrong(field, what);
     }
-    let neighbours = plan.sharers() > 1;
-    if neighbours && !plan.size_bytes.is_multiple_of(alignment) {
+    let one_file = plan.targets.len() == 1;
+    if plan.sharers() > 1 && one_file && !plan.size_bytes.is_multiple_of(alignment) {
         let what = format!(
             "O_DIRECT here needs offsets in multiples of {alignment} bytes, and threads that \
              share a file start {} bytes apart; \

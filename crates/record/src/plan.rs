@@ -147,6 +147,9 @@ pub struct JobPlan {
     /// into it is checked. Absent where all is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify_ns: Option<u64>,
+    /// Whether nobody requested the verification: it is gpuio's own choice for this run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own_verification: bool,
     /// Whether blocks have fio's headers with CRC-32C instead of the pattern alone, and are checked
     /// by these, so that fio can verify them and gpuio what fio wrote.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -216,6 +219,10 @@ pub struct JobPlan {
     pub file_prefix: String,
     /// Bytes that each thread works on.
     pub size_bytes: u64,
+    /// The share of each file that this is, in per cent, where files have parts of different
+    /// length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_percent: Option<u8>,
     /// Where in its file (or in the shared file) the first region starts.
     pub offset_bytes: u64,
     /// Whether all threads work on the same files, region after region.

@@ -508,6 +508,13 @@ pub struct Point {
     pub read_ios: u64,
     /// Writes that completed in it.
     pub write_ios: u64,
+    /// Total latency of these reads, added up: divided by their number their mean. Absent in old
+    /// records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_latency_ns: Option<u64>,
+    /// The same of the writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_latency_ns: Option<u64>,
     /// Median total latency of the I/Os that completed in it, reads and writes together.
     pub p50_ns: Option<u64>,
     /// 99th percentile; absent with fewer than 1000 of them.

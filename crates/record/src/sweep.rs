@@ -32,6 +32,10 @@ pub struct Sweep {
     /// In which state runs were to find the page cache, in words; absent in older sweeps.
     #[serde(default)]
     pub cache: Option<String>,
+    /// Level of the t of each point's interval where points were looked at after each run, which
+    /// makes intervals at 95 % too narrow (0.975 for 95 of 100); absent where they were not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<f64>,
     /// What was varied, slowest first as in a nested loop.
     pub axes: Vec<SweepAxis>,
     /// Every point of the sweep, in the order of a nested loop over the axes; those that a

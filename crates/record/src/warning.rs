@@ -157,6 +157,9 @@ pub enum WarningKind {
         completed: u64,
         /// How long the first of them was overdue, nanoseconds.
         longest_wait_ns: u64,
+        /// Largest latency of those that completed; absent in old records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_ns: Option<u64>,
     },
     /// The job ended before it was steady by the requested criterion.
     NotSteady {

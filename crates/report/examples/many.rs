@@ -47,6 +47,7 @@ fn main() {
         started_at: record.started_at.clone(),
         seed: 1,
         cache: None,
+        level: None,
         axes: ["bs", "threads"]
             .map(|key| SweepAxis { key: key.to_owned(), values: vec!["-".into(), "+".into()] })
             .to_vec(),

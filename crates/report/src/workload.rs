@@ -98,13 +98,35 @@ pub(crate) fn rw(plan: &JobPlan) -> &'static str {
     }
 }
 
-/// One direction of the job, as a value of the `rw` key.
-pub(crate) fn rw_of(plan: &JobPlan, direction: Direction) -> &'static str {
-    match (direction, is_random(plan)) {
-        (Direction::Read, false) => "read",
-        (Direction::Write, false) => "write",
-        (Direction::Read, true) => "randread",
-        (Direction::Write, true) => "randwrite",
+/// Whether reads and writes are mixed.
+pub(crate) fn is_mix(plan: &JobPlan) -> bool {
+    directions(plan).len() > 1
+}
+
+/// The load of a job: as the `rw` key has it, of a mix with its shares, `randrw 70/30`.
+pub(crate) fn load_word(plan: &JobPlan) -> String {
+    match plan.read_percent {
+        reads @ 1..100 => format!("{} {reads}/{}", rw(plan), 100 - reads),
+        _ => rw(plan).to_owned(),
+    }
+}
+
+/// One direction of the job: `randread`, or of a mix `randrw 70/30 reads`, whose figures are not
+/// those of reads alone.
+pub(crate) fn rw_of(plan: &JobPlan, direction: Direction) -> String {
+    match directions(plan) {
+        [_] => rw(plan).to_owned(),
+        _ => format!("{} {}s", load_word(plan), direction.name()),
+    }
+}
+
+/// The same in few characters: of a mix `randrw r`, without its shares.
+pub(crate) fn rw_short(plan: &JobPlan, direction: Option<Direction>) -> String {
+    let mix = if is_random(plan) { "randrw" } else { "rw" };
+    match (is_mix(plan), direction) {
+        (false, _) => rw(plan).to_owned(),
+        (true, Some(direction)) => format!("{mix} {}", &direction.name()[..1]),
+        (true, None) => mix.to_owned(),
     }
 }
 

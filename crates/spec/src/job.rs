@@ -76,6 +76,9 @@ pub struct JobSpec {
     pub rw: Option<Rw>,
     /// Block sizes with their shares, which sum to 100. Never empty.
     pub blocks: Option<Vec<BlockShare>>,
+    /// What a list has of writes, where that is apart from what it has of reads, which stands in
+    /// the fields of these names.
+    pub of_writes: OfWrites,
     /// Size of each thread's region of the file, not the amount moved.
     pub size: Option<u64>,
     /// The same as a share of each file that is there, in per cent: 1 to 100.
@@ -126,6 +129,8 @@ pub struct JobSpec {
     pub io_size: Option<u64>,
     /// Where the first thread's region starts, in bytes.
     pub offset: Option<u64>,
+    /// The same as a share of each file, in per cent: 0 to 100.
+    pub offset_percent: Option<u8>,
     /// Threads; at least 1.
     pub threads: Option<u32>,
     /// I/Os in flight per thread; at least 1.
@@ -277,6 +282,9 @@ pub struct JobSpec {
     pub rank: Option<RankPlace>,
     /// Accepted settings that have no effect here, with the reason.
     pub notes: Vec<String>,
+    /// Keys about writes that are refused where the job writes, and have no effect where it does
+    /// not.
+    pub for_writes: Vec<RefusedForWrites>,
     /// The key that set each field, by the field's name.
     pub requested: BTreeMap<&'static str, Requested>,
 }
@@ -294,6 +302,29 @@ impl JobSpec {
     pub fn origin(&self, field: &str) -> Option<&Origin> {
         self.requested.get(field).map(|requested| &requested.origin)
     }
+}
+
+/// A key that a job which writes can't have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RefusedForWrites {
+    /// The key.
+    pub name: &'static str,
+    /// Where it was set.
+    pub origin: Origin,
+    /// Why it is refused, and what to use instead.
+    pub why: String,
+}
+
+/// Values of writes from lists such as `bs=64k,4k`: `None` where there is no list, and
+/// `Some(None)` where the list has nothing for writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OfWrites {
+    /// Block sizes.
+    pub blocks: Option<Option<Vec<BlockShare>>>,
+    /// Limit in bytes per second.
+    pub rate_bytes: Option<Option<u64>>,
+    /// Limit in I/Os per second.
+    pub rate_iops: Option<Option<u64>>,
 }
 
 /// A training feed: samples that are read for accelerators which compute meanwhile. As in

@@ -22,15 +22,17 @@ pub use gdsio::{
     GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
 };
 pub use ini::{
-    At, JobFileError, JobFileProblem, MAX_ERRORS, parse as parse_job_file,
+    At, JobFileError, JobFileProblem, MACHINE_WORDS, MAX_ERRORS, parse as parse_job_file,
     parse_at as parse_job_file_at,
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
-    JobSpec, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion, ViaPeer,
+    JobSpec, OfWrites, RankPlace, ReadShift, RefusedForWrites, ReplayRequest, Rw, Spec,
+    SteadyCriterion, ViaPeer,
 };
 pub use keys::{
     CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};
+pub use value::one_name;

@@ -52,6 +52,39 @@ struct Stored {
     buckets: Vec<(u64, u64)>,
 }
 
+impl Summary {
+    /// Whether the percentile `quantile` (0 to 1) would be another one if `missing` more values had
+    /// been recorded, all of them above it: it lies so many ranks further on, where the buckets
+    /// hold other values or none. Without buckets nothing is known, and any missing value counts.
+    #[must_use]
+    pub fn could_be_higher(&self, quantile: f64, missing: u64) -> bool {
+        let wanted = rank(quantile, self.count.saturating_add(missing));
+        if missing == 0 || wanted > self.count {
+            return missing > 0;
+        }
+        let bucket = |rank: u64| {
+            let mut seen = 0_u64;
+            self.buckets.iter().position(|(_, count)| {
+                seen = seen.saturating_add(*count);
+                seen >= rank
+            })
+        };
+        let [now, then] = [rank(quantile, self.count), wanted].map(bucket);
+        now.is_none() || now != then
+    }
+}
+
+/// The rank of a quantile among so many values, from 1.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts stay far below 2^53, and the product is at most the count"
+)]
+fn rank(quantile: f64, count: u64) -> u64 {
+    (quantile * count as f64).ceil().max(1.0) as u64
+}
+
 impl From<Stored> for Summary {
     fn from(stored: Stored) -> Summary {
         let reported =
@@ -69,5 +102,36 @@ impl From<Stored> for Summary {
             max_ns: stored.max_ns,
             buckets: stored.buckets,
         }
+    }
+}
+
+#[cfg(test)]
+mod rank_tests {
+    use super::*;
+    use crate::Histogram;
+
+    /// 10,000 values: 9,890 of 1 ms, 100 of 5 ms, 10 of 20 ms.
+    fn summary() -> Summary {
+        let mut all = Histogram::default();
+        for (count, ns) in [(9_890, 1_000_000), (100, 5_000_000), (10, 20_000_000)] {
+            (0..count).for_each(|_| all.record(ns));
+        }
+        all.summary().unwrap()
+    }
+
+    #[test]
+    fn a_percentile_moves_by_as_many_ranks_as_values_are_missing() {
+        let all = summary();
+        // p99 is rank 9,900 of 10,000, in the bucket of 5 ms up to rank 9,990.
+        assert!(!all.could_be_higher(0.99, 0));
+        assert!(!all.could_be_higher(0.99, 3), "rank 9,903");
+        assert!(!all.could_be_higher(0.99, 90), "rank 9,990");
+        assert!(all.could_be_higher(0.99, 91), "rank 9,991 is in the next bucket");
+        assert!(all.could_be_higher(0.99, 200), "rank 10,098 of 10,000 is none of them");
+        // p99.9 is rank 9,990: the last of its bucket.
+        assert!(all.could_be_higher(0.999, 1), "rank 9,991");
+        assert!(!all.could_be_higher(0.5, 3));
+        let without = Summary { buckets: Vec::new(), ..all };
+        assert!(without.could_be_higher(0.5, 1) && !without.could_be_higher(0.5, 0));
     }
 }

@@ -63,8 +63,19 @@ impl Rule {
     /// once.
     #[must_use]
     pub fn interval(&self, values: &[f64]) -> Option<Interval> {
-        let looks = self.confidence.is_some() && self.min < self.max;
-        at_level(values, if looks { LOOK_LEVEL } else { LEVEL })
+        at_level(values, self.level())
+    }
+
+    /// The level of the t that makes it.
+    #[must_use]
+    pub fn level(&self) -> f64 {
+        if self.looks() { LOOK_LEVEL } else { LEVEL }
+    }
+
+    /// Whether points are checked more than once.
+    #[must_use]
+    pub fn looks(&self) -> bool {
+        self.confidence.is_some() && self.min < self.max
     }
 
     /// Why a point with these results (one per finished run) needs no more runs; `None` if it does.

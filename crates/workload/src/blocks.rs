@@ -12,10 +12,12 @@ pub fn unit(job: &JobPlan) -> u64 {
         return 1;
     }
     let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
-    // Threads that share a file start one size after the other.
-    let apart = if job.sharers() > 1 { job.size_bytes } else { 0 };
+    // Threads that share a file start one part after the other.
+    let first = job.workers.first().filter(|_| job.sharers() > 1);
+    let apart = first.into_iter().flat_map(|worker| &worker.regions).map(|region| region.length);
     let steps = job.offset_increment.unwrap_or(0);
-    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, apart, steps, 4096]);
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, steps, 4096]);
+    let all = all.chain(apart);
     // The largest power of two that divides all of them.
     1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
 }

@@ -32,7 +32,7 @@ pub(crate) use exec::Exec;
 pub(crate) use generate::{Explain, Generate, What};
 pub(crate) use keys_as_flags::replaced as keys_as_flags;
 pub(crate) use machine::{Check, Plan, Topo};
-pub(crate) use mistaken::{for_gdsio, meant, value_apart};
+pub(crate) use mistaken::{for_fio, for_gdsio, meant, value_apart};
 pub(crate) use network::Network;
 pub(crate) use ranks::{RankFlags, RankLimits};
 pub(crate) use replay::Replay;
@@ -606,7 +606,7 @@ impl Work {
             ),
             ("buffer_compress_chunk", &load.buffer_compress_chunk, "--buffer-compress-chunk"),
             ("inject", &load.inject, "--inject"),
-            ("directory", &data.directory, "--directory"),
+            ("directory", &data.directory.as_deref().map(gpuio_spec::one_name), "--directory"),
             ("file_prefix", &data.file_prefix, "--file-prefix"),
             ("layout", &data.layout, "--layout"),
             ("read_shift", &data.read_shift, "--read-shift"),
@@ -619,8 +619,7 @@ impl Work {
         let machine = machine.into_iter().filter_map(some);
         let paths = load.path.iter().map(|path| ("path", path.clone(), "--path"));
         let fan_out = load.fan_out.then(|| ("path", "fan-out".to_owned(), "--fan-out"));
-        // A colon separates names in the key. In a flag it is part of the name.
-        let name = |name: &String| ("filename", name.replace(':', "\\:"), "--filename");
+        let name = |name: &String| ("filename", gpuio_spec::one_name(name), "--filename");
         let names = data.filename.iter().map(name);
         let off = load.no_ceilings.then(|| ("ceilings", "off".to_owned(), "--no-ceilings"));
         let cold = data.no_pre_read.then(|| ("pre_read", "0".to_owned(), "--no-pre-read"));

@@ -146,7 +146,7 @@ impl WorkloadData {
     /// The same of the files alone.
     pub(super) fn keys(&self) -> Vec<(&'static str, String, &'static str)> {
         let valued = [
-            ("directory", &self.directory, "--directory"),
+            ("directory", &self.directory.as_deref().map(gpuio_spec::one_name), "--directory"),
             ("file_prefix", &self.file_prefix, "--file-prefix"),
         ];
         let valued = valued.into_iter().filter_map(|(key, value, flag)| {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_host::input;
+use gpuio_host::{Root, input};
 use gpuio_load::run::Permit;
 use gpuio_objects::environment;
 use gpuio_plan::fit_quick;
 use gpuio_record::{Plan, Record};
-use gpuio_spec::{At, Ceilings, Dialect, JobSpec, Origin, Spec};
+use gpuio_spec::{At, Ceilings, Dialect, JobSpec, MACHINE_WORDS, Origin, Spec};
 
 use crate::args::{Bench, Out};
 use crate::cufile;
@@ -308,10 +308,24 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
     let name = path.display().to_string();
     let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
-    let env = environment::text;
+    let env = |name: &str| match MACHINE_WORDS.contains(&name) {
+        true => number_of_machine(name),
+        false => environment::text(name),
+    };
     let at = At { host: &place.host, local_rank: place.local_rank };
     gpuio_spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
+    })
+}
+
+/// What fio's words for numbers of the machine stand for.
+fn number_of_machine(word: &str) -> Option<String> {
+    let host = || gpuio_host::collect(&Root::live());
+    Some(match word {
+        "$ncpus" => host().cpu.online?.len().to_string(),
+        "$pagesize" => rustix::param::page_size().to_string(),
+        "$mb_memory" => (host().memory.total_bytes? >> 20).to_string(),
+        _ => return None,
     })
 }

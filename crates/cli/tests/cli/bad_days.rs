@@ -8,9 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::record::{check, jobs, list, n};
-use crate::tool::{
-    Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, tree, wait, words,
-};
+use crate::tool::{Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, tree, wait, words};
 
 /// Starts `gpuio bench LINE` and waits until it is ready.
 fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {

@@ -48,6 +48,26 @@ fn verified(path: &str, streams: u64, memories: &[&str]) {
     }
 }
 
+/// fio's engine means the path: the library is opened, and the bytes are verified.
+#[test]
+fn fios_engine_libcufile_runs() {
+    let dir = scratch();
+    for (io, path) in [("", "gds"), ("cuda_io=cufile\n", "gds"), ("cuda_io=posix\n", "staged")] {
+        let file = format!(
+            "[t]\nioengine=libcufile\n{io}rw=read\nbs=64k\nsize=1m\ndirectory=d\nverify=pass\n"
+        );
+        std::fs::write(dir.path().join("t.fio"), file).unwrap();
+        let record = run(dir.path(), "t.fio --gpu software --format json", &[]).exits(0).json();
+        check_clean(&record);
+        let (plan, _) = jobs(&record)[0];
+        assert_eq!(plan["path"]["actual"], path, "{io}");
+    }
+    let set = "t.fio --gpu software --cufile-set properties.use_poll_mode=false --format json";
+    let file = "[t]\nioengine=libcufile\nrw=read\nbs=64k\nsize=1m\ndirectory=d\n";
+    std::fs::write(dir.path().join("t.fio"), file).unwrap();
+    run(dir.path(), set, &[]).exits(0);
+}
+
 const MEMORIES: &[&str] = &["device", "vmm", "pinned", "malloc", "mmap"];
 
 #[test]

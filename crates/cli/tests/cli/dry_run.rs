@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use crate::record::check_clean;
-use crate::tool::{
-    GPUIO, bench, bench_with, command, file, finish, other, scratch, tree, words,
-};
+use crate::tool::{GPUIO, bench, bench_with, command, file, finish, other, scratch, tree, words};
 
 const TWO: [(&str, &str); 1] = [("GPUIO_SOFT_GPUS", "2")];
 

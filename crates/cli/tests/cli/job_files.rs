@@ -185,3 +185,38 @@ fn an_error_after_a_result() {
     assert!(ran.err.contains(error), "{ran:?}");
     assert_eq!(tree(dir.path()), ["late.ini"], "the scratch files stay behind");
 }
+
+/// Logs of a mix have both directions, and a line covers the time that was requested.
+#[test]
+fn fios_logs_of_a_mix() {
+    let dir = scratch();
+    file(
+        dir.path(),
+        "m.fio",
+        "[m]\nioengine=psync\nrw=randrw\nrwmixread=70\nbs=4k\nsize=1m\ndirectory=d\ntime_based\n\
+         runtime=1200ms\nlog_avg_msec=400\nwrite_bw_log=m\nwrite_lat_log=m\nwrite_iops_log=m\n",
+    );
+    let record = bench(dir.path(), "m.fio --format json").exits(0).json();
+    let (_, job) = jobs(&record)[0];
+    let lines = |kind: &str| -> Vec<Vec<u64>> {
+        let text = std::fs::read_to_string(dir.path().join(format!("m_{kind}.1.log"))).unwrap();
+        let fields = |line: &str| line.split(", ").map(|field| field.parse().unwrap()).collect();
+        text.lines().map(fields).collect()
+    };
+    for kind in ["bw", "iops", "lat"] {
+        let lines = lines(kind);
+        for direction in [0, 1] {
+            let own: Vec<_> = lines.iter().filter(|line| line[2] == direction).collect();
+            assert!(own.iter().all(|line| line[1] > 0), "{kind}: {lines:?}");
+            // The series has intervals of 100 ms or more; a late sample makes a line longer.
+            let gaps = own.windows(2).take(own.len().saturating_sub(2));
+            assert!(gaps.clone().all(|two| two[1][0] - two[0][0] >= 300), "{kind}: {lines:?}");
+            assert!(own.len() <= 4, "{kind}: {lines:?}");
+        }
+    }
+    let points = job["series"].as_array().unwrap();
+    let sum = |key: &str| points.iter().map(|point| n(&point[key])).sum::<u64>();
+    let mean = job["write"]["latency"]["total"]["mean_ns"].as_f64().unwrap();
+    let of_points = sum("write_latency_ns") as f64 / sum("write_ios") as f64;
+    assert!((of_points / mean - 1.0).abs() < 0.2, "{of_points} {mean}");
+}

@@ -86,14 +86,14 @@ fn a_faster_side_is_never_a_regression() {
 }
 
 #[test]
-fn one_run_each_is_noise_or_is_inconclusive() {
+fn one_run_each_is_noise_or_not_enough() {
     let alike = compare(&[repeats("a", &[1.0]), repeats("b", &[1.01])], &Options::default());
     assert_eq!(row(&alike, "throughput").basis, Basis::WithinRuns);
     assert_eq!(row(&alike, "throughput").verdict, Verdict::Noise);
     let far = compare(&[repeats("a", &[1.0]), repeats("b", &[2.0])], &Options::default());
-    assert_eq!(row(&far, "throughput").verdict, Verdict::Inconclusive);
+    assert_eq!(row(&far, "throughput").verdict, Verdict::NotEnoughRuns);
     assert_eq!(row(&far, "p99.9").basis, Basis::Rounding);
-    assert_eq!(row(&far, "p99.9").verdict, Verdict::Inconclusive);
+    assert_eq!(row(&far, "p99.9").verdict, Verdict::NotEnoughRuns);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn turns_take_drift_out() {
     let drift = [1.0, 0.9, 0.8, 0.7, 0.6];
     let sides = [repeats("a", &drift), repeats("b", &drift.map(|x| x * 1.05))];
     let apart = compare(&sides, &Options::default());
-    assert_eq!(row(&apart, "throughput").verdict, Verdict::Noise);
+    assert_eq!(row(&apart, "throughput").verdict, Verdict::NotEnoughRuns);
     let turns = compare(&sides, &Options { in_turns: true, ..Options::default() });
     assert_eq!(row(&turns, "throughput").basis, Basis::Turns);
     assert_eq!(row(&turns, "throughput").verdict, Verdict::Better);
@@ -208,6 +208,60 @@ fn every_flag_has_a_change_that_it_is_for() {
         let tried = CHANGES.iter().any(|(flag, _)| *flag == aspect.flag || *flag == aspect.key);
         assert!(tried || elsewhere.contains(&aspect.flag), "{}", aspect.flag);
     }
+}
+
+/// A fact that no aspect names is found by its place, and noted; one that changes from run to run
+/// on both sides is not.
+#[test]
+fn every_fact_that_differs_is_listed() {
+    let differs = |change: fn(&mut Value)| {
+        let sides =
+            [side("a", runs(host(), "a.json", |_| ())), side("b", runs(host(), "b.json", change))];
+        let found = compare(&sides, &Options::default());
+        assert_eq!(found.refused().count(), 0, "{:#?}", found.pairs[0].differences);
+        let of = |one: &gpuio_compare::Difference| {
+            format!("{}: {} | {}", one.what, one.baseline, one.other)
+        };
+        found.pairs[0].differences.iter().map(of).collect::<Vec<_>>()
+    };
+    let changes: [(fn(&mut Value), &str); 7] = [
+        (
+            |r| r["storage"][0]["device"]["read_ahead_bytes"] = 4_194_304.into(),
+            "storage.device.read_ahead_bytes: 8M | 4M",
+        ),
+        (
+            |r| r["storage"][0]["device"]["scheduler"] = "none".into(),
+            "storage.device.scheduler: mq-deadline | none",
+        ),
+        (
+            |r| r["storage"][0]["mount"]["options"] = serde_json::json!(["rw", "noatime"]),
+            "storage.mount.options: rw,relatime | rw,noatime",
+        ),
+        (|r| r["plan"]["jobs"][0]["seed"] = 7.into(), "plan.seed: 1 | 7"),
+        (|r| r["plan"]["jobs"][0]["invalidate"] = true.into(), "plan.invalidate: false | true"),
+        (
+            |r| r["plan"]["jobs"][0]["workers"][0]["cpus"] = serde_json::json!([0, 1]),
+            "plan.workers.cpus: none | 0,1",
+        ),
+        (
+            |r| r["host"]["kernel"]["transparent_huge_pages"] = "always".into(),
+            "host.kernel.transparent_huge_pages: madvise | always",
+        ),
+    ];
+    for (change, line) in changes {
+        assert_eq!(differs(change), [line]);
+    }
+    assert_eq!(differs(|r| r["host"]["memory"]["available_bytes"] = 1.into()), [""; 0]);
+    let each = |name: &str, from: u64| {
+        let one = |nth: u64| {
+            runs(host(), &format!("{name}{nth}.json"), |r| {
+                r["storage"][0]["device"]["queue_requests"] = (from + nth).into();
+            })
+        };
+        side(name, (0..2).flat_map(one).collect())
+    };
+    let found = compare(&[each("a", 10), each("b", 20)], &Options::default());
+    assert_eq!(found.pairs[0].differences, [], "a value that never stays");
 }
 
 #[test]

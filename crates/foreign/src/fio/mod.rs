@@ -1,19 +1,23 @@
-//! fio's JSON (`--output-format=json` or `json+`), as of fio 3.x.
+//! fio's JSON (`--output-format=json` or `json+`), as of fio 2.x and 3.x.
 //!
 //! Field names are those of fio's HOWTO, "JSON output"; samples are from fio 3.33
-//! (tests/fixtures). Options that a job does not name have fio's own defaults, by its HOWTO.
+//! (tests/fixtures). Options that a job does not name have fio's own defaults, by its HOWTO; where
+//! the document lists no options, they are unknown.
+//!
+//! `document` finds the documents of a text and the runs that they are of, `options` what a job
+//! requested, `units` the figures in bytes and nanoseconds.
 
+mod document;
 mod options;
+mod units;
 
 use serde_json::Value;
 
-use crate::{Direction, ForeignError, Number, Output, Reading, Tool};
+use crate::{Direction, ForeignError, Number, Output, Reading, Skipped, Tool};
 use options::Options;
 
 const NAME: &str = "fio";
 const MIB: f64 = 1024.0 * 1024.0;
-/// fio's latency buckets: 64 for each power of two, so at most 1/128 off (stat.h).
-const BUCKET: f64 = 1.0 / 128.0;
 
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
@@ -28,33 +32,62 @@ pub(crate) const TOOL: Tool = Tool {
 };
 
 fn read(text: &str) -> Result<Output, ForeignError> {
-    // Messages may precede the object.
-    let start = text.find('{').unwrap_or(0);
-    let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
-    let page = values.next().ok_or(ForeignError::Empty { tool: NAME, why: String::new() })??;
-    let version = page["fio version"].as_str().unwrap_or("").trim_start_matches("fio-");
-    let tool = format!("fio {version}");
+    let (pages, cut) = document::pages(text)?;
     let mut output = Output::default();
-    let jobs = page["jobs"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut done: Vec<&Value> = Vec::new();
-    for job in jobs {
-        if done.iter().any(|other| same_job(other, job)) {
-            continue;
-        }
-        done.push(job);
-        let twins: Vec<&Value> = jobs.iter().filter(|other| same_job(other, job)).collect();
-        let options = Options::new(&page["global options"], &job["job options"]);
-        for (key, direction) in [("read", Direction::Read), ("write", Direction::Write)] {
-            if twins.iter().any(|job| number(&job[key]["total_ios"]) > 0.0) {
-                output.readings.push(reading(&tool, &twins, key, direction, &options));
-            }
-        }
+    if cut {
+        let place = format!("document {}", pages.len() + 1);
+        output.skipped.push(Skipped { place, why: "it is cut".to_owned() });
+    }
+    for run in document::runs(&pages) {
+        output.skipped.extend(run.skipped());
+        of_page(run.whole, &mut output);
     }
     if output.readings.is_empty() {
         let why = ": no job moved any byte".to_owned();
         return Err(ForeignError::Empty { tool: NAME, why });
     }
     Ok(output)
+}
+
+/// Adds the readings of one document.
+fn of_page(page: &Value, output: &mut Output) {
+    let version = page["fio version"].as_str().unwrap_or("").trim_start_matches("fio-");
+    let tool = format!("fio {version}");
+    let entries = entries(page);
+    let mut done: Vec<&Value> = Vec::new();
+    for job in entries.iter().copied() {
+        if done.iter().any(|other| same_job(other, job)) {
+            continue;
+        }
+        done.push(job);
+        let twins: Vec<&Value> =
+            entries.iter().copied().filter(|other| same_job(other, job)).collect();
+        let options = Options::new(&page["global options"], &job["job options"]);
+        let mut found = false;
+        for (key, direction) in [("read", Direction::Read), ("write", Direction::Write)] {
+            if twins.iter().any(|job| number(&job[key]["total_ios"]) > 0.0) {
+                output.readings.push(reading(&tool, &twins, key, direction, &options));
+                found = true;
+            }
+        }
+        // unified_rw_reporting=1 has no others.
+        if !found && twins.iter().any(|job| number(&job["mixed"]["total_ios"]) > 0.0) {
+            output.readings.push(reading(&tool, &twins, "mixed", Direction::Both, &options));
+        }
+    }
+}
+
+/// The jobs of a document: fio's own, or those of its clients (`--client`), whose sum over all
+/// clients is left to us.
+fn entries(page: &Value) -> Vec<&Value> {
+    let list = |key: &str| page[key].as_array().map_or(&[][..], Vec::as_slice);
+    let of_clients = list("client_stats");
+    if of_clients.is_empty() {
+        return list("jobs").iter().collect();
+    }
+    let is_sum = |job: &Value| job["hostname"].is_null() && job["jobname"] == "All clients";
+    let each: Vec<&Value> = of_clients.iter().filter(|job| !is_sum(job)).collect();
+    if each.is_empty() { of_clients.iter().collect() } else { each }
 }
 
 /// Whether two entries are threads of one job: without `group_reporting`, `numjobs` makes an entry
@@ -76,22 +109,29 @@ fn reading(
     reading.job = job["jobname"].as_str().map(str::to_owned);
     options.report(&mut reading, key);
     let sum = |field: &str| sides().map(|side| number(&side[field])).sum::<f64>();
-    reading.bytes_per_s = Some(Number::exact(sum("bw_bytes")));
+    reading.bytes_per_s = Some(units::bytes_per_s(sides()));
     reading.iops = Some(Number::exact(sum("iops")));
     let ios = sum("total_ios");
-    let total: f64 =
-        sides().map(|side| number(&side["lat_ns"]["mean"]) * number(&side["total_ios"])).sum();
+    let total: f64 = sides().map(|side| units::mean_ns(side) * number(&side["total_ios"])).sum();
     reading.mean_ns = Some(Number::exact(total / ios)).filter(|mean| mean.value > 0.0);
+    let hosts: Vec<&str> = twins.iter().filter_map(|job| job["hostname"].as_str()).collect();
     if let [job] = twins {
-        let at = |name: &str| percentile(&job[key]["clat_ns"]["percentile"], name);
+        let at = |name: &str| units::percentile(&job[key], name);
         reading.p50_ns = at("50.000000");
         reading.p99_ns = at("99.000000");
         reading.p99_9_ns = at("99.900000");
     } else {
-        let why = format!(
-            "percentiles of {} threads with an entry each can't be joined; group_reporting does",
-            twins.len()
-        );
+        let why = match hosts.as_slice() {
+            [] => format!(
+                "percentiles of {} threads with an entry each can't be joined; group_reporting does",
+                twins.len()
+            ),
+            hosts => format!(
+                "the sum over {} clients ({}), whose percentiles can't be joined",
+                twins.len(),
+                hosts.join(", ")
+            ),
+        };
         reading.notes.push(why);
     }
     reading.cpu_us_per_mib = cpu(twins);
@@ -99,11 +139,6 @@ fn reading(
     reading.seconds = Some(longest / 1000.0);
     reading.failed = failed(twins);
     reading
-}
-
-fn percentile(table: &Value, name: &str) -> Option<Number> {
-    let value = table[name].as_f64().filter(|value| *value > 0.0)?;
-    Some(Number { value, off: value * BUCKET })
 }
 
 /// CPU time over bytes. fio reports it as a percentage of `job_runtime`, which is the sum over the
@@ -114,7 +149,7 @@ fn cpu(twins: &[&Value]) -> Option<Number> {
     for job in twins {
         let ms = job["job_runtime"].as_f64()?;
         us += (job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?) / 100.0 * ms * 1000.0;
-        bytes += number(&job["read"]["io_bytes"]) + number(&job["write"]["io_bytes"]);
+        bytes += ["read", "write", "mixed"].map(|key| units::bytes(&job[key])).iter().sum::<f64>();
     }
     if bytes > 0.0 { Some(Number::exact(us / (bytes / MIB))) } else { None }
 }

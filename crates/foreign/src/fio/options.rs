@@ -29,6 +29,10 @@ impl<'a> Options<'a> {
 
     /// Copies them into a reading; `key` is `read` or `write`.
     pub(super) fn report(&self, reading: &mut Reading, key: &str) {
+        // Results of clients, and of old releases, list none.
+        if !self.job.is_object() {
+            return;
+        }
         let rw = self.get(&["rw", "readwrite"]).unwrap_or("read");
         let rw = rw.split(':').next().unwrap_or(rw);
         reading.random = Some(rw.starts_with("rand"));
@@ -38,7 +42,12 @@ impl<'a> Options<'a> {
             let bs = self.get(&["bs", "blocksize"]).unwrap_or("4k");
             // `bs=4k,8k`: reads, then writes.
             let parts: Vec<&str> = bs.split(',').collect();
-            let own = if key == "write" { parts.get(1).or(parts.first()) } else { parts.first() };
+            let own = match key {
+                "write" => parts.get(1).or(parts.first()),
+                // Both directions are one figure: of one size, or of none.
+                "mixed" if parts.windows(2).any(|two| two[0] != two[1]) => None,
+                _ => parts.first(),
+            };
             reading.block_bytes = own.and_then(|text| parse_bytes(text).ok());
         }
         reading.size_bytes =
@@ -60,9 +69,11 @@ impl<'a> Options<'a> {
         if engine == "libcufile" {
             reading.depth = Some(1);
         }
-        if matches!(rw, "rw" | "readwrite" | "randrw") {
-            let share = self.get(&["rwmixread"]).unwrap_or("50");
-            reading.notes.push(format!("part of a mix with {share} % reads"));
+        if key != "mixed" && matches!(rw, "rw" | "readwrite" | "randrw") {
+            let percent = |keys: &[&str]| self.get(keys).map(|text| text.parse::<u8>().ok());
+            let writes = percent(&["rwmixwrite"]).map(|share| 100_u8.checked_sub(share?));
+            let reads = percent(&["rwmixread"]).or(writes).unwrap_or(Some(50));
+            reading.mix = Some(reads.filter(|share| *share <= 100));
         }
     }
 

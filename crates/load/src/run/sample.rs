@@ -44,8 +44,9 @@ struct JobSeries {
 }
 
 impl JobSeries {
-    /// What completed so far, and the latencies of what completed since the last reading.
-    fn read(&mut self, live: &[Live]) -> (LiveTotals, Histogram) {
+    /// What completed so far, and the latencies of the reads and of the writes that completed since
+    /// the last reading.
+    fn read(&mut self, live: &[Live]) -> (LiveTotals, [Histogram; 2]) {
         let mut totals = LiveTotals::default();
         let mut seen = <[Histogram; 2]>::default();
         for counters in &live[self.live.clone()] {
@@ -56,10 +57,9 @@ impl JobSeries {
             }
         }
         (totals.read_ios, totals.write_ios) = (seen[0].count(), seen[1].count());
-        let mut window = seen[0].since(&self.seen[0]);
-        window.merge(&seen[1].since(&self.seen[1]));
+        let windows = [seen[0].since(&self.seen[0]), seen[1].since(&self.seen[1])];
         self.seen = seen;
-        (totals, window)
+        (totals, windows)
     }
 }
 
@@ -146,8 +146,11 @@ impl SeriesSampler {
         let mut moved = LiveTotals::default();
         let mut latencies = Histogram::default();
         for (nth, (job, first)) in self.jobs.iter_mut().zip(firsts).enumerate() {
-            let (totals, window) = job.read(live);
-            let point = point(job, &totals, &window, now, span_ns);
+            let (totals, [reads, writes]) = job.read(live);
+            let sums = [reads.sum(), writes.sum()];
+            let mut window = reads;
+            window.merge(&writes);
+            let point = point(job, &totals, (sums, &window), now, span_ns);
             moved.read_bytes += point.read_bytes;
             moved.write_bytes += point.write_bytes;
             moved.read_ios += point.read_ios;
@@ -218,7 +221,7 @@ fn add(points: &mut Vec<Point>, point: Point, last: bool) {
 fn point(
     job: &JobSeries,
     totals: &LiveTotals,
-    window: &Histogram,
+    (sums, window): ([u64; 2], &Histogram),
     now: Nanos,
     span_ns: u64,
 ) -> Point {
@@ -230,6 +233,8 @@ fn point(
         write_bytes: totals.write_bytes.saturating_sub(job.last.write_bytes),
         read_ios: totals.read_ios.saturating_sub(job.last.read_ios),
         write_ios: totals.write_ios.saturating_sub(job.last.write_ios),
+        read_latency_ns: Some(sums[0]),
+        write_latency_ns: Some(sums[1]),
         p50_ns: window.percentile(0.5),
         p99_ns: window.percentile(0.99),
         max_ns: window.max(),
@@ -254,6 +259,8 @@ mod tests {
             write_bytes: 0,
             read_ios,
             write_ios: 0,
+            read_latency_ns: None,
+            write_latency_ns: None,
             p50_ns: None,
             p99_ns: None,
             max_ns: None,
@@ -297,6 +304,9 @@ mod tests {
         let millis = |ns: u64| (ns + 10_000) / 1_000_000;
         let max = series.iter().map(|point| millis(point.max_ns.unwrap()));
         assert_eq!(max.collect::<Vec<_>>(), [1, 1, 900, 1, 1]);
+        let sums = series.iter().map(|point| point.read_latency_ns.unwrap() / 1_000_000);
+        assert_eq!(sums.collect::<Vec<_>>(), [2000, 2000, 1000, 2000, 500]);
+        assert!(series.iter().all(|point| point.write_latency_ns == Some(0)));
         let p50 = series.iter().map(|point| millis(point.p50_ns.unwrap()));
         assert_eq!(p50.collect::<Vec<_>>(), [1, 1, 1, 1, 1], "the first and the last have it too");
         // Of 101 and of 500 no 99th percentile is reported.

@@ -19,7 +19,7 @@ fn what_was_due_and_never_started_is_counted() {
     // The first that was not started was due after as many half milliseconds.
     assert_eq!(never.longest_wait_ns, 1000 * MS - job.read.ios * MS / 2);
     let said = ran.warnings.iter().find_map(|warning| match &warning.kind {
-        WarningKind::NeverStarted { ios, completed, longest_wait_ns } => {
+        WarningKind::NeverStarted { ios, completed, longest_wait_ns, .. } => {
             Some((*ios, *completed, *longest_wait_ns))
         }
         _ => None,

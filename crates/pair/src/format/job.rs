@@ -75,7 +75,7 @@ fn section(pairing: &Pairing, pair: &Pair, number: usize, given: &Given) -> Stri
     out.push_str(&format!("threads = {}\n", start.threads.div_ceil(stores)));
     match &given.directory {
         Some(directory) => {
-            out.push_str(&format!("directory = {}\n", value(directory)));
+            out.push_str(&format!("directory = {}\n", value(&directory.replace(':', "\\:"))));
             out.push_str(&format!("file_prefix = gpuio-{name}\n"));
         }
         None => out.push_str(&format!("filename = {}\n", value(&given.name).replace(':', "\\:"))),

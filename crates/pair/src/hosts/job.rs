@@ -199,7 +199,7 @@ fn lines(host: &str, pair: &Pair, given: &Given) -> Result<Lines, NoJobFile> {
         (None, None) => {}
     }
     out.push_str(&match &given.directory {
-        Some(directory) => format!("directory = {}\n", value(directory)),
+        Some(directory) => format!("directory = {}\n", value(&directory.replace(':', "\\:"))),
         None => format!("filename = {}\n", value(&given.name).replace(':', "\\:")),
     });
     Ok(out)

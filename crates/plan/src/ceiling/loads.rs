@@ -58,6 +58,7 @@ pub fn unbound(ceiling: &CeilingPlan, job: &JobPlan) -> JobPlan {
         invalidate: false,
         verify: VerifyMode::Off,
         verify_ns: None,
+        own_verification: false,
         fio_headers: false,
         refill: false,
         ceilings_ns: None,
@@ -105,6 +106,7 @@ pub(super) fn without_files(
     load.directory = None;
     load.file_prefix = String::new();
     load.size_bytes = span;
+    load.size_percent = None;
     load.offset_bytes = 0;
     load.align_bytes = 1;
     load.skew_bytes = 0;

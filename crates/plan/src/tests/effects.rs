@@ -12,7 +12,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("directory", ["/d", "/e"]),
     ("filename", ["/have8g", "/have9g"]),
     ("rw", ["read", "randwrite"]),
-    ("bs", ["64k", "128k"]),
+    ("bs", [",64k", "128k"]),
     ("size", ["1g", "2g"]),
     ("runtime", ["3", "4"]),
     ("do_verify", ["1", "0"]),
@@ -114,8 +114,8 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("randseed", ["7", "8"]),
     ("norandommap", ["1", "0"]),
     ("random_distribution", ["zipf:1.2", "normal:10"]),
-    ("rate", ["1m", "2m"]),
-    ("rate_iops", ["100", "200"]),
+    ("rate", [",1m", "2m"]),
+    ("rate_iops", [",100", "200"]),
     ("rate_process", ["poisson", "linear"]),
     ("cpus_allowed", ["0", "1"]),
     ("numa_cpu_nodes", ["0", "1"]),
@@ -388,7 +388,8 @@ fn runs_are_checked_together_without_their_machine() {
     let mut one = Spec { name: None, jobs: mixed[..1].to_vec() };
     one.jobs[0].one_of_many = true;
     let plan = Bench::default().plan(&one).unwrap();
-    assert!(plan.jobs[0].notes[0].starts_with("'rwmixread'"), "{:?}", plan.jobs[0].notes);
+    let noted = plan.jobs[0].notes.iter().any(|note| note.starts_with("'rwmixread'"));
+    assert!(noted, "{:?}", plan.jobs[0].notes);
 }
 
 #[test]
@@ -424,4 +425,76 @@ fn shares_counts_and_files_of_threads() {
     assert_eq!(polled.engine.actual, "io_uring-iopoll");
     let cufile = job("ioengine=libcufile\ngpu_dev_ids=0:1\ndirect=1\nrw=read\nsize=1m");
     assert_eq!((cufile.path.choice.actual.as_str(), cufile.gpus.len()), ("gds", 2));
+}
+
+/// fio's lists: reads, writes. A mix has one value here.
+#[test]
+fn a_list_has_a_value_for_each_direction() {
+    let read = job("rw=read\nioengine=psync\nbs=64k,4k\nrate=8m,4m\nrate_iops=9,7\nsize=1g");
+    let pacing = read.pacing.as_ref().unwrap();
+    assert_eq!((read.blocks.clone(), pacing.bytes_per_s), (sizes(64 * KIB), Some(8 * MIB)));
+    assert_eq!(pacing.iops, Some(9));
+    let write = job("rw=write\nioengine=psync\nbs=64k,4k\nrate=8m,4m\nrate_iops=9,7\nsize=1g");
+    let pacing = write.pacing.as_ref().unwrap();
+    assert_eq!((write.blocks.clone(), pacing.bytes_per_s), (sizes(4 * KIB), Some(4 * MIB)));
+    assert_eq!(pacing.iops, Some(7));
+    // What a list lacks is the default, as in fio.
+    let split = "ioengine=psync\nbssplit=8k/90:16k/10,,\nsize=1g\nrw=";
+    assert_eq!(job(&format!("{split}randread")).blocks.len(), 2);
+    let writes = job(&format!("{split}randwrite"));
+    assert_eq!(writes.blocks, sizes(4 * KIB));
+    assert!(writes.notes[0].starts_with("'bssplit' (f:3:1) has no effect"), "{:?}", writes.notes);
+    let alike = job("rw=randrw\nbs=8k,8k,8k\nrate=1m,1m\nsize=1g");
+    assert_eq!(alike.blocks, sizes(8 * KIB));
+    for list in ["bs=8k,4k", "bs=8k,", "rate=8m,", "rate_iops=,5"] {
+        let mixed = said(&format!("[a]\nrw=randrw\nsize=1g\n{list}\n"));
+        assert!(mixed.contains("use one job for each direction"), "{list}: {mixed}");
+    }
+    let none = said("[a]\nrw=read\nsize=1g\nrate=,4m\n");
+    assert!(none.contains("rate=,4m (f:4:1): it has no effect here"), "{none}");
+}
+
+/// Keys about writes are refused where the load writes.
+#[test]
+fn refused_keys_about_writes_are_noted_where_nothing_is_written() {
+    for key in ["zero_buffers=1", "fsync_on_close=1", "buffer_pattern=0xff", "dedupe_percentage=50"]
+    {
+        let read = job(&format!("rw=randread\nsize=1g\n{key}"));
+        assert!(read.notes[0].contains("the load writes nothing"), "{key}: {:?}", read.notes);
+        for rw in ["write", "randrw"] {
+            let refused = said(&format!("[a]\nrw={rw}\nsize=1g\n{key}\n"));
+            assert!(refused.contains("is not supported by gpuio"), "{key}: {refused}");
+            assert!(refused.contains("(f:4:1)"), "{key}: {refused}");
+        }
+    }
+    assert!(said("[a]\nrw=write\nsize=1g\nfsync_on_close=1\n").contains("end_fsync=1"));
+    let harmless = "[a]\nrw=write\nsize=1g\nzero_buffers=0\nnuma_mem_policy=local\n";
+    assert_eq!(said(harmless), "planned");
+}
+
+/// What gdsio's own files and defaults say without effect.
+#[test]
+fn gdsios_keys_in_gdsios_jobs_are_noted() {
+    let seed = job("xfer_type=1\nrw=write\nsize=1g\nrandom_seed=7");
+    assert!(seed.notes[0].starts_with("'random_seed' (f:5:1) has no effect"), "{:?}", seed.notes);
+    let memory = job("xfer_type=1\nrw=write\nsize=1g\nmemory=device");
+    assert_eq!(memory.memory, MemoryKind::Malloc);
+    assert!(memory.notes[0].contains("-m 0"), "{:?}", memory.notes);
+    assert!(said("[a]\nrw=write\nsize=1g\nmemory=device\npath=host\n").contains("host memory"));
+}
+
+#[test]
+fn lines_of_logs_are_as_long_as_requested() {
+    let interval = |text: &str| Bench::default().plan(&parsed(text)).unwrap().interval_ns;
+    let with = |time: &str, line: &str| {
+        interval(&format!("[a]\nruntime={time}\nwrite_bw_log=x\nlog_avg_msec={line}\n"))
+    };
+    assert_eq!(with("5", "2000"), 500_000_000, "four points");
+    assert_eq!(with("30", "5000"), 1_000_000_000);
+    assert_eq!(with("30", "1500"), 750_000_000, "a whole number of points");
+    assert_eq!(with("30", "20"), 20_000_000);
+    let two = "[a]\nruntime=30\nwrite_bw_log=x\nlog_avg_msec=300\n\
+               [b]\nruntime=30\nwrite_bw_log=y\nlog_avg_msec=500\n";
+    assert_eq!(interval(two), 100_000_000, "which both logs are multiples of");
+    assert!(said("[a]\nwrite_bw_log=x\nlog_avg_msec=5\n").contains("10 ms at least"));
 }

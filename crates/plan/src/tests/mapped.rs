@@ -101,7 +101,7 @@ fn each_file_is_mapped_once_for_all_threads() {
     assert_eq!(mapped_parts(&shared), [(0, 4096..4096 + 3 * GIB)]);
     let each = job("path=mapped\nsize=1g\nthreads=3");
     assert_eq!(mapped_parts(&each), [(0, 0..GIB), (1, 0..GIB), (2, 0..GIB)]);
-    let several = job("path=mapped\nfilename=/have8g:/have9g\nsize=1g");
+    let several = job("path=mapped\nfilename=/have8g:/have9g\nsize=2g");
     assert_eq!(mapped_parts(&several), [(0, 0..GIB), (1, 0..GIB)]);
 }
 

@@ -52,8 +52,65 @@ fn threads_that_do_not_share_all_work_on_the_same_bytes() {
 fn every_thread_works_on_all_of_several_files() {
     let job = job("filename=/have8g:/have9g\nthreads=2\nsize=1g");
     assert_eq!(paths(&job), ["/have8g", "/have9g"]);
-    let both = |at| [(0, at, GIB), (1, at, GIB)];
-    assert_eq!(regions(&job), [both(0), both(GIB)]);
+    let half = GIB / 2;
+    let both = |at| [(0, at, half), (1, at, half)];
+    assert_eq!(regions(&job), [both(0), both(half)]);
+    assert_eq!((job.size_bytes, job.targets[1].length_bytes), (GIB, GIB));
+}
+
+/// As in fio: files divide `size`, and without one each is used as long as it is.
+#[test]
+fn several_named_files_divide_the_size() {
+    let lengths = |job: &JobPlan| -> Vec<u64> {
+        job.workers[0].regions.iter().map(|region| region.length).collect()
+    };
+    let three = "rw=read\nioengine=psync\nfilename=/a/f:/b/f:/c/f\n";
+    let job = self::job(&format!("{three}size=24m"));
+    assert_eq!(lengths(&job), [8 * MIB; 3]);
+    assert!(job.targets.iter().all(|target| target.length_bytes == 8 * MIB));
+    assert_eq!(job.stop.bytes_per_thread, Some(24 * MIB), "one pass over all of them");
+    assert!(job.files_in_turn, "fio's default");
+    let each = self::job(&format!("{three}numjobs=2\nsize=24m"));
+    assert_eq!(regions(&each)[1], regions(&each)[0], "threads of fio share nothing");
+    let devices = self::job("filename=/device1:/device2\nsize=4g\nrw=read");
+    assert_eq!(lengths(&devices), [2 * GIB; 2]);
+    // What does not divide is rounded down to the alignment, and a pass is what is left.
+    let odd = self::job(&format!("{three}size=25m\nbs=4k\ndirect=1"));
+    assert_eq!(lengths(&odd), [25 * MIB / 3 / 512 * 512; 3]);
+    assert_eq!(odd.stop.bytes_per_thread, Some(25 * MIB / 3 / 512 * 512 * 3));
+    assert_eq!(odd.size_bytes, 25 * MIB);
+    let few = Bench::default().refusal(&parsed(&format!("[a]\n{three}bs=1m\nsize=2m")));
+    assert!(few.to_string().contains("which 3 files divide, holds no block"), "{few}");
+    // Each file as it is, or a share of each.
+    let whole = self::job("filename=/have9g:/have6g\nioengine=psync\nrw=read");
+    assert_eq!((lengths(&whole), whole.size_bytes), (vec![9 * GIB, 6 * GIB], 15 * GIB));
+    assert_eq!((whole.size_percent, whole.targets[1].length_bytes), (Some(100), 6 * GIB));
+    let half = self::job("filename=/have8g:/have6g\nsize=50%\nthreads=2\nrw=read");
+    assert_eq!(regions(&half)[1], [(0, 2 * GIB, 2 * GIB), (1, 3 * GIB / 2, 3 * GIB / 2)]);
+    let made = self::job("filename=/a:/b\nfilesize=2g\nrw=read");
+    assert_eq!((lengths(&made), made.size_bytes), (vec![2 * GIB; 2], 4 * GIB));
+    let strided = self::job("filename=/a:/b\nthreads=2\nlayout=strided\nsize=10m\nbs=1m");
+    assert_eq!(lengths(&strided), [5 * MIB; 2]);
+    assert_eq!(strided.workers[1].regions[1].offset, MIB);
+}
+
+/// As in fio: rounded up to the smallest block.
+#[test]
+fn an_offset_may_be_a_share_of_the_file() {
+    let at = |text: &str| {
+        let job = job(&format!("rw=read\nioengine=psync\n{text}"));
+        (job.offset_bytes, job.size_bytes)
+    };
+    assert_eq!(at("filename=/have10g\nbs=64k\noffset=0%"), (0, 10 * GIB));
+    assert_eq!(at("filename=/have10g\nbs=64k\noffset=40%"), (4 * GIB, 6 * GIB));
+    let third = (10 * GIB * 33 / 100).next_multiple_of(64 * KIB);
+    assert_eq!(at("filename=/have10g\nbs=64k\noffset=33%"), (third, 10 * GIB - third));
+    assert_eq!(at("filename=/have10g\nsize=50%\noffset=20%"), (2 * GIB, 5 * GIB));
+    assert_eq!(at("filename=/have10g\nsize=90%\noffset=20%"), (2 * GIB, 8 * GIB));
+    assert_eq!(at("filename=/new\nfilesize=1g\nsize=1m\noffset=50%"), (GIB / 2, MIB));
+    let said = |text: &str| Bench::default().refusal(&parsed(&format!("[a]\n{text}"))).to_string();
+    assert!(said("filename=/new\nsize=1m\noffset=40%").contains("not there yet is no offset"));
+    assert!(said("filename=/have8g:/have6g\noffset=40%").contains("different lengths"));
 }
 
 #[test]
@@ -67,7 +124,7 @@ fn a_directory_stands_before_names_that_are_not_absolute() {
 fn a_file_that_is_there_is_shared_out_whole() {
     assert_eq!(job("filename=/have9g\nthreads=2").size_bytes, 9 * GIB / 2);
     assert_eq!(job("filename=/have9g\nthreads=2\noffset=1g").size_bytes, 4 * GIB);
-    assert_eq!(job("filename=/have9g:/have6g").size_bytes, 6 * GIB, "the shortest decides");
+    assert_eq!(job("filename=/have9g:/have6g").size_bytes, 15 * GIB, "each as long as it is");
     let device = job("filename=/device\nthreads=4");
     assert_eq!((device.size_bytes, device.targets[0].kind), (4 * GIB, TargetKind::BlockDevice));
 }

@@ -9,7 +9,8 @@ use gpuio_record::facts::HostFacts;
 use gpuio_spec::{JobSpec, Requested};
 
 use super::super::{
-    AUTO, Among, DirectAnswer, Facts, Gpus, PlanError, TargetInfo, TargetLookup, paths_of, resolved,
+    AUTO, Among, DirectAnswer, Facts, Gpus, PlanError, TargetInfo, TargetLookup, habits, paths_of,
+    resolved,
 };
 use super::Unused;
 
@@ -87,6 +88,7 @@ fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>
         cufile_missing: &|_| None,
         cufile_direct: Err(""),
     };
+    let job = &habits::of_direction(job).ok()?;
     let rows = paths_of(job, &facts, &mut Vec::new()).ok()?;
     let alone = true;
     let each = |row| resolved(job, row, Among { at, alone, many: false, group: 0 }, &facts);

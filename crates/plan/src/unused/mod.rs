@@ -8,8 +8,9 @@
 //! uses it, with exit code 2 and the source. Jobs that don't use it are planned as if it had not
 //! been said, so that a plan holds nothing without effect and its text can be run again.
 //!
-//! A job file that fio runs is run here too: where a section says `ioengine`, fio's own keys
-//! without effect are left out and noted, as fio leaves them out in silence. So it is with a line
+//! A job file that fio or gdsio runs is run here too: where a section says `ioengine`, or has keys of
+//! gdsio's, the tool's own keys without effect are left out and noted, as it leaves them out in
+//! silence. So it is with a line
 //! of a job file that a flag takes the effect from (`job.ini --rw read`), and with the points of a
 //! sweep ([`JobSpec::one_of_many`]), which were checked together beforehand ([`none_uses`]).
 
@@ -98,10 +99,15 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
 
 /// Whether a value without effect is noted, and never refused.
 fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
-    let fios = gpuio_spec::find(requested.key)
-        .is_some_and(|key| matches!(key.dialect, Dialect::Fio | Dialect::All));
+    let of = gpuio_spec::find(requested.key).map(|key| key.dialect);
+    let theirs = match of {
+        Some(Dialect::Fio) => defaults::is_fio(job),
+        Some(Dialect::Gdsio) => defaults::is_gdsio(job),
+        Some(Dialect::All) => defaults::is_fio(job) || defaults::is_gdsio(job),
+        Some(Dialect::Native) | None => false,
+    };
     let in_file = matches!(requested.origin, Origin::File { .. });
-    job.one_of_many || in_file && (changed_by_flag(job) || (defaults::is_fio(job) && fios))
+    job.one_of_many || in_file && (changed_by_flag(job) || theirs)
 }
 
 /// Whether a flag says what decides over the effect of others.

@@ -41,6 +41,9 @@ pub(crate) const RULES: &[Rule] = &[
         s.plan.seed != 1 && !s.draws(),
         "nothing in this load is left to chance; leave it out"
     )),
+    rule!(blocks, |s| when(s.requested.blocks.is_none(), NOT_THIS_WAY)),
+    rule!(rate_bytes, |s| when(s.requested.rate_bytes.is_none(), NOT_THIS_WAY)),
+    rule!(rate_iops, |s| when(s.requested.rate_iops.is_none(), NOT_THIS_WAY)),
     rule!(arrivals, |s| when(
         s.plan.pacing.is_none(),
         "it says how a rate spaces its I/Os, and there is none; add rate_iops or rate, or leave it \
@@ -203,6 +206,8 @@ const IN_ORDER: &str = "the load goes through its files in order; use rw=randrea
                         randrw, or leave it out";
 const NO_WRITES: &str =
     "the load writes nothing; use rw=write, randwrite or a mix, or leave it out";
+const NOT_THIS_WAY: &str = "its value is for the direction that the load does not have; give one \
+                            for this one, or leave it out";
 const NOT_STEADY: &str = "it says how steadystate is checked, which is not requested; add \
                           steadystate=iops:2%, or leave it out";
 const NO_PAUSE: &str = "it shapes the pause of thinktime; add thinktime, or leave it out";

@@ -57,7 +57,12 @@ fn second_half() -> Vec<WarningKind> {
             left_out_ios: 32,
         },
         WarningKind::RateNotReached { reached: 0.731 },
-        WarningKind::NeverStarted { ios: 1_200, completed: 48_000, longest_wait_ns: 250_000_000 },
+        WarningKind::NeverStarted {
+            ios: 1_200,
+            completed: 48_000,
+            longest_wait_ns: 250_000_000,
+            max_ns: Some(180_000_000),
+        },
         WarningKind::NotSteady { requested: text("iops:2%"), observed: Some(3.21) },
         WarningKind::UnevenFinish {
             first_done_ns: 4_000_000_000,

@@ -267,14 +267,14 @@ fn clock_words(kind: &WarningKind) -> String {
              Lower --rate or --rate-iops, or raise --threads or --depth.",
             reached * 100.0,
         ),
-        WarningKind::NeverStarted { ios, completed, longest_wait_ns } => format!(
+        WarningKind::NeverStarted { ios, completed, longest_wait_ns, max_ns } => format!(
             "{} I/Os were due before the end but never started; {} completed. The missing ones \
-             are in no latency figure and would be the slowest: p99 and higher are at least the \
-             values shown, the maximum at least {}. Lower --rate or --rate-iops to what the load \
-             can sustain.",
+             are in no latency figure and would be the slowest: {}the maximum is at least {}. Lower \
+             --rate or --rate-iops to what the load can sustain.",
             human_count(float(*ios)),
             human_count(float(*completed)),
-            human_ns(float(*longest_wait_ns)),
+            bounded(*ios, *completed),
+            human_ns(float((*longest_wait_ns).max(max_ns.unwrap_or(0)))),
         ),
         WarningKind::NotSteady { requested, observed } => {
             let unit = if requested.ends_with('%') { " %" } else { "" };
@@ -323,6 +323,23 @@ fn stood_still(stopped_ns: u64, suspended_ns: u64) -> String {
         (0, _) => suspended,
         _ => format!("{stopped}, and {suspended}"),
     }
+}
+
+/// Which percentiles I/Os that are missing leave unknown: those above the share that completed. The
+/// others move by as many ranks at most as I/Os are missing.
+fn bounded(missing: u64, completed: u64) -> String {
+    if completed == 0 {
+        return String::new();
+    }
+    let share = float(missing) / float(completed.saturating_add(missing));
+    let mut decimals = 1;
+    let mut unit = 0.001;
+    while share < unit && decimals < 6 {
+        decimals += 1;
+        unit /= 10.0;
+    }
+    let known = ((1.0 - share) / unit).floor() * unit * 100.0;
+    format!("percentiles above the {known:.decimals$}th are at least the values shown, ")
 }
 
 /// What a short run lacks: I/Os for a percentile, by the rule of `stat`, or time for a rate.

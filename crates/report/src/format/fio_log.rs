@@ -1,6 +1,6 @@
 //! The series of a job as fio's logs: a line per interval and direction, `time, value, direction,
-//! block size, offset`, as fio-plot reads them. Time is in milliseconds since the ramp's end; block
-//! size and offset are 0, since a line is of many I/Os.
+//! block size, offset`, as fio-plot reads them. Time is in milliseconds from the ramp's end to the
+//! interval's; block size and offset are 0, since a line is of many I/Os.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ pub enum Log {
     Bandwidth,
     /// I/Os per second.
     Iops,
-    /// The median latency of the interval in nanoseconds, of jobs that only read or only write.
+    /// The mean latency of the interval in nanoseconds.
     Latency,
 }
 
@@ -34,10 +34,11 @@ impl Log {
 /// The lines of one job's log. Intervals of the ramp are left out.
 #[must_use]
 pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
+    let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
     let mut out = String::new();
-    for point in result.series.iter().filter(|point| point.at_ns > 0 && point.span_ns > 0) {
+    for point in lines(&result.series, line_ns.unwrap_or(0)) {
         for direction in directions(plan) {
-            let Some(value) = value(point, *direction, log) else { continue };
+            let Some(value) = value(&point, *direction, log) else { continue };
             let (time, side) = (point.at_ns / 1_000_000, u8::from(*direction == Direction::Write));
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{time}, {value}, {side}, 0, 0");
@@ -46,10 +47,39 @@ pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
     out
 }
 
+/// Points of the series joined until they cover so much time, to the nearest point. What is left
+/// at the end is a line too.
+fn lines(series: &[Point], line_ns: u64) -> Vec<Point> {
+    let mut lines: Vec<Point> = Vec::new();
+    let mut open = false;
+    for point in series.iter().filter(|point| point.at_ns > 0 && point.span_ns > 0) {
+        match lines.last_mut().filter(|_| open) {
+            Some(line) => join(line, point),
+            None => lines.push(point.clone()),
+        }
+        let covered = lines.last().map_or(0, |line| line.span_ns);
+        open = covered.saturating_add(point.span_ns / 2) < line_ns;
+    }
+    lines
+}
+
+/// Adds a point to the line of those before it.
+fn join(line: &mut Point, point: &Point) {
+    let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+    line.at_ns = point.at_ns;
+    line.span_ns += point.span_ns;
+    line.read_bytes += point.read_bytes;
+    line.write_bytes += point.write_bytes;
+    line.read_ios += point.read_ios;
+    line.write_ios += point.write_ios;
+    line.read_latency_ns = sum(line.read_latency_ns, point.read_latency_ns);
+    line.write_latency_ns = sum(line.write_latency_ns, point.write_latency_ns);
+}
+
 fn value(point: &Point, direction: Direction, log: Log) -> Option<u64> {
-    let (bytes, ios) = match direction {
-        Direction::Read => (point.read_bytes, point.read_ios),
-        Direction::Write => (point.write_bytes, point.write_ios),
+    let (bytes, ios, latency_ns) = match direction {
+        Direction::Read => (point.read_bytes, point.read_ios, point.read_latency_ns),
+        Direction::Write => (point.write_bytes, point.write_ios, point.write_latency_ns),
     };
     let per_s = |count: u64| {
         let value = u128::from(count) * 1_000_000_000 / u128::from(point.span_ns);
@@ -58,6 +88,49 @@ fn value(point: &Point, direction: Direction, log: Log) -> Option<u64> {
     match log {
         Log::Bandwidth => Some(per_s(bytes) / 1024),
         Log::Iops => Some(per_s(ios)),
-        Log::Latency => point.p50_ns,
+        Log::Latency => latency_ns?.checked_div(ios),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(at_ms: i64, span_ms: u64, reads: u64) -> Point {
+        Point {
+            at_ns: at_ms * 1_000_000,
+            span_ns: span_ms * 1_000_000,
+            read_bytes: reads * 4096,
+            write_bytes: 4096,
+            read_ios: reads,
+            write_ios: 1,
+            read_latency_ns: Some(reads * 10),
+            write_latency_ns: Some(700),
+            p50_ns: None,
+            p99_ns: None,
+            max_ns: None,
+        }
+    }
+
+    /// Twice the sampler's interval, and a rest of its own length at the end.
+    #[test]
+    fn a_line_covers_the_time_that_was_requested() {
+        let series =
+            [point(-100, 100, 9), point(501, 501, 10), point(1000, 499, 30), point(1500, 500, 5)];
+        let found = lines(&series, 1_000_000_000);
+        let of: Vec<_> = found.iter().map(|p| (p.at_ns / 1_000_000, p.read_ios)).collect();
+        assert_eq!(of, [(1000, 40), (1500, 5)]);
+        assert_eq!(value(&found[0], Direction::Read, Log::Iops), Some(40));
+        assert_eq!(value(&found[0], Direction::Write, Log::Latency), Some(700));
+        assert_eq!(value(&found[1], Direction::Read, Log::Bandwidth), Some(40));
+        assert_eq!(lines(&series, 0).len(), 3, "a line for each point where nothing was requested");
+    }
+
+    #[test]
+    fn an_interval_without_ios_of_a_direction_has_no_latency_of_it() {
+        let none = Point { read_ios: 0, read_latency_ns: Some(0), ..point(1, 1, 0) };
+        assert_eq!(value(&none, Direction::Read, Log::Latency), None);
+        let old = Point { read_latency_ns: None, ..point(1, 1, 3) };
+        assert_eq!(value(&old, Direction::Read, Log::Latency), None, "no record of it");
     }
 }

@@ -7,9 +7,9 @@ use gpuio_table::{Column, Grid, figures, words};
 use gpuio_units::printable_lines;
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
-use crate::number::{NONE, iops, maybe_time, throughput};
+use crate::number::{NONE, bytes, iops, maybe_time, throughput};
 use crate::verification::{self, Checked};
-use crate::workload::{Direction, blocks_short, directions, is_random, jobs, rw_of};
+use crate::workload::{Direction, blocks_short, directions, is_random, jobs, load_word, rw_of};
 use crate::wrap::paragraph;
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
@@ -74,7 +74,7 @@ struct Load<'a> {
 
 impl Load<'_> {
     /// Same load, whatever the path.
-    fn kind(&self) -> (&'static str, String) {
+    fn kind(&self) -> (String, String) {
         (rw_of(self.plan, self.direction), blocks_short(&self.plan.blocks))
     }
 
@@ -114,7 +114,11 @@ impl Load<'_> {
     /// `1M reads`, `4K random writes`.
     fn words(&self) -> String {
         let random = if is_random(self.plan) { "random " } else { "" };
-        format!("{} {random}{}s", blocks_short(&self.plan.blocks), self.direction.name())
+        let mix = match directions(self.plan) {
+            [_] => String::new(),
+            _ => format!(" of {}", load_word(self.plan)),
+        };
+        format!("{} {random}{}s{mix}", blocks_short(&self.plan.blocks), self.direction.name())
     }
 }
 
@@ -256,13 +260,13 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
         let to_gpu = all.iter().filter(|load| !load.plan.gpus.is_empty());
         to_gpu.filter(|load| load.direction == Direction::Read && load.result.failed == 0)
     };
-    let mut kinds: Vec<(&'static str, String)> = Vec::new();
+    let mut kinds: Vec<(String, String)> = Vec::new();
     for load in reads() {
         if !kinds.contains(&load.kind()) {
             kinds.push(load.kind());
         }
     }
-    let best = |kind: &(&'static str, String)| {
+    let best = |kind: &(String, String)| {
         let same = reads().filter(|load| load.kind() == *kind);
         same.max_by(|a, b| a.bytes_per_s().total_cmp(&b.bytes_per_s())).copied()
     };

@@ -13,7 +13,7 @@ use super::{Set, chosen};
 use crate::expected;
 use crate::format::text::header;
 use crate::number::float;
-use crate::workload::{actual_engine, block_bounds, blocks_short, rw};
+use crate::workload::{actual_engine, block_bounds, blocks_short, load_word};
 
 /// One value: its text, and its number if it is one.
 pub(super) type Place = (String, Option<f64>);
@@ -141,7 +141,7 @@ fn of_ranks(row: &Row<'_>, number: fn(&RanksResult) -> usize) -> Place {
 const AXES: &[Known] = &[
     ("path", "path", true, Role::Load, |row| (row.plan.path.choice.actual.clone(), None)),
     ("direction", "direction", true, Role::Load, |row| (row.direction.name().to_owned(), None)),
-    ("load", "load", true, Role::Load, |row| (rw(row.plan).to_owned(), None)),
+    ("load", "load", true, Role::Load, |row| (load_word(row.plan), None)),
     ("block", "block size", true, Role::Load, |row| {
         let (_, max) = block_bounds(&row.plan.blocks);
         (blocks_short(&row.plan.blocks), Some(float(max)))

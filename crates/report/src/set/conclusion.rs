@@ -17,7 +17,7 @@ use super::figures::{find, points};
 use super::rows::{Row, rows};
 use super::summary::half_width;
 use crate::number::{iops, throughput};
-use crate::workload::{blocks_short, rw_of};
+use crate::workload::{blocks_short, is_mix, load_word};
 use gpuio_units::human_ns;
 
 /// All runs of one load.
@@ -57,34 +57,41 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
         return vec!["No job of these records has a result.".to_owned()];
     }
     let columns = columns(set, &rows);
-    let points = measured(&rows, &columns);
+    let points = measured(set, &rows, &columns);
     let result = match points.as_slice() {
-        [one] => single(one),
+        [one] => single(set, one),
         several => compared(several).unwrap_or_else(|| range(several)),
     };
     [Some(result), caution(&rows)].into_iter().flatten().collect()
 }
 
-fn measured<'a>(rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {
+fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {
     let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
     let is_load = |column: &&Column| column.role == Role::Load && column.key != "path";
     let point = |of: Vec<usize>| {
         let load = columns.iter().filter(is_load).map(|column| column.of[of[0]]).collect();
-        let rates: Vec<f64> = of.iter().map(|row| rows[*row].side().bytes_per_s).collect();
+        let rates: Vec<f64> = of.iter().map(|row| rows[*row].whole_rates().0).collect();
         let mean = infer::mean(&rates).unwrap_or(0.0);
         Point {
             load,
             median: median(&rates).unwrap_or(0.0),
-            interval: half_width(&rates).map(|half| (mean * (1.0 - half), mean * (1.0 + half))),
+            interval: match (half_width(set, &rates), rates.len() >= infer::INTERVAL_RUNS) {
+                (Some(half), _) => Some((mean * (1.0 - half), mean * (1.0 + half))),
+                // So wide that it is not printed.
+                (None, true) => Some((f64::NEG_INFINITY, f64::INFINITY)),
+                (None, false) => None,
+            },
             rows: of.iter().map(|row| rows[*row]).collect(),
         }
     };
-    points(columns, &records).into_iter().map(point).collect()
+    // A mix is one load: its first direction stands for both.
+    let all = points(columns, &records).into_iter().filter(|of| !rows[of[0]].is_second());
+    all.map(point).collect()
 }
 
-fn single(point: &Point<'_>) -> String {
+fn single(set: &Set, point: &Point<'_>) -> String {
     let first = &point.rows[0];
-    let runs = match (point.rows.len(), half_width(&rates(point))) {
+    let runs = match (point.rows.len(), half_width(set, &rates(point))) {
         (1, _) => " (one run)".to_owned(),
         (runs, None) => format!(" (median of {runs} runs)"),
         (runs, Some(half)) => {
@@ -99,15 +106,20 @@ fn single(point: &Point<'_>) -> String {
             .collect();
         median(&values)
     };
-    let mut text = format!("{}, {}: {}{runs}", point.path(), first.load_in_words(), point.rate());
-    text.extend(value("iops").map(|value| format!(", {} IOPS", iops(value))));
+    let load = first.whole_load_in_words();
+    let mut text = format!("{}, {load}: {}{runs}", point.path(), point.rate());
+    let ios: Vec<f64> = point.rows.iter().map(|row| row.whole_rates().1).collect();
+    text.extend(median(&ios).map(|value| format!(", {} IOPS", iops(value))));
+    if is_mix(first.plan) {
+        return text + ", reads and writes together.";
+    }
     text.extend(value("p50").map(|value| format!(", p50 {}", human_ns(value))));
     text.extend(value("p99").map(|value| format!(", p99 {}", human_ns(value))));
     text + "."
 }
 
 fn rates(point: &Point<'_>) -> Vec<f64> {
-    point.rows.iter().map(|row| row.side().bytes_per_s).collect()
+    point.rows.iter().map(|row| row.whole_rates().0).collect()
 }
 
 /// Loads that at least two paths into GPU memory ran, each with its points, the fastest first.
@@ -201,7 +213,7 @@ fn difference(contests: &[Vec<&Point<'_>>]) -> Option<String> {
 /// The load without its depth, which differs between paths where it was automatic.
 fn load(row: &Row<'_>) -> String {
     let threads = if row.plan.threads == 1 { "thread" } else { "threads" };
-    let (rw, block) = (rw_of(row.plan, row.direction), blocks_short(&row.plan.blocks));
+    let (rw, block) = (load_word(row.plan), blocks_short(&row.plan.blocks));
     format!("{rw} {block}, {} {threads}", row.plan.threads)
 }
 
@@ -211,7 +223,7 @@ fn range(points: &[Point<'_>]) -> String {
         return String::new();
     };
     let of = |point: &Point<'_>| {
-        format!("{} ({}, {})", point.rate(), point.path(), point.rows[0].load_in_words())
+        format!("{} ({}, {})", point.rate(), point.path(), point.rows[0].whole_load_in_words())
     };
     format!("{} loads, from {} to {}.", points.len(), of(low), of(high))
 }

@@ -4,7 +4,7 @@ use gpuio_record::{DirectionResult, JobExpected, JobPlan, JobResult, Record};
 
 use super::{Member, Set, chosen};
 use crate::number;
-use crate::workload::{Direction, blocks_short, directions, jobs, rw_of};
+use crate::workload::{Direction, blocks_short, directions, jobs, load_word, rw_of};
 
 /// One direction of a job of a record.
 #[derive(Clone, Copy)]
@@ -48,7 +48,15 @@ impl<'a> Row<'a> {
 
     /// The same in words, with who chose the depth: `randread 4K, 2 threads at depth 32`.
     pub(super) fn load_in_words(&self) -> String {
-        let rw = rw_of(self.plan, self.direction);
+        self.with_words(&rw_of(self.plan, self.direction))
+    }
+
+    /// The same of the whole job, both directions of a mix.
+    pub(super) fn whole_load_in_words(&self) -> String {
+        self.with_words(&load_word(self.plan))
+    }
+
+    fn with_words(&self, rw: &str) -> String {
         let block = blocks_short(&self.plan.blocks);
         let threads = match self.plan.threads {
             1 => "1 thread".to_owned(),
@@ -61,6 +69,18 @@ impl<'a> Row<'a> {
             None => String::new(),
         };
         format!("{rw} {block}, {ranks}{threads} at depth {}{ours}", self.plan.depth)
+    }
+
+    /// Whether it is the second direction of a mix, whose first stands for the job.
+    pub(super) fn is_second(&self) -> bool {
+        directions(self.plan).first() != Some(&self.direction)
+    }
+
+    /// Bytes and I/Os per second of the whole job, both directions of a mix.
+    pub(super) fn whole_rates(&self) -> (f64, f64) {
+        let of = |direction: &Direction| direction.of(self.result);
+        let all = directions(self.plan).iter().map(of);
+        all.fold((0.0, 0.0), |(bytes, ios), side| (bytes + side.bytes_per_s, ios + side.iops))
     }
 
     /// The rate as it is printed.

@@ -14,8 +14,8 @@ use crate::{ceilings, expected};
 
 /// Above this many points the summary has a line per path.
 const REPORT_EACH: usize = 40;
-/// Minimum number of runs for an interval: with two it is too wide to be of use.
-const RUNS: usize = 3;
+/// Level of an interval.
+const LEVEL: f64 = 0.95;
 
 /// The actual path of the bytes, briefly, and whether it is the requested one.
 pub(super) type Taken = (String, bool);
@@ -67,7 +67,7 @@ pub(super) fn summary(set: &Set) -> Summary {
             // A name that all jobs have is no information.
             let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
             let each = points.iter().zip(loads);
-            each.map(|(point, load)| of_point(point, &load, several, named)).collect()
+            each.map(|(point, load)| of_point(set, point, &load, (several, named))).collect()
         }
         false => by_path(&rows).iter().map(|group| of_path(group)).collect(),
     };
@@ -88,17 +88,11 @@ fn median_of(rows: &[Row<'_>], figure: &figures::Figure) -> Option<f64> {
     median(&values)
 }
 
-/// Half the width of the 95 % interval of a mean (Student's t) as a share of it.
-pub(super) fn half_width(values: &[f64]) -> Option<f64> {
-    if values.len() < RUNS {
-        return None;
-    }
-    let mean = infer::mean(values)?;
-    let squares: Vec<f64> = values.iter().map(|value| (value - mean).powi(2)).collect();
-    let freedom = u32::try_from(values.len()).ok().map(f64::from)? - 1.0;
-    let deviation = (infer::mean(&squares)? / freedom).sqrt();
-    let share = infer::t_quantile(0.975, freedom)? * deviation / mean;
-    share.is_finite().then_some(share)
+/// Half the width of the 95 % interval of a mean as a share of it, as the sweep prints it: one that
+/// looked after each run has a higher level.
+pub(super) fn half_width(set: &Set, values: &[f64]) -> Option<f64> {
+    let level = set.sweeps.iter().filter_map(|sweep| sweep.level).fold(LEVEL, f64::max);
+    infer::mean_share(values, level)
 }
 
 /// What distinguishes points with the same text.
@@ -126,7 +120,7 @@ fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<Str
     points.iter().map(load).collect()
 }
 
-fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
+fn of_point(set: &Set, point: &[Row<'_>], load: &str, (several, named): (bool, bool)) -> Line {
     let first = &point[0];
     let rates: Vec<f64> = point.iter().map(|row| row.side().bytes_per_s).collect();
     let medians = FIGURES.iter().map(|(key, _)| {
@@ -145,7 +139,7 @@ fn of_point(point: &[Row<'_>], load: &str, several: bool, named: bool) -> Line {
         path: first.plan.path.choice.actual.clone(),
         runs: point.len(),
         medians: medians.collect(),
-        interval: half_width(&rates).map(|share| format!("±{:.1} %", share * 100.0)),
+        interval: half_width(set, &rates).map(|share| format!("±{:.1} %", share * 100.0)),
         notes: notes(point),
         taken: taken.map(|proof| {
             let as_requested =
@@ -313,18 +307,4 @@ fn taken(group: &[Row<'_>]) -> (Option<Taken>, String) {
 
 fn runs(number: usize) -> String {
     if number == 1 { "1 run".to_owned() } else { format!("{number} runs") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_of_few_runs() {
-        assert_eq!(half_width(&[1.0, 2.0]), None, "t of one degree of freedom says nothing");
-        // scipy.stats.t.interval(0.95, 4, loc=mean, scale=sem) of 10, 11, 12, 13, 14: 12 ± 1.96324.
-        let share = half_width(&[10.0, 11.0, 12.0, 13.0, 14.0]).unwrap();
-        assert!((share * 12.0 - 1.963_243_16).abs() < 1e-6, "{share}");
-        assert_eq!(half_width(&[0.0; 5]), None, "nothing moved");
-    }
 }

@@ -219,3 +219,27 @@ fn the_page_begins_with_machine_gpu_drive_and_the_state_of_the_page_cache() {
     set.members[0].record.jobs[0].cache.resident_before = Some(0.5);
     assert!(head(&set).contains("it held 50 % to 100 % of the files before"));
 }
+
+/// A mix is neither random reads nor random writes, and both of its directions are one load.
+#[test]
+fn a_mix_is_one_load_under_its_own_name() {
+    let mut record = run("host", 8 << 10, 32, false, 1.0);
+    record.plan.jobs[0].read_percent = 70;
+    record.jobs[0].write = record.jobs[0].read.clone();
+    let both = 2.0 * record.jobs[0].read.bytes_per_s;
+    let text = gpuio_report::render_text(&record, 250);
+    for name in ["randrw 70/30 reads", "randrw 70/30 writes", "randrw 70/30 total"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let set = set(vec![record]);
+    for format in ["markdown", "html"] {
+        let page = (find_set_format(format).unwrap().render)(&set);
+        assert!(!page.contains("2 loads"), "{format}: {page}");
+        let head = page.split("randrw 70/30 8K, ").nth(1).unwrap_or_default();
+        let rate = gpuio_units::human_rate(both);
+        assert!(head.split("IOPS").next().unwrap().contains(&rate), "{format}: {rate}: {page}");
+        for direction in ["randread 8K", "randwrite 8K"] {
+            assert!(!page.contains(direction), "{format}: {page}");
+        }
+    }
+}

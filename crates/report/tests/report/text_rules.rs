@@ -354,3 +354,33 @@ fn what_parts_should_deliver_is_reported_once_and_what_is_not_known_only_with_ev
     assert!(flat.contains("one reached 95 %, two reached 50 %"), "{text}");
     assert!(flat.contains("reads 3.26 GiB/s"), "{text}");
 }
+
+/// Three I/Os that are missing of many thousands move no percentile of the table, and the largest
+/// latency is that of both kinds.
+#[test]
+fn missing_ios_mark_only_what_they_can_raise() {
+    let cells = |missing: u64, longest_wait_ns: u64| {
+        let mut record = records::host_quick();
+        let at = record.plan.jobs.iter().position(|job| job.name == "rand-mixed").unwrap();
+        record.plan.jobs[at].threads = 1;
+        let mut latencies = gpuio_stat::Histogram::default();
+        for (count, ns) in [(19_000, 1_000_000), (990, 5_000_000), (10, 20_000_000)] {
+            (0..count).for_each(|_| latencies.record(ns));
+        }
+        if let Some(latency) = &mut record.jobs[at].read.latency {
+            latency.total = latencies.summary().unwrap();
+        }
+        record.jobs[at].never_started =
+            Some(gpuio_record::NeverStarted { ios: missing, longest_wait_ns });
+        let text = render_text(&record, 250);
+        let line = text.lines().find(|line| line.starts_with("rand-mixed ")).unwrap().to_owned();
+        (line.matches('≥').count(), line)
+    };
+    let (none, line) = cells(0, 0);
+    assert_eq!(none, 0, "{line}");
+    let (few, line) = cells(3, 9_000_000_000);
+    assert_eq!(few, 1, "{line}");
+    assert!(line.contains("≥9.00 s"), "the wait is longer than any latency: {line}");
+    let (many, line) = cells(1_000_000_000, 1);
+    assert_eq!(many, 4, "p50, p99, p99.9 and the largest: {line}");
+}

@@ -24,8 +24,8 @@ pub(super) enum Takes {
     Nothing(&'static str),
     /// A value in the key's format.
     Value(&'static str),
-    /// One file name.
-    FileName,
+    /// One name, colons and all.
+    Name(&'static str),
     /// A number that stands for a value of the key.
     Number(&'static str, &'static [(&'static str, &'static str)]),
     /// None: `-J`, which is about the report and not a job.
@@ -44,8 +44,8 @@ const MEMORIES: &[(&str, &str)] =
 const OPENS: &[(&str, &str)] = &[("0", "1"), ("1", "0")];
 
 pub(super) static FLAGS: &[Flag] = &[
-    flag("-f", Takes::FileName, "a file name"),
-    flag("-D", Takes::Value("directory"), "a directory name"),
+    flag("-f", Takes::Name("filename"), "a file name"),
+    flag("-D", Takes::Name("directory"), "a directory name"),
     flag("-d", Takes::Value("gpu_dev_id"), "a GPU number"),
     flag("-n", Takes::Value("numa_node"), "a NUMA node number"),
     flag(

@@ -152,8 +152,7 @@ impl Reader {
                 return Ok(());
             }
             Takes::Nothing(key) | Takes::Value(key) => (key, value.to_owned()),
-            // A gdsio file name is one name, colons and all.
-            Takes::FileName => ("filename", value.replace(':', "\\:")),
+            Takes::Name(key) => (key, crate::value::one_name(value)),
             Takes::Number(key, names) => match names.iter().find(|(number, _)| *number == value) {
                 Some((_, name)) => (key, (*name).to_owned()),
                 None => {

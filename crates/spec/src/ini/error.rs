@@ -86,6 +86,12 @@ pub enum JobFileProblem {
         /// The variable.
         name: String,
     },
+    /// A word of fio's for a number of the machine, which is not known.
+    #[error("{word} is not known here; write the number itself")]
+    UnknownNumber {
+        /// The word.
+        word: &'static str,
+    },
     /// `${` without a name and `}` after it.
     #[error(
         "'${{' needs a variable name of letters, digits and '_', and then '}}'; write $${{ \

@@ -23,8 +23,12 @@ impl Expanded {
     }
 }
 
-/// Replaces `${NAME}` by the value from `env`, and `$${` by `${`. The value of a variable is not
-/// expanded again. `column` is where `raw` begins; an error has the column of its `$`.
+/// fio's words for numbers of the machine. `env` knows them by these names.
+pub const MACHINE: [&str; 3] = ["$ncpus", "$pagesize", "$mb_memory"];
+
+/// Replaces `${NAME}` by the value from `env`, and `$${` by `${`; and fio's words for numbers of the
+/// machine, which may stand in a product, as in `2*$ncpus`. The value of a variable is not expanded
+/// again. `column` is where `raw` begins; an error has the column of its `$`.
 pub(super) fn expand(
     raw: &str,
     column: u32,
@@ -36,6 +40,7 @@ pub(super) fn expand(
     };
     let mut at = column;
     let mut rest = raw;
+    let mut counts = false;
     while let Some(c) = rest.chars().next() {
         let taken = if rest.starts_with("$${") {
             out.push("${", at);
@@ -51,6 +56,11 @@ pub(super) fn expand(
             }
             out.push(&value, at);
             "${}".len() + name.len()
+        } else if let Some(word) = MACHINE.iter().find(|word| is_word(rest, word)) {
+            let unknown = || JobFileProblem::UnknownNumber { word };
+            out.push(&env(word).ok_or_else(|| (at, unknown()))?, at);
+            counts = true;
+            word.len()
         } else {
             out.push(&rest[..c.len_utf8()], at);
             c.len_utf8()
@@ -61,7 +71,24 @@ pub(super) fn expand(
         rest = &rest[taken..];
     }
     out.columns.push(at);
-    Ok(out)
+    match product(&out.text).filter(|_| counts) {
+        Some(number) => {
+            let text = number.to_string();
+            Ok(Expanded { columns: vec![column; text.len() + 1], text })
+        }
+        None => Ok(out),
+    }
+}
+
+fn is_word(rest: &str, word: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    rest.strip_prefix(word).is_some_and(ends)
+}
+
+/// The product of whole numbers, such as `2*16`.
+fn product(text: &str) -> Option<u64> {
+    let factors = text.split('*').map(|factor| factor.trim().parse::<u64>().ok());
+    factors.reduce(|all, one| all?.checked_mul(one?))?
 }
 
 /// The name up to `}`.

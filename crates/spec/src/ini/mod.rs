@@ -14,6 +14,7 @@ use crate::gdsio::speak_gdsio;
 use crate::job::{JobSpec, Spec};
 use crate::keys::{Dialect, KeyError, Status, apply, find};
 use crate::{Origin, Requested};
+pub use expand::MACHINE as MACHINE_WORDS;
 use expand::expand;
 use line::{Line, Setting};
 use place::Place;
@@ -24,7 +25,8 @@ pub const MAX_ERRORS: usize = 20;
 /// Reads a job file.
 ///
 /// `file` is the name for errors and origins. `text` should be UTF-8 (a byte order mark and CRLF
-/// line ends are fine). `env` gives the value of `${NAME}`, and is only called for that.
+/// line ends are fine). `env` gives the value of `${NAME}`, and that of fio's words for numbers of
+/// the machine ([`MACHINE_WORDS`]) by these; it is only called for them.
 ///
 /// # Errors
 ///
@@ -309,6 +311,8 @@ impl Reader<'_> {
                 speak_gdsio(job);
             } else if job.requested.values().any(|requested| requested.key == FIO_MARK) {
                 job.dialect = Some(Dialect::Fio);
+            } else {
+                job.notes.extend(other_defaults(job, &self.file));
             }
         }
         Ok(self.spec)
@@ -317,6 +321,33 @@ impl Reader<'_> {
 
 /// The key that almost every fio job has and that is spelled so only in fio.
 const FIO_MARK: &str = "ioengine";
+
+/// What a job of fio's without [`FIO_MARK`] has to say: fio and gpuio take different defaults. Its
+/// keys are fio's and none is gpuio's own, or the file is named as one of fio's.
+fn other_defaults(job: &JobSpec, file: &str) -> Option<String> {
+    let of = |dialect| {
+        let is = move |requested: &&Requested| {
+            find(requested.key).is_some_and(|key| key.dialect == dialect)
+        };
+        job.requested.values().any(|requested| is(&requested))
+    };
+    let fios = of(Dialect::Fio) || file.ends_with(".fio");
+    let unset = [
+        (job.direct.is_none(), "direct=1"),
+        (job.depth.is_none(), "a depth that suits the engine"),
+        (job.runtime_ns.or(job.io_size).or(job.loops).is_none(), "runtime=10"),
+        (job.blocks.is_none(), "bs=1M or 4k"),
+    ];
+    let unset: Vec<&str> =
+        unset.iter().filter(|(unset, _)| *unset).map(|(_, words)| *words).collect();
+    (fios && !of(Dialect::Native) && !unset.is_empty()).then(|| {
+        format!(
+            "a section without ioengine has gpuio's defaults: {}; with ioengine=psync it has fio's: \
+             direct=0, iodepth=1, bs=4k, one pass",
+            unset.join(", ")
+        )
+    })
+}
 
 fn is_gdsios(requested: &Requested) -> bool {
     find(requested.key).is_some_and(|key| key.dialect == Dialect::Gdsio)

@@ -17,7 +17,7 @@ pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
 pub use table::markdown_table;
 
-use crate::job::JobSpec;
+use crate::job::{JobSpec, RefusedForWrites};
 use crate::nearest::nearest;
 use crate::value::ValueError;
 use crate::{Origin, Requested};
@@ -165,8 +165,15 @@ pub fn apply(job: &mut JobSpec, key: &str, value: &str, origin: Origin) -> Resul
             }
             Ok(())
         }
+        Status::Known { .. } if refused::is_harmless(found.name, value) => Ok(()),
         Status::Known { why, instead } => {
-            Err(KeyError::Known { key: found.name, dialect: found.dialect, why, instead })
+            let name = found.name;
+            let error = KeyError::Known { key: name, dialect: found.dialect, why, instead };
+            if !refused::is_for_writes(name) {
+                return Err(error);
+            }
+            job.for_writes.push(RefusedForWrites { name, origin, why: error.to_string() });
+            Ok(())
         }
     }
 }

@@ -6,7 +6,13 @@ use super::set::{self, key};
 
 pub(super) const KEYS: &[Key] = &[
     key("name", &[], All, set::NAME, "name of the job; in `[global]`, of the run"),
-    key("directory", &[], All, set::DIRECTORY, "location of the data files"),
+    key(
+        "directory",
+        &[],
+        All,
+        set::DIRECTORY,
+        "location of the data files; `\\:` is a colon of its name",
+    ),
     key(
         "filename",
         &["file"],
@@ -22,7 +28,13 @@ pub(super) const KEYS: &[Key] = &[
         set::BS,
         "block size in bytes: `4k`, a range `4k-64k`, or `min:max:step`",
     ),
-    key("size", &[], All, set::SIZE, "size of each thread's region"),
+    key(
+        "size",
+        &[],
+        All,
+        set::SIZE,
+        "bytes of each thread in all of its files together, or a share of each file: `50%`",
+    ),
     key(
         "runtime",
         &["timeout"],

@@ -56,6 +56,21 @@ macro_rules! feed {
     };
 }
 
+/// `field = parse(value)`, where a list has reads and writes apart: `64k,4k`.
+macro_rules! by_direction {
+    ($field:ident, $parse:path) => {
+        Setter {
+            fields: &[stringify!($field)],
+            bare: None,
+            adds: false,
+            apply: |job, text| {
+                (job.$field, job.of_writes.$field) = value::by_direction(text, $parse)?;
+                Ok(())
+            },
+        }
+    };
+}
+
 /// `field = value`, as it stands.
 macro_rules! text {
     ($field:ident) => {
@@ -96,9 +111,9 @@ pub(super) const IOENGINE: Setter = Setter {
     },
 };
 pub(super) const RW: Setter = field!(rw, value::rw);
-pub(super) const BS: Setter = field!(blocks, value::blocks);
-pub(super) const BSRANGE: Setter = field!(blocks, value::block_range);
-pub(super) const BSSPLIT: Setter = field!(blocks, value::block_split);
+pub(super) const BS: Setter = by_direction!(blocks, value::blocks);
+pub(super) const BSRANGE: Setter = by_direction!(blocks, value::block_range);
+pub(super) const BSSPLIT: Setter = by_direction!(blocks, value::block_split);
 /// Bytes, or a share of each file; the later one replaces the other.
 pub(super) const SIZE: Setter = Setter {
     fields: &["size"],
@@ -134,13 +149,25 @@ pub(super) const POLLED: Setter = switch!(polled);
 pub(super) const SUBMIT_THREAD: Setter = switch!(submit_thread);
 pub(super) const CUDA_IO: Setter = field!(cuda_posix, value::cuda_io);
 pub(super) const IO_SIZE: Setter = field!(io_size, value::size);
-pub(super) const OFFSET: Setter = field!(offset, value::bytes);
+/// Bytes, or a share of each file; the later one replaces the other.
+pub(super) const OFFSET: Setter = Setter {
+    fields: &["offset"],
+    bare: None,
+    adds: false,
+    apply: |job, text| {
+        (job.offset, job.offset_percent) = match text.strip_suffix('%') {
+            Some(_) => (None, Some(value::percent(text)?)),
+            None => (Some(value::bytes(text)?), None),
+        };
+        Ok(())
+    },
+};
 pub(super) const THREADS: Setter = field!(threads, value::at_least_one_u32);
 pub(super) const DEPTH: Setter = field!(depth, value::at_least_one_u32);
 pub(super) const RUNTIME: Setter = field!(runtime_ns, value::duration);
 pub(super) const TIME_BASED: Setter = switch!(time_based);
 pub(super) const RAMP: Setter = field!(ramp_ns, value::duration);
-pub(super) const DIRECTORY: Setter = text!(directory);
+pub(super) const DIRECTORY: Setter = field!(directory, value::directory);
 pub(super) const FILE_PREFIX: Setter = text!(file_prefix);
 pub(super) const NUMA: Setter = field!(numa, value::node);
 pub(super) const CPUS: Setter = field!(cpus, value::cpus);
@@ -198,20 +225,8 @@ pub(super) const SAMPLE_COMPUTE_TIME: Setter =
 pub(super) const SLO: Setter = feed!("feed.slo", slo, value::slo);
 pub(super) const UTILISATION: Setter = feed!("feed.utilisation", utilisation, value::share);
 pub(super) const SEED: Setter = field!(seed, value::integer);
-pub(super) const RATE: Setter = Setter {
-    apply: |job, text| {
-        job.rate_bytes = Some(value::rate(value::both_alike(text)?)?);
-        Ok(())
-    },
-    ..field!(rate_bytes, value::rate)
-};
-pub(super) const RATE_IOPS: Setter = Setter {
-    apply: |job, text| {
-        job.rate_iops = Some(value::at_least_one(value::both_alike(text)?)?);
-        Ok(())
-    },
-    ..field!(rate_iops, value::at_least_one)
-};
+pub(super) const RATE: Setter = by_direction!(rate_bytes, value::rate);
+pub(super) const RATE_IOPS: Setter = by_direction!(rate_iops, value::at_least_one);
 pub(super) const ARRIVALS: Setter = field!(arrivals, value::arrivals);
 pub(super) const POISSON: Setter =
     switch!(arrivals, |on| if on { Arrivals::Poisson } else { Arrivals::Steady });

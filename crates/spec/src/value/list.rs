@@ -61,12 +61,6 @@ fn ordered(min: (usize, &str), max: (usize, &str)) -> Read<(u64, u64)> {
 /// `4k/60:64k/40`. Entries without a percentage share the rest, as in fio; if it does not divide
 /// evenly, the first of them get one more, so that the sum stays 100.
 pub(crate) fn block_split(value: &str) -> Read<Vec<BlockShare>> {
-    if let Some(at) = value.find(',') {
-        return Err(ValueError::new(
-            at,
-            "one split is for reads and writes; use one job for each direction",
-        ));
-    }
     let mut given = Vec::new();
     for (at, entry) in pieces(value, ':') {
         let (text, share) = entry.split_once('/').unwrap_or((entry, ""));
@@ -109,6 +103,31 @@ fn share_out(given: &[(u64, Option<u8>)]) -> Result<Vec<BlockShare>, String> {
         BlockShare { percent, ..block(bytes, bytes, bytes) }
     });
     Ok(blocks.collect())
+}
+
+/// A name as a value of `filename` or `directory`: a colon separates names there, and in a flag it
+/// is a part of the name.
+#[must_use]
+pub fn one_name(name: &str) -> String {
+    name.replace(':', "\\:")
+}
+
+/// One directory; `\:` is a colon of its name. fio spreads the clones of a job over several.
+pub(crate) fn directory(value: &str) -> Read<String> {
+    let mut names = file_names(value)?;
+    match (names.len(), names.pop()) {
+        (1, Some(name)) => Ok(name),
+        _ => {
+            let colon =
+                value.char_indices().find(|(at, c)| *c == ':' && !value[..*at].ends_with('\\'));
+            Err(ValueError::new(
+                colon.map_or(0, |(at, _)| at),
+                "one directory holds the files of a job, where fio spreads them over several; \
+                 write one job for each directory, or filename=/a/f:/b/f. A colon of a name is \
+                 written '\\:'",
+            ))
+        }
+    }
 }
 
 /// fio's list of files, separated by `:`; `\:` is a colon of a name.

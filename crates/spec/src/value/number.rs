@@ -9,7 +9,7 @@ pub(crate) fn bytes(value: &str) -> Read<u64> {
     if let Some(at) = value.find('%') {
         return Err(ValueError::new(
             at,
-            "a share of the file or device works for size= alone; give bytes, such as 10G",
+            "a share of the file or device works for size= and offset=; give bytes, such as 10G",
         ));
     }
     one_for_both(value)?;
@@ -32,12 +32,30 @@ pub(crate) fn chunk(value: &str) -> Read<u32> {
     }
 }
 
-/// `read,write,trim` where reads and writes have the same value, as that one.
-pub(crate) fn both_alike(value: &str) -> Read<&str> {
-    let mut all = value.split(',');
-    let first = all.next().unwrap_or(value);
-    let alike = value.contains(',') && all.take(2).all(|other| other.is_empty() || other == first);
-    Ok(if alike { first } else { value })
+/// Values of reads and of writes, where a list has both apart: fio's `read,write,trim`, of which
+/// each may be empty. Without a list the value is of both.
+pub(crate) type ByDirection<T> = (Option<T>, Option<Option<T>>);
+
+/// Reads such a list; trim moves no bytes, and its part is only checked.
+pub(crate) fn by_direction<T>(value: &str, read: fn(&str) -> Read<T>) -> Read<ByDirection<T>> {
+    if !value.contains(',') {
+        return Ok((Some(read(value)?), None));
+    }
+    let mut parts = [const { None }; 3];
+    for (nth, (at, text)) in super::pieces(value, ',').enumerate() {
+        let Some(part) = parts.get_mut(nth) else {
+            let what = "a list is read,write,trim: three values at most";
+            return Err(ValueError::new(at - 1, what));
+        };
+        if !text.is_empty() {
+            *part = Some(read(text).map_err(|error| error.shifted(at))?);
+        }
+    }
+    let [reads, writes, _] = parts;
+    match (&reads, &writes) {
+        (None, None) => Err(ValueError::new(0, "the list has no value for reads or for writes")),
+        _ => Ok((reads, Some(writes))),
+    }
 }
 
 /// A share of each file from 1 to 100 per cent.

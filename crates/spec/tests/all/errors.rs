@@ -36,22 +36,21 @@ fn keys() {
 
 #[test]
 fn sizes_and_times() {
-    let text = "[a]\nbs=4x\nbs=0\nbs=4k,8k\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\noffset=10%\n\
-                size=1.3k\nsize=99E\nruntime=10sx\nramp_time=5M\nrate=1m,2m\nrate_iops=10k\n";
+    let text = "[a]\nbs=4x\nbs=0\nbs=4k,8x\nbs=1M:4M\nbs=64k-4k\nbsrange=4k\noffset=101%\n\
+                size=1.3k\nsize=99E\nruntime=10sx\nramp_time=5M\nrate=1m,2m,,1m\nrate_iops=10k\n";
     insta::assert_snapshot!(errors_of(text), @"
     a.fio:2:5: value '4x' of 'bs', at 'x': expected a size in bytes, or with k, m, g, t, p
         or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     a.fio:3:4: value '0' of 'bs': the size is 0; give a size above 0, such as 4k or 1G
-    a.fio:4:6: value '4k,8k' of 'bs', at ',8k': one value is for reads and writes (fio's
-        read,write,trim lists are not supported); use one job for each direction
+    a.fio:4:8: value '4k,8x' of 'bs', at 'x': expected a size in bytes, or with k, m, g, t,
+        p or e as powers of 1024: 4096, 4k, 1MiB, 1.5G
     a.fio:5:9: value '1M:4M' of 'bs', at its end: expected one size (4k), a range (4k-64k)
         or min:max:step (1M:4M:1M)
     a.fio:6:8: value '64k-4k' of 'bs', at '4k': the largest block is smaller than the
         smallest; swap them
     a.fio:7:11: value '4k' of 'bsrange', at its end: expected a range of sizes, such as
         4k-64k
-    a.fio:8:10: value '10%' of 'offset', at '%': a share of the file or device works for
-        size= alone; give bytes, such as 10G
+    a.fio:8:8: value '101%' of 'offset': expected a whole percentage from 0 to 100
     a.fio:9:7: value '1.3k' of 'size', at '.3k': expected a size that is a whole number of
         bytes, such as 1.5K or 1536
     a.fio:10:6: value '99E' of 'size': expected a size below 2^64 bytes (16E)
@@ -59,8 +58,8 @@ fn sizes_and_times() {
         ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d
     a.fio:12:12: value '5M' of 'ramp_time', at 'M': expected a duration in seconds, or with
         ns, us, ms, s, m (min), h or d: 10, 10s, 1.5s, 500ms, 2m, 1d
-    a.fio:13:8: value '1m,2m' of 'rate', at ',2m': one value is for reads and writes (fio's
-        read,write,trim lists are not supported); use one job for each direction
+    a.fio:13:12: value '1m,2m,,1m' of 'rate', at ',1m': a list is read,write,trim: three
+        values at most
     a.fio:14:13: value '10k' of 'rate_iops', at 'k': expected a whole number below 2^64,
         decimal or 0x…, without a suffix
     ");

@@ -321,3 +321,53 @@ fn steady_state_is_requested_in_fios_words() {
     assert_eq!(job.steady_window_ns, Some(30_000_000_000));
     assert!(set("ss_dur", "0").is_err() && set("ss_interval", "0").is_err());
 }
+
+/// fio spreads the clones of a job over several directories; a colon of a name is marked.
+#[test]
+fn a_directory_is_one_name() {
+    let said = set("directory", "/a:/b").unwrap_err().to_string();
+    assert!(said.contains("at ':/b'") && said.contains("one job for each directory"), "{said}");
+    assert_eq!(set("directory", "/a\\:b").unwrap().directory.as_deref(), Some("/a:b"));
+    let literal = gpuio_spec::one_name("/a:b");
+    assert_eq!(set("directory", &literal).unwrap().directory.as_deref(), Some("/a:b"));
+    let words: Vec<String> =
+        "-D /a:b -w 1 -s 1M -i 64K -x 1 -I 1".split(' ').map(str::to_owned).collect();
+    let request = gpuio_spec::parse_gdsio(&words, &|_| false).unwrap();
+    let gpuio_spec::GdsioRun::Flags(spec) = request.run else { panic!() };
+    assert_eq!(spec.jobs[0].directory.as_deref(), Some("/a:b"), "gdsio has one");
+}
+
+/// fio's words for numbers of the machine.
+#[test]
+fn numbers_of_the_machine_stand_in_values() {
+    let env = |name: &str| match name {
+        "$ncpus" => Some("16".to_owned()),
+        "$pagesize" => Some("4096".to_owned()),
+        _ => None,
+    };
+    let parse = |text: &str| gpuio_spec::parse_job_file("a.fio", text, &env);
+    let text = "[a]\nioengine=psync\nnumjobs=$ncpus\nbs=2*$pagesize\ndirectory=/$ncpusx\n";
+    let job = parse(text).unwrap().jobs.remove(0);
+    assert_eq!((job.threads, job.blocks.unwrap()[0].max_bytes), (Some(16), 8192));
+    assert_eq!(job.directory.as_deref(), Some("/$ncpusx"), "another word");
+    let unknown = parse("[a]\nsize=8*$mb_memory\n").unwrap_err()[0].to_string();
+    assert_eq!(unknown, "a.fio:2:8: $mb_memory is not known here; write the number itself");
+}
+
+#[test]
+fn a_file_of_fios_without_its_mark_says_whose_defaults_it_has() {
+    let notes = |file: &str, text: &str| {
+        gpuio_spec::parse_job_file(file, text, &|_| None).unwrap().jobs.remove(0).notes
+    };
+    let of_fio = notes("a.ini", "[a]\nrw=read\nnumjobs=2\nsize=1g\n");
+    assert!(of_fio[0].contains("without ioengine") && of_fio[0].contains("direct=1"), "{of_fio:?}");
+    assert_eq!(notes("a.fio", "[a]\nrw=read\nsize=1g\n").len(), 1, "named as one of fio's");
+    for (file, text) in [
+        ("a.fio", "[a]\nioengine=psync\nrw=read\nnumjobs=2\n"),
+        ("a.fio", "[a]\npath=host\nrw=read\nnumjobs=2\n"),
+        ("a.ini", "[a]\nrw=read\nsize=1g\n"),
+        ("a.ini", "[a]\nxfer_type=1\nrw=read\nsize=1g\n"),
+    ] {
+        assert_eq!(notes(file, text), [""; 0], "{text}");
+    }
+}

@@ -21,6 +21,22 @@ pub fn mean(sample: &[f64]) -> Option<f64> {
     if sample.is_empty() { None } else { Some(sample.iter().sum::<f64>() / count(sample)) }
 }
 
+/// Runs for an interval of a mean: with two it is too wide to be of use.
+pub const INTERVAL_RUNS: usize = 3;
+
+/// Half the width of the interval of a mean (Student's t) as a share of it: what is printed as ±.
+/// `None` where there are not enough runs for one: fewer than [`INTERVAL_RUNS`], or so far apart that
+/// it includes 0.
+#[must_use]
+pub fn mean_share(sample: &[f64], level: f64) -> Option<f64> {
+    if sample.len() < INTERVAL_RUNS {
+        return None;
+    }
+    let t = t_quantile(f64::midpoint(1.0, level), count(sample) - 1.0)?;
+    let share = t * (variance(sample)? / count(sample)).sqrt() / mean(sample)?;
+    Some(share).filter(|share| *share < 1.0)
+}
+
 /// Geometric mean; `None` of nothing, and where a value is not above 0.
 #[must_use]
 pub fn geometric_mean(sample: &[f64]) -> Option<f64> {
@@ -57,6 +73,16 @@ fn count(sample: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_of_the_mean_needs_runs_that_exclude_zero() {
+        // scipy.stats.t.interval(0.95, 4, loc=mean, scale=sem) of 10, 11, 12, 13, 14: 12 ± 1.96324.
+        let share = mean_share(&[10.0, 11.0, 12.0, 13.0, 14.0], 0.95).unwrap();
+        assert!((share * 12.0 - 1.963_243_16).abs() < 1e-6, "{share}");
+        assert_eq!(mean_share(&[1.0, 2.0], 0.95), None, "one degree of freedom");
+        assert_eq!(mean_share(&[0.0; 5], 0.95), None, "nothing moved");
+        assert_eq!(mean_share(&[1.0, 1.2, 4.0], 0.95), None, "±190 % includes 0");
+    }
 
     #[test]
     fn the_median_of_an_even_number_lies_between_two() {

@@ -387,6 +387,7 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
         started_at: jiff::Timestamp::now().to_string(),
         seed: resolved.order_seed,
         cache: Some(resolved.cache.to_owned()),
+        level: resolved.rule.looks().then(|| resolved.rule.level()),
         axes: axes(resolved),
         points: resolved.points.iter().map(point).collect(),
     })

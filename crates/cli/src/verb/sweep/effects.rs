@@ -4,7 +4,7 @@
 //! key does not get it, so that the command in its record can be run by hand.
 
 use gpuio_io::CATALOG;
-use gpuio_plan::{AUTO, unused};
+use gpuio_plan::{AUTO, path_names, unused};
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin};
 use gpuio_sweep::{Axis, Preset};
 
@@ -77,11 +77,11 @@ pub(super) fn all(
 }
 
 fn may_take_cufile(job: &JobSpec) -> bool {
-    let cufiles = |name: &String| {
+    let cufiles = |name: &str| {
         let row = CATALOG.path(name);
         name == AUTO || name == "all" || row.is_some_and(|row| row.uses_cufile())
     };
-    job.paths.iter().flatten().any(cufiles)
+    path_names(job).0.into_iter().any(cufiles)
 }
 
 /// The arguments of a point without those that have no effect on it.

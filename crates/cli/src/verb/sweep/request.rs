@@ -170,7 +170,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
     if !placed {
-        also("directory", directory.join("data").display().to_string());
+        also("directory", gpuio_spec::one_name(&directory.join("data").display().to_string()));
     }
     let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
     if !sized && !has(&axes, &["size", "filename", "files", TARGET]) {
@@ -451,9 +451,9 @@ pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
         return (key.to_owned(), value.to_owned());
     }
     if Path::new(value).is_dir() {
-        return ("directory".to_owned(), value.to_owned());
+        return ("directory".to_owned(), gpuio_spec::one_name(value));
     }
-    ("filename".to_owned(), value.replace(':', "\\:"))
+    ("filename".to_owned(), gpuio_spec::one_name(value))
 }
 
 fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {

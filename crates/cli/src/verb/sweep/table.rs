@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use gpuio_record::SweepAxis;
+use gpuio_stat::infer;
 use gpuio_sweep::{Progress, next};
 use gpuio_table::in_columns;
 use gpuio_units::{human_count, human_ns, human_rate};
@@ -121,8 +122,8 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     if unknown > 0 {
         let _ = writeln!(
             text,
-            "\nNo interval for {unknown} points: too few runs for their spread. Use more \
-             (--repeats 5)."
+            "\nNo interval for {}: not enough runs for their spread. Use more (--repeats 5).",
+            if unknown == 1 { "1 point".to_owned() } else { format!("{unknown} points") }
         );
     }
     let warned = directory.runs.iter().flatten().filter(|run| run.warned).count();
@@ -169,10 +170,10 @@ fn suggestion(directory: &SweepDirectory) -> String {
     words.map_or_else(String::new, |words| format!(", gpuio compare {words}"))
 }
 
-/// The confidence interval of a point's throughput; none if it includes 0 because of too few runs.
+/// The confidence interval of a point's throughput, as reports print it.
 fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
     let values: Vec<f64> = runs.iter().map(|run| run.bytes_per_s).collect();
-    resolved.rule.interval(&values).map(|interval| interval.share()).filter(|share| *share < 1.0)
+    infer::mean_share(&values, resolved.rule.level())
 }
 
 /// Names of the columns.

@@ -4,7 +4,9 @@ use gpuio_evidence::warn as evidence;
 use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{DirectMode, JobPlan, JobResult, Order, Region, Warning, WarningKind};
+use gpuio_record::{
+    Arrivals, DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, Warning, WarningKind,
+};
 use gpuio_stat::enough_for;
 
 use gpuio_plan::REFUSES_DIRECT;
@@ -168,7 +170,15 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         && elapsed_ns > 0
     {
         let bytes = result.read.bytes + result.write.bytes;
-        let reached = pacing.reached(job.threads, (ios, bytes), elapsed_ns);
+        // Random arrivals are as many as were drawn, and not as many as the rate has on average.
+        let drawn = match (pacing.arrivals, result.never_started) {
+            (Arrivals::Poisson, Some(never)) if ios > 0 => {
+                ios as f64 / (ios as f64 + never.ios as f64)
+            }
+            _ => 0.0,
+        };
+        // With two limits the one nearer to its bound is the one that held the load back.
+        let reached = pacing.reached(job.threads, (ios, bytes), elapsed_ns).max(drawn);
         if reached < 0.95 {
             kinds.push(WarningKind::RateNotReached { reached });
         }
@@ -176,16 +186,38 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     if let Some(never) = result.never_started.filter(|never| never.matters(job.threads)) {
         let (ios, longest_wait_ns) = (never.ios, never.longest_wait_ns);
         let completed = result.read.ios + result.write.ios;
-        kinds.push(WarningKind::NeverStarted { ios, completed, longest_wait_ns });
+        let sides = [&result.read, &result.write];
+        let largest = |side: &&DirectionResult| Some(side.latency.as_ref()?.total.max_ns);
+        let max_ns = sides.iter().filter_map(largest).max();
+        kinds.push(WarningKind::NeverStarted { ios, completed, longest_wait_ns, max_ns });
     }
     if result.between_ios_ns > 0 {
         let time = elapsed_ns as f64 * f64::from(job.threads);
         let share = result.between_ios_ns as f64 / time.max(1.0);
         let between_ns = result.between_ios_ns;
-        if job.works_between_ios() {
+        if job.own_verification && !job.refill {
+            let note = own_verification(share);
+            kinds.extend(note.map(|note| WarningKind::Note { note }));
+        } else if job.works_between_ios() {
             kinds.push(WarningKind::WorkBetweenIos { between_ns, share });
         }
     }
+}
+
+/// A share of the workers' time above which it is said what gpuio's own verification costs.
+const OWN_SHARE: f64 = 0.01;
+
+/// What verification that nobody requested costs: the rate without it lies between the one shown
+/// and one that is higher by so much, since I/Os are in flight meanwhile.
+fn own_verification(share: f64) -> Option<String> {
+    let more = share / (1.0 - share.min(0.99)) * 100.0;
+    (share >= OWN_SHARE).then(|| {
+        format!(
+            "to verify the writes, gpuio generated their data between the I/Os: outside their \
+             latencies, inside the time of the rate, which would be up to {more:.0} % higher \
+             without (--verify=off)"
+        )
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
-use gpuio_record::ActualEngine;
 use gpuio_record::facts::HostFacts;
+use gpuio_record::{ActualEngine, NeverStarted};
 
 use super::*;
 use crate::fixture::{host, job, result};
@@ -206,6 +206,40 @@ fn work_between_i_os() {
     assert_eq!(seen("verify=pass", between_ns), std::slice::from_ref(&warning));
     assert_eq!(seen("refill=1", between_ns), [warning]);
     assert_eq!(seen("verify=pass", 0), []);
+}
+
+/// Verification that nobody requested is no fault of the load: it is noted with what it may cost.
+#[test]
+fn gpuios_own_verification_between_i_os_is_noted() {
+    let mut job = job("rw=randwrite\nthreads=2\nverify=pass");
+    job.own_verification = true;
+    let seen = |between_ios_ns| {
+        let mut result = result(&job, 100_000);
+        result.between_ios_ns = between_ios_ns;
+        warned(&job, &result)
+    };
+    let [WarningKind::Note { note }] = &seen(4_000_000_000)[..] else { panic!() };
+    assert!(note.contains("up to 25 % higher without (--verify=off)"), "{note}");
+    assert_eq!(seen(100_000_000), [], "half a per cent");
+}
+
+/// 300 I/Os are due on average; the draw has 274, and all of them were done in time.
+#[test]
+fn fewer_random_arrivals_than_on_average_are_no_queue() {
+    let seen = |process: &str, ios: u64, never: u64| {
+        let job = job(&format!("rate_iops=100\nrate_process={process}"));
+        let mut result = result(&job, ios);
+        result.never_started = Some(NeverStarted { ios: never, longest_wait_ns: 1 });
+        warned(&job, &result).into_iter().find_map(|kind| match kind {
+            WarningKind::RateNotReached { reached } => Some(reached),
+            _ => None,
+        })
+    };
+    // 10 s, as in the tests above.
+    assert_eq!(seen("poisson", 910, 0), None);
+    assert_eq!(seen("poisson", 910, 1), None);
+    assert_eq!(seen("linear", 910, 0), Some(0.91), "steady arrivals are as many as the rate has");
+    assert!(seen("poisson", 600, 400).is_some_and(|reached| (reached - 0.6).abs() < 1e-9));
 }
 
 #[test]

@@ -4,11 +4,11 @@ use gpuio_record::{Column, FeedPlan, JobPlan, TierPlan};
 use gpuio_units::format_duration_ns;
 
 use super::comment;
-use super::keys::{blocks, set, text};
+use super::keys::{blocks, name, set, text};
 
 pub(super) fn write(out: &mut String, job: &JobPlan, feed: &FeedPlan) {
     if let Some(directory) = &job.directory {
-        text(out, "directory", directory);
+        text(out, "directory", &name(directory));
         text(out, "file_prefix", &job.file_prefix);
     }
     set(out, "rw", if feed.writes { "write" } else { "read" });

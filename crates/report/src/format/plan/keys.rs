@@ -225,13 +225,17 @@ fn distribution_word(distribution: &Distribution) -> String {
     }
 }
 
+/// A name, in whose key colons separate several.
+pub(super) fn name(name: &str) -> String {
+    name.replace(':', "\\:")
+}
+
 fn targets(out: &mut String, job: &JobPlan) {
     if let Some(directory) = &job.directory {
-        text(out, "directory", directory);
+        text(out, "directory", &name(directory));
         text(out, "file_prefix", &job.file_prefix);
     } else {
-        let names: Vec<String> =
-            job.targets.iter().map(|target| target.path.replace(':', "\\:")).collect();
+        let names: Vec<String> = job.targets.iter().map(|target| name(&target.path)).collect();
         text(out, "filename", &names.join(":"));
     }
     if let Some(replay) = &job.replay {
@@ -247,7 +251,10 @@ fn targets(out: &mut String, job: &JobPlan) {
         return;
     }
     match &job.part {
-        None => set(out, "size", &format_bytes(job.size_bytes)),
+        None => match job.size_percent {
+            Some(percent) => set(out, "size", &format!("{percent}%")),
+            None => set(out, "size", &format_bytes(job.size_bytes)),
+        },
         Some(part) => {
             set(out, "size", &format_bytes(part.full_size_bytes));
             set(out, "full_threads", &part.full_threads.to_string());

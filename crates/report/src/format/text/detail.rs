@@ -48,7 +48,7 @@ fn legs_grid(record: &Record, form: Words) -> Grid {
             rows.push(vec![
                 plan.name.clone(),
                 path_cell(&plan.path.choice.actual, mark),
-                rw_of(plan, *direction).to_owned(),
+                rw_of(plan, *direction),
                 pair(latency.queue.as_ref()),
                 pair(latency.file.as_ref()),
                 pair(latency.gpu.as_ref()),

@@ -1,7 +1,8 @@
 //! The table of results, and its legend.
 
 use gpuio_record::{
-    CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, Record, RunTotals, TimeSpan,
+    CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
+    TimeSpan,
 };
 
 use super::detail::TOGETHER_PERCENT;
@@ -9,7 +10,9 @@ use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
 use crate::ceilings;
 use crate::number::{NONE, iops, maybe_time, throughput, time};
 use crate::verification;
-use crate::workload::{Direction, blocks_short, directions, jobs, rw_of};
+use crate::workload::{
+    Direction, blocks_short, directions, is_mix, jobs, load_word, rw_of, rw_short,
+};
 use crate::wrap::paragraph;
 use gpuio_table::{Column, Grid, figures, words};
 
@@ -36,6 +39,7 @@ static COLUMNS: [Column; COUNT] = [
     words("verified"),
 ];
 const TAKEN: usize = 2;
+const RW: usize = 5;
 const THREADS: usize = 6;
 const OF: usize = 9;
 const FAILED: usize = 16;
@@ -94,7 +98,11 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         })
     };
     let upper = table(&with_absent, &first);
-    let lower = table(&ran, &LATENCY);
+    // The total of a mix has no latency.
+    let with_latency = ran.map(|(words, rows)| {
+        (words, rows.into_iter().filter(|row| !row[LATENCY[3]].is_empty()).collect())
+    });
+    let lower = table(&with_latency, &LATENCY);
     format!("{upper}\n{lower}")
 }
 
@@ -255,6 +263,7 @@ fn rows(record: &Record, words: Words) -> Vec<Cells> {
             }
             rows.push(row);
         }
+        rows.extend(mix_row(plan, job, (words, mark)));
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
         }
@@ -290,15 +299,17 @@ fn job_row(
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
     let [cpus, cost] = if first { cpu_cells(&job.cpu) } else { [String::new(), String::new()] };
-    let never = job.never_started.is_some_and(|never| never.matters(plan.threads));
-    let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), never);
+    let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), missing(plan, job));
     [
         format!("{}{partial}", plan.name),
         path_cell(&plan.path.choice.actual, software),
         proof::cell(job.proof.as_ref(), words),
         engine_cell(plan, job),
         blocks_short(&plan.blocks),
-        rw_of(plan, direction).to_owned(),
+        match words {
+            Words::Full => rw_of(plan, direction),
+            Words::Short => rw_short(plan, Some(direction)),
+        },
         format!("{}×{}", plan.threads, plan.depth),
         throughput(result.bytes_per_s),
         iops(result.iops),
@@ -325,19 +336,49 @@ fn cpu_cells(cpu: &CpuCost) -> [String; 2] {
     [format!("{sign}{:.2}", cpu.cores_busy), cost]
 }
 
-/// If I/Os were due and never started, the others give a lower bound.
-fn latency_cells(latency: Option<&Latency>, never_started: bool) -> [String; 4] {
-    let total = latency.map(|latency| &latency.total);
-    let slow = |ns: Option<u64>| match ns {
-        Some(ns) if never_started => format!("≥{}", time(ns)),
+/// I/Os of a job that were due and never started, where there are so many that they count.
+fn missing(plan: &JobPlan, job: &JobResult) -> NeverStarted {
+    job.never_started.filter(|never| never.matters(plan.threads)).unwrap_or_default()
+}
+
+/// If I/Os were due and never started, the others give a lower bound of the percentiles that the
+/// missing ones can raise. In a mix any of them may be of this direction.
+fn latency_cells(latency: Option<&Latency>, missing: NeverStarted) -> [String; 4] {
+    let Some(total) = latency.map(|latency| &latency.total) else {
+        return [(); 4].map(|()| maybe_time(None));
+    };
+    let cell = |quantile: f64, ns: Option<u64>| match ns {
+        Some(ns) if total.could_be_higher(quantile, missing.ios) => format!("≥{}", time(ns)),
         ns => maybe_time(ns),
     };
     [
-        maybe_time(total.map(|summary| summary.p50_ns)),
-        slow(total.and_then(|summary| summary.p99_ns)),
-        slow(total.and_then(|summary| summary.p99_9_ns)),
-        slow(total.map(|summary| summary.max_ns)),
+        cell(0.5, Some(total.p50_ns)),
+        cell(0.99, total.p99_ns),
+        cell(0.999, total.p99_9_ns),
+        cell(1.0, Some(total.max_ns.max(missing.longest_wait_ns))),
     ]
+}
+
+/// Both directions of a mix together: the job's own figures.
+fn mix_row(
+    plan: &JobPlan,
+    job: &JobResult,
+    (words, software): (Words, Option<Words>),
+) -> Option<Cells> {
+    if !is_mix(plan) {
+        return None;
+    }
+    let mut cells = Cells::default();
+    cells[0].clone_from(&plan.name);
+    cells[1] = path_cell(&plan.path.choice.actual, software);
+    cells[RW] = match words {
+        Words::Full => format!("{} total", load_word(plan)),
+        Words::Short => rw_short(plan, None),
+    };
+    cells[7] = throughput(job.read.bytes_per_s + job.write.bytes_per_s);
+    cells[8] = iops(job.read.iops + job.write.iops);
+    cells[FAILED] = (job.read.failed + job.write.failed).to_string();
+    Some(cells)
 }
 
 /// A row per direction that a job of the group was to do.
@@ -356,8 +397,11 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
         let first = rows.is_empty();
         let [cpus, cost] =
             if first { cpu_cells(&totals.cpu) } else { [String::new(), String::new()] };
-        let never = group()
-            .any(|(plan, job)| job.never_started.is_some_and(|never| never.matters(plan.threads)));
+        let never = group().map(|(plan, job)| missing(plan, job));
+        let never = never.fold(NeverStarted::default(), |all, one| NeverStarted {
+            ios: all.ios.saturating_add(one.ios),
+            longest_wait_ns: all.longest_wait_ns.max(one.longest_wait_ns),
+        });
         let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), never);
         let rate = |rate: Option<f64>, print: fn(f64) -> String| {
             rate.map_or_else(|| NONE.to_owned(), print)

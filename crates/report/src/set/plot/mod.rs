@@ -231,7 +231,7 @@ fn common(rows: &[Row<'_>], except: &str) -> String {
             words.push(word);
         }
     };
-    same("load", &|row| rw_of(row.plan, row.direction).to_owned());
+    same("load", &|row| rw_of(row.plan, row.direction));
     same("block", &|row| blocks_short(&row.plan.blocks));
     same("threads", &|row| match row.plan.threads {
         1 => "1 thread".to_owned(),

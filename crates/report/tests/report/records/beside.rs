@@ -77,6 +77,8 @@ fn points() -> Vec<Point> {
         write_bytes: 0,
         read_ios: rate(nth) as u64 >> 20,
         write_ios: 0,
+        read_latency_ns: None,
+        write_latency_ns: None,
         p50_ns: Some(310_000),
         p99_ns: Some(520_000 + u64::from(nth) * 1000),
         max_ns: Some(2_000_000),

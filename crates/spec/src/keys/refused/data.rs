@@ -11,7 +11,7 @@ pub(super) const WRITES: &[Key] = &[
         &[],
         Dialect::Fio,
         "no flush is added when a file is closed",
-        "sync=1 for durable writes",
+        "end_fsync=1, or sync=1 for durable writes",
     ),
     refused(
         "write_barrier",
