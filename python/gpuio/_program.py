@@ -68,7 +68,10 @@ def load(*paths: PathLike) -> "pandas.DataFrame":
 def record(path: PathLike) -> Dict[str, Any]:
     """A record as it is (docs/schema has its schema)."""
     with open(path, encoding="utf-8") as file:
-        read = json.load(file)
+        try:
+            read = json.load(file)
+        except RecursionError:
+            read = None
     if not isinstance(read, dict) or not {"schema_version", "tool", "jobs"} <= read.keys():
         raise ValueError(f"{os.fspath(path)} is no record of gpuio")
     return read

@@ -272,9 +272,10 @@ class Frames(Files):
         with self.assertRaises(ValueError):
             gpuio.load()
         other = self.dir / "other.json"
-        other.write_text("{}")
-        with self.assertRaisesRegex(ValueError, "no record"):
-            gpuio.record(other)
+        for text in ("[" * 100_000, "{}"):
+            other.write_text(text)
+            with self.assertRaisesRegex(ValueError, "no record"):
+                gpuio.record(other)
         with self.assertRaises(gpuio.GpuioError):
             gpuio.load(other)
 

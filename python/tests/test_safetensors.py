@@ -91,7 +91,7 @@ class Table(unittest.TestCase):
             (b'{"weight_map": {"a": "b.safetensors"}}', "index of a model's files"),
             (b"<!DOCTYPE html><html></html>", "download the model again"),
             (b"GGUF" + bytes(100), "GGUF"),
-            (b"PK\x03\x04" + bytes(4) + b"\x01" * 100, "torch.save"),
+            (b"PK\x03\x04" + bytes(4) + b"\x01" * 100, "ZIP archive, as torch.save"),
             (b"\x80\x02}q\x00X\x01\x00\x00" + bytes(90), "pickle"),
             (struct.pack("<Q", 132_000_000), "132000000 bytes, and the format allows 100000000"),
         ]:

@@ -11,8 +11,8 @@ const KINDS: &[(&[u8], &str)] = &[
     (b"# xet version", "it is a pointer of Xet, not the model itself; download the model"),
     (
         b"PK\x03\x04",
-        "it is a ZIP archive, as torch.save writes (.pt, .pth, .bin); save the model as \
-         safetensors",
+        "it is a ZIP archive, as torch.save (.pt, .pth, .bin) and numpy.savez (.npz) write; save \
+         the model as safetensors",
     ),
     (b"GGUF", "it is a GGUF file, which llama.cpp reads; name the model's *.safetensors"),
     (b"\x89HDF", "it is an HDF5 file (.h5); save the model as safetensors"),

@@ -189,7 +189,11 @@ fn a_file_that_ends_while_it_is_read_is_an_error() {
 proptest! {
     /// No header makes it panic, and what is taken is all of the data.
     #[test]
-    fn any_bytes_are_read(cut in 0_usize..80, with in "[\\[\\]{}\",:0-9a-zA-Z_ ]{0,3}", row in 0_usize..200) {
+    fn any_bytes_are_read(
+        cut in 0_usize..80,
+        with in "[\\[\\]{}\",:0-9a-zA-Z_ ]{0,3}",
+        row in 0_usize..200,
+    ) {
         let (_, data, mut header, _) = rows().swap_remove(row);
         let at = cut.min(header.len());
         let end = (at + with.len()).min(header.len());

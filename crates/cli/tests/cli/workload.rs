@@ -303,7 +303,7 @@ fn the_files_of_a_model_are_found_in_its_directory() {
     reads("m", &["model.safetensors"], &["consolidated.safetensors", "model.fp16.safetensors"]);
     reads("m/consolidated.safetensors", &["consolidated.safetensors"], &[]);
     let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
-    shards.map(made);
+    shards.iter().for_each(|name| made(name));
     let index = |name: &str, [one, two]: [&str; 2]| {
         let text =
             format!("{{\"weight_map\":{{\"a\":\"{one}\",\"b\":\"{two}\",\"c\":\"{one}\"}}}}");

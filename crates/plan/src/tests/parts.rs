@@ -128,14 +128,14 @@ fn files_and_tensors_are_divided_among_threads() {
     assert_eq!((of(0), of(1)), (vec![(100, 5000), (5103, 2897)], vec![(5100, 3)]));
 }
 
-/// Threads by default: 16 for whole files, one for each GPU otherwise, and never one with nothing to
+/// Threads by default: 16 for whole files, one for each GPU otherwise, and none that has nothing to
 /// read. The file has three tensors.
 #[test]
 fn a_small_model_has_no_more_threads_than_parts() {
     for (more, threads) in [
         ("8g\nbs=1m\nranges=files", 16),
         ("8g\nbs=1g\nranges=files", 8),
-        ("8g:/x/have3g\nbs=1g\nranges=files", 11),
+        ("8g:/x/have3g\nbs=1g\nranges=files\ndepth=1", 11),
         ("1k\nbs=1m\nranges=files\ndirect=0", 1),
         ("8g\nbs=1m\nranges=files\nthreads=2", 2),
         ("1k\nbs=1m\nranges=files\ngpu=0,1\npath=staged\ndirect=0", 1),
