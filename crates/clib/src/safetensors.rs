@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use gpuio_safetensors::{Header, ReadError, read};
+use gpuio_transfer::uncancelled;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -149,6 +150,6 @@ pub(crate) unsafe extern "C" fn gpuio_safetensors_open(
 pub(crate) unsafe extern "C" fn gpuio_safetensors_close(header: *const Safetensors) {
     if !header.is_null() {
         // SAFETY: from `Box::into_raw` in `gpuio_safetensors_open`, where it is the first field.
-        drop(unsafe { Box::from_raw(header.cast_mut().cast::<Owner>()) });
+        uncancelled(|| drop(unsafe { Box::from_raw(header.cast_mut().cast::<Owner>()) }));
     }
 }

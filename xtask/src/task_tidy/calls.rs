@@ -13,7 +13,7 @@ pub(super) struct Ban {
     pub(super) instead: &'static str,
 }
 
-pub(super) const BANS: [Ban; 4] = [
+pub(super) const BANS: [Ban; 5] = [
     Ban {
         rule: "clock",
         needles: &["std::time::Instant", "Instant::now", "SystemTime::now"],
