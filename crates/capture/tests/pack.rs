@@ -313,6 +313,39 @@ fn addresses_stay_where_that_is_requested() {
     assert!(marked(&redacted) && !marked(&pack::redact(&notes, &[], 1)));
 }
 
+/// A password can stand in what was mounted, and a number can be one.
+#[test]
+fn a_login_goes_even_where_addresses_stay() {
+    let cases = [
+        ("cifs", "//ann:hunter2@filer9/share", "@filer9/share"),
+        ("cifs", "//ann:hun@ter2/hunter2@filer9/share", "@filer9/share"),
+        ("fuse.sshfs", "ann@filer9:/data", "@filer9:/data"),
+        ("fuse.sshfs", "sshfs#ann:hunter2@filer9:/data", "@filer9:/data"),
+        ("fuse.davfs", "https://ann:hunter2@filer9/dav", "https://user"),
+        ("fuse", "https://filer9/container?sig=hunter2&user=ann", "https://filer9/container?"),
+        ("ceph", "ann@0-1.fs=/", "@0-1.fs=/"),
+        ("lustre", "10.9.8.7@o2ib1:/lfs", "10.9.8.7@o2ib1:/lfs"),
+        ("nfs4", "filer9:/vol@monday", "filer9:/vol@monday"),
+        ("zfs", "pool/data@monday", "pool/data@monday"),
+    ];
+    for (kind, source, kept) in cases {
+        let tree = tree::table::build(TABLES[2]);
+        let options = "rw,password=4711471147,pass=4711471147,username=ann,pin=47114711";
+        let line = format!("40 25 0:70 / /mnt/x rw - {kind} {source} {options}\n");
+        append(&tree, "proc/self/mountinfo", &line);
+        let notes = noted(&tree).1;
+        let open =
+            |redacted| String::from_utf8_lossy(&pack::write(&redacted).unwrap()).into_owned();
+        let text = open(pack::redact_but_addresses(&notes, 1));
+        assert!(text.contains(kept), "{kept} of {source}");
+        let hidden = open(pack::redact(&notes, &[], 1));
+        for secret in ["hunter2", "hun@ter2", "ann@", "ann:", "=ann", "47114711"] {
+            assert!(!text.contains(secret) && !hidden.contains(secret), "{secret} of {source}");
+        }
+        assert!(!hidden.contains("filer9"), "{source}");
+    }
+}
+
 #[test]
 fn what_is_no_capture_is_refused() {
     assert!(matches!(pack::read(b"no tar at all"), Err(PackError::Tar(_) | PackError::NoMachine)));

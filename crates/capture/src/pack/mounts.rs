@@ -203,7 +203,7 @@ fn source(from: &str, kind: &str, devices: &BTreeSet<String>, secrets: &mut Secr
         return from.to_owned();
     }
     if secrets.keeps_addresses() {
-        return from.to_owned();
+        return without_login(from, kind, secrets);
     }
     match from.find(":/") {
         Some(colon) => {
@@ -215,6 +215,28 @@ fn source(from: &str, kind: &str, devices: &BTreeSet<String>, secrets: &mut Secr
     }
 }
 
+/// The source without what a user logs in with: `//ann:word@filer/share`, `https://host/x?key=…`.
+/// A password may hold any character, so the last `@` ends it. Where a source has no login, an `@`
+/// has another meaning: `10.0.0.1@o2ib:/fs`, `pool/data@monday`.
+fn without_login(from: &str, kind: &str, secrets: &mut Secrets) -> String {
+    if ["lustre", "nfs", "nfs4", "zfs"].contains(&kind) {
+        return from.to_owned();
+    }
+    let (place, query) = from.split_once('?').map_or((from, None), |(a, b)| (a, Some(b)));
+    let scheme = ["://", "//", "#"].iter().find_map(|mark| Some(place.find(mark)? + mark.len()));
+    let (scheme, rest) = place.split_at(scheme.unwrap_or(0));
+    let place = match rest.rsplit_once('@') {
+        Some((login, rest)) => {
+            format!("{scheme}{}@{rest}", secrets.token(Secret::User, login))
+        }
+        None => place.to_owned(),
+    };
+    match query {
+        Some(query) => format!("{place}?{}", secrets.token(Secret::Value, query)),
+        None => place,
+    }
+}
+
 /// Addresses as addresses, names as hosts: `[fd00::7]`, `10.0.0.1@o2ib:10.0.0.2@o2ib`.
 fn servers(text: &str, secrets: &mut Secrets) -> String {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
@@ -223,11 +245,21 @@ fn servers(text: &str, secrets: &mut Secrets) -> String {
     }
     let parts = text.split(':').map(|server| {
         let (name, net) = server.split_once('@').map_or((server, None), |(a, b)| (a, Some(b)));
-        let name = match name.parse::<std::net::Ipv4Addr>() {
+        let mut host = |name: &str| match name.parse::<std::net::Ipv4Addr>() {
             Ok(address) => secrets.v4(address).to_string(),
             Err(_) => secrets.token(Secret::Host, name),
         };
-        net.map_or(name.clone(), |net| format!("{name}@{net}"))
+        match net {
+            // The network of a Lustre server's address.
+            Some(net)
+                if ["o2ib", "tcp", "gni", "kfi"].iter().any(|kind| is_numbered(net, kind)) =>
+            {
+                format!("{}@{net}", host(name))
+            }
+            // A user's name before the host's.
+            Some(at) => format!("{}@{}", host(name), host(at)),
+            None => host(name),
+        }
     });
     parts.collect::<Vec<_>>().join(":")
 }
@@ -252,7 +284,8 @@ fn options(field: &str, secrets: &mut Secrets) -> String {
         let address = value.split('%').next().unwrap_or_default();
         let value = if address.parse::<std::net::IpAddr>().is_ok() {
             scrub(value, false, secrets)
-        } else if number(value) || PLAIN.contains(&key) && !value.contains('/') {
+        } else if !is_secret(key) && (number(value) || PLAIN.contains(&key) && !value.contains('/'))
+        {
             value.to_owned()
         } else {
             secrets.token(Secret::Value, value)
@@ -260,6 +293,19 @@ fn options(field: &str, secrets: &mut Secrets) -> String {
         format!("{key}={value}")
     });
     each.collect::<Vec<_>>().join(",")
+}
+
+/// A word with a number behind it, or none: `tcp`, `o2ib7`.
+fn is_numbered(text: &str, word: &str) -> bool {
+    text.strip_prefix(word).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether an option's value is never shown, even if it is a number.
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let parts = ["pass", "pwd", "secret", "token", "cred", "user", "login"];
+    parts.iter().any(|part| key.contains(part)) && key != "user_id"
+        || ["pin", "key"].contains(&&*key)
 }
 
 /// Digits, and a unit behind them.
