@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import List, NamedTuple
 
+from ._environment import variable
+
 _NAME = "libgpuio.so.0"
 _SOFTWARE_GPU = "libgpuio_softgpu.so"
 # Names the CUDA driver: system (the default), software, or a path.
@@ -120,10 +122,10 @@ class Library:
 @functools.lru_cache(maxsize=None)
 def library() -> Library:
     """The library: named by the environment, of this wheel, or as the loader finds it."""
-    named = os.environ.get(_VARIABLE)
+    named = variable(_VARIABLE)
     own = Path(__file__).with_name("lib") / _NAME
     software = own.with_name(_SOFTWARE_GPU)
-    if os.environ.get(_DRIVER) == "software" and software.exists():
+    if variable(_DRIVER) == "software" and software.exists():
         # The library looks beside the running program, which is Python.
         os.environ[_DRIVER] = str(software)
     path = named or (str(own) if own.exists() else _NAME)

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
+from ._environment import variable
 from ._library import GpuioError
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ _VARIABLE = "GPUIO_PROGRAM"
 
 def program() -> str:
     """The program: named by ``GPUIO_PROGRAM``, of this environment, or in ``PATH``."""
-    named = os.environ.get(_VARIABLE)
+    named = variable(_VARIABLE)
     own = Path(sysconfig.get_path("scripts")) / "gpuio"
-    found = named or (str(own) if own.exists() else shutil.which("gpuio"))
+    found = named or (str(own) if own.exists() else shutil.which("gpuio", path=variable("PATH") or os.defpath))
     if not found:
         raise FileNotFoundError(
             f"the program gpuio was not found: not {own}, and not in PATH. Install it (pip install "

@@ -6,8 +6,9 @@
 //! `$XDG_CACHE_HOME/gpuio` (`~/.cache/gpuio`), `$XDG_RUNTIME_DIR/gpuio`, `/tmp/gpuio-UID`.
 //!
 //! Who could write there could run code as this user. A directory is used only if it is this
-//! user's with mode 0700, and nobody else can rename what is above it. Each file is compared with
-//! what the program carries, byte by byte, at every start, and replaced where it differs.
+//! user's with mode 0700, and nobody else can rename what is above it ([`gpuio_objects::trust`]).
+//! Each file is compared with what the program carries, byte by byte, at every start, and replaced
+//! where it differs.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,6 +16,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use gpuio_objects::{environment, trust};
 use gpuio_outfile::{Directory, Draft};
 use rustix::fs::StatVfsMountFlags;
 
@@ -61,12 +63,12 @@ fn objects(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
     Ok(objects)
 }
 
-/// Where to try, in this order.
-fn places() -> Vec<PathBuf> {
+/// Where a directory of this user's alone can be, in this order.
+pub(crate) fn places() -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|it| it.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|it| it.join(".cache")));
-    let below = [cache, absolute("XDG_RUNTIME_DIR")].into_iter().flatten();
+    let home = || environment::absolute("HOME").map(|home| home.join(".cache"));
+    let cache = environment::absolute("XDG_CACHE_HOME").or_else(home);
+    let below = [cache, environment::absolute("XDG_RUNTIME_DIR")].into_iter().flatten();
     let named = std::iter::once(Path::new("/tmp").join(format!("gpuio-{user}")));
     below.map(|place| place.join("gpuio")).chain(named).collect()
 }
@@ -78,9 +80,25 @@ fn unpack_in(
     objects: &[(String, Vec<u8>)],
 ) -> Result<PathBuf, String> {
     let name = format!("objects-{}-{:016x}", env!("CARGO_PKG_VERSION"), digest(archive));
+    in_first(places, &name, |directory| {
+        let flags = rustix::fs::statvfs(directory.path()).map_err(io)?.f_flag;
+        if flags.contains(StatVfsMountFlags::NOEXEC) {
+            return Err("the file system is mounted with noexec".to_owned());
+        }
+        filled(directory, objects)
+    })
+}
+
+/// Uses the directory `name` in the first of these places where it is, or can be made, this user's
+/// alone. Gives its path, or why none can be used.
+pub(crate) fn in_first(
+    places: &[PathBuf],
+    name: &str,
+    used: impl Fn(&Directory) -> Result<PathBuf, String>,
+) -> Result<PathBuf, String> {
     let mut refused = Vec::new();
     for place in places {
-        match private(place, &name).and_then(|directory| filled(&directory, objects)) {
+        match private(place, name).and_then(|directory| used(&directory)) {
             Ok(directory) => return Ok(directory),
             Err(why) => refused.push(format!("{}: {why}", place.display())),
         }
@@ -104,11 +122,18 @@ fn private(place: &Path, name: &str) -> Result<Directory, String> {
     let make = |path: &Path| {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)
     };
+    // Nothing is made where others decide what a name on the way means.
+    let there = place.ancestors().find(|at| at.exists()).unwrap_or(Path::new("/"));
+    trust::directory(&std::fs::canonicalize(there).map_err(io)?)?;
     make(place)?;
     // Links are followed once, here.
     let place = std::fs::canonicalize(place).map_err(io)?;
-    place.ancestors().try_for_each(no_one_else_renames_in)?;
+    trust::directory(&place)?;
     let path = place.join(name);
+    // The loader's lists have no quoting (ld.so(8)).
+    if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;$".contains(byte)) {
+        return Err("the path has a blank, colon, semicolon or dollar".to_owned());
+    }
     make(&path)?;
     let directory = Directory::open(&place).and_then(|it| it.below(OsStr::new(name)));
     let directory = directory.map_err(io)?;
@@ -117,30 +142,7 @@ fn private(place: &Path, name: &str) -> Result<Directory, String> {
     if !facts.is_dir() || facts.uid() != user || facts.mode() & 0o7777 != 0o700 {
         return Err(format!("{} is not a directory of yours with mode 0700", path.display()));
     }
-    let flags = rustix::fs::statvfs(&path).map_err(io)?.f_flag;
-    if flags.contains(StatVfsMountFlags::NOEXEC) {
-        return Err("the file system is mounted with noexec".to_owned());
-    }
-    // The loader's lists have no quoting (ld.so(8)).
-    if path.as_os_str().as_encoded_bytes().iter().any(|byte| b" \t\n:;$".contains(byte)) {
-        return Err("the path has a blank, colon, semicolon or dollar".to_owned());
-    }
     Ok(directory)
-}
-
-/// Whether names in this directory belong to those who own them: it is root's or this user's, and
-/// others can't write to it, or it is sticky.
-fn no_one_else_renames_in(directory: &Path) -> Result<(), String> {
-    let facts = std::fs::metadata(directory).map_err(io)?;
-    let (owner, mode) = (facts.uid(), facts.mode());
-    let user = rustix::process::geteuid().as_raw();
-    if owner != 0 && owner != user {
-        return Err(format!("{} belongs to user {owner}", directory.display()));
-    }
-    if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-        return Err(format!("others may write to {}", directory.display()));
-    }
-    Ok(())
 }
 
 /// Puts what is missing or different into the directory.

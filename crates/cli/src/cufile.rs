@@ -10,6 +10,7 @@ use gpuio_cufile::{
     Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
 use gpuio_host::Root;
+use gpuio_objects::environment;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_plan::AUTO;
 use gpuio_record::{CufileUsed, Plan};
@@ -164,7 +165,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
     };
     let settings: Vec<Setting> = settings.into_iter().map(value).collect();
     let written = Base::of_this_process()
-        .and_then(|base| Environment::write(base, &settings, &std::env::temp_dir()))
+        .and_then(|base| Environment::write(base, &settings, &environment::temporary()))
         .and_then(|environment| environment.apply().map(|()| environment));
     match written {
         Err(error @ ConfigError::Shape { .. }) => {
@@ -289,7 +290,11 @@ pub(crate) fn search(flags: &CufileFlags, software: bool) -> Search {
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"];
     Search {
         given: flags.cufile_lib.clone(),
-        prefixes: prefixes.iter().filter_map(std::env::var_os).map(PathBuf::from).collect(),
+        prefixes: prefixes
+            .iter()
+            .filter_map(|name| environment::variable(name))
+            .map(PathBuf::from)
+            .collect(),
         stand_in: software,
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, numa};
+use gpuio_objects::environment;
 use gpuio_plan::{AUTO, Gpus};
 use gpuio_record::{Gpu, MemoryKind};
 use gpuio_spec::{GpuDriver, GpuWhich, JobSpec, Spec};
@@ -33,7 +34,7 @@ pub(crate) fn load(spec: &Spec) -> Result<Loaded, Failure> {
         let why = "no job requested one".to_owned();
         return Ok(Loaded { driver: None, gpus: Gpus::Absent { why } });
     }
-    let which = match std::env::var_os(LIBRARY_VARIABLE) {
+    let which = match environment::variable(LIBRARY_VARIABLE) {
         Some(path) if !software => Which::Library(PathBuf::from(path)),
         _ if software => Which::Software,
         _ => Which::System,

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use gpuio_objects::environment;
 use gpuio_outfile::{Directory, Draft, Identity};
 use gpuio_record::{Plan, Record};
 use rustix::fs::{FlockOperation, flock};
@@ -174,9 +175,8 @@ fn directory_of(path: &Path) -> PathBuf {
 /// `$XDG_STATE_HOME/gpuio`, by default `~/.local/state/gpuio` (XDG Base Directory Specification
 /// 0.8, which accepts only absolute paths).
 fn state_directory() -> Result<PathBuf, String> {
-    let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    from("XDG_STATE_HOME")
-        .or_else(|| Some(from("HOME")?.join(".local/state")))
+    environment::absolute("XDG_STATE_HOME")
+        .or_else(|| Some(environment::absolute("HOME")?.join(".local/state")))
         .map(|state| state.join("gpuio"))
         .ok_or_else(|| "neither XDG_STATE_HOME nor HOME is set to an absolute path".to_owned())
 }

@@ -35,6 +35,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use gpuio_objects::environment;
 use gpuio_units::Powers;
 
 use args::{Cli, Verb};
@@ -42,6 +43,15 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     gpuio_objects::carried_by(carried::unpack);
+    gpuio_objects::report_with(|line| message!("note: {line}"));
+    let ignored = environment::ignored();
+    if !ignored.is_empty() {
+        message!(
+            "note: this gpuio has rights that you lack (set-user-ID, set-group-ID or file \
+             capabilities), so it reads no variable: {} has no effect",
+            ignored.join(", ")
+        );
+    }
     let words: Vec<OsString> = std::env::args_os().collect();
     let done = match face(words.first()) {
         Some(face) => run_emulated(face, words.get(1..).unwrap_or_default()),

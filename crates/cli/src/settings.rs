@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Command};
 use gpuio_host::input;
+use gpuio_objects::environment;
 
 use crate::failure::Failure;
 
@@ -128,7 +129,7 @@ fn values() -> Result<BTreeMap<&'static str, Value>, Failure> {
         let name = path.display().to_string();
         match input::read(&path, input::MOST_WRITTEN) {
             Ok(text) => all.extend(read(&name, &String::from_utf8_lossy(&text))?),
-            Err(error) if std::env::var_os(FILE_VARIABLE).is_some_and(|at| at == *path) => {
+            Err(error) if environment::variable(FILE_VARIABLE).is_some_and(|at| at == *path) => {
                 return Err(Failure::Usage(format!("{FILE_VARIABLE}: {name}: {error}")));
             }
             Err(_) => {}
@@ -136,7 +137,7 @@ fn values() -> Result<BTreeMap<&'static str, Value>, Failure> {
     }
     for setting in &SETTINGS {
         let variable = variable(setting.flag);
-        if let Some(value) = std::env::var(&variable).ok().filter(|value| !value.is_empty()) {
+        if let Some(value) = environment::text(&variable).filter(|value| !value.is_empty()) {
             all.insert(setting.flag, Value { value, origin: variable });
         }
     }
@@ -158,10 +159,10 @@ fn variable(flag: &str) -> String {
 
 /// Configuration files, the last one wins.
 fn files() -> Vec<PathBuf> {
-    let own = std::env::var_os(FILE_VARIABLE).map(PathBuf::from).or_else(|| {
-        let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
-        let base = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        base.filter(|base| base.is_absolute()).or_else(home).map(|base| base.join("gpuio/config"))
+    let own = environment::variable(FILE_VARIABLE).map(PathBuf::from).or_else(|| {
+        let home = || environment::variable("HOME").map(|home| Path::new(&home).join(".config"));
+        let base = environment::absolute("XDG_CONFIG_HOME").or_else(home);
+        base.map(|base| base.join("gpuio/config"))
     });
     std::iter::once(PathBuf::from(MACHINE_FILE)).chain(own).collect()
 }

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 
 use gpuio_gpu::{Context, Driver, Which};
+use gpuio_objects::environment;
 use gpuio_transfer::{File, Settings, Transfer};
 
 use crate::failure::Failure;
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 /// The driver's name, read from the environment once.
 pub(crate) fn which() -> &'static Which {
     static WHICH: OnceLock<Which> = OnceLock::new();
-    WHICH.get_or_init(|| Which::from_variable(std::env::var_os("GPUIO_CUFILE_DRIVER")))
+    WHICH.get_or_init(|| Which::from_variable(environment::variable("GPUIO_CUFILE_DRIVER")))
 }
 
 /// The driver. One that does not load is tried again by the next call.

@@ -173,15 +173,15 @@ impl Library {
         for path in candidates.files {
             // SAFETY: running the library's initialisers is what the caller requested: NVIDIA's
             // library, gpuio's stand-in, or a path that the user gave.
-            match unsafe { libloading::Library::new(path.as_os_str()) } {
-                Ok(object) => {
-                    let mut library = Self::resolve(object, &path)?;
+            match unsafe { gpuio_objects::load(&path, libc::RTLD_LAZY | libc::RTLD_LOCAL) } {
+                Ok((object, _)) => {
+                    let mut library = Self::resolve(object.into(), &path)?;
                     if let Some(file) = library.file() {
                         library.path = file;
                     }
                     return Ok(library);
                 }
-                Err(error) => tried.push((path.display().to_string(), chain(&error))),
+                Err(why) => tried.push((path.display().to_string(), why)),
             }
         }
         Err(Absent::NoLibrary { tried })
@@ -231,15 +231,4 @@ pub(crate) fn cuda_is_loaded() -> bool {
     // SAFETY: from dlopen just now, whose count this gives back.
     let _ = unsafe { libc::dlclose(found) };
     true
-}
-
-/// The error and its sources in one line: libloading's own `Display` hides the loader's message.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text = source.to_string();
-        next = source.source();
-    }
-    text
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_ushort, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -87,8 +88,8 @@ pub(crate) fn load(name: &str) -> Result<Functions, Absent> {
             .map_err(|_| Absent::NoFunction { library: name.to_owned(), function })
     }
     // SAFETY: the library's initialisers do not depend on the caller's state.
-    let opened = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) };
-    let library = opened.map_err(|_| Absent::NoLibrary)?;
+    let opened = unsafe { gpuio_objects::load(Path::new(name), RTLD_NOW | RTLD_LOCAL) };
+    let (library, _) = opened.map_err(|_| Absent::NoLibrary)?;
     let init = get::<Plain>(&library, name, "dcgmInit")?;
     let functions = Functions {
         connect: get::<Connect>(&library, name, "dcgmConnect")?,

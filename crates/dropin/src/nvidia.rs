@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use gpuio_cufile::Search;
+use gpuio_objects::environment::paths;
 use libloading::os::unix::Library;
 
 use crate::abi::CufileError;
@@ -89,12 +90,12 @@ impl NvidiaLibrary {
             let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
             // SAFETY: running the library's initialisers was requested: NVIDIA's library, or the
             // one that GPUIO_CUFILE_LIB names.
-            match unsafe { Library::open(Some(path), flags) } {
-                Ok(library) => {
+            match unsafe { gpuio_objects::load(path, flags) } {
+                Ok((library, _)) => {
                     log::line(Level::Info, || format!("using NVIDIA's library {}", path.display()));
                     return Some(NvidiaLibrary { library });
                 }
-                Err(error) => log::line(Level::Warn, || format!("{}: {error}", path.display())),
+                Err(why) => log::line(Level::Warn, || why),
             }
         }
         log::line(Level::Error, || {
@@ -118,14 +119,9 @@ impl NvidiaLibrary {
 
 /// Candidates for NVIDIA's library, the likeliest first.
 fn candidates() -> Vec<PathBuf> {
-    let split = |name: &str| -> Vec<PathBuf> {
-        std::env::var_os(name)
-            .map(|value| std::env::split_paths(&value).collect())
-            .unwrap_or_default()
-    };
-    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().flat_map(split).collect();
-    let search = Search { given: None, prefixes, stand_in: false };
-    search.find_all(&split("LD_LIBRARY_PATH"))
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().flat_map(paths);
+    let search = Search { given: None, prefixes: prefixes.collect(), stand_in: false };
+    search.find_all(&paths("LD_LIBRARY_PATH"))
 }
 
 /// Whether a file is this library, or a copy of one of gpuio's.

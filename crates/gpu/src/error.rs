@@ -52,10 +52,9 @@ impl fmt::Display for Absent {
                 for (path, why) in tried.iter().zip(why) {
                     // The loader's words name the file themselves, as a rule.
                     let path = path.display().to_string();
-                    let why = why.trim_start_matches("dlopen failed: ");
-                    match why.strip_prefix(&format!("{path}: ")) {
-                        Some(rest) => write!(f, "; {path}: {rest}")?,
-                        None => write!(f, "; {path}: {why}")?,
+                    match why.starts_with(&path) {
+                        true => write!(f, "; {why}")?,
+                        false => write!(f, "; {path}: {why}")?,
                     }
                 }
                 if tried.is_empty() {

@@ -348,9 +348,9 @@ impl Table {
         for path in candidates {
             // SAFETY: running the library's initialisers is what the caller requested by naming
             // it: the system's CUDA driver, gpuio's software GPU or a path that the user gave.
-            match unsafe { Library::new(path.as_os_str()) } {
-                Ok(library) => return Ok((Self::resolve(library, path)?, path.clone())),
-                Err(error) => why.push(chain(&error)),
+            match unsafe { gpuio_objects::load(path, libc::RTLD_LAZY | libc::RTLD_LOCAL) } {
+                Ok((library, file)) => return Ok((Self::resolve(library.into(), path)?, file)),
+                Err(error) => why.push(error),
             }
         }
         Err(Absent::NoLibrary { tried: candidates.to_vec(), why })
@@ -398,16 +398,4 @@ fn explanation(
     }
     // SAFETY: on success the driver stores a NUL-terminated string that is never freed.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-/// The error and its sources in one line: libloading's own `Display` hides the loader's message.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    text
 }

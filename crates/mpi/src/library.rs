@@ -1,6 +1,7 @@
 //! Finds and loads the MPI library.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
@@ -69,12 +70,9 @@ pub(crate) fn load(launcher: &Launcher, named: Option<&str>) -> Result<Functions
     for name in names {
         // Open MPI's own modules need its symbols: RTLD_GLOBAL.
         // SAFETY: an MPI library's initialisers may run at any time before MPI_Init_thread.
-        match unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) } {
-            Ok(library) => return functions(library, name),
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tried.push(format!("{name} ({})", cause.unwrap_or_else(|| error.to_string())));
-            }
+        match unsafe { gpuio_objects::load(Path::new(name), RTLD_NOW | RTLD_GLOBAL) } {
+            Ok((library, _)) => return functions(library, name),
+            Err(why) => tried.push(format!("{name} ({why})")),
         }
     }
     let Launcher { name, variable, .. } = *launcher;

@@ -1,18 +1,28 @@
-//! Where gpuio's own shared objects are: the software GPU, the stand-in for cuFile, the drop-in and
-//! the C library.
+//! What of its surroundings gpuio believes: where its own shared objects are, which objects may be
+//! loaded ([`trust`], [`load()`]), and what variables say ([`environment`]).
 //!
-//! In this order:
+//! gpuio's own objects are the software GPU, the stand-in for cuFile, the drop-in and the C
+//! library. In this order:
 //!
-//! 1. beside the running program, and in `deps/` below it (a program that cargo built; a test
-//!    binary of cargo lies in `deps` itself);
-//! 2. `../deps` (cargo's examples) and `../lib/gpuio` (an installed program);
-//! 3. where the program unpacked those that it carries, if it carries any ([`carried_by`]). That
+//! 1. beside the running program (a test binary of cargo lies in `deps` itself);
+//! 2. in `deps/` and `../deps`, if cargo built the program: it lies in a directory of a profile, or
+//!    in `examples` there;
+//! 3. in `../lib/gpuio` (an installed program);
+//! 4. where the program unpacked those that it carries, if it carries any ([`carried_by`]). That
 //!    happens at the first search which finds nothing before.
 //!
-//! Only names and existence are looked at. Opening, and judging what a file is, is the caller's.
+//! A file that somebody else can change is passed over ([`trust`]), with a line that says so if the
+//! program can print one ([`report_with`]). Judging what a file is, is the caller's.
 
+pub mod environment;
+mod load;
+pub mod trust;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+pub use load::load;
 
 /// The software GPU.
 pub const SOFTWARE_GPU: &str = "libgpuio_softgpu.so";
@@ -38,6 +48,33 @@ pub fn unpacked() -> Option<PathBuf> {
     UNPACKED.get_or_init(unpack).clone()
 }
 
+static REPORT: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Names the function that prints a line about a file that is passed over. The first call counts.
+pub fn report_with(report: fn(&str)) {
+    let _ = REPORT.set(report);
+}
+
+/// Whether this file of gpuio's own may be loaded: its path, links resolved. A refusal is reported
+/// once in a process.
+///
+/// # Errors
+/// There is none, or somebody else can change it.
+pub fn own(file: &Path) -> Result<PathBuf, trust::Refused> {
+    static REPORTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let judged = trust::object(file);
+    if let (Err(refused), Some(report)) = (&judged, REPORT.get())
+        && !refused.is_absent()
+    {
+        // Two names of one file are one refusal.
+        let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(file) {
+            report(&refused.to_string());
+        }
+    }
+    judged
+}
+
 /// Directories that may have objects without unpacking any, as the crate's page lists them. Empty
 /// if the program's own path can't be read.
 #[must_use]
@@ -47,8 +84,13 @@ pub fn directories() -> Vec<PathBuf> {
 }
 
 fn around(beside: &Path) -> Vec<PathBuf> {
-    let below = ["deps", "../deps", "../lib/gpuio"].map(|below| beside.join(below));
-    std::iter::once(beside.to_path_buf()).chain(below).collect()
+    // Cargo keeps its notes about what it built beside `deps`.
+    let is_cargos = |profile: &Path| profile.join(".fingerprint").is_dir();
+    let mut all = vec![beside.to_path_buf()];
+    all.extend(is_cargos(beside).then(|| beside.join("deps")));
+    all.extend(is_cargos(&beside.join("..")).then(|| beside.join("../deps")));
+    all.push(beside.join("../lib/gpuio"));
+    all
 }
 
 /// The files that may be the object `name`, in the order of the search.
@@ -63,37 +105,11 @@ fn among(
     unpacked: impl FnOnce() -> Option<PathBuf>,
 ) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = directories.iter().map(|at| at.join(name)).collect();
-    if !files.iter().any(|file| file.exists()) {
+    if !files.iter().any(|file| own(file).is_ok()) {
         files.extend(unpacked().map(|at| at.join(name)));
     }
     files
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_carried_is_unpacked_only_where_nothing_else_is_found() {
-        let root = tempfile::tempdir().unwrap();
-        let bin = root.path().join("bin");
-        let carried = || Some(PathBuf::from("/unpacked"));
-        let files = among(SOFTWARE_GPU, &around(&bin), carried);
-        assert_eq!(files.len(), 5);
-        assert_eq!(files[0], bin.join(SOFTWARE_GPU));
-        assert_eq!(files[4], Path::new("/unpacked/libgpuio_softgpu.so"));
-        let lib = root.path().join("lib/gpuio");
-        std::fs::create_dir_all(&lib).unwrap();
-        std::fs::create_dir_all(&bin).unwrap();
-        std::fs::write(lib.join(SOFTWARE_GPU), "").unwrap();
-        let files = among(SOFTWARE_GPU, &around(&bin), || panic!("not needed"));
-        assert!(files[3].exists() && files.len() == 4, "{files:?}");
-    }
-
-    #[test]
-    fn a_program_that_carries_nothing_has_its_own_directories() {
-        assert_eq!(unpacked(), None);
-        let exe = std::env::current_exe().unwrap();
-        assert_eq!(directories()[0], exe.parent().unwrap());
-    }
-}
+mod tests;

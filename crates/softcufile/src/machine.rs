@@ -5,6 +5,8 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use gpuio_objects::environment;
+
 use crate::cuda::{Context, Cuda, HostFunction, NOT_INITIALIZED};
 use crate::fault::{FailureMode, Faults};
 use crate::file::Registered;
@@ -86,7 +88,7 @@ pub(crate) struct Machine {
 pub(crate) fn get() -> Result<&'static Machine, Failure> {
     static MACHINE: OnceLock<Option<Machine>> = OnceLock::new();
     let made = MACHINE.get_or_init(|| {
-        let text = std::env::var("GPUIO_SOFT_CUFILE_FAIL").unwrap_or_default();
+        let text = environment::text("GPUIO_SOFT_CUFILE_FAIL").unwrap_or_default();
         let faults = Faults::read(&text).ok()?;
         Some(Machine { faults, stats: Stats::default(), state: Mutex::default() })
     });
@@ -147,8 +149,8 @@ impl Machine {
         if let Some(cuda) = &state.cuda {
             return Ok(Arc::clone(cuda));
         }
-        if let Some(path) = std::env::var_os("CUFILE_ENV_PATH_JSON").filter(|path| !path.is_empty())
-        {
+        let named = environment::variable("CUFILE_ENV_PATH_JSON");
+        if let Some(path) = named.filter(|path| !path.is_empty()) {
             let text = std::fs::read_to_string(path).map_err(|_| code::INVALID_PROPS)?;
             let config = gpuio_cufilejson::read(&text).map_err(|_| code::INVALID_PROPS)?;
             properties::configure(&config);

@@ -6,6 +6,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 use gpuio_cufilejson::Config;
+use gpuio_objects::environment;
 
 use crate::api::{Answer, answer};
 use crate::machine::code;
@@ -54,7 +55,7 @@ static FORCED: AtomicBool = AtomicBool::new(false);
 
 /// The version of nvidia-fs that the environment requests to report, and the storage it supports.
 fn nvidia_fs() -> ([u32; 2], u32) {
-    let text = std::env::var("GPUIO_SOFT_CUFILE_NVFS").unwrap_or_default();
+    let text = environment::text("GPUIO_SOFT_CUFILE_NVFS").unwrap_or_default();
     let (version, flags) = text.split_once(':').unwrap_or((&text, ""));
     let (major, minor) = version.split_once('.').unwrap_or((version, ""));
     let version = [major, minor].map(|part| part.parse().unwrap_or(0));
@@ -84,9 +85,9 @@ pub(crate) fn takes_files() -> bool {
 
 /// Whether compatibility mode is forced, by the program or by the environment.
 fn is_forced() -> bool {
-    let value = std::env::var("CUFILE_FORCE_COMPAT_MODE");
+    let value = environment::text("CUFILE_FORCE_COMPAT_MODE");
     FORCED.load(Ordering::Relaxed)
-        || value.is_ok_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
+        || value.is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
 }
 
 #[unsafe(no_mangle)]

@@ -81,7 +81,7 @@ thread_local! {
 
 /// Makes the machine, if there is none yet.
 pub(crate) fn start() -> Answer<&'static Machine> {
-    let made = MACHINE.get_or_init(|| match Config::read(|name| std::env::var(name).ok()) {
+    let made = MACHINE.get_or_init(|| match Config::read(gpuio_objects::environment::text) {
         Ok(config) => Some(Machine::new(config)),
         Err(error) => {
             // The answer is a number: only here can the reason be printed.

@@ -13,7 +13,7 @@ pub(super) struct Ban {
     pub(super) instead: &'static str,
 }
 
-pub(super) const BANS: [Ban; 3] = [
+pub(super) const BANS: [Ban; 4] = [
     Ban {
         rule: "clock",
         needles: &["std::time::Instant", "Instant::now", "SystemTime::now"],
@@ -33,19 +33,29 @@ pub(super) const BANS: [Ban; 3] = [
     },
     Ban {
         rule: "environment",
-        needles: &["env::var", "env::vars", "env::set_var", "env::remove_var"],
-        // The software drivers, the drop-in and the C library are libraries in other programs: only
-        // the environment can configure them. NVIDIA's library takes its configuration from a
-        // variable.
-        allowed: &[
-            "crates/cli/",
-            "crates/softgpu/",
-            "crates/softcufile/",
-            "crates/cufile/",
-            "crates/dropin/",
-            "crates/clib/",
+        needles: &[
+            "env::var",
+            "env::vars",
+            "env::set_var",
+            "env::remove_var",
+            "env::temp_dir",
+            "env::home_dir",
+            "getenv",
         ],
-        instead: "read it in `cli` and pass the value on in `Spec`",
+        // cufile names its configuration to NVIDIA's library, before there are threads.
+        allowed: &["crates/objects/src/environment.rs", "crates/cufile/src/config/mod.rs"],
+        instead: "gpuio_objects::environment reads it: nothing in secure execution",
+    },
+    Ban {
+        rule: "loading",
+        needles: &["Library::new", "Library::open", "dlopen"],
+        // The other two only ask whether an object is loaded (RTLD_NOLOAD).
+        allowed: &[
+            "crates/objects/src/load.rs",
+            "crates/cufile/src/table.rs",
+            "crates/softcufile/src/cuda.rs",
+        ],
+        instead: "gpuio_objects::load checks who can change an object, and loads it",
     },
     Ban {
         rule: "files",
@@ -70,6 +80,8 @@ pub(super) const BANS: [Ban; 3] = [
             "crates/dropin/",
             // It reads which file a descriptor is of, for its errors.
             "crates/clib/",
+            // It looks at who owns an object before it is loaded.
+            "crates/objects/",
         ],
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },

@@ -206,7 +206,20 @@ fn environment() {
     bad("environment", 1, "crates/load/src/a.rs", "const A: X = std::env::var_os;\n");
     bad("environment", 1, "crates/gpu/src/a.rs", "const A: X = env::var(\"B\");\n");
     good("crates/gpu/src/a.rs", "const A: &str = env!(\"CARGO_PKG_VERSION\");\n");
-    good("crates/cli/src/a.rs", "const A: X = env::var(\"B\");\n");
+    for call in ["env::var(\"B\")", "std::env::temp_dir()", "libc::getenv(a)", "env::vars_os()"] {
+        bad("environment", 1, "crates/cli/src/a.rs", &format!("const A: X = {call};\n"));
+    }
+    good("crates/cli/src/a.rs", "const A: X = environment::variable(\"B\");\n");
+    good("crates/objects/src/environment.rs", "const A: X = env::var(\"B\");\n");
+}
+
+#[test]
+fn loading() {
+    for call in ["Library::open(a, b)", "libloading::Library::new(a)", "libc::dlopen(a, 1)"] {
+        bad("loading", 1, "crates/gpu/src/a.rs", &format!("const A: X = {call};\n"));
+    }
+    good("crates/objects/src/load.rs", "const A: X = Library::open(a, b);\n");
+    good("crates/gpu/src/a.rs", "const A: X = gpuio_objects::load(a, b);\n");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use gpuio_dataset::leftover;
 use gpuio_host::Root;
+use gpuio_objects::environment;
 use gpuio_outfile::Directory;
 use gpuio_ranks::{Ended, Left, Ranks, Relay, Stage};
 use serde::{Deserialize, Serialize};
@@ -40,12 +41,12 @@ pub(super) struct Place {
 
 /// This process's place among the children of ranks, where it is one.
 pub(super) fn place() -> Option<Place> {
-    parse(std::env::var(VARIABLE).ok()?.as_bytes())
+    parse(environment::text(VARIABLE)?.as_bytes())
 }
 
 /// Whether this process is a rank among the children of ranks.
 pub(crate) fn is_child() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    environment::variable(VARIABLE).is_some()
 }
 
 /// What rank 0 sends before each run.

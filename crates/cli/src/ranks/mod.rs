@@ -33,6 +33,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_mpi::{Launcher, World};
+use gpuio_objects::environment;
 use gpuio_ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;
 use gpuio_spec::RankPlace;
@@ -76,8 +77,8 @@ pub(crate) struct Joined {
 
 /// The launcher of this process, unless `GPUIO_MPI=off`.
 pub(crate) fn launcher() -> Option<Launcher> {
-    let off = std::env::var(LIBRARY_VARIABLE).is_ok_and(|value| value == "off");
-    Launcher::found(&|name| std::env::var(name).ok()).filter(|_| !off)
+    let off = environment::text(LIBRARY_VARIABLE).is_some_and(|value| value == "off");
+    Launcher::found(&environment::text).filter(|_| !off)
 }
 
 /// Joins the other ranks where a launcher started this process; `None` where none did.
@@ -104,7 +105,7 @@ pub(crate) fn join(idle: Option<Duration>) -> Result<Result<Option<Joined>, Exit
         (Ranks::join(link, setup), name)
     } else if let Some(launcher) = launcher() {
         let setup = setup(launcher.rank, launcher.size);
-        let (name, named) = (launcher.name.to_owned(), std::env::var(LIBRARY_VARIABLE).ok());
+        let (name, named) = (launcher.name.to_owned(), environment::text(LIBRARY_VARIABLE));
         let link = move || World::join(&launcher, named.as_deref()).map_err(|e| e.to_string());
         (Ranks::join(link, setup), name)
     } else {

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gpuio_load::run::{Ran, RunObserver, Tick};
+use gpuio_objects::environment;
 use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -167,7 +168,7 @@ pub(crate) fn terminal_width() -> u16 {
     if !std::io::stdout().is_terminal() {
         return PLAIN;
     }
-    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let given = environment::text("COLUMNS").and_then(|columns| columns.parse().ok());
     let own = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
     given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(80))
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use gpuio_host::input;
 use gpuio_load::run::Permit;
+use gpuio_objects::environment;
 use gpuio_plan::fit_quick;
 use gpuio_record::{Plan, Record};
 use gpuio_spec::{At, Ceilings, Dialect, JobSpec, Origin, Spec};
@@ -299,7 +300,7 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
     let name = path.display().to_string();
     let text = input::read(path, input::MOST_WRITTEN)
         .map_err(|error| Failure::Usage(format!("{name}: the job file can't be read: {error}")))?;
-    let env = |name: &str| std::env::var(name).ok();
+    let env = environment::text;
     let at = At { host: &place.host, local_rank: place.local_rank };
     gpuio_spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();

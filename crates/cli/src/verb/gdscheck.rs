@@ -8,6 +8,7 @@ use gpuio_check::gdscheck::{self, Config, LibraryReport, Software};
 use gpuio_cufile::{Base, Driver, Environment, Library};
 use gpuio_gpu::Which;
 use gpuio_host::{HostError, Root, nvidia_fs};
+use gpuio_objects::environment;
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::CufileFlags;
@@ -126,7 +127,7 @@ fn file(path: &Path, library: Option<LibraryReport>) -> Result<ExitCode, Failure
 fn library() -> Result<LibraryReport, Failure> {
     let failed = |why: String| Failure::Unavailable(format!("{REQUEST}: {why}"));
     let environment = Base::of_this_process()
-        .and_then(|base| Environment::write(base, &[], &std::env::temp_dir()))
+        .and_then(|base| Environment::write(base, &[], &environment::temporary()))
         .and_then(|environment| environment.apply().map(|()| environment))
         .map_err(|error| failed(error.to_string()))?;
     // The driver must stay loaded while cuFile is open.
@@ -179,8 +180,8 @@ fn known<T>(read: Result<Option<T>, HostError>, absent: &str) -> Fact<T> {
 
 /// The file name that the library's links lead to; it ends in the release.
 fn libcufile() -> Fact<String> {
-    let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let path: Vec<PathBuf> = std::env::split_paths(&path).filter(|dir| dir.is_absolute()).collect();
+    let path = environment::paths("LD_LIBRARY_PATH").into_iter();
+    let path: Vec<PathBuf> = path.filter(|dir| dir.is_absolute()).collect();
     let file = crate::cufile::search(&CufileFlags::default(), false).find(&path);
     let name = file.and_then(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
     Fact::or_unknown(
@@ -192,12 +193,9 @@ fn libcufile() -> Fact<String> {
 
 /// cuFile's environment variables that are set.
 fn environment() -> BTreeMap<String, String> {
-    let all = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok()?;
-        let ours = name.starts_with("CUFILE_") && !value.is_empty();
-        ours.then(|| (name, value.to_string_lossy().replace('\n', " ")))
-    });
-    all.collect()
+    let all = environment::beginning("CUFILE_").into_iter();
+    let set = all.filter(|(_, value)| !value.is_empty());
+    set.map(|(name, value)| (name, value.replace('\n', " "))).collect()
 }
 
 #[cfg(test)]

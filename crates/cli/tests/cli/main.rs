@@ -54,6 +54,7 @@ mod rates;
 mod record;
 mod replay;
 mod report;
+mod secure;
 mod stats;
 mod sweep;
 mod tool;

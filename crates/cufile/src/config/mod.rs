@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
 use gpuio_host::input;
+use gpuio_objects::environment;
 use gpuio_outfile::Private;
 use serde_json::{Map, Value};
 
@@ -89,7 +90,7 @@ impl Base {
     pub fn of_this_process() -> Result<Base, ConfigError> {
         let named = match USERS.get() {
             Some(before_us) => before_us.clone(),
-            None => std::env::var_os(VARIABLE),
+            None => environment::variable(VARIABLE),
         };
         match named.filter(|path| !path.is_empty()) {
             Some(path) => Base::read(Path::new(&path)),
@@ -215,7 +216,7 @@ impl Environment {
         if threads != 1 {
             return Err(ConfigError::Threads { threads });
         }
-        USERS.get_or_init(|| std::env::var_os(VARIABLE));
+        USERS.get_or_init(|| environment::variable(VARIABLE));
         // SAFETY: this is the only thread, so no other reads the environment.
         unsafe { std::env::set_var(VARIABLE, self.file()) };
         Ok(())

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use gpuio_check::prove::Proof;
 use gpuio_check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
 use gpuio_host::Root;
+use gpuio_objects::environment;
 use gpuio_record::facts::{Fact, Machine};
 
 use crate::args::Check;
@@ -89,11 +90,7 @@ pub(super) fn own_machine() -> Machine {
 
 /// The environment variables that override cuFile's file.
 fn variables() -> BTreeMap<String, String> {
-    let all = std::env::vars_os().filter_map(|(name, value)| {
-        let name = name.into_string().ok().filter(|name| name.starts_with("CUFILE_"))?;
-        Some((name, value.to_string_lossy().into_owned()))
-    });
-    all.collect()
+    environment::beginning("CUFILE_")
 }
 
 /// The output.

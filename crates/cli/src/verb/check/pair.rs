@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use gpuio_check::{Gpu, Pair, gpu_of, mount_of};
-use gpuio_cufile::{Library, Search};
+use gpuio_cufile::Library;
 use gpuio_host::{Root, mount};
 use gpuio_record::facts::{Fact, GpuFacts, Machine};
 
+use crate::args::CufileFlags;
 use crate::failure::Failure;
 
 /// The path as the machine has it: on this machine with links resolved, on another as given.
@@ -44,8 +45,7 @@ pub(super) fn directory(path: &str) -> PathBuf {
 
 /// NVIDIA's library, loaded but not opened, so that it starts nothing.
 pub(in crate::verb) fn library() -> Fact<String> {
-    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
-    let search = Search { prefixes: prefixes.map(PathBuf::from).collect(), ..Search::default() };
+    let search = crate::cufile::search(&CufileFlags::default(), false);
     match Library::load(&search) {
         Ok(library) => Fact::Known(library.path().display().to_string()),
         Err(absent) => Fact::unknown(absent.to_string()),

@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::carried;
 use crate::failure::Failure;
 
 /// The name that programs link against, and the name from cargo and most languages.
@@ -24,23 +24,24 @@ impl Library {
     pub(crate) fn find() -> Result<Library, Failure> {
         let carried = std::iter::once_with(gpuio_objects::unpacked).flatten();
         let directories = gpuio_objects::directories().into_iter().chain(carried);
-        Library::among(directories, cache().as_deref())
+        Library::among(directories, &carried::places())
     }
 
-    /// The first of these directories that has the library. `cache` is where a directory of links
-    /// can be created.
+    /// The first of these directories that has the library. A directory of links can be created in
+    /// the first of `places` that this user alone can change.
     fn among(
         directories: impl Iterator<Item = PathBuf>,
-        cache: Option<&Path>,
+        places: &[PathBuf],
     ) -> Result<Library, Failure> {
         let mut tried = Vec::new();
         for directory_tried in directories {
             for name in NAMES {
-                let Ok(file) = std::fs::canonicalize(directory_tried.join(name)) else { continue };
+                // A refusal is reported there.
+                let Ok(file) = gpuio_objects::own(&directory_tried.join(name)) else { continue };
                 match std::fs::read(&file) {
                     // A copy of NVIDIA's library in the program's directory must not be used.
                     Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => {
-                        return Library::reached(file, cache);
+                        return Library::reached(file, places);
                     }
                     Ok(_) => tried.push(format!("{} is another library", file.display())),
                     Err(error) => tried.push(format!("{}: {error}", file.display())),
@@ -53,51 +54,33 @@ impl Library {
              install it as PREFIX/lib/gpuio/libcufile.so.0 for PREFIX/bin/gpuio, or install a \
              gpuio that carries it (docs/install.md)",
             tried.join("; "),
-            if crate::carried::is_there() { "" } else { ", and this gpuio carries none" },
+            if carried::is_there() { "" } else { ", and this gpuio carries none" },
         )))
     }
 
     /// Uses the library's own directory if nothing else can be found there by mistake.
-    fn reached(object: PathBuf, cache: Option<&Path>) -> Result<Library, Failure> {
+    fn reached(object: PathBuf, places: &[PathBuf]) -> Result<Library, Failure> {
         let directory = object.parent().unwrap_or(Path::new("/")).to_path_buf();
         if is_plain(&object) && is_alone(&directory, &object) {
             let preloaded = directory.join(NAMES[0]);
             return Ok(Library { object: preloaded, directory });
         }
-        let cache = cache.ok_or_else(|| {
+        let name = format!("cufile-{:016x}", digest(&object));
+        let made = carried::in_first(places, &name, |directory| {
+            linked(directory.path(), &object)
+                .map_err(|(path, error)| format!("{}: {error}", path.display()))?;
+            Ok(directory.path().to_path_buf())
+        });
+        let directory = made.map_err(|why| {
             Failure::Unavailable(format!(
                 "The directory of {} holds other libraries too, so gpuio needs a directory with \
-                 links to it, and neither XDG_CACHE_HOME nor HOME is set; set one of them",
+                 links to it, and can use none ({why}). Set XDG_CACHE_HOME to a directory of yours \
+                 that others can't write to",
                 object.display()
             ))
         })?;
-        let directory = cache.join("gpuio").join(format!("cufile-{:016x}", digest(&object)));
-        linked(&directory, &object).map_err(|(path, error)| {
-            Failure::Unavailable(format!(
-                "{}: {error}. The directory of {} holds other libraries too, so links to it are \
-                 created here; set XDG_CACHE_HOME to a writable directory",
-                path.display(),
-                object.display()
-            ))
-        })?;
-        if !is_plain(&directory) {
-            return Err(Failure::Unavailable(format!(
-                "{} contains a character that separates paths for the loader (blank, colon, \
-                 semicolon, dollar; ld.so(8)); set XDG_CACHE_HOME to a path without it",
-                directory.display()
-            )));
-        }
         Ok(Library { object: directory.join(NAMES[0]), directory })
     }
-}
-
-/// The user's cache directory (XDG Base Directory Specification).
-fn cache() -> Option<PathBuf> {
-    let absolute = |name| {
-        let path = PathBuf::from(std::env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))
 }
 
 /// Whether the loader reads the path as one path: its lists have no quoting (ld.so(8)).
@@ -120,15 +103,10 @@ fn is_alone(directory: &Path, object: &Path) -> bool {
     NAMES.iter().all(answers) && !entries.flatten().any(|entry| foreign(&entry.file_name()))
 }
 
-/// Creates the directory with both links, or keeps links that are right. Two processes may do so at
+/// Creates both links in the directory, or keeps links that are right. Two processes may do so at
 /// the same time: each link is put in place by one rename.
 fn linked(directory: &Path, object: &Path) -> Result<(), (PathBuf, std::io::Error)> {
     let with_path = |path: &Path, error| (path.to_path_buf(), error);
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-        .map_err(|error| with_path(directory, error))?;
     for name in NAMES {
         let link = directory.join(name);
         if std::fs::read_link(&link).is_ok_and(|target| target == object) {
@@ -169,10 +147,10 @@ mod tests {
         std::fs::write(directory.join(name), bytes).unwrap();
     }
 
-    fn found(directories: &[&Path], cache: Option<&Path>) -> Result<Library, Failure> {
+    fn found(directories: &[&Path], places: &[PathBuf]) -> Result<Library, Failure> {
         Library::among(
             directories.iter().map(|directory_tried| directory_tried.to_path_buf()),
-            cache,
+            places,
         )
     }
 
@@ -183,7 +161,7 @@ mod tests {
         put(&lib, "libcufile.so.0", MARK);
         put(&lib, "libgpuio_softgpu.so", b"");
         std::os::unix::fs::symlink("libcufile.so.0", lib.join("libcufile.so")).unwrap();
-        let library = found(&[&root.path().join("gone"), &lib], None).unwrap();
+        let library = found(&[&root.path().join("gone"), &lib], &[]).unwrap();
         assert_eq!(library, Library { object: lib.join("libcufile.so.0"), directory: lib });
     }
 
@@ -191,17 +169,17 @@ mod tests {
     fn among_other_objects_or_under_one_name_links_are_made_once() {
         let root = tempfile::tempdir().unwrap();
         let real = std::fs::canonicalize(root.path()).unwrap();
-        let (deps, cache) = (real.join("deps dir"), real.join("cache"));
+        let (deps, cache) = (real.join("deps dir"), [real.join("cache")]);
         put(&deps, "libcufile.so", MARK);
         put(&deps, "libstdc++.so.6", b"");
-        let one = found(&[&deps], Some(&cache)).unwrap();
-        assert!(one.directory.starts_with(&cache) && is_alone_links(&one, &deps));
-        assert_eq!(found(&[&deps], Some(&cache)).unwrap(), one);
+        let one = found(&[&deps], &cache).unwrap();
+        assert!(one.directory.starts_with(&cache[0]) && is_alone_links(&one, &deps));
+        assert_eq!(found(&[&deps], &cache).unwrap(), one);
         // Links that lead elsewhere are corrected.
         std::fs::remove_file(one.directory.join("libcufile.so")).unwrap();
         std::os::unix::fs::symlink("/gone", one.directory.join("libcufile.so")).unwrap();
-        assert!(is_alone_links(&found(&[&deps], Some(&cache)).unwrap(), &deps));
-        let Err(Failure::Unavailable(why)) = found(&[&deps], None) else { panic!() };
+        assert!(is_alone_links(&found(&[&deps], &cache).unwrap(), &deps));
+        let Err(Failure::Unavailable(why)) = found(&[&deps], &[]) else { panic!() };
         assert!(why.contains("XDG_CACHE_HOME"), "{why}");
     }
 
@@ -218,9 +196,11 @@ mod tests {
         let odd = real.join("a:b");
         put(&odd, "libcufile.so.0", MARK);
         put(&odd, "libcufile.so", MARK);
-        let library = found(&[&odd], Some(&real.join("cache"))).unwrap();
+        let library = found(&[&odd], &[real.join("cache")]).unwrap();
         assert!(is_plain(&library.object), "{library:?}");
-        let Err(Failure::Unavailable(why)) = found(&[&odd], Some(&odd)) else { panic!() };
+        let Err(Failure::Unavailable(why)) = found(&[&odd], std::slice::from_ref(&odd)) else {
+            panic!()
+        };
         assert!(why.contains("colon"), "{why}");
     }
 
@@ -228,7 +208,7 @@ mod tests {
     fn nvidias_library_is_not_taken_for_ours() {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), "libcufile.so.0", b"cuFileRead");
-        let Err(Failure::Unavailable(why)) = found(&[root.path()], None) else { panic!() };
+        let Err(Failure::Unavailable(why)) = found(&[root.path()], &[]) else { panic!() };
         assert!(why.contains("another library") && why.contains("cargo build"), "{why}");
     }
 }

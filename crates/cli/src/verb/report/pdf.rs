@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use gpuio_objects::environment;
 use gpuio_outfile::Private;
 
 use crate::failure::Failure;
@@ -36,11 +37,11 @@ const TIMEOUT: Duration = Duration::from_mins(3);
 /// # Errors
 /// There is none (exit code 3).
 pub(super) fn browser() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
+    if let Some(named) = environment::variable(VARIABLE).filter(|named| !named.is_empty()) {
         return Ok(PathBuf::from(named));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::env::split_paths(&path)
+    let all = environment::paths("PATH")
+        .into_iter()
         .flat_map(|directory| BROWSERS.map(|name| directory.join(name)));
     all.into_iter().find(|file| file.is_file()).ok_or_else(|| {
         Failure::Unavailable(format!(
@@ -57,7 +58,7 @@ pub(super) fn browser() -> Result<PathBuf, Failure> {
 /// # Errors
 /// The browser does not start or does not print, in its own words.
 pub(super) fn print(browser: &Path, html: &str) -> Result<Vec<u8>, Failure> {
-    let parent = std::env::temp_dir();
+    let parent = environment::temporary();
     let failed = |error: std::io::Error| {
         Failure::Ran(format!("{}: the page could not be printed: {error}", parent.display()))
     };

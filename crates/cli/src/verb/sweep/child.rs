@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_objects::environment;
 use gpuio_outfile::Draft;
 use gpuio_record::{EndedHow, Record};
 use gpuio_report::format::json;
@@ -41,19 +42,19 @@ const AB: &str = "GPUIO_AB_PID";
 
 /// Whether a sweep started this run, and will repeat it if it crashes.
 pub(crate) fn is_of_a_sweep() -> bool {
-    std::env::var_os(SWEEP).is_some()
+    environment::variable(SWEEP).is_some()
 }
 
 /// Whether `--ab` started this run.
 pub(crate) fn is_of_ab() -> bool {
-    std::env::var_os(AB).is_some()
+    environment::variable(AB).is_some()
 }
 
 /// In a run that another gpuio started: makes the kernel kill this process when that one ends.
 /// Otherwise the run would continue and load the drives during the next one (prctl(2),
 /// PR_SET_PDEATHSIG).
 pub(crate) fn die_with_parent() -> Result<(), Failure> {
-    let parents = || [SWEEP, AB].into_iter().filter_map(|name| std::env::var(name).ok());
+    let parents = || [SWEEP, AB].into_iter().filter_map(environment::text);
     let Some(parent) = parents().next() else { return Ok(()) };
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::Ran(format!("PR_SET_PDEATHSIG: {error}")))?;
