@@ -246,6 +246,37 @@ fn refusals_have_their_exit_codes() {
     here.exec(&["--", "./orphan"]).exits(127).prints(&["./orphan", "interpreter"]);
 }
 
+/// The runtime of a sanitizer refuses to start behind another object.
+#[test]
+fn programs_with_a_sanitizer_start() {
+    let Some(cc) = cc() else { return };
+    let here = Installed::new(Some(&cc));
+    let find = format!("-L{}", here.place("theirs").display());
+    let program = here.place("program");
+    std::fs::write(here.place("program.c"), PROGRAM).unwrap();
+    let mut command = Command::new(&cc);
+    command.arg(here.place("program.c")).arg("-o").arg(&program);
+    command.args(["-fsanitize=address", "-shared-libasan", &find, "-lcufile", "-ldl"]);
+    if finish(&mut command).code != 0 {
+        // GCC has no such flag, and links the shared runtime anyway.
+        let mut command = Command::new(&cc);
+        command.arg(here.place("program.c")).arg("-o").arg(&program);
+        command.args(["-fsanitize=address", &find, "-lcufile", "-ldl"]);
+        if finish(&mut command).code != 0 {
+            return skip("this compiler has no AddressSanitizer");
+        }
+    }
+    let ran = here.exec(&["--", "./program"]).exits(0);
+    assert_eq!(ran.out, "1\n", "{ran:#?}");
+    // Preloaded, for a program that is not linked to it.
+    let runtime = Command::new(&cc).arg("-print-file-name=libasan.so").output().unwrap();
+    let runtime = String::from_utf8(runtime.stdout).unwrap();
+    let runtime = std::fs::canonicalize(runtime.trim()).unwrap();
+    let mut command = here.gpuio();
+    command.env("LD_PRELOAD", runtime).env("ASAN_OPTIONS", "detect_leaks=0");
+    finish(command.args(["--", "true"])).exits(0);
+}
+
 #[test]
 fn programs_that_can_not_load_it_are_reported() {
     let Some(cc) = cc() else { return };

@@ -15,14 +15,23 @@ use std::process::{Command, ExitCode};
 use self::library::Library;
 use self::program::{Missing, Program};
 use self::variables::Variables;
+use gpuio_objects::environment;
+
 use crate::args::Exec;
 use crate::failure::Failure;
 use crate::{output, unused};
 
 pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     unused::exec(args)?;
+    if environment::is_secure() {
+        return Err(Failure::Unavailable(
+            "exec would give a program of your choice the rights of this gpuio, which you lack \
+             (set-user-ID, set-group-ID or file capabilities); use a gpuio without them"
+                .to_owned(),
+        ));
+    }
     let library = Library::find()?;
-    let variables = Variables::of(args, &library)?;
+    let mut variables = Variables::of(args, &library)?;
     let Some((name, arguments)) = args.command.split_first() else {
         output::put(&variables.printed(args.json)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -36,6 +45,9 @@ pub(crate) fn run(args: &Exec) -> Result<ExitCode, Failure> {
     }
     if let Some(note) = program.note() {
         message!("note: {note}");
+    }
+    if let Some(runtime) = program.linked_to(variables::is_sanitizer) {
+        variables.lead_with(&runtime);
     }
     if args.verbose {
         message!("gpuio exec: {} for {}", variables.description(&library), program.path.display());

@@ -1,12 +1,13 @@
 //! Finds the program, and tells whether its loader will use `LD_PRELOAD`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use gpuio_objects::environment;
 use rustix::fs::Access;
 
 /// The kernel follows at most this many scripts whose interpreter is a script (Linux, fs/exec.c).
@@ -72,7 +73,7 @@ impl fmt::Display for Missing {
 impl Program {
     /// By its path, or by its name in the directories of `PATH` (execvp(3)).
     pub(crate) fn find(name: &OsStr) -> Result<Program, Missing> {
-        let list = std::env::var_os("PATH").unwrap_or("/bin:/usr/bin".into());
+        let list = environment::variable("PATH").unwrap_or("/bin:/usr/bin".into());
         let path = lying(name, &std::env::split_paths(&list).collect::<Vec<_>>())?;
         let (image, kind) = image(&path, SCRIPTS);
         Ok(Program { path, image, kind })
@@ -87,6 +88,12 @@ impl Program {
              PROGRAM",
             self.image.display()
         ))
+    }
+
+    /// The first object that the program is linked to and for which this holds, by its name.
+    pub(crate) fn linked_to(&self, wanted: fn(&[u8]) -> bool) -> Option<OsString> {
+        let needed = needed(&self.image).unwrap_or_default();
+        needed.into_iter().find(|name| wanted(name)).map(OsString::from_vec)
     }
 
     /// Why the program itself will not load the library, although programs that it starts may.
@@ -196,6 +203,47 @@ fn kind(file: &std::fs::File, head: &[u8]) -> Kind {
         }
     }
     Kind::Static
+}
+
+/// The objects that an ELF file is linked to, in their order (elf(5), `DT_NEEDED`).
+fn needed(image: &Path) -> Option<Vec<Vec<u8>>> {
+    const PT_LOAD: u64 = 1;
+    const PT_DYNAMIC: u64 = 2;
+    const DT_NEEDED: u64 = 1;
+    const DT_STRTAB: u64 = 5;
+    /// No program has more entries, whatever a damaged file says.
+    const MOST: u64 = 4096;
+    let file = std::fs::File::open(image).ok()?;
+    let word = |at: u64, more: u64| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at.checked_add(more)?).ok()?;
+        Some(le(bytes))
+    };
+    let (table, sizes) = (word(0, 32)?, word(0, 54)?);
+    let (size, count) = (sizes & 0xffff, sizes >> 16 & 0xffff);
+    // Kind, place in the file, address, and length in the file.
+    let part = |n: u64| {
+        let at = table.checked_add(n * size)?;
+        Some([word(at, 0)? & 0xffff_ffff, word(at, 8)?, word(at, 16)?, word(at, 32)?])
+    };
+    let parts: Vec<[u64; 4]> = (0..count).map_while(part).collect();
+    let [_, dynamic, _, length] = *parts.iter().find(|part| part[0] == PT_DYNAMIC)?;
+    let entry = |n: u64| Some((word(dynamic, n * 16)?, word(dynamic, n * 16 + 8)?));
+    let entries: Vec<(u64, u64)> = (0..MOST.min(length / 16)).map_while(entry).collect();
+    let names = entries.iter().find(|(tag, _)| *tag == DT_STRTAB)?.1;
+    let holds = |part: &&[u64; 4]| {
+        part[0] == PT_LOAD && names.checked_sub(part[2]).is_some_and(|into| into < part[3])
+    };
+    let [_, place, address, _] = *parts.iter().find(holds)?;
+    let names = place.checked_add(names - address)?;
+    let name = |at: u64| {
+        let mut name = [0; 128];
+        let len = file.read_at(&mut name, names.checked_add(at)?).ok()?;
+        name.get(..len)?.split(|byte| *byte == 0).next().map(<[u8]>::to_vec)
+    };
+    let needed =
+        entries.iter().take_while(|(tag, _)| *tag != 0).filter(|(tag, _)| *tag == DT_NEEDED);
+    Some(needed.filter_map(|(_, at)| name(*at)).collect())
 }
 
 fn le(bytes: [u8; 8]) -> u64 {

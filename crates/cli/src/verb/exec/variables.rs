@@ -1,8 +1,10 @@
 //! Environment variables for the program.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
+
+use gpuio_objects::environment;
 
 use super::library::Library;
 use crate::args::Exec;
@@ -21,7 +23,7 @@ pub(crate) struct Variables {
 impl Variables {
     /// From the flags and the current environment.
     pub(crate) fn of(args: &Exec, library: &Library) -> Result<Variables, Failure> {
-        Variables::over(args, library, |name| std::env::var_os(name))
+        Variables::over(args, library, environment::variable)
     }
 
     fn over(
@@ -31,8 +33,8 @@ impl Variables {
     ) -> Result<Variables, Failure> {
         let (preload, path) = ("LD_PRELOAD", "LD_LIBRARY_PATH");
         let mut set = vec![
-            (preload, before(&library.object, now(preload), b" :")),
-            (path, before(&library.directory, now(path), b":;")),
+            (preload, before(&library.object, now(preload), b" :", is_sanitizer)),
+            (path, before(&library.directory, now(path), b":;", |_| false)),
         ];
         match (&args.cufile, now(WHO).filter(|who| !who.is_empty())) {
             (Some(who), _) => set.push((WHO, who.into())),
@@ -56,6 +58,16 @@ impl Variables {
             set.extend(recorded(trace, args.anonymous, who.as_deref())?);
         }
         Ok(Variables { set })
+    }
+
+    /// Has the runtime of a sanitizer loaded first, unless the list has one.
+    pub(crate) fn lead_with(&mut self, runtime: &OsStr) {
+        let lists = self.set.iter_mut().filter(|(name, _)| *name == "LD_PRELOAD");
+        for (_, list) in lists {
+            if !list.as_bytes().split(|byte| *byte == b':').any(is_sanitizer) {
+                *list = [runtime, list.as_os_str()].join(OsStr::new(":"));
+            }
+        }
     }
 
     /// As commands of a POSIX shell, or as a JSON object.
@@ -117,17 +129,33 @@ fn recorded(
     Ok(set)
 }
 
-/// The list with `first` at its start, and not a second time later. Its other parts stay: an empty
-/// part of a search path is the working directory (ld.so(8)), but an entirely empty path is none.
-fn before(first: &Path, list: Option<OsString>, separators: &[u8]) -> OsString {
-    let mut all = first.as_os_str().to_owned();
-    let Some(list) = list.filter(|list| !list.is_empty()) else { return all };
+/// The list with `first` before all but what has to lead it, and not a second time later. Its other
+/// parts stay: an empty part of a search path is the working directory (ld.so(8)), but an entirely
+/// empty path is none.
+fn before(
+    first: &Path,
+    list: Option<OsString>,
+    separators: &[u8],
+    leads: fn(&[u8]) -> bool,
+) -> OsString {
+    let first = first.as_os_str().as_bytes();
+    let list = list.unwrap_or_default();
     let parts = list.as_bytes().split(|byte| separators.contains(byte));
-    for part in parts.filter(|part| *part != first.as_os_str().as_bytes()) {
-        all.push(":");
-        all.push(OsStr::from_bytes(part));
-    }
-    all
+    let parts = parts.filter(|part| *part != first && !list.is_empty());
+    let (mut all, rest): (Vec<_>, Vec<_>) = parts.partition(|part| leads(part));
+    all.push(first);
+    all.extend(rest);
+    OsString::from_vec(all.join(&b':'))
+}
+
+/// Whether a preloaded object is a sanitizer's runtime, by the names that GCC and Clang give it.
+/// AddressSanitizer refuses to start behind another object, and others miss its allocations.
+pub(super) fn is_sanitizer(object: &[u8]) -> bool {
+    let name = object.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let gcc = ["libasan.so", "libhwasan.so", "liblsan.so", "libtsan.so", "libubsan.so"];
+    let clang = ["libclang_rt.asan", "libclang_rt.hwasan", "libclang_rt.lsan", "libclang_rt.tsan"];
+    gcc.iter().chain(&clang).any(|start| name.starts_with(start.as_bytes()))
+        || name.starts_with(b"libclang_rt.ubsan")
 }
 
 /// Quotes one word for a POSIX shell.
@@ -173,6 +201,12 @@ mod tests {
         let theirs = [("LD_PRELOAD", "a.so b.so:/l/libcufile.so.0"), ("LD_LIBRARY_PATH", "")];
         let all = over(&args(), &theirs).unwrap();
         assert_eq!((&*all[0].1, &*all[1].1), ("/l/libcufile.so.0:a.so:b.so", "/l"));
+        // A sanitizer's runtime has to be the first object of a program.
+        for name in ["libasan.so.8", "/usr/lib/libtsan.so", "/c/libclang_rt.asan-x86_64.so"] {
+            let set = [("LD_PRELOAD", format!("/lib/libjemalloc.so:{name} b.so"))];
+            let all = over(&args(), &[(set[0].0, &set[0].1)]).unwrap();
+            assert_eq!(all[0].1, format!("{name}:/l/libcufile.so.0:/lib/libjemalloc.so:b.so"));
+        }
         let all = over(&args(), &[("LD_LIBRARY_PATH", "/x;/y::/l")]).unwrap();
         assert_eq!(all[1].1, "/l:/x:/y:");
     }
