@@ -47,8 +47,10 @@ impl fmt::Display for Absent {
                 f.write_str("no cuFile library (libcufile.so.0) could be loaded")?;
                 for (path, why) in tried {
                     // The loader's message usually begins with the file's name.
-                    let why = why.strip_prefix(&format!("{path}: ")).unwrap_or(why);
-                    write!(f, "; {path}: {why}")?;
+                    match why.starts_with(path.as_str()) {
+                        true => write!(f, "; {why}")?,
+                        false => write!(f, "; {path}: {why}")?,
+                    }
                 }
                 f.write_str(
                     ". Install NVIDIA's cuFile (package libcufile of the CUDA toolkit, or the \

@@ -17,7 +17,7 @@ use crate::trust;
 /// Why not, in one line that names the file.
 ///
 /// # Safety
-/// The object's initialisers run: it must be meant to be loaded into this program, with these flags.
+/// The object's initialisers run: it must be meant for this program, and for these flags.
 pub unsafe fn load(name: &Path, flags: c_int) -> Result<(Library, PathBuf), String> {
     let file = match name.as_os_str().as_encoded_bytes().contains(&b'/') {
         true => trust::object(name).map_err(|refused| refused.to_string())?,

@@ -87,6 +87,7 @@ fn an_object_counts_if_only_its_owner_can_change_it_and_what_leads_to_it() {
     mode(directory, 0o700);
     mode(above, 0o1703);
     assert_eq!(object(&file).unwrap(), real);
+    mode(above, 0o700);
     assert!(foreign(directory).contains("no regular file"));
     assert!(object(&root.path().join("gone/libx.so")).unwrap_err().is_absent());
 }

@@ -39,12 +39,9 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // The loader's words.
-            Refused::Unreadable(path, error) if self.is_absent() => write!(
-                f,
-                "{}: cannot open shared object file: {}",
-                path.display(),
-                io::Error::from(error.kind())
-            ),
+            Refused::Unreadable(path, error) if self.is_absent() => {
+                write!(f, "{}: cannot open shared object file: {error}", path.display())
+            }
             Refused::Unreadable(path, error) => write!(f, "{}: {error}", path.display()),
             Refused::Foreign(path, why) if environment::is_secure() => write!(
                 f,

@@ -216,8 +216,8 @@ fn source(from: &str, kind: &str, devices: &BTreeSet<String>, secrets: &mut Secr
 }
 
 /// The source without what a user logs in with: `//ann:word@filer/share`, `https://host/x?key=…`.
-/// A password may hold any character, so the last `@` ends it. Where no login stands in a source, an
-/// `@` has another meaning: `10.0.0.1@o2ib:/fs`, `pool/data@monday`.
+/// A password may hold any character, so the last `@` ends it. Where a source has no login, an `@`
+/// has another meaning: `10.0.0.1@o2ib:/fs`, `pool/data@monday`.
 fn without_login(from: &str, kind: &str, secrets: &mut Secrets) -> String {
     if ["lustre", "nfs", "nfs4", "zfs"].contains(&kind) {
         return from.to_owned();

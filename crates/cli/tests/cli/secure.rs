@@ -112,6 +112,9 @@ const fn row(
 
 const LIST: Reader = Reader::Gpuio("list");
 const SMALL: Reader = Reader::Gpuio("bench --path host --rw write --size 1m --runtime 50ms");
+/// It has a configuration for cuFile, and a journal.
+const CUFILE: Reader =
+    Reader::Gpuio("bench --gpu software --path gds --rw read --size 1m --runtime 50ms");
 const EXEC: Reader = Reader::Gpuio("exec -- true");
 const RANKS: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_RANK", "0"),
@@ -144,7 +147,7 @@ const ROWS: [Row; NAMING.len()] = [
         "GPUIO_LIBCUDA",
         "planted.so",
         &[],
-        Reader::Gpuio("bench --path pinned --rw read --size 1m --runtime 50ms"),
+        Reader::Gpuio("bench --path staged --rw read --size 1m --runtime 50ms"),
         Sign::Ran,
     ),
     row("GPUIO_LIBGPUIO", "planted.so", &[], Reader::Python, Sign::Ran),
@@ -155,18 +158,12 @@ const ROWS: [Row; NAMING.len()] = [
     row("LD_LIBRARY_PATH", "env/lib", &[], LIST, Sign::Ran),
     row("LD_PRELOAD", "planted.so", &[], LIST, Sign::Ran),
     row("PATH", "", &[], Reader::Gpuio("exec -- program"), Sign::Ran),
-    row(
-        "TMPDIR",
-        "gone",
-        &[],
-        Reader::Gpuio("bench --gpu software --path gds --rw read --size 1m --runtime 50ms"),
-        Sign::Said("check TMPDIR"),
-    ),
+    row("TMPDIR", "gone", &[], CUFILE, Sign::Said("check TMPDIR")),
     row("VIRTUAL_ENV", "env", &[], LIST, Sign::Ran),
     row("XDG_CACHE_HOME", "made", &[], EXEC, Sign::Made("made")),
     row("XDG_CONFIG_HOME", "config", &[], LIST, Sign::Said("nonsense")),
     row("XDG_RUNTIME_DIR", "made", &[], EXEC, Sign::Made("made")),
-    row("XDG_STATE_HOME", "made", &[], SMALL, Sign::Made("made")),
+    row("XDG_STATE_HOME", "made", &[], CUFILE, Sign::Made("made")),
 ];
 
 /// The programs, root's, and a directory of the caller's.
@@ -192,7 +189,7 @@ impl Ground {
             skip("the tests' directory is mounted with nosuid");
             return None;
         }
-        for directory in ["bin", "lib/gpuio", "caller"] {
+        for directory in ["bin", "lib/gpuio", "driver", "caller"] {
             std::fs::create_dir_all(ground.at(directory)).unwrap();
         }
         std::fs::copy(GPUIO, ground.at("bin/gpuio")).unwrap();
@@ -204,8 +201,12 @@ impl Ground {
             std::fs::copy(built(from), ground.at("lib/gpuio").join(to)).unwrap();
         }
         let object = ground.at("lib/gpuio/libcufile.so.0");
-        let path = format!("-Wl,-rpath,{}", ground.at("lib/gpuio").display());
-        compile(&cc, &ground.at("bin/client"), CLIENT, &[object.to_str().unwrap(), &path]);
+        // The client's own path also leads to a driver, so that the library starts.
+        std::fs::copy(built("libgpuio_softgpu.so"), ground.at("driver/libcuda.so.1")).unwrap();
+        let paths = [ground.at("lib/gpuio"), ground.at("driver")];
+        let paths = paths.map(|path| format!("-Wl,-rpath,{}", path.display()));
+        let flags = [object.to_str().unwrap(), "-Wl,--disable-new-dtags", &paths[0], &paths[1]];
+        compile(&cc, &ground.at("bin/client"), CLIENT, &flags);
         if let Some(python) = python() {
             std::fs::copy(python, ground.at("bin/python")).unwrap();
         }
@@ -261,7 +262,7 @@ impl Ground {
         let (program, words) = match reader {
             Reader::Gpuio(words) => ("bin/gpuio", words.split(' ').collect()),
             Reader::Client => ("bin/client", vec!["data"]),
-            Reader::Python => ("bin/python", vec!["-c", SCRIPT, module]),
+            Reader::Python => ("bin/python", vec!["-B", "-c", SCRIPT, module]),
         };
         give(&self.at(program), rights);
         let mut command = Command::new(self.at(program));
@@ -278,7 +279,7 @@ impl Ground {
     fn effect_for(&self, row: &Row, rights: Rights, uid: u32) -> (bool, Ran) {
         let own = self.at("caller");
         let mut command = self.command(row.reader, rights);
-        command.uid(uid);
+        command.uid(uid).env("TMPDIR", own.join("directory"));
         if row.name != "HOME" && row.name != "XDG_RUNTIME_DIR" {
             command.env("HOME", self.at("nowhere"));
         }
@@ -441,7 +442,7 @@ fn what_a_variable_names_is_loaded_only_if_others_can_not_change_it() {
 #[test]
 fn links_for_exec_are_not_made_in_another_users_cache() {
     let Some(ground) = Ground::new() else { return };
-    for (name, value) in [("XDG_CACHE_HOME", "made"), ("HOME", "home")] {
+    for (name, value) in [("XDG_CACHE_HOME", "made"), ("HOME", "directory")] {
         for uid in [CALLER, 0] {
             let mut command = ground.command(Reader::Gpuio("exec --env"), Rights::None);
             command.uid(uid).env("XDG_RUNTIME_DIR", ground.at("runtime"));
