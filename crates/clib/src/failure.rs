@@ -125,8 +125,8 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Runs a call, a cancellation point where it begins, and uncancelled then: 0, or the negative errno
-/// of its failure, whose words are kept. A panic is a defect of ours.
+/// Runs a call, a cancellation point where it begins, and uncancelled then: 0, or the negative
+/// errno of its failure, whose words are kept. A panic is a defect of ours.
 pub(crate) fn run(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     let panicked = |_| {
         let text = "a defect in gpuio: it panicked, and standard error has where. Please report it";

@@ -9,8 +9,9 @@
 //! same number and file, which no look can tell apart.
 //!
 //! Beside the duplicate of each file there are others that can be opened again at any time
-//! ([`Spare`]). They take a twelfth of the process's limit at most, so that a program can have two
-//! descriptors of each of 450 files where the limit is 1024.
+//! ([`Spare`]). The more files there are, the fewer of these: where the limit is 1024, all of 270
+//! files may have one, and 450 files, with the program's own descriptor and a duplicate each, leave
+//! some dozens to the program.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +36,7 @@ pub struct KeptFd {
     file: FileId,
     /// The tick of the last look.
     looked: AtomicU32,
-    _spare: Option<Spare>,
+    _count: Count,
 }
 
 impl KeptFd {
@@ -47,7 +48,7 @@ impl KeptFd {
     pub fn duplicate(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
         let own = above(fd)?;
         let file = file_of(own.as_raw_fd())?;
-        Ok(Self::new(own, file, None))
+        Ok(Self::new(own, file, Count::duplicate()))
     }
 
     /// The file of another one, opened again through its link in `/proc` (proc(5)), which also
@@ -77,12 +78,13 @@ impl KeptFd {
             Err(_) if fd.as_raw_fd() >= LEAST => fd,
             Err(errno) => return Err(errno.raw_os_error()),
         };
-        Ok(Self::new(high, file, spare))
+        let count = spare.map_or(Count::None, |leave| Count::Spare { _leave: leave });
+        Ok(Self::new(high, file, count))
     }
 
-    fn new(fd: OwnedFd, file: FileId, spare: Option<Spare>) -> Self {
+    fn new(fd: OwnedFd, file: FileId, count: Count) -> Self {
         let looked = AtomicU32::new(tick());
-        Self { fd: fd.into_raw_fd(), file, looked, _spare: spare }
+        Self { fd: fd.into_raw_fd(), file, looked, _count: count }
     }
 
     /// Its file.
@@ -181,38 +183,72 @@ fn tick() -> u32 {
     tick
 }
 
+/// How many duplicates there are in this process.
+static DUPLICATES: AtomicU32 = AtomicU32::new(0);
+/// How many spares are had, and how many of them are fixed.
+static SPARES: AtomicU32 = AtomicU32::new(0);
+static FIXED: AtomicU32 = AtomicU32::new(0);
+
+/// What a descriptor counts as.
+#[derive(Debug)]
+enum Count {
+    Duplicate,
+    Spare {
+        _leave: Spare,
+    },
+    /// Opened for one use, or for one that a program asked for.
+    None,
+}
+
+impl Count {
+    fn duplicate() -> Self {
+        DUPLICATES.fetch_add(1, Ordering::Relaxed);
+        Self::Duplicate
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        if matches!(self, Self::Duplicate) {
+            DUPLICATES.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Leave to have one descriptor that can be opened again.
 #[derive(Debug)]
 pub(super) struct Spare {
-    is_shard: bool,
+    /// It stays until its file ends.
+    is_fixed: bool,
 }
 
-/// How many are had in this process, and how many of them are shards.
-static SPARES: AtomicU32 = AtomicU32::new(0);
-static SHARDS: AtomicU32 = AtomicU32::new(0);
-
 impl Spare {
-    /// The part of the limit that all may take; shards take half of that.
+    /// The part of the limit that is had in any case, and that fixed ones may take.
     const PART: u64 = 12;
-    /// Most shards.
-    const MOST_SHARDS: u32 = 192;
 
     /// `None` where as many are had as may be.
     pub(super) fn take() -> Option<Self> {
-        let most = u32::try_from(limit() / Self::PART).unwrap_or(u32::MAX);
-        one_more(&SPARES, most).then(|| Self { is_shard: false })
+        one_more(&SPARES, most_spares()).then(|| Self { is_fixed: false })
     }
 
-    /// The same for a shard.
-    pub(super) fn take_shard() -> Option<Self> {
-        let most = u32::try_from(limit() / Self::PART / 2).unwrap_or(u32::MAX);
-        if !one_more(&SHARDS, most.min(Self::MOST_SHARDS)) {
+    /// The same for one that stays until its file ends.
+    pub(super) fn take_fixed() -> Option<Self> {
+        let part = u32::try_from(limit() / Self::PART).unwrap_or(u32::MAX);
+        if !one_more(&FIXED, part) {
             return None;
         }
-        // Dropped, it is counted in neither.
-        let shard = Self { is_shard: true };
+        // From here on dropping it lowers both.
         SPARES.fetch_add(1, Ordering::Relaxed);
-        (SPARES.load(Ordering::Relaxed) <= most.saturating_mul(2)).then_some(shard)
+        Some(Self { is_fixed: true })
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        SPARES.fetch_sub(1, Ordering::Relaxed);
+        if self.is_fixed {
+            FIXED.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -222,20 +258,37 @@ fn one_more(had: &AtomicU32, most: u32) -> bool {
     had.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
-impl Drop for Spare {
+/// Most spares: three quarters of what is left when each duplicate is one of a descriptor that the
+/// program has too, and a part of the limit is the program's.
+fn most_spares() -> u32 {
+    let (limit, files) = (limit(), u64::from(DUPLICATES.load(Ordering::Relaxed)));
+    let part = limit / Spare::PART;
+    let left = limit.saturating_sub(2 * files).saturating_sub(part);
+    u32::try_from(part.max(left / 4 * 3)).unwrap_or(u32::MAX)
+}
+
+/// How many spares there are too many.
+pub(super) fn spares_too_many() -> u32 {
+    SPARES.load(Ordering::Relaxed).saturating_sub(most_spares())
+}
+
+/// A use of a spare, which is not closed meanwhile.
+#[derive(Debug)]
+pub(crate) struct SpareUse<'file>(pub(super) &'file AtomicU32);
+
+impl Drop for SpareUse<'_> {
     fn drop(&mut self) {
-        SPARES.fetch_sub(1, Ordering::Relaxed);
-        if self.is_shard {
-            SHARDS.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
 /// A descriptor for one use.
 #[derive(Debug)]
 pub(crate) enum Descriptor<'file> {
-    /// The file's.
-    Kept(&'file KeptFd),
+    /// The file's duplicate.
+    Own(&'file KeptFd),
+    /// A spare of the file's.
+    Spare { kept: &'file KeptFd, _used: SpareUse<'file> },
     /// Opened for this use, and closed with it.
     Opened(KeptFd),
 }
@@ -243,7 +296,7 @@ pub(crate) enum Descriptor<'file> {
 impl Descriptor<'_> {
     pub(crate) fn raw(&self) -> RawFd {
         match self {
-            Self::Kept(kept) => kept.raw(),
+            Self::Own(kept) | Self::Spare { kept, .. } => kept.raw(),
             Self::Opened(opened) => opened.raw(),
         }
     }
@@ -298,15 +351,14 @@ mod tests {
     }
 
     #[test]
-    fn a_spare_that_was_refused_is_not_counted() {
-        let most = u32::try_from(limit() / Spare::PART).unwrap_or(u32::MAX).min(4096);
-        let mut had: Vec<_> = (0..most).map_while(|_| Spare::take()).collect();
-        let before = SPARES.load(Ordering::Relaxed);
-        if before >= u32::try_from(limit() / Spare::PART).unwrap_or(u32::MAX) {
-            assert!((0..10).all(|_| Spare::take().is_none() && Spare::take_shard().is_none()));
-            assert!(SPARES.load(Ordering::Relaxed) <= before);
-        }
-        had.clear();
+    fn what_is_refused_is_not_counted() {
+        let had = AtomicU32::new(2);
+        assert!(one_more(&had, 3) && !one_more(&had, 3) && !one_more(&had, 3));
+        assert_eq!(had.load(Ordering::Relaxed), 3);
+        let before = FIXED.load(Ordering::Relaxed);
+        drop(Spare::take_fixed());
+        // Other tests have none that are fixed.
+        assert_eq!(FIXED.load(Ordering::Relaxed), before);
     }
 
     #[test]

@@ -6,13 +6,14 @@ mod read;
 mod reopen;
 mod residency;
 mod shards;
+mod spares;
 mod sys;
 mod write;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::Op;
 use crate::fault::{Failed, Fault, FileError};
@@ -31,8 +32,8 @@ use shards::DescriptorShards;
 ///
 /// There may be more descriptors of the same file, opened through `/proc/self/fd` when first
 /// needed: one in the other mode (with or without `O_DIRECT`), and if many threads read the file
-/// three more without `O_DIRECT` (`shards`). All of these take a twelfth of the process's limit at
-/// most; beyond that each use opens the one that it needs (`kept`). The caller's advice
+/// three more without `O_DIRECT` (`shards`). The more files there are, the fewer of these (`kept`);
+/// then a use opens the one that it needs. The caller's advice
 /// (`posix_fadvise(2)`) does not apply to them. Closing any of them drops the POSIX record locks
 /// (`fcntl(2)`, `F_SETLK`) that the process holds on the file, as closing any descriptor of a file
 /// does; locks of open file descriptions (`F_OFD_SETLK`) stay.
@@ -53,6 +54,8 @@ impl File {
 /// What all calls on a file share.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
+    /// Itself, for the list of those that have spares.
+    itself: Weak<OpenFile>,
     /// The caller's open file description.
     own: KeptFd,
     mode: Mode,
@@ -139,7 +142,9 @@ impl File {
         // Mixes the halves so that neighbouring files do not share a lock.
         let identity =
             stat.st_ino.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ stat.st_dev.rotate_left(32);
-        Ok(Self(Arc::new(Arc::new(OpenFile {
+        spares::close_those_too_many();
+        Ok(Self(Arc::new(Arc::new_cyclic(|itself| OpenFile {
+            itself: Weak::clone(itself),
             own,
             mode,
             align,
@@ -228,11 +233,13 @@ impl OpenFile {
 
     /// A descriptor without `O_DIRECT`, if there is one.
     fn buffered(&self, surely: bool) -> Option<Descriptor<'_>> {
-        let own = || Descriptor::Kept(&self.own);
+        let own = || Descriptor::Own(&self.own);
         if !self.mode.direct && !self.mode.append {
             return Some(own());
         }
-        let reopened = self.buffered.get(&self.own, self.mode.reopen_flags, (true, surely));
+        let has_opened = || spares::add(&self.itself);
+        let (flags, how) = (self.mode.reopen_flags, (true, surely));
+        let reopened = self.buffered.get(&self.own, flags, how, has_opened);
         reopened.or_else(|| (!self.mode.direct).then(own))
     }
 
@@ -245,7 +252,17 @@ impl OpenFile {
         let first = self.buffered(surely)?;
         let how = (first.raw() != self.own.raw(), surely);
         let shard = self.shards.get(&self.own, self.mode.reopen_flags, how);
-        Some(shard.map_or(first, Descriptor::Kept))
+        Some(shard.unwrap_or(first))
+    }
+
+    /// Closes the spares that nobody uses.
+    fn close_unused_spares(&self) {
+        self.buffered.close_unused();
+        self.direct.close_unused();
+    }
+
+    fn has_spares(&self) -> bool {
+        self.buffered.is_open() || self.direct.is_open()
     }
 
     /// A descriptor with `O_DIRECT`, if there is one and the file system accepts it.
@@ -253,12 +270,13 @@ impl OpenFile {
         if self.align == 0 || self.direct_refused.load(Ordering::Relaxed) {
             return None;
         }
-        let own = || Descriptor::Kept(&self.own);
+        let own = || Descriptor::Own(&self.own);
         if self.mode.direct && !self.mode.append {
             return Some(own());
         }
         let flags = self.mode.reopen_flags | libc::O_DIRECT;
-        let reopened = self.direct.get(&self.own, flags, (false, surely));
+        let has_opened = || spares::add(&self.itself);
+        let reopened = self.direct.get(&self.own, flags, (false, surely), has_opened);
         reopened.or_else(|| self.mode.direct.then(own))
     }
 
@@ -341,7 +359,14 @@ impl OpenFile {
 }
 
 fn duplicate(fd: BorrowedFd<'_>) -> Result<KeptFd, FileError> {
-    KeptFd::duplicate(fd).map_err(|errno| FileError::Call {
+    let duplicated = KeptFd::duplicate(fd).or_else(|errno| match errno {
+        rustix::io::Errno::MFILE => {
+            spares::close_all_unused();
+            KeptFd::duplicate(fd)
+        }
+        errno => Err(errno),
+    });
+    duplicated.map_err(|errno| FileError::Call {
         call: "fcntl(F_DUPFD_CLOEXEC)",
         fd: fd.as_raw_fd(),
         errno: errno.raw_os_error(),

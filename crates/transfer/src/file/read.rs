@@ -174,7 +174,7 @@ impl OpenFile {
     fn needs_no_cache(&self, offset: u64, len: usize) -> bool {
         self.mode.direct
             && self.align != 0
-            && self.buffered.known(false).is_none()
+            && !self.buffered.is_open()
             && !self.residency.is_worth_trying(self.own.raw(), offset, len)
     }
 

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::kept::{KeptFd, Spare};
+use super::kept::{Descriptor, KeptFd, Spare};
 use super::reopen::ReopenedFd;
 
 /// Descriptions that threads share, including the first one.
@@ -41,7 +41,7 @@ impl DescriptorShards {
         own: &KeptFd,
         flags: libc::c_int,
         how: (bool, bool),
-    ) -> Option<&KeptFd> {
+    ) -> Option<Descriptor<'_>> {
         self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, how)
     }
 }
@@ -52,15 +52,15 @@ impl Shard {
         own: &KeptFd,
         flags: libc::c_int,
         (advised, surely): (bool, bool),
-    ) -> Option<&KeptFd> {
-        if let Some(kept) = self.reopened.known(surely) {
-            return Some(kept);
+    ) -> Option<Descriptor<'_>> {
+        if let Some(known) = self.reopened.known(surely) {
+            return Some(known);
         }
         // Exactly one thread reaches this count and opens it; the others continue as before.
         if self.reads.fetch_add(1, Ordering::Relaxed) != READS {
             return None;
         }
-        let Some(spare) = Spare::take_shard() else {
+        let Some(spare) = Spare::take_fixed() else {
             // Others may have been closed when as many reads have come again.
             self.reads.store(0, Ordering::Relaxed);
             return None;
@@ -91,7 +91,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let own = KeptFd::duplicate(file.as_fd()).unwrap();
         let shard = Shard { reopened: ReopenedFd::new(), reads: AtomicU32::new(0) };
-        let get = || shard.get(&own, libc::O_RDWR, (false, true)).map(KeptFd::raw);
+        let get = || shard.get(&own, libc::O_RDWR, (false, true)).map(|used| used.raw());
         for _ in 0..READS {
             assert_eq!(get(), None);
         }
