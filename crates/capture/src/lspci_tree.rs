@@ -79,6 +79,8 @@ struct Tree {
     collapsed: bool,
     /// Buses that were opened.
     opened: usize,
+    /// Bars before the lines of the next bus that the line opens.
+    bars: usize,
 }
 
 /// Whether the blanks of the drawing were drawn together: whole, each line below the first of a
@@ -98,8 +100,9 @@ struct Open {
     bus: Bus,
     /// The last device and function on it: they ascend.
     last: Option<(u8, u8)>,
-    /// Of a tree without columns: the last device of it was drawn.
-    done: bool,
+    /// Bars before its lines: of the columns to the left that go on. They are as many on all of
+    /// them, whichever lines were cut.
+    bars: usize,
 }
 
 /// The functions of the tree, with the bridge above each.
@@ -167,6 +170,9 @@ impl Line<'_> {
         let indent = self.text.bytes().take_while(|byte| matches!(byte, b' ' | b'|')).count();
         self.at = indent + 1;
         let mark = self.text.as_bytes().get(indent);
+        let bars = self.text.bytes().take(indent).filter(|byte| *byte == b'|').count();
+        // Below `+` the line's own column goes on.
+        tree.bars = bars + usize::from(mark == Some(&b'+'));
         let mut column = match mark {
             // The first line has its dash where later ones have blanks.
             Some(b'-') => {
@@ -175,7 +181,6 @@ impl Line<'_> {
             }
             Some(b'+' | b'\\') if tree.collapsed => {
                 while self.eat("-") {}
-                let bars = self.text.bytes().take(indent).filter(|byte| *byte == b'|').count();
                 if self.rest().starts_with('[') { self.top(tree) } else { self.holder(tree, bars) }
             }
             Some(b'+' | b'\\') => {
@@ -190,12 +195,14 @@ impl Line<'_> {
         let mut bus = column.and_then(|column| tree.open.get(&column)).map(|open| open.bus.clone());
         if mark == Some(&b'\\') {
             // The last of its bus: nothing comes in this column any more.
-            let column = if tree.collapsed { column } else { Some(indent) };
-            let open = column.and_then(|column| tree.open.get_mut(&column));
-            open.into_iter().for_each(|open| match tree.collapsed {
-                true => open.done = true,
-                false => open.bus = Bus::Top,
-            });
+            match (tree.collapsed, column) {
+                (true, Some(number)) => drop(tree.open.remove(&number)),
+                (true, None) => {}
+                (false, _) => {
+                    let open = tree.open.get_mut(&indent);
+                    open.into_iter().for_each(|open| open.bus = Bus::Top);
+                }
+            }
         }
         if self.rest().starts_with('[') {
             let (domain, first, last) = self.range()?;
@@ -228,9 +235,8 @@ impl Line<'_> {
         tree.open.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Of a tree without columns: the last open bus that holds the buses below the next device and
-    /// has as many open ones above it as bars are drawn. The buses that were opened after it are
-    /// done.
+    /// Of a tree without columns: the last open bus that has as many bars before its lines and holds
+    /// the buses below the next device. The buses that were opened after it are done.
     fn holder(self, tree: &mut Tree, bars: usize) -> Option<usize> {
         let mut ahead = self;
         let device = ahead.device().ok()?;
@@ -239,18 +245,13 @@ impl Line<'_> {
         }
         let range = ahead.range().ok()?;
         let holds = |open: &Open| match &open.bus {
-            Bus::Known(bus) if !open.done => {
+            Bus::Known(bus) if open.bars == bars => {
                 bus.holds(range) && range.1 > bus.first && open.last < Some(device)
             }
             Bus::Known(_) | Bus::Top => false,
         };
-        let mut above = 0;
-        let mut found = None;
-        for (number, open) in &tree.open {
-            found = if above == bars && holds(open) { Some(*number) } else { found };
-            above += usize::from(!open.done);
-        }
-        let number = found?;
+        let (number, _) = tree.open.iter().rev().find(|(_, open)| holds(open))?;
+        let number = *number;
         tree.open.retain(|other, _| *other <= number);
         Some(number)
     }
@@ -332,6 +333,8 @@ impl Line<'_> {
         }
         while self.eat("-") {}
         tree.opened += 1;
+        let bars = tree.bars;
+        tree.bars += 1;
         let column = if tree.collapsed { tree.opened } else { column };
         // A cut tree may open the same column anew.
         while tree.open.last_key_value().is_some_and(|(open, _)| *open >= column) {
@@ -341,7 +344,7 @@ impl Line<'_> {
         if tree.open.len() > usize::from(u8::MAX) {
             tree.open.pop_first();
         }
-        tree.open.extend(bus.cloned().map(|bus| (column, Open { bus, last: None, done: false })));
+        tree.open.extend(bus.cloned().map(|bus| (column, Open { bus, last: None, bars })));
         Some(column)
     }
 

@@ -68,7 +68,8 @@ fn a_run_of_gpuio_is_answered_by_its_live_page() {
     assert!(text.contains("data/gpuio.0"), "{text}");
 }
 
-/// Reads a file into GPU memory through libcufile, again and again, and prints a line first.
+/// Prints a line, waits for one, reads a file into GPU memory through libcufile, again and again,
+/// and prints a line after the first.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -91,6 +92,7 @@ int main(int argc, char **argv) {
   unsigned long memory;
   if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 2;
   if (cuMemAlloc_v2(&memory, 65536)) return 3;
+  puts("mapped"); fflush(stdout); getchar();
   struct descriptor file = {1, open(argv[3], O_RDONLY), 0};
   if (cuFileHandleRegister(&handle, &file).code) return 4;
   for (int at = 0; at < 60000; at++) {
@@ -124,12 +126,21 @@ fn a_program_on_gpuios_libcufile_is_answered_by_what_it_has_and_moved() {
     let mut command = other(dir.path(), &program);
     command.arg(built("libgpuio_softgpu.so")).arg(built("libcufile.so")).arg(&data);
     command.env("GPUIO_CUFILE_DRIVER", built("libgpuio_softgpu.so"));
-    command.env("CUFILE_ENV_PATH_JSON", &json);
-    let mut client = Client(command.stdout(Stdio::piped()).spawn().unwrap());
-    let mut line = String::new();
-    BufReader::new(client.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "reads\n");
+    command.env("CUFILE_ENV_PATH_JSON", &json).env_remove("GPUIO_CUFILE");
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = Client(pipes.spawn().unwrap());
     let pid = client.0.id();
+    let mut lines = BufReader::new(client.0.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "mapped");
+    let text = gpuio(dir.path(), &format!("why {pid}")).exits(0).out;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("it has made no call of cuFile yet"), "{text}");
+    assert!(words.contains(&format!("gpuio stats {pid} --level 3 --interval 1s")), "{text}");
+    assert!(!text.contains("gds_stats"), "{text}");
+    let mut start = client.0.stdin.take().unwrap();
+    std::io::Write::write_all(&mut start, b"\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "reads");
     let text = gpuio(dir.path(), &format!("why {pid}")).exits(0).out;
     assert!(text.contains("GDS is off. gpuio's libcufile moved "), "{text}");
     let page = gpuio(dir.path(), &format!("why {pid} --format json")).exits(0).json();

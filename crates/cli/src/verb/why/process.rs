@@ -109,6 +109,12 @@ fn find_makers(process: &mut ProcessUse) {
     }
 }
 
+/// Whether it has gpuio's libcufile mapped.
+fn is_on_ours(process: &ProcessUse) -> bool {
+    let ours = Fact::Known(LibraryMaker::Gpuio);
+    process.libraries.known().is_some_and(|all| all.iter().any(|one| one.made_by == ours))
+}
+
 fn maker(pid: u32, library: &MappedLibrary) -> Fact<LibraryMaker> {
     if library.deleted {
         return Fact::unknown("the file was removed or replaced since");
@@ -218,14 +224,14 @@ fn gpus_of<'m>(machine: &'m Machine, process: &ProcessUse, page: &Fact<LivePage>
 fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
     let listing = read::find(&LivePageRoot::live(), root, process.pid);
     // Who may read what it has mapped may read its page, unless that lies in another /dev/shm.
-    let would_be_seen =
-        process.libraries.known().is_some_and(|all| {
-            all.iter().any(|one| one.made_by == Fact::Known(LibraryMaker::Gpuio))
-        }) && process.same_mounts == Fact::Known(true);
+    let would_be_seen = is_on_ours(process) && process.same_mounts == Fact::Known(true);
     let Some(found) = listing.found.iter().find(|found| found.owner != Owner::Gone) else {
         let why = listing.notes.first().cloned();
         let absent = match would_be_seen {
-            true => "it has made no call of cuFile yet (its live page is made with the first one)",
+            true => {
+                "it has made no call of cuFile yet, or could not make its live page, as the first \
+                 call does"
+            }
             false => {
                 "it has no live page that this user may read; gpuio bench has one, and a program \
                  on gpuio's libcufile from its first call of cuFile on"
@@ -256,9 +262,7 @@ fn page(root: &Root, process: &ProcessUse) -> Fact<LivePage> {
 fn next(why: &ProcessWhy) -> Vec<String> {
     let pid = why.pid;
     let mut next = Vec::new();
-    let on_ours = why.process.libraries.known().into_iter().flatten();
-    let on_ours = on_ours.filter(|one| one.made_by == Fact::Known(LibraryMaker::Gpuio)).count() > 0;
-    if why.page.known().is_some() || on_ours {
+    if why.page.known().is_some() || is_on_ours(&why.process) {
         next.push(format!(
             "gpuio stats {pid} --level 3 --interval 1s   (rates and latencies by GPU and path)"
         ));
