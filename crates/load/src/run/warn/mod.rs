@@ -121,7 +121,8 @@ fn reads_once(job: &JobPlan, result: &JobResult) -> bool {
     let each = job.workers.iter().map(|one| one.regions.iter().map(|region| region.length).sum());
     let least: u64 = each.min().unwrap_or(0);
     let most = job.stop.bytes_per_thread.unwrap_or(u64::MAX).min(result.read.bytes);
-    in_turn && !overlap && job.replay.is_none() && job.ramp_ns == 0 && most <= least
+    let only_reads = job.read_percent == 100 && job.replay.is_none() && job.ramp_ns == 0;
+    only_reads && in_turn && !overlap && most <= least
 }
 
 fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {

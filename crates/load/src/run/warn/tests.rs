@@ -56,9 +56,10 @@ fn a_file_system_without_o_direct() {
 
 #[test]
 fn a_buffered_data_set_that_fits_into_memory() {
+    // A little more than all of it.
     let fits = |lines: &str| {
-        let job = job(&format!("bs=64k\n{lines}"));
-        warned(&job, &result(&job, 100_000))
+        let job = job(lines);
+        warned(&job, &result(&job, 2_100_000))
     };
     let (data_bytes, memory_bytes) = (8 << 30, 16 << 30);
     let warning = WarningKind::DataSetFitsMemory { data_bytes, memory_bytes };
@@ -73,11 +74,11 @@ fn a_buffered_data_set_that_fits_into_memory() {
 #[test]
 fn a_single_pass_over_a_data_set_is_not_warned_of_a_second() {
     let seen = |lines: &str, ios: u64| {
-        let job = job(&format!("bs=64k\nsize=1g\ndirect=0\n{lines}"));
+        let job = job(&format!("bs=4k\nsize=1g\ndirect=0\n{lines}"));
         let warned = warned(&job, &result(&job, ios));
         warned.iter().any(|one| matches!(one, WarningKind::DataSetFitsMemory { .. }))
     };
-    let pass = (1 << 30) / (64 << 10);
+    let pass = (1 << 30) / 4096;
     for (lines, ios, expected) in [
         ("rw=read\nloops=1", pass, false),
         ("rw=read\nloops=2", 2 * pass, true),
@@ -86,6 +87,7 @@ fn a_single_pass_over_a_data_set_is_not_warned_of_a_second() {
         ("rw=read\nloops=1\nthreads=2", 2 * pass, false),
         ("rw=read\nruntime=10\ntime_based=1\nramp_time=5", pass, true),
         ("rw=randread\nloops=1", pass, false),
+        ("rw=randrw\nloops=1", pass / 2, true),
         ("rw=randread\nnorandommap=1\nloops=1", pass, true),
         ("rw=read\nloops=1\nthreads=2\nfilename=/dev/shared", 2 * pass, true),
     ] {
