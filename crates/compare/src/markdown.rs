@@ -1,8 +1,6 @@
 //! A comparison as Markdown, for a comment on a change or a page of results.
 
-use std::fmt::Write as _;
-
-use gpuio_units::{markdown, printable_short};
+use gpuio_units::MarkdownPage;
 
 use crate::comparison::Comparison;
 use crate::table::{cells, legend, remarks, runs, threshold};
@@ -10,40 +8,41 @@ use crate::table::{cells, legend, remarks, runs, threshold};
 /// The comparison with one table for all pairs; results beyond the threshold are above it.
 #[must_use]
 pub fn render(comparison: &Comparison) -> String {
-    let mut out = String::new();
+    let mut page = MarkdownPage::default();
     let names: Vec<&str> = comparison.sides.iter().map(|side| side.name.as_str()).collect();
     let (baseline, others) = names.split_first().map_or(("", &[][..]), |(a, b)| (*a, b));
-    let others: Vec<String> = others.iter().map(|name| format!("`{}`", code(name))).collect();
-    let _ = writeln!(out, "**{}** against baseline `{}`\n", others.join(", "), code(baseline));
+    page.markup("**");
+    for (nth, name) in others.iter().enumerate() {
+        page.markup(if nth == 0 { "" } else { ", " }).code(name);
+    }
+    page.markup("** against baseline ").code(baseline).markup("\n\n");
     for line in threshold(comparison) {
-        let _ = writeln!(out, "- {}", markdown(&line));
+        page.markup("- ").text(&line).markup("\n");
     }
     if comparison.threshold.is_some() {
-        out.push('\n');
+        page.markup("\n");
     }
-    out.push_str("| Load | Runs | | Baseline | Other | Ratio | 95 % interval | Verdict |\n");
-    out.push_str("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n");
+    page.markup("| Load | Runs | | Baseline | Other | Ratio | 95 % interval | Verdict |\n");
+    page.markup("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |\n");
     for pair in &comparison.pairs {
-        let mut label = markdown(&pair.baseline);
+        page.markup("| ").text(&pair.baseline);
         if pair.other != pair.baseline {
-            let _ = write!(label, "<br>{}", markdown(&pair.other));
+            page.markup("<br>").text(&pair.other);
         }
         if comparison.sides.len() > 2 {
-            let _ = write!(label, "<br>against {}", markdown(&comparison.sides[pair.side].name));
+            page.markup("<br>against ").text(&comparison.sides[pair.side].name);
         }
-        let mut head = format!("| {label} | {} |", runs(pair));
-        for row in &pair.rows {
-            let [metric, rest @ ..] = cells(row);
-            let _ = writeln!(out, "{head} {metric} | {} |", rest.join(" | "));
-            head = "| | |".to_owned();
+        page.markup(" | ").text(&runs(pair)).markup(" ");
+        for (nth, row) in pair.rows.iter().enumerate() {
+            page.markup(if nth == 0 { "" } else { "| | " }).row(cells(row));
         }
     }
-    list(&mut out, comparison);
-    out
+    list(&mut page, comparison);
+    page.finish()
 }
 
 /// Notes of the pairs, results without a partner, the basis of the intervals.
-fn list(out: &mut String, comparison: &Comparison) {
+fn list(page: &mut MarkdownPage, comparison: &Comparison) {
     let mut lines: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
         lines.extend(remarks(pair).iter().map(|line| format!("{}: {line}", pair.baseline)));
@@ -58,14 +57,9 @@ fn list(out: &mut String, comparison: &Comparison) {
     }
     lines.extend(legend(comparison));
     if !lines.is_empty() {
-        out.push('\n');
+        page.markup("\n");
     }
     for line in lines {
-        let _ = writeln!(out, "- {}", markdown(&line));
+        page.markup("- ").text(&line).markup("\n");
     }
-}
-
-/// Text between backticks: contains no markup, and can't end them.
-fn code(text: &str) -> String {
-    printable_short(text).replace(['`', '|'], " ")
 }

@@ -17,6 +17,7 @@ mod error;
 mod hosts;
 mod human;
 mod list;
+mod markdown;
 mod paragraph;
 mod pcie;
 mod percent;
@@ -33,11 +34,12 @@ pub use human::{
     print_in,
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
+pub use markdown::MarkdownPage;
 pub use paragraph::paragraph;
 pub use pcie::{pcie_bytes_per_second, pcie_generation, pcie_mega_transfers};
 pub use percent::parse_percent;
 pub use printable::{
-    MOST_SHOWN, csv_text, is_hidden, label_value, markdown, markup, printable, printable_lines,
+    MOST_SHOWN, csv_text, is_hidden, label_value, markup, printable, printable_lines,
     printable_short,
 };
 pub use rate::{parse_bytes_per_second, parse_count};

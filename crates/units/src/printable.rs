@@ -83,29 +83,6 @@ pub fn markup(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text inside a paragraph or a cell of a Markdown table: nothing of it is markup, HTML, a
-/// mention or a reference (CommonMark 0.31, sections 2.4 and 6; GitHub's tables and mentions).
-/// Hidden characters are escapes, and long texts are cut, as [`printable_short`] does.
-///
-/// ```
-/// assert_eq!(gpuio_units::markdown("a|b <img>"), "a\\|b &lt;img>");
-/// ```
-#[must_use]
-pub fn markdown(text: &str) -> String {
-    let shown = printable_short(text);
-    let mut out = String::with_capacity(shown.len() + 8);
-    for c in shown.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            '@' => out.push_str("&#64;"),
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' | '!' => out.extend(['\\', c]),
-            _ => out.push(c),
-        }
-    }
-    out
-}
-
 /// The text as a field of CSV, before quoting: hidden characters are escapes, and a text that a
 /// spreadsheet would run as a formula (it begins with `=`, `+`, `-` or `@` and is no number) gets
 /// an apostrophe before it (OWASP, "CSV Injection"). Nothing is cut.
@@ -196,13 +173,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_markup_or_a_second_line() {
-        let shown = markdown("<script>|&amp; @all #1 `x`\n# b\u{202e}\x1b");
-        assert!(!shown.contains(['<', '\n', '\u{202e}', '\x1b']), "{shown}");
-        assert!(shown.starts_with("&lt;script>\\|&amp;amp; &#64;all \\#1 \\`x\\`"), "{shown}");
-    }
-
-    #[test]
     fn fields_are_never_formulas() {
         let plain = ["", "4096", "-1.5", "+3", "1e-9", "read", "a b", "a,b", "a\"b"];
         plain.into_iter().for_each(|text| assert_eq!(csv_text(text), text));
@@ -225,7 +195,6 @@ mod tests {
             prop_assert!(!printable(&text).contains(is_hidden));
             prop_assert!(!printable_lines(&text).replace('\n', "").contains(is_hidden));
             prop_assert!(!csv_text(&text).contains(is_hidden));
-            prop_assert!(!markdown(&text).contains(is_hidden));
             prop_assert!(!label_value(&text).contains(is_hidden));
         }
     }

@@ -1,11 +1,11 @@
 //! Tables for an issue or a wiki.
 
 use gpuio_record::CpuCost;
-use gpuio_units::{markdown, printable_short};
+use gpuio_units::MarkdownPage;
 
 use super::Set;
 use super::rows::{Row, rows, software};
-use super::summary::{self, Summary};
+use super::summary::{self, Summary, Taken};
 use super::{conclusion, devices, findings_text};
 use crate::ceilings;
 use crate::expected;
@@ -15,98 +15,127 @@ use crate::number::{NONE, iops, maybe_time};
 const MOST: usize = 500;
 
 pub(super) fn render(set: &Set) -> String {
-    let mut out = String::from("<!-- gpuio report -->\n");
-    out.push_str(&format!("# {}\n\n", markdown(&set.title)));
+    let mut page = MarkdownPage::default();
+    page.markup("<!-- gpuio report -->\n# ").text(&set.title).markup("\n\n");
     if software(set) {
-        out.push_str(
+        page.markup(
             "**Software GPU: these runs used no hardware GPU. Never compare these figures with \
              those of a GPU.**\n\n",
         );
     }
     for sentence in conclusion::conclusion(set) {
-        out.push_str(&format!("{}\n\n", markdown(&sentence)));
+        page.text(&sentence).markup("\n\n");
     }
     for (what, text) in findings_text::where_and_how(set) {
-        out.push_str(&format!("- {what}: {}\n", markdown(&text)));
+        item(&mut page, &[what, ": ", &text]);
     }
-    out.push('\n');
-    out.push_str(&points(&summary::summary(set)));
-    out.push_str(&table(set));
-    out.push_str(&device_tables(set));
+    page.markup("\n");
+    points(&mut page, &summary::summary(set));
+    table(&mut page, set);
+    device_tables(&mut page, set);
+    findings(&mut page, set);
+    page.markup("\n## Environment\n\n");
+    for (facts, names) in findings_text::machines(set) {
+        for (what, text) in facts {
+            item(&mut page, &[what, ": ", &text]);
+        }
+        item(&mut page, &["records: ", &names.len().to_string()]);
+    }
+    page.markup("\n## Commands\n\n");
+    for member in set.members.iter().take(MOST) {
+        let command = findings_text::command(&member.record.command);
+        page.markup("- ").text(&member.name).markup(", ").text(&member.record.started_at);
+        page.markup(": ").code(&command).markup("\n");
+    }
+    page.finish()
+}
+
+/// A line of a list.
+fn item(page: &mut MarkdownPage, texts: &[&str]) {
+    page.markup("- ").text(&texts.concat()).markup("\n");
+}
+
+fn findings(page: &mut MarkdownPage, set: &Set) {
     let findings = findings_text::findings(set);
     if !findings.is_empty() {
-        out.push_str("\n## Findings\n\n");
+        page.markup("\n## Findings\n\n");
     }
     for finding in findings {
         let about = match finding.about.as_slice() {
             [] => String::new(),
-            names if names.len() > 4 => {
-                format!(" ({} and {} more)", markdown(&names[0]), names.len() - 1)
-            }
-            names => format!(" ({})", markdown(&names.join(", "))),
+            names if names.len() > 4 => format!("{} and {} more", names[0], names.len() - 1),
+            names => names.join(", "),
         };
-        out.push_str(&format!("- {}: {}{about}\n", finding.weight.word(), markdown(&finding.text)));
-    }
-    out.push_str("\n## Environment\n\n");
-    for (facts, names) in findings_text::machines(set) {
-        for (what, text) in facts {
-            out.push_str(&format!("- {what}: {}\n", markdown(&text)));
+        page.markup("- ").text(finding.weight.word()).markup(": ").text(&finding.text);
+        if !about.is_empty() {
+            page.markup(" (").text(&about).markup(")");
         }
-        out.push_str(&format!("- records: {}\n", names.len()));
+        page.markup("\n");
     }
-    out.push_str("\n## Commands\n\n");
-    for member in set.members.iter().take(MOST) {
-        let command = findings_text::command(&member.record.command);
-        let (name, when) = (markdown(&member.name), markdown(&member.record.started_at));
-        out.push_str(&format!("- {name}, {when}: {}\n", code(&command)));
-    }
-    out
 }
 
 /// The summary as a table; below it remarks on single loads, and the evidence behind verdicts.
-fn points(summary: &Summary) -> String {
-    let mut out = String::new();
-    let heads: Vec<&str> = summary::FIGURES.iter().map(|(_, head)| *head).collect();
+fn points(page: &mut MarkdownPage, summary: &Summary) {
+    let heads = summary::FIGURES.iter().map(|(_, head)| *head);
     if summary.of_points && !summary.lines.is_empty() {
-        let heads = heads.join(" | ");
-        out.push_str(&format!("| load | path | n | {heads} | 95 % | path taken |\n"));
-        let figures = " ---: |".repeat(summary::FIGURES.len() + 1);
-        out.push_str(&format!("| --- | --- | ---: |{figures} --- |\n"));
+        page.row(["load", "path", "n"].into_iter().chain(heads).chain(["95 %", "path taken"]));
+        page.markup("| --- | --- | ---: |");
+        rule(page, summary::FIGURES.len() + 1);
+        page.markup(" --- |\n");
     }
-    let mut below = String::new();
+    let mut below = MarkdownPage::default();
     let mut printed: Vec<&str> = Vec::new();
     for line in &summary.lines {
-        let taken = match &line.taken {
-            Some((words, true)) => format!("**{}**, as requested", markdown(words)),
-            Some((words, false)) => format!("**{}**, not as requested", markdown(words)),
-            None => "unknown".to_owned(),
-        };
-        let about = markdown(&line.about);
         if summary.of_points {
-            let interval = line.interval.clone().unwrap_or_else(|| NONE.to_owned());
-            let figures: Vec<String> = line.medians.iter().map(|cell| markdown(cell)).collect();
-            let (path, figures) = (markdown(&line.path), figures.join(" | "));
-            let n = line.runs;
-            out.push_str(&format!(
-                "| {about} | {path} | {n} | {figures} | {interval} | {taken} |\n"
-            ));
+            let n = line.runs.to_string();
+            let first = [line.about.as_str(), &line.path, &n];
+            let interval = line.interval.as_deref().unwrap_or(NONE);
+            let figures = line.medians.iter().map(String::as_str).chain([interval]);
+            page.markup("|");
+            for cell in first.into_iter().chain(figures) {
+                page.markup(" ").text(cell).markup(" |");
+            }
+            taken(page.markup(" "), line.taken.as_ref());
+            page.markup(" |\n");
             if !line.notes.is_empty() {
-                below.push_str(&format!("- **{about}**: {}\n", markdown(&line.notes)));
+                below.markup("- **").text(&line.about).markup("**: ").text(&line.notes);
+                below.markup("\n");
             }
         } else {
-            below.push_str(&format!("- **{about}**: {} {taken}.\n", markdown(&line.notes)));
+            below.markup("- **").text(&line.about).markup("**: ").text(&line.notes).markup(" ");
+            taken(&mut below, line.taken.as_ref());
+            below.markup(".\n");
         }
         if !printed.contains(&line.evidence.as_str()) {
             printed.push(&line.evidence);
         }
     }
     if !below.is_empty() {
-        out.push_str(&format!("\n{below}"));
+        page.markup("\n").append(&below);
     }
     for text in printed.into_iter().chain(summary.below.iter().map(String::as_str)) {
-        out.push_str(&format!("\n{}\n", markdown(text)));
+        page.markup("\n").text(text).markup("\n");
     }
-    out
+}
+
+/// The path that was taken, and whether it is the requested one.
+fn taken(page: &mut MarkdownPage, taken: Option<&Taken>) {
+    match taken {
+        Some((words, as_requested)) => {
+            page.markup("**").text(words).markup("**, ");
+            page.markup(if *as_requested { "as requested" } else { "not as requested" });
+        }
+        None => {
+            page.markup("unknown");
+        }
+    }
+}
+
+/// Columns of figures in the rule below a table's heads.
+fn rule(page: &mut MarkdownPage, columns: usize) {
+    for _ in 0..columns {
+        page.markup(" ---: |");
+    }
 }
 
 const HEAD: &str = "\n| record | job | path | path taken | load | throughput | IOPS | p50 | p99 | \
@@ -114,41 +143,39 @@ const HEAD: &str = "\n| record | job | path | path taken | load | throughput | I
                     | --- | --- | --- | --- | --- | ---: | ---: | ---: | \
                     ---: | ---: | ---: | ---: | ---: |\n";
 
-fn table(set: &Set) -> String {
+fn table(page: &mut MarkdownPage, set: &Set) {
     let rows = rows(set);
-    let mut out = String::from(HEAD);
+    page.markup(HEAD);
     for row in rows.iter().take(MOST) {
-        out.push_str(&line(row));
+        page.row(cells(row));
     }
     if rows.len() > MOST {
-        let rest = rows.len() - MOST;
-        out.push_str(&format!("\n{rest} more rows: use `--format csv` or `html`.\n"));
+        let rest = (rows.len() - MOST).to_string();
+        page.markup("\n").text(&rest).markup(" more rows: use `--format csv` or `html`.\n");
     }
-    out
 }
 
 /// Device activity, a table for each kind.
-fn device_tables(set: &Set) -> String {
-    let Some(sampler) = devices::sampler(set) else { return String::new() };
-    let mut out =
-        format!("\n## Devices\n\n{} {}\n", markdown(&sampler), markdown(devices::MEANING));
-    let row = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| markdown(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
+fn device_tables(page: &mut MarkdownPage, set: &Set) {
+    let Some(sampler) = devices::sampler(set) else { return };
+    page.markup("\n## Devices\n\n").text(&sampler).markup(" ").text(devices::MEANING);
+    page.markup("\n");
     for table in devices::tables(set) {
-        out.push_str(&format!("\n{}:\n\n{}", devices::title(&table.kind), row(&table.heads)));
-        let figures = table.heads.len().saturating_sub(2);
-        out.push_str(&format!("| --- | --- |{}\n", " ---: |".repeat(figures)));
-        table.rows.iter().take(MOST).for_each(|cells| out.push_str(&row(cells)));
+        page.markup("\n").text(&devices::title(&table.kind)).markup(":\n\n").row(&table.heads);
+        page.markup("| --- | --- |");
+        rule(page, table.heads.len().saturating_sub(2));
+        page.markup("\n");
+        for cells in table.rows.iter().take(MOST) {
+            page.row(cells);
+        }
         if table.rows.len() > MOST {
-            out.push_str(&format!("\n{} more are in the records.\n", table.rows.len() - MOST));
+            let rest = (table.rows.len() - MOST).to_string();
+            page.markup("\n").text(&rest).markup(" more are in the records.\n");
         }
         if let Some(text) = table.left_out() {
-            out.push_str(&format!("\n{text}\n"));
+            page.markup("\n").text(&text).markup("\n");
         }
     }
-    out
 }
 
 fn cost(cpu: &CpuCost) -> String {
@@ -156,11 +183,11 @@ fn cost(cpu: &CpuCost) -> String {
     cpu.us_per_mib.map_or_else(|| "-".to_owned(), |cost| format!("{sign}{cost:.1}"))
 }
 
-fn line(row: &Row<'_>) -> String {
+fn cells(row: &Row<'_>) -> [String; 13] {
     let side = row.side();
     let total = side.latency.as_ref().map(|legs| &legs.total);
     let proof = row.result.proof.as_ref();
-    let cells = [
+    [
         row.member.name.clone(),
         row.plan.name.clone(),
         row.plan.path.choice.actual.clone(),
@@ -174,16 +201,5 @@ fn line(row: &Row<'_>) -> String {
         cost(&row.result.cpu),
         ceilings::cell(side.of_ceiling.as_ref()),
         expected::cell(row.expected()),
-    ];
-    let cells = cells.map(|cell| markdown(&cell));
-    format!("| {} |\n", cells.join(" | "))
-}
-
-/// A code span that any text fits into: its fence is longer than every run of backquotes in it
-/// (CommonMark 0.31, section 6.1).
-fn code(text: &str) -> String {
-    let text = printable_short(text);
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest + 1);
-    format!("{fence} {text} {fence}")
+    ]
 }

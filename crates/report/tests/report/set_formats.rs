@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use gpuio_record::Record;
 use gpuio_report::set::{Member, SET_FORMATS, Set, find_set_format, fio_files};
 use serde_json::Value;
 
@@ -50,6 +51,66 @@ fn the_plan_in_the_page_has_its_lines() {
 #[test]
 fn markdown() {
     insta::assert_snapshot!(render("markdown", &set()));
+}
+
+fn leaves(value: &Value, place: &str, out: &mut Vec<String>) {
+    match value {
+        Value::String(_) => out.push(place.to_owned()),
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(at, one)| leaves(one, &format!("{place}/{at}"), out));
+        }
+        Value::Object(all) => {
+            all.iter().for_each(|(key, one)| leaves(one, &format!("{place}/{key}"), out));
+        }
+        _ => {}
+    }
+}
+
+/// Every text that a record may hold is hostile at once: none of it is HTML, a link or a line of
+/// its own.
+#[test]
+fn no_text_of_a_record_is_markup() {
+    const HOSTILE: &str = "<img src=x onerror=alert(1)>|[a](javascript:b) https://c.d `\n# e";
+    let mut changed = Vec::new();
+    let mut hostile = |record: Record| {
+        let mut value = serde_json::to_value(&record).unwrap();
+        let mut places = Vec::new();
+        leaves(&value, "", &mut places);
+        for place in places {
+            let before = std::mem::replace(value.pointer_mut(&place).unwrap(), HOSTILE.into());
+            match serde_json::from_value::<Record>(value.clone()) {
+                Ok(_) => changed.push(place),
+                // A word of a list of words is no free text.
+                Err(_) => *value.pointer_mut(&place).unwrap() = before,
+            }
+        }
+        serde_json::from_value(value).unwrap()
+    };
+    let all = [
+        records::host_quick(),
+        records::staged_in_trouble(),
+        records::ceilings(),
+        records::beside(),
+    ];
+    let member = |record| Member { name: HOSTILE.to_owned(), record, at: Vec::new() };
+    let members = all.into_iter().map(|record| member(hostile(record))).collect();
+    let set = Set {
+        title: HOSTILE.to_owned(),
+        members,
+        left_out: vec![HOSTILE.to_owned()],
+        ..Set::default()
+    };
+    for place in ["/watched/groups/0/devices/0/probe", "/plan/jobs/0/name", "/command/0"] {
+        assert!(changed.iter().any(|one| one == place), "{place} kept its text");
+    }
+    let text = render("markdown", &set);
+    // Commands are code spans, in which nothing is markup.
+    let (page, _commands) = text.split_once("\n## Commands\n").unwrap();
+    let raw: Vec<&str> = page.lines().filter(|line| line.contains('<')).collect();
+    assert_eq!(raw, ["<!-- gpuio report -->"]);
+    assert!(page.contains("&lt;img"));
+    assert_eq!(page.matches("](").count(), page.matches("\\](").count());
+    assert!(!text.contains("\n# e") && !page.contains("://"), "{page}");
 }
 
 /// A per cent of what parts should deliver stands with its bottleneck, and where there is none with
