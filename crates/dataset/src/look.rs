@@ -1,12 +1,12 @@
 //! Finds a target and holds it, and says whose it is.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gpuio_host::Root;
 use gpuio_host::statx::Stamp;
-use gpuio_host::target::{Directory, Opened, danger, examine_open};
-use gpuio_record::facts::TargetKind as Found;
+use gpuio_host::target::{Danger, Directory, Opened, danger, examine_open};
+use gpuio_record::facts::{TargetFacts, TargetKind as Found};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -28,6 +28,69 @@ pub(super) enum Owner {
     Foreign,
 }
 
+/// What is the same of all absent files in one directory: nothing of it is found out twice.
+#[derive(Debug)]
+pub(crate) struct Absent {
+    /// Whether the directory is there.
+    directory_exists: bool,
+    /// The directory with its links followed.
+    resolved: Option<PathBuf>,
+    dangers: Vec<Danger>,
+    parent_can_be_made: bool,
+}
+
+impl Absent {
+    /// From what was found out about the first of them. Below a `--directory` no link is followed,
+    /// so that an absent file is no link that leads nowhere.
+    fn of(seen: &Seen, wanted: &Wanted) -> Option<Absent> {
+        let Found::Absent { parent_exists } = seen.facts.kind else { return None };
+        let resolved = seen.facts.resolved.as_deref().map(Path::new);
+        (wanted.directory.is_some() && !seen.facts.symlink).then(|| Absent {
+            directory_exists: parent_exists,
+            resolved: resolved.and_then(|at| Some(at.parent()?.to_owned())),
+            dangers: seen.dangers.clone(),
+            parent_can_be_made: seen.parent_can_be_made,
+        })
+    }
+
+    /// The same of another one, with its directory entry where the directory is there.
+    fn seen(&self, wanted: &Wanted, dir_entry: Option<DirEntry>) -> Seen {
+        let name = wanted.path.file_name().unwrap_or_default();
+        let resolved = self.resolved.as_ref().map(|at| at.join(name));
+        Seen {
+            facts: TargetFacts {
+                path: wanted.path.to_string_lossy().into_owned(),
+                resolved: resolved.map(|at| at.to_string_lossy().into_owned()),
+                symlink: false,
+                kind: Found::Absent { parent_exists: self.directory_exists },
+                mount: None,
+                unchecked: Vec::new(),
+            },
+            dangers: self.dangers.clone(),
+            held: None,
+            dir_entry,
+            owner: Ok(Owner::Foreign),
+            key: None,
+            has_holes: false,
+            parent_can_be_made: self.parent_can_be_made,
+        }
+    }
+}
+
+/// A file that is absent like others of its directory, without another look at these. In a
+/// directory that is there, its name is looked for.
+fn absent(lists: &mut Lists<'_>, wanted: &Wanted) -> Option<Seen> {
+    wanted.directory.as_ref()?;
+    let known = lists.absent.get(wanted.path.parent()?)?;
+    if !known.directory_exists {
+        return Some(known.seen(wanted, None));
+    }
+    let (opened, dir_entry) = open(lists, wanted);
+    let gone = opened.err().and_then(|error| Errno::from_io_error(&error)) == Some(Errno::NOENT);
+    let known = lists.absent.get(wanted.path.parent()?).filter(|_| gone)?;
+    Some(known.seen(wanted, Some(dir_entry?)))
+}
+
 /// Opens the target, once, and finds out all that a decision rests on. What is read of it is read
 /// from what was opened.
 pub(super) fn look(
@@ -36,13 +99,16 @@ pub(super) fn look(
     permit: &Permit,
     root: &Root,
 ) -> Result<Seen, Refusal> {
+    if let Some(seen) = absent(lists, wanted) {
+        return Ok(seen);
+    }
     let (opened, dir_entry) = open(lists, wanted);
     if opened.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::LOOP))
         && wanted.directory.is_some()
     {
         return Err(Refusal::Link { path: wanted.path.clone() });
     }
-    let facts = examine_open(root, &wanted.path, &opened, &lists.claimed);
+    let facts = examine_open(root, &wanted.path, &opened, &lists.claimed, &lists.tables);
     let held = opened.ok().map(|opened| Held::new(opened, dir_entry.clone()));
     let file = held.as_ref().filter(|_| matches!(facts.kind, Found::File { .. }));
     let owner = match (file, &facts.kind, &dir_entry) {
@@ -66,7 +132,7 @@ pub(super) fn look(
         _ => None,
     };
     let ours = file.filter(|_| wanted.laid_out && matches!(owner, Ok(Owner::Ours(_))));
-    Ok(Seen {
+    let seen = Seen {
         dangers: danger(&facts),
         has_holes: ours.is_some_and(has_holes),
         parent_can_be_made: wanted.directory.is_some() && parent_can_be_made(&wanted.path),
@@ -75,7 +141,13 @@ pub(super) fn look(
         owner,
         key,
         facts,
-    })
+    };
+    if let (Some(all), Ok(_), Some(directory)) =
+        (Absent::of(&seen, wanted), &seen.owner, wanted.path.parent())
+    {
+        lists.absent.insert(directory.to_owned(), all);
+    }
+    Ok(seen)
 }
 
 /// Whether part of a regular file was never written. What can't be known is no hole: the result of

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use gpuio_record::facts::{DeviceNumber, MountFacts};
 
@@ -118,26 +119,61 @@ pub fn find<'m>(mounts: &'m [Mount], path: &Path) -> Option<&'m Mount> {
     leading.max_by_key(|mount| mount.mount_point.as_os_str().as_bytes().len())
 }
 
-/// The mount that serves an existing `path`, which this process opens as it is written. On the
-/// live system the kernel's own answer comes first (`STATX_MNT_ID`, Linux 5.8), then the device
-/// number of the file, then the longest prefix.
+/// The mount that serves an existing `path`, as [`Table::of_path`] finds it.
 ///
 /// # Errors
 /// [`HostError`] when the table cannot be read or understood.
 pub fn of_path(root: &Root, path: &Path) -> Result<Option<Mount>, HostError> {
-    let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let identity = if root.is_live() { statx::mount_identity(&canonical) } else { None };
-    Ok(serving(&read(root)?, identity, &canonical))
+    Table::default().of_path(root, path)
 }
 
-/// As [`of_path`], for a file that is open and was found at `path`.
-pub(crate) fn of_open<Fd: AsFd>(
-    root: &Root,
-    file: &Fd,
-    path: &Path,
-) -> Result<Option<Mount>, HostError> {
-    let identity = if root.is_live() { statx::open_mount_identity(file) } else { None };
-    Ok(serving(&read(root)?, identity, path))
+/// The table of mounts, read when it is first needed and kept: for looks at many files.
+#[derive(Debug, Default)]
+pub struct Table {
+    mounts: OnceLock<Vec<Mount>>,
+}
+
+impl Table {
+    fn mounts(&self, root: &Root) -> Result<&[Mount], HostError> {
+        known(&self.mounts, || read(root)).map(Vec::as_slice)
+    }
+
+    /// The mount that serves an existing `path`, which this process opens as it is written. On the
+    /// live system the kernel's own answer comes first (`STATX_MNT_ID`, Linux 5.8), then the device
+    /// number of the file, then the longest prefix.
+    ///
+    /// # Errors
+    /// [`HostError`] when the table cannot be read or understood.
+    pub fn of_path(&self, root: &Root, path: &Path) -> Result<Option<Mount>, HostError> {
+        let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let identity = if root.is_live() { statx::mount_identity(&canonical) } else { None };
+        Ok(serving(self.mounts(root)?, identity, &canonical))
+    }
+
+    /// The same, for a file that is open and was found at `path`.
+    pub(crate) fn of_open<Fd: AsFd>(
+        &self,
+        root: &Root,
+        file: &Fd,
+        path: &Path,
+    ) -> Result<Option<Mount>, HostError> {
+        let identity = if root.is_live() { statx::open_mount_identity(file) } else { None };
+        Ok(serving(self.mounts(root)?, identity, path))
+    }
+}
+
+/// What is known already, or what `read` finds; an error is not kept.
+pub(crate) fn known<T>(
+    cell: &OnceLock<T>,
+    read: impl FnOnce() -> Result<T, HostError>,
+) -> Result<&T, HostError> {
+    match cell.get() {
+        Some(known) => Ok(known),
+        None => {
+            let found = read()?;
+            Ok(cell.get_or_init(|| found))
+        }
+    }
 }
 
 fn serving(

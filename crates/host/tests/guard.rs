@@ -11,10 +11,13 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gpuio_host::Root;
 use gpuio_host::signature::{END_BYTES, Ends};
-use gpuio_host::target::{Contents, Danger, Opened, danger, examine, examine_block, examine_open};
+use gpuio_host::target::{
+    Contents, Danger, Opened, Tables, danger, examine, examine_block, examine_open,
+};
 use gpuio_record::facts::{
     BlockTarget, DeviceNumber, MountFacts, OtherKind, TargetFacts, TargetKind, Unchecked,
 };
@@ -381,6 +384,28 @@ fn a_swap_file_and_a_disk_image_in_use_are_refused() {
     assert_eq!(found[2], Danger::HasData { size_bytes: 1 });
 }
 
+/// What the tables say is found out once, however many files are looked at.
+#[test]
+fn tables_are_read_once_for_many_files() {
+    let tree = Tree::new();
+    tree.file("one", "x").file("two", "x");
+    tree.file("proc/self/mountinfo", "1 0 0:5 / / rw - xfs none rw\n")
+        .file("proc/swaps", "Filename Type Size Used Priority\n");
+    let (root, tables) = (tree.root(), Tables::default());
+    let look = |name: &str| {
+        let path = tree.path(name);
+        examine_open(&root, &path, &Opened::named(&path), &[], &tables)
+    };
+    let first = look("one");
+    for table in ["proc/self/mountinfo", "proc/swaps"] {
+        tree.file(table, "none\nof\nits\nlines\n");
+    }
+    let second = look("two");
+    assert_eq!(first.mount.unwrap().fs_type, "xfs");
+    assert_eq!((second.mount.unwrap().fs_type.as_str(), second.unchecked), ("xfs", Vec::new()));
+    assert!(!examine(&root, &tree.path("two")).unchecked.is_empty(), "by itself it reads again");
+}
+
 /// An image is in use whichever of its names is asked about.
 #[test]
 fn a_disk_image_is_known_by_its_inode() {
@@ -399,13 +424,24 @@ fn a_disk_image_is_known_by_its_inode() {
     assert!(open.is_some_and(|text| text.contains("not known whether a loop device uses it")));
 }
 
+/// Held while a program is started, and while a claim is looked at: until it runs its program, a
+/// child has a copy of every descriptor of this process.
+static NO_CHILD: Mutex<()> = Mutex::new(());
+
+fn no_child() -> MutexGuard<'static, ()> {
+    NO_CHILD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Loop devices and mounts of this test, taken down in the order in which they were set up last.
 struct Setups(Vec<Vec<String>>);
 
 impl Setups {
     /// Runs a command; `None`, with a word, where this machine can't.
     fn run(&mut self, line: &[&str], undo: &[&str]) -> Option<String> {
-        let output = std::process::Command::new(line[0]).args(&line[1..]).output();
+        let output = {
+            let _none = no_child();
+            std::process::Command::new(line[0]).args(&line[1..]).output()
+        };
         match output {
             Ok(output) if output.status.success() => {
                 let said = String::from_utf8(output.stdout).unwrap().trim().to_owned();
@@ -423,6 +459,7 @@ impl Setups {
 
 impl Drop for Setups {
     fn drop(&mut self) {
+        let _none = no_child();
         for line in self.0.iter().rev() {
             let done = std::process::Command::new(&line[0]).args(&line[1..]).status();
             assert!(done.is_ok_and(|status| status.success()), "{line:?}");
@@ -453,6 +490,8 @@ fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
     if setups.run(&mount, &["umount", &text(&bound)]).is_none() {
         return;
     }
+    // Its own looks claim devices for a moment.
+    let none = no_child();
     let root = Root::live();
     let behind = |device: &str| Danger::LoopBacking {
         devices: vec![device.trim_start_matches("/dev/").to_owned()],
@@ -468,6 +507,7 @@ fn loop_on_loop_hard_links_and_bind_mounts_of_an_image_are_in_use() {
     assert!(dangers(&root, Path::new(&first)).contains(&behind(&second)));
     assert!(!dangers(&root, Path::new(&second)).iter().any(Danger::is_final));
     assert!(!dangers(&root, &free).iter().any(Danger::is_final));
+    drop(none);
 }
 
 /// What this process itself holds is no claim of somebody else's.
@@ -480,15 +520,19 @@ fn a_claim_of_our_own_is_told_from_that_of_others() {
     let line = ["losetup", "-f", "--show", image.to_str().unwrap()];
     let Some(device) = setups.run(&line, &["losetup", "-d", "{}"]) else { return };
     let (root, device) = (Root::live(), Path::new(&device));
+    let none = no_child();
     let opened = Opened::named(device).unwrap();
     let number = opened.stamp().rdev;
     let held = opened.reopen(OFlags::RDONLY | OFlags::EXCL).unwrap();
     let opened = Ok(opened);
-    let look = |claimed: &[u64]| danger(&examine_open(&root, device, &opened, claimed));
+    let look = |claimed: &[u64]| {
+        danger(&examine_open(&root, device, &opened, claimed, &Tables::default()))
+    };
     assert!(look(&[]).iter().any(|one| matches!(one, Danger::Claimed { .. })));
     assert!(look(&[number]).is_empty(), "{:?}", look(&[number]));
     drop(held);
     assert!(look(&[]).is_empty());
+    drop(none);
 }
 
 #[test]

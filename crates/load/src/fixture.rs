@@ -11,9 +11,9 @@ use gpuio_plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
 struct Disk;
 
 impl TargetLookup for Disk {
-    fn look(&self, path: &str) -> TargetInfo {
+    fn look(&self, path: &str) -> std::sync::Arc<TargetInfo> {
         let refuses = path.contains("refuses");
-        TargetInfo {
+        std::sync::Arc::new(TargetInfo {
             free_bytes: Some(1 << 40),
             direct: if refuses {
                 DirectAnswer::Refused
@@ -22,7 +22,7 @@ impl TargetLookup for Disk {
             },
             filesystem: Some(if refuses { "tmpfs" } else { "xfs" }.into()),
             ..TargetInfo::default()
-        }
+        })
     }
 
     fn tensors(&self, _path: &str) -> Result<Vec<(u64, u64)>, String> {

@@ -1,45 +1,105 @@
 //! What is at a path, looked up on the live machine for the plan.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use gpuio_host::{Root, mount, statx};
+use gpuio_host::mount::Table;
+use gpuio_host::{Root, statx};
 
 use gpuio_plan::{DirectAnswer, TargetInfo, TargetLookup};
 use gpuio_workload::safetensors;
 
-/// The live machine.
+/// The live machine, for one plan: mounts and directories are read once, whatever the number of
+/// files.
 #[derive(Debug)]
 pub struct LiveTargets {
     root: Root,
+    mounts: Table,
+    /// Directories in which a file was absent.
+    directories: RefCell<BTreeMap<PathBuf, Neighbours>>,
+}
+
+/// What is known of all files that are not in a directory, or in one that is absent itself.
+#[derive(Debug)]
+struct Neighbours {
+    /// Whether it holds nothing at all, so that no file needs to be looked for.
+    empty: bool,
+    absent: Arc<TargetInfo>,
 }
 
 impl Default for LiveTargets {
     fn default() -> LiveTargets {
-        LiveTargets { root: Root::live() }
+        LiveTargets {
+            root: Root::live(),
+            mounts: Table::default(),
+            directories: RefCell::default(),
+        }
     }
 }
 
-impl TargetLookup for LiveTargets {
-    fn look(&self, path: &str) -> TargetInfo {
-        let path = Path::new(path);
-        let found = std::fs::metadata(path).ok();
+impl LiveTargets {
+    /// What is the same of all absent files in the directory of `path`, where it is known and
+    /// `path` is one of them.
+    fn known_absent(&self, path: &Path) -> Option<Arc<TargetInfo>> {
+        let directories = self.directories.borrow();
+        let Neighbours { empty, absent } = directories.get(path.parent()?)?;
+        (*empty || is_free(path)).then(|| Arc::clone(absent))
+    }
+
+    fn look_at(&self, path: &Path, found: Option<&std::fs::Metadata>) -> TargetInfo {
         let near = nearest(path);
-        let filesystem = mount::of_path(&self.root, &near).ok().flatten().map(|m| m.fs_type);
-        let device = found.as_ref().is_some_and(|m| m.file_type().is_block_device());
+        let mount = self.mounts.of_path(&self.root, &near);
+        let device = found.is_some_and(|m| m.file_type().is_block_device());
         TargetInfo {
-            length_bytes: match (&found, device) {
+            length_bytes: match (found, device) {
                 (None, _) => None,
                 (Some(_), true) => device_bytes(path),
                 (Some(found), false) => Some(found.len()),
             },
             device,
-            directory: found.as_ref().is_some_and(std::fs::Metadata::is_dir),
+            directory: found.is_some_and(std::fs::Metadata::is_dir),
             free_bytes: rustix::fs::statvfs(&near).ok().map(|fs| fs.f_bavail * fs.f_frsize),
             direct: direct(path, &near, found.is_some()),
-            filesystem,
+            filesystem: mount.ok().flatten().map(|mount| mount.fs_type),
         }
+    }
+}
+
+/// Whether a directory holds nothing, or is absent itself.
+fn is_empty(directory: &Path) -> bool {
+    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    match std::fs::read_dir(here) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => is_absent(&error),
+    }
+}
+
+/// Whether nothing has this name; a link that leads nowhere is something.
+fn is_free(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| is_absent(&error))
+}
+
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+impl TargetLookup for LiveTargets {
+    fn look(&self, path: &str) -> Arc<TargetInfo> {
+        let path = Path::new(path);
+        if let Some(known) = self.known_absent(path) {
+            return known;
+        }
+        let found = std::fs::metadata(path).ok();
+        let info = Arc::new(self.look_at(path, found.as_ref()));
+        if let (None, Some(directory), true) = (found, path.parent(), is_free(path)) {
+            let all = Neighbours { empty: is_empty(directory), absent: Arc::clone(&info) };
+            self.directories.borrow_mut().insert(directory.to_owned(), all);
+        }
+        info
     }
 
     fn tensors(&self, path: &str) -> Result<Vec<(u64, u64)>, String> {
@@ -102,5 +162,26 @@ fn direct(path: &Path, near: &Path, exists: bool) -> DirectAnswer {
             }
             None => DirectAnswer::Works { alignment: 4096 },
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_neighbours_are_looked_at_once_and_names_that_are_taken_are_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let targets = LiveTargets::default();
+        let look = |name: &str| targets.look(&dir.path().join(name).display().to_string());
+        let (one, two) = (look("no/a.0"), look("no/a.1"));
+        assert!(Arc::ptr_eq(&one, &two), "nothing in it is there");
+        std::fs::write(dir.path().join("a.1"), "x").expect("a file");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("a.3")).expect("a link");
+        let (one, two) = (look("a.0"), look("a.2"));
+        assert!(Arc::ptr_eq(&one, &two));
+        assert_eq!((one.length_bytes, look("a.1").length_bytes), (None, Some(1)));
+        assert!(!Arc::ptr_eq(&one, &look("a.3")), "a link is a name that is taken");
+        assert_eq!(targets.directories.borrow().len(), 2);
     }
 }

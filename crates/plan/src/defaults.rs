@@ -1,5 +1,7 @@
 //! Defaults of a job. Each function is one decision, with its reason.
 
+use std::sync::Arc;
+
 use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
 use gpuio_record::{
     BlockShare, ComputationKind, ComputationPlan, DirectMode, Distribution, JobPlan, Order, Stop,
@@ -293,7 +295,7 @@ pub(super) fn library(
 pub(super) fn direct(
     job: &JobSpec,
     path: &PathInfo,
-    infos: &[TargetInfo],
+    infos: &[Arc<TargetInfo>],
 ) -> (DirectMode, Option<String>, u64) {
     let alignment = infos
         .iter()

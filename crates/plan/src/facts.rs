@@ -1,5 +1,7 @@
 //! What the plan is made from beside the request: facts of the machine, and what gpuio has.
 
+use std::sync::Arc;
+
 use gpuio_catalog::{Calls, Catalog};
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
@@ -44,8 +46,9 @@ impl std::fmt::Debug for Facts<'_> {
 
 /// Answers about paths in the file system.
 pub trait TargetLookup {
-    /// What is at `path`, or, when nothing is there, about the directory that it would be in.
-    fn look(&self, path: &str) -> TargetInfo;
+    /// What is at `path`, or, when nothing is there, about the directory that it would be in: then
+    /// one value may be that of many paths.
+    fn look(&self, path: &str) -> Arc<TargetInfo>;
 
     /// Offset and length of the tensors in a file of the safetensors format that are not empty, in
     /// the order of its header; what is wrong with it, with the offset.

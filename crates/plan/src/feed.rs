@@ -422,18 +422,17 @@ pub(super) fn direct(
 }
 
 /// Files with the lengths of their samples. Each is verified by one thread, all are read by all.
-pub(super) fn lay(plan: &FeedPlan, ground: &Ground) -> Laid {
+pub(super) fn lay(plan: &FeedPlan, ground: &mut Ground) -> Laid {
     let shape = Shape::new(plan);
     let mut targets = ground.targets(0);
     for (file, target) in (0_u64..).zip(&mut targets) {
         target.length_bytes = shape.file_bytes(file);
     }
     let threads = threads(plan);
-    let mut regions = vec![Vec::new(); threads as usize];
-    for (file, target) in (0_u32..).zip(&targets) {
-        let range = Region::range(file, 0, target.length_bytes);
-        regions[(file % threads) as usize].push(range);
-    }
+    let whole = |file: u32| Region::range(file, 0, targets[file as usize].length_bytes);
+    let of_thread =
+        |thread: u32| (thread..files(plan)).step_by(threads.max(1) as usize).map(whole).collect();
+    let regions = (0..threads).map(of_thread).collect();
     let all: u64 = targets.iter().map(|target| target.length_bytes).sum();
     Laid { size_bytes: all / u64::from(threads), targets, regions }
 }

@@ -45,9 +45,10 @@ pub(super) fn resolve(
     let (blocks, block_max) = blocks(spec, &order, feed.as_ref());
     let layout = layout::resolve(spec, read_percent)?;
     let files = replay::files(spec).unwrap_or(feed.as_ref().map_or(threads, feed::files));
-    let ground = regions::ground(spec, files, layout.as_ref(), facts)?;
+    let mut ground = regions::ground(spec, files, layout.as_ref(), facts)?;
+    let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let direct = defaults::direct(spec, path, &ground.infos);
-    let ranges = ranges::resolve(spec, threads, &ground, block_max, facts)?;
+    let ranges = ranges::resolve(spec, threads, &mut ground, block_max, facts)?;
     let (direct, direct_why, alignment) = match (&feed, &ranges) {
         _ if spec.replay.is_some() => replay::direct(spec, direct)?,
         (Some(feed), _) => feed::direct(spec, feed, direct)?,
@@ -58,13 +59,12 @@ pub(super) fn resolve(
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
     let ranges_plan = ranges.as_ref().map(|ranges| ranges.plan);
     let laid = match (&feed, ranges) {
-        _ if spec.replay.is_some() => replay::lay(spec, &ground),
-        (Some(feed), _) => feed::lay(feed, &ground),
+        _ if spec.replay.is_some() => replay::lay(spec, &mut ground),
+        (Some(feed), _) => feed::lay(feed, &mut ground),
         (None, Some(ranges)) => ranges.laid(),
-        (None, None) => regions::lay(spec, threads, &ground, block_max, alignment, facts)?,
+        (None, None) => regions::lay(spec, threads, &mut ground, block_max, alignment, facts)?,
     };
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
-    let via = via::resolve(spec, path, &gpus, &ground, facts)?;
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
     let plan = JobPlan {
         name: name(spec, path, many),

@@ -1,5 +1,7 @@
 //! How the data of all threads, and of all ranks, lie in files.
 
+use std::borrow::Cow;
+
 use gpuio_record::{JobPlan, LayoutKind, LayoutPlan, Order, TargetPlan};
 use gpuio_spec::{JobSpec, ReadShift};
 
@@ -108,12 +110,14 @@ fn block_of(plan: &JobPlan) -> Option<u64> {
 
 /// The same job on the files that this rank makes, where it reads those of another.
 #[must_use]
-pub fn on_own_files(job: &JobPlan) -> JobPlan {
-    let mut own = job.clone();
-    let (Some(layout), Some(directory)) = (&job.layout, &job.directory) else { return own };
+pub fn on_own_files(job: &JobPlan) -> Cow<'_, JobPlan> {
+    let (Some(layout), Some(directory)) = (&job.layout, &job.directory) else {
+        return Cow::Borrowed(job);
+    };
     if layout.reads_rank.is_none() || layout.kind.is_shared() {
-        return own;
+        return Cow::Borrowed(job);
     }
+    let mut own = job.clone();
     let first = layout.rank.saturating_mul(job.threads);
     let numbers = first..first.saturating_add(job.threads);
     let paths = regions::files_of(directory, &job.file_prefix, numbers);
@@ -125,5 +129,5 @@ pub fn on_own_files(job: &JobPlan) -> JobPlan {
             ..target.clone()
         })
         .collect();
-    own
+    Cow::Owned(own)
 }

@@ -56,7 +56,7 @@ pub(super) fn threads(job: &JobSpec, gpus: &[Gpu]) -> Option<u32> {
 pub(super) fn resolve(
     job: &JobSpec,
     threads: u32,
-    ground: &Ground,
+    ground: &mut Ground,
     block_max: u64,
     facts: &Facts<'_>,
 ) -> Result<Option<Ranged>, PlanError> {

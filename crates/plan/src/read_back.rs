@@ -61,7 +61,8 @@ pub(super) fn of_job(job: &JobPlan) -> Option<String> {
 /// Two jobs of one group use a file so that what it must hold is not known.
 pub fn of_groups(jobs: &[JobPlan]) -> Result<(), PlanError> {
     let mut files: BTreeMap<(u32, &str), Vec<&JobPlan>> = BTreeMap::new();
-    for job in jobs {
+    let is_alone = |job: &JobPlan| jobs.iter().filter(|one| one.group == job.group).count() == 1;
+    for job in jobs.iter().filter(|job| !is_alone(job)) {
         for target in &job.targets {
             files.entry((job.group, target.path.as_str())).or_default().push(job);
         }

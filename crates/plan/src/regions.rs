@@ -1,5 +1,7 @@
 //! Which bytes of which files each thread works on.
 
+use std::sync::Arc;
+
 use gpuio_record::{GuardNote, LayoutKind, LayoutPlan, Region, Stripe, TargetKind, TargetPlan};
 use gpuio_spec::JobSpec;
 
@@ -14,8 +16,9 @@ pub const SCRATCH: &str = "gpuio-scratch";
 pub(super) struct Ground {
     pub(super) directory: Option<String>,
     pub(super) prefix: String,
+    /// Their paths, until they are part of targets ([`Ground::targets`]).
     pub(super) paths: Vec<String>,
-    pub(super) infos: Vec<TargetInfo>,
+    pub(super) infos: Vec<Arc<TargetInfo>>,
     /// Whether threads share all files, region after region.
     pub(super) shared: bool,
     /// How many threads do, of all ranks; 1 where they don't.
@@ -40,7 +43,7 @@ impl Ground {
     pub(super) fn files_of_a_thread(&self) -> usize {
         match self.directory {
             Some(_) if !self.shared => self.each as usize,
-            _ => self.paths.len(),
+            _ => self.infos.len(),
         }
     }
 }
@@ -77,7 +80,8 @@ pub(super) fn ground(
             return Err(PlanError::usage(requested, "filenames", what));
         }
         let paths: Vec<String> = names.iter().map(join).collect();
-        let infos: Vec<TargetInfo> = paths.iter().map(|path| facts.targets.look(path)).collect();
+        let infos: Vec<Arc<TargetInfo>> =
+            paths.iter().map(|path| facts.targets.look(path)).collect();
         if let Some(at) = infos.iter().position(|place| place.directory) {
             let what = format!("{} is a directory; give it with --directory", paths[at]);
             return Err(PlanError::usage(requested, "filenames", what));
@@ -105,13 +109,19 @@ pub(super) fn ground(
     let scratch = requested.directory.is_none();
     let rank = requested.rank.as_ref().map(|place| place.rank);
     let directory = requested.directory.clone().unwrap_or_else(|| scratch_of(rank));
+    let numbers = first..first.saturating_add(threads);
+    let last = match common {
+        Some(_) => SHARED.len(),
+        None => digits(numbers.end) + if each > 1 { 1 + digits(each) } else { 0 },
+    };
+    fits(requested, &directory, &prefix, last)?;
     let paths: Vec<String> = match common {
         Some(_) => vec![file_of(&directory, &prefix, SHARED)],
-        None => files_of(&directory, &prefix, first..first.saturating_add(threads))
-            .flat_map(|path| numbered(path, each))
+        None if each > 1 => files_of(&directory, &prefix, numbers)
+            .flat_map(|path| (0..each).map(move |nth| format!("{path}.{nth}")))
             .collect(),
+        None => files_of(&directory, &prefix, numbers).collect(),
     };
-    // Every file of a directory has the same neighbours: one look answers for those not there.
     let infos = paths.iter().map(|path| facts.targets.look(path)).collect();
     let (directory, shared) = (Some(directory), common.is_some());
     let sharers = sharers(shared);
@@ -119,21 +129,46 @@ pub(super) fn ground(
     Ok(Ground { directory, prefix, paths, infos, shared, sharers, first, strided, scratch, each })
 }
 
-/// The files of a thread: this one, or several with numbers.
-fn numbered(path: String, each: u32) -> Vec<String> {
-    match each {
-        0 | 1 => vec![path],
-        many => (0..many).map(|nth| format!("{path}.{nth}")).collect(),
+/// Longest name of a file, and longest path with the byte that ends it (limits.h, `NAME_MAX` and
+/// `PATH_MAX`).
+const NAME_MOST: usize = 255;
+const PATH_MOST: usize = 4096;
+
+/// Digits of the largest of so many numbers from 0 on.
+fn digits(count: u32) -> usize {
+    count.saturating_sub(1).to_string().len()
+}
+
+/// Refuses names that no file can have, before there is one for each file. The last parts of the
+/// names have `last` bytes at most.
+fn fits(requested: &JobSpec, directory: &str, prefix: &str, last: usize) -> Result<(), PlanError> {
+    let file = prefix.rsplit('/').next().unwrap_or(prefix).len() + 1 + last;
+    let path = directory.len() + 1 + prefix.len() + 1 + last;
+    if file > NAME_MOST {
+        let what = format!(
+            "names of files would have {file} bytes, and {NAME_MOST} are the most; shorten it"
+        );
+        return Err(PlanError::usage(requested, "file_prefix", what));
     }
+    if path >= PATH_MOST {
+        let what = format!(
+            "paths of files would have {path} bytes, and {} are the most; shorten directory or \
+             file_prefix",
+            PATH_MOST - 1
+        );
+        return Err(PlanError::usage(requested, "directory", what));
+    }
+    Ok(())
 }
 
 /// The last part of the name of a file that all threads share.
 const SHARED: &str = "shared";
 
-/// The file of a directory with this last part of its name.
+/// The file of a directory with this last part of its name. A plan may have millions: none takes
+/// more memory than it has bytes.
 fn file_of(directory: &str, prefix: &str, last: &str) -> String {
     let trimmed = if directory == "/" { "" } else { directory.trim_end_matches('/') };
-    format!("{trimmed}/{prefix}.{last}")
+    [trimmed, "/", prefix, ".", last].concat()
 }
 
 /// The files of threads of these numbers.
@@ -163,7 +198,7 @@ pub(super) fn first_thread(requested: &JobSpec, threads: u32) -> u32 {
 pub(super) fn lay(
     requested: &JobSpec,
     threads: u32,
-    ground: &Ground,
+    ground: &mut Ground,
     block_max: u64,
     alignment: u64,
     facts: &Facts<'_>,
@@ -220,7 +255,7 @@ pub(super) fn lay(
                 let first = thread.saturating_mul(ground.each);
                 (first..first.saturating_add(ground.each)).map(region).collect()
             } else {
-                (0u32..).take(ground.paths.len()).map(region).collect()
+                (0u32..).take(ground.infos.len()).map(region).collect()
             }
         })
         .collect();
@@ -243,13 +278,14 @@ fn longer(requested: &JobSpec, ground: &Ground, used: u64) -> Result<u64, PlanEr
 }
 
 impl Ground {
-    /// The files, of which so many bytes are used.
-    pub(super) fn targets(&self, length_bytes: u64) -> Vec<TargetPlan> {
-        self.paths
-            .iter()
+    /// The files, of which so many bytes are used. They take the paths.
+    pub(super) fn targets(&mut self, length_bytes: u64) -> Vec<TargetPlan> {
+        std::mem::take(&mut self.paths)
+            .into_iter()
             .zip(&self.infos)
             .map(|(path, place)| TargetPlan {
-                path: path.clone(),
+                file_number: file_number(&path),
+                path,
                 kind: if place.device { TargetKind::BlockDevice } else { TargetKind::File },
                 length_bytes,
                 // The guard looks at the real file and has the last word before anything runs.
@@ -257,7 +293,6 @@ impl Ground {
                     None => GuardNote::Make,
                     Some(_) => GuardNote::ForeignReadOnly,
                 },
-                file_number: file_number(path),
                 holes: Vec::new(),
             })
             .collect()

@@ -169,7 +169,7 @@ pub(super) fn direct(
 }
 
 /// Files with their lengths and holes. Each is one thread's to lay out, and all are open in all.
-pub(super) fn lay(job: &JobSpec, ground: &Ground) -> Laid {
+pub(super) fn lay(job: &JobSpec, ground: &mut Ground) -> Laid {
     let files = job.replay.as_ref().map(|replay| replay.script.files.as_slice());
     let mut targets = ground.targets(0);
     for (file, target) in files.unwrap_or_default().iter().zip(&mut targets) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::record::check_clean;
-use crate::tool::{bench, bench_with, command, file, finish, scratch, tree, words};
+use crate::tool::{GPUIO, bench, bench_with, command, file, finish, other, scratch, tree, words};
 
 const TWO: [(&str, &str); 1] = [("GPUIO_SOFT_GPUS", "2")];
 
@@ -129,4 +129,23 @@ fn refusals_are_the_same() {
     let wet = bench(dir.path(), line).exits(2);
     assert_eq!(dry.err, wet.err);
     assert_eq!(std::fs::read_to_string(dir.path().join("precious")).unwrap(), "mine");
+}
+
+/// A plan of a million files fits into memory, and its text into a screen or two.
+#[test]
+fn a_million_files() {
+    let dir = scratch();
+    let mut shell = other(dir.path(), "bash");
+    shell.current_dir(dir.path()).args(["-c", "ulimit -v 600000 && exec \"$0\" \"$@\"", GPUIO]);
+    let line = "workload retinanet-b200 --gpu software --dry-run";
+    let plan = finish(shell.args(words(line))).exits(0).out;
+    assert!(plan.len() < 10_000, "{} bytes", plan.len());
+    let files: Vec<&str> = plan.lines().filter(|line| line.starts_with("# file ")).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    let rest = plan.lines().find(|line| line.starts_with("# and ")).unwrap();
+    let rest = rest.strip_prefix("# and 1170297 more, the last file ").unwrap();
+    assert!(rest.starts_with("gpuio-scratch/retinanet.1170300: ") && rest.ends_with("created"));
+    let threads: Vec<&str> = plan.lines().filter(|line| line.starts_with("# thread ")).collect();
+    assert!(threads.len() == 8 && threads[0].contains("and 146284 more, "), "{threads:?}");
+    assert_eq!(tree(dir.path()), Vec::<String>::new());
 }

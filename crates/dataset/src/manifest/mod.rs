@@ -29,13 +29,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gpuio_host::statx::Stamp;
-use gpuio_host::target::{Directory, ReopenError};
+use gpuio_host::target::{Directory, ReopenError, Tables};
 use gpuio_pattern::{Repeats, Salt};
 use serde::{Deserialize, Serialize};
 
 use super::Identity;
 use super::content::{self, Looks};
 use super::held::{DirEntry, Held};
+use super::look::Absent;
 pub use error::ManifestError;
 use store::List;
 pub use store::{parse, print};
@@ -174,6 +175,10 @@ pub(super) enum Claim {
 pub struct Lists<'a> {
     directories: BTreeMap<PathBuf, Arc<Directory>>,
     lists: BTreeMap<Identity, Option<List>>,
+    /// What the kernel uses files for, and mounts.
+    pub(super) tables: Tables,
+    /// What is known of the absent files of each directory, by its path as it is written.
+    pub(super) absent: BTreeMap<PathBuf, Absent>,
     /// Block devices, by `st_rdev`, that this run holds exclusively.
     pub(super) claimed: Vec<u64>,
     /// Who is notified of looks at what files hold.

@@ -7,8 +7,8 @@ use gpuio_record::TargetKind;
 use gpuio_record::facts::{BlockTarget, MountedAt, Signature, TargetFacts, TargetKind as Found};
 
 use super::super::look::Owner;
-use super::super::manifest::FILE_NAME;
-use super::super::ownership::{Seen, decide, parent_can_be_made};
+use super::super::manifest::{FILE_NAME, Lists};
+use super::super::ownership::{Seen, check_with, decide, parent_can_be_made};
 use super::*;
 
 fn refuse(wanted: &Wanted, permit: &Permit, parts: &[&str]) -> Refusal {
@@ -35,6 +35,43 @@ fn an_absent_file_is_made_for_writing() {
     }
     let mixed = Wanted { reads: true, ..named };
     assert!(accept(&mixed, &permit()).fill, "what is read must be there first");
+}
+
+/// What is known of one absent file is known of its neighbours; a name that is taken is found.
+#[test]
+fn absent_files_of_a_directory_are_looked_at_once() {
+    let dir = directory();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    let (root, d) = (Root::live(), dir.path().join("d"));
+    let mut lists = Lists::default();
+    let mut check = |path: &Path| {
+        let wanted = Wanted { directory: Some(d.clone()), ..writing(path, MIB) };
+        let verdict = check_with(&mut lists, &wanted, &permit(), &root);
+        verdict.map(|verdict| (verdict.note, verdict.path, verdict.dir_entry.is_some()))
+    };
+    let real = d.canonicalize().unwrap();
+    for name in ["a.0", "a.1", "a.2"] {
+        let expected = (GuardNote::Make, real.join(name), true);
+        assert_eq!(check(&d.join(name)).unwrap(), expected);
+    }
+    fs::write(d.join("a.3"), "precious").unwrap();
+    symlink("nowhere", d.join("a.4")).unwrap();
+    assert!(matches!(check(&d.join("a.3")), Err(Refusal::Foreign { .. })));
+    assert!(matches!(check(&d.join("a.4")), Err(Refusal::Link { .. })));
+    assert_eq!(lists.absent.len(), 1);
+    // A name that the user gave is followed, and looked at by itself.
+    let named = Wanted { directory: None, ..writing(&d.join("a.4"), MIB) };
+    let refusal = check_with(&mut lists, &named, &permit(), &root).unwrap_err().to_string();
+    assert!(refusal.contains("link"), "{refusal}");
+    // Of a directory that is absent itself.
+    let (e, mut lists) = (dir.path().join("e"), Lists::default());
+    for name in ["a.0", "a.1"] {
+        let wanted = Wanted { directory: Some(e.clone()), ..writing(&e.join(name), MIB) };
+        let verdict = check_with(&mut lists, &wanted, &permit(), &root).unwrap();
+        assert_eq!((verdict.note, verdict.path), (GuardNote::Make, e.join(name)));
+        assert!(verdict.dir_entry.is_none());
+    }
+    assert_eq!(lists.absent.len(), 1);
 }
 
 #[test]

@@ -13,13 +13,14 @@ mod swap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use gpuio_record::facts::{DeviceNumber, OtherKind, TargetFacts, TargetKind, Unchecked};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::Root;
-use crate::mount::{self, Mount};
+use crate::mount::{Mount, Table, known};
 use crate::signature::Ends;
 use crate::statx::Stamp;
 
@@ -38,7 +39,16 @@ const MAX_ENTRIES: usize = 1000;
 /// in use, and its first and last MiB are read.
 #[must_use]
 pub fn examine(root: &Root, path: &Path) -> TargetFacts {
-    examine_open(root, path, &Opened::named(path), &[])
+    examine_open(root, path, &Opened::named(path), &[], &Tables::default())
+}
+
+/// What the kernel uses files for, and the mounts: each table is read when it is first needed and
+/// kept. One value serves a look at many targets, at about the same time.
+#[derive(Debug, Default)]
+pub struct Tables {
+    mounts: Table,
+    swaps: OnceLock<Vec<SwapArea>>,
+    loops: OnceLock<Vec<loops::Loop>>,
 }
 
 /// As [`examine`], for `path` as it was opened: all facts of a file or device are those of the
@@ -50,6 +60,7 @@ pub fn examine_open(
     path: &Path,
     opened: &io::Result<Opened>,
     claimed: &[u64],
+    tables: &Tables,
 ) -> TargetFacts {
     let mut unchecked = Vec::new();
     let symlink = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink());
@@ -58,7 +69,7 @@ pub fn examine_open(
         Err(_) => resolve(path),
     };
     let kind = match opened {
-        Ok(opened) => present(root, opened, claimed, &mut unchecked),
+        Ok(opened) => present((root, tables), opened, claimed, &mut unchecked),
         Err(error) if is_absent(error) => {
             let parent = resolved.as_deref().and_then(Path::parent);
             TargetKind::Absent { parent_exists: parent.is_some_and(Path::is_dir) }
@@ -69,9 +80,9 @@ pub fn examine_open(
         }
     };
     let mount = match opened {
-        Ok(opened) => mount::of_open(root, opened, opened.path()),
+        Ok(opened) => tables.mounts.of_open(root, opened, opened.path()),
         Err(_) => match resolved.as_deref().and_then(|at| at.ancestors().find(|at| at.exists())) {
-            Some(near) => mount::of_path(root, near),
+            Some(near) => tables.mounts.of_path(root, near),
             None => Ok(None),
         },
     };
@@ -112,7 +123,7 @@ fn resolve(path: &Path) -> Option<PathBuf> {
 }
 
 fn present(
-    root: &Root,
+    (root, tables): (&Root, &Tables),
     opened: &Opened,
     claimed: &[u64],
     unchecked: &mut Vec<Unchecked>,
@@ -120,7 +131,7 @@ fn present(
     let found = opened.stamp();
     let kind = found.kind;
     if kind.is_file() {
-        return regular(root, opened, unchecked);
+        return regular(root, tables, opened, unchecked);
     }
     if kind.is_dir() {
         let entries = rustix::fs::openat(opened, ".", LIST, Mode::empty())
@@ -169,20 +180,28 @@ fn device_number(raw: u64) -> DeviceNumber {
     DeviceNumber { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
 }
 
-fn regular(root: &Root, opened: &Opened, unchecked: &mut Vec<Unchecked>) -> TargetKind {
+fn regular(
+    root: &Root,
+    tables: &Tables,
+    opened: &Opened,
+    unchecked: &mut Vec<Unchecked>,
+) -> TargetKind {
     let found = opened.stamp();
-    let in_swap = swap::read(root).map(|areas| {
+    let in_swap = known(&tables.swaps, || swap::read(root)).map(|areas| {
         areas.iter().any(|area| area.path == opened.path() || same_file(root, &area.path, &found))
     });
     let in_swap = in_swap.unwrap_or_else(|error| {
         note(unchecked, "whether it is swap space in use", &error);
         false
     });
-    let loops = loops::read(root).unwrap_or_else(|error| {
-        note(unchecked, "whether a loop device uses it", &error);
-        Vec::new()
-    });
-    if let Some(reason) = loops::unknown_backing(&loops) {
+    let loops = known(&tables.loops, || loops::read(root)).map_or_else(
+        |error| {
+            note(unchecked, "whether a loop device uses it", &error);
+            &[][..]
+        },
+        Vec::as_slice,
+    );
+    if let Some(reason) = loops::unknown_backing(loops) {
         note(unchecked, "whether a loop device uses it", &reason);
     }
     TargetKind::File {
@@ -192,7 +211,7 @@ fn regular(root: &Root, opened: &Opened, unchecked: &mut Vec<Unchecked>) -> Targ
         mtime_ns: found.mtime_ns,
         links: found.links,
         in_swap,
-        loop_devices: loops::named(&loops, |one| one.uses_file(&found, opened.path())),
+        loop_devices: loops::named(loops, |one| one.uses_file(&found, opened.path())),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The same rules for the runs of a sweep, which are planned by processes of their own: before the
 //! first of them starts, on a machine that has everything.
 
+use std::sync::Arc;
+
 use gpuio_catalog::Catalog;
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
@@ -18,8 +20,9 @@ const GPUS: u32 = 64;
 struct Room;
 
 impl TargetLookup for Room {
-    fn look(&self, _: &str) -> TargetInfo {
-        TargetInfo { direct: DirectAnswer::Works { alignment: 512 }, ..TargetInfo::default() }
+    fn look(&self, _: &str) -> Arc<TargetInfo> {
+        let direct = DirectAnswer::Works { alignment: 512 };
+        Arc::new(TargetInfo { direct, ..TargetInfo::default() })
     }
 
     fn tensors(&self, _path: &str) -> Result<Vec<(u64, u64)>, String> {

@@ -25,7 +25,7 @@ impl DataSet<'_> {
     /// Judges the targets of a group, and holds each of them, once.
     pub(super) fn check<'j>(
         &self,
-        jobs: &'j [JobPlan],
+        jobs: impl Iterator<Item = &'j JobPlan>,
         budget: &Budget,
     ) -> Result<Vec<CheckedTarget<'j>>, DataSetError> {
         let claimed = self.claims.iter().map(|(device, _)| *device).collect();
@@ -33,8 +33,8 @@ impl DataSet<'_> {
         let mut refused = Vec::new();
         let mut checked: Vec<CheckedTarget<'j>> = Vec::new();
         let mut held: BTreeMap<PathBuf, Arc<Held>> = BTreeMap::new();
-        for job in jobs.iter().filter(|job| !together::is_followed(job)) {
-            for (mut wanted, target) in wants(job).into_iter().zip(&job.targets) {
+        for job in jobs.filter(|job| !together::is_followed(job)) {
+            for (mut wanted, target) in wants(job).zip(&job.targets) {
                 wanted.needs_pattern &= !self.is_verified(&wanted, target);
                 if !wanted.holes.is_empty() && self.has_its_holes(&wanted) {
                     // Used as it is: all that must hold the pattern does.

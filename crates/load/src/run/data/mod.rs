@@ -4,6 +4,7 @@
 mod checked;
 mod together;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -137,8 +138,8 @@ impl<'a> DataSet<'a> {
         let budget = Budget::beside(jobs.iter().map(descriptors).sum());
         // All are checked before any directory is made: then jobs that share a file that is not
         // there yet get the same path for it.
-        let own: Vec<JobPlan> = jobs.iter().map(on_own_files).collect();
-        let mut checked = self.check(&own, &budget)?;
+        let own: Vec<Cow<'_, JobPlan>> = jobs.iter().map(on_own_files).collect();
+        let mut checked = self.check(own.iter().map(AsRef::as_ref), &budget)?;
         self.claim(&checked)?;
         let together = Together::of(jobs, self.peers, &checked)?;
         let mut tasks = Tasks::default();
@@ -356,20 +357,24 @@ pub fn check_all(
             continue;
         }
         let own = on_own_files(job);
-        let wants = wants(&own);
-        let group = job.group;
-        let both = job.targets.iter_mut().zip(&own.targets).zip(wants);
-        for ((target, own), wanted) in both {
-            match check_with(&mut lists, &wanted, permit, root) {
-                Ok(verdict) => {
-                    target.guard = verdict.note;
-                    target.kind = verdict.kind;
-                }
-                Err(refusal) => match once_written(&refusal, before, group, &wanted, own) {
-                    Some(note) => target.guard = note,
-                    None => refused.push(refusal),
+        let mut notes: Vec<Option<(GuardNote, Option<TargetKind>)>> =
+            Vec::with_capacity(job.targets.len());
+        for (target, wanted) in own.targets.iter().zip(wants(&own)) {
+            notes.push(match check_with(&mut lists, &wanted, permit, root) {
+                Ok(verdict) => Some((verdict.note, Some(verdict.kind))),
+                Err(refusal) => match once_written(&refusal, before, job.group, &wanted, target) {
+                    Some(note) => Some((note, None)),
+                    None => {
+                        refused.push(refusal);
+                        None
+                    }
                 },
-            }
+            });
+        }
+        let noted = job.targets.iter_mut().zip(notes);
+        for (target, (guard, kind)) in noted.filter_map(|(target, note)| Some((target, note?))) {
+            target.guard = guard;
+            target.kind = kind.unwrap_or(target.kind);
         }
     }
     if refused.is_empty() { Ok(()) } else { Err(DataSetError::Refused(refused)) }
@@ -449,12 +454,19 @@ impl Tasks {
 }
 
 /// What a job wants of each of its targets.
-fn wants(job: &JobPlan) -> Vec<Wanted> {
-    let parts = parts(job).into_iter();
-    job.targets.iter().zip(parts).map(|(target, part)| wanted(job, target, &part)).collect()
+/// What the job wants of each of its targets.
+fn wants(job: &JobPlan) -> impl Iterator<Item = Wanted> {
+    let (lays_itself, unit) = (lays_itself(job), blocks::unit(job));
+    let both = job.targets.iter().zip(parts(job));
+    both.map(move |(target, part)| wanted(job, (lays_itself, unit), target, &part))
 }
 
-fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
+fn wanted(
+    job: &JobPlan,
+    (lays_itself, unit): (bool, u64),
+    target: &TargetPlan,
+    part: &Range<u64>,
+) -> Wanted {
     // What a replay writes is read once more afterwards, beside what it did not write.
     let reads = job.read_percent > 0 || job.replay.is_some();
     let writes = job.read_percent < 100;
@@ -470,8 +482,8 @@ fn wanted(job: &JobPlan, target: &TargetPlan, part: &Range<u64>) -> Wanted {
         reads: reads || job.engine.actual == "mmap",
         needs_pattern: reads && verified && !back,
         // What is left of it below one unit is never written.
-        other: back.then(|| part.start..part.end - (part.end - part.start) % blocks::unit(job)),
-        laid_out: job.engine.actual != "null" && !lays_itself(job),
+        other: back.then(|| part.start..part.end - (part.end - part.start) % unit),
+        laid_out: job.engine.actual != "null" && !lays_itself,
         // A verified write of a part leaves a file that can be verified only if the rest of it
         // holds the pattern as well.
         rest: writes && verified && *part != (0..target.length_bytes),
@@ -509,19 +521,29 @@ pub(super) fn parts(job: &JobPlan) -> Vec<Range<u64>> {
         // All threads of all ranks together leave no gap.
         return job.targets.iter().map(|target| job.offset_bytes..target.length_bytes).collect();
     }
-    let mut spans: Vec<Vec<Range<u64>>> = vec![Vec::new(); job.targets.len()];
+    // Of millions of files each is used by one worker: lists are kept of the others only.
+    const UNUSED: Range<u64> = u64::MAX..u64::MAX;
+    let mut parts: Vec<Range<u64>> = vec![UNUSED; job.targets.len()];
+    let mut more: BTreeMap<usize, Vec<Range<u64>>> = BTreeMap::new();
     for region in job.workers.iter().flat_map(|worker| &worker.regions) {
-        let of_target = usize::try_from(region.target).ok().and_then(|at| spans.get_mut(at));
-        if let Some(spans) = of_target {
-            spans.push(region.offset..region.end());
+        let (at, span) = (region.target as usize, region.offset..region.end());
+        match parts.get_mut(at) {
+            Some(part) if *part == UNUSED => *part = span,
+            Some(_) => more.entry(at).or_default().push(span),
+            None => {}
         }
     }
-    let both = spans.into_iter().zip(&job.targets);
-    both.map(|(spans, target)| {
-        let first = spans.iter().map(|span| span.start).min().unwrap_or(target.length_bytes);
-        first..reach(first, spans)
-    })
-    .collect()
+    for (at, mut spans) in more {
+        spans.push(parts[at].clone());
+        let first = spans.iter().map(|span| span.start).min().unwrap_or(0);
+        parts[at] = first..reach(first, spans);
+    }
+    for (part, target) in parts.iter_mut().zip(&job.targets) {
+        if *part == UNUSED {
+            *part = target.length_bytes..target.length_bytes;
+        }
+    }
+    parts
 }
 
 /// How far `spans` cover everything from `from` on.

@@ -327,10 +327,10 @@ impl<'a> Together<'a> {
         let mut followed = Vec::with_capacity(files.len());
         for ((job, at), file) in common.iter().zip(&files) {
             let target = &job.targets[*at];
-            let wanted = &wants(job)[*at];
+            let wanted = wants(job).nth(*at).ok_or_else(unread)?;
             let word = file.listed.then_some(run);
             let held = patiently(&target.path, means, || {
-                shared_file::follow(wanted, word, file.least)
+                shared_file::follow(&wanted, word, file.least)
             })
             .map_err(|why| {
                 failed(format!(

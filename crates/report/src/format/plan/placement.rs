@@ -1,9 +1,23 @@
 //! What a job file cannot set, as comments: GPUs, targets, the placement of every thread.
 
+use std::collections::BTreeMap;
+
 use gpuio_record::{Gpu, GuardNote, JobPlan, Region, TargetKind, TargetPlan, WorkerPlan};
 use gpuio_units::{format_bytes, format_cpu_list};
 
 use super::comment;
+
+/// Files of a job, and files of one of its threads, that have a line or words each; of more only
+/// the first few have.
+const TARGETS_MOST: usize = 4096;
+const REGIONS_MOST: usize = 64;
+/// Those few.
+const FIRST: usize = 4;
+
+/// How many of so many are written one by one.
+fn within(all: usize, most: usize) -> usize {
+    if all > most { FIRST } else { all }
+}
 
 pub(super) fn write(out: &mut String, job: &JobPlan) {
     comment(out, &format!("salt of the pattern: {:#018x}", job.salt));
@@ -14,8 +28,12 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
         let why = via.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         comment(out, &format!("via {}{why}", gpu_words(&via.gpu)));
     }
-    for target in &job.targets {
+    let each = within(job.targets.len(), TARGETS_MOST);
+    for target in &job.targets[..each] {
         comment(out, &target_words(target));
+    }
+    for line in rest_words(&job.targets[each..]) {
+        comment(out, &line);
     }
     for worker in &job.workers {
         comment(out, &worker_words(job, worker));
@@ -30,12 +48,15 @@ fn gpu_words(gpu: &Gpu) -> String {
     format!("GPU {}: {}{kind}, {memory}, {}, {}{node}", gpu.index, gpu.name, gpu.pci, gpu.uuid)
 }
 
-fn target_words(target: &TargetPlan) -> String {
-    let kind = match target.kind {
+fn kind_word(kind: TargetKind) -> &'static str {
+    match kind {
         TargetKind::File => "file",
         TargetKind::BlockDevice => "block device",
-    };
-    let guard = match target.guard {
+    }
+}
+
+fn guard_words(guard: GuardNote) -> &'static str {
+    match guard {
         GuardNote::Make => "missing, will be created",
         GuardNote::Ours => "created by gpuio, used as it is",
         GuardNote::Remake => "created by gpuio, will be created again",
@@ -45,9 +66,27 @@ fn target_words(target: &TargetPlan) -> String {
             "not created by gpuio, WILL BE OVERWRITTEN as a flag \
             allows"
         }
-    };
+    }
+}
+
+fn target_words(target: &TargetPlan) -> String {
+    let (kind, guard) = (kind_word(target.kind), guard_words(target.guard));
     let length = format_bytes(target.length_bytes);
     format!("{kind} {}: {length}, number {}, {guard}", target.path, target.file_number)
+}
+
+/// Targets that have no line of their own, together by what happens to them.
+fn rest_words(rest: &[TargetPlan]) -> impl Iterator<Item = String> {
+    let mut alike: BTreeMap<(&str, &str), (usize, u64, &TargetPlan)> = BTreeMap::new();
+    for target in rest {
+        let key = (kind_word(target.kind), guard_words(target.guard));
+        let (count, bytes, last) = alike.entry(key).or_insert((0, 0, target));
+        (*count, *bytes, *last) = (*count + 1, bytes.saturating_add(target.length_bytes), target);
+    }
+    alike.into_iter().map(|((kind, guard), (count, bytes, last))| {
+        let bytes = format_bytes(bytes);
+        format!("and {count} more, the last {kind} {}: {bytes} in all, {guard}", last.path)
+    })
 }
 
 fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
@@ -64,7 +103,13 @@ fn worker_words(job: &JobPlan, worker: &WorkerPlan) -> String {
     }
     let position = worker.placed_by.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     let mut words = vec![words.join(", ") + &position];
-    words.extend(worker.regions.iter().map(|region| region_words(job, region)));
+    let each = within(worker.regions.len(), REGIONS_MOST);
+    let (first, rest) = worker.regions.split_at(each);
+    words.extend(first.iter().map(|region| region_words(job, region)));
+    if !rest.is_empty() {
+        let bytes = rest.iter().map(|region| region.length).fold(0, u64::saturating_add);
+        words.push(format!("and {} more, {} in all", rest.len(), format_bytes(bytes)));
+    }
     words.push(format!("seed {}", worker.seed));
     format!("thread {}: {}", worker.thread, words.join(", "))
 }
