@@ -40,6 +40,8 @@
 //!   other.
 //! - Threads of `ceiling/cpu_copy` copy memory to find out how fast the processor does; `dataset`
 //!   fills files with a few threads before the clock.
+//! - `gpuio-stops` (`run::stops`) sleeps 20 ms at a time, and thereby notices that the process was
+//!   stopped. It may block on the kernel's file of its own statistics.
 //! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on
 //!   NVML.
 //! - In runs that mpirun or srun started: `gpuio-ranks` (`gpuio_ranks`) makes all calls of MPI. It
@@ -47,7 +49,8 @@
 //!   so far once a second. In a sweep or `--ab` on several ranks, `gpuio-to-child` and
 //!   `gpuio-of-child` pass messages on between the sockets of a run's process and `gpuio-ranks`.
 //!
-//! While the clock runs, a worker waits for no other thread of gpuio, with four exceptions: the
+//! While the clock runs, a worker waits for no other thread of gpuio, with five exceptions:
+//! `gpuio-stops`, where it is overdue, because the process was stopped; the
 //! threads of engine `pool`; those of `transfer` on the paths `library*`; the accelerator of a
 //! training feed, once its reader is as far ahead as it may be; and the end of a ramp, where the
 //! workers of a job take one reading of the process's CPU time together. A worker that

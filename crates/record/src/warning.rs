@@ -132,6 +132,17 @@ pub enum WarningKind {
         /// Reasons.
         why: Vec<String>,
     },
+    /// The process was stopped while the clock ran, or the machine slept.
+    Stopped {
+        /// Time in which the process was stopped, which no figure includes, nanoseconds.
+        stopped_ns: u64,
+        /// Time in which the machine was suspended, which no figure includes, nanoseconds.
+        suspended_ns: u64,
+        /// How often.
+        times: u32,
+        /// I/Os that were in flight meanwhile, and are left out.
+        left_out_ios: u64,
+    },
     /// The requested rate was not reached.
     RateNotReached {
         /// Share of the requested rate that was reached, 0 to 1.

@@ -1,33 +1,34 @@
 //! The one clock of the data path.
 
-use std::time::{Duration, Instant};
+pub mod stops;
+
+use std::time::Duration;
 
 /// Nanoseconds since the clock's epoch.
 pub type Nanos = u64;
 
 /// A monotonic clock with its own epoch, shared by all workers of a run so that their stamps can
 /// be compared. Reads `CLOCK_MONOTONIC` through the vDSO (clock_gettime(2)): 20–25 ns a call
-/// where the kernel's clock source is the TSC. Never steps back.
+/// where the kernel's clock source is the TSC. Never steps back. While the process is stopped it
+/// stands still, where somebody watches for that ([`stops`]).
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    epoch: Instant,
+    epoch: Nanos,
 }
 
 impl Clock {
     /// A clock whose epoch is now.
     #[must_use]
     pub fn start() -> Clock {
-        Clock { epoch: Instant::now() }
+        Clock { epoch: stops::running_ns() }
     }
 
     /// Nanoseconds since the epoch.
     #[must_use]
     #[inline]
     pub fn now(&self) -> Nanos {
-        let elapsed = self.epoch.elapsed();
-        elapsed.as_secs() * 1_000_000_000 + u64::from(elapsed.subsec_nanos())
+        stops::running_ns().saturating_sub(self.epoch)
     }
-
     /// How long a thread may sleep that has to be up at `at`; nothing if it may not. Less than what
     /// is left by 60 µs, since a sleep overshoots by the timer slack (50 µs by default, prctl(2)
     /// `PR_SET_TIMERSLACK`).

@@ -11,6 +11,7 @@ use std::time::Duration;
 use gpuio_evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_gpu::Context;
 use gpuio_host::Root;
+use gpuio_io::clock::stops::Stops;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_page::LivePage;
 use gpuio_record::{
@@ -72,6 +73,8 @@ struct Measured {
     open_ns: u64,
     /// When verification began, on the run's clock.
     verify_began: Nanos,
+    /// Stops of the process while the clock ran.
+    stops: Stops,
     /// Of each job that maps its files, what that cost.
     mapped: Vec<Option<MappedResult>>,
     /// Of each job that is a training feed, what its accelerators saw.
@@ -296,6 +299,8 @@ impl Group<'_> {
         let open_ns = self.clock.now() - opening - alone_ns;
         let usage = Usage::of_process();
         let (start, agreed_ns) = self.start().map_err(no_start)?;
+        // Of the start: after a stop of this process it would be another.
+        let (clock_began_ns, stops) = (self.monotonic(), Stops::so_far());
         collector.started(start);
         observer.started(self.jobs);
         gate.open(Stage::Running(start));
@@ -319,10 +324,10 @@ impl Group<'_> {
                 break;
             }
         }
+        let stops = Stops::so_far().since(stops);
         let usage = usage.until(&Usage::of_process());
         let readings = collector.end();
         if let (Some(peers), Some(agreed_ns)) = (self.means.peers, agreed_ns) {
-            let clock_began_ns = self.monotonic();
             let last_began_ns = gate.last_began() + clock_began_ns;
             // Why the others are not waited for ends the run on their side, or by the stop flag.
             let _ = peers.stopped(Start { agreed_ns, last_began_ns, clock_began_ns });
@@ -346,6 +351,7 @@ impl Group<'_> {
             alone_ns,
             open_ns,
             verify_began: verifying,
+            stops,
             mapped: Vec::new(),
             accelerated: Vec::new(),
         })
@@ -365,7 +371,7 @@ impl Group<'_> {
         ran.setup.alone_ns += measured.alone_ns;
         ran.setup.verify_ns += self.clock.now().saturating_sub(measured.verify_began);
         let mut readies = readies.into_iter();
-        let mut broken = None;
+        let (mut broken, mut left_out) = (None, 0);
         let (begun, readings) = (ran.jobs.len(), &measured.readings);
         let (alone, mut before_all) = (self.jobs.len() == 1, LiveTotals::default());
         let each = self.jobs.iter().zip(worker_results).zip(measured.series).zip(readings.caches());
@@ -384,6 +390,7 @@ impl Group<'_> {
             }
             let lost = outcomes.len() < job.workers.len();
             outcomes.iter().for_each(|outcome| before_all += outcome.timed.before_all);
+            left_out += outcomes.iter().map(|outcome| outcome.timed.left_out).sum::<u64>();
             let parts = JobParts {
                 job,
                 ready,
@@ -422,6 +429,7 @@ impl Group<'_> {
         let total = total::total(&parts, done);
         readings.add_series(&mut ran.watched);
         let found = readings.disagreements(self.jobs, done);
+        ran.warnings.extend(warn::stops(measured.stops, left_out));
         ran.warnings.extend(warn::group(self.jobs, done, self.means.host, found));
         ran.totals.push(total);
         broken.map_or(Ok(()), Err)

@@ -21,6 +21,7 @@ mod sample;
 mod so_far;
 mod steady;
 mod stonewall;
+mod stops;
 mod timed;
 mod total;
 mod verify;
@@ -157,7 +158,7 @@ pub fn run(
     means: &Means<'_>,
     observer: &dyn RunObserver,
 ) -> Result<Ran, RunError> {
-    let clock = Clock::start();
+    let (_watch, clock) = (stops::StopWatch::begin(), Clock::start());
     let root = Root::live();
     let report = |done, of| observer.looking(done, of);
     let looks = Looks::new(&report, &means.stop, &SystemTime::now);

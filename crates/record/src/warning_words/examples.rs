@@ -50,6 +50,12 @@ fn second_half() -> Vec<WarningKind> {
             actual: text("psync"),
             why: vec![text("kernel.io_uring_disabled is 2")],
         },
+        WarningKind::Stopped {
+            stopped_ns: 6_000_000_000,
+            suspended_ns: 0,
+            times: 1,
+            left_out_ios: 32,
+        },
         WarningKind::RateNotReached { reached: 0.731 },
         WarningKind::NeverStarted { ios: 1_200, completed: 48_000, longest_wait_ns: 250_000_000 },
         WarningKind::NotSteady { requested: text("iops:2%"), observed: Some(3.21) },

@@ -50,6 +50,7 @@ fn words(kind: &WarningKind) -> String {
         | WarningKind::SplitByBlockLayer { .. }
         | WarningKind::EngineSteppedDown { .. } => engine_words(kind),
         WarningKind::RunTooShort { .. }
+        | WarningKind::Stopped { .. }
         | WarningKind::RateNotReached { .. }
         | WarningKind::NeverStarted { .. }
         | WarningKind::NotSteady { .. }
@@ -249,6 +250,17 @@ fn clock_words(kind: &WarningKind) -> String {
                 true => "Name more or larger files, or read them several times: --set loops=10.",
             },
         ),
+        WarningKind::Stopped { stopped_ns, suspended_ns, times, left_out_ios } => format!(
+            "The process stood still {}: {}. That time is in no rate and no latency, and the {} \
+             I/Os in flight meanwhile are left out of all figures. Queues and caches may have \
+             changed in it: repeat the run (same --runtime) without a stop.",
+            match times {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            },
+            stood_still(*stopped_ns, *suspended_ns),
+            human_count(float(*left_out_ios)),
+        ),
         WarningKind::RateNotReached { reached } => format!(
             "The load reached only {:.1} % of the requested rate. I/Os queued before they \
              started; total latency includes this wait and grows for as long as the run lasts. \
@@ -296,6 +308,20 @@ fn clock_words(kind: &WarningKind) -> String {
             share * 100.0,
         ),
         _ => String::new(),
+    }
+}
+
+/// How long a process did not run, and why.
+fn stood_still(stopped_ns: u64, suspended_ns: u64) -> String {
+    let stopped = format!(
+        "{} stopped (SIGSTOP, Ctrl-Z, a frozen cgroup or a paused machine)",
+        human_ns(float(stopped_ns))
+    );
+    let suspended = format!("the machine slept for {}", human_ns(float(suspended_ns)));
+    match (stopped_ns, suspended_ns) {
+        (_, 0) => stopped,
+        (0, _) => suspended,
+        _ => format!("{stopped}, and {suspended}"),
     }
 }
 

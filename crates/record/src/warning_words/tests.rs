@@ -40,6 +40,7 @@ fn texts_contain_the_figures() {
     contains(next(), &["480 I/Os in 120 ms", "--set loops=10"]);
     contains(next(), &["8.00 GiB", "64.0 GiB"]);
     contains(next(), &["io_uring", "psync", "kernel.io_uring_disabled is 2"]);
+    contains(next(), &["once: 6.00 s stopped", "the 32 I/Os", "--runtime"]);
     contains(next(), &["73.1 %", "--rate"]);
     contains(next(), &["1.20", "48.0", "250 ms", "--rate"]);
     contains(next(), &["iops:2%", "3.210 %", "--runtime"]);

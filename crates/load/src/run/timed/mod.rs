@@ -4,6 +4,7 @@
 //! completions on asynchronous engines, and around each call on synchronous ones. An I/O counts
 //! when it completed after the ramp. Those in flight at the end of the ramp count, and those in
 //! flight at the end of the run don't: about as many, so a short window has the rate of a long one.
+//! Those during which the process was stopped don't: how long storage took is not known.
 //! What a feed's tier in host memory delivered is verified like all else, and not counted here.
 
 mod habits;
@@ -12,7 +13,7 @@ mod leave;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gpuio_io::clock::Nanos;
+use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Place, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
@@ -67,6 +68,8 @@ pub(super) struct Timed {
     pub(super) flushed: Flushed,
     pub(super) gave_up: bool,
     pub(super) interrupted: bool,
+    /// I/Os during which the process was stopped, or the machine slept: they count nowhere.
+    pub(super) left_out: u64,
 }
 
 /// Calls of fsync(2) or fdatasync(2).
@@ -125,6 +128,9 @@ struct Loop<'a> {
     last_ended: Nanos,
     /// The run's clock to `CLOCK_MONOTONIC`.
     monotonic: Nanos,
+    /// Stops of the process so far, and those when the I/O of each slot was started.
+    stops: u32,
+    slot_stops: Vec<u32>,
     keys: Vec<Key>,
     /// Whether writes get new data before each I/O.
     prepares: bool,
@@ -194,7 +200,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
             Some(pacer.map_err(|error| wrong(job, &error))?)
         }
     };
-    let monotonic = gpuio_page::monotonic_ns().saturating_sub(task.gate.clock.now());
+    let monotonic = monotonic(task);
     if let Some(worker_slot) = &mut tools.worker_slot {
         worker_slot.begin(u64::from(job.depth), began + monotonic);
     }
@@ -225,6 +231,8 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         before_all: None,
         last_ended: began,
         monotonic,
+        stops: stops::count(),
+        slot_stops: vec![0; slots],
         keys,
         prepares: job.works_between_ios(),
         checks: job.verify != VerifyMode::Off,
@@ -236,6 +244,11 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
     task.gate.begins(task.gate.clock.now().saturating_sub(job.start_delay_ns));
     looped.go()?;
     Ok(looped.leave())
+}
+
+/// What to add to a time of the run's clock for `CLOCK_MONOTONIC`.
+fn monotonic(task: &Task<'_>) -> Nanos {
+    gpuio_page::monotonic_ns().saturating_sub(task.gate.clock.now())
 }
 
 fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
@@ -279,6 +292,10 @@ impl Loop<'_> {
     fn go(&mut self) -> Result<(), RunError> {
         loop {
             let now = self.task.gate.clock.now();
+            let stops = stops::count();
+            if stops != self.stops {
+                (self.stops, self.monotonic) = (stops, monotonic(self.task));
+            }
             if now >= self.next_mark {
                 self.note_begin(now);
             }
@@ -434,6 +451,7 @@ impl Loop<'_> {
                 started: stamp,
                 due: due.unwrap_or(stamp),
             };
+            self.slot_stops[slot as usize] = self.stops;
             match self.tools.path.start(&self.task.gate.clock, request) {
                 Start::Taken => self.pending = None,
                 Start::Full => {
@@ -552,7 +570,9 @@ impl Loop<'_> {
             Blocks::Replay(lane) => lane.completed(request.slot, completed.ended),
         }
         let (at, bytes) = (side(request.op), u64::from(request.len));
-        let counts = completed.ended >= self.bounds.from;
+        let whole = self.slot_stops[request.slot as usize] == stops::count();
+        self.out.left_out += u64::from(!whole);
+        let counts = whole && completed.ended >= self.bounds.from;
         if counts {
             self.last_back = self.last_back.max(completed.ended);
         } else {

@@ -1,6 +1,7 @@
 //! What to beware of in a group's numbers.
 
 use gpuio_evidence::warn as evidence;
+use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{DirectMode, JobPlan, JobResult, Warning, WarningKind};
@@ -40,6 +41,14 @@ pub(super) fn group(
         all.push(named(None, WarningKind::SoftwareGpu));
     }
     all
+}
+
+/// What is to be known of stops of the process while a group ran.
+pub(super) fn stops(stops: Stops, left_out_ios: u64) -> Option<Warning> {
+    let Stops { count, stopped_ns, suspended_ns } = stops;
+    (count > 0).then(|| {
+        named(None, WarningKind::Stopped { stopped_ns, suspended_ns, times: count, left_out_ios })
+    })
 }
 
 fn named(job: Option<&str>, kind: WarningKind) -> Warning {

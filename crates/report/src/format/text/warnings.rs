@@ -96,6 +96,7 @@ fn rank(kind: &WarningKind) -> u8 {
         | WarningKind::NotSteady { .. } => 1,
         WarningKind::BufferedWrites { .. }
         | WarningKind::RunTooShort { .. }
+        | WarningKind::Stopped { .. }
         | WarningKind::UnevenFinish { .. }
         | WarningKind::WorkBetweenIos { .. }
         | WarningKind::DataSetFitsMemory { .. }
