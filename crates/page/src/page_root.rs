@@ -1,6 +1,7 @@
 //! The files of pages: `/dev/shm/gpuio-UID/PID`, a directory and files that only their owner may
 //! open.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat};
 use rustix::io::Errno;
 use thiserror::Error;
+
+/// Names another directory for pages, an absolute path. Only processes with the same one see each
+/// other.
+const VARIABLE: &str = "GPUIO_PAGES";
 
 /// The directory that holds the directories of users.
 #[derive(Debug, Clone)]
@@ -52,10 +57,15 @@ impl LivePageError {
 }
 
 impl LivePageRoot {
-    /// Shared memory of this system (`shm_overview(7)`).
+    /// Shared memory of this system (`shm_overview(7)`), or the directory that [`VARIABLE`] names.
     #[must_use]
     pub fn live() -> LivePageRoot {
-        LivePageRoot::at("/dev/shm")
+        LivePageRoot::named(std::env::var_os(VARIABLE).filter(|_| !is_secure()))
+    }
+
+    fn named(directory: Option<OsString>) -> LivePageRoot {
+        let named = directory.map(PathBuf::from).filter(|path| path.is_absolute());
+        LivePageRoot::at(named.unwrap_or_else(|| PathBuf::from("/dev/shm")))
     }
 
     /// Another directory, for tests.
@@ -125,6 +135,18 @@ impl LivePageRoot {
     }
 }
 
+/// Whether the kernel says that this process has rights that its caller lacks (`AT_SECURE`,
+/// getauxval(3)), or does not say: then a variable is the word of somebody else.
+fn is_secure() -> bool {
+    const SECURE: usize = 23;
+    let Ok(auxiliary) = std::fs::read("/proc/self/auxv") else { return true };
+    let words = auxiliary
+        .chunks_exact(size_of::<usize>())
+        .map(|word| word.try_into().map_or(0, usize::from_ne_bytes));
+    let words: Vec<usize> = words.collect();
+    !words.chunks_exact(2).any(|pair| pair == [SECURE, 0])
+}
+
 /// Whether a mode is that of a regular file.
 pub(crate) fn is_regular(mode: u32) -> bool {
     FileType::from_raw_mode(mode) == FileType::RegularFile
@@ -134,4 +156,22 @@ pub(crate) fn is_regular(mode: u32) -> bool {
 pub(crate) fn number(text: &str) -> Option<u32> {
     let number: u32 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_lie_in_shared_memory_unless_another_directory_is_named() {
+        let base = |named: Option<&str>| LivePageRoot::named(named.map(OsString::from)).base;
+        for (named, expected) in [
+            (None, "/dev/shm"),
+            (Some(""), "/dev/shm"),
+            (Some("relative"), "/dev/shm"),
+            (Some("/a/b"), "/a/b"),
+        ] {
+            assert_eq!(base(named), Path::new(expected), "{named:?}");
+        }
+    }
 }

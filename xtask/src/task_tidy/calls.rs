@@ -44,6 +44,8 @@ pub(super) const BANS: [Ban; 3] = [
             "crates/cufile/",
             "crates/dropin/",
             "crates/clib/",
+            // Where pages lie is the same for all that make them and look at them.
+            "crates/page/src/page_root.rs",
         ],
         instead: "read it in `cli` and pass the value on in `Spec`",
     },
@@ -74,6 +76,33 @@ pub(super) const BANS: [Ban; 3] = [
         instead: "take the text or the file as an argument; `host` reads the system, `io` does I/O",
     },
 ];
+
+/// What tests of one folder leave to one file.
+#[derive(Debug)]
+pub(super) struct OfTests {
+    pub(super) rule: &'static str,
+    needles: &'static [&'static str],
+    folder: &'static str,
+    file: &'static str,
+    pub(super) instead: &'static str,
+}
+
+pub(super) const OF_TESTS: [OfTests; 1] = [OfTests {
+    rule: "tests share nothing",
+    needles: &["Command::new", "TempDir", "tempdir", "tempdir_in", "NamedTempFile"],
+    folder: "crates/cli/tests/",
+    file: "crates/cli/tests/cli/tool.rs",
+    instead: "use `command`, `other` or `plain`, and `scratch`: they give each test pages, caches, \
+              journals and settings of its own",
+}];
+
+impl OfTests {
+    /// The needle that a line of a test breaks this rule with.
+    pub(super) fn find(&self, path: &str, code: &str) -> Option<&'static str> {
+        let bound = path.starts_with(self.folder) && path != self.file;
+        self.needles.iter().copied().find(|needle| bound && calls(code, needle))
+    }
+}
 
 impl Ban {
     /// The needle that a line of code breaks this ban with.

@@ -4,7 +4,7 @@
 //! `unwrap`, printing, `unsafe` outside the modules that allow it.
 
 use super::architecture::{Rules, is_test_file};
-use super::calls::BANS;
+use super::calls::{BANS, OF_TESTS};
 use super::words::FORBIDDEN;
 use super::{File, Finding};
 
@@ -24,7 +24,9 @@ pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
         let code = code(line);
         source.unsafe_code(index + 1, &code);
         source.words(index + 1, &code);
-        if !test_file && index < tests {
+        if test_file {
+            source.calls_of_tests(index + 1, &code);
+        } else if index < tests {
             source.calls(index + 1, &code);
         }
     }
@@ -137,6 +139,14 @@ impl Source<'_> {
         for ban in &BANS {
             if let Some(needle) = ban.find(&self.file.path, code) {
                 self.found(line, ban.rule, format!("`{needle}` here: {}", ban.instead));
+            }
+        }
+    }
+
+    fn calls_of_tests(&mut self, line: usize, code: &str) {
+        for rule in &OF_TESTS {
+            if let Some(needle) = rule.find(&self.file.path, code) {
+                self.found(line, rule.rule, format!("`{needle}` here: {}", rule.instead));
             }
         }
     }

@@ -73,6 +73,16 @@ fn arrows_follow_the_page() {
 }
 
 #[test]
+fn a_test_of_the_program_starts_nothing_by_itself() {
+    let rule = "tests share nothing";
+    bad(rule, 2, "crates/cli/tests/cli/a.rs", "\nlet a = Command::new(GPUIO);\n");
+    bad(rule, 1, "crates/cli/tests/cli/a.rs", "let dir = tempfile::tempdir().unwrap();\n");
+    good("crates/cli/tests/cli/tool.rs", "let a = Command::new(GPUIO);\n");
+    good("crates/cli/tests/cli/a.rs", "let a = other(dir, GPUIO);\n");
+    good("crates/io/tests/a.rs", "let a = Command::new(program);\n");
+}
+
+#[test]
 fn an_example_that_no_test_runs_is_found() {
     let found = |toml: &str, source: &str| {
         examples::check(&[file("crates/io/Cargo.toml", toml), file("crates/io/src/a.rs", source)])

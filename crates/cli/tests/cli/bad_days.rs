@@ -8,9 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::record::{check, jobs, list, n};
-use crate::tool::{
-    Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, skip, tree, wait, words,
-};
+use crate::tool::{Ran, TIMEOUT, bench, bench_with, command, gpuio, scratch, tree, wait, words};
 
 /// Starts `gpuio bench LINE` and waits until it is ready.
 fn start(dir: &Path, line: &str, ready: impl Fn() -> bool) -> (Child, Instant) {
@@ -48,9 +46,6 @@ fn interrupt(dir: &Path, line: &str, which: Signal) -> Ran {
 
 #[test]
 fn an_interrupt() {
-    if !Path::new("/dev/shm").is_dir() {
-        return skip("there is no /dev/shm, where pages lie; mount a tmpfs there");
-    }
     for (which, more) in [
         (Signal::INT, "--engine psync"),
         (Signal::TERM, "--engine io_uring --threads 2"),
@@ -88,9 +83,6 @@ fn interrupted(dir: &Path, line: &str, which: Signal, many: usize) {
 /// The text says that it is not the whole run, and jobs behind walls never begin.
 #[test]
 fn an_interrupt_in_words() {
-    if !Path::new("/dev/shm").is_dir() {
-        return skip("there is no /dev/shm, where pages lie; mount a tmpfs there");
-    }
     let dir = scratch();
     let text = "[global]\nrw=randread\nbs=16k\nsize=1m\nruntime=600\nverify=pass\n\
                 [a]\n[b]\nstonewall\n";
@@ -115,9 +107,6 @@ fn an_interrupt_before_the_load() {
 /// The second one does not wait for anything.
 #[test]
 fn two_interrupts() {
-    if !Path::new("/dev/shm").is_dir() {
-        return skip("there is no /dev/shm, where pages lie; mount a tmpfs there");
-    }
     let dir = scratch();
     // The first leaves I/Os to be waited for, each of which takes longer than `wait` waits.
     let line = "--rw read --bs 64k --size 1m --runtime 600 --engine psync --inject delay=500s";

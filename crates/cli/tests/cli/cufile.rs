@@ -280,16 +280,9 @@ fn files_beyond_the_limit_on_descriptors_are_taken() {
     let dir = scratch();
     let load = format!("{LOAD} --threads 8 --verify --format json");
     let script = format!("ulimit -n 80 && exec \"$0\" bench {load}");
-    let mut shell = command(dir.path());
-    let program = shell.get_program().to_owned();
-    let mut limited = std::process::Command::new("sh");
-    limited.current_dir(dir.path()).arg("-c").arg(script).arg(program);
-    for (name, value) in shell.env("TMPDIR", dir.path()).get_envs() {
-        match value {
-            Some(value) => limited.env(name, value),
-            None => limited.env_remove(name),
-        };
-    }
+    let mut limited = crate::tool::other(dir.path(), "sh");
+    limited.current_dir(dir.path()).arg("-c").arg(script).arg(crate::tool::GPUIO);
+    limited.env("TMPDIR", dir.path());
     check_clean(&finish(&mut limited).exits(0).json());
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::example::built;
-use crate::stats::{LOAD, Run, shared_memory};
+use crate::stats::{LOAD, Run};
 use crate::tool::{Ran, command, finish, scratch, words};
 
 #[path = "../../src/args/tests/pages.rs"]
@@ -50,7 +50,7 @@ const ANSWERS: &[(&str, &[i32])] = &[("gpuio check", &[0, 1]), ("gpuio gdscheck"
 
 /// Where the lines run: the files and directories that they name are there.
 struct Stage {
-    dir: tempfile::TempDir,
+    dir: crate::tool::Scratch,
     path: OsString,
 }
 
@@ -211,12 +211,11 @@ fn remove_outputs(dir: &Path, words: &[String]) {
 
 #[test]
 fn documented_commands_run() {
-    if !shared_memory() {
-        return;
-    }
     let stage = Stage::new();
-    let other = scratch();
-    let living = Run::start(other.path(), &format!("{LOAD} --rate-iops 100"));
+    // Its page is where the stage's own commands look for pages.
+    let at = stage.dir.path().join("living");
+    std::fs::create_dir(&at).unwrap();
+    let living = Run::start(&at, &format!("{LOAD} --rate-iops 100"));
     let mut seen = vec![false; LEFT_OUT.len() + PLANNED.len()];
     let (mut wrong, mut number) = (Vec::new(), 0);
     for page in pages::pages() {

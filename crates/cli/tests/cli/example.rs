@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::exec::cc;
-use crate::tool::{GPUIO, command, finish, scratch, skip};
+use crate::tool::{GPUIO, command, finish, other, plain, scratch, skip};
 
 /// A file of the repository.
 fn repository(path: &str) -> PathBuf {
@@ -20,7 +20,7 @@ pub(crate) fn built(name: &str) -> PathBuf {
 }
 
 fn compiler(cc: &Path, flags: &[&str]) -> Command {
-    let mut compile = Command::new(cc);
+    let mut compile = plain(cc);
     compile.args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"]);
     compile.arg(repository("crates/dropin/include")).arg("-I").arg(repository("examples/c"));
     compile.args(flags);
@@ -97,7 +97,7 @@ fn without_exec_the_example_finds_no_library_or_another() {
     let Some(cc) = cc() else { return };
     let dir = scratch();
     let program = write_read(&cc, dir.path());
-    let mut alone = Command::new(&program);
+    let mut alone = other(dir.path(), &program);
     alone.env_remove("LD_PRELOAD").env_remove("LD_LIBRARY_PATH").arg(dir.path().join("file"));
     let ran = finish(&mut alone);
     if ran.err.contains("libcufile.so.0: cannot open") {

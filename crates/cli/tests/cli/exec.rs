@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use tempfile::TempDir;
-
-use crate::tool::{GPUIO, Ran, finish, is_root, scratch, skip, wait};
+use crate::tool::{GPUIO, Ran, Scratch, finish, is_root, other, plain, scratch, skip, wait};
 
 /// The directory, `bin/gpuio` in it, and `lib/gpuio` with a library that says "ours".
 struct Installed {
-    root: TempDir,
+    root: Scratch,
 }
 
 /// A cuFile library whose version is `version`.
@@ -36,7 +34,7 @@ fn library(cc: &Path, file: &Path, version: u32, more: &str) {
 pub(crate) fn compile(cc: &Path, file: &Path, text: &str, flags: &[&str]) {
     let source = file.with_extension("c");
     std::fs::write(&source, text).unwrap();
-    let mut command = Command::new(cc);
+    let mut command = plain(cc);
     command.arg(&source).arg("-o").arg(file).args(flags);
     finish(&mut command).exits(0);
     std::fs::remove_file(source).unwrap();
@@ -75,11 +73,9 @@ impl Installed {
     }
 
     fn gpuio(&self) -> Command {
-        let mut command = Command::new(self.place("bin/gpuio"));
+        let mut command = other(self.root.path(), self.place("bin/gpuio"));
         command.current_dir(self.root.path());
-        for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "GPUIO_CUFILE", "CUFILE_ENV_PATH_JSON"] {
-            command.env_remove(name);
-        }
+        command.env_remove("LD_PRELOAD").env_remove("LD_LIBRARY_PATH");
         command.env("XDG_CACHE_HOME", self.place("cache")).arg("exec");
         command
     }
@@ -122,7 +118,11 @@ fn linked_programs_get_ours_whatever_their_own_path_says() {
     {
         let program = here.place(name);
         compile(&cc, &program, PROGRAM, &[&find, "-l:libcufile.so.0", &path, tags, "-ldl"]);
-        assert_eq!(finish(&mut Command::new(&program)).exits(0).out, "2\n", "{name} without exec");
+        assert_eq!(
+            finish(&mut other(here.root.path(), &program)).exits(0).out,
+            "2\n",
+            "{name} without exec"
+        );
         let mut behind = here.gpuio();
         behind.env("LD_LIBRARY_PATH", &theirs).arg(&program);
         assert_eq!(finish(&mut behind).exits(0).out, "1\n", "{name}");
@@ -208,7 +208,7 @@ fn what_it_does_is_reported_or_printed() {
     let mut command = here.gpuio();
     command.env("LD_PRELOAD", "").env("GPUIO_CUFILE", "nvidia");
     let printed = finish(command.args(["--env", "--cufile-json", "cufile.json"])).exits(0);
-    let shell = finish(Command::new("sh").args([
+    let shell = finish(plain("sh").args([
         "-c",
         "eval \"$1\"; echo \"$LD_PRELOAD|$LD_LIBRARY_PATH|$GPUIO_CUFILE|$CUFILE_ENV_PATH_JSON\"",
         "sh",
@@ -254,7 +254,7 @@ fn programs_that_can_not_load_it_are_reported() {
     let text = "int main(void) { return 5; }\n";
     let source = fixed.with_extension("c");
     std::fs::write(&source, text).unwrap();
-    let mut command = Command::new(&cc);
+    let mut command = plain(&cc);
     if finish(command.arg("-static").arg(&source).arg("-o").arg(&fixed)).code == 0 {
         here.exec(&["--", "./fixed"]).exits(5).prints(&["note:", "statically"]);
     } else {

@@ -40,7 +40,8 @@ fn the_binary_called_gdscheck_is_the_same() {
     symlink(GPUIO, &link).unwrap();
     let mut called = command(dir.path());
     let verb = finish(called.args(["gdscheck", "-v"])).exits(0);
-    let name = finish(std::process::Command::new(&link).arg("-v").current_dir(dir.path())).exits(0);
+    let name =
+        finish(crate::tool::other(dir.path(), &link).arg("-v").current_dir(dir.path())).exits(0);
     assert_eq!(verb.out, name.out);
     assert!(name.out.contains("nvidia_fs version:"), "{}", name.out);
 }

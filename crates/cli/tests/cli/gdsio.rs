@@ -2,10 +2,9 @@
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 use crate::record::{check_clean, jobs};
-use crate::tool::{GPUIO, Ran, command, file, finish, scratch, tree, words};
+use crate::tool::{GPUIO, Ran, command, file, finish, other, scratch, tree, words};
 
 /// `gpuio gdsio LINE` with two software GPUs to choose from.
 #[track_caller]
@@ -336,10 +335,10 @@ fn a_link_named_gdsio() {
     symlink(GPUIO, &link).unwrap();
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
-    let mut gdsio = Command::new(&link);
+    let mut gdsio = other(dir.path(), &link);
     gdsio.args(["-D", data.to_str().unwrap()]).args(words("-w 1 -s 1M -i 64K -x 1 -I 1"));
     let ran = finish(&mut gdsio).exits(0);
     assert_eq!(lines(&ran).len(), 1, "{ran:?}");
-    let version = finish(Command::new(&link).arg("--version")).exits(0);
+    let version = finish(other(dir.path(), &link).arg("--version")).exits(0);
     assert!(version.out.contains(env!("CARGO_PKG_VERSION")), "{version:?}");
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -148,7 +147,7 @@ fn hosts_that_differ_are_named() {
 #[test]
 fn the_job_file_is_one_for_bench() {
     let dir = scratch();
-    let uname = Command::new("uname").arg("-n").output().unwrap().stdout;
+    let uname = crate::tool::plain("uname").arg("-n").output().unwrap().stdout;
     let here = String::from_utf8(uname).unwrap().trim().to_owned();
     let _trees = captures(dir.path(), &[("worker002", client(2)), (&here, client(1))]);
     gpuio(dir.path(), "plan --hosts captures --write jobs.ini").exits(0);

@@ -2,11 +2,10 @@
 //! Python. `cargo xtask dist --check` tests the packages themselves.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::example::built;
 use crate::other_tools::python;
-use crate::tool::{command, finish, scratch};
+use crate::tool::{Scratch, command, finish, other, plain, scratch};
 
 /// The verbs that help lists.
 fn verbs() -> Vec<String> {
@@ -20,7 +19,7 @@ fn verbs() -> Vec<String> {
 }
 
 /// Makes files of a kind, and gives their directory.
-fn made(what: &str) -> tempfile::TempDir {
+fn made(what: &str) -> Scratch {
     let dir = scratch();
     finish(command(dir.path()).args(["generate", what, "."])).exits(0);
     dir
@@ -59,7 +58,7 @@ fn shells_read_the_completions() {
         for word in verbs().iter().map(String::as_str).chain(["runtime", "mount"]) {
             assert!(text.contains(word), "{what}: no {word}");
         }
-        match Command::new(shell).arg(check).arg(&path).output() {
+        match plain(shell).arg(check).arg(&path).output() {
             Ok(output) => assert!(output.status.success(), "{what}: {output:?}"),
             Err(_) => println!("SKIPPED: no {shell} here"),
         }
@@ -71,7 +70,7 @@ fn shells_read_the_completions() {
          echo \"${{COMPREPLY[@]}}\"",
         dir.path().join("gpuio").display()
     );
-    if let Ok(output) = Command::new("bash").args(["-c", &script]).output() {
+    if let Ok(output) = plain("bash").args(["-c", &script]).output() {
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "sweep");
     }
 }
@@ -80,12 +79,12 @@ fn shells_read_the_completions() {
 fn the_module_of_python_passes_its_tests() {
     let Some(python) = python("numpy") else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let mut tests = Command::new(python);
+    let dir = scratch();
+    let mut tests = other(dir.path(), python);
     tests.args(["-m", "unittest", "discover", "-s"]).arg(root.join("python/tests"));
     tests.env("PYTHONPATH", root.join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
     tests.env("GPUIO_LIBGPUIO", built("libgpuio.so")).env("GPUIO_PROGRAM", crate::tool::GPUIO);
     tests.env("GPUIO_CUFILE_DRIVER", built("libgpuio_softgpu.so"));
-    let dir = scratch();
     let output = tests.current_dir(dir.path()).output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && words.contains("OK"), "{words}");

@@ -4,7 +4,6 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use crate::stats::shared_memory;
 use crate::tool::{command, scratch, words};
 
 /// A program that serves, until it is dropped.
@@ -57,9 +56,6 @@ impl Drop for Served {
 
 #[test]
 fn a_run_and_all_processes_are_served() {
-    if !shared_memory() {
-        return;
-    }
     let dir = scratch();
     let load = "bench --path staged --gpu software --rw randread --bs 4k --size 4m \
                 --directory data --runtime 600 -q --serve 0";

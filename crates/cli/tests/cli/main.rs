@@ -55,6 +55,7 @@ mod record;
 mod replay;
 mod report;
 mod stats;
+mod stopped;
 mod sweep;
 mod tool;
 mod top;

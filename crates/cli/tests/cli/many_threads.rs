@@ -1,10 +1,8 @@
 //! Thousands of threads, and limits that forbid them.
 
-use std::process::Command;
-
 use crate::record::{check, check_clean, jobs, n};
 use crate::tool::{
-    GPUIO, Ran, bench, finish, is_root, scratch, scratch_in_memory, skip, tree, words,
+    GPUIO, Ran, bench, finish, is_root, other, plain, scratch, scratch_in_memory, skip, tree, words,
 };
 
 const MANY: &str = "--bs 4k --size 4k --runtime 300ms --depth 1 --threads 10000";
@@ -85,7 +83,7 @@ fn hundreds_of_files() {
 /// The program under a limit of the shell's.
 fn limited(dir: &std::path::Path, limit: &str, line: &str) -> Ran {
     let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
-    let mut shell = Command::new("bash");
+    let mut shell = other(dir, "bash");
     shell.current_dir(dir).args(["-c", &script, GPUIO, "bench"]).args(words(line));
     finish(&mut shell)
 }
@@ -108,14 +106,14 @@ fn too_few_threads() {
     let become_user = if is_root() { nobody } else { &["env"] };
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(dir.path(), open).unwrap();
-    let mut probe = Command::new(become_user[0]);
+    let mut probe = plain(become_user[0]);
     let probe = probe.args(&become_user[1..]).args([GPUIO, "--version"]).output();
     if !probe.is_ok_and(|out| out.status.success()) {
         return skip("another user can't run the program where it was built");
     }
     let line = "--bs 4k --size 4k --runtime 10 --threads 400 --rw read --engine psync --buffered \
                 --filename small --set shared_files=0";
-    let mut shell = Command::new(become_user[0]);
+    let mut shell = other(dir.path(), become_user[0]);
     shell.current_dir(dir.path()).args(&become_user[1..]);
     shell.args(["bash", "-c", "ulimit -u 100 && exec \"$0\" \"$@\"", GPUIO, "bench"]);
     let ran = finish(shell.args(words(line))).exits(1);

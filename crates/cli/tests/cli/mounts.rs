@@ -4,22 +4,21 @@
 //! left behind however it ends.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::record::{check, n};
-use crate::tool::{GPUIO, Ran, finish, is_root, scratch, skip};
+use crate::tool::{GPUIO, Ran, finish, is_root, other, plain, scratch, skip};
 
 /// Runs a shell script in `dir` in a mount namespace; `$G` is the program. `None` where this
 /// machine allows none.
 fn in_namespace(dir: &Path, script: &str) -> Option<Ran> {
     let flags: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
-    let mut probe = Command::new("unshare");
+    let mut probe = plain("unshare");
     probe.args(flags).args(["bash", "-c", "mount -t tmpfs -o size=1m gpuio-probe \"$0\""]).arg(dir);
     if !probe.output().is_ok_and(|out| out.status.success()) {
         skip("no mount namespace here; run as root, or where users may make one");
         return None;
     }
-    let mut shell = Command::new("unshare");
+    let mut shell = other(dir, "unshare");
     shell.args(flags).args(["bash", "-euc", script]).current_dir(dir).env("G", GPUIO);
     Some(finish(&mut shell))
 }
@@ -110,7 +109,7 @@ impl Loop {
             skip("loop devices need root");
             return None;
         }
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(image).output();
+        let made = plain("losetup").args(["--find", "--show"]).arg(image).output();
         match made {
             Ok(out) if out.status.success() => {
                 Some(Loop(String::from_utf8(out.stdout).unwrap().trim().to_owned()))
@@ -126,7 +125,7 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         // One that stays is named by the next losetup; a test must not fail over it.
-        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
+        let _ = plain("losetup").args(["--detach", &self.0]).status();
     }
 }
 
@@ -134,7 +133,7 @@ impl Drop for Loop {
 fn ext4(dir: &Path) -> Option<std::path::PathBuf> {
     let image = dir.join("image");
     std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
-    let made = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
+    let made = plain("mkfs.ext4").arg("-q").arg(&image).output();
     if !made.is_ok_and(|out| out.status.success()) {
         skip("no mkfs.ext4 here");
         return None;

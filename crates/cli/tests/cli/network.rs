@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::tool::{GPUIO, Ran, command, finish, gpuio, scratch, skip, wait, words};
+use crate::tool::{GPUIO, Ran, command, finish, gpuio, other, plain, scratch, skip, wait, words};
 
 /// A server, and where it says that it listens.
 struct Server {
@@ -160,7 +160,7 @@ const CABLE: &str = "set -e
 impl Cable {
     fn new() -> Option<Cable> {
         let names = ["a", "b"].map(|host| format!("gpuio-net-{}-{host}", std::process::id()));
-        let mut shell = Command::new("sh");
+        let mut shell = plain("sh");
         shell.args(["-c", CABLE]).env("A", &names[0]).env("B", &names[1]);
         let cable = Cable(names);
         let why = match shell.output() {
@@ -173,21 +173,14 @@ impl Cable {
     }
 
     fn command(&self, host: usize, dir: &Path) -> Command {
-        let own = command(dir);
-        let mut command = Command::new("ip");
+        let mut command = other(dir, "ip");
         command.current_dir(dir).args(["netns", "exec", &self.0[host], GPUIO, "network"]);
-        for (name, value) in own.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
         command
     }
 
     /// What a program prints on this host.
     fn run(&self, host: usize, line: &str) -> String {
-        let mut command = Command::new("ip");
+        let mut command = plain("ip");
         command.args(["netns", "exec", &self.0[host]]).args(words(line));
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -215,7 +208,7 @@ impl Cable {
 impl Drop for Cable {
     fn drop(&mut self) {
         for name in &self.0 {
-            let _ = Command::new("ip").args(["netns", "del", name]).output();
+            let _ = plain("ip").args(["netns", "del", name]).output();
         }
     }
 }

@@ -3,13 +3,14 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::tool::{
-    GPUIO, TIMEOUT, bench, command, finish, gpuio, scratch, served, skip, wait, words,
+    GPUIO, Scratch, TIMEOUT, bench, command, finish, gpuio, other, plain, scratch, scratch_short,
+    served, skip, wait, words,
 };
 
 /// Seconds that both tools watch. The load lies within, with seconds to spare on either side.
@@ -17,7 +18,7 @@ const WINDOW: u32 = 6;
 
 /// Whether a program can be started.
 fn starts(program: &str) -> bool {
-    let mut command = Command::new(program);
+    let mut command = plain(program);
     command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok()
 }
@@ -25,7 +26,7 @@ fn starts(program: &str) -> bool {
 /// The Python for tests, if it imports this module.
 pub(crate) fn python(module: &str) -> Option<PathBuf> {
     let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut import = Command::new(&python);
+    let mut import = plain(&python);
     let ran = import.args(["-c", &format!("import {module}")]).output();
     if ran.is_ok_and(|ran| ran.status.success()) {
         return Some(python.into());
@@ -110,7 +111,7 @@ fn device_bytes(device: &str) -> f64 {
 /// than the window.
 fn watched(dir: &Path, device: &str) -> Option<Watched> {
     let (began, before) = (Instant::now(), device_bytes(device));
-    let mut iostat = Command::new("iostat");
+    let mut iostat = plain("iostat");
     iostat.args(["-x", "-k", "-y", "-o", "JSON", device, &WINDOW.to_string(), "1"]);
     let line = format!("top {device} --json --interval {WINDOW}s --count 1");
     let mut ours = command(dir);
@@ -144,20 +145,19 @@ fn n(value: &Value) -> f64 {
 
 /// A terminal of tmux with one window, which goes with the test.
 struct Terminal {
-    socket: tempfile::TempDir,
+    socket: Scratch,
 }
 
 impl Terminal {
     /// Runs a line of shell in it.
     fn start(line: &str) -> Terminal {
-        // In the system's own directory: the path of a socket has 108 bytes at most (unix(7)).
-        let terminal = Terminal { socket: tempfile::tempdir().unwrap() };
+        let terminal = Terminal { socket: scratch_short() };
         terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "30", line]);
         terminal
     }
 
     fn tmux(&self, words: &[&str]) -> String {
-        let mut tmux = Command::new("tmux");
+        let mut tmux = other(self.socket.path(), "tmux");
         tmux.env_remove("TMUX").args(["-u", "-f", "/dev/null", "-S"]);
         finish(tmux.arg(self.socket.path().join("s")).args(words)).exits(0).out
     }
@@ -183,7 +183,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let mut tmux = Command::new("tmux");
+        let mut tmux = other(self.socket.path(), "tmux");
         let _ = tmux.arg("-S").arg(self.socket.path().join("s")).arg("kill-server").output();
     }
 }
@@ -247,7 +247,7 @@ import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
 print(sum(len(family.samples) for family in read(sys.stdin.read())))
 ";
-    let mut command = Command::new(python);
+    let mut command = plain(python);
     let command = command.args(["-c", READ]).stdin(Stdio::piped());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut child, began) = (child.spawn().unwrap(), Instant::now());
@@ -288,7 +288,7 @@ fn fio_plot_draws_what_report_writes() {
     gpuio(dir, "report r --format fio-json -o fio/").exits(0);
     let plot = |kind: &str, rw: &str, depths: &str, file: &str| {
         let line = format!("{kind} -i fio/host-64K -r {rw} -d {depths} -n 1 -T t -o {file}");
-        let mut plot = Command::new(&python);
+        let mut plot = plain(&python);
         plot.args(["-c", "import sys; from fio_plot import main; sys.exit(main())"]);
         // It draws into a file, and keeps its fonts' list here.
         plot.env("MPLBACKEND", "Agg").env("MPLCONFIGDIR", dir.join("matplotlib"));

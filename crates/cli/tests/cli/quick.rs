@@ -1,11 +1,9 @@
 //! `gpuio bench` with nothing said: the run of somebody who has just installed it.
 
-use std::process::Command;
-
 use serde_json::Value;
 
 use crate::record::{check_clean, jobs};
-use crate::tool::{GPUIO, finish, gpuio, is_root, scratch, skip, state};
+use crate::tool::{GPUIO, finish, gpuio, is_root, other, plain, scratch, skip};
 
 /// In an empty directory of a small file system: everything runs, and only the record stays.
 #[test]
@@ -16,10 +14,10 @@ fn only_the_record_stays() {
     let script = "mount -t tmpfs -o size=256m gpuio-test \"$0\" || exit 77; cd \"$0\"
         code=0; \"$G\" bench --runtime 150ms --gpu software || code=$?
         echo ==; ls -A; echo ==; cat gpuio-bench-*.json; exit $code";
-    let mut shell = Command::new("unshare");
+    let mut shell = other(dir.path(), "unshare");
     shell.args(flags).args(["bash", "-uc", script]).arg(dir.path());
-    shell.env("G", GPUIO).env("XDG_STATE_HOME", state(dir.path()));
-    if Command::new("unshare").args(flags).arg("true").output().is_err() {
+    shell.env("G", GPUIO);
+    if plain("unshare").args(flags).arg("true").output().is_err() {
         return skip("no unshare(1) here");
     }
     let ran = finish(&mut shell);

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::tool::{GPUIO, TIMEOUT, command, scratch};
+use crate::tool::{GPUIO, Scratch, TIMEOUT, command, other, plain, scratch};
 
 /// A launcher with the flags that it needs here.
 pub(crate) struct Mpi {
@@ -23,14 +23,10 @@ pub(crate) const ALL: [Mpi; 2] = [
 impl Mpi {
     /// Ranks in `dir`, with the environment of [`command`].
     pub(crate) fn ranks(&self, dir: &Path, count: u32) -> Command {
-        let mut mpirun = Command::new(self.mpirun);
+        let mut mpirun = other(dir, self.mpirun);
         mpirun.current_dir(dir).args(self.flags).args(["-n", &count.to_string()]);
-        for (name, value) in command(dir).get_envs() {
-            match value {
-                Some(value) => mpirun.env(name, value),
-                None => mpirun.env_remove(name),
-            };
-        }
+        // MPI's sockets lie there, whose paths must be short.
+        mpirun.env_remove("TMPDIR");
         mpirun
     }
 }
@@ -38,7 +34,7 @@ impl Mpi {
 /// The launchers of this machine.
 pub(crate) fn installed() -> Vec<&'static Mpi> {
     let is_there = |mpi: &&Mpi| {
-        let version = Command::new(mpi.mpirun).arg("--version").output();
+        let version = plain(mpi.mpirun).arg("--version").output();
         if let Err(error) = &version {
             println!("SKIPPED: {}: {error}", mpi.mpirun);
         }
@@ -350,11 +346,11 @@ pub(crate) fn runs(pid: &str) -> bool {
 
 /// Sends a signal to rank 2 and waits for the end of the run; the journals of the others can be
 /// shown, and nothing runs any more.
-fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, tempfile::TempDir) {
+fn end_by(mpi: &Mpi, signal: &str, more: &[&str]) -> (Ran, Scratch) {
     let dir = scratch();
     let child = begun(mpi, dir.path(), more);
     let pids: Vec<String> = (0..4).map(|rank| process_of(dir.path(), rank)).collect();
-    let sent = Command::new("kill").args([signal, &pids[2]]).status().unwrap();
+    let sent = plain("kill").args([signal, &pids[2]]).status().unwrap();
     assert!(sent.success());
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_ne!(ran.code, 0, "{}", ran.err);

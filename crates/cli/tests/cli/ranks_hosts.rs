@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::layouts::bad_ranks;
 use crate::ranks::{Mpi, Ran, has_own_results, installed, journals, process_of, record, runs};
-use crate::tool::{GPUIO, TIMEOUT, command, scratch};
+use crate::tool::{GPUIO, TIMEOUT, command, plain, scratch, with_variables_of};
 
 const AHEAD_NS: u64 = 1_000_000_000_000;
 
@@ -26,7 +26,7 @@ fn on_two_hosts(mpi: &Mpi, dir: &Path, words: &str) -> Ran {
 
 fn has_namespaces() -> bool {
     let probe = ["-u", "-T", "--monotonic", "1000", "--fork", "hostname", "other"];
-    let made = Command::new("unshare").args(probe).output();
+    let made = plain("unshare").args(probe).output();
     let works = made.is_ok_and(|output| output.status.success());
     if !works {
         println!("SKIPPED: unshare(1) makes no host name and time namespaces here");
@@ -89,7 +89,7 @@ fn files_are_known_on_hosts_that_mount_them_by_themselves() {
     // It is about files: one of the libraries is enough.
     for mpi in installed().into_iter().take(1) {
         let dir = scratch();
-        let probe = Command::new("sh").current_dir(dir.path()).args(["-c", probe]).output();
+        let probe = plain("sh").current_dir(dir.path()).args(["-c", probe]).output();
         if !probe.is_ok_and(|output| output.status.success()) {
             println!("SKIPPED: bindfs mounts nothing here");
             return;
@@ -162,7 +162,7 @@ impl TwoHosts {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
+        let mut command = plain(program);
         command.env("A", &self.names[0]).env("B", &self.names[1]);
         command
     }
@@ -212,31 +212,28 @@ impl TwoHosts {
         ranks.args(["hostname \"$0\" && exec \"$@\"", &self.names[0]]);
         // The two hosts are one machine: MPICH would pass messages through its memory.
         ranks.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", "v").env("MPIR_CVAR_NOLOCAL", "1");
-        for (name, value) in command(dir).get_envs() {
-            match value {
-                Some(value) => ranks.env(name, value),
-                None => ranks.env_remove(name),
-            };
-        }
+        with_variables_of(&mut ranks, &command(dir));
+        // MPI's sockets lie there, whose paths must be short.
+        ranks.env_remove("TMPDIR");
         ranks.arg(mpi.mpirun).args(mpi.flags).args(own).args(["-n", "4", GPUIO]);
         ranks
     }
 
     /// Takes the cable away.
     fn cut(&self) {
-        let cut = Command::new("ip").args(["-n", &self.names[0], "link", "del", "v"]).status();
+        let cut = plain("ip").args(["-n", &self.names[0], "link", "del", "v"]).status();
         assert!(cut.unwrap().success());
     }
 
     /// Ends what still runs on the two hosts.
     fn clear(&self) {
         for name in &self.names {
-            let Ok(found) = Command::new("ip").args(["netns", "pids", name]).output() else {
+            let Ok(found) = plain("ip").args(["netns", "pids", name]).output() else {
                 return;
             };
             let pids = String::from_utf8_lossy(&found.stdout).into_owned();
             if !pids.trim().is_empty() {
-                let _ = Command::new("kill").arg("-KILL").args(pids.split_whitespace()).output();
+                let _ = plain("kill").arg("-KILL").args(pids.split_whitespace()).output();
             }
         }
     }
@@ -246,7 +243,7 @@ impl Drop for TwoHosts {
     fn drop(&mut self) {
         self.clear();
         for name in &self.names {
-            let _ = Command::new("ip").args(["netns", "del", name]).output();
+            let _ = plain("ip").args(["netns", "del", name]).output();
         }
     }
 }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::tool::{TIMEOUT, command, finish, gpuio, scratch, skip, words};
+use crate::tool::{GPUIO, TIMEOUT, command, finish, gpuio, other, page_of, scratch, words};
 
 /// A run that goes on until it is killed or taken down.
 pub(crate) struct Run {
     child: Child,
+    file: PathBuf,
 }
 
 impl Run {
@@ -20,7 +21,7 @@ impl Run {
         let mut command = command(dir);
         let command = command.arg("bench").args(words(line)).stdin(Stdio::null());
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let run = Run { child };
+        let run = Run::of(dir, child);
         let until = Instant::now() + TIMEOUT;
         while Instant::now() < until {
             let ran = gpuio(dir, &format!("stats {} --json", run.pid()));
@@ -32,13 +33,13 @@ impl Run {
         panic!("process {} counts nothing", run.pid());
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    fn of(dir: &Path, child: Child) -> Run {
+        let file = page_of(dir, child.id());
+        Run { child, file }
     }
 
-    fn file(&self) -> PathBuf {
-        let uid = rustix::process::geteuid().as_raw();
-        PathBuf::from(format!("/dev/shm/gpuio-{uid}/{}", self.pid()))
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     fn kill(&mut self) {
@@ -51,31 +52,17 @@ impl Drop for Run {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // What it left would be reported at the next look of whoever runs the tests.
-        let _ = std::fs::remove_file(self.file());
     }
 }
 
 pub(crate) const LOAD: &str = "--path host --engine psync --rw randread --bs 4k --size 4m \
                                --directory data --runtime 600 -q";
 
-/// Whether pages can be made here.
-pub(crate) fn shared_memory() -> bool {
-    let there = Path::new("/dev/shm").is_dir();
-    if !there {
-        skip("there is no /dev/shm, where pages lie; mount a tmpfs there");
-    }
-    there
-}
-
 #[test]
 fn a_killed_run_is_recognised_and_its_page_removed() {
-    if !shared_memory() {
-        return;
-    }
     let dir = scratch();
     let mut run = Run::start(dir.path(), LOAD);
-    let file = run.file();
+    let file = run.file.clone();
     assert!(file.exists());
     run.kill();
     assert!(file.exists(), "nobody took it away");
@@ -90,14 +77,14 @@ fn a_killed_run_is_recognised_and_its_page_removed() {
 
 #[test]
 fn two_runs_are_told_apart_and_every_level_says_more() {
-    if !shared_memory() {
-        return;
-    }
-    let (one, two) = (scratch(), scratch());
+    // One scratch, whose runs see each other's pages.
+    let one = scratch();
+    let two = one.path().join("two");
+    std::fs::create_dir(&two).unwrap();
     let first = Run::start(one.path(), LOAD);
-    let mut other = LOAD.replace("--path host", "--path staged --gpu software");
-    other.push_str(" --threads 2");
-    let second = Run::start(two.path(), &other);
+    let mut load = LOAD.replace("--path host", "--path staged --gpu software");
+    load.push_str(" --threads 2");
+    let second = Run::start(&two, &load);
     let dir = one.path();
 
     let list = gpuio(dir, "stats --format json").exits(0).json();
@@ -143,9 +130,6 @@ fn until(mut done: impl FnMut() -> bool) {
 
 #[test]
 fn a_watch_ends_with_its_process() {
-    if !shared_memory() {
-        return;
-    }
     let dir = scratch();
     let mut run = Run::start(dir.path(), LOAD);
     let two = format!("stats {} --interval 10ms --count 2 --format json", run.pid());
@@ -166,22 +150,19 @@ fn a_watch_ends_with_its_process() {
     let ios: Vec<u64> = looks.iter().map(|look| look["read"]["ios"].as_u64().unwrap()).collect();
     assert!(ios.is_sorted(), "{ios:?}");
     assert!(looks[1]["last"]["seconds"].as_f64() > Some(0.09), "{:?}", looks[1]);
-    assert!(!run.file().exists(), "it took its page away");
+    assert!(!run.file.exists(), "it took its page away");
 }
 
 #[test]
 fn no_page_is_made_where_none_is_wanted() {
-    if !shared_memory() {
-        return;
-    }
     // A run makes its page before it starts workers, so a worker that lives shows whether it will.
     for (flag, makes) in [("", true), ("--no-stats-page", false)] {
         let dir = scratch();
         let line = format!("bench {LOAD} {flag}");
         let child = command(dir.path()).args(words(&line)).stdout(Stdio::null()).spawn().unwrap();
-        let run = Run { child };
+        let run = Run::of(dir.path(), child);
         until(|| has_worker(run.pid()));
-        assert_eq!(run.file().exists(), makes, "{flag}");
+        assert_eq!(run.file.exists(), makes, "{flag}");
         if !makes {
             let ran = gpuio(dir.path(), &format!("stats {}", run.pid()));
             ran.exits(3).prints(&["--no-stats-page"]);
@@ -204,7 +185,7 @@ fn what_makes_no_sense_is_refused() {
     gpuio(dir.path(), "stats 1 --watch=soon").exits(2).prints(&["--watch soon"]);
     gpuio(dir.path(), "gds_stats -l 3").exits(2).prints(&["-p PID"]);
     let link = dir.path().join("gds_stats");
-    std::os::unix::fs::symlink(crate::tool::GPUIO, &link).unwrap();
-    let ran = finish(std::process::Command::new(link).arg("-h")).exits(0);
+    std::os::unix::fs::symlink(GPUIO, &link).unwrap();
+    let ran = finish(other(dir.path(), link).arg("-h")).exits(0);
     insta::assert_snapshot!("gds_stats_help", ran.out);
 }

@@ -1,5 +1,6 @@
 //! Runs the program in a directory of the test's own.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -12,46 +13,124 @@ use tempfile::TempDir;
 /// No run here takes seconds on an idle machine; one that takes this long hangs on any.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// A directory on a real file system that goes with the test.
-pub(crate) fn scratch() -> TempDir {
-    TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+/// A directory of the test's own, which goes with the test, and beside it one with all that the
+/// program keeps elsewhere: pages, journals, caches, settings, temporary files. No other test and
+/// nobody's own run sees them, and what a run leaves in the directory can be counted.
+pub(crate) struct Scratch {
+    _whole: TempDir,
+    dir: PathBuf,
+}
+
+impl Scratch {
+    fn new_in(base: &Path) -> Scratch {
+        let whole = TempDir::new_in(base).unwrap();
+        // Tests run the program as another user too.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(whole.path(), open).unwrap();
+        let dir = whole.path().join("work");
+        std::fs::create_dir(&dir).unwrap();
+        for (_, place) in PLACES.iter().filter(|(_, place)| *place != "state") {
+            std::fs::create_dir_all(whole.path().join(BESIDE).join(place)).unwrap();
+        }
+        Scratch { _whole: whole, dir }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// Where the program keeps what is not in its directory: the variable and the place of a test.
+const PLACES: [(&str, &str); 7] = [
+    ("GPUIO_PAGES", "pages"),
+    ("HOME", "home"),
+    ("TMPDIR", "tmp"),
+    ("XDG_CACHE_HOME", "cache"),
+    ("XDG_CONFIG_HOME", "config"),
+    ("XDG_RUNTIME_DIR", "run"),
+    ("XDG_STATE_HOME", "state"),
+];
+/// How variables begin that the program reads.
+const SETTINGS: [&str; 6] = ["GPUIO_", "CUFILE_", "XDG_", "CLICOLOR", "NO_COLOR", "COLUMNS"];
+/// The directory of these places, beside that of the test.
+const BESIDE: &str = "beside";
+
+/// A directory on a real file system.
+pub(crate) fn scratch() -> Scratch {
+    Scratch::new_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
 /// One on a file system in memory, where this machine has one.
-pub(crate) fn scratch_in_memory() -> TempDir {
+pub(crate) fn scratch_in_memory() -> Scratch {
     let shm = Path::new("/dev/shm");
-    if shm.is_dir() { TempDir::new_in(shm).unwrap() } else { scratch() }
+    if shm.is_dir() { Scratch::new_in(shm) } else { scratch() }
 }
 
-/// The program under test.
+/// One with a short path, in the system's own directory: that of a socket has 108 bytes at most
+/// (unix(7)).
+pub(crate) fn scratch_short() -> Scratch {
+    Scratch::new_in(&std::env::temp_dir())
+}
+
+/// The program under test. To start it, take [`command`] or [`other`].
 pub(crate) const GPUIO: &str = env!("CARGO_BIN_EXE_gpuio");
 
-/// The program in `dir`, with the environment that it could mistake for a setting taken away.
+/// The program in `dir`.
 pub(crate) fn command(dir: &Path) -> Command {
-    let mut command = Command::new(GPUIO);
+    let mut command = other(dir, GPUIO);
     command.current_dir(dir);
-    for name in [
-        "GPUIO_LIBCUDA",
-        "GPUIO_SOFT_GPUS",
-        "GPUIO_SOFT_MEM",
-        "GPUIO_SOFT_FAIL",
-        "GPUIO_SOFT_DELAY_US",
-        "GPUIO_SOFT_CUFILE_FAIL",
-        "GPUIO_CUFILE",
-        "GPUIO_CUFILE_DRIVER",
-        "CUFILE_ENV_PATH_JSON",
-        "COLUMNS",
-    ] {
-        command.env_remove(name);
-    }
-    command.env("XDG_STATE_HOME", state(dir)).env("XDG_CONFIG_HOME", state(dir));
     command
 }
 
-/// Where runs in `dir` keep their journals: outside it, so that what a run leaves can be counted,
-/// and apart from those of the person who runs the tests.
+/// Another program, which may start gpuio or load its libraries: with the places of the test that
+/// has `dir`, and without what gpuio could mistake for a setting.
+pub(crate) fn other(dir: &Path, program: impl AsRef<OsStr>) -> Command {
+    let mut command = plain(program);
+    for (variable, place) in PLACES {
+        command.env(variable, beside(dir).join(place));
+    }
+    command
+}
+
+/// A program that has nothing to do with gpuio. One that starts it all the same finds no place for
+/// anything.
+pub(crate) fn plain(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let begins = |start: &&str| name.as_encoded_bytes().starts_with(start.as_bytes());
+        if SETTINGS.iter().any(begins) {
+            command.env_remove(name);
+        }
+    }
+    command.env("GPUIO_PAGES", "/nowhere");
+    command
+}
+
+/// Gives a command that is made by other means the variables of one by [`command`].
+pub(crate) fn with_variables_of(command: &mut Command, other: &Command) {
+    for (name, value) in other.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+}
+
+fn beside(dir: &Path) -> PathBuf {
+    let above = dir.ancestors().filter_map(Path::parent).map(|above| above.join(BESIDE));
+    let found = above.into_iter().find(|place| place.join("pages").is_dir());
+    found.unwrap_or_else(|| panic!("{} is in no directory of a test", dir.display()))
+}
+
+/// Where runs in `dir` keep their journals.
 pub(crate) fn state(dir: &Path) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("state").join(dir.file_name().unwrap())
+    beside(dir).join("state")
+}
+
+/// The page of a process that was started in `dir`.
+pub(crate) fn page_of(dir: &Path, pid: u32) -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    beside(dir).join(format!("pages/gpuio-{user}/{pid}"))
 }
 
 /// What a run left.

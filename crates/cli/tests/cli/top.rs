@@ -114,7 +114,7 @@ fn profiling_fields_are_those_of_a_host_engine() {
     let library = dir.path().join("libdcgm.so.4");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../dcgm/tests/stand_in/dcgm.rs");
     let rustc = std::path::PathBuf::from(env!("CARGO")).with_file_name("rustc");
-    let made = std::process::Command::new(rustc)
+    let made = crate::tool::plain(rustc)
         .args(["--edition=2024", "--crate-name=dcgm", "--crate-type=cdylib", "-o"])
         .arg(&library)
         .arg(source)

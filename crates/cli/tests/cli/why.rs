@@ -2,12 +2,12 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use crate::check::gpu_without_udev;
 use crate::exec::{cc, compile};
-use crate::stats::{LOAD, Run, shared_memory};
-use crate::tool::{GPUIO, gpuio, scratch};
+use crate::stats::{LOAD, Run};
+use crate::tool::{GPUIO, gpuio, other, scratch};
 
 #[test]
 fn this_directory_has_an_answer() {
@@ -59,9 +59,6 @@ fn what_can_not_be_answered_is_refused() {
 
 #[test]
 fn a_run_of_gpuio_is_answered_by_its_live_page() {
-    if !shared_memory() {
-        return;
-    }
     let dir = scratch();
     let load = LOAD.replace("--path host", "--path staged --gpu software");
     let run = Run::start(dir.path(), &load);
@@ -112,24 +109,22 @@ impl Drop for Client {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-        let uid = rustix::process::geteuid().as_raw();
-        let _ = std::fs::remove_file(format!("/dev/shm/gpuio-{uid}/{}", self.0.id()));
     }
 }
 
 #[test]
 fn a_program_on_gpuios_libcufile_is_answered_by_what_it_has_and_moved() {
-    let (Some(cc), true) = (cc(), shared_memory()) else { return };
+    let Some(cc) = cc() else { return };
     let dir = scratch();
     let built = |name: &str| Path::new(GPUIO).with_file_name("deps").join(name);
     let (program, data) = (dir.path().join("client"), dir.path().join("data"));
     compile(&cc, &program, PROGRAM, &["-ldl"]);
     std::fs::write(&data, vec![7_u8; 65536]).unwrap();
     let json = crate::tool::file(dir.path(), "cufile.json", "{}");
-    let mut command = Command::new(&program);
+    let mut command = other(dir.path(), &program);
     command.arg(built("libgpuio_softgpu.so")).arg(built("libcufile.so")).arg(&data);
     command.env("GPUIO_CUFILE_DRIVER", built("libgpuio_softgpu.so"));
-    command.env("CUFILE_ENV_PATH_JSON", &json).env_remove("GPUIO_CUFILE");
+    command.env("CUFILE_ENV_PATH_JSON", &json);
     let mut client = Client(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(client.0.stdout.take().unwrap()).read_line(&mut line).unwrap();

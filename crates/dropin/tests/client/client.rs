@@ -43,6 +43,8 @@ pub(crate) fn child(
     let empty = directory.path().join("cufile.json");
     std::fs::write(&empty, "{}").unwrap();
     command.env(CHILD, test).env("CUFILE_ENV_PATH_JSON", empty);
+    // And other processes' pages.
+    command.env("GPUIO_PAGES", directory.path());
     if !system() {
         command.env("GPUIO_CUFILE_DRIVER", software());
     }

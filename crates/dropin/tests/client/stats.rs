@@ -86,7 +86,9 @@ fn programs_of_release_1_20_get_the_larger_ones() {
 
 #[test]
 fn the_live_page_shows_the_program() {
-    let output = alone("stats::the_live_page_shows_the_program", &[], || {
+    let pages = tempfile::tempdir().unwrap();
+    let variables = [("GPUIO_PAGES", pages.path().to_str().unwrap())];
+    let output = alone("stats::the_live_page_shows_the_program", &variables, || {
         let cufile = cufile();
         work(&cufile);
         let pid = std::process::id();
@@ -112,8 +114,11 @@ fn the_live_page_shows_the_program() {
     };
     let pid: u32 = rest.split('.').next().unwrap().parse().unwrap();
     // It ended by exit(3): its page is gone.
-    let left = read::list(&LivePageRoot::live(), &gpuio_host::Root::live()).found;
+    let place = LivePageRoot::at(pages.path());
+    let left = read::list(&place, &gpuio_host::Root::live()).found;
     assert!(left.iter().all(|found| found.pid != pid));
+    let user = rustix::process::geteuid().as_raw();
+    assert!(place.directory(user).is_dir(), "it was there");
 }
 
 /// What gds_stats' sections and the page say of files and buffers is what is registered now.

@@ -1,7 +1,8 @@
 //! Rates of devices that are known, of jobs that ran together and one after the other, and of jobs
 //! that ended in a failure.
+#![expect(clippy::print_stdout, reason = "a test that can't be done here says so")]
 
-use gpuio_record::EndedHow;
+use gpuio_record::{EndedHow, JobResult};
 
 use crate::lab::{Lab, MS};
 
@@ -40,13 +41,14 @@ fn a_total_is_over_the_time_in_which_all_jobs_ran() {
     let common = total.common.unwrap();
     assert_eq!(common.begin_ns, b.measured.unwrap().begin_ns);
     assert!(common.end_ns >= b.measured.unwrap().end_ns);
-    // Rates are kept whatever else the machine does: 500 and 1500 a second, together 2000. All
-    // bytes over the time of the longest job would be 500 and 300.
-    let (reads, writes) = (total.read.iops.unwrap(), total.write.iops.unwrap());
-    assert!((350.0..650.0).contains(&reads), "{reads}");
-    assert!((1050.0..1650.0).contains(&writes), "{writes}");
-    let together = reads * common.length_ns() as f64 / 1e9;
-    assert!(together < a.read.ios as f64 * 0.8, "{together} of {}", a.read.ios);
+    // Both rates are over the common time: all writes lie in it, and of the reads a part does. Over
+    // the time of the longest job they would be a fraction of that.
+    let seconds = common.length_ns() as f64 / 1e9;
+    let reads = total.read.iops.unwrap() * seconds;
+    let writes = total.write.iops.unwrap() * seconds;
+    let off = writes / b.write.ios as f64 - 1.0;
+    assert!(off.abs() < 0.02, "{writes} of {}", b.write.ios);
+    assert!(reads < a.read.ios as f64, "{reads} of {}", a.read.ios);
 }
 
 #[test]
@@ -71,13 +73,36 @@ fn failed_i_os_take_time_too() {
 /// 128 I/Os are always in flight, and each takes half a second: 256 a second.
 const DEVICE: &str = "engine=null\nbs=4k\nsize=1m\ndepth=128\ninject=delay=500ms";
 
+/// No I/O may have come back later than this, or a busy machine made the device a slower one.
+const ON_TIME: u64 = 580 * MS;
+
+/// What a load gives when all of its I/Os came back in time: the rates of the device are known
+/// then. Tries some times, since a busy machine delays them.
+fn on_time<T>(load: impl Fn() -> (T, u64)) -> Option<T> {
+    for _ in 0..8 {
+        let (found, longest_ns) = load();
+        if longest_ns < ON_TIME {
+            return Some(found);
+        }
+    }
+    println!("SKIPPED: this machine is too busy for a device of known rate; run it alone");
+    None
+}
+
+fn longest(job: &JobResult) -> u64 {
+    job.read.latency.as_ref().unwrap().total.max_ns
+}
+
 #[test]
 fn a_short_window_after_a_ramp_has_the_rate_of_the_device() {
     // As long as the queue takes to drain. They come in rounds, at 1.5 and at 2 seconds: 256 in the
     // 0.75 seconds after the ramp. Of those that begin in the window, at 1.5 seconds, there are 128
     // only, 170 a second.
-    let job = Lab::new().job(&format!("{DEVICE}\nramp=1250ms\nruntime=500ms"));
-    let rate = job.read.iops;
+    let job = || {
+        let job = Lab::new().job(&format!("{DEVICE}\nramp=1250ms\nruntime=500ms"));
+        (job.read.iops, longest(&job))
+    };
+    let Some(rate) = on_time(job) else { return };
     assert!((200.0..=360.0).contains(&rate), "the device gives 256 a second: {rate}");
 }
 
@@ -87,7 +112,12 @@ fn a_short_ceiling_is_no_lower_than_a_long_job_on_the_same_device() {
     let text = "[a]\ndirectory=${DIR}\npath=staged\ngpu=software\nengine=pool\ndirect=0\n\
          bs=4k\nsize=1m\ndepth=128\nramp=1250ms\nruntime=3\nceilings=600ms\n\
          inject=delay=500ms\n";
-    let ran = lab.run(text);
+    let run = || {
+        let ran = lab.run(text);
+        let longest = longest(&ran.jobs[0]);
+        (ran, longest)
+    };
+    let Some(ran) = on_time(run) else { return };
     let storage = ran.ceilings.iter().find(|one| one.plan.name.starts_with("storage")).unwrap();
     let rate = storage.iops.unwrap();
     // By when they began, 128 in 0.9 seconds would be counted, 142 a second, and the job would have

@@ -21,7 +21,7 @@ const fn row(
 }
 
 /// Read by the program. docs/settings.md has the same rows.
-pub(super) const PROGRAM: [Variable; 17] = [
+pub(super) const PROGRAM: [Variable; 18] = [
     row(&["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"], "all verbs", "colours; `--color` wins"),
     row(&["COLUMNS"], "all verbs", "width of text on a terminal, instead of its own"),
     row(&["GPUIO_CONFIG"], "all verbs", "the user's configuration file"),
@@ -35,6 +35,11 @@ pub(super) const PROGRAM: [Variable; 17] = [
         &["XDG_STATE_HOME"],
         "`bench`, `gdsio`",
         "where the journal of a run lies (formats.md, \"Saved records and crashed runs\")",
+    ),
+    row(
+        &["GPUIO_PAGES"],
+        "verbs with live counters, gpuio's libcufile",
+        "the directory of live pages, instead of `/dev/shm` (stats.md)",
     ),
     row(&["TMPDIR"], "paths of cuFile, `report --format pdf`", "temporary directories"),
     row(&["GPUIO_LIBCUDA"], "all verbs", "another CUDA driver library than the system's"),
