@@ -212,8 +212,10 @@ fn remove_outputs(dir: &Path, words: &[String]) {
 #[test]
 fn documented_commands_run() {
     let stage = Stage::new();
-    let other = scratch();
-    let living = Run::start(other.path(), &format!("{LOAD} --rate-iops 100"));
+    // Its page is where the stage's own commands look for pages.
+    let at = stage.dir.path().join("living");
+    std::fs::create_dir(&at).unwrap();
+    let living = Run::start(&at, &format!("{LOAD} --rate-iops 100"));
     let mut seen = vec![false; LEFT_OUT.len() + PLANNED.len()];
     let (mut wrong, mut number) = (Vec::new(), 0);
     for page in pages::pages() {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::tool::{
-    GPUIO, Scratch, TIMEOUT, bench, command, finish, gpuio, other, plain, scratch, served, skip,
-    wait, words,
+    GPUIO, Scratch, TIMEOUT, bench, command, finish, gpuio, other, plain, scratch, scratch_short,
+    served, skip, wait, words,
 };
 
 /// Seconds that both tools watch. The load lies within, with seconds to spare on either side.
@@ -151,8 +151,7 @@ struct Terminal {
 impl Terminal {
     /// Runs a line of shell in it.
     fn start(line: &str) -> Terminal {
-        // In the system's own directory: the path of a socket has 108 bytes at most (unix(7)).
-        let terminal = Terminal { socket: Scratch::new_in(&std::env::temp_dir()) };
+        let terminal = Terminal { socket: scratch_short() };
         terminal.tmux(&["new-session", "-d", "-x", "100", "-y", "30", line]);
         terminal
     }

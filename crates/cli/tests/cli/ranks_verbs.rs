@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ranks::{Mpi, Ran, installed, record, run, small};
-use crate::tool::{TIMEOUT, command};
+use crate::tool::{TIMEOUT, command, scratch_short};
 
 /// The value of a field of gdsio's line.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
@@ -14,7 +14,7 @@ fn field<'a>(line: &'a str, name: &str) -> &'a str {
 #[test]
 fn gdsio_prints_one_line_over_all_clients() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         std::fs::create_dir(dir.path().join("d")).unwrap();
         let file = "[global]\nxfer_type=1\nrw=write\nbs=64k\nsize=1M\ndo_verify=1\n[a]\n\
                     num_threads=2\ndirectory=d\n";
@@ -41,7 +41,7 @@ fn gdsio_prints_one_line_over_all_clients() {
 #[test]
 fn gdsio_has_the_placement_and_the_refusals_of_bench() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let gdsio = |more: &[&str]| {
             let words = ["gdsio", "-w", "2", "-s", "1M", "-i", "64K", "-x", "1", "-I", "1"];
             run(mpi, dir.path(), &[&words[..], more].concat())
@@ -106,7 +106,7 @@ fn sweep(mpi: &Mpi, dir: &std::path::Path, more: &[&str]) -> Ran {
 #[test]
 fn a_sweep_varies_the_number_of_ranks() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let axes = ["--vary", "ranks=1,2,4", "--vary", "bs=64k,256k"];
         let ran = sweep(mpi, dir.path(), &axes).exits(0);
         let rows: Vec<Vec<&str>> =
@@ -139,7 +139,7 @@ fn a_sweep_varies_the_number_of_ranks() {
 
 #[test]
 fn a_sweep_of_ranks_needs_them() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch_short();
     let words = [&SWEEP[..], &["--vary", "ranks=1,2"]].concat();
     let ran = Ran::from(command(dir.path()).args(words).output().unwrap()).exits(2);
     assert!(ran.err.contains("a sweep starts no ranks by itself"), "{}", ran.err);
@@ -173,7 +173,7 @@ fn runs_of(dir: &std::path::Path) -> Vec<(u32, String)> {
 #[test]
 fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let at = dir.path().canonicalize().unwrap();
         let mut ranks = mpi.ranks(dir.path(), 3);
         ranks.arg(crate::tool::GPUIO).args(["sweep", "--rw", "read", "--size", "1M"]);
@@ -213,7 +213,7 @@ fn a_point_whose_rank_dies_fails_and_the_sweep_goes_on() {
 #[test]
 fn flags_of_ranks_reach_the_runs_of_a_sweep() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         std::fs::write(dir.path().join("one"), vec![7; 1 << 20]).unwrap();
         let words = ["--vary", "bs=64k", "--filename", "one"];
         let ran = sweep(mpi, dir.path(), &words).exits(1);
@@ -222,7 +222,7 @@ fn flags_of_ranks_reach_the_runs_of_a_sweep() {
         let ran = sweep(mpi, dir.path(), &[&words[..], &["--share", "file"]].concat()).exits(0);
         assert!(ran.out.contains("64k"), "{}", ran.out);
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch_short();
     let words = [&SWEEP[..], &["--vary", "bs=64k", "--share", "file"]].concat();
     let ran = Ran::from(command(dir.path()).args(words).output().unwrap()).exits(2);
     assert!(ran.err.contains("--share: it has no effect here: one process runs"), "{}", ran.err);
@@ -231,7 +231,7 @@ fn flags_of_ranks_reach_the_runs_of_a_sweep() {
 #[test]
 fn two_job_files_are_compared_on_all_ranks() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         for (name, bs) in [("a.ini", "64k"), ("b.ini", "256k")] {
             let job =
                 format!("[job]\nrw=read\nbs={bs}\nsize=1M\nio_size=4M\ndepth=4\ndirectory=d\n");
@@ -252,7 +252,7 @@ fn two_job_files_are_compared_on_all_ranks() {
 #[test]
 fn every_path_and_the_quick_run_go_in_step() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let all = [
             "bench",
             "--path",
@@ -290,7 +290,7 @@ fn every_path_and_the_quick_run_go_in_step() {
 #[test]
 fn ranks_become_steady_together() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let words = [
             "bench",
             "--rw",
@@ -322,7 +322,7 @@ fn ranks_become_steady_together() {
 #[test]
 fn a_computation_runs_on_the_gpu_of_each_rank() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let words = [
             "bench",
             "--path",
@@ -358,7 +358,7 @@ fn a_computation_runs_on_the_gpu_of_each_rank() {
 #[test]
 fn formats_have_ranks_and_hosts() {
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let words = [
             "bench",
             "--rw",

@@ -22,7 +22,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn new_in(base: &Path) -> Scratch {
+    fn new_in(base: &Path) -> Scratch {
         let whole = TempDir::new_in(base).unwrap();
         // Tests run the program as another user too.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -64,6 +64,12 @@ pub(crate) fn scratch() -> Scratch {
 pub(crate) fn scratch_in_memory() -> Scratch {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() { Scratch::new_in(shm) } else { scratch() }
+}
+
+/// One with a short path, in the system's own directory: that of a socket has 108 bytes at most
+/// (unix(7)).
+pub(crate) fn scratch_short() -> Scratch {
+    Scratch::new_in(&std::env::temp_dir())
 }
 
 /// The program under test. To start it, take [`command`] or [`other`].

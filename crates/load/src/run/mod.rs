@@ -159,8 +159,7 @@ pub fn run(
     means: &Means<'_>,
     observer: &dyn RunObserver,
 ) -> Result<Ran, RunError> {
-    let _watch = stops::StopWatch::begin();
-    let clock = Clock::start();
+    let (_watch, clock) = (stops::StopWatch::begin(), Clock::start());
     let root = Root::live();
     let report = |done, of| observer.looking(done, of);
     let looks = Looks::new(&report, &means.stop, &SystemTime::now);

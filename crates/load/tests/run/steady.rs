@@ -7,7 +7,7 @@ use crate::lab::{Lab, MS};
 #[test]
 fn a_job_that_converges_ends_then_and_its_neighbour_goes_on() {
     let lab = Lab::new();
-    // A rate that is kept is steady; half of it is a wide limit. A busy machine takes longer for it.
+    // A rate that is kept is steady; half of it is a wide limit. A busy machine takes longer.
     let ran = lab.run(
         "[global]\nengine=null\nsize=1m\nbs=4k\nrate_iops=2000\ndirectory=${DIR}\n\
          [a]\nfile_prefix=a\nss=iops:50%\nss_dur=300ms\nss_interval=100ms\nss_ramp=100ms\n\

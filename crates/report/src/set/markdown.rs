@@ -27,7 +27,7 @@ pub(super) fn render(set: &Set) -> String {
         page.text(&sentence).markup("\n\n");
     }
     for (what, text) in findings_text::where_and_how(set) {
-        item(&mut page, &[&what, ": ", &text]);
+        item(&mut page, &[what, ": ", &text]);
     }
     page.markup("\n");
     points(&mut page, &summary::summary(set));
@@ -37,7 +37,7 @@ pub(super) fn render(set: &Set) -> String {
     page.markup("\n## Environment\n\n");
     for (facts, names) in findings_text::machines(set) {
         for (what, text) in facts {
-            item(&mut page, &[&what, ": ", &text]);
+            item(&mut page, &[what, ": ", &text]);
         }
         item(&mut page, &["records: ", &names.len().to_string()]);
     }

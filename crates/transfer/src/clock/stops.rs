@@ -28,7 +28,7 @@ const OVERDUE: Nanos = 250_000_000;
 /// How well the time of the last reading is known.
 const GRAIN: Nanos = 5_000_000;
 /// Longest wait for a tick: a thread that gets no processor for so long is not waited for.
-const PATIENCE: Nanos = 5_000_000_000;
+const TIMEOUT: Nanos = 5_000_000_000;
 /// A shorter difference between the clocks is none of a machine that slept.
 const SUSPENDED: Nanos = 10_000_000;
 
@@ -80,7 +80,7 @@ fn await_tick(from: Nanos) -> bool {
         if now.saturating_sub(ticked) < OVERDUE {
             return true;
         }
-        if now.saturating_sub(from) > PATIENCE {
+        if now.saturating_sub(from) > TIMEOUT {
             return false;
         }
         std::thread::sleep(Duration::from_micros(200));
