@@ -67,7 +67,7 @@ enum { GPUIO_HOST = -1 };
 /*
  * Allocates `length` bytes on a GPU, by the CUDA driver's number, in its primary context, or with
  * GPUIO_HOST in the host. `*memory` becomes the memory, or NULL where it fails. 0, -ENODEV (no such
- * GPU), -ENOMEM, -EINVAL, or -EIO.
+ * GPU), -ENOMEM, -EINVAL, -EIO, or -EPERM (a GPU in a child of fork(2)).
  */
 int gpuio_memory_new(int device, uint64_t length, gpuio_memory **memory);
 
@@ -77,7 +77,10 @@ void *gpuio_memory_address(const gpuio_memory *memory);
 /* Its bytes; 0 for NULL. */
 uint64_t gpuio_memory_length(const gpuio_memory *memory);
 
-/* Copies `length` bytes, from `offset` on, to host memory. 0, -EINVAL for a range outside, -EIO. */
+/*
+ * Copies `length` bytes, from `offset` on, to host memory. 0, -EINVAL for a range outside, -EIO, or
+ * -EPERM (a GPU's memory in a child of fork(2)).
+ */
 int gpuio_memory_copy_out(const gpuio_memory *memory, uint64_t offset, void *to, uint64_t length);
 
 /* Gives up its maker's share: it is freed when its tensors are gone too. */

@@ -11,8 +11,8 @@ use super::kept::{Descriptor, KeptFd, Spare, SpareUse};
 /// There is no lock: if two threads open it at once, the second closes its own descriptor and uses
 /// the first's. So a child of `fork(2)` never waits for a thread that it does not have.
 ///
-/// A use raises the count of users and then reads the pointer; who closes takes the pointer away and
-/// then reads the count, all sequentially consistent. So either the user finds nothing, or the
+/// A use raises the count of users and then reads the pointer; who closes takes the pointer away
+/// and then reads the count, all sequentially consistent. So either the user finds nothing, or the
 /// closer finds a user.
 #[derive(Debug)]
 pub(super) struct ReopenedFd {

@@ -1,4 +1,4 @@
-//! The files that have a spare descriptor ([`super::kept`]), in the order in which they were opened.
+//! The files that have a spare descriptor ([`super::kept`]), the oldest first.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, Weak};
