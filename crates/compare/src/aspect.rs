@@ -223,6 +223,7 @@ fn reading_rw(reading: &Reading) -> Option<String> {
 pub(crate) fn rw_words(direction: Direction, random: bool, mix: Option<u8>) -> String {
     let order = if random { "rand" } else { "" };
     match mix {
+        None if direction == Direction::Both => format!("{order}rw"),
         None => format!("{order}{}", direction.name()),
         Some(reads) => {
             format!("{order}rw {reads}/{} {}s", 100_u8.saturating_sub(reads), direction.name())
