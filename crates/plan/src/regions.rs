@@ -263,8 +263,9 @@ pub(super) fn lay(
     let per_file = ground.directory.is_some() && !ground.shared;
     let parts = parts(requested, threads, ground, block_max, alignment, facts)?;
     let last = last_start(requested, threads, per_file);
+    let sharers = ground.sharers;
     let used = |part: u64| {
-        let all = part.checked_mul(ground.sharers);
+        let all = part.checked_mul(sharers);
         all.and_then(|all| all.checked_add(offset)?.checked_add(last?))
             .filter(|length| *length <= i64::MAX as u64)
             .ok_or_else(|| {

@@ -165,7 +165,7 @@ impl Entry {
     fn known(&self) -> Vec<Range<u64>> {
         match (self.in_use, self.pattern) {
             (true, _) => Vec::new(),
-            (false, true) => vec![0..u64::MAX],
+            (false, true) => std::iter::once(0..u64::MAX).collect(),
             (false, false) => self.parts.iter().map(|(begin, end)| *begin..*end).collect(),
         }
     }
@@ -193,7 +193,7 @@ impl Known {
     /// That all are.
     #[must_use]
     pub fn whole(holds: Holds) -> Known {
-        Known { holds, parts: vec![0..u64::MAX] }
+        Known { holds, parts: std::iter::once(0..u64::MAX).collect() }
     }
 }
 

@@ -7,7 +7,7 @@ use gpuio_table::{Column, Grid, figures, words};
 use gpuio_units::printable_lines;
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
-use crate::number::{NONE, bytes, iops, maybe_time, throughput};
+use crate::number::{NONE, iops, maybe_time, throughput};
 use crate::verification::{self, Checked};
 use crate::workload::{Direction, blocks_short, directions, is_random, jobs, load_word, rw_of};
 use crate::wrap::paragraph;
