@@ -58,10 +58,24 @@ pub struct Measured {
     pub bytes_per_s: f64,
     /// Whether every byte was checked, and right.
     pub verified: bool,
+    /// What is wrong with the bytes, or was not checked, where they are not verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unverified: Option<String>,
     /// The data path that was used, by the evidence.
     pub data_path: PathVerdict,
     /// The same in one sentence.
     pub sentence: String,
+}
+
+impl Measured {
+    /// What verification found.
+    fn words(&self) -> &str {
+        match (&self.unverified, self.verified) {
+            (Some(words), _) => words,
+            (None, true) => "all bytes correct",
+            (None, false) => "no byte was checked",
+        }
+    }
 }
 
 const WHY: &str = "What was predicted from facts and what a real I/O did differ: one of the facts \
@@ -102,8 +116,7 @@ fn differs(run: &Run, answer: &dyn Fn(&str) -> Answer) -> Option<Finding> {
             (format!("{mode} was predicted to work, and failed: {why}"), "fix what the error names")
         }
         Outcome::Ran(measured) if !measured.verified => {
-            let observed =
-                "the bytes are not those of the file, or were not all checked".to_owned();
+            let observed = format!("verification: {}", measured.words());
             (observed, "run `gpuio bench --verify` there, and look at its first mismatches")
         }
         Outcome::Ran(measured) => (otherwise(run.path, measured, answer, &direct)?, EVIDENCE),
@@ -167,8 +180,7 @@ pub fn render(proof: &Proof, width: usize) -> String {
             Outcome::NotTried(why) => ("not run", why.clone()),
             Outcome::Failed(why) => ("no", why.clone()),
             Outcome::Ran(measured) => {
-                let bytes = if measured.verified { "all bytes correct" } else { "WRONG BYTES" };
-                let rate = human_rate(measured.bytes_per_s);
+                let (rate, bytes) = (human_rate(measured.bytes_per_s), measured.words());
                 ("yes", format!("{rate}, {bytes}; {}", measured.sentence))
             }
         };
@@ -211,6 +223,7 @@ mod tests {
         Outcome::Ran(Measured {
             bytes_per_s: 1e9,
             verified,
+            unverified: (!verified).then(|| "2 BAD BLOCKS".to_owned()),
             data_path,
             sentence: "so it was.".to_owned(),
         })
@@ -245,7 +258,7 @@ mod tests {
         use Answer::{No, Yes};
         let none: Answers = &[("nvidia-fs", No), ("p2pdma", No), ("rdma", No)];
         let cases: [(Answers, &str, Outcome, &str); 8] = [
-            (&[("host", Yes)], "host", ran(Route::Direct, false), "not those of the file"),
+            (&[("host", Yes)], "host", ran(Route::Direct, false), "2 BAD BLOCKS"),
             (&[("gpuio", Yes)], "staged", Outcome::Failed("no".to_owned()), "failed: no"),
             (&[("gpuio", No)], "staged", ran(Route::BounceHost, true), "and it does"),
             (&[("gpuio", Yes)], "gather", ran(Route::Mixed, true), "differs from the requested"),

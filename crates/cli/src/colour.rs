@@ -15,7 +15,7 @@ const GREEN: &str = "\x1b[32m";
 const RESET: &str = "\x1b[0m";
 
 /// Beginnings of lines, and the colour of the beginning.
-const BEGINNINGS: [(&str, &str); 22] = [
+const BEGINNINGS: [(&str, &str); 24] = [
     ("error:", RED),
     ("warning:", YELLOW),
     ("note:", CYAN),
@@ -31,7 +31,9 @@ const BEGINNINGS: [(&str, &str); 22] = [
     ("GDS is on", GREEN),
     ("GDS is off", YELLOW),
     ("No path to a GPU", YELLOW),
-    ("Verified:", GREEN),
+    ("Verified: all", GREEN),
+    ("Verified: a random sample", GREEN),
+    ("Verified:", YELLOW),
     ("Record:", BOLD),
     ("Next:", BOLD),
     ("FAIL", RED),

@@ -1,4 +1,4 @@
-//! Signals that end a run: the first ends it with partial results, a second Ctrl-C ends the program.
+//! Signals that end a run: the first ends it with partial results, a second Ctrl-C the program.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

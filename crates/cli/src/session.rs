@@ -169,8 +169,8 @@ impl Session {
         std::thread::scope(|scope| {
             let synchronised = joined.zip(snapshots).map(|(joined, snapshots)| {
                 let Snapshots { to, from } = snapshots;
-                // Every rank's results lie on disk before a launcher can end the process. The thread
-                // ends with the sender, and without one only the results of whole groups do.
+                // Every rank's results lie on disk before a launcher can end the process. The
+                // thread ends with the sender.
                 let save = move || from.iter().for_each(|one| save_running(journal, &one));
                 let builder = std::thread::Builder::new().name("gpuio-journal".to_owned());
                 if let Err(error) = builder.spawn_scoped(scope, save) {

@@ -39,7 +39,8 @@
 //!   keep their GPU busy. They may block on events of their CUDA streams, on readers and on each
 //!   other.
 //! - Threads of `ceiling/cpu_copy` copy memory to find out how fast the processor does; `dataset`
-//!   fills files with a few threads before the clock.
+//!   fills files with a few threads before the clock, and `run::threads` tries before that whether
+//!   a group's threads can be had.
 //! - `gpuio-stops` (`run::stops`) sleeps 20 ms at a time, and thereby notices that the process was
 //!   stopped. It may block on the kernel's file of its own statistics.
 //! - The PCIe meter (`gpuio_evidence`) adds up the 32-bit counters of GPU links. It may block on

@@ -143,8 +143,8 @@ fn more_threads_than_cpus() {
     assert_eq!(warned, cpus < 300);
 }
 
-/// `gpuio LINE` as a user of its own who may have so many threads in all; `None` where that can't be
-/// done here. Root is bound by no such limit.
+/// `gpuio LINE` as a user of its own who may have so many threads in all; `None` where that can't
+/// be done here. Root is bound by no such limit.
 pub(crate) fn with_threads(dir: &std::path::Path, user: u32, most: u32) -> Option<Command> {
     if !is_root() {
         skip("a limit on threads of a user of its own needs root");

@@ -92,7 +92,7 @@ const SERVERS: [(&str, &str, Does); 7] = [
         drop(streams);
         first.wait();
     }),
-    ("read", "", |first, _| {
+    ("read", "its answer is none", |first, _| {
         // A line that never ends.
         while first.0.get_mut().write_all(&[b'x'; 65536]).is_ok() {}
     }),
@@ -179,7 +179,8 @@ fn sends_for_ever(at: &str) {
 
 #[test]
 fn a_server_outlives_clients_that_do_not_do_their_part() {
-    let clients: [(&str, fn(&str)); 5] = [
+    type Client = fn(&str);
+    let clients: [(&str, Client); 5] = [
         ("did not end within", sends_for_ever),
         ("no byte arrived", |at| {
             let (mut first, streams) = hostile_client(at, "Write");
@@ -207,7 +208,7 @@ fn a_server_outlives_clients_that_do_not_do_their_part() {
             }
         }),
     ];
-    let run = |(says, client): (&'static str, fn(&str))| {
+    let run = |(says, client): (&'static str, Client)| {
         spawn(move || {
             let dir = scratch();
             let server = Server::here(dir.path(), "0");

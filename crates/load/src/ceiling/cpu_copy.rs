@@ -119,16 +119,18 @@ fn threads(
     let gate = Gate::new(clock, load.threads, Arc::clone(stop));
     let panicked = || "a thread that copied panicked, which is a bug in gpuio".to_owned();
     std::thread::scope(|scope| {
+        let _until_joined = gate.until_joined();
         let (sender, receiver) = channel();
         let mut handles = Vec::with_capacity(load.workers.len());
         for worker in &load.workers {
             let (gate, sender) = (&gate, sender.clone());
             let body = move || copier(load, worker, buffers, gate, sender);
             let builder = Builder::new().name("gpuio-copy".to_owned()).stack_size(STACK_BYTES);
-            handles.push(builder.spawn_scoped(scope, body).map_err(|error| {
-                gate.open(Stage::Abandoned);
-                format!("a thread that copies could not be started: {error}")
-            })?);
+            handles.push(
+                builder.spawn_scoped(scope, body).map_err(|error| {
+                    format!("a thread that copies could not be started: {error}")
+                })?,
+            );
         }
         drop(sender);
         let ready = handles.iter().try_for_each(|_| receiver.recv().map_err(|_| panicked())?);

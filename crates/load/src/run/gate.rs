@@ -68,7 +68,7 @@ impl Gate {
     }
 
     /// What holds this ends the workers on every way out of the scope that joins them.
-    pub(super) fn until_joined(&self) -> UntilJoined<'_> {
+    pub(crate) fn until_joined(&self) -> UntilJoined<'_> {
         UntilJoined(self)
     }
 
@@ -132,7 +132,7 @@ impl Gate {
 
 /// Abandons the group when it goes, unless all workers have stopped the clock.
 #[derive(Debug)]
-pub(super) struct UntilJoined<'a>(&'a Gate);
+pub(crate) struct UntilJoined<'a>(&'a Gate);
 
 impl Drop for UntilJoined<'_> {
     fn drop(&mut self) {
@@ -236,9 +236,13 @@ mod tests {
             let run = || {
                 scope(|scope| {
                     let _until_joined = gate.until_joined();
-                    let waits = [Gate::await_after, |gate: &Gate| drop(gate.await_start())];
+                    let waits: [fn(&Gate); 2] = [Gate::await_after, |gate| {
+                        gate.await_start();
+                    }];
                     let gate = &gate;
-                    waits.map(|wait| scope.spawn(move || wait(gate)));
+                    for wait in waits {
+                        scope.spawn(move || wait(gate));
+                    }
                     assert!(!panics, "the run's thread breaks");
                     Err::<(), _>("it fails")
                 })

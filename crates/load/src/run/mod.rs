@@ -182,9 +182,7 @@ pub fn run(
         }
         let known = ran.totals.len();
         let began = clock.now();
-        // Before files are made that would stay behind.
-        let made =
-            threads::check(jobs).and_then(|()| prepare(&mut data, jobs, means, observer, &mut ran));
+        let made = prepare(&mut data, jobs, means, observer, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
         let run = Run { means, contexts: &contexts, clock, interval_ns, sampler: sampler.as_ref() };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, observer, &mut ran));
@@ -301,6 +299,8 @@ fn prepare(
     observer: &dyn RunObserver,
     ran: &mut Ran,
 ) -> Result<(), RunError> {
+    // Before files are made that would stay behind.
+    threads::check(jobs)?;
     let laid_out = data.prepare(jobs, &means.stop, &|done, of| observer.making(done, of))?;
     ran.setup.laid_out_bytes += laid_out;
     page_cache::prepare(jobs, &data.targets(), &means.stop, observer)

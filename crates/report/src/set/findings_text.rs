@@ -8,6 +8,7 @@ use super::Set;
 use super::rows::Row;
 use crate::format::text::{header, warnings::marked};
 use crate::number::count;
+use crate::verification;
 
 /// The source of a row: its job, and its record if there are several.
 pub(super) fn name(row: &Row<'_>, several: bool) -> String {
@@ -148,8 +149,8 @@ fn of_record(record: &Record) -> Vec<(Weight, Option<String>, String)> {
             });
             bad(format!("{} I/Os failed{}.", count(job.failed), first.unwrap_or_default()));
         }
-        if let Some(verify) = job.verify.as_ref().filter(|verify| verify.bad_blocks > 0) {
-            bad(format!("Wrong data in {} blocks.", count(verify.bad_blocks)));
+        if let Some(trouble) = job.verify.as_ref().and_then(verification::trouble) {
+            bad(format!("Verification: {trouble}."));
         }
         if let Some(proof) = job.proof.as_ref().filter(|proof| !proof.as_requested) {
             bad(format!("The bytes did not take the requested path. {}", proof.sentence));

@@ -15,6 +15,7 @@ use gpuio_load::direct_try::{DirectTried, try_direct};
 use gpuio_outfile::Private;
 use gpuio_record::Record;
 use gpuio_report::format::json;
+use gpuio_report::verification;
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -123,10 +124,11 @@ fn measured(record: &Record) -> Option<Outcome> {
         return None;
     }
     let verify = job.verify.as_ref();
-    let verified = verify.is_some_and(|v| v.complete && v.bad_blocks == 0 && v.failed == 0);
+    let unverified = verify.and_then(verification::trouble);
     Some(Outcome::Ran(Measured {
         bytes_per_s: job.read.bytes_per_s,
-        verified,
+        verified: verify.is_some() && unverified.is_none(),
+        unverified,
         data_path: proof.verdict.clone(),
         sentence: proof.sentence.clone(),
     }))

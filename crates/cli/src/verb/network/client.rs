@@ -108,6 +108,7 @@ impl Server<'_> {
     fn failed(&self, error: &Error) -> Failure {
         let what = match error.kind() {
             ErrorKind::UnexpectedEof => "the server closed the connection".to_owned(),
+            ErrorKind::InvalidData => "its answer is none of gpuio network's".to_owned(),
             ErrorKind::TimedOut => format!("the server does not answer any more ({error})"),
             _ => error.to_string(),
         };

@@ -69,7 +69,7 @@ pub(super) struct Limit<'a> {
 
 impl Limit<'_> {
     /// How long the other end may take to end a direction.
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         let hurried = self.stop.load(Ordering::Relaxed) || Instant::now() > self.until;
         if hurried { HURRIED } else { DRAINED }
     }
@@ -82,9 +82,9 @@ impl Limit<'_> {
     fn await_end(&self, threads: &Threads<'_>, stalled: &mut dyn FnMut() -> bool) -> Result<()> {
         let since = Instant::now();
         while !threads.iter().all(ScopedJoinHandle::is_finished) {
-            let patience = self.patience();
-            if since.elapsed() > patience {
-                let what = format!("it did not end within {} s", patience.as_secs());
+            let timeout = self.timeout();
+            if since.elapsed() > timeout {
+                let what = format!("it did not end within {} s", timeout.as_secs());
                 return Err(Error::new(ErrorKind::TimedOut, what));
             }
             if stalled() {
@@ -147,7 +147,7 @@ pub(super) fn send(
     let one = |stream: &TcpStream| send_one(stream, &piece, (&over, &give_up), &bytes);
     scope(|scope| {
         let ending = Ending(&give_up);
-        let threads = started(scope, streams, &one)?;
+        let threads = started(scope, streams, one)?;
         while !threads.iter().any(ScopedJoinHandle::is_finished) {
             if !go_on()? {
                 break;
@@ -222,7 +222,7 @@ pub(super) fn receive(
     let one = |stream: &TcpStream| receive_one(stream, &give_up, &bytes);
     scope(|scope| {
         let ending = Ending(&give_up);
-        let threads = started(scope, streams, &one)?;
+        let threads = started(scope, streams, one)?;
         let began = Instant::now();
         let mut progress = Progress { bytes: 0, at: began };
         let interval = (ask.runtime / INTERVALS).clamp(SHORTEST, Duration::from_secs(1));
