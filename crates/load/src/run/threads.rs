@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, scope};
 
 use gpuio_record::JobPlan;
-use gpuio_units::format_bytes;
+use gpuio_units::human_bytes;
 use rustix::process::{Resource, getrlimit};
 
 use super::RunError;
@@ -58,11 +58,11 @@ fn fits(jobs: &[JobPlan]) -> Result<(), RunError> {
     let need = needed(jobs, cpus);
     let largest = jobs.iter().max_by_key(|job| needed(std::slice::from_ref(job), cpus));
     let Some(job) = largest.filter(|_| need > left) else { return Ok(()) };
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let [need, left] = [need, left].map(|bytes| human_bytes(bytes as f64));
     let what = format!(
-        "the threads of the group need about {} of address space, and its limit (ulimit -v) \
-         leaves {}",
-        format_bytes(need),
-        format_bytes(left)
+        "the threads of the group need about {need} of address space, and its limit (ulimit -v) \
+         leaves {left}"
     );
     Err(refused(job, 0, what))
 }
