@@ -119,7 +119,7 @@ fn is_left_out(place: &str) -> bool {
     let below = |prefix: &&str| {
         place.strip_prefix(*prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    NOT_COMPARED.iter().chain(OF_ASPECTS).any(|prefix| below(&prefix))
+    NOT_COMPARED.iter().chain(OF_ASPECTS).any(below)
 }
 
 /// Adds what is not an object, by its place. Objects of one list share their places; a value that is
