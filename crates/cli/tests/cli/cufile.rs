@@ -60,7 +60,7 @@ fn fios_engine_libcufile_runs() {
         let record = run(dir.path(), "t.fio --gpu software --format json", &[]).exits(0).json();
         check_clean(&record);
         let (plan, _) = jobs(&record)[0];
-        assert_eq!(plan["path"]["actual"], path, "{io}");
+        assert_eq!(plan["path"]["choice"]["actual"], path, "{io}");
     }
     let set = "t.fio --gpu software --cufile-set properties.use_poll_mode=false --format json";
     let file = "[t]\nioengine=libcufile\nrw=read\nbs=64k\nsize=1m\ndirectory=d\n";

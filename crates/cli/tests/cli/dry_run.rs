@@ -41,7 +41,7 @@ fn many_flags() {
         "--rw read --bs 16k:64k:16k --size 4m --buffered",
         "--rw write --bs 512k --io-size 3m --size 1m --sync --refill",
         "--rw write --fill random --loops 3 --size 1m --runtime 5",
-        "--rw read --offset 64k --size 1m --filename d1 --filename d2 --set shared_files=0",
+        "--rw read --offset 64k --size 2m --filename d1 --filename d2 --set shared_files=0",
         "--rw write --filename with:colon --size 1m --threads 4 --shared-fd",
         "--rw read --rate 10m --size 1m --rate-process poisson",
         "--rw read --rate-iops 100 --size 1m --ramp 200ms --start-delay 1500us",

@@ -244,7 +244,7 @@ fn refusals() {
         ("-D . -x 1 -B 4", 2, &["batch"]),
         ("-D . -x 1 -P rdma://1.2.3.4", 3, &["RDMA"]),
         ("-D . -x 1 -M 50", 2, &["-M", "types 6 and 7"]),
-        ("-D . -x 1 -m 0", 2, &["host memory"]),
+        ("-D . -x 1 -m 1", 2, &["host memory"]),
         ("-D . -x 1 -m 9", 2, &["-m"]),
         ("-D . -x 1 -Q", 2, &["-Q"]),
         ("-D . -x 1 --gpus software", 2, &["--gpus"]),
