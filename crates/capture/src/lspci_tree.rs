@@ -235,8 +235,8 @@ impl Line<'_> {
         tree.open.first_key_value().map(|(number, _)| *number)
     }
 
-    /// Of a tree without columns: the last open bus that has as many bars before its lines and holds
-    /// the buses below the next device. The buses that were opened after it are done.
+    /// Of a tree without columns: the last open bus that has as many bars before its lines and
+    /// holds the buses below the next device. The buses that were opened after it are done.
     fn holder(self, tree: &mut Tree, bars: usize) -> Option<usize> {
         let mut ahead = self;
         let device = ahead.device().ok()?;

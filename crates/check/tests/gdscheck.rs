@@ -242,7 +242,12 @@ fn every_rule_stays_within_what_was_printed() {
     for finding in check(&machine, &RULES.iter().collect::<Vec<&Rule>>()) {
         let open = [Severity::Unknown, Severity::NotApplicable];
         let may = expected.contains(&finding.rule) || open.contains(&finding.severity);
-        assert!(may, "{finding:?}");
+        // Rules on cuFile's settings go by those that it printed.
+        let by_it = |at: &String| at.starts_with("gdscheck printed");
+        let settings = ["compat-mode", "cufile-logs"].contains(&finding.rule)
+            && !finding.locations.is_empty()
+            && finding.locations.iter().all(by_it);
+        assert!(may || settings, "{finding:?}");
     }
     // Ours is named so.
     let text = text(&of(&machine!("dgx-a100"), &software()), "0.0.0");

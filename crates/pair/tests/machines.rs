@@ -263,6 +263,7 @@ fn far_storage_is_left_out_where_there_is_near_and_taken_where_it_is_named() {
     mounts.mounts.retain(|mount| mount.kind == MountKind::Nfs);
     mounts.block.clear();
     for mount in mounts.mounts.iter_mut().filter(|one| one.mount.mount_point.contains("ib9")) {
+        mount.pci.clear();
         let nfs = mount.nfs.as_mut().unwrap();
         nfs.interface = gpuio_record::facts::Fact::Known("ib0".to_owned());
     }
