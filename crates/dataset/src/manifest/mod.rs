@@ -45,6 +45,9 @@ pub use store::{parse, print};
 /// The name of the list in each directory.
 pub const FILE_NAME: &str = ".gpuio-files.json";
 
+/// All bytes of a file, however long it is.
+const ALL: Range<u64> = 0..u64::MAX;
+
 /// Longest file that is looked at once more while the list is locked, where it changed since it was
 /// checked; others wait 10 s for the lock. A longer one has to be checked again, by a new run.
 const MOST_UNDER_LOCK: u64 = 1 << 30;
@@ -164,7 +167,7 @@ impl Entry {
     fn known(&self) -> Vec<Range<u64>> {
         match (self.in_use, self.pattern) {
             (true, _) => Vec::new(),
-            (false, true) => vec![0..u64::MAX],
+            (false, true) => vec![ALL],
             (false, false) => self.parts.iter().map(|(begin, end)| *begin..*end).collect(),
         }
     }
@@ -192,7 +195,7 @@ impl Known {
     /// That all are.
     #[must_use]
     pub fn whole(holds: Holds) -> Known {
-        Known { holds, parts: vec![0..u64::MAX] }
+        Known { holds, parts: vec![ALL] }
     }
 }
 
