@@ -37,13 +37,14 @@ fn fio_keys_with_fio_meanings() {
 #[test]
 fn fio_defaults() {
     let dir = scratch();
-    file(dir.path(), "f.ini", "[j]\nioengine=psync\nrw=read\nsize=1m\nbs=64k\ndirectory=d\n");
+    let job = "[j]\nioengine=psync\nrw=read\nsize=1m\nbs=64k\nloops=2\ndirectory=d\n";
+    file(dir.path(), "f.ini", job);
     let record = bench(dir.path(), "f.ini --format json").exits(0).json();
     check_clean(&record);
     let (plan, job) = jobs(&record)[0];
     assert_eq!((plan["direct"].as_str(), plan["depth"].as_u64()), (Some("buffered"), Some(1)));
     assert_eq!(job["direct_actual"], "buffered");
-    assert_eq!(n(&job["read"]["bytes"]), 1 << 20);
+    assert_eq!(n(&job["read"]["bytes"]), 2 << 20);
     assert!(
         warnings(&record).contains(&"page_cache_served_reads")
             || warnings(&record).contains(&"data_set_fits_memory"),

@@ -46,6 +46,9 @@ pub use store::{parse, print};
 /// The name of the list in each directory.
 pub const FILE_NAME: &str = ".gpuio-files.json";
 
+/// All bytes of a file, however long it is.
+const ALL: Range<u64> = 0..u64::MAX;
+
 /// Longest file that is looked at once more while the list is locked, where it changed since it was
 /// checked; others wait 10 s for the lock. A longer one has to be checked again, by a new run.
 const MOST_UNDER_LOCK: u64 = 1 << 30;
@@ -165,7 +168,7 @@ impl Entry {
     fn known(&self) -> Vec<Range<u64>> {
         match (self.in_use, self.pattern) {
             (true, _) => Vec::new(),
-            (false, true) => std::iter::once(0..u64::MAX).collect(),
+            (false, true) => vec![ALL],
             (false, false) => self.parts.iter().map(|(begin, end)| *begin..*end).collect(),
         }
     }
@@ -193,7 +196,7 @@ impl Known {
     /// That all are.
     #[must_use]
     pub fn whole(holds: Holds) -> Known {
-        Known { holds, parts: std::iter::once(0..u64::MAX).collect() }
+        Known { holds, parts: vec![ALL] }
     }
 }
 

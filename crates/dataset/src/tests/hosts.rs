@@ -161,7 +161,8 @@ fn a_list_with_a_run_is_of_the_new_format_and_one_without_of_the_old() {
     assert_eq!(look(&writing(&path, MIB), &permit()).unwrap().note, GuardNote::Ours);
     super::super::manifest::finalize(&[(Arc::clone(&made[0].target), None)]).unwrap();
     assert_eq!(format(), "\"format\": 2,");
-    let part = Known { holds: Holds { salt: 11.into(), file_number: 3 }, parts: vec![0..8] };
+    let holds = Holds { salt: 11.into(), file_number: 3 };
+    let part = Known { holds, parts: vec![0..8, 16..24] };
     super::super::manifest::finalize(&[(Arc::clone(&made[0].target), Some(part))]).unwrap();
     assert_eq!(format(), "\"format\": 4,");
 }

@@ -89,7 +89,7 @@ fn a_single_pass_over_a_data_set_is_not_warned_of_a_second() {
         ("rw=randread\nloops=1", pass, false),
         ("rw=randrw\nloops=1", pass / 2, true),
         ("rw=randread\nnorandommap=1\nloops=1", pass, true),
-        ("rw=read\nloops=1\nthreads=2\nfilename=/dev/shared", 2 * pass, true),
+        ("rw=read\nloops=1\nioengine=psync\nnumjobs=2\nfilename=shared", 2 * pass, true),
     ] {
         assert_eq!(seen(lines, ios), expected, "{lines}, {ios} I/Os");
     }
