@@ -145,14 +145,18 @@ fn more_threads_than_cpus() {
 
 /// `gpuio LINE` as a user of its own who may have so many threads in all; `None` where that can't
 /// be done here. Root is bound by no such limit.
-pub(crate) fn with_threads(dir: &std::path::Path, user: u32, most: u32) -> Option<Command> {
+pub(crate) fn with_threads(
+    dir: &std::path::Path,
+    user: u32,
+    most: u32,
+) -> Option<std::process::Command> {
     if !is_root() {
         skip("a limit on threads of a user of its own needs root");
         return None;
     }
     let id = user.to_string();
     let user = || {
-        let mut command = Command::new("setpriv");
+        let mut command = plain("setpriv");
         command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
         command
     };
@@ -163,7 +167,7 @@ pub(crate) fn with_threads(dir: &std::path::Path, user: u32, most: u32) -> Optio
     let mut shell = user();
     let script = format!("ulimit -u {most} && exec \"$0\" \"$@\"");
     shell.current_dir(dir).args(["bash", "-c", &script, GPUIO]);
-    for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "TMPDIR"] {
+    for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "GPUIO_PAGES", "HOME", "TMPDIR"] {
         shell.env(name, dir);
     }
     Some(shell)

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpuio_objects::environment::NAMING;
-use tempfile::TempDir;
 
 use crate::example::built;
 use crate::exec::{cc, compile};
-use crate::tool::{GPUIO, Ran, finish, is_root, scratch, skip};
+use crate::tool::{GPUIO, Ran, Scratch, finish, is_root, scratch, skip};
 
 /// The caller: a user without rights.
 const CALLER: u32 = 1000;
@@ -168,7 +167,7 @@ const ROWS: [Row; NAMING.len()] = [
 
 /// The programs, root's, and a directory of the caller's.
 struct Ground {
-    root: TempDir,
+    root: Scratch,
 }
 
 impl Ground {
