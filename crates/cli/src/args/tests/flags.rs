@@ -99,6 +99,11 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("network", "force", "network::what_is_not_gpuio_is_refused_on_both_sides"),
     ("network", "serve", "network::wrong_words_are_usage_errors"),
     ("network", "count", "network::what_is_not_gpuio_is_refused_on_both_sides"),
+    (
+        "network",
+        "max-streams",
+        "network_hostile::the_server_says_how_many_streams_a_client_may_have",
+    ),
     ("network", "timeout", "network::wrong_words_are_usage_errors"),
     ("stats", "level", "stats::two_runs_are_told_apart_and_every_level_says_more"),
     ("stats", "interval", "stats::a_watch_ends_with_its_process"),
