@@ -146,7 +146,7 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
 pub(crate) fn reserve() {
     if ranks::is_one() {
         // Jobs that need it say what is wrong (`configure`).
-        let _ = gpuio_cufile::reserve(&std::env::temp_dir());
+        let _ = gpuio_cufile::reserve(&environment::temporary());
     }
 }
 

@@ -102,8 +102,8 @@ fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if (low > 1.0) == metric.more_is_better { Verdict::Better } else { Verdict::Worse }
 }
 
-/// How many runs of each side would decide: make the interval narrower than the ratio is far from 1,
-/// or than a large gain, if runs vary as these do.
+/// How many runs of each side would decide: make the interval narrower than the ratio is far from
+/// 1, or than a large gain, if runs vary as these do.
 fn runs_needed(ratio: &Ratio, basis: Basis, (a, b): (usize, usize)) -> Option<usize> {
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
         return None;

@@ -122,8 +122,8 @@ fn is_left_out(place: &str) -> bool {
     NOT_COMPARED.iter().chain(OF_ASPECTS).any(below)
 }
 
-/// Adds what is not an object, by its place. Objects of one list share their places; a value that is
-/// absent is no fact.
+/// Adds what is not an object, by its place. Objects of one list share their places; a value that
+/// is absent is no fact.
 fn walk(place: &str, value: &Value, found: &mut BTreeMap<String, BTreeSet<String>>) {
     if is_left_out(place) {
         return;

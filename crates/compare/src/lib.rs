@@ -9,8 +9,9 @@
 //!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
 //!   shown, and a function each for gpuio's records and for another tool's reading.
 //! - `facts` has every other fact of a record, by its place in it.
-//! - `cell` joins repeats, `pair` finds partners, `difference` compares aspects and facts, `evaluate`
-//!   computes ratio, interval and verdict with `stat::infer`, which is tested against SciPy.
+//! - `cell` joins repeats, `pair` finds partners, `difference` compares aspects and facts,
+//!   `evaluate` computes ratio, interval and verdict with `stat::infer`, which is tested against
+//!   SciPy.
 //! - The verb reads files; `bench --ab` makes records alternately and calls the same functions.
 //!
 //! To add a reason against a comparison: a row of `ASPECTS`, and of the table in docs/compare.md.

@@ -239,7 +239,7 @@ fn wrapped_lines_of_gdsio_are_joined() {
         IoType: READ XferType: GPUD Threads: 8 DataSetSize: 8388608(KiB) IOSize: 1024(KiB)\n\
         Throughput: 2.500 GiB/sec, Avg_Latency: 619.42 usecs ops: 8192\n  total_time 0.6 secs\n\n\
         IoType: READ XferType: CPUONLY Threads: 8 DataSetSize: 8388608/8388608(KiB) IOSize:\n\
-        1024(KiB) Throughput: 6.201 GiB/sec, Avg_Latency: 1.0 usecs ops: 8192 total_time 1.2 secs\n";
+        1024(KiB) Throughput: 6.201 GiB/sec, Avg_Latency: 1.0 usecs ops: 1 total_time 1.2 secs\n";
     let (_, output) = read(text).unwrap();
     let of = |one: &Reading| (one.path.clone().unwrap(), one.bytes_per_s.unwrap().value);
     let found: Vec<_> = output.readings.iter().map(of).collect();

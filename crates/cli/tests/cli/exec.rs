@@ -254,12 +254,12 @@ fn programs_with_a_sanitizer_start() {
     let find = format!("-L{}", here.place("theirs").display());
     let program = here.place("program");
     std::fs::write(here.place("program.c"), PROGRAM).unwrap();
-    let mut command = Command::new(&cc);
+    let mut command = plain(&cc);
     command.arg(here.place("program.c")).arg("-o").arg(&program);
     command.args(["-fsanitize=address", "-shared-libasan", &find, "-lcufile", "-ldl"]);
     if finish(&mut command).code != 0 {
         // GCC has no such flag, and links the shared runtime anyway.
-        let mut command = Command::new(&cc);
+        let mut command = plain(&cc);
         command.arg(here.place("program.c")).arg("-o").arg(&program);
         command.args(["-fsanitize=address", &find, "-lcufile", "-ldl"]);
         if finish(&mut command).code != 0 {
@@ -269,7 +269,7 @@ fn programs_with_a_sanitizer_start() {
     let ran = here.exec(&["--", "./program"]).exits(0);
     assert_eq!(ran.out, "1\n", "{ran:#?}");
     // Preloaded, for a program that is not linked to it.
-    let runtime = Command::new(&cc).arg("-print-file-name=libasan.so").output().unwrap();
+    let runtime = plain(&cc).arg("-print-file-name=libasan.so").output().unwrap();
     let runtime = String::from_utf8(runtime.stdout).unwrap();
     let runtime = std::fs::canonicalize(runtime.trim()).unwrap();
     let mut command = here.gpuio();

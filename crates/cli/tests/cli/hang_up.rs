@@ -3,10 +3,10 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
-use crate::tool::{GPUIO, command, file, finish, gpuio, scratch, skip, state, tree, wait, words};
+use crate::tool::{GPUIO, command, file, finish, gpuio, other, plain, scratch, skip, state, tree, wait, words};
 
 /// Runs a program on a terminal of its own, closes the terminal once a file with this ending is in
 /// one of the directories, or once the program has written, and sends further signals. Prints how
@@ -36,21 +36,14 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 /// How `gpuio LINE` ends whose terminal is closed; `None` where there is no Python.
 fn on_a_terminal(dir: &Path, how: (&str, u32, bool), line: &str) -> Option<i32> {
     let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    if Command::new(&python).arg("--version").output().is_err() {
+    if plain(&python).arg("--version").output().is_err() {
         skip("no Python here, which opens a terminal");
         return None;
     }
     let (ready, more, ignored) = how;
     let places = [dir.to_owned(), dir.join("gpuio-scratch"), state(dir).join("gpuio")];
     let places = places.map(|place| place.display().to_string()).join(":");
-    let own = command(dir);
-    let mut script = Command::new(python);
-    for (name, value) in own.get_envs() {
-        match value {
-            Some(value) => script.env(name, value),
-            None => script.env_remove(name),
-        };
-    }
+    let mut script = other(dir, python);
     script.current_dir(dir).env("TERM", "xterm").args(["-c", SCRIPT, ready, &more.to_string()]);
     script.args([if ignored { "ignore" } else { "-" }, &places, GPUIO]).args(words(line));
     let ran = finish(&mut script).exits(0);

@@ -66,7 +66,7 @@ fn gdsio_has_the_placement_and_the_refusals_of_bench() {
 fn ranks_use_cufile() {
     const COMPAT: &str = "properties.allow_compat_mode=true";
     for mpi in installed() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_short();
         let cufile = ["--gpu", "software", "--share", "gpu", "--cufile-set", COMPAT];
         for (x, name) in
             [("0", "GPUD"), ("5", "ASYNC"), ("6", "GPU_BATCH"), ("7", "GPU_BATCH_STREAM")]

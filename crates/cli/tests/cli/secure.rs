@@ -11,7 +11,7 @@ use gpuio_objects::environment::NAMING;
 
 use crate::example::built;
 use crate::exec::{cc, compile};
-use crate::tool::{GPUIO, Ran, Scratch, finish, is_root, scratch, skip};
+use crate::tool::{GPUIO, Ran, Scratch, command, finish, is_root, plain, scratch, skip};
 
 /// The caller: a user without rights.
 const CALLER: u32 = 1000;
@@ -243,8 +243,8 @@ impl Ground {
         std::fs::write(own.join("data"), [7; 4096]).unwrap();
         std::fs::create_dir(own.join("pages")).unwrap();
         std::fs::write(own.join(format!("pages/gpuio-{CALLER}")), "no directory").unwrap();
-        let mut bench = Command::new(GPUIO);
-        bench.current_dir(&own).env("XDG_STATE_HOME", self.at("state"));
+        let mut bench = command(&own);
+        bench.env("XDG_STATE_HOME", self.at("state"));
         bench.args("bench --path host --rw write --size 1m --runtime 50ms -o r.json".split(' '));
         finish(&mut bench).exits(0);
         for path in crate::tool::tree(&own) {
@@ -264,7 +264,7 @@ impl Ground {
             Reader::Python => ("bin/python", vec!["-B", "-c", SCRIPT, module]),
         };
         give(&self.at(program), rights);
-        let mut command = Command::new(self.at(program));
+        let mut command = plain(self.at(program));
         command.current_dir(self.at("caller")).args(words).uid(CALLER).gid(CALLER);
         command.env_clear().env("PATH", "/usr/bin:/bin");
         command
@@ -313,7 +313,7 @@ impl Ground {
 fn python() -> Option<PathBuf> {
     let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or("python3".into());
     let script = "import os, sys; print(os.path.realpath(sys.executable))";
-    let ran = Command::new(python).args(["-c", script]).output().ok()?;
+    let ran = plain(python).args(["-c", script]).output().ok()?;
     let file = String::from_utf8(ran.stdout).ok()?;
     ran.status.success().then(|| PathBuf::from(file.trim()))
 }
@@ -390,7 +390,7 @@ fn objects_of_other_users_are_passed_over_wherever_gpuio_looks() {
                     chown(&place, Some(owner), None).unwrap();
                 }
                 chown(&file, Some(owner), None).unwrap();
-                let mut command = Command::new(&program);
+                let mut command = plain(&program);
                 command.current_dir(ground.root.path()).args(words.split(' '));
                 finish(command.env("XDG_CACHE_HOME", ground.at("cache")))
             };

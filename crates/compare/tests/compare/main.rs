@@ -224,8 +224,8 @@ fn every_fact_that_differs_is_listed() {
         };
         found.pairs[0].differences.iter().map(of).collect::<Vec<_>>()
     };
-    type Change = fn(&mut Value);
-    let changes: [(Change, &str); 7] = [
+    type Change = (fn(&mut Value), &'static str);
+    let changes: [Change; 7] = [
         (
             |r| r["storage"][0]["device"]["read_ahead_bytes"] = 4_194_304.into(),
             "storage.device.read_ahead_bytes: 8M | 4M",

@@ -123,7 +123,8 @@ fn reading(
     } else {
         let why = match hosts.as_slice() {
             [] => format!(
-                "percentiles of {} threads with an entry each can't be joined; group_reporting does",
+                "percentiles of {} threads with an entry each can't be joined; group_reporting \
+                 does",
                 twins.len()
             ),
             hosts => format!(

@@ -8,8 +8,8 @@
 //! uses it, with exit code 2 and the source. Jobs that don't use it are planned as if it had not
 //! been said, so that a plan holds nothing without effect and its text can be run again.
 //!
-//! A job file that fio or gdsio runs is run here too: where a section says `ioengine`, or has keys of
-//! gdsio's, the tool's own keys without effect are left out and noted, as it leaves them out in
+//! A job file that fio or gdsio runs is run here too: where a section says `ioengine`, or has keys
+//! of gdsio's, the tool's own keys without effect are left out and noted, as it leaves them out in
 //! silence. So it is with a line
 //! of a job file that a flag takes the effect from (`job.ini --rw read`), and with the points of a
 //! sweep ([`JobSpec::one_of_many`]), which were checked together beforehand ([`none_uses`]).

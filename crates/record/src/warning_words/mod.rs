@@ -269,8 +269,8 @@ fn clock_words(kind: &WarningKind) -> String {
         ),
         WarningKind::NeverStarted { ios, completed, longest_wait_ns, max_ns } => format!(
             "{} I/Os were due before the end but never started; {} completed. The missing ones \
-             are in no latency figure and would be the slowest: {}the maximum is at least {}. Lower \
-             --rate or --rate-iops to what the load can sustain.",
+             are in no latency figure and would be the slowest: {}the maximum is at least {}. \
+             Lower --rate or --rate-iops to what the load can sustain.",
             human_count(float(*ios)),
             human_count(float(*completed)),
             bounded(*ios, *completed),

@@ -26,9 +26,9 @@ impl Expanded {
 /// fio's words for numbers of the machine. `env` knows them by these names.
 pub const MACHINE: [&str; 3] = ["$ncpus", "$pagesize", "$mb_memory"];
 
-/// Replaces `${NAME}` by the value from `env`, and `$${` by `${`; and fio's words for numbers of the
-/// machine, which may stand in a product, as in `2*$ncpus`. The value of a variable is not expanded
-/// again. `column` is where `raw` begins; an error has the column of its `$`.
+/// Replaces `${NAME}` by the value from `env`, and `$${` by `${`; and fio's words for numbers of
+/// the machine, which may stand in a product, as in `2*$ncpus`. The value of a variable is not
+/// expanded again. `column` is where `raw` begins; an error has the column of its `$`.
 pub(super) fn expand(
     raw: &str,
     column: u32,

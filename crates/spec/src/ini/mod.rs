@@ -342,8 +342,8 @@ fn other_defaults(job: &JobSpec, file: &str) -> Option<String> {
         unset.iter().filter(|(unset, _)| *unset).map(|(_, words)| *words).collect();
     (fios && !of(Dialect::Native) && !unset.is_empty()).then(|| {
         format!(
-            "a section without ioengine has gpuio's defaults: {}; with ioengine=psync it has fio's: \
-             direct=0, iodepth=1, bs=4k, one pass",
+            "a section without ioengine has gpuio's defaults: {}; with ioengine=psync it has \
+             fio's: direct=0, iodepth=1, bs=4k, one pass",
             unset.join(", ")
         )
     })

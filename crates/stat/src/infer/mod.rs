@@ -25,8 +25,8 @@ pub fn mean(sample: &[f64]) -> Option<f64> {
 pub const INTERVAL_RUNS: usize = 3;
 
 /// Half the width of the interval of a mean (Student's t) as a share of it: what is printed as ±.
-/// `None` where there are not enough runs for one: fewer than [`INTERVAL_RUNS`], or so far apart that
-/// it includes 0.
+/// `None` where there are not enough runs for one: fewer than [`INTERVAL_RUNS`], or so far apart
+/// that it includes 0.
 #[must_use]
 pub fn mean_share(sample: &[f64], level: f64) -> Option<f64> {
     if sample.len() < INTERVAL_RUNS {

@@ -27,7 +27,8 @@ pub(super) const PACE: &[Key] = &[
         &[],
         Dialect::Fio,
         "queue depth is not searched within a run",
-        "gpuio sweep FILE --latency-target p99=5ms --over depth=1..64, which finds the highest load below it",
+        "gpuio sweep FILE --latency-target p99=5ms --over depth=1..64, which finds the highest \
+         load below it",
     ),
     refused(
         "latency_window",
