@@ -82,8 +82,8 @@ pub struct Entry {
     pub file_number: u64,
     /// Whether all of its bytes are that pattern.
     pub pattern: bool,
-    /// Where it is that pattern, begin and end of each range, if not all of it is; absent where none
-    /// is known to be.
+    /// Where it is that pattern, begin and end of each range, if not all of it is; absent where
+    /// none is known to be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<(u64, u64)>,
     /// Whether a run is writing it now, or crashed while it did.

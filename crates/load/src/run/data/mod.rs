@@ -200,8 +200,8 @@ impl<'a> DataSet<'a> {
         Ok(bar.done.into_inner())
     }
 
-    /// Notes a file of ours that a job writes. Others may write it too: what is made anew for one is
-    /// made from end to end.
+    /// Notes a file of ours that a job writes. Others may write it too: a file that is made anew
+    /// for one is made from end to end.
     fn note_write(
         &mut self,
         known: &mut BTreeMap<Identity, usize>,
