@@ -7,8 +7,9 @@ use serde_json::Value;
 use crate::record::{check, jobs};
 use crate::tool::{Ran, bench, command, file, finish, gpuio, scratch, state, tree, words};
 
-/// Every path on the software GPU, cuFile's last.
-const ALL: &str = "--path all --gpu software --rw randread --bs 32k --size 1m --runtime 100ms \
+/// Every path on the software GPU, cuFile's last. By bytes, so that each makes as many calls on a
+/// busy machine.
+const ALL: &str = "--path all --gpu software --rw randread --bs 32k --size 1m --io-size 1m \
                    --directory d --keep --no-ceilings";
 const CRASH: (&str, &str) = ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:crash:3");
 

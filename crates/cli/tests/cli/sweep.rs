@@ -37,6 +37,9 @@ fn records(folder: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// By bytes: as many I/Os on a busy machine.
+const COUNTED: &str = "sweep --size 64k --bs 4k --io-size 4m --engine psync";
+
 const SMALL: &str = "--size 64k --bs 4k --runtime 30ms --engine psync";
 
 fn small(dir: &Path, line: &str) -> Ran {
@@ -195,11 +198,9 @@ fn a_point_that_can_not_run_here_is_a_row_with_its_reason() {
 #[test]
 fn a_run_with_errors_is_kept_and_ends_its_point() {
     let dir = scratch();
-    // By number, so that some fail however busy the machine is.
-    let line = "sweep --size 64k --bs 4k --io-size 4m --engine psync --vary threads=1,2 \
-                --repeats 2 --inject eio=5%,seed=1 -o s";
+    let line = format!("{COUNTED} --vary threads=1,2 --repeats 2 --inject eio=5%,seed=1 -o s");
     for _ in 0..2 {
-        let ran = gpuio(dir.path(), line).exits(1);
+        let ran = gpuio(dir.path(), &line).exits(1);
         assert!(ran.out.contains("threads=1: failed: I/Os failed"), "{ran:#?}");
         assert_eq!(records(&dir.path().join("s")).len(), 2, "one of each point");
     }
@@ -298,11 +299,13 @@ fn the_preset_clients_says_that_it_is_of_one_host() {
 fn a_search_ends_at_the_bound() {
     let dir = scratch();
     let over = "--over threads=1..4 --repeats 1";
-    let ran = small(dir.path(), &format!("--latency-target p50=10s {over} -o a")).exits(0);
+    let ran =
+        gpuio(dir.path(), &format!("{COUNTED} --latency-target p50=10s {over} -o a")).exits(0);
     assert!(ran.out.contains("reached at threads=4"), "{ran:#?}");
     let places: Vec<String> = points(&dir.path().join("a")).into_iter().map(|p| p.0).collect();
     assert_eq!(places, ["1", "2", "4"]);
-    let ran = small(dir.path(), &format!("--latency-target p50=1ns {over} -o b")).exits(0);
+    let ran =
+        gpuio(dir.path(), &format!("{COUNTED} --latency-target p50=1ns {over} -o b")).exits(0);
     assert!(ran.out.contains("not reached even at threads=1"), "{ran:#?}");
     // The answer rests on three runs that agree.
     let [(_, records)] = &points(&dir.path().join("b"))[..] else { panic!("one point") };
