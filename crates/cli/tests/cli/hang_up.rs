@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::tool::{GPUIO, command, file, finish, gpuio, other, plain, scratch, skip, state, tree, wait, words};
+use crate::tool::{
+    GPUIO, command, file, finish, gpuio, other, plain, scratch, skip, state, tree, wait, words,
+};
 
 /// Runs a program on a terminal of its own, closes the terminal once a file with this ending is in
 /// one of the directories, or once the program has written, and sends further signals. Prints how
