@@ -43,6 +43,15 @@ pub fn refused(path: &str, value: &serde_json::Value) -> Option<String> {
 #[must_use]
 pub fn looks_like(text: &str) -> bool {
     let is_group = |name: &str| GROUPS.contains(&name);
+    let quoted = |name: &&&str| text.contains(&format!("\"{name}\""));
+    let begins = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    // Most texts of other tools are told apart without parsing them.
+    if !begins.starts_with(['{', '/', '#']) || !GROUPS.iter().any(|name| quoted(&name)) {
+        return false;
+    }
+    if text.len() > MOST_PARSED {
+        return GROUPS.iter().filter(quoted).count() > 1;
+    }
     match read(text) {
         Ok(config) => {
             let mut paths = config.entries.iter().map(|entry| entry.path.as_str());
@@ -51,7 +60,6 @@ pub fn looks_like(text: &str) -> bool {
             all || paths.any(|path| find(path).is_some())
         }
         Err(_) => {
-            let quoted = |name: &&&str| text.contains(&format!("\"{name}\""));
             let leaf = |key: &Key| key.path.rsplit('.').next().unwrap_or_default();
             let keys = KEYS.iter().filter(|key| text.contains(&format!("\"{}\"", leaf(key))));
             let marks = GROUPS.iter().filter(quoted).count() + keys.count().min(1);
@@ -60,6 +68,8 @@ pub fn looks_like(text: &str) -> bool {
     }
 }
 
+/// Longer texts, in bytes, are not parsed to tell what they are.
+const MOST_PARSED: usize = 1 << 20;
 /// Groups at the top of the file.
 const GROUPS: [&str; 9] = [
     "properties",
