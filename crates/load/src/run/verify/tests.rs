@@ -16,7 +16,7 @@ proptest! {
 
     #[test]
     fn a_word_of_the_pattern_reports_where_it_belongs(target in 0_u32..2, index in 0_u64..1 << 17) {
-        let job = job("filename=/x:/y\nsize=1m\nbs=4k");
+        let job = job("filename=/x:/y\nsize=2m\nbs=4k");
         let origin = origin_of(&job, mixed(&job, target, index));
         let path = ["/x", "/y"][target as usize];
         prop_assert_eq!(origin, Some(format!("{path} offset {}", index * 8)));
@@ -24,7 +24,7 @@ proptest! {
 
     #[test]
     fn other_words_belong_nowhere(found in any::<u64>()) {
-        let job = job("filename=/x:/y\nsize=1m\nbs=4k");
+        let job = job("filename=/x:/y\nsize=2m\nbs=4k");
         let belongs = (0..1 << 17).any(|index| mixed(&job, 0, index) == found);
         // One chance in 2^46 for each file: then the word is one of the pattern.
         prop_assert!(belongs || origin_of(&job, found).is_none());
