@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::tool::{GPUIO, Ran, Scratch, finish, is_root, other, plain, scratch, skip, wait};
+use crate::tool::{
+    GPUIO, Ran, Scratch, copy_program, finish, is_root, other, plain, scratch, skip, wait,
+};
 
 /// The directory, `bin/gpuio` in it, and `lib/gpuio` with a library that says "ours".
 struct Installed {
@@ -56,7 +58,7 @@ impl Installed {
         let place = |name: &str| root.path().join(name);
         std::fs::create_dir_all(place("bin")).unwrap();
         if std::fs::hard_link(GPUIO, place("bin/gpuio")).is_err() {
-            std::fs::copy(GPUIO, place("bin/gpuio")).unwrap();
+            copy_program(GPUIO.as_ref(), &place("bin/gpuio"));
         }
         if let Some(cc) = cc {
             library(cc, &place("lib/gpuio/libcufile.so.0"), 1, "reads GPUIO_CUFILE");

@@ -167,7 +167,7 @@ pub(crate) fn with_threads(
     let mut shell = user();
     let script = format!("ulimit -u {most} && exec \"$0\" \"$@\"");
     shell.current_dir(dir).args(["bash", "-c", &script, GPUIO]);
-    for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "GPUIO_PAGES", "HOME", "TMPDIR"] {
+    for name in ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "TMPDIR"] {
         shell.env(name, dir);
     }
     Some(shell)

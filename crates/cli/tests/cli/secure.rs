@@ -11,7 +11,9 @@ use gpuio_objects::environment::NAMING;
 
 use crate::example::built;
 use crate::exec::{cc, compile};
-use crate::tool::{GPUIO, Ran, Scratch, command, finish, is_root, plain, scratch, skip};
+use crate::tool::{
+    GPUIO, Ran, Scratch, command, copy_program, finish, is_root, plain, scratch, skip,
+};
 
 /// The caller: a user without rights.
 const CALLER: u32 = 1000;
@@ -191,7 +193,7 @@ impl Ground {
         for directory in ["bin", "lib/gpuio", "driver", "caller"] {
             std::fs::create_dir_all(ground.at(directory)).unwrap();
         }
-        std::fs::copy(GPUIO, ground.at("bin/gpuio")).unwrap();
+        copy_program(GPUIO.as_ref(), &ground.at("bin/gpuio"));
         for (from, to) in [
             ("libcufile.so", "libcufile.so.0"),
             ("libgpuio_softgpu.so", "libgpuio_softgpu.so"),
@@ -207,7 +209,7 @@ impl Ground {
         let flags = [object.to_str().unwrap(), "-Wl,--disable-new-dtags", &paths[0], &paths[1]];
         compile(&cc, &ground.at("bin/client"), CLIENT, &flags);
         if let Some(python) = python() {
-            std::fs::copy(python, ground.at("bin/python")).unwrap();
+            copy_program(&python, &ground.at("bin/python"));
         }
         ground.plant(&cc);
         Some(ground)
@@ -372,7 +374,7 @@ fn objects_of_other_users_are_passed_over_wherever_gpuio_looks() {
     let open = ground.at("open");
     let program = open.join("sub/gpuio");
     std::fs::create_dir_all(open.join("sub")).unwrap();
-    std::fs::copy(GPUIO, &program).unwrap();
+    copy_program(GPUIO.as_ref(), &program);
     for cargos in [&open, &open.join("sub")] {
         std::fs::create_dir(cargos.join(".fingerprint")).unwrap();
         std::fs::set_permissions(cargos, PermissionsExt::from_mode(0o1777)).unwrap();

@@ -166,6 +166,12 @@ impl Ran {
     }
 }
 
+/// Copies a program that will run. Another process does it: one that a thread of this process starts
+/// meanwhile would hold the file open for writing, and then it can't run (ETXTBSY, execve(2)).
+pub(crate) fn copy_program(from: &Path, to: &Path) {
+    assert!(plain("cp").arg(from).arg(to).status().unwrap().success());
+}
+
 /// Words of a command line; a word can't hold a blank.
 pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

@@ -10,12 +10,8 @@ const LEN: usize = 4 << 20;
 
 unsafe extern "C-unwind" {
     fn pthread_cancel(thread: libc::pthread_t) -> c_int;
-    fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
 }
 
-/// `PTHREAD_CANCEL_DEFERRED` and `PTHREAD_CANCEL_ASYNCHRONOUS`.
-const DEFERRED: c_int = 0;
-const ASYNCHRONOUS: c_int = 1;
 /// `PTHREAD_CANCELED`.
 const CANCELLED: usize = usize::MAX;
 
@@ -117,11 +113,12 @@ fn a_thread_that_was_cancelled_ends_where_it_enters_a_call() {
     });
 }
 
-/// Reads for ever, and is cancelled by the type.
-fn reads(client: &Client, kind: c_int) -> ! {
+/// Reads for ever. Its cancellation is deferred, as it is by default: with an asynchronous one a
+/// thread may call nothing but pthread_setcancelstate(3) and its like.
+extern "C-unwind" fn reads(argument: *mut c_void) -> *mut c_void {
     type Read = unsafe extern "C-unwind" fn(usize, u64, usize, i64, i64) -> isize;
-    // SAFETY: a number, and nowhere to store what it was.
-    unsafe { pthread_setcanceltype(kind, std::ptr::null_mut()) };
+    // SAFETY: what [`thread`] was given.
+    let client = unsafe { &*argument.cast::<Client>() };
     // SAFETY: the library's function is of this type.
     let read: Read = unsafe { std::mem::transmute(client.cufile.cuFileRead) };
     loop {
@@ -131,31 +128,20 @@ fn reads(client: &Client, kind: c_int) -> ! {
     }
 }
 
-extern "C-unwind" fn deferred(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: what [`thread`] was given.
-    reads(unsafe { &*argument.cast::<Client>() }, DEFERRED)
-}
-
-extern "C-unwind" fn asynchronous(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: as above.
-    reads(unsafe { &*argument.cast::<Client>() }, ASYNCHRONOUS)
-}
-
 #[test]
 fn a_thread_that_is_cancelled_inside_a_call_ends_after_it() {
     alone("cancel::a_thread_that_is_cancelled_inside_a_call_ends_after_it", &[], || {
         let client = &client();
         for round in 0..40 {
             client.ended.store(0, Ordering::SeqCst);
-            // That it ends is all: it does not return, and glibc 2.34 forgets the value of an
-            // asynchronous one here.
-            thread(if round % 2 == 0 { deferred } else { asynchronous }, client, |thread| {
+            let end = thread(reads, client, |thread| {
                 while client.ended.load(Ordering::SeqCst) <= round % 5 {
                     std::hint::spin_loop();
                 }
                 // SAFETY: a thread that runs and is not waited for yet.
                 assert_eq!(unsafe { pthread_cancel(thread) }, 0);
             });
+            assert_eq!(end, CANCELLED);
         }
         assert_eq!(client.cufile.read(client.handle, client.memory, LEN, 0, 0), LEN.cast_signed());
     });
