@@ -1,9 +1,10 @@
 //! Job files by way of their plans, and the lists of gpuio's own files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use gpuio_dataset::manifest::{ManifestError, parse, print};
-use gpuio_plan::{DirectAnswer, Gpus, Facts, TargetInfo, TargetLookup, plan};
+use gpuio_plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts, NumaFacts, NumaNode};
 use gpuio_record::{Gpu, Plan};
 use gpuio_report::format::plan::plan_text;
@@ -71,9 +72,9 @@ fn planned(spec: &Spec) -> Result<Plan, gpuio_plan::PlanError> {
 struct Disk;
 
 impl TargetLookup for Disk {
-    fn look(&self, path: &str) -> TargetInfo {
+    fn look(&self, path: &str) -> Arc<TargetInfo> {
         let device = path.contains("device");
-        TargetInfo {
+        Arc::new(TargetInfo {
             length_bytes: (device || path.contains("have")).then_some(1 << 30),
             device,
             directory: path.contains("isdir"),
@@ -83,7 +84,7 @@ impl TargetLookup for Disk {
                 false => DirectAnswer::Works { alignment: 512 },
             },
             filesystem: Some("xfs".to_owned()),
-        }
+        })
     }
 
     fn tensors(&self, _path: &str) -> Result<Vec<(u64, u64)>, String> {

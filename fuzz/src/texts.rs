@@ -47,9 +47,11 @@ pub(crate) fn quantity(data: &[u8]) {
     let _ = gpuio_units::parse_percent(text);
     let _ = gpuio_units::parse_count(text);
     let _ = gpuio_units::parse_bytes_per_second(text);
+    let mut markdown = gpuio_units::MarkdownPage::default();
+    markdown.text(text);
     for shown in [
         gpuio_units::printable_short(text).into_owned(),
-        gpuio_units::markdown(text),
+        markdown.finish(),
         gpuio_units::csv_text(text).into_owned(),
         gpuio_units::label_value(text),
     ] {
