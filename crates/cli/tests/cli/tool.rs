@@ -166,8 +166,8 @@ impl Ran {
     }
 }
 
-/// Copies a program that will run. Another process does it: one that a thread of this process starts
-/// meanwhile would hold the file open for writing, and then it can't run (ETXTBSY, execve(2)).
+/// Copies a program that will run. Another process does it: one that a thread of this process
+/// starts meanwhile would hold it open for writing, and it could not run (execve(2), ETXTBSY).
 pub(crate) fn copy_program(from: &Path, to: &Path) {
     assert!(plain("cp").arg(from).arg(to).status().unwrap().success());
 }
