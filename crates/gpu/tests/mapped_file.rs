@@ -170,7 +170,8 @@ fn as_it_was(found: &[u8], bytes: &[u8]) {
     }
 }
 
-/// The device's reads outlive a truncation, which is a signal for the host's.
+/// The device's reads outlive a truncation, which is a signal for the host's; copies of up to 24 KiB
+/// are the host's too (driver 580.159 on an H100).
 #[test]
 fn the_device_reads_a_file_that_became_shorter() {
     const LEN: usize = 1 << 20;
@@ -184,7 +185,7 @@ fn the_device_reads_a_file_that_became_shorter() {
     let found = copied(&context, &mapped, 0, LEN);
     assert_eq!(found[..8192], bytes[..8192], "what is left of it");
     as_it_was(&found, &bytes);
-    as_it_was(&copied(&context, &mapped, 8192 + 4096, 5000), &bytes[8192 + 4096..][..5000]);
+    as_it_was(&copied(&context, &mapped, 8192 + 4096, 70_000), &bytes[8192 + 4096..][..70_000]);
     let stream = Stream::new(&context).unwrap();
     let kernel = GatherKernel::load(&context).unwrap();
     let buffer = DeviceBuf::alloc(&context, MemoryKind::Device, LEN).unwrap();

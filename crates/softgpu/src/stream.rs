@@ -283,7 +283,7 @@ impl Shared {
             Work::Copy { to, from, len, spoil } => {
                 self.dawdle();
                 // Both ranges were looked up in full when the copy was put here.
-                to.copy_from(&from, len)?;
+                to.copy_by_driver(&from, len)?;
                 if spoil {
                     let middle = to.now(len)?.wrapping_add(len / 2);
                     // SAFETY: within the range, for no copy of 0 bytes is put here.

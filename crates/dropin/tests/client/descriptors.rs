@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, errno, pattern};
+use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, errno, pattern, system};
 use crate::stream::{Kept, stream, sync};
 
 const LEN: usize = 256 << 10;
@@ -69,9 +69,12 @@ fn two_descriptors_of_450_files_leave_room_for_the_programs_own() {
         limit();
         let (cuda, cufile) = (cuda(), cufile());
         let memory = cuda.room(LEN);
+        // The system's driver has some dozens for each GPU of the machine.
+        let drivers = if system() { open_numbers().len() } else { 0 };
+        let files = FILES.min((1024 - drivers - 80) / 2);
         for flags in [libc::O_DIRECT, 0] {
             let mut kept = Vec::new();
-            for (number, path) in paths.iter().enumerate() {
+            for (number, path) in paths.iter().enumerate().take(files) {
                 let file = opened(path, flags);
                 let handle = cufile.register(&file).unwrap();
                 check(&cuda, &cufile, (handle, number), memory);
@@ -160,6 +163,16 @@ fn one(cufile: &Cufile, (handle, memory, len): (usize, u64, usize), writes: bool
     } else {
         cufile.read(handle, memory, len, 0, 0)
     }
+}
+
+/// Whether numbers that are not looked at may be closed: CUDA's driver does not go on without its
+/// own (error 719).
+#[expect(clippy::print_stdout, reason = "a test that was left out is named")]
+fn may_close_all() -> bool {
+    if system() {
+        println!("SKIPPED: the system's driver needs its descriptors");
+    }
+    !system()
 }
 
 /// Drops a file's pages from the cache, so that all ways of reading are used.
@@ -253,6 +266,9 @@ fn numbers_that_a_program_replaced_are_neither_used_nor_closed() {
 fn numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed() {
     let name =
         "descriptors::numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed";
+    if !may_close_all() {
+        return;
+    }
     alone(name, &[], || {
         limit();
         replaced(libc::O_DIRECT, true);
@@ -263,6 +279,9 @@ fn numbers_that_a_program_closed_and_used_again_are_neither_used_nor_closed() {
 #[test]
 fn a_loop_over_the_first_numbers_takes_nothing_from_the_library() {
     let name = "descriptors::a_loop_over_the_first_numbers_takes_nothing_from_the_library";
+    if !may_close_all() {
+        return;
+    }
     alone(name, &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();

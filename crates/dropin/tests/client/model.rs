@@ -120,15 +120,18 @@ struct Counts {
     comparisons: AtomicU64,
     mapped: AtomicU64,
     changes: AtomicU64,
+    /// Reads beside a change to which the kernel said EIO.
+    refused: AtomicU64,
     wrong: AtomicU64,
 }
 
 impl Counts {
-    const NAMES: [&str; 5] =
-        ["operations", "comparisons", "reads of mapped files", "changes", "wrong"];
+    const NAMES: [&str; 6] =
+        ["operations", "comparisons", "reads of mapped files", "changes", "refused", "wrong"];
 
-    fn all(&self) -> [&AtomicU64; 5] {
-        [&self.operations, &self.comparisons, &self.mapped, &self.changes, &self.wrong]
+    fn all(&self) -> [&AtomicU64; 6] {
+        let Counts { operations, comparisons, mapped, changes, refused, wrong } = self;
+        [operations, comparisons, mapped, changes, refused, wrong]
     }
 
     fn one(count: &AtomicU64) {
@@ -281,6 +284,11 @@ impl User<'_> {
         assert_eq!(code, 0);
         let moved = self.moves(false, handle, (at, len), skip);
         let Ok(moved) = usize::try_from(moved) else {
+            if !is_alone && errno() == libc::EIO {
+                // The kernel's answer to a read(2) of a page that goes meanwhile.
+                Counts::one(&self.counts.refused);
+                return None;
+            }
             self.wrong(&format!("a read of {len} at {at} is {moved}, errno {}", errno()));
             return None;
         };

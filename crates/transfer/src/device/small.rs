@@ -14,7 +14,7 @@ use crate::device::staging::StagingRing;
 use crate::device::{Device, SMALL_SLOT};
 use crate::fault::Fault;
 use crate::file::{OpenFile, ReadBuffer};
-use crate::mapped::MappedRange;
+use crate::mapped::{BY_DEVICE, MappedRange};
 use crate::memory::MemoryLocation;
 use crate::transferred::Transferred;
 
@@ -173,8 +173,10 @@ impl SmallState {
         let waited = self.device.context().entered(|| {
             for part in range.parts().filter(|part| part.before >= copied) {
                 let address = request.address + part.before as u64;
+                // Short parts are the first and the last alone.
+                let at = if part.before == 0 { 0 } else { BY_DEVICE };
                 // SAFETY: as above, until the wait below.
-                unsafe { ring.copy_mapped(slot, part.at, location, address, part.len) }?;
+                unsafe { ring.copy_mapped(slot, at, part.at, location, address, part.len) }?;
             }
             ring.wait_for_slot(slot)
         });

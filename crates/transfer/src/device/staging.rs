@@ -9,6 +9,7 @@ use gpuio_gpu::{Context, DevPtr, Event, GatherKernel, GpuError, Locked, PageSize
 use crate::Op;
 use crate::clock::{Clock, Nanos};
 use crate::device::pace::{CopyPace, PacedCopy};
+use crate::mapped::{BY_DEVICE, copy_pages};
 use crate::memory::MemoryLocation;
 
 /// Slots of a ring for large calls: one is filled while others are copied.
@@ -405,8 +406,8 @@ impl StagingRing {
         Ok(())
     }
 
-    /// Copies bytes of a mapped file by the driver. Does not wait: the slot, which is not used,
-    /// is free when the copy has ended.
+    /// Copies bytes of a mapped file by the driver. Does not wait: the slot is free when the copy
+    /// has ended. Only a copy below [`BY_DEVICE`] uses it, from `slot_offset` on.
     ///
     /// # Safety
     ///
@@ -414,13 +415,22 @@ impl StagingRing {
     pub(crate) unsafe fn copy_mapped(
         &mut self,
         slot: StagingSlot,
+        slot_offset: usize,
         from: *const u8,
         location: MemoryLocation,
         address: u64,
         len: usize,
     ) -> Result<(), GpuError> {
+        let mut from = from.cast_mut();
+        if len < BY_DEVICE && slot_offset + len <= self.slot_len {
+            let to = slot.memory.at.wrapping_add(slot_offset);
+            // SAFETY: bytes of the slot, which is this thread's until the copy below has ended.
+            if unsafe { copy_pages(to, from, len) } {
+                from = to;
+            }
+        }
         // SAFETY: the caller's promise; a copy to the GPU does not write its source.
-        unsafe { self.copy_by_driver(Op::Read, slot, from.cast_mut(), location, address, len) }
+        unsafe { self.copy_by_driver(Op::Read, slot, from, location, address, len) }
     }
 
     /// # Safety

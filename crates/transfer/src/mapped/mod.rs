@@ -17,7 +17,8 @@
 //!
 //! Who uses an extent counts as its user, and it is not retired meanwhile: the thread that
 //! waits for a copy, or for a copy in a program's stream, which no thread waits for, an entry in a
-//! list (`queued`). Neither keeps a lease.
+//! list (`queued`). Neither keeps a lease, so the file may become shorter before its bytes are
+//! copied: the GPU's copies outlive that, and the host's go through the kernel (`pages`).
 //!
 //! Nothing here is on the way of the first read of a file but one addition to a counter, for each
 //! large read and for one of sixteen small ones.
@@ -30,6 +31,7 @@ mod inode;
 mod lease;
 mod mapper;
 mod mapping;
+mod pages;
 mod queued;
 mod rule;
 mod users;
@@ -50,6 +52,7 @@ pub(crate) use inode::MappedInode;
 use lease::Watcher;
 use mapper::Mapper;
 pub use mapping::{FileMapping, MappingError, MappingState};
+pub(crate) use pages::{BY_DEVICE, copy_pages};
 use queued::QueuedCopies;
 
 /// Shorter files are not mapped, bytes.

@@ -354,13 +354,16 @@ impl RunExecutor {
             if let Some(range) = mapped {
                 for part in range.parts() {
                     let to = entry.address + part.before as u64;
+                    let at = slot_offset + part.before;
                     if by_kernel {
                         list.push(part.device_ptr, DevPtr(to), part.len as u64, longest);
                         continue;
                     }
                     // SAFETY: the range stays registered until the run is complete; who submitted
                     // the entry promises its memory.
-                    unsafe { self.ring.copy_mapped(slot, part.at, entry.location, to, part.len) }?;
+                    unsafe {
+                        self.ring.copy_mapped(slot, at, part.at, entry.location, to, part.len)
+                    }?;
                 }
                 continue;
             }
