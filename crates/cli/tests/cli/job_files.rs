@@ -208,7 +208,9 @@ fn fios_logs_of_a_mix() {
         let lines = lines(kind);
         for direction in [0, 1] {
             let own: Vec<_> = lines.iter().filter(|line| line[2] == direction).collect();
-            assert!(own.iter().all(|line| line[1] > 0), "{kind}: {lines:?}");
+            // The last one can be of the few milliseconds after a whole one.
+            let mut whole = own.iter().rev().skip(1);
+            assert!(whole.all(|line| line[1] > 0), "{kind}: {lines:?}");
             // The series has intervals of 100 ms or more; a late sample makes a line longer.
             let gaps = own.windows(2).take(own.len().saturating_sub(2));
             assert!(gaps.clone().all(|two| two[1][0] - two[0][0] >= 300), "{kind}: {lines:?}");
