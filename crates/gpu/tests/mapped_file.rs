@@ -170,8 +170,8 @@ fn as_it_was(found: &[u8], bytes: &[u8]) {
     }
 }
 
-/// The device's reads outlive a truncation, which is a signal for the host's; copies of up to 24 KiB
-/// are the host's too (driver 580.159 on an H100).
+/// The device's reads outlive a truncation, which is a signal for the host's. Copies of up to
+/// 24 KiB are the host's too (driver 580.159 on an H100).
 #[test]
 fn the_device_reads_a_file_that_became_shorter() {
     const LEN: usize = 1 << 20;

@@ -99,8 +99,8 @@ impl Drop for Pages {
     }
 }
 
-/// The longest copy from the host's memory that the processor makes: CUDA 13.0, driver 580.159 on an
-/// H100, of registered pages of a file that became shorter (24 KiB a signal, 32 KiB none).
+/// The longest copy from the host's memory that the processor makes: CUDA 13.0, driver 580.159 on
+/// an H100, of registered pages of a file that became shorter (24 KiB a signal, 32 KiB none).
 const BY_PROCESSOR: usize = 24 << 10;
 
 /// Bytes that an operation will touch: where they lie, and a share in the pages if they are ours.
@@ -135,8 +135,8 @@ impl MemoryRange {
         Ok(())
     }
 
-    /// A copy of the driver's: short ones from host memory are read by the processor, so a page that
-    /// a file has lost is a SIGBUS there. Others are read by the device.
+    /// A copy of the driver's: short ones from host memory are read by the processor, so a page
+    /// that a file has lost is a SIGBUS there. Others are read by the device.
     pub(crate) fn copy_by_driver(&self, from: &Self, len: usize) -> Answer<()> {
         let seen = MemoryRange { is_fickle: from.is_fickle && len > BY_PROCESSOR, ..from.clone() };
         self.copy_from(&seen, len)

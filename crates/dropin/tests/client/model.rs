@@ -285,8 +285,8 @@ impl User<'_> {
         let moved = self.moves(false, handle, (at, len), skip);
         let Ok(moved) = usize::try_from(moved) else {
             if !is_alone && moved == -1 {
-                // On ext4 of Linux 6.18, an H100: EIO of a pread(2) beside a truncation. A batch or a
-                // stream tells no errno.
+                // Seen with an H100, ext4 and Linux 6.18: EIO of a pread(2) beside a truncation. A
+                // batch or a stream tells no errno.
                 Counts::one(&self.counts.refused);
                 return None;
             }

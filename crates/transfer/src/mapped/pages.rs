@@ -18,7 +18,7 @@ pub(crate) unsafe fn copy_pages(to: *mut u8, from: *const u8, len: usize) -> boo
     let local = libc::iovec { iov_base: to.cast(), iov_len: len };
     let remote = libc::iovec { iov_base: from.cast_mut().cast::<c_void>(), iov_len: len };
     let own = std::process::id().cast_signed();
-    // SAFETY: the kernel checks every page of what it reads; what it writes is the caller's promise.
+    // SAFETY: the kernel checks every page that it reads; what it writes is the caller's promise.
     let copied =
         unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) };
     let copied = match usize::try_from(copied) {
