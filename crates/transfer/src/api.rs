@@ -108,7 +108,11 @@ impl Transfer {
     ///
     /// The descriptor is not open, or is neither a regular file nor a block device.
     pub fn file(&self, fd: BorrowedFd<'_>) -> Result<File, FileError> {
-        File::open(fd, self.0.settings.uncached, self.0.settings.bypass_cache)
+        let file = File::open(fd, self.0.settings.uncached, self.0.settings.bypass_cache);
+        if crate::file::are_fixed_too_many() {
+            self.state().mapped.return_descriptors_soon();
+        }
+        file
     }
 
     /// Queries what kind of memory an address is. The first call loads the driver, which takes some

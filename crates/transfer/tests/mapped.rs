@@ -411,6 +411,43 @@ fn a_child_that_outlives_its_parent_keeps_no_lease() {
     opened.expect("a lease is left");
 }
 
+#[test]
+fn mapped_files_give_their_descriptors_back_where_few_are_left() {
+    const NAME: &str = "mapped_files_give_their_descriptors_back_where_few_are_left";
+    const CHILD: &str = "GPUIO_TEST_FEW_DESCRIPTORS";
+    if std::env::var_os(CHILD).is_none() {
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        alone.args(["--exact", NAME, "--nocapture"]).env(CHILD, "1");
+        let output = alone.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    let limit = libc::rlimit { rlim_cur: 1024, rlim_max: 1024 };
+    // SAFETY: a valid structure.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let hot = [Hot::new(), Hot::new(), Hot::new()];
+    let before = count();
+    hot.iter().for_each(Hot::heat);
+    assert!(count() >= before + 6, "two for each: {before}, {}", count());
+    let mut own: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    own.truncate(own.len() - 40);
+    // It is seen when a file is registered; without that within a second.
+    let full = count();
+    let other = Hot::of(1 << 20);
+    let clock = Instant::now();
+    while count() > full - 6 + 2 {
+        assert!(clock.elapsed() < HANG, "{} of {full} are open", count());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for one in &hot {
+        assert_eq!(one.check_ranges(), 0);
+    }
+    drop((own, other));
+    hot[0].heat();
+    assert!(hot[0].check_ranges() > 0);
+}
+
 /// Maps the file, forks and ends.
 fn parent_of_a_survivor(path: &Path) {
     let own = File::open(path).unwrap();

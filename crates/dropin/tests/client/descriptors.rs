@@ -69,9 +69,8 @@ fn two_descriptors_of_450_files_leave_room_for_the_programs_own() {
         limit();
         let (cuda, cufile) = (cuda(), cufile());
         let memory = cuda.room(LEN);
-        // The system's driver has some dozens for each GPU of the machine.
-        let drivers = if system() { open_numbers().len() } else { 0 };
-        let files = FILES.min((1024 - drivers - 80) / 2);
+        // The system's driver has some dozens for each GPU of the machine, and the program 24.
+        let files = FILES.min((1024 - open_numbers().len() - 24 - 16) / 2);
         for flags in [libc::O_DIRECT, 0] {
             let mut kept = Vec::new();
             for (number, path) in paths.iter().enumerate().take(files) {

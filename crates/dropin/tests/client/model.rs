@@ -4,7 +4,9 @@
 //!
 //! Of each file there is one for locks (flock(2)): shared by who compares a read, alone for who
 //! writes or changes. Reads without a lock run beside all of that; they must not fail, nor write
-//! outside their range. Two files are changed seldom, so that the library maps them.
+//! outside their range. Two files are changed seldom, so that the library maps them. A process
+//! without the library reads beside the changes too: where the kernel refuses a read of its own
+//! accord, it does so there as well.
 //!
 //! It runs for `GPUIO_MODEL_SECONDS` (10) in `GPUIO_MODEL_DIR`, by the choices of
 //! `GPUIO_MODEL_SEED`: `cargo xtask attack --only model`, and `hardware.sh` on a GPU.
@@ -123,15 +125,23 @@ struct Counts {
     /// Reads beside a change to which the kernel said EIO.
     refused: AtomicU64,
     wrong: AtomicU64,
+    /// Reads of the process without the library, and those to which the kernel said EIO.
+    plain: AtomicU64,
+    plain_refused: AtomicU64,
 }
 
 impl Counts {
-    const NAMES: [&str; 6] =
-        ["operations", "comparisons", "reads of mapped files", "changes", "refused", "wrong"];
-
-    fn all(&self) -> [&AtomicU64; 6] {
-        let Counts { operations, comparisons, mapped, changes, refused, wrong } = self;
-        [operations, comparisons, mapped, changes, refused, wrong]
+    fn all(&self) -> [(&'static str, &AtomicU64); 8] {
+        [
+            ("operations", &self.operations),
+            ("comparisons", &self.comparisons),
+            ("reads of mapped files", &self.mapped),
+            ("changes", &self.changes),
+            ("refused", &self.refused),
+            ("wrong", &self.wrong),
+            ("plain reads", &self.plain),
+            ("plain refused", &self.plain_refused),
+        ]
     }
 
     fn one(count: &AtomicU64) {
@@ -139,10 +149,8 @@ impl Counts {
     }
 
     fn line(&self) -> String {
-        let words = Self::NAMES.iter().zip(self.all());
-        let words: Vec<_> = words
-            .map(|(name, count)| format!("{} {name}", count.load(Ordering::Relaxed)))
-            .collect();
+        let all = self.all();
+        let words = all.map(|(name, count)| format!("{} {name}", count.load(Ordering::Relaxed)));
         format!("model: {}", words.join(", "))
     }
 
@@ -151,7 +159,7 @@ impl Counts {
         let Some(line) = output.lines().find_map(|line| line.split("model: ").nth(1)) else {
             return false;
         };
-        for (word, count) in line.split(", ").zip(self.all()) {
+        for (word, (_, count)) in line.split(", ").zip(self.all()) {
             let number = word.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
             count.fetch_add(number, Ordering::Relaxed);
         }
@@ -544,6 +552,31 @@ fn changer(place: &Place, counts: &Counts, which: u64) {
     }
 }
 
+/// A process that reads without the library and without locks, with `O_DIRECT` and without.
+fn reader(place: &Place, counts: &Counts, which: u64) {
+    let mut choices = place.choices(which * 10);
+    let mut memory = vec![0; MOST + 4096];
+    let start = memory.as_ptr().align_offset(4096);
+    while place.has_time() {
+        let path = place.path(choices.below(FILES));
+        let flags = if choices.below(2) == 0 { libc::O_DIRECT } else { 0 };
+        let with = |flags| OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        let Ok(file) = with(flags).or_else(|_| with(0)) else { continue };
+        for _ in 0..20 {
+            let (at, len) = choices.range(MOST);
+            let (at, len) = (at / 4096 * 4096, (len.min(MOST) / 4096).max(1) * 4096);
+            Counts::one(&counts.plain);
+            match file.read_at(&mut memory[start..start + len], at as u64) {
+                Ok(_) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => {
+                    Counts::one(&counts.plain_refused);
+                }
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+        }
+    }
+}
+
 fn start(place: &Place, role: &str) -> (Child, PathBuf) {
     let output = place.dir.join(format!("output-{role}"));
     let file = File::create(&output).unwrap();
@@ -564,8 +597,11 @@ fn files_that_other_processes_change() {
     if let Ok(role) = std::env::var(ROLE) {
         let (kind, which) = role.split_once('-').unwrap();
         let which = which.parse().unwrap();
-        let run = if kind == "user" { user } else { changer };
-        run(&place, &counts, which);
+        match kind {
+            "user" => user(&place, &counts, which),
+            "changer" => changer(&place, &counts, which),
+            _ => reader(&place, &counts, which),
+        }
         println!("{}", counts.line());
         return;
     }
@@ -576,7 +612,7 @@ fn files_that_other_processes_change() {
         std::fs::write(place.path(number), choices.bytes(2 * LEAST)).unwrap();
     }
     let seconds = place.until.saturating_duration_since(Instant::now()).as_secs();
-    let roles = ["user-1", "user-2", "changer-0", "changer-3"];
+    let roles = ["user-1", "user-2", "changer-0", "changer-3", "reader-4"];
     let children: Vec<_> = roles.iter().map(|role| start(&place, role)).collect();
     let mut failed = Vec::new();
     for (role, (mut child, output)) in roles.iter().zip(children) {

@@ -9,9 +9,9 @@
 //! same number and file, which no look can tell apart.
 //!
 //! Beside the duplicate of each file there are others that can be opened again at any time
-//! ([`Spare`]). The more files there are, the fewer of these: where the limit is 1024, all of 270
-//! files may have one, and 450 files, with the program's own descriptor and a duplicate each, leave
-//! some dozens to the program.
+//! ([`Spare`]). They take what the process has left (`count`), but for a part that is the
+//! program's: the more descriptors the program, its libraries and CUDA's driver have, the fewer.
+//! Where the limit is 1024 and nothing else is open, all of 270 files may have one, and none of 450.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -218,12 +218,12 @@ impl Drop for Count {
 /// Leave to have one descriptor that can be opened again.
 #[derive(Debug)]
 pub(super) struct Spare {
-    /// It stays until its file ends.
+    /// It stays until its file ends, or the mapped files give it back.
     is_fixed: bool,
 }
 
 impl Spare {
-    /// The part of the limit that is had in any case, and that fixed ones may take.
+    /// The part of the limit that is the program's, and that fixed ones may take.
     const PART: u64 = 12;
 
     /// `None` where as many are had as may be.
@@ -231,14 +231,16 @@ impl Spare {
         one_more(&SPARES, most_spares()).then(|| Self { is_fixed: false })
     }
 
-    /// The same for one that stays until its file ends.
+    /// The same for one that is not closed as soon as there are too many.
     pub(super) fn take_fixed() -> Option<Self> {
         let part = u32::try_from(limit() / Self::PART).unwrap_or(u32::MAX);
         if !one_more(&FIXED, part) {
             return None;
         }
-        // From here on dropping it lowers both.
-        SPARES.fetch_add(1, Ordering::Relaxed);
+        if !one_more(&SPARES, most_spares()) {
+            FIXED.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
         Some(Self { is_fixed: true })
     }
 }
@@ -258,18 +260,23 @@ fn one_more(had: &AtomicU32, most: u32) -> bool {
     had.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
-/// Most spares: three quarters of what is left when each duplicate is one of a descriptor that the
-/// program has too, and a part of the limit is the program's.
+/// Most spares: three quarters of what is left beside the duplicates, what others in this process
+/// have open, and the program's part.
 fn most_spares() -> u32 {
-    let (limit, files) = (limit(), u64::from(DUPLICATES.load(Ordering::Relaxed)));
-    let part = limit / Spare::PART;
-    let left = limit.saturating_sub(2 * files).saturating_sub(part);
-    u32::try_from(part.max(left / 4 * 3)).unwrap_or(u32::MAX)
+    let (limit, files) = (limit(), DUPLICATES.load(Ordering::Relaxed));
+    let others = super::count::LOOK.others(files, SPARES.load(Ordering::Relaxed), tick());
+    let taken = u64::from(files) + others + limit / Spare::PART;
+    u32::try_from(limit.saturating_sub(taken) / 4 * 3).unwrap_or(u32::MAX)
 }
 
 /// How many spares there are too many.
 pub(super) fn spares_too_many() -> u32 {
     SPARES.load(Ordering::Relaxed).saturating_sub(most_spares())
+}
+
+/// Whether the process has so few descriptors left that those which stay are wanted back.
+pub(crate) fn are_fixed_too_many() -> bool {
+    FIXED.load(Ordering::Relaxed) > 0 && spares_too_many() > 0
 }
 
 /// A use of a spare, which is not closed meanwhile.

@@ -1,5 +1,6 @@
 //! Files, opened from callers' descriptors.
 
+mod count;
 mod edges;
 mod kept;
 mod read;
@@ -20,7 +21,7 @@ use crate::fault::{Failed, Fault, FileError};
 use crate::mapped::MappedInode;
 use crate::settings::{BypassCache, UncachedReads};
 pub use kept::KeptFd;
-pub(crate) use kept::{Descriptor, is_of};
+pub(crate) use kept::{Descriptor, are_fixed_too_many, is_of};
 pub(crate) use read::{CacheLookup, FileBytes, ReadBuffer, UncachedRead};
 use reopen::ReopenedFd;
 pub(crate) use reopen::reopen_to_read;
@@ -251,7 +252,8 @@ impl OpenFile {
         }
         let first = self.buffered(surely)?;
         let how = (first.raw() != self.own.raw(), surely);
-        let shard = self.shards.get(&self.own, self.mode.reopen_flags, how);
+        let has_opened = || spares::add(&self.itself);
+        let shard = self.shards.get(&self.own, self.mode.reopen_flags, how, has_opened);
         Some(shard.unwrap_or(first))
     }
 
@@ -259,10 +261,11 @@ impl OpenFile {
     fn close_unused_spares(&self) {
         self.buffered.close_unused();
         self.direct.close_unused();
+        self.shards.close_unused();
     }
 
     fn has_spares(&self) -> bool {
-        self.buffered.is_open() || self.direct.is_open()
+        self.buffered.is_open() || self.direct.is_open() || self.shards.are_open()
     }
 
     /// A descriptor with `O_DIRECT`, if there is one and the file system accepts it.

@@ -63,14 +63,17 @@ impl ReopenedFd {
         }
     }
 
-    /// The same, opened with `spare`.
+    /// The same, opened with `spare`: one that stays.
     pub(super) fn get_with(
         &self,
         own: &KeptFd,
         flags: libc::c_int,
         (advised, spare): (bool, Spare),
+        has_opened: impl FnOnce(),
     ) -> Option<Descriptor<'_>> {
-        self.set(open(own, flags, advised, Some(spare)).ok()?)
+        let opened = open(own, flags, advised, Some(spare)).ok()?;
+        has_opened();
+        self.set(opened)
     }
 
     /// Whether it was opened.

@@ -41,8 +41,21 @@ impl DescriptorShards {
         own: &KeptFd,
         flags: libc::c_int,
         how: (bool, bool),
+        has_opened: impl FnOnce(),
     ) -> Option<Descriptor<'_>> {
-        self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, how)
+        self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, how, has_opened)
+    }
+
+    /// Closes those that nobody uses. They are opened again after as many reads as at first.
+    pub(super) fn close_unused(&self) {
+        for shard in &self.0 {
+            shard.reopened.close_unused();
+            shard.reads.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn are_open(&self) -> bool {
+        self.0.iter().any(|shard| shard.reopened.is_open())
     }
 }
 
@@ -52,6 +65,7 @@ impl Shard {
         own: &KeptFd,
         flags: libc::c_int,
         (advised, surely): (bool, bool),
+        has_opened: impl FnOnce(),
     ) -> Option<Descriptor<'_>> {
         if let Some(known) = self.reopened.known(surely) {
             return Some(known);
@@ -60,12 +74,12 @@ impl Shard {
         if self.reads.fetch_add(1, Ordering::Relaxed) != READS {
             return None;
         }
-        let Some(spare) = Spare::take_fixed() else {
+        let Some(spare) = Spare::take() else {
             // Others may have been closed when as many reads have come again.
             self.reads.store(0, Ordering::Relaxed);
             return None;
         };
-        self.reopened.get_with(own, flags, (advised, spare))
+        self.reopened.get_with(own, flags, (advised, spare), has_opened)
     }
 }
 
@@ -91,7 +105,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let own = KeptFd::duplicate(file.as_fd()).unwrap();
         let shard = Shard { reopened: ReopenedFd::new(), reads: AtomicU32::new(0) };
-        let get = || shard.get(&own, libc::O_RDWR, (false, true)).map(|used| used.raw());
+        let get = || shard.get(&own, libc::O_RDWR, (false, true), || ()).map(|used| used.raw());
         for _ in 0..READS {
             assert_eq!(get(), None);
         }

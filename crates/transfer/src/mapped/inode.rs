@@ -1,7 +1,7 @@
 //! A file that may be mapped: one for all descriptors of it that the library holds.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MappedFiles;
 use super::extent::{EXTENT, ExtentCell, Registered};
@@ -26,8 +26,8 @@ const LEASED: u8 = 2;
 pub(crate) struct MappedInode {
     pub(super) files: &'static MappedFiles,
     pub(super) id: InodeId,
-    /// Open for reading, from when it is hot.
-    fd: OnceLock<KeptFd>,
+    /// Open for reading, from when it is hot until the process has too few descriptors left.
+    fd: Mutex<Option<Arc<KeptFd>>>,
     pub(super) cells: Box<[ExtentCell]>,
     sure: AtomicU8,
     /// The file's stamp when the lease was taken: size, and time of the last change.
@@ -55,7 +55,7 @@ impl MappedInode {
         Self {
             files,
             id,
-            fd: OnceLock::new(),
+            fd: Mutex::default(),
             cells,
             sure: AtomicU8::new(UNSURE),
             size: AtomicU64::new(0),
@@ -66,18 +66,25 @@ impl MappedInode {
     }
 
     /// Its descriptor, if it has one and the program has not closed it.
-    pub(super) fn fd(&self) -> Option<&KeptFd> {
-        self.fd.get().filter(|fd| fd.is_ours())
+    pub(super) fn fd(&self) -> Option<Arc<KeptFd>> {
+        let fd = self.fd.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        fd.filter(|fd| fd.is_ours())
     }
 
-    /// Gives it a descriptor, by one of its files; false where none can be had now.
+    /// Gives it a descriptor, by one of its files; false where none can be had now. Whoever does
+    /// not get the lock at once does without: in a child of `fork(2)` a thread of the parent may
+    /// have it for ever.
     pub(super) fn has_fd(&self, of: &OpenFile) -> bool {
-        if self.fd.get().is_none()
-            && let Ok(fd) = of.reopened_to_read(true)
-        {
-            let _ = self.fd.set(fd);
+        let Ok(mut fd) = self.fd.try_lock() else { return false };
+        if fd.is_none() {
+            *fd = of.reopened_to_read(true).ok().map(Arc::new);
         }
-        self.fd.get().is_some()
+        fd.is_some()
+    }
+
+    /// Closes its descriptor, when those who use it are done; false if it has none.
+    pub(super) fn gives_fd_back(&self) -> bool {
+        self.fd.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, RuleState> {
@@ -115,11 +122,11 @@ impl MappedInode {
             return None;
         }
         let fd = self.fd()?;
-        match super::rule::find(fd, watcher, true) {
+        match super::rule::find(&fd, watcher, true) {
             Ok(found) => {
                 let leased = matches!(found, Rule::Lease(_));
                 // Nothing is registered under the rule yet.
-                let stamp = Stamp::of(fd)?;
+                let stamp = Stamp::of(fd.as_ref())?;
                 self.size.store(stamp.size, Ordering::Relaxed);
                 self.modified.store(stamp.modified_ns, Ordering::Relaxed);
                 rule.held = Some(found);
@@ -225,7 +232,7 @@ mod tests {
     /// Registers the file, as the mapper does.
     fn registered(inode: &MappedInode) -> Registered {
         let context = Context::new(&Driver::load(&Which::Software).unwrap(), 0).unwrap();
-        let pages = FilePages::map(inode.fd().unwrap().as_fd(), 0..LEN).unwrap();
+        let pages = FilePages::map(inode.fd().unwrap().as_ref().as_fd(), 0..LEN).unwrap();
         let file = pages.register(&context, true).unwrap();
         let device_ptr = file.seen_by(&context).unwrap();
         Registered { file, device_ptr, serial: 1, ends_file: true }
@@ -242,7 +249,7 @@ mod tests {
         let seals = SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW;
         rustix::fs::fcntl_add_seals(&fd, seals).unwrap();
         let inode = MappedInode::new(files, (0, 0), LEN);
-        inode.fd.set(KeptFd::duplicate(fd.as_fd()).unwrap()).unwrap();
+        *inode.fd.lock().unwrap() = Some(Arc::new(KeptFd::duplicate(fd.as_fd()).unwrap()));
 
         let first = inode.find_rule(0).unwrap();
         let pages = registered(&inode);

@@ -271,14 +271,14 @@ impl Mapper {
         device: &'static Device,
     ) -> Option<Registered> {
         let fd = inode.fd()?;
-        let size = rustix::fs::fstat(fd).ok()?;
+        let size = rustix::fs::fstat(fd.as_ref()).ok()?;
         let size = u64::try_from(size.st_size).ok()?;
         let start = index as u64 * EXTENT;
         let end = (start + EXTENT).min(size);
         if end <= start || !work.has_room(end - start) {
             return None;
         }
-        let pages = FilePages::map(std::os::fd::AsFd::as_fd(fd), start..end);
+        let pages = FilePages::map(std::os::fd::AsFd::as_fd(fd.as_ref()), start..end);
         let made = pages.and_then(|pages| {
             pages.read_in(&|| true)?;
             let file = pages.register(device.context(), true)?;

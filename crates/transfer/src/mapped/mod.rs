@@ -10,7 +10,8 @@
 //! that these do not change (`rule`): the file is immutable, or this process holds a read lease on
 //! it (`lease`). A second thread, the watcher, gets a signal when the kernel wants a lease back. It
 //! closes the file's extents and returns the lease, without waiting for anything else; the one who
-//! opens the file for writing waits that long. The watcher also looks at all leases each second,
+//! opens the file for writing waits that long. It does the same where the process has few
+//! descriptors left: a mapped file has two. The watcher also looks at all leases each second,
 //! and says when it did. A reader that finds this too long ago uses no lease: after a process was
 //! stopped, the kernel may have taken its leases away. Each read under a lease also looks at the
 //! file's size and time of change: truncation through overlayfs ends no lease.
@@ -271,6 +272,13 @@ impl MappedFiles {
         }
     }
 
+    /// Descriptors of mapped files are closed soon, if the process still has too few left then.
+    pub(crate) fn return_descriptors_soon(&self) {
+        if let Some(watcher) = self.watcher().filter(|_| self.is_here()) {
+            watcher.wake();
+        }
+    }
+
     /// The inode of a file; `None` if it can't be mapped.
     fn inode(&'static self, file: &OpenFile) -> Option<Arc<MappedInode>> {
         let (id, size) = file.identity_and_size()?;
@@ -325,7 +333,8 @@ impl MappedFiles {
             let enough = lease::break_time().saturating_mul(1_000_000_000) / 3;
             let inodes: Vec<_> = self.lock().values().filter_map(Weak::upgrade).collect();
             for inode in &inodes {
-                if inode.lost_its_lease() {
+                let is_short = crate::file::are_fixed_too_many() && inode.gives_fd_back();
+                if is_short || inode.lost_its_lease() {
                     inode.revoke(self.clock.now());
                     self.mapper.sweep_soon(self, inode);
                 }
