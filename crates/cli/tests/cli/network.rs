@@ -240,12 +240,15 @@ fn a_rate_from_outside_is_what_it_measures() {
         let result = run("--format json").json();
         let after = cable.counters(0);
         tried.push(["read", "write"].map(|name| both_ends_agree(&result[name]) / data));
+        let mut wire = Vec::new();
         for (name, counter) in [("read", 0), ("write", 1)] {
             let rate = &result[name];
             // The interface saw these bytes, headers, and what the other direction acknowledged.
             let moved = (after[counter] - before[counter]) as f64;
+            // Where a host has no time to run, TCP sends more than once.
             let of_wire = rate["received_bytes"].as_f64().unwrap() / moved;
-            assert!((0.93..1.0).contains(&of_wire), "{name}: {of_wire} of {moved}: {result:#}");
+            assert!((0.5..1.0).contains(&of_wire), "{name}: {of_wire} of {moved}: {result:#}");
+            wire.push(of_wire);
             let own = rate["client_interface_bytes"][counter].as_f64().unwrap();
             assert!(own <= moved && own > 0.95 * moved, "{name}: {own} of {moved}");
             assert_eq!(rate["path_mtu_bytes"], 1500);
@@ -253,7 +256,8 @@ fn a_rate_from_outside_is_what_it_measures() {
         assert_eq!(result["client"]["address"], "10.78.0.1");
         assert_eq!(result["client"]["interface"], "v");
         assert_eq!(result["server_port"]["address"], "10.78.0.2");
-        tried.last().unwrap().iter().all(|share| (0.95..1.01).contains(share))
+        wire.iter().all(|share| *share > 0.93)
+            && tried.last().unwrap().iter().all(|share| (0.95..1.01).contains(share))
     });
     assert!(right, "shares of {data} bytes per second: {tried:?}");
 

@@ -81,8 +81,12 @@ impl Rate {
             return Err(format!("{} bytes were sent and {} arrived", sender.bytes, receiver.bytes));
         }
         let rates = receiver.rates();
-        let middle = median(&rates).filter(|rate| *rate > 0.0);
-        let bytes_per_s = middle.ok_or("no bytes arrived in the measured time")?;
+        // Where processors are busy the median of intervals may be 0: that is a result.
+        let middle = median(&rates).filter(|_| rates.iter().any(|rate| *rate > 0.0));
+        let bytes_per_s = middle.ok_or_else(|| {
+            let bytes = receiver.bytes;
+            format!("no interval in which bytes arrived was measured, {bytes} bytes in all")
+        })?;
         #[expect(clippy::cast_precision_loss, reason = "times and bytes of an hour")]
         let cost = |end: &Counted| end.cpu_ns as f64 / end.bytes as f64;
         Ok(Rate {
@@ -164,6 +168,12 @@ impl Measured {
             let percent =
                 self.link_megabits.map(|link| 100.0 * rate.bytes_per_s / (link as f64 * 125_000.0));
             rate.link_percent = percent;
+            if rate.bytes_per_s == 0.0 {
+                self.notes.push(format!(
+                    "{name}: in half of the intervals or more nothing arrived: the link was \
+                     interrupted, or one end had no processor time."
+                ));
+            }
             let interface = self.client.interface.as_deref().unwrap_or("-");
             if let Some(carried) = rate.client_interface_bytes
                 && carried[counter] < rate.received_bytes
@@ -250,6 +260,12 @@ impl Measured {
         let mut out =
             format!("# gpuio network {}, {}\n[port {interface}]\n", self.server, self.time);
         for (name, rate) in self.directions() {
+            if rate.bytes_per_s < 1.0 {
+                return Err(Failure::Ran(format!(
+                    "--format spec: {name}: the median of the intervals is 0, which is no figure \
+                     of a port; measure again, with idle processors at both ends"
+                )));
+            }
             let _ = writeln!(out, "{name} = {:.0}B/s", rate.bytes_per_s);
         }
         let _ = writeln!(out, "source = {}", self.by());
@@ -276,4 +292,27 @@ fn port_text(port: &Port) -> String {
         let _ = write!(out, ", MTU {mtu}");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(bytes: &[u64]) -> Result<Rate, String> {
+        let samples: Vec<_> =
+            (1..).map(|nth| nth * 50_000_000).zip(bytes.iter().copied()).collect();
+        let sent = bytes.last().copied().unwrap_or(700);
+        let end = Counted { bytes: sent, samples, ..Counted::default() };
+        Rate::of(Direction::Read, &end, &Counted { bytes: sent, ..Counted::default() }, None)
+    }
+
+    #[test]
+    fn intervals_without_bytes_are_a_result_and_no_intervals_are_none() {
+        assert!(rate(&[0, 0, 0, 500, 500]).is_ok_and(|rate| rate.bytes_per_s == 0.0));
+        assert!(rate(&[0, 500, 1000]).is_ok_and(|rate| rate.bytes_per_s == 10_000.0));
+        for none in [&[500, 500, 500][..], &[500], &[]] {
+            let why = rate(none).expect_err("nothing was measured");
+            assert!(why.contains("no interval") && why.contains("00 bytes in all"), "{why}");
+        }
+    }
 }
