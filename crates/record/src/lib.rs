@@ -22,7 +22,6 @@ mod sum;
 mod sweep;
 mod totals;
 mod warning;
-mod warning_words;
 mod watched;
 
 pub use gpuio_catalog::MemoryKind;
@@ -59,8 +58,7 @@ pub use result::{
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
-pub use warning::{Warning, WarningKind};
-pub use warning_words::{WarningAbout, warning_kinds};
+pub use warning::{Severity, Warning, WarningAbout, WarningKind, warning_kinds};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
 /// Version of the record's schema. It rises when a field is removed, renamed, changes its meaning
