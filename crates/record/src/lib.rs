@@ -2,6 +2,7 @@
 //!
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
 //! from these types. Nothing here computes a result, prints, or looks at the system.
+#![warn(missing_docs)]
 
 mod beside;
 mod ceiling;

@@ -1,7 +1,7 @@
 //! Opens pages in a real Chromium, without a window.
 //!
 //! Where none is installed tests say so and are skipped. `GPUIO_CHROMIUM` names one that is not in
-//! the path. Tests of other crates include this file.
+//! the path.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,9 +34,9 @@ document.addEventListener('securitypolicyviolation',
 </script>";
 
 /// Opens the page, runs `steps` (which fill `out`), and gives `out` with what was seen meanwhile.
-pub(crate) fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}"));
-    std::fs::create_dir_all(&dir).unwrap();
+pub fn open(browser: &Path, name: &str, html: &str, steps: &str) -> Value {
+    let dir = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+    let dir = dir.path();
     let end = format!(
         "<script>setTimeout(async () => {{ const out = {{}};
          try {{ {steps} }} catch (error) {{ seen.push(`step: ${{error}} ${{error.stack}}`); }}
@@ -102,7 +102,7 @@ fn unbase64(text: &str) -> Vec<u8> {
 }
 
 /// Runs `test` with a browser, or says that there is none.
-pub(crate) fn with_browser(test: impl FnOnce(&Path)) {
+pub fn with_browser(test: impl FnOnce(&Path)) {
     match browser() {
         Some(browser) => test(&browser),
         None => println!(
@@ -112,7 +112,7 @@ pub(crate) fn with_browser(test: impl FnOnce(&Path)) {
     }
 }
 
-pub(crate) fn nothing_wrong(out: &Value) {
+pub fn nothing_wrong(out: &Value) {
     assert_eq!(out["seen"], Value::Array(Vec::new()), "{out:#}");
     assert_eq!(out["requests"], Value::Array(Vec::new()), "{out:#}");
 }

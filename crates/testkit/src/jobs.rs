@@ -1,4 +1,4 @@
-//! Plans of a made-up machine and results made by hand, for the tests of this crate.
+//! Plans of a made-up machine and results made by hand.
 
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{
@@ -35,7 +35,7 @@ impl TargetLookup for Disk {
 }
 
 /// Four CPUs and 16 GiB.
-pub(crate) fn host() -> HostFacts {
+pub fn host() -> HostFacts {
     HostFacts {
         cpu: CpuFacts { allowed: Some(vec![0, 1, 2, 3]), ..CpuFacts::default() },
         memory: MemoryFacts { usable_bytes: Some(16 << 30), ..MemoryFacts::default() },
@@ -44,12 +44,12 @@ pub(crate) fn host() -> HostFacts {
 }
 
 /// The plan of the one job that these lines of a job file ask for. There is one GPU.
-pub(crate) fn job(lines: &str) -> JobPlan {
+pub fn job(lines: &str) -> JobPlan {
     planned(lines).jobs.remove(0)
 }
 
 /// The whole plan of that job.
-pub(crate) fn planned(lines: &str) -> Plan {
+pub fn planned(lines: &str) -> Plan {
     let text = format!("[a]\n{lines}\n");
     let spec = gpuio_spec::parse_job_file("f", text, &|_| None).expect("the test's own lines");
     let gpu = Gpu {
@@ -79,7 +79,7 @@ pub(crate) fn planned(lines: &str) -> Plan {
 }
 
 /// 10 s in which `ios` I/Os of 4 KiB came from storage or went there, and nothing unusual.
-pub(crate) fn result(job: &JobPlan, ios: u64) -> JobResult {
+pub fn result(job: &JobPlan, ios: u64) -> JobResult {
     let bytes = ios * 4096;
     let (reads, writes) = if job.read_percent > 0 { (ios, 0) } else { (0, ios) };
     let direction = |ios: u64| DirectionResult { ios, bytes: ios * 4096, ..Default::default() };

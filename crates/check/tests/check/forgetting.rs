@@ -1,16 +1,11 @@
 //! Facts that are forgotten make no rule pass or fail.
-#![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
-use std::collections::BTreeMap;
-
-use gpuio_check::{RULES, Rule, Severity, check};
+use crate::worst;
+use gpuio_check::Severity;
 use gpuio_record::facts::{Listed, Machine};
+use gpuio_testkit::machines::{self, DGX_STATION, R7525, VIRTUAL};
 use proptest::prelude::*;
 use serde_json::Value;
-use tree::table;
 
 /// Fields whose `null` is itself knowledge (no IOMMU, no bridge above, no further layer), or names
 /// that join the lists.
@@ -66,28 +61,13 @@ fn forget(value: &mut Value, at: &str) {
     }
 }
 
-/// The gravest that each rule says.
-fn worst(machine: &Machine) -> BTreeMap<&'static str, Severity> {
-    let rules: Vec<&Rule> = RULES.iter().collect();
-    let mut worst = BTreeMap::new();
-    for finding in check(machine, &rules) {
-        let known = worst.entry(finding.rule).or_insert(finding.severity);
-        *known = (*known).min(finding.severity);
-    }
-    worst
-}
-
 fn machines() -> &'static [(Machine, Value, Vec<String>)] {
     static ALL: std::sync::OnceLock<Vec<(Machine, Value, Vec<String>)>> =
         std::sync::OnceLock::new();
     ALL.get_or_init(|| {
-        let tables = [
-            include_str!("../../host/tests/fixtures/machines/dgx-station.table"),
-            include_str!("../../host/tests/fixtures/machines/virtual.table"),
-            include_str!("../../host/tests/fixtures/machines/r7525.table"),
-        ];
+        let tables = [DGX_STATION, VIRTUAL, R7525];
         let all = tables.map(|text| {
-            let machine = gpuio_host::machine::read(&table::build(text).root());
+            let machine = machines::read(text);
             let value = serde_json::to_value(&machine).unwrap();
             let mut positions = Vec::new();
             facts(&value, "", &mut positions);

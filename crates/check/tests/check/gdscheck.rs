@@ -1,9 +1,5 @@
 //! gdscheck's sections of whole machines, read back by our own reader; and what rules make of
 //! gdscheck's output.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
-
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,25 +7,12 @@ use std::path::Path;
 use gpuio_capture::{Captured, add, kind_of};
 use gpuio_check::gdscheck::{Config, LibraryReport, Software, file_text, of, of_file, text};
 use gpuio_check::{Finding, RULES, Rule, Severity, check};
-use gpuio_host::machine;
 use gpuio_record::facts::{Fact, GdsCheck, Machine};
-
-macro_rules! machine {
-    ($name:literal) => {
-        machine::read(
-            &tree::table::build(include_str!(concat!(
-                "../../host/tests/fixtures/machines/",
-                $name,
-                ".table"
-            )))
-            .root(),
-        )
-    };
-}
+use gpuio_testkit::machines::{DGX_2, DGX_A100, VIRTUAL, read};
 
 macro_rules! printed {
     ($name:literal) => {
-        capture(include_str!(concat!("../../capture/tests/fixtures/", $name, ".gdscheck")))
+        capture(include_str!(concat!("../../../capture/tests/fixtures/", $name, ".gdscheck")))
     };
 }
 
@@ -87,17 +70,17 @@ fn read_back(machine: &Machine, software: &Software) -> String {
 
 #[test]
 fn dgx_2() {
-    insta::assert_snapshot!("gdscheck-dgx-2", read_back(&machine!("dgx-2"), &software()));
+    insta::assert_snapshot!("gdscheck-dgx-2", read_back(&read(DGX_2), &software()));
 }
 
 #[test]
 fn dgx_a100() {
-    insta::assert_snapshot!("gdscheck-dgx-a100", read_back(&machine!("dgx-a100"), &software()));
+    insta::assert_snapshot!("gdscheck-dgx-a100", read_back(&read(DGX_A100), &software()));
 }
 
 #[test]
 fn a_virtual_machine_without_gpu_supports_nothing_and_is_not_judged() {
-    let text = read_back(&machine!("virtual"), &bare());
+    let text = read_back(&read(VIRTUAL), &bare());
     assert!(!text.contains(": Supported") && !text.contains(": compat"), "{text}");
     assert!(
         text.ends_with(
@@ -121,7 +104,7 @@ fn what_nobody_looked_at_is_unknown() {
 
 #[test]
 fn nothing_is_claimed_that_settings_or_facts_leave_open() {
-    let mut machine = machine!("dgx-a100");
+    let mut machine = read(DGX_A100);
     let nvme = |machine: &Machine, software: &Software| {
         let check = of(machine, software);
         check.drivers.into_iter().find(|line| line.name == "NVMe").unwrap().value
@@ -150,7 +133,7 @@ fn nothing_is_claimed_that_settings_or_facts_leave_open() {
 
 #[test]
 fn where_the_library_was_requested_its_flags_stand() {
-    let machine = machine!("dgx-a100");
+    let machine = read(DGX_A100);
     let storage = ["NVMe", "NVMe by peer-to-peer DMA", "Lustre"].map(str::to_owned).to_vec();
     let library = LibraryReport { release: Some((1, 15)), storage, compat: false };
     let requested = Software { library: Some(library), ..software() };
@@ -171,7 +154,7 @@ fn files_have_the_line_of_their_storage() {
     let of_path = |machine: &Machine, path: &str| {
         of_file(machine, &of(machine, &software()), Path::new(path))
     };
-    let machine = machine!("virtual");
+    let machine = read(VIRTUAL);
     assert_eq!(of_path(&machine, "/lus/a/b").storage, "DDN EXAScaler");
     assert_eq!(of_path(&machine, "/share/x").storage, "NFS");
     let memory = of_path(&machine, "/dev/shm/x");
@@ -250,7 +233,7 @@ fn every_rule_stays_within_what_was_printed() {
         assert!(may || settings, "{finding:?}");
     }
     // Ours is named so.
-    let text = text(&of(&machine!("dgx-a100"), &software()), "0.0.0");
+    let text = text(&of(&read(DGX_A100), &software()), "0.0.0");
     let (_, observed) = first(&capture(&text), "nvidia-fs");
     assert!(observed.starts_with("gpuio's gdscheck printed"), "{observed}");
 }

@@ -1,34 +1,14 @@
 //! The rules on whole machines, made from the tables of crate `host`, and the table of the docs.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
-
-#[path = "../../host/tests/thread_time/mod.rs"]
-mod thread_time;
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
 
 use std::time::Duration;
 
+use crate::all;
 use gpuio_check::{
-    Answer, Finding, Gpu, Pair, RULES, Rule, Severity, Verdict, check, gpu_of, json, mount_of,
-    text, verdict,
+    Answer, Finding, Gpu, Pair, RULES, Severity, Verdict, gpu_of, json, mount_of, text, verdict,
 };
-use gpuio_host::machine;
 use gpuio_record::facts::Machine;
-use thread_time::on_cpu;
-
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-const DGX_A100: &str = include_str!("../../host/tests/fixtures/machines/dgx-a100.table");
-const DGX_STATION: &str = include_str!("../../host/tests/fixtures/machines/dgx-station.table");
-const VIRTUAL: &str = include_str!("../../host/tests/fixtures/machines/virtual.table");
-
-fn read(table: &str) -> Machine {
-    machine::read(&tree::table::build(table).root())
-}
-
-fn all(machine: &Machine) -> Vec<Finding> {
-    let rules: Vec<&Rule> = RULES.iter().collect();
-    check(machine, &rules)
-}
+use gpuio_testkit::machines::{DGX_2, DGX_A100, DGX_STATION, VIRTUAL, read};
+use gpuio_testkit::on_cpu;
 
 fn of<'f>(findings: &'f [Finding], rule: &str, severity: Severity) -> Vec<&'f Finding> {
     findings.iter().filter(|f| f.rule == rule && f.severity == severity).collect()
@@ -213,7 +193,7 @@ fn the_docs_list_every_rule_with_its_question() {
         .iter()
         .map(|rule| format!("| `{}` | {} | {} |\n", rule.name, rule.question, rule.source))
         .collect();
-    let docs = include_str!("../../../docs/check.md");
+    let docs = include_str!("../../../../docs/check.md");
     if !docs.contains(&table) {
         panic!("docs/check.md: its table is not that of RULES, which is:\n{table}");
     }

@@ -1,15 +1,12 @@
 //! Sources that were not read make no answer: whatever is left out, each data path, each answer of
 //! `why` and each rule is what it is with all sources, or unknown.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
-
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
 
 use std::collections::BTreeMap;
 
-use gpuio_check::{Answer, Gpu, Pair, RULES, Rule, Severity, check, narrow, verdict, why};
+use crate::worst;
+use gpuio_check::{Answer, Gpu, Pair, Severity, narrow, verdict, why};
 use gpuio_record::facts::{Fact, GpuFacts, KernelConfig, Machine, MountKind, MountedStorage};
-use tree::table;
+use gpuio_testkit::machines::{self, DGX_2, DGX_A100, R7525, VIRTUAL};
 
 /// A source of facts, and the machine without it: as it is made from texts that lack it.
 type Source = (&'static str, fn(&mut Machine));
@@ -82,15 +79,10 @@ const SOURCES: [Source; 12] = [
 
 /// The machines of the tables, each narrowed to one mount of each kind and its first GPU.
 fn narrowed() -> Vec<(String, Machine)> {
-    let tables = [
-        ("dgx-2", include_str!("../../host/tests/fixtures/machines/dgx-2.table")),
-        ("dgx-a100", include_str!("../../host/tests/fixtures/machines/dgx-a100.table")),
-        ("r7525", include_str!("../../host/tests/fixtures/machines/r7525.table")),
-        ("virtual", include_str!("../../host/tests/fixtures/machines/virtual.table")),
-    ];
+    let tables = [("dgx-2", DGX_2), ("dgx-a100", DGX_A100), ("r7525", R7525), ("virtual", VIRTUAL)];
     let mut all = Vec::new();
     for (name, text) in tables {
-        let machine = gpuio_host::machine::read(&table::build(text).root());
+        let machine = machines::read(text);
         let mut seen: Vec<(MountKind, bool)> = Vec::new();
         for mount in &machine.mounts {
             let array = mount.devices.iter().any(|device| device.starts_with("md"));
@@ -176,17 +168,6 @@ fn no_data_path_is_judged_by_what_was_not_read() {
         }
     }
     assert!(answers.contains_key("yes") && answers.contains_key("no"), "{answers:?}");
-}
-
-/// The gravest that each rule says.
-fn worst(machine: &Machine) -> BTreeMap<&'static str, Severity> {
-    let rules: Vec<&Rule> = RULES.iter().collect();
-    let mut worst = BTreeMap::new();
-    for finding in check(machine, &rules) {
-        let known = worst.entry(finding.rule).or_insert(finding.severity);
-        *known = (*known).min(finding.severity);
-    }
-    worst
 }
 
 #[test]

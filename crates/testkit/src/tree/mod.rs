@@ -1,8 +1,6 @@
 //! A small tree that looks like a system.
 
-#![allow(dead_code, reason = "each test file that shares this uses a part of it")]
-
-pub(crate) mod table;
+mod table;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,16 +9,18 @@ use std::path::{Path, PathBuf};
 use gpuio_host::Root;
 use gpuio_record::facts::DeviceNumber;
 
+pub use table::build;
+
 /// Files under a temporary directory, removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub struct Tree {
     dir: tempfile::TempDir,
 }
 
 impl Tree {
     /// In the directory that `GPUIO_TEST_TREES` names: in memory thousands of small files are made
     /// in a twentieth of the time.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let dir = match std::env::var_os("GPUIO_TEST_TREES") {
             Some(at) => tempfile::tempdir_in(at),
             None => tempfile::tempdir(),
@@ -28,22 +28,22 @@ impl Tree {
         Self { dir: dir.unwrap() }
     }
 
-    pub(crate) fn root(&self) -> Root {
+    pub fn root(&self) -> Root {
         Root::at(self.dir.path())
     }
 
-    pub(crate) fn path(&self, rest: &str) -> PathBuf {
+    pub fn path(&self, rest: &str) -> PathBuf {
         self.dir.path().join(rest)
     }
 
-    pub(crate) fn file(&self, rest: &str, body: impl AsRef<[u8]>) -> &Self {
+    pub fn file(&self, rest: &str, body: impl AsRef<[u8]>) -> &Self {
         let path = self.path(rest);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, body).unwrap();
         self
     }
 
-    pub(crate) fn link(&self, from: &str, to: &str) -> &Self {
+    pub fn link(&self, from: &str, to: &str) -> &Self {
         let from = self.path(from);
         fs::create_dir_all(from.parent().unwrap()).unwrap();
         // Relative, as sysfs links are: one ".." for each directory between the root and it.
@@ -55,7 +55,7 @@ impl Tree {
     }
 
     /// A block device: its directory, its links, its number and size.
-    pub(crate) fn device(&self, dir: &str, number: &str, sectors: u64) -> &Self {
+    pub fn device(&self, dir: &str, number: &str, sectors: u64) -> &Self {
         let name = Path::new(dir).file_name().unwrap().to_str().unwrap();
         fs::create_dir_all(self.path(&format!("{dir}/holders"))).unwrap();
         self.file(&format!("{dir}/dev"), format!("{number}\n"));
@@ -67,6 +67,6 @@ impl Tree {
     }
 }
 
-pub(crate) fn number(major: u32, minor: u32) -> DeviceNumber {
+pub fn number(major: u32, minor: u32) -> DeviceNumber {
     DeviceNumber { major, minor }
 }

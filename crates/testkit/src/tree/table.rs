@@ -1,5 +1,5 @@
 //! A tree of `/sys` and `/proc` from a table of text, so that a server of thousands of files is a
-//! page to read. `fixtures/machines/README.md` has the words of the table.
+//! page to read. `machines/README.md` has the words of the table.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ struct AncestorDir {
 }
 
 /// Writes what the table says into a new tree.
-pub(crate) fn build(table: &str) -> Tree {
+pub fn build(table: &str) -> Tree {
     let mut writer = Writer {
         tree: Tree::new(),
         above: Vec::new(),
