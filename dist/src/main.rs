@@ -32,13 +32,11 @@ use sha2::{Digest as _, Sha256};
 /// What one run makes, and where.
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// The repository.
     pub(crate) root: PathBuf,
     /// Where cargo builds.
     pub(crate) target_dir: PathBuf,
     /// The machine, as rustc names it.
     pub(crate) triple: String,
-    /// The release.
     pub(crate) version: String,
     /// Seconds since 1970 of the last commit.
     pub(crate) time: u64,

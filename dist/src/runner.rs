@@ -14,7 +14,6 @@ pub(crate) enum Runner {
     /// By a translator of the CPU's instructions. The kernel is this machine's, and it does not
     /// start such programs itself: `gpuio exec` and other starts of further programs are left out.
     Emulated {
-        /// qemu-user.
         qemu: PathBuf,
         /// A directory with the target's glibc.
         libraries: PathBuf,

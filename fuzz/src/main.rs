@@ -25,6 +25,7 @@ struct Target {
 }
 
 const CAPTURES: &str = "crates/capture/tests/fixtures";
+const HOST: &str = "crates/host/tests/fixtures";
 const POSTED: &str = "crates/capture/tests/posted";
 const SPECS: &str = "crates/spec/tests/fixtures";
 const JOBS: &str = "crates/plan/tests/fixtures/jobs";
@@ -40,7 +41,7 @@ const TARGETS: &[Target] = &[
     Target { name: "pasted", seeds: &[POSTED, "fuzz/seeds/pasted"], run: machine::pasted },
     Target { name: "captures", seeds: &[CAPTURES], run: machine::captures },
     Target { name: "tar", seeds: &["MADE/tar"], run: machine::tar },
-    Target { name: "tree", seeds: &["crates/host/tests/fixtures"], run: machine::tree },
+    Target { name: "tree", seeds: &[HOST, "crates/testkit/machines"], run: machine::tree },
     Target { name: "cufile-json", seeds: &["fuzz/seeds/cufile"], run: texts::cufile_json },
     Target { name: "record", seeds: &[RECORDS], run: results::record },
     Target { name: "sweep", seeds: &["fuzz/seeds/sweep"], run: results::sweep },

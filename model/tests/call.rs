@@ -55,7 +55,6 @@ impl DeferredCompletion {
 pub struct Call {
     counters: Counters,
     executors: Executors,
-    /// The memory of each piece.
     memory: Vec<Guarded<u32>>,
 }
 

@@ -1,14 +1,11 @@
-//! A capture of a server from its table (crates/host/tests/fixtures/machines), for trying things
+//! A capture of a server from its table (crates/testkit/machines), for trying things
 //! out: `cargo run -p gpuio-capture --example server -- TABLE OUT.tar`.
 #![expect(clippy::unwrap_used, reason = "a tool of developers: what fails there fails it")]
-
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
 
 fn main() {
     let mut words = std::env::args().skip(1);
     let (table, out) = (words.next().unwrap(), words.next().unwrap());
-    let tree = tree::table::build(&std::fs::read_to_string(table).unwrap());
+    let tree = gpuio_testkit::tree::build(&std::fs::read_to_string(table).unwrap());
     let (root, recorder) = tree.root().recording();
     // What it says is not the question, but what was read for it.
     let _ = gpuio_host::machine::read(&root);

@@ -9,9 +9,6 @@
 #![expect(clippy::unwrap_used, reason = "a tool of developers: what fails there fails it")]
 #![expect(clippy::print_stdout, reason = "it prints a table")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::fmt::Write as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -20,15 +17,16 @@ use gpuio_capture::pack;
 use gpuio_check::{RULES, Rule, check};
 use gpuio_host::{Root, machine};
 use gpuio_record::facts::Machine;
+use gpuio_testkit::machines::DGX_2;
+use gpuio_testkit::tree;
 use gpuio_topo::{DeviceKind, Topology, format};
 
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
 const RUNS: usize = 21;
 const CAPTURED_MS: f64 = 50.0;
 const LIVE_MS: f64 = 300.0;
 
 fn main() -> ExitCode {
-    let tree = tree::table::build(&server());
+    let tree = tree::build(&server());
     let (root, recorder) = tree.root().recording();
     let machine = machine::read(&root);
     let tar = pack::write(&pack::redact(&recorder.tree(), &[], 0)).unwrap();

@@ -15,7 +15,6 @@ pub struct CaptureError {
     pub column: usize,
     /// What stands there, cut to 60 characters.
     pub text: String,
-    /// What was expected.
     pub wanted: &'static str,
 }
 

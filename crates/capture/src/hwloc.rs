@@ -68,9 +68,7 @@ pub(crate) struct Name {
 /// The object that was opened last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Last {
-    /// The last of the functions.
     Function,
-    /// The last of the names.
     Name,
     #[default]
     Other,

@@ -96,7 +96,6 @@ pub struct Captured {
     skipped: Vec<CaptureError>,
 }
 
-/// A text that was read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TextRead {
     /// Where it is from: the file's name.

@@ -50,7 +50,6 @@ const WHY: &str = "lspci -tv does not report it";
 enum Bus {
     /// All root buses hang here.
     Top,
-    /// A known bus.
     Known(KnownBus),
 }
 
@@ -150,7 +149,6 @@ fn adopt(found: &mut [PciFacts]) {
     }
 }
 
-/// Domain and bus of an address.
 fn domain_and_bus(address: &str) -> Option<(u32, u8)> {
     let mut parts = address.split(':');
     let domain = u32::from_str_radix(parts.next()?, 16).ok()?;

@@ -43,7 +43,6 @@ struct Reader {
     open: Vec<Open>,
     functions: Vec<PciFacts>,
     gpus: Vec<GpuFacts>,
-    /// Cards with their function.
     cards: Vec<(Option<String>, RdmaFacts)>,
     nodes: Vec<NumaNode>,
 }

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 
 use crate::{CaptureError, Captured};
 
-/// A tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tag<'t> {
     /// Its name; that of a closing tag without the slash.
@@ -16,7 +15,6 @@ pub(crate) struct Tag<'t> {
     pub(crate) attributes: Vec<(&'t str, Cow<'t, str>)>,
     /// Whether it opens an element that is closed later.
     pub(crate) opens: bool,
-    /// Whether it closes one.
     pub(crate) closes: bool,
     /// Where it begins, in bytes.
     pub(crate) at: usize,

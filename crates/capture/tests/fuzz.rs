@@ -1,19 +1,16 @@
 //! Every reader of texts, and of captures, on texts that are broken and on hostile ones.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/thread_time/mod.rs"]
-mod thread_time;
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
 use gpuio_host::{Root, machine};
+use gpuio_testkit::machines::DGX_STATION;
+use gpuio_testkit::on_cpu;
+use gpuio_testkit::tree;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use thread_time::on_cpu;
 
 /// Each fixture with the start of its kind's command.
 const TEXTS: [(&str, &[u8]); 33] = [
@@ -168,8 +165,8 @@ proptest! {
 }
 
 static TAR: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let table = include_str!("../../host/tests/fixtures/machines/dgx-station.table");
-    let tree = tree::table::build(table);
+    let table = DGX_STATION;
+    let tree = tree::build(table);
     let (root, recorder) = tree.root().recording();
     assert!(machine::read(&root).problems.is_empty());
     pack::write(&pack::redact(&recorder.tree(), &[], 1)).unwrap()

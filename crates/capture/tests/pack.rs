@@ -1,21 +1,15 @@
 //! A capture gives the answers of the machine that it was taken from, and none of its secrets.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use gpuio_capture::pack::{self, MANIFEST, PackError, Redacted};
 use gpuio_check::{Finding, RULES, Rule, check};
 use gpuio_host::{Entry, Root, machine};
 use gpuio_record::facts::Machine;
+use gpuio_testkit::machines::{DGX_2, DGX_A100, DGX_STATION, VIRTUAL};
+use gpuio_testkit::tree;
 use gpuio_topo::{Topology, format};
 
-const TABLES: [&str; 4] = [
-    include_str!("../../host/tests/fixtures/machines/dgx-2.table"),
-    include_str!("../../host/tests/fixtures/machines/dgx-a100.table"),
-    include_str!("../../host/tests/fixtures/machines/dgx-station.table"),
-    include_str!("../../host/tests/fixtures/machines/virtual.table"),
-];
+const TABLES: [&str; 4] = [DGX_2, DGX_A100, DGX_STATION, VIRTUAL];
 
 /// What must not be left of the machine of [`secretive`].
 const SECRETS: [&str; 27] = [
@@ -72,7 +66,7 @@ fn back(redacted: &Redacted) -> Machine {
 #[test]
 fn what_was_noted_gives_the_same_facts() {
     for table in TABLES {
-        let tree = tree::table::build(table);
+        let tree = tree::build(table);
         let (machine, notes) = noted(&tree);
         let again = machine::read(&Root::of(notes));
         assert_eq!(json(&machine, &tree), json(&again, &tree));
@@ -85,7 +79,7 @@ fn what_was_noted_gives_the_same_facts() {
 #[test]
 fn captures_of_servers_give_the_same_answers() {
     for table in TABLES {
-        let tree = tree::table::build(table);
+        let tree = tree::build(table);
         let (machine, notes) = noted(&tree);
         let (there, findings) = answers(&machine);
         let (here, again) = answers(&back(&pack::redact(&notes, &[], 7)));
@@ -102,8 +96,8 @@ fn captures_of_servers_give_the_same_answers() {
 /// What nvidia-fs counted comes along, with its release and without the GPUs' UUIDs.
 #[test]
 fn captures_hold_what_nvidia_fs_counted() {
-    let tree = tree::table::build(TABLES[0]);
-    let stats = include_str!("../../host/tests/fixtures/nvidia_fs_stats_4.0.txt");
+    let tree = tree::build(TABLES[0]);
+    let stats = gpuio_testkit::machines::NVIDIA_FS_STATS;
     let stats = stats.replace("cross_root_port(%)=0", "cross_root_port(%)=42");
     tree.file("proc/driver/nvidia-fs/stats", stats);
     tree.file("sys/module/nvidia_fs/parameters/rw_stats_enabled", "1\n");
@@ -124,7 +118,7 @@ const HOME: &str = "/home";
 
 /// A server with secrets at every place that is known to hold some.
 fn secretive() -> tree::Tree {
-    let tree = tree::table::build(TABLES[2]);
+    let tree = tree::build(TABLES[2]);
     secretive_network(&tree);
     secretive_process(&tree);
     secretive_devices(&tree);
@@ -329,7 +323,7 @@ fn a_login_goes_even_where_addresses_stay() {
         ("zfs", "pool/data@monday", "pool/data@monday"),
     ];
     for (kind, source, kept) in cases {
-        let tree = tree::table::build(TABLES[2]);
+        let tree = tree::build(TABLES[2]);
         let options = "rw,password=4711471147,pass=4711471147,username=ann,pin=47114711";
         let line = format!("40 25 0:70 / /mnt/x rw - {kind} {source} {options}\n");
         append(&tree, "proc/self/mountinfo", &line);

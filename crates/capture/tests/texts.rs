@@ -1,17 +1,14 @@
 //! Each kind of text at its edges: errors with their place, hostile input.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/thread_time/mod.rs"]
-mod thread_time;
-
 use std::time::Duration;
 
 use gpuio_capture::{CaptureError, Captured, KINDS, Kind, add, kind_of};
 use gpuio_record::facts::{
     Acs, AcsControl, Fact, Machine, MountKind, NvLinkEnd, PciFacts, PciPort,
 };
+use gpuio_testkit::on_cpu;
 use proptest::prelude::*;
-use thread_time::on_cpu;
 
 fn kind(start: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.command.starts_with(start)).unwrap()

@@ -31,13 +31,11 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The path of this name.
     #[must_use]
     pub fn path(&self, name: &str) -> Option<&'static PathInfo> {
         self.paths.iter().find(|path| path.name == name)
     }
 
-    /// The engine of this name.
     #[must_use]
     pub fn engine(&self, name: &str) -> Option<&'static EngineInfo> {
         self.engines.iter().find(|engine| engine.name == name)

@@ -35,7 +35,6 @@ impl Severity {
         Severity::NotApplicable,
     ];
 
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -107,7 +106,6 @@ impl Found {
 /// A finding as it is reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Name of the rule.
     pub rule: &'static str,
     /// How much it matters.
     pub severity: Severity,

@@ -26,7 +26,6 @@ pub struct Proof {
 pub struct Tried {
     /// Whether it worked; unknown where it could not be tried.
     pub works: Answer,
-    /// What happened.
     pub words: String,
 }
 
@@ -35,7 +34,6 @@ pub struct Tried {
 pub struct Run {
     /// The path: `host`, `staged`, `gather`, `gds`.
     pub path: &'static str,
-    /// What came of it.
     pub outcome: Outcome,
 }
 
@@ -47,7 +45,6 @@ pub enum Outcome {
     NotTried(String),
     /// It failed, in its own words.
     Failed(String),
-    /// It ran.
     Ran(Measured),
 }
 
@@ -63,7 +60,6 @@ pub struct Measured {
     pub unverified: Option<String>,
     /// The data path that was used, by the evidence.
     pub data_path: PathVerdict,
-    /// The same in one sentence.
     pub sentence: String,
 }
 

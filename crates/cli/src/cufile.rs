@@ -66,7 +66,6 @@ pub(crate) type Configured = Result<Environment, String>;
 /// Paths that jobs request, by whichever key, of those that may be a path of cuFile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
-    /// The name of one.
     named: bool,
     /// `all`.
     all: bool,

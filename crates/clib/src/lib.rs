@@ -25,6 +25,7 @@
 //! none; `transfer` starts some on demand, which stay until the process ends, so the object stays
 //! loaded after `dlclose(3)`. No lock is held here. The words of an error belong to their thread. A
 //! panic leaves no function.
+#![warn(missing_docs)]
 #![allow(unsafe_code)]
 
 mod export;

@@ -4,15 +4,11 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use support::{DRIVER, built, bytes, dir, driver, file};
+use gpuio_testkit::repository;
 
-/// A file of the repository.
-fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
+use support::{DRIVER, built, dir, driver, file, random_bytes};
 
 /// Runs a program, and returns what it printed; `None`, with a line, where it isn't here.
 fn output(command: &mut Command) -> Option<Output> {
@@ -115,7 +111,7 @@ fn the_example_reads_the_files_bytes() {
     compile.arg("-L").arg(at).args(["-lgpuio", "-ldl"]);
     let Some(made) = output(&mut compile) else { return };
     assert!(made.status.success(), "{}", text(&made.stderr));
-    drop(file(&at.join("data"), &bytes(2_500_001)));
+    drop(file(&at.join("data"), &random_bytes(1, 2_500_001)));
     let run = |words: &[&str]| {
         let mut command = Command::new(&program);
         command.env("LD_LIBRARY_PATH", at).env(DRIVER, driver()).args(words).current_dir(at);

@@ -12,7 +12,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use support::{DRIVER, HANG, Mapped, SURE, WANTED, bytes, cuda, dir, file, gpuio, system, writer};
+use support::{
+    DRIVER, HANG, Mapped, SURE, WANTED, cuda, dir, file, gpuio, on_system, random_bytes, writer,
+};
 
 /// A file that ends inside a page.
 const FILE: usize = (3 << 20) + 1234;
@@ -32,7 +34,7 @@ const RANGES: [(u64, u64); 8] = [
 fn check_ranges(path: &Path) {
     let (gpuio, cuda) = (gpuio(), cuda());
     cuda.start();
-    let written = bytes(FILE);
+    let written = random_bytes(1, FILE);
     let own = file(path, &written);
     let mapped: Vec<Mapped> =
         RANGES.iter().map(|(offset, length)| gpuio.map(&own, *offset, *length)).collect();
@@ -58,7 +60,7 @@ fn the_bytes_are_those_of_the_file() {
 
 #[test]
 fn threads_map_and_close_at_once() {
-    let (dir, written) = (dir(), bytes(FILE));
+    let (dir, written) = (dir(), random_bytes(1, FILE));
     let own = file(&dir.path().join("file"), &written);
     let (gpuio, cuda) = (gpuio(), cuda());
     std::thread::scope(|scope| {
@@ -81,7 +83,7 @@ fn threads_map_and_close_at_once() {
 #[test]
 fn the_callers_context_stays_current() {
     let (dir, gpuio, cuda) = (dir(), gpuio(), cuda());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     let current = || {
         let mut context = 1;
         // SAFETY: valid for the write of a pointer.
@@ -106,7 +108,7 @@ fn the_callers_context_stays_current() {
 fn who_wants_to_write_is_refused_until_the_mapping_is_closed() {
     let (dir, gpuio) = (dir(), gpuio());
     let path = dir.path().join("file");
-    let map = gpuio.map(&file(&path, &bytes(FILE)), 100, 1000);
+    let map = gpuio.map(&file(&path, &random_bytes(1, FILE)), 100, 1000);
     // Readers change nothing.
     drop(File::open(&path).unwrap());
     assert_eq!(gpuio.state(map), SURE);
@@ -129,7 +131,7 @@ fn who_waits_to_write_is_seen_and_let_in() {
     let (dir, gpuio) = (dir(), gpuio());
     let path = dir.path().join("file");
     for truncates in [false, true] {
-        let map = gpuio.map(&file(&path, &bytes(FILE)), 0, FILE as u64);
+        let map = gpuio.map(&file(&path, &random_bytes(1, FILE)), 0, FILE as u64);
         let path = path.clone();
         let waits = std::thread::spawn(move || {
             File::options().write(true).truncate(truncates).open(path).map(drop)
@@ -149,7 +151,7 @@ fn who_waits_to_write_is_seen_and_let_in() {
 #[test]
 fn another_time_of_modification_is_seen() {
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     let map = gpuio.map(&own, 0, 5000);
     // That of access is none.
     own.set_times(std::fs::FileTimes::new().set_accessed(std::time::UNIX_EPOCH)).unwrap();
@@ -165,7 +167,7 @@ fn another_time_of_modification_is_seen() {
 fn a_file_that_is_open_for_writing_is_refused() {
     let (dir, gpuio) = (dir(), gpuio());
     let path = dir.path().join("file");
-    let own = file(&path, &bytes(FILE));
+    let own = file(&path, &random_bytes(1, FILE));
     let other = writer(&path).unwrap();
     assert_eq!(gpuio.refusal(own.as_raw_fd(), 0, 10, 0), -libc::EAGAIN);
     let words = gpuio.error();
@@ -203,7 +205,7 @@ fn a_memfd_is_mapped_once_it_is_sealed() {
 #[test]
 fn what_can_not_be_mapped_has_an_errno_and_words() {
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     let proc = File::open("/proc/version").unwrap();
     let (reader, _writer) = std::io::pipe().unwrap();
     let (fd, pipe) = (own.as_raw_fd(), reader.as_raw_fd());
@@ -234,7 +236,7 @@ fn what_can_not_be_mapped_has_an_errno_and_words() {
 #[test]
 fn null_is_refused() {
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     let null = std::ptr::null_mut();
     // SAFETY: null is allowed here, and below.
     let code = unsafe { (gpuio.gpuio_map_open)(own.as_raw_fd(), 0, 1, 0, std::ptr::null_mut()) };
@@ -270,7 +272,7 @@ fn without_a_driver_the_reason_is_given() {
         return;
     }
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     assert_eq!(gpuio.refusal(own.as_raw_fd(), 0, 1, 0), -libc::ENODEV);
     assert!(gpuio.error().contains(NONE), "{}", gpuio.error());
 }
@@ -279,11 +281,11 @@ fn without_a_driver_the_reason_is_given() {
 fn a_gpu_that_can_not_register_such_memory_is_refused() {
     const TEST: &str = "a_gpu_that_can_not_register_such_memory_is_refused";
     // Only the software GPU can be made so.
-    if system() || in_own_process(TEST, "GPUIO_SOFT_READ_ONLY_REGISTER", "0") {
+    if on_system() || in_own_process(TEST, "GPUIO_SOFT_READ_ONLY_REGISTER", "0") {
         return;
     }
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     assert_eq!(gpuio.refusal(own.as_raw_fd(), 0, 1, 0), -libc::ENODEV);
     assert!(gpuio.error().contains("can't read the page cache"), "{}", gpuio.error());
     assert!(writer(&dir.path().join("file")).is_ok(), "no lease is left");

@@ -7,7 +7,7 @@ mod support;
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, PoisonError};
 
-use support::{SURE, bytes, cuda, dir, file, gpuio, writer};
+use support::{SURE, cuda, dir, file, gpuio, random_bytes, writer};
 
 /// One test at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -19,7 +19,7 @@ const LEASES: usize = 256;
 fn after_a_reset_of_the_device_files_are_mapped_again() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (dir, gpuio, cuda) = (dir(), gpuio(), cuda());
-    let written = bytes(100_000);
+    let written = random_bytes(1, 100_000);
     let own = file(&dir.path().join("file"), &written);
     cuda.start();
     let before = gpuio.map(&own, 0, 1000);
@@ -41,7 +41,7 @@ fn a_child_of_fork_maps_nothing_and_takes_no_lease_away() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (dir, gpuio, cuda) = (dir(), gpuio(), cuda());
     let path = dir.path().join("file");
-    let written = bytes(5000);
+    let written = random_bytes(1, 5000);
     let own = file(&path, &written);
     let fd = own.as_raw_fd();
     let map = gpuio.map(&own, 0, 5000);
@@ -88,7 +88,7 @@ fn limit_files(most: libc::rlim_t) -> libc::rlim_t {
 fn too_few_descriptors_are_no_fault_of_the_file() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     // Now all is loaded, and all threads run.
     assert_eq!(gpuio.close(gpuio.map(&own, 1, 2)), 0);
     let free = own.try_clone().unwrap().as_raw_fd();
@@ -106,7 +106,7 @@ fn too_few_descriptors_are_no_fault_of_the_file() {
 fn a_process_has_so_many_mappings_under_leases() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (dir, gpuio) = (dir(), gpuio());
-    let own = file(&dir.path().join("file"), &bytes(5000));
+    let own = file(&dir.path().join("file"), &random_bytes(1, 5000));
     let fd = own.as_raw_fd();
     let mut mapped: Vec<_> = (0..LEASES).map(|_| gpuio.map(&own, 1, 2)).collect();
     assert_eq!(gpuio.refusal(fd, 1, 2, 0), -libc::EMFILE);

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use support::{Managed, Memory, Safetensors, bytes, dir, file, gpuio};
+use support::{Managed, Memory, Safetensors, dir, file, gpuio, random_bytes};
 
 const HOST: c_int = -1;
 
@@ -52,7 +52,7 @@ fn read(
 #[test]
 fn any_range_of_a_file_gets_into_memory() {
     let dir = dir();
-    let data = bytes(5_000_003);
+    let data = random_bytes(1, 5_000_003);
     let file = file(&dir.path().join("data"), &data);
     for device in [0, HOST] {
         let memory = memory(device, 6 << 20).unwrap();
@@ -81,7 +81,7 @@ fn what_cannot_be_read_has_an_errno_and_words() {
     let mut software = -1;
     // SAFETY: valid for the write of an int.
     assert_eq!(unsafe { (gpuio().gpuio_gpus)(&raw mut software) }, 1);
-    assert_eq!(software, c_int::from(!support::system()));
+    assert_eq!(software, c_int::from(!support::on_system()));
     let dir = dir();
     let path = dir.path().join("data");
     let file = file(&path, b"abc");
@@ -112,7 +112,7 @@ fn what_cannot_be_read_has_an_errno_and_words() {
 #[test]
 fn a_child_of_fork_hears_of_the_fork() {
     let dir = dir();
-    let file = file(&dir.path().join("data"), &bytes(4096));
+    let file = file(&dir.path().join("data"), &random_bytes(1, 4096));
     let fd = file.as_raw_fd();
     let gpu = memory(0, 4096).unwrap();
     read(fd, 0, gpu, 0, 4096).unwrap();
@@ -141,7 +141,7 @@ fn a_child_of_fork_hears_of_the_fork() {
 #[test]
 fn a_tensor_keeps_its_bytes() {
     let dir = dir();
-    let data = bytes(4096);
+    let data = random_bytes(1, 4096);
     let file = file(&dir.path().join("data"), &data);
     let memory = memory(HOST, 4096).unwrap();
     read(file.as_raw_fd(), 0, memory, 0, 4096).unwrap();

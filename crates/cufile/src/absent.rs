@@ -16,24 +16,11 @@ pub enum Absent {
         tried: Vec<(String, String)>,
     },
     /// The library lacks a function that gpuio needs.
-    SymbolMissing {
-        /// The library.
-        library: PathBuf,
-        /// The function.
-        symbol: &'static str,
-    },
+    SymbolMissing { library: PathBuf, symbol: &'static str },
     /// No CUDA driver is loaded: NVIDIA's library of release 1.20 would hang in its open.
-    NoCuda {
-        /// The library.
-        library: PathBuf,
-    },
+    NoCuda { library: PathBuf },
     /// gpuio's stand-in with a real GPU, or another library with the software GPU.
-    Mixed {
-        /// The library.
-        library: PathBuf,
-        /// Who made it.
-        vendor: Vendor,
-    },
+    Mixed { library: PathBuf, vendor: Vendor },
     /// The library exists but does not open.
     Open(CufileError),
 }

@@ -100,7 +100,6 @@ pub struct Batch {
     entries: Vec<Entry>,
     events: Vec<Event>,
     in_flight: usize,
-    /// Released with the batch.
     _reservation: Reservation,
 }
 

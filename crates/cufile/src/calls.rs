@@ -11,9 +11,7 @@ use crate::table::Library;
 /// A function that this release of the library lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingFunction {
-    /// The function.
     pub symbol: &'static str,
-    /// The library.
     pub library: PathBuf,
     /// Its release, major and minor, if it reports one.
     pub version: Option<(u32, u32)>,
@@ -55,7 +53,6 @@ pub enum Unavailable {
         requested: u32,
         /// Those that others have been granted.
         others: u32,
-        /// Buffers of the class.
         buffers: u32,
         /// Length of the largest block in bytes.
         block: usize,

@@ -30,7 +30,6 @@ const PER_GPU: c_int = 3;
 /// One direction of one GPU, since its statistics were started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DirectionStats {
-    /// Bytes.
     pub bytes: u64,
     /// Transfers, of which a large one counts as several.
     pub all: u64,
@@ -77,9 +76,7 @@ impl DirectionStats {
 pub struct PerGpu {
     /// UUID as in the CUDA driver; zeros from gpuio's stand-in, which does not distinguish GPUs.
     pub uuid: [u8; 16],
-    /// Reads from files.
     pub read: DirectionStats,
-    /// Writes to files.
     pub write: DirectionStats,
 }
 

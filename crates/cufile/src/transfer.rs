@@ -27,7 +27,6 @@ pub struct IoRange {
     pub base: u64,
     /// Offset from the base, in bytes.
     pub at: u64,
-    /// Bytes to transfer.
     pub len: usize,
     /// Byte offset in the file.
     pub offset: u64,

@@ -2,7 +2,6 @@
 
 use crate::{Config, Entry, KEYS, combination, find, value};
 
-/// What kind of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
     /// No known release has the key, but there is a similar one.
@@ -26,9 +25,7 @@ pub enum ProblemKind {
 /// One problem and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The kind.
     pub kind: ProblemKind,
-    /// The key.
     pub path: String,
     /// Line of the key, counted from 1.
     pub line: usize,
@@ -36,7 +33,6 @@ pub struct Problem {
     pub column: usize,
     /// The problem, as a clause that can follow the key.
     pub message: String,
-    /// The remedy.
     pub fix: String,
 }
 

@@ -21,7 +21,6 @@ pub struct Entry {
 /// A configuration: its keys in the order of the text, repeated ones each time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
-    /// The keys.
     pub entries: Vec<Entry>,
 }
 
@@ -65,7 +64,6 @@ impl Config {
 /// A text that is not JSON with comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The error message.
     pub message: String,
     /// Line, counted from 1.
     pub line: usize,

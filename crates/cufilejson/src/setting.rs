@@ -16,7 +16,6 @@ pub enum SettingError {
     },
     /// The key does not allow the value.
     Value {
-        /// The key.
         key: &'static str,
         /// The problem, as a clause that can follow the key.
         message: String,

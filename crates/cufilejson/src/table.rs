@@ -13,7 +13,6 @@ pub enum ValueType {
     Word(&'static [&'static str]),
     /// A list of these words, each once.
     Words(&'static [&'static str]),
-    /// Any text.
     Text,
     /// A list of texts.
     Texts,
@@ -29,12 +28,10 @@ pub enum ValueType {
     Mounts,
 }
 
-/// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
     /// The parts joined by dots.
     pub path: &'static str,
-    /// The type of its value.
     pub value_type: ValueType,
     /// Its default, as JSON; `None` if it is not documented.
     pub default: Option<&'static str>,
@@ -194,7 +191,6 @@ pub static KEYS: &[Key] = &[
     bare("sparse.static_routing_filepath", Text).instead("miscellaneous.static_routing_filepath"),
 ];
 
-/// The key of this path.
 #[must_use]
 pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)

@@ -16,16 +16,11 @@ use super::manifest::{self, ManifestError};
 pub enum CleanError {
     /// Another file has the name now.
     #[error("{}: not removed: it is not the file that this run made", path.display())]
-    Replaced {
-        /// The file.
-        path: PathBuf,
-    },
+    Replaced { path: PathBuf },
     /// A system call failed.
     #[error("{}: not removed: {call}: {source}; {meaning}", path.display())]
     Call {
-        /// The system call.
         call: &'static str,
-        /// The file or directory.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,

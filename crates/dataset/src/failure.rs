@@ -28,14 +28,12 @@ pub enum MakeError {
         /// Bytes free for this user.
         free: u64,
     },
-    /// The process may not write files of this size.
     #[error(
         "{}: {length} bytes are more than this process may write to one file ({limit}); \
          raise the limit with `ulimit -f unlimited`",
         path.display()
     )]
     FileSizeLimit {
-        /// The file.
         path: PathBuf,
         /// Its length in bytes.
         length: u64,
@@ -45,9 +43,7 @@ pub enum MakeError {
     /// A system call failed.
     #[error("{}: {call}{}: {source}; {meaning}", path.display(), at(*offset))]
     Call {
-        /// The system call.
         call: &'static str,
-        /// The file or directory.
         path: PathBuf,
         /// Byte offset in the file, where there is one.
         offset: Option<u64>,
@@ -61,10 +57,7 @@ pub enum MakeError {
         "{}: replaced or changed since it was checked; nothing was written to it; run again",
         path.display()
     )]
-    Replaced {
-        /// The file.
-        path: PathBuf,
-    },
+    Replaced { path: PathBuf },
     /// The stop flag was raised.
     #[error("{}: stopped before it was complete", path.display())]
     Stopped {

@@ -38,7 +38,6 @@ pub struct DirEntry {
 }
 
 impl DirEntry {
-    /// A name in this directory.
     #[must_use]
     pub fn new(dir: Directory, name: &OsStr) -> DirEntry {
         DirEntry { dir: Arc::new(dir), name: name.to_owned() }

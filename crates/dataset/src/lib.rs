@@ -24,10 +24,6 @@ pub mod clean;
 mod content;
 mod failure;
 mod fill;
-#[cfg(test)]
-#[expect(dead_code, reason = "the tests here need plans, and no results")]
-#[path = "../../load/src/fixture.rs"]
-mod fixture;
 pub mod held;
 pub mod leftover;
 mod look;

@@ -31,7 +31,6 @@ pub(super) enum Owner {
 /// What is the same of all absent files in one directory: nothing of it is found out twice.
 #[derive(Debug)]
 pub(crate) struct Absent {
-    /// Whether the directory is there.
     directory_exists: bool,
     /// The directory with its links followed.
     resolved: Option<PathBuf>,

@@ -37,11 +37,9 @@ pub struct Task {
     pub path: PathBuf,
     /// Bytes that must be there.
     pub length: u64,
-    /// Salt of the pattern.
     pub salt: Salt,
     /// The file's number in the pattern.
     pub file_number: u64,
-    /// What it is made with.
     pub contents: Contents,
     /// Whether nothing stays of a file of ours but the bytes of its pattern.
     pub anew: bool,
@@ -132,7 +130,6 @@ impl Task {
 pub struct Made {
     /// Its real path, links of its directories followed.
     pub path: PathBuf,
-    /// Which file it is.
     pub identity: Identity,
     /// The file itself.
     pub target: Arc<Held>,

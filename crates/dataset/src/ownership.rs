@@ -34,7 +34,6 @@ use super::refusal::Refusal;
 /// What a job wants to do with a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The file or device.
     pub path: PathBuf,
     /// The first byte that the job uses. In a file that gpuio did not make, and on a device,
     /// nothing before it is written.
@@ -67,7 +66,6 @@ pub struct Wanted {
     /// The job's `--directory`, where it lies in it: gpuio may make and fill that, and follows no
     /// link below it. A file that the user named himself (`None`) is made for writing only.
     pub directory: Option<PathBuf>,
-    /// Salt of the pattern.
     pub salt: Salt,
     /// The file's number in the pattern.
     pub file_number: u64,
@@ -93,7 +91,6 @@ pub struct Permit {
 pub struct Verdict {
     /// What happens to it first.
     pub note: GuardNote,
-    /// What it is.
     pub kind: TargetKind,
     /// Where it is, links followed. For messages, and to find out whether two names are one target.
     pub path: PathBuf,
@@ -151,7 +148,6 @@ pub fn check_with(
 pub(super) struct Seen {
     pub(super) facts: TargetFacts,
     pub(super) dangers: Vec<Danger>,
-    /// What was looked at.
     pub(super) held: Option<Held>,
     /// Where it lies, or would be made.
     pub(super) dir_entry: Option<DirEntry>,

@@ -16,7 +16,6 @@ pub enum Refusal {
         path.display(), leads_to(resolved.as_ref()), sentence(dangers), unusable(list.as_deref())
     )]
     Foreign {
-        /// The file.
         path: PathBuf,
         /// Where its link leads, if it is one.
         resolved: Option<PathBuf>,
@@ -32,9 +31,7 @@ pub enum Refusal {
         path.display(), sentence(dangers)
     )]
     Changed {
-        /// The file.
         path: PathBuf,
-        /// What was found.
         why: String,
         /// What would be lost.
         dangers: Vec<String>,
@@ -45,10 +42,7 @@ pub enum Refusal {
          name the file with --filename, or remove the link",
         path.display()
     )]
-    Link {
-        /// The file.
-        path: PathBuf,
-    },
+    Link { path: PathBuf },
     /// A block device that no flag named.
     #[error(
         "{} is a block device: {}; all data on it would be lost; \
@@ -56,26 +50,19 @@ pub enum Refusal {
         path.display(), sentence(dangers), path.display()
     )]
     Device {
-        /// The device.
         path: PathBuf,
         /// What would be lost.
         dangers: Vec<String>,
     },
     /// The system uses it now, or a write could not mean what was intended.
     #[error("{} is not written to, whatever the flags: {}", path.display(), sentence(dangers))]
-    InUse {
-        /// The file or device.
-        path: PathBuf,
-        /// Why.
-        dangers: Vec<String>,
-    },
+    InUse { path: PathBuf, dangers: Vec<String> },
     /// Nothing there to read.
     #[error(
         "{} does not exist, the files were never written; run the write command first: {command}",
         path.display()
     )]
     NeverWritten {
-        /// The file.
         path: PathBuf,
         /// What would write it.
         command: String,
@@ -88,7 +75,6 @@ pub enum Refusal {
         path.display(), since(*size, *planned)
     )]
     Since {
-        /// The file.
         path: PathBuf,
         /// Its size in bytes; absent when it is not there.
         size: Option<u64>,
@@ -101,11 +87,9 @@ pub enum Refusal {
         path.display(), or_run(command.as_ref())
     )]
     TooShort {
-        /// The file or device.
         path: PathBuf,
         /// Its size in bytes.
         size: u64,
-        /// Bytes wanted.
         wanted: u64,
         /// What would write a longer one.
         command: Option<String>,
@@ -117,7 +101,6 @@ pub enum Refusal {
         path.display()
     )]
     OtherData {
-        /// The file.
         path: PathBuf,
         /// What would write it.
         command: String,
@@ -129,31 +112,21 @@ pub enum Refusal {
         path.display(), unverifiable(changed.as_ref())
     )]
     NotVerifiable {
-        /// The file.
         path: PathBuf,
         /// What is known of a file that was ours.
         changed: Option<String>,
     },
-    /// A directory.
     #[error(
         "{} is a directory; name a file in it, or let gpuio make its own with --directory {}",
         path.display(), path.display()
     )]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
+    Directory { path: PathBuf },
     /// A pipe, a character device, a socket.
     #[error(
         "{} cannot be loaded: {}; name a regular file or a block device",
         path.display(), sentence(dangers)
     )]
-    NotStorage {
-        /// What was named.
-        path: PathBuf,
-        /// What it is.
-        dangers: Vec<String>,
-    },
+    NotStorage { path: PathBuf, dangers: Vec<String> },
     /// The list of our files is there and cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),

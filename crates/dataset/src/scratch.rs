@@ -48,9 +48,7 @@ struct Says {
 /// A file that is about to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Coming<'a> {
-    /// Its path.
     pub path: &'a Path,
-    /// Whether it is to stay.
     pub keep: bool,
 }
 

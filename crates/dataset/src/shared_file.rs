@@ -34,7 +34,6 @@ use gpuio_record::GuardNote;
 /// Bytes that must be written before the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fill {
-    /// Which bytes.
     pub bytes: Range<u64>,
     /// Whether they get `other_salt`'s contents and not the pattern.
     pub other: bool,
@@ -132,7 +131,6 @@ pub fn fills(task: &Task) -> Vec<Fill> {
 pub struct Part<'a> {
     /// What must be written by all.
     pub fills: &'a [Fill],
-    /// Salt of the pattern.
     pub salt: Salt,
     /// The file's number in the pattern.
     pub file_number: u64,

@@ -49,7 +49,6 @@ pub enum Absent {
     NoFunction {
         /// The library's name.
         library: String,
-        /// The function.
         function: &'static str,
     },
     /// No host engine answers.
@@ -60,7 +59,6 @@ pub enum Absent {
     Refused {
         /// The function that failed.
         call: &'static str,
-        /// What it answered.
         why: String,
     },
 }

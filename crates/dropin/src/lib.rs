@@ -32,6 +32,7 @@
 //! The interface was learned from public documents ("cuFile API Reference Guide", the header's
 //! names as published with bindings for other languages) and from what the functions return;
 //! docs/dropin.md says which behaviour comes from where.
+#![warn(missing_docs)]
 #![allow(unsafe_code)]
 
 mod abi;

@@ -23,7 +23,6 @@ pub struct Setup<'a> {
     pub root: Root,
     /// The group's jobs. Their files exist and nothing has started.
     pub jobs: &'a [JobPlan],
-    /// Opens the jobs' files.
     pub open: OpenFile<'a>,
     /// The open cuFile library, where some path of the run needs it.
     pub cufile: Option<&'a CufileDriver>,

@@ -84,7 +84,4 @@ use group::by_foreign_library;
 pub type OpenFile<'a> = &'a dyn Fn(&str) -> Result<std::os::fd::OwnedFd, String>;
 
 #[cfg(test)]
-#[path = "../../load/src/fixture.rs"]
-mod fixture;
-#[cfg(test)]
 mod tests;

@@ -15,8 +15,8 @@ use gpuio_record::{Assessment, CacheReading, JobPlan, JobResult, WarningKind};
 use rustix::fs::inotify;
 
 use super::*;
-use crate::fixture::{job, result};
 use crate::reconcile::GroupContext;
+use gpuio_testkit::jobs::{job, result};
 
 const STAT: &str = "sys/devices/pci0000:00/vda/stat";
 const DEV: &str = "proc/net/dev";

@@ -19,7 +19,6 @@ pub struct Expectation {
 /// One stream's expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamExpected {
-    /// The stream's name.
     pub name: String,
     /// What it should reach while the others run.
     pub expected: Expected,

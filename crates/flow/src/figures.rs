@@ -58,7 +58,6 @@ pub struct PortFigures {
     pub read: Option<f64>,
     /// Bytes per second that leave.
     pub write: Option<f64>,
-    /// Where the figures are from.
     pub source: String,
 }
 
@@ -146,7 +145,6 @@ impl Figures {
         Ok(())
     }
 
-    /// Adds a server.
     pub fn add_server(&mut self, server: ServerFigures) {
         self.servers.insert(0, server);
     }

@@ -11,7 +11,6 @@ pub enum Limit {
     /// Parts on its path were busy all of the time, by indices in [`Flow::uses`]: those that
     /// saturated at the same moment.
     Parts(Vec<usize>),
-    /// Its own limit.
     Own,
     /// Nothing: no part on its path has a figure.
     Nothing,
@@ -22,7 +21,6 @@ pub enum Limit {
 pub struct Filled {
     /// Bytes per second; infinite with [`Limit::Nothing`].
     pub bytes_per_s: f64,
-    /// What holds it there.
     pub limit: Limit,
 }
 

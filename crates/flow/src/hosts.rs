@@ -19,9 +19,7 @@ const BECAUSE: usize = 32;
 /// The streams of one host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostPortions {
-    /// Its name.
     pub host: String,
-    /// Its streams.
     pub portions: Vec<Portion>,
 }
 
@@ -37,7 +35,6 @@ pub struct HostsExpected {
 /// One host's part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostExpected {
-    /// Its name.
     pub host: String,
     /// One for each stream, in their order.
     pub streams: Vec<StreamExpected>,
@@ -54,12 +51,9 @@ pub struct RanksExpected {
     pub hosts: Vec<HostJob>,
 }
 
-/// One job on one host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostJob {
-    /// The host.
     pub host: String,
-    /// The job.
     pub job: String,
     /// All ranks of that host together.
     pub expected: Expected,

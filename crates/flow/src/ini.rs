@@ -84,7 +84,6 @@ pub(crate) fn sections<'t>(file: &str, text: &'t str) -> Result<Vec<Section<'t>>
     Ok(sections)
 }
 
-/// Column of a part of a line.
 fn column(line: &str, part: &str) -> u32 {
     let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     let before = line.get(..offset.min(line.len())).unwrap_or(line);
@@ -114,7 +113,6 @@ impl Entry<'_> {
         self.above_0(file, gpuio_units::parse_bytes_per_second(self.value))
     }
 
-    /// A count.
     pub(crate) fn count(&self, file: &str) -> Result<u64, FileError> {
         let count = gpuio_units::parse_count(self.value);
         let count = count.map_err(|error| self.bad(file, error.at, &error))?;

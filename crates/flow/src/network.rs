@@ -76,7 +76,6 @@ impl PartId {
 /// What a flow does to a part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Use {
-    /// The part.
     pub part: PartId,
     /// Seconds that the part is busy for each byte of the flow: the share of the flow's bytes that
     /// it carries, over its rate in bytes per second. For commands: their number per byte, over

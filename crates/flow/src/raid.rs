@@ -5,18 +5,14 @@ use crate::Pattern;
 /// Reads or writes that one byte of a stream causes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Io {
-    /// Bytes.
     pub bytes: f64,
-    /// I/Os.
     pub ios: f64,
 }
 
 /// The load of one byte of a stream on a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Load {
-    /// Reads.
     pub reads: Io,
-    /// Writes.
     pub writes: Io,
 }
 

@@ -21,7 +21,6 @@ pub struct ServerFigures {
     pub ports: Option<(u64, f64)>,
     /// Access time of one read or write over the network, in nanoseconds.
     pub latency_ns: Option<f64>,
-    /// Where the figures are from.
     pub source: String,
 }
 

@@ -1,9 +1,6 @@
 //! Several hosts together: Dell's cluster from captures of its clients, 3, 7 and 252 of them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use gpuio_flow::{
     By, End, Figures, HostPortions, HostsExpected, Pattern, Portion, ServerFigures, Storage,
     Stream, of_hosts, of_ranks, portions_of_streams, set_expected,
@@ -11,15 +8,14 @@ use gpuio_flow::{
 use gpuio_merge::{Merger, RankFacts, Started};
 use gpuio_record::facts::Machine;
 use gpuio_record::{Record, Towards};
-use tree::table;
+use gpuio_testkit::machines::{self, R7525};
 
-const R7525: &str = include_str!("../../host/tests/fixtures/machines/r7525.table");
 const GPU: &str = "0000:81:00.0";
 
 /// The report's client with the mount of node `node`.
 fn client(node: usize) -> Machine {
     static MACHINE: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
-    let read = || gpuio_host::machine::read(&table::build(R7525).root());
+    let read = || machines::read(R7525);
     let mut machine = MACHINE.get_or_init(read).clone();
     let mount = machine.mounts.iter_mut().find(|mount| mount.nfs.is_some()).unwrap();
     let address = format!("10.100.10.{node}");

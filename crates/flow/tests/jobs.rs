@@ -1,17 +1,12 @@
 //! What jobs of a plan should reach on a guide's server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::sync::OnceLock;
 
 use gpuio_flow::{Figures, of_jobs};
 use gpuio_record::facts::{Machine, MountFacts, TargetStorage};
 use gpuio_record::{DirectMode, Gpu, JobExpected, JobPlan, Order, Pacing, Plan, Towards};
-use tree::table;
-
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
+use gpuio_testkit::machines::{self, DGX_2};
 
 /// Random reads and writes of 4 KiB on `/raid` (eight drives, RAID 0), 70 to 30, 32 in flight.
 fn plan() -> Plan {
@@ -20,7 +15,7 @@ fn plan() -> Plan {
 
 fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
-    MACHINE.get_or_init(|| gpuio_host::machine::read(&table::build(DGX_2).root()))
+    MACHINE.get_or_init(|| machines::read(DGX_2))
 }
 
 fn storage() -> Vec<TargetStorage> {

@@ -1,19 +1,10 @@
 //! Expectations of the guides' servers, from their tables.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::Towards;
 use gpuio_record::facts::{Fact, Machine};
-use tree::table;
-
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-
-fn read(text: &str) -> Machine {
-    gpuio_host::machine::read(&table::build(text).root())
-}
+use gpuio_testkit::machines::{DGX_2, read};
 
 fn stream(device: &str, end: End, by: By) -> Stream {
     Stream {

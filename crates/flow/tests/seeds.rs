@@ -4,19 +4,14 @@
 //! crate `host`. `UPDATE_DOCS=1` writes the table of docs/expectation.md anew.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::sync::OnceLock;
 
 use gpuio_flow::paper::{Answer, System};
 use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind, Machine};
 use gpuio_record::{Expected, Towards};
-use tree::table;
+use gpuio_testkit::machines::{DGX_2, DGX_A100, read};
 
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-const DGX_A100: &str = include_str!("../../host/tests/fixtures/machines/dgx-a100.table");
 const GIB: f64 = (1_u64 << 30) as f64;
 
 macro_rules! seed {
@@ -42,10 +37,6 @@ struct Row {
 
 fn answer(name: &str, text: &str) -> Answer {
     System::read(name, text, Figures::built_in()).unwrap().answer()
-}
-
-fn read(text: &str) -> Machine {
-    gpuio_host::machine::read(&table::build(text).root())
 }
 
 /// The arrays of two drives that the guide makes, which the tables do not have.

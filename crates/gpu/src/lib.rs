@@ -19,6 +19,7 @@
 //! Threads: every owner may move to another thread and be used from several. A thread calls
 //! [`Context::make_current`] once before it uses streams and events of that context; making and
 //! dropping owners needs no current context and leaves the thread's own as it was.
+#![warn(missing_docs)]
 #![allow(unsafe_code)]
 
 mod busy;

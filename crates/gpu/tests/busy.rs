@@ -2,10 +2,8 @@
 //! the system's.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-mod support;
-
 use gpuio_gpu::{Busy, BusyWith, Context, Driver, Event, Wait};
-use support::{child_passes, on_system, which};
+use gpuio_testkit::gpu::{child_passes, on_system, which};
 
 fn context() -> Context {
     let driver = Driver::load(&which()).unwrap();

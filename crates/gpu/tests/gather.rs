@@ -3,17 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
-mod support;
-
 use std::cell::RefCell;
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, GpuError, MemoryKind, PIECE_LEN, Piece,
     Pinned, Shape, Stream, most_pieces, pattern, pieces,
 };
+use gpuio_testkit::gpu::{passes, skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use support::{passes, skipped, which};
 
 /// What a case works with; its thread has the context current.
 struct Bench {

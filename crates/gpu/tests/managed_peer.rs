@@ -5,12 +5,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
-mod support;
-
 use gpuio_gpu::{
     Checker, Context, DeviceBuf, Driver, Managed, MemoryKind, PatternKernels, Side, Stream, Which,
 };
-use support::passes;
+use gpuio_testkit::gpu::passes;
 
 const LEN: usize = 64 << 10;
 const KEY: u64 = 0x5EED;

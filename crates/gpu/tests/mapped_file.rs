@@ -2,8 +2,6 @@
 #![allow(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
 
-mod support;
-
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -13,7 +11,7 @@ use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, MapError, MappedFile, MemoryKind, Pinned,
     Registered, Shape, Stream,
 };
-use support::{child_passes, skipped, which};
+use gpuio_testkit::gpu::{child_passes, skipped, which};
 
 fn context() -> Context {
     Context::new(&Driver::load(&which()).unwrap(), 0).unwrap()

@@ -7,13 +7,12 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, Locked, Managed, MemoryKind, Owner, PageSize, Pinned,
-    Stream, Which,
+    Stream,
 };
 use libloading::Library;
 
 fn driver() -> Driver {
-    let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system");
-    Driver::load(if system { &Which::System } else { &Which::Software }).unwrap()
+    Driver::load(&gpuio_testkit::gpu::which()).unwrap()
 }
 
 /// The driver as the program calls it whose memory is asked about.

@@ -3,13 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
-mod support;
-
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident::{Direction, LIFETIME, Resident, Sides};
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Pinned, Stream};
-use support::which;
+use gpuio_testkit::gpu::which;
 
 const STRIDE: usize = 64 << 10;
 

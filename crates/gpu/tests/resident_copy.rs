@@ -7,8 +7,6 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
-mod support;
-
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -18,9 +16,9 @@ use gpuio_gpu::{
     Busy, BusyWith, Context, DevPtr, DeviceBuf, Driver, GpuError, Locked, MemoryKind, PageSize,
     Stream, pattern,
 };
+use gpuio_testkit::gpu::{child_passes, passes, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use support::{child_passes, passes, which};
 
 /// Longer than a loaded machine takes to let a thread of the software GPU run.
 const LONG_TIMEOUT: Timing = Timing {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use gpuio_gpu::resident_copy::{CommandQueue, Outcome, Timing};
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemoryKind, PageSize, Piece, Which};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, Locked, MemoryKind, PageSize, Piece};
 use gpuio_gpu::{Stream, pattern};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -19,9 +19,7 @@ const ROOM: usize = 1 << 20;
 const MOST: usize = 300;
 
 fn context() -> Context {
-    let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|which| which == "system");
-    let which = if system { Which::System } else { Which::Software };
-    Context::new(&Driver::load(&which).unwrap(), 0).unwrap()
+    Context::new(&Driver::load(&gpuio_testkit::gpu::which()).unwrap(), 0).unwrap()
 }
 
 fn bytes(memory: &Locked) -> &[u8] {

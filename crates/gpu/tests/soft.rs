@@ -6,8 +6,6 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 #![expect(unsafe_code, reason = "the copies and kernels of the API are unsafe")]
 
-mod support;
-
 use std::path::PathBuf;
 use std::ptr::NonNull;
 
@@ -17,9 +15,9 @@ use gpuio_gpu::{
     PatternKernels, Pinned, REPORT_LEN, Registered, Stream, Wait, Which, pattern,
     software_candidates,
 };
+use gpuio_testkit::gpu::{child, child_passes, on_system, skipped, which};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use support::{child, child_passes, on_system, skipped, which};
 
 /// What a case works with; its thread has the context current.
 struct Bench {

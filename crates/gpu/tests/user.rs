@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::{
     Context, DevPtr, DeviceBuf, Driver, GatherKernel, Locked, MemoryKind, PageSize, Piece, Pinned,
-    RawStream, Stream, UserStream, Which,
+    RawStream, Stream, UserStream,
 };
 use libloading::Library;
 
@@ -27,8 +27,7 @@ struct Bench {
 fn bench() -> Bench {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let system = std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system");
-    let driver = Driver::load(if system { &Which::System } else { &Which::Software }).unwrap();
+    let driver = Driver::load(&gpuio_testkit::gpu::which()).unwrap();
     let context = Context::new(&driver, 0).unwrap();
     context.make_current().unwrap();
     // SAFETY: the library is loaded already; its initialisers do not run again.

@@ -14,7 +14,6 @@ pub struct Malformed {
     pub line: u64,
     /// The line, cut to 80 characters.
     pub text: String,
-    /// What was expected there.
     pub wanted: &'static str,
 }
 
@@ -31,7 +30,6 @@ pub enum HostError {
     /// The file is there and cannot be read.
     #[error("cannot read {}: {source}; this fact stays unknown", path.display())]
     Read {
-        /// The file or directory.
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
@@ -42,7 +40,6 @@ pub enum HostError {
         path.display()
     )]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// Which line, and why.
         source: Malformed,
@@ -50,9 +47,7 @@ pub enum HostError {
     /// A system call on a file under test failed.
     #[error("{call} failed on {}: {source}; {advice}", path.display())]
     Call {
-        /// The system call.
         call: &'static str,
-        /// The file.
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,

@@ -5,19 +5,14 @@ use crate::{HostError, Malformed, Root};
 /// Counters of one interface since it appeared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InterfaceSample {
-    /// Its name.
     pub name: String,
-    /// Bytes received.
     pub received_bytes: u64,
-    /// Packets received.
     pub received_packets: u64,
     /// Packets that came broken.
     pub receive_errors: u64,
     /// Packets that came and were dropped.
     pub receive_dropped: u64,
-    /// Bytes sent.
     pub sent_bytes: u64,
-    /// Packets sent.
     pub sent_packets: u64,
     /// Packets that could not be sent.
     pub send_errors: u64,

@@ -19,7 +19,7 @@
 //! Nothing here writes (but to list a file's extents the kernel writes back its dirty pages), and
 //! nothing is cached. All functions may be called from any thread;
 //! `/proc/self` is the process, so affinity is that of its main thread. Tests have servers as
-//! tables (`tests/fixtures/machines`), which a builder writes out as trees.
+//! tables (`testkit/machines`), which a builder writes out as trees.
 
 pub mod block;
 pub mod build_config;

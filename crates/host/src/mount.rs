@@ -20,13 +20,10 @@ pub struct Mount {
     pub device: DeviceNumber,
     /// The part of the file system that shows here.
     pub fs_root: PathBuf,
-    /// Where it is mounted.
     pub mount_point: PathBuf,
     /// File system type.
     pub fs_type: String,
-    /// What is mounted.
     pub source: OsString,
-    /// Options of the mount point.
     pub options: Vec<String>,
     /// Options of the file system.
     pub super_options: Vec<String>,

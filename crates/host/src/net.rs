@@ -21,9 +21,7 @@ const MAX_DEPTH: usize = 8;
 /// Bytes in and out, as counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NetSample {
-    /// Received.
     pub received: u64,
-    /// Sent.
     pub sent: u64,
 }
 

@@ -5,7 +5,6 @@ use crate::{HostError, Malformed, Root};
 /// One operation of one mount since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Operation {
-    /// Requests done.
     pub done: u64,
     /// Transmissions: more than requests where some were repeated.
     pub sent: u64,
@@ -22,7 +21,6 @@ pub struct Operation {
 /// One NFS mount.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MountSample {
-    /// Where it is mounted.
     pub mount_point: String,
     /// Bytes that the server delivered.
     pub read_bytes: u64,

@@ -8,14 +8,11 @@ use crate::{HostError, Malformed, Root};
 /// `kthreadd`: the parent of the kernel's own threads.
 const KERNEL_THREADS: u32 = 2;
 
-/// One process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessSample {
-    /// Its number.
     pub pid: u32,
     /// Its name, 15 bytes at most.
     pub name: String,
-    /// The number of its parent.
     pub parent: u32,
     /// Ticks in its own code, ended threads included.
     pub user: u64,

@@ -40,7 +40,6 @@ pub struct Stamp {
     pub dev: u64,
     /// Inode number on that device.
     pub ino: u64,
-    /// What kind of file it is.
     pub kind: FileType,
     /// The device that a device node stands for, as `st_rdev`; 0 for anything else.
     pub rdev: u64,
@@ -50,7 +49,6 @@ pub struct Stamp {
     pub birth_ns: Option<i64>,
     /// Names that it has.
     pub links: u64,
-    /// Owner.
     pub uid: u32,
     /// Permissions, as `st_mode`.
     pub mode: u32,

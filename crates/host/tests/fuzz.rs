@@ -1,26 +1,21 @@
 //! Hostile and broken machines: every file that facts are read from, changed at random.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-mod thread_time;
-mod tree;
-
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use gpuio_host::{Entry, MOST_BYTES, Root, Tree, machine};
 use gpuio_record::facts::{Machine, ReadProblem};
+use gpuio_testkit::machines::{DGX_STATION, R7525};
+use gpuio_testkit::on_cpu;
+use gpuio_testkit::tree;
 use proptest::prelude::*;
-use thread_time::on_cpu;
 
 /// The files of two servers: between them each reader has something to read.
 static NOTED: LazyLock<[Tree; 2]> = LazyLock::new(|| {
-    [
-        include_str!("fixtures/machines/dgx-station.table"),
-        include_str!("fixtures/machines/r7525.table"),
-    ]
-    .map(|table| {
-        let tree = tree::table::build(table);
+    [DGX_STATION, R7525].map(|table| {
+        let tree = tree::build(table);
         let (root, recorder) = tree.root().recording();
         assert!(machine::read(&root).problems.is_empty());
         recorder.tree()

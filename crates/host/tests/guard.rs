@@ -5,8 +5,6 @@
     reason = "helpers of tests: what fails there fails the test"
 )]
 
-mod tree;
-
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::symlink;
@@ -21,9 +19,9 @@ use gpuio_host::target::{
 use gpuio_record::facts::{
     BlockTarget, DeviceNumber, MountFacts, OtherKind, TargetFacts, TargetKind, Unchecked,
 };
+use gpuio_testkit::tree::{Tree, number};
 use proptest::prelude::*;
 use rustix::fs::OFlags;
-use tree::{Tree, number};
 
 const SIZE: u64 = 64 << 20;
 

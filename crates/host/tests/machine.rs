@@ -1,11 +1,9 @@
 //! The readers over small trees made here.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-mod tree;
-
 use gpuio_host::{Root, block, collect, memory, numa};
 use gpuio_record::facts::{BlockKind, HostFacts};
-use tree::{Tree, number};
+use gpuio_testkit::tree::{Tree, number};
 
 #[test]
 fn an_empty_tree_is_a_machine_of_which_nothing_is_known() {

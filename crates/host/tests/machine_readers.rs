@@ -1,16 +1,13 @@
 //! Readers of a whole machine at their edges: what is hidden, odd, broken or hostile.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-mod tree;
-
 use std::io::Write as _;
 
 use gpuio_host::{Root, build_config, machine, module, nfs, nvidia_gpu, pci, settings};
 use gpuio_record::facts::{Acs, AcsControl, Bar1Facts, Fact, GpuFacts, PciFacts, PciPort};
+use gpuio_testkit::tree::{self, Tree};
 use proptest::prelude::*;
-use tree::{Tree, table};
 
-/// One of each.
 const SMALL: &str = "
 root 0000:00
   00:01.0 10de:20b0 030200 port=end bar1=1G
@@ -32,7 +29,7 @@ fn config(space: &[u8]) -> PciFacts {
 /// A switch's port with ACS 0x1d as the builder of machines writes it.
 fn port() -> Vec<u8> {
     let line = "root 0000:00\n  00:01.0 10b5:9797 060400 port=down acs=1d mps=256 mrrs=4096";
-    let tree = table::build(line);
+    let tree = tree::build(line);
     std::fs::read(tree.path("sys/bus/pci/devices/0000:00:01.0/config")).unwrap()
 }
 
@@ -75,7 +72,7 @@ fn lists_of_capabilities_that_bite_their_tails_end() {
 
 #[test]
 fn a_broken_function_is_a_problem_with_its_file() {
-    let tree = table::build("root 0000:00\n  00:01.0 10de:20b0 030200 link=16.0x16 bar1=64G");
+    let tree = tree::build("root 0000:00\n  00:01.0 10de:20b0 030200 link=16.0x16 bar1=64G");
     let dir = "sys/devices/pci0000:00/0000:00:01.0";
     tree.file(&format!("{dir}/current_link_speed"), "fast GT/s\n")
         .file(&format!("{dir}/vendor"), "0x10de\n")
@@ -101,7 +98,7 @@ fn a_tree_without_links_has_functions_without_a_way() {
 
 #[test]
 fn an_iommu_groups_domain_is_the_functions() {
-    let tree = table::build(
+    let tree = tree::build(
         "root 0000:00\n  00:01.0 8086:1 060400 group=7\n  00:02.0 8086:2 060400\n\
          file sys/kernel/iommu_groups/7/type = DMA-FQ",
     );
@@ -294,7 +291,7 @@ proptest! {
     /// Any bytes in the kernel's files give facts and problems, and no panic.
     #[test]
     fn a_hostile_tree_is_read(text in "[ -~\n]{0,60}", which in 0usize..12) {
-        let tree = table::build(SMALL);
+        let tree = tree::build(SMALL);
         let pci = "sys/bus/pci/devices/0000:00:0";
         let file = [
             format!("{pci}1.0/vendor"),

@@ -1,22 +1,16 @@
 //! Whole machines, from tables: servers of NVIDIA's guides, a workstation, a virtual machine.
 #![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-mod tree;
-
 use gpuio_host::machine;
 use gpuio_record::facts::{
     Acs, AcsControl, BlockDevice, BlockKind, Fact, Lanes, LinkLayer, Machine, MountKind, PciFacts,
     PciPort,
 };
-use tree::table;
-
-const DGX_2: &str = include_str!("fixtures/machines/dgx-2.table");
-const DGX_A100: &str = include_str!("fixtures/machines/dgx-a100.table");
-const DGX_STATION: &str = include_str!("fixtures/machines/dgx-station.table");
-const VIRTUAL: &str = include_str!("fixtures/machines/virtual.table");
+use gpuio_testkit::machines::{self, DGX_2, DGX_A100, DGX_STATION, VIRTUAL};
+use gpuio_testkit::tree;
 
 fn read(text: &str) -> Machine {
-    let machine = machine::read(&table::build(text).root());
+    let machine = machines::read(text);
     assert_eq!((&machine.problems, &machine.host.problems), (&vec![], &vec![]));
     machine
 }
@@ -282,7 +276,7 @@ fn sixteen_gpus_and_sixty_four_drives_take_less_than_50_ms() {
              nvme=nvme{number} model=M size=1T\n"
         ));
     }
-    let tree = table::build(&text);
+    let tree = tree::build(&text);
     let root = tree.root();
     let machine = machine::read(&root);
     assert_eq!((machine.gpus.len(), machine.problems.len()), (16, 0));

@@ -1,14 +1,12 @@
 //! Interfaces, ports and routes, on trees and tables as Linux 6.x has them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-mod tree;
-
 use std::net::IpAddr;
 
 use gpuio_host::net::{self, NetSample, Port};
 use gpuio_host::rdma_io::known_units;
+use gpuio_testkit::tree::Tree;
 use proptest::prelude::*;
-use tree::Tree;
 
 const ROUTES: &str = include_str!("fixtures/route");
 const ROUTES6: &str = include_str!("fixtures/ipv6_route");

@@ -1,11 +1,9 @@
 //! PCIe links above a device.
 #![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-mod tree;
-
 use gpuio_host::pci::{Lanes, parse_speed, parse_width, way_up};
 
-use tree::Tree;
+use gpuio_testkit::tree::Tree;
 
 const TOP: &str = "sys/devices/pci0000:00";
 

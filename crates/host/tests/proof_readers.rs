@@ -6,7 +6,7 @@ use gpuio_host::{Root, nfs, nvidia_fs};
 use proptest::prelude::*;
 
 const OLD: &str = include_str!("fixtures/nvidia_fs_stats_2.0.txt");
-const NEW: &str = include_str!("fixtures/nvidia_fs_stats_4.0.txt");
+const NEW: &str = gpuio_testkit::machines::NVIDIA_FS_STATS;
 const MOUNTS: &[u8] = include_bytes!("fixtures/mountstats");
 
 /// A tree with these files; a test's own panic says enough.

@@ -47,6 +47,7 @@
 //! - Kernel threads of io_uring do I/Os that would block.
 //!
 //! Nothing calls back into the worker.
+#![warn(missing_docs)]
 #![allow(unsafe_code)]
 
 pub mod buf;

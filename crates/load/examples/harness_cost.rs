@@ -17,8 +17,9 @@ use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunObserver, Tick, run};
 use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_plan::{Facts, Gpus, plan};
-use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
+use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_spec::{JobSpec, Spec};
+use gpuio_testkit::gpu::software_gpu;
 
 struct Silent;
 
@@ -55,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let host = gpuio_host::collect(&Root::live());
     let driver = Driver::load(&Which::Software)?;
-    let gpus = Gpus::Present(driver.devices()?.iter().map(gpu).collect());
+    let gpus = Gpus::Present(driver.devices()?.iter().map(software_gpu).collect());
     println!(
         "{:<8} {:<9} {:>5} {:>7} {:<4} {:>12} {:>9} {:>8} {:>9}",
         "path", "rw", "depth", "threads", "page", "I/Os", "ns/I/O", "CPU ns", "p99 ns"
@@ -131,18 +132,4 @@ fn one(
     };
     let mut ran = run(&mut planned, &means, &Silent)?;
     Ok(ran.jobs.remove(0))
-}
-
-fn gpu(device: &gpuio_gpu::DeviceFacts) -> Gpu {
-    Gpu {
-        index: device.index,
-        name: device.name.clone(),
-        uuid: device.uuid.clone(),
-        pci: device.pci.clone(),
-        numa_node: None,
-        memory_bytes: device.total_memory,
-        software: true,
-        managed_hints: Some(device.managed_hints),
-        read_only_register: Some(device.read_only_register),
-    }
 }

@@ -14,7 +14,6 @@ use gpuio_record::facts::DirectAlignment;
 /// What came of it.
 #[derive(Debug)]
 pub enum DirectTried {
-    /// It works.
     Works {
         /// The smallest offset and length that worked, of 512 and 4096, in bytes.
         alignment: usize,

@@ -60,8 +60,6 @@
 
 pub(crate) mod ceiling;
 pub mod direct_try;
-#[cfg(test)]
-mod fixture;
 pub mod live_targets;
 pub mod machine;
 pub mod run;

@@ -13,7 +13,6 @@ pub(crate) type Handle = usize;
 /// Values that differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Abi {
-    /// Name for messages.
     pub(crate) name: &'static str,
     /// `MPI_COMM_WORLD`.
     pub(crate) world: Handle,

@@ -11,7 +11,6 @@ use crate::launcher::Launcher;
 /// Why there is no MPI for a job that a launcher started.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// No library could be loaded.
     #[error(
         "{launcher} started this process ({variable} is set), but no MPI library for it could be \
          loaded; looked for {}; install it on every host, set GPUIO_MPI=/path/to/library, or set \
@@ -19,7 +18,6 @@ pub enum LoadError {
         tried.join(", ")
     )]
     NoLibrary {
-        /// The launcher.
         launcher: &'static str,
         /// The variable that showed it.
         variable: &'static str,
@@ -31,7 +29,6 @@ pub enum LoadError {
     NoFunction {
         /// The library's name.
         library: String,
-        /// The function.
         function: &'static str,
     },
 }

@@ -25,9 +25,7 @@ pub enum WorldError {
     /// A call failed. Most libraries end the job instead, with a message of their own.
     #[error("{call} failed with error code {code} ({library})")]
     Call {
-        /// The function.
         call: &'static str,
-        /// What it returned.
         code: i32,
         /// The library's version.
         library: String,
@@ -39,7 +37,6 @@ pub enum WorldError {
          `--mpi=pmi2`, or set GPUIO_MPI=/path/to/library"
     )]
     Unconnected {
-        /// The launcher.
         launcher: &'static str,
         /// Processes by the launcher's variables.
         launched: u32,

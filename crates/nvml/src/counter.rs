@@ -7,16 +7,13 @@ use nvml_wrapper::enums::device::SampleValue;
 pub enum Width {
     /// 32 bits: it begins again after 4 GiB, which a PCIe 5 link carries in 68 ms.
     Bits32,
-    /// 64 bits.
     Bits64,
 }
 
 /// A counter's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
-    /// The value.
     pub value: u64,
-    /// Its width.
     pub width: Width,
 }
 

@@ -22,7 +22,6 @@ const C2C_LINKS: u32 = 170;
 /// Field: temperature of memory (`NVML_FI_DEV_MEMORY_TEMP`).
 const MEMORY_TEMP: u32 = 82;
 
-/// One GPU.
 pub struct Gpu<'library>(pub(crate) Device<'library>);
 
 impl fmt::Debug for Gpu<'_> {
@@ -34,9 +33,7 @@ impl fmt::Debug for Gpu<'_> {
 /// The window through which other devices reach GPU memory (BAR1), in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bar1 {
-    /// All of it.
     pub total: u64,
-    /// In use.
     pub used: u64,
 }
 
@@ -45,7 +42,6 @@ pub struct Bar1 {
 pub struct Link {
     /// PCIe generation, from 1.
     pub generation: u32,
-    /// Lanes.
     pub lanes: u32,
 }
 
@@ -77,7 +73,6 @@ pub struct Activity {
     pub busy_percent: Result<[u32; 2], Unread>,
     /// Memory in use, the driver's own included, in bytes.
     pub memory_used: Result<u64, Unread>,
-    /// Its BAR1.
     pub bar1: Result<Bar1, Unread>,
     /// Power that it draws, in milliwatts (`nvmlDeviceGetPowerUsage`; some generations average over
     /// a second).
@@ -104,7 +99,6 @@ pub struct Readings {
     pub uuid: Result<String, Unread>,
     /// Its PCI address, domain of 4 digits and lower case, as sysfs has it.
     pub pci: Result<String, Unread>,
-    /// Its BAR1.
     pub bar1: Result<Bar1, Unread>,
     /// The link as it is now: idle GPUs save power at a lower generation.
     pub link_now: Result<Link, Unread>,

@@ -45,7 +45,6 @@ pub enum Absent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("NVML, {what}: {why}")]
 pub struct Unread {
-    /// What was requested.
     pub what: &'static str,
     /// What NVML answered.
     pub why: String,

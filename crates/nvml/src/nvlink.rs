@@ -22,7 +22,6 @@ pub struct NvLinks {
     pub bytes_per_second: Option<u64>,
 }
 
-/// One NVLink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NvLink {
     /// PCI address of what is at the other end, as sysfs has it; `None` when it is not known.
@@ -36,11 +35,8 @@ pub struct NvLink {
 /// What is at the other end of an NVLink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NvLinkEnd {
-    /// A GPU.
     Gpu,
-    /// An NVSwitch.
     Switch,
-    /// A processor.
     Cpu,
     /// It is not known.
     Unknown,

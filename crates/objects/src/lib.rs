@@ -24,7 +24,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use load::load;
 
-/// The software GPU.
 pub const SOFTWARE_GPU: &str = "libgpuio_softgpu.so";
 /// The stand-in for NVIDIA's cuFile.
 pub const STAND_IN: &str = "libgpuio_softcufile.so";

@@ -8,7 +8,7 @@
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::AtomicU64;
 
-use crate::bucket::{BUCKETS, SIZES};
+use crate::bucket::{Latencies, SIZES};
 
 /// First bytes of a page.
 pub(crate) const MAGIC: [u8; 8] = *b"gpuiopg\n";
@@ -65,7 +65,7 @@ pub(crate) struct Side {
     pub(crate) unaligned: AtomicU64,
     /// I/Os by class of size; their sum is the number of I/Os.
     pub(crate) sizes: [AtomicU64; SIZES],
-    pub(crate) latencies: [AtomicU64; BUCKETS],
+    pub(crate) latencies: [AtomicU64; Latencies::COUNT],
 }
 
 /// What one thread counts. On cache lines of its own.
@@ -96,7 +96,7 @@ pub(crate) struct Cells {
 pub(crate) const SLOT_BYTES: usize = size_of::<Cells>();
 
 // Readers of other versions of the program use these offsets.
-const _: () = assert!(size_of::<Side>() == (4 + SIZES + BUCKETS) * 8);
+const _: () = assert!(size_of::<Side>() == (4 + SIZES + Latencies::COUNT) * 8);
 const _: () = assert!(SLOT_BYTES == 8896 && SLOT_BYTES.is_multiple_of(64));
 const _: () = assert!(offset_of!(Cells, files) == 64 && offset_of!(Cells, sides) == 128);
 const _: () = assert!(offset_of!(Side, sizes) == 32 && offset_of!(Side, latencies) == 160);

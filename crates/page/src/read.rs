@@ -10,7 +10,7 @@ use gpuio_host::Root;
 use gpuio_host::process;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, statat, unlinkat};
 
-use crate::bucket::{BUCKETS, SIZES};
+use crate::bucket::{Latencies, SIZES};
 use crate::layout::{
     FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, SHARED, SLOT_BYTES,
     UNUSED, VERSION, header, page_bytes,
@@ -243,7 +243,7 @@ fn counters(slot: &[u8]) -> Result<Option<PathCounters>, String> {
         latency_ns: field(at + 2),
         unaligned: field(at + 3),
         sizes: std::array::from_fn(|class| field(at + 4 + class)),
-        latencies: (0..BUCKETS).map(|bucket| field(at + 4 + SIZES + bucket)).collect(),
+        latencies: (0..Latencies::COUNT).map(|bucket| field(at + 4 + SIZES + bucket)).collect(),
     };
     Ok(Some(PathCounters {
         gpu,
@@ -258,7 +258,7 @@ fn counters(slot: &[u8]) -> Result<Option<PathCounters>, String> {
         last_ns: field(13),
         threads: field(14),
         read: side(16),
-        write: side(16 + 4 + SIZES + BUCKETS),
+        write: side(16 + 4 + SIZES + Latencies::COUNT),
     }))
 }
 

@@ -1,6 +1,6 @@
 //! The content of a page at one moment, as plain values.
 
-use crate::bucket::{SIZES, percentile};
+use crate::bucket::{Latencies, SIZES};
 
 /// Counts of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Counts {
     /// The latency at or below which `quantile` (0 to 1) lie, nanoseconds, within 3 %.
     #[must_use]
     pub fn percentile_ns(&self, quantile: f64) -> Option<u64> {
-        percentile(&self.latencies, quantile)
+        Latencies::at(&self.latencies, quantile)
     }
 
     pub(crate) fn merge(&mut self, other: &Counts) {

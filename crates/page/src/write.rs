@@ -14,7 +14,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pwrite};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::bucket::{bucket, size_class};
+use crate::bucket::{Latencies, size_class};
 use crate::layout::{
     Cells, FIRST_GPU, HEADER_BYTES, MAGIC, MAX_WORKER_SLOTS, NO_GPU, NOT_COUNTED, REGISTERED,
     SHARED, SLOT_BYTES, Side, UNUSED, VERSION, header, page_bytes,
@@ -319,7 +319,7 @@ impl WorkerSlot {
         self.raise(&side.bytes, bytes);
         self.raise(&side.latency_ns, latency_ns);
         self.raise(&side.sizes[size_class(bytes)], 1);
-        self.raise(&side.latencies[bucket(latency_ns)], 1);
+        self.raise(&side.latencies[Latencies::of(latency_ns)], 1);
         if unaligned {
             self.raise(&side.unaligned, 1);
         }

@@ -16,11 +16,9 @@ pub enum Direction {
 /// Direction, order and block size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// The direction of the transfers.
     pub direction: Direction,
     /// Whether blocks come in random order.
     pub random: bool,
-    /// Bytes of one block.
     pub block_bytes: u64,
 }
 

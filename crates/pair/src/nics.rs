@@ -13,7 +13,6 @@ pub struct NearNic {
     pub name: String,
     /// Interfaces of the network stack: `ib0`.
     pub interfaces: Vec<String>,
-    /// How near.
     pub class: Class,
     /// Whether its link is up; `null` where not known.
     pub up: Option<bool>,
@@ -25,7 +24,6 @@ pub struct NearNic {
 pub struct Unused {
     /// Name of the card.
     pub nic: String,
-    /// Its interfaces.
     pub interfaces: Vec<String>,
     /// The GPUs.
     pub gpus: Vec<String>,

@@ -22,7 +22,6 @@ const SCHEMA: u32 = 1;
 pub struct Pairing {
     /// Version of this form.
     pub gpuio_plan: u32,
-    /// The load that it is for.
     pub load: Load,
     /// One for each GPU, in the driver's order; without GPUs one for each store, to host memory.
     pub pairs: Vec<Pair>,
@@ -78,7 +77,6 @@ pub struct Pair {
 pub struct PairExpected {
     /// The data path that was assumed.
     pub by: By,
-    /// The figures.
     pub expected: Expected,
 }
 
@@ -97,7 +95,6 @@ pub enum By {
 pub struct Given {
     /// Mount point, or `/dev/NAME`.
     pub name: String,
-    /// What it is.
     pub kind: StoreKind,
     /// Where data files go; `null` for what is opened raw.
     pub directory: Option<String>,
@@ -111,7 +108,6 @@ pub struct Given {
     pub nic_megabits: Option<u64>,
     /// Class of the nearest drive, or of the card; `null` where it is not known.
     pub class: Option<Class>,
-    /// Class of the farthest drive.
     pub farthest: Option<Class>,
     /// Drives of the nearest class.
     pub near: usize,
@@ -138,9 +134,7 @@ pub enum StoreKind {
 /// Storage that no pair uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotUsed {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub why: String,
 }
 

@@ -14,7 +14,6 @@ use crate::{PairExpected, distance};
 pub struct Regroup {
     /// Its kernel name.
     pub array: String,
-    /// Where it is mounted.
     pub mount: Option<String>,
     /// Its level, as the kernel names it; `null` where not known.
     pub level: Option<String>,
@@ -34,7 +33,6 @@ pub struct Regroup {
 pub struct Group {
     /// Its kernel name; of one drive alone, that drive's.
     pub device: String,
-    /// Where to mount it.
     pub mount: Option<String>,
     /// Block devices that it is made of.
     pub members: Vec<String>,

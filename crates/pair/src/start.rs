@@ -41,7 +41,6 @@ const DEPTH_MOST: u64 = 128;
 /// Threads of one I/O each: the most that the guide's table has.
 const SYNC_THREADS_MOST: u64 = 128;
 
-/// What to start with.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Start {
     /// Threads of the pair, over all of its storage.

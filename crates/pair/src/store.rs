@@ -33,7 +33,6 @@ pub(crate) struct Store {
     pub(crate) on: Vec<String>,
     /// Indices in the topology of the drives below, or of the card that leads to it.
     pub(crate) parts: Vec<usize>,
-    /// Whether its parts are cards.
     pub(crate) card: bool,
 }
 

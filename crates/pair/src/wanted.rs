@@ -29,7 +29,6 @@ impl Wanted {
 pub struct NotHere {
     /// The flag that named it.
     pub flag: &'static str,
-    /// As it was named.
     pub name: String,
     /// What is there, or why it can't be used.
     pub why: String,

@@ -1,9 +1,6 @@
 //! Pairings of the guides' servers, from their tables.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -12,19 +9,14 @@ use gpuio_pair::{
     pair,
 };
 use gpuio_record::facts::{Machine, MountKind};
+use gpuio_testkit::machines::{self, DGX_2, DGX_A100, DGX_STATION, VIRTUAL};
 use gpuio_topo::{Class, Topology};
-use tree::table;
-
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-const DGX_A100: &str = include_str!("../../host/tests/fixtures/machines/dgx-a100.table");
-const DGX_STATION: &str = include_str!("../../host/tests/fixtures/machines/dgx-station.table");
-const VIRTUAL: &str = include_str!("../../host/tests/fixtures/machines/virtual.table");
 
 /// A tree has thousands of files: each is written once.
 fn read(text: &str) -> Machine {
     static READ: Mutex<BTreeMap<String, Machine>> = Mutex::new(BTreeMap::new());
     let mut known = READ.lock().unwrap();
-    let machine = || gpuio_host::machine::read(&table::build(text).root());
+    let machine = || machines::read(text);
     known.entry(text.to_owned()).or_insert_with(machine).clone()
 }
 

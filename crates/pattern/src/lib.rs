@@ -35,7 +35,6 @@ const BLOCK: usize = 512;
 pub struct Repeats(u64);
 
 impl Repeats {
-    /// Nothing repeats.
     pub const NONE: Self = Self(0);
     /// Bytes of the smallest and the largest chunk.
     pub const CHUNKS: std::ops::RangeInclusive<u32> = 64..=1 << 30;
@@ -117,7 +116,6 @@ impl Repeats {
 pub struct Key {
     /// The state of the generator before word 0.
     pub seed: u64,
-    /// Which words repeat.
     pub repeats: Repeats,
 }
 
@@ -172,7 +170,6 @@ pub fn unmix(mut z: u64) -> u64 {
 /// nothing repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Salt {
-    /// Its number.
     pub number: u64,
     /// Which words repeat in its files.
     pub repeats: Repeats,

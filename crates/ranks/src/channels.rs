@@ -1,22 +1,22 @@
-//! A stand-in for MPI, for tests: ranks are threads of one process. The tests of the program use
-//! it too.
+//! A stand-in for MPI, for tests: ranks are threads of one process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use super::Link;
+use crate::Link;
 
 /// A link by channels.
-pub(super) struct Channels {
-    pub(super) rank: u32,
-    pub(super) size: u32,
-    pub(super) to: Vec<Sender<(u32, Vec<u8>)>>,
-    pub(super) from: Receiver<(u32, Vec<u8>)>,
+#[derive(Debug)]
+pub struct Channels {
+    pub rank: u32,
+    pub size: u32,
+    pub to: Vec<Sender<(u32, Vec<u8>)>>,
+    pub from: Receiver<(u32, Vec<u8>)>,
     /// Sends nothing any more, as a process that was stopped.
-    pub(super) frozen: Arc<AtomicBool>,
+    pub frozen: Arc<AtomicBool>,
     /// Whether it ended all ranks; where there is none, that is a panic.
-    pub(super) aborted: Option<Arc<AtomicBool>>,
+    pub aborted: Option<Arc<AtomicBool>>,
 }
 
 impl Link for Channels {

@@ -21,6 +21,8 @@
 //! sleeps 1 ms between two looks for messages, 10 ms in the measured time.
 
 mod activity;
+#[cfg(any(test, feature = "channels"))]
+pub mod channels;
 mod link;
 mod message;
 mod progress;

@@ -6,10 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
-use channels::Channels;
-
-#[path = "channels.rs"]
-mod channels;
+use crate::channels::Channels;
 
 /// What a test sees of a rank from outside.
 struct Outside {

@@ -2,6 +2,7 @@
 //!
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
 //! from these types. Nothing here computes a result, prints, or looks at the system.
+#![warn(missing_docs)]
 
 mod beside;
 mod ceiling;
@@ -22,7 +23,6 @@ mod sum;
 mod sweep;
 mod totals;
 mod warning;
-mod warning_words;
 mod watched;
 
 pub use gpuio_catalog::MemoryKind;
@@ -59,8 +59,7 @@ pub use result::{
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use sweep::{SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
-pub use warning::{Warning, WarningKind};
-pub use warning_words::{WarningAbout, warning_kinds};
+pub use warning::{Severity, Warning, WarningAbout, WarningKind, warning_kinds};
 pub use watched::{DeviceSeries, FigureSeries, Watched, WatchedGroup};
 
 /// Version of the record's schema. It rises when a field is removed, renamed, changes its meaning

@@ -45,7 +45,6 @@ pub struct Header {
 /// A tensor in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its name.
     pub name: String,
     /// The type of its elements.
     pub dtype: Dtype,
@@ -63,7 +62,6 @@ pub struct Tensor {
 pub struct SafetensorsError {
     /// Byte offset in the file.
     pub offset: u64,
-    /// What is wrong there.
     pub what: String,
 }
 

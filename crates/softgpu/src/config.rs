@@ -27,7 +27,6 @@ pub(crate) struct Config {
     pub(crate) stream_words: bool,
     /// The wait of each copy and kernel before it touches memory.
     pub(crate) delay: Duration,
-    /// Multiprocessors of each device.
     pub(crate) multiprocessors: u32,
     /// What each copy and kernel takes from kernels that keep the device busy during it.
     pub(crate) steal: Duration,

@@ -52,7 +52,6 @@ impl Defaults {
         Ok(stream)
     }
 
-    /// All that there are.
     pub(crate) fn all(&self) -> Vec<Arc<Stream>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }

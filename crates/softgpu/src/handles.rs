@@ -28,7 +28,6 @@ impl<T> Handles<T> {
         Self { kind, first, next: AtomicUsize::new(first), live: RwLock::default() }
     }
 
-    /// Adds one.
     pub(crate) fn add(&self, thing: T) -> *mut c_void {
         // Only uniqueness matters.
         let handle = self.next.fetch_add(STEP, Ordering::Relaxed);

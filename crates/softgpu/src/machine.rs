@@ -128,7 +128,6 @@ impl Machine {
         }
     }
 
-    /// The device of this number.
     pub(crate) fn device(&self, number: i32) -> Answer<&Device> {
         let index = usize::try_from(number).map_err(|_| INVALID_DEVICE)?;
         self.devices.get(index).ok_or(INVALID_DEVICE)

@@ -6,6 +6,7 @@
 //! counter per value range, merges exactly and serialises sparsely. Student's t is our own too,
 //! tested against SciPy (`tests/scipy`).
 
+mod buckets;
 mod histogram;
 pub mod infer;
 mod live;
@@ -14,6 +15,7 @@ mod steady;
 mod summary;
 mod tally;
 
+pub use buckets::Buckets;
 pub use histogram::{Histogram, enough_for};
 pub use live::{Counted, Live, LiveTotals, add_single_writer};
 pub use shared::SharedHistogram;

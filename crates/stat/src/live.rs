@@ -8,9 +8,7 @@ use crate::{Histogram, SharedHistogram};
 /// and not yet its count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LiveTotals {
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub write_bytes: u64,
     /// Reads that completed.
     pub read_ios: u64,

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Histogram;
-use crate::histogram::{BUCKETS, bucket};
+use crate::histogram::Nanoseconds;
 use crate::live::add_single_writer;
 
 /// Counts of durations in nanoseconds, in the buckets of [`Histogram`]. One thread records, with
@@ -37,7 +37,7 @@ impl Default for SharedHistogram {
 /// Makes the counters. Away from the hot path.
 #[cold]
 fn counters() -> Box<[AtomicU64]> {
-    (0..BUCKETS).map(|_| AtomicU64::new(0)).collect()
+    (0..Nanoseconds::COUNT).map(|_| AtomicU64::new(0)).collect()
 }
 
 impl SharedHistogram {
@@ -56,7 +56,7 @@ impl SharedHistogram {
         let v = value_ns as f64;
         let squares = f64::from_bits(self.squares.load(relaxed)) + v * v;
         self.squares.store(squares.to_bits(), relaxed);
-        add_single_writer(&self.counts.get_or_init(counters)[bucket(value_ns)], 1);
+        add_single_writer(&self.counts.get_or_init(counters)[Nanoseconds::of(value_ns)], 1);
     }
 
     /// Adds all values so far to `into`.
@@ -67,7 +67,7 @@ impl SharedHistogram {
         let sum = self.sum.load(relaxed);
         // Only the buckets that hold something; one that came during the reading is in the next.
         let (min, max) = (self.min.load(relaxed), self.max.load(relaxed));
-        let held = bucket(min)..bucket(max).max(bucket(min)) + 1;
+        let held = Nanoseconds::of(min)..Nanoseconds::of(max).max(Nanoseconds::of(min)) + 1;
         let read = counts[held.clone()].iter().map(|count| count.load(relaxed));
         into.add_counts(held, read, (sum, squares), (min, max));
     }

@@ -10,7 +10,6 @@ use crate::enough_for;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Stored")]
 pub struct Summary {
-    /// Number of values.
     pub count: u64,
     /// Smallest value, exact.
     pub min_ns: u64,

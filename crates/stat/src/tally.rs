@@ -29,7 +29,6 @@ impl Legs {
 pub struct Tally {
     /// I/Os that completed whole.
     pub ios: u64,
-    /// Bytes of those.
     pub bytes: u64,
     /// I/Os that failed.
     pub failed: u64,

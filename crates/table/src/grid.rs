@@ -10,7 +10,6 @@ const NARROWEST_FIRST: usize = 10;
 /// A column of a [`Grid`].
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// The heading.
     pub name: Cow<'static, str>,
     /// Whether its cells are text, aligned to the left; figures are aligned to the right.
     pub left: bool,
@@ -35,7 +34,6 @@ pub const fn figures(name: &'static str) -> Column {
 pub struct Grid {
     /// The columns, at least one.
     pub columns: Vec<Column>,
-    /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 

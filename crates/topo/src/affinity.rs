@@ -10,7 +10,6 @@ use crate::{Class, DeviceKind, Topology};
 /// A GPU and what is near to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Affinity {
-    /// The GPU.
     pub gpu: String,
     /// Its PCI address; `null` when not known.
     pub pci: Option<String>,
@@ -33,9 +32,7 @@ pub struct Affinity {
 /// A device near to a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Near {
-    /// Its name.
     pub name: String,
-    /// How near.
     pub class: Class,
     /// Switches between; `null` when not known.
     pub switches: Option<u32>,

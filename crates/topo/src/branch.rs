@@ -23,7 +23,6 @@ pub struct Branch {
     pub host_bridges: Vec<HostBridge>,
 }
 
-/// A host bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostBridge {
     /// Domain and root bus, `0000:2b`; `null` where not known.
@@ -35,7 +34,6 @@ pub struct HostBridge {
 /// A switch or a device. A downstream port is shown with the device on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Knot {
-    /// What it is.
     pub kind: KnotKind,
     /// Its PCI function; of a switch, the port towards the root.
     pub address: String,
@@ -50,11 +48,9 @@ pub struct Knot {
     pub names: Vec<String>,
     /// Mounts on those drives or through that card.
     pub mounts: Vec<String>,
-    /// What hangs below.
     pub below: Vec<Knot>,
 }
 
-/// What a knot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KnotKind {

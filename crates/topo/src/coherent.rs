@@ -9,7 +9,6 @@ use crate::Device;
 /// A coherent link of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Coherent {
-    /// The GPU.
     pub gpu: String,
     /// `NVLink-C2C`, or `NVLink` with the number of links.
     pub link: String,

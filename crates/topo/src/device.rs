@@ -5,11 +5,9 @@ use serde::Serialize;
 
 use crate::graph::Graph;
 
-/// What a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
-    /// A GPU.
     Gpu,
     /// A network card's function.
     Nic,
@@ -20,7 +18,6 @@ pub enum DeviceKind {
 /// A GPU, network card or drive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Device {
-    /// What it is.
     pub kind: DeviceKind,
     /// `GPU0` by the driver's number, `mlx5_0` or the interface, `nvme3n1`.
     pub name: String,

@@ -20,7 +20,6 @@ pub struct Explanation {
 /// A station on the route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hop {
-    /// What it is.
     pub what: String,
     /// Its PCI function or host bridge; `null` for the interconnect of processors.
     pub address: Option<String>,

@@ -22,7 +22,6 @@ const SCHEMA: u32 = 1;
 pub struct Printed<'t> {
     /// The device of the row: `GPU0`, `mlx5_0`.
     pub row: &'t str,
-    /// The device of the column.
     pub column: &'t str,
     /// The cell: `PIX`, `NV6`.
     pub cell: &'t str,

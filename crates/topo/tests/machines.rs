@@ -1,34 +1,20 @@
 //! Topologies of the guides' servers, from their tables and from texts as printed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/thread_time/mod.rs"]
-mod thread_time;
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::time::Duration;
 
 use gpuio_capture::{Captured, Matrix};
-use gpuio_record::facts::{Fact, Machine, NvLinkEnd, NvLinkPeer};
+use gpuio_record::facts::{Fact, NvLinkEnd, NvLinkPeer};
+use gpuio_testkit::machines::{DGX_2, DGX_A100, DGX_STATION, VIRTUAL, read};
+use gpuio_testkit::on_cpu;
 use gpuio_topo::{
     Affinity, Class, DeviceKind, Evidence, Printed, Route, Topology, explain, format,
 };
-use thread_time::on_cpu;
-use tree::table;
-
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-const DGX_A100: &str = include_str!("../../host/tests/fixtures/machines/dgx-a100.table");
-const DGX_STATION: &str = include_str!("../../host/tests/fixtures/machines/dgx-station.table");
-const VIRTUAL: &str = include_str!("../../host/tests/fixtures/machines/virtual.table");
 
 macro_rules! text {
     ($name:literal) => {
         include_str!(concat!("../../capture/tests/fixtures/", $name))
     };
-}
-
-fn read(text: &str) -> Machine {
-    gpuio_host::machine::read(&table::build(text).root())
 }
 
 fn topology(text: &str) -> Topology {

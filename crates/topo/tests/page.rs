@@ -5,20 +5,15 @@
     reason = "helpers of tests: what fails there fails the test"
 )]
 
-#[path = "../../report/tests/report/chromium.rs"]
-mod chromium;
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use gpuio_record::facts::Machine;
+use gpuio_testkit::chromium;
+use gpuio_testkit::machines::{self, DGX_2};
 use gpuio_topo::{Topology, format};
 use serde_json::Value;
 
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-
 fn machine() -> Machine {
     static READ: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
-    READ.get_or_init(|| gpuio_host::machine::read(&tree::table::build(DGX_2).root())).clone()
+    READ.get_or_init(|| machines::read(DGX_2)).clone()
 }
 
 const STEPS: &str = "

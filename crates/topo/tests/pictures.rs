@@ -1,27 +1,14 @@
 //! The picture and hwloc's XML of each server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use std::fmt::Write as _;
 
 use gpuio_capture::{Captured, KINDS, add};
 use gpuio_record::facts::{Fact, Machine, NvLinkEnd, NvLinkPeer};
+use gpuio_testkit::machines::{DGX_2, DGX_A100, DGX_STATION, R7525, VIRTUAL, read};
 use gpuio_topo::{Topology, format};
 
-const DGX_2: &str = include_str!("../../host/tests/fixtures/machines/dgx-2.table");
-const TABLES: [&str; 5] = [
-    DGX_2,
-    include_str!("../../host/tests/fixtures/machines/dgx-a100.table"),
-    include_str!("../../host/tests/fixtures/machines/dgx-station.table"),
-    include_str!("../../host/tests/fixtures/machines/virtual.table"),
-    include_str!("../../host/tests/fixtures/machines/r7525.table"),
-];
-
-fn read(table: &str) -> Machine {
-    gpuio_host::machine::read(&tree::table::build(table).root())
-}
+const TABLES: [&str; 5] = [DGX_2, DGX_A100, DGX_STATION, VIRTUAL, R7525];
 
 /// Read once: that takes longer than all pictures.
 fn dgx_2() -> Machine {

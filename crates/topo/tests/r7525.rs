@@ -1,14 +1,11 @@
 //! A PowerEdge R7525 as its vendor's report shows it (H18931.1): two GPUs, one card, NFS over RDMA.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-#[path = "../../host/tests/tree/mod.rs"]
-mod tree;
-
 use gpuio_capture::{Captured, add, kind_of};
 use gpuio_record::facts::Fact;
+use gpuio_testkit::machines::{R7525, read};
 use gpuio_topo::{Affinity, Class, Evidence, Printed, Topology, format};
 
-const TABLE: &str = include_str!("../../host/tests/fixtures/machines/r7525.table");
 const MATRIX: &str = include_str!("../../capture/tests/fixtures/r7525.topo-mp");
 const CARDS: &str = include_str!("../../capture/tests/fixtures/r7525.ibdev2netdev");
 const MOUNT: &str = include_str!("../../capture/tests/fixtures/r7525.mount");
@@ -85,7 +82,7 @@ fn what_the_listing_leaves_open_is_said() {
 
 #[test]
 fn the_server_from_its_files_has_the_printed_matrix() {
-    let machine = gpuio_host::machine::read(&tree::table::build(TABLE).root());
+    let machine = read(R7525);
     let matrix = captured(&[MATRIX]).matrices.remove(0);
     let topology = Topology::of(&machine, &[]);
     for (row, cells) in matrix.rows.iter().zip(&matrix.cells) {

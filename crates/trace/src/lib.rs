@@ -46,13 +46,11 @@ pub struct Trace {
     pub calls: Vec<Call>,
     /// Calls that were made and could not be recorded.
     pub lost: u64,
-    /// How the trace ends.
     pub end: End,
     /// Actions of a fio trace that are no reads and writes of data.
     pub other: OtherActions,
 }
 
-/// The format of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// gpuio's, in this version.
@@ -81,7 +79,6 @@ pub struct OtherActions {
     pub trims: u64,
 }
 
-/// A file of a trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceFile {
     /// Its path when it was registered; absent in anonymous traces.
@@ -140,7 +137,6 @@ pub struct Call {
     pub duration_ns: u64,
     /// The thread that made it: a number from 0 in order of first calls.
     pub thread: u32,
-    /// What it is ordered by.
     pub within: Within,
     /// The GPU whose memory it used, by the CUDA driver's number; absent for host memory.
     pub gpu: Option<u32>,

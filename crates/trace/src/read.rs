@@ -21,24 +21,17 @@ const FRAME_HEAD: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: {what}")]
 pub struct TraceError {
-    /// Where.
     pub at: Place,
     /// What is wrong there, and what that means.
     pub what: String,
 }
 
-/// A place in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A byte, from 0.
     Byte(u64),
     /// A line of a text and a column in it, both from 1; columns count characters.
-    Text {
-        /// The line.
-        line: u64,
-        /// The column.
-        column: u64,
-    },
+    Text { line: u64, column: u64 },
 }
 
 impl std::fmt::Display for Place {

@@ -106,7 +106,6 @@ impl Frame {
         }
     }
 
-    /// A call.
     pub fn call(&mut self, call: &Call) {
         let out = &mut self.payload;
         out.push(CALL);

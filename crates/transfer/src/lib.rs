@@ -71,6 +71,7 @@
 //!
 //! After `fork(2)` the child has none of these threads, and no driver. Calls on host memory work in
 //! it, with state of its own (`fork`); calls on GPU memory return [`Fault::Forked`].
+#![warn(missing_docs)]
 #![allow(unsafe_code)]
 
 mod api;

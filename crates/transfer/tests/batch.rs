@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Batch, Entry, Event, Fault, File, Op, Transfer};
-use support::{Memory, Mode, bytes, chill, dir, file, open, settings, transfer, written};
+use support::{Memory, Mode, chill, dir, file, open, random_bytes, settings, transfer, written};
 
 const FILE: usize = 4 << 20;
 
@@ -50,7 +50,7 @@ const SIZES: &[usize] = &[4096, 1, 4096, 40_000, 65_536, 4097, 512, 70_000, 4096
 
 fn read_many(transfer: &Transfer, mode: Mode, kind: MemoryKind, count: usize) {
     let dir = dir();
-    let content = bytes(1, FILE);
+    let content = random_bytes(1, FILE);
     let file = file(transfer, &written(&dir, "file", &content), mode);
     let memory = Memory::new(kind, count * (80 << 10) + 100);
     let batch = transfer.batch(u32::try_from(count).unwrap());
@@ -78,7 +78,7 @@ fn more_reads_than_memory_to_device() {
 fn reads_that_no_cache_holds() {
     let transfer = transfer();
     let dir = dir();
-    let content = bytes(1, FILE);
+    let content = random_bytes(1, FILE);
     let path = written(&dir, "file", &content);
     let memory = Memory::new(MemoryKind::Device, 8 << 20);
     for (mode, sizes) in [(Mode::Direct, &[4096][..]), (Mode::Direct, SIZES), (Mode::Plain, SIZES)]
@@ -133,7 +133,7 @@ fn read_blocks(transfer: &Transfer, path: &std::path::Path, memory: &Memory) {
 fn reads_with_o_direct_bring_nothing_into_the_cache() {
     use std::os::unix::fs::FileExt;
     let (transfer, dir) = (transfer(), dir());
-    let path = written(&dir, "file", &bytes(3, FILE));
+    let path = written(&dir, "file", &random_bytes(3, FILE));
     let memory = Memory::new(MemoryKind::Device, 128 * 4096);
     chill(&path);
     if cached(&path) != Some(0) {
@@ -183,7 +183,7 @@ fn a_caller_that_only_polls_gets_all_events() {
         settings.max_workers = workers;
         let transfer = Transfer::new(settings);
         let dir = dir();
-        let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+        let file = file(&transfer, &written(&dir, "file", &random_bytes(1, FILE)), Mode::Plain);
         let memory = Memory::new(MemoryKind::Device, 8 << 20);
         let batch = transfer.batch(100);
         let entries = (0..100).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
@@ -207,7 +207,7 @@ fn writes_from_device() {
         let file = file(&transfer, &path, mode);
         let count = 50;
         let memory = Memory::new(MemoryKind::Device, count * (80 << 10));
-        let held = bytes(3, count * (80 << 10));
+        let held = random_bytes(3, count * (80 << 10));
         memory.put(0, &held);
         let batch = transfer.batch(64);
         let len = 9000;
@@ -238,7 +238,7 @@ fn writes_from_device() {
 fn a_full_batch_reports_its_free_space() {
     let transfer = transfer();
     let dir = dir();
-    let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let file = file(&transfer, &written(&dir, "file", &random_bytes(1, FILE)), Mode::Plain);
     let memory = Memory::new(MemoryKind::Malloc, 4 << 20);
     let batch = transfer.batch(10);
     let some = |from: usize, to: usize| -> Vec<Entry> {
@@ -264,7 +264,7 @@ fn a_full_batch_reports_its_free_space() {
 fn cancelled_and_begun_entries_each_end_once() {
     let transfer = transfer();
     let dir = dir();
-    let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let file = file(&transfer, &written(&dir, "file", &random_bytes(1, FILE)), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 20 << 20);
     let batch = transfer.batch(200);
     let entries = (0..200).map(|n| entry(&transfer, &file, &memory, Op::Read, n, SIZES));
@@ -292,7 +292,7 @@ fn cancelled_and_begun_entries_each_end_once() {
 fn a_failing_entry_affects_no_other() {
     let transfer = transfer();
     let dir = dir();
-    let path = written(&dir, "file", &bytes(1, FILE));
+    let path = written(&dir, "file", &random_bytes(1, FILE));
     let good = file(&transfer, &path, Mode::Plain);
     let write_only = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let bad = transfer.file(std::os::fd::AsFd::as_fd(&write_only)).unwrap();
@@ -327,7 +327,7 @@ fn batches_complete_while_callers_take_every_permit() {
     settings.max_active = 1;
     let transfer = &Transfer::new(settings);
     let dir = dir();
-    let file = &file(transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let file = &file(transfer, &written(&dir, "file", &random_bytes(1, FILE)), Mode::Plain);
     let over = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..3 {

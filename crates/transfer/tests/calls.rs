@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpuio_gpu::{MemoryKind, Which};
 use gpuio_transfer::{Fault, FileError, MemoryLocation, Op, Transfer};
-use support::{Memory, Mode, bytes, dir, file, gpu, settings, transfer, which, written};
+use support::{Memory, Mode, dir, file, gpu, random_bytes, settings, transfer, which, written};
 
 const FILE: usize = 3 << 20;
 
 /// Reads from many threads at once and compares the bytes.
 fn read_at_once(transfer: &Transfer, kind: MemoryKind, sizes: &[usize]) {
     let dir = dir();
-    let content = bytes(1, FILE);
+    let content = random_bytes(1, FILE);
     let path = written(&dir, "file", &content);
     let files = [file(transfer, &path, Mode::Plain), file(transfer, &path, Mode::Direct)];
     std::thread::scope(|scope| {
@@ -72,7 +72,7 @@ fn reads_by_workers_end_at_the_end_of_the_file_and_report_failures() {
     let mut settings = settings();
     (settings.oversubscription, settings.max_workers) = (Some(1), 2);
     let (transfer, dir) = (Transfer::new(settings), dir());
-    let content = bytes(1, 1 << 20);
+    let content = random_bytes(1, 1 << 20);
     let whole = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     // Write-only, so that every read of it fails.
     let path = dir.path().join("closed");
@@ -119,7 +119,7 @@ fn host_memory_of_many_threads() {
 fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
     let transfer = transfer();
     let dir = dir();
-    let path = written(&dir, "file", &bytes(1, 200_000));
+    let path = written(&dir, "file", &random_bytes(1, 200_000));
     let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let location = transfer.locate(memory.address()).unwrap();
     for mode in [Mode::Plain, Mode::Direct] {
@@ -147,7 +147,7 @@ fn calls_end_at_the_end_of_the_file_and_nowhere_else() {
 fn a_descriptor_of_one_direction_fails_in_the_other() {
     let transfer = transfer();
     let dir = dir();
-    let path = written(&dir, "file", &bytes(1, 100_000));
+    let path = written(&dir, "file", &random_bytes(1, 100_000));
     let read_only = std::fs::File::open(&path).unwrap();
     let write_only = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let read_only = transfer.file(read_only.as_fd()).unwrap();
@@ -203,7 +203,7 @@ fn a_full_device_is_reported_and_loses_no_ring() {
 fn the_callers_context_stays_as_it_was() {
     let transfer = transfer();
     let dir = dir();
-    let file = file(&transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let file = file(&transfer, &written(&dir, "file", &random_bytes(1, FILE)), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let call = |len| {
         let location = transfer.locate(memory.address()).unwrap();
@@ -267,7 +267,7 @@ fn files_are_written_while_they_are_read() {
 fn a_child_reads_to_its_memory_and_is_refused_that_of_the_gpu() {
     let transfer = transfer();
     let dir = dir();
-    let content = bytes(1, FILE);
+    let content = random_bytes(1, FILE);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 1 << 20);
     let location = transfer.locate(memory.address()).unwrap();

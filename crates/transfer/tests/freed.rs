@@ -6,7 +6,7 @@ mod support;
 
 use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Fault, Op, Transfer};
-use support::{Memory, Mode, bytes, dir, file, settings, written};
+use support::{Memory, Mode, dir, file, random_bytes, settings, written};
 
 const FILE: usize = 3 << 20;
 
@@ -22,7 +22,7 @@ fn memory_that_was_freed_is_an_error_and_the_next_call_works() {
 
 fn freed(transfer: &Transfer) {
     let dir = dir();
-    let file = file(transfer, &written(&dir, "file", &bytes(1, FILE)), Mode::Plain);
+    let file = file(transfer, &written(&dir, "file", &random_bytes(1, FILE)), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 1 << 20);
     for _ in 0..4 {
         let gone = Memory::new(MemoryKind::Device, 1 << 20);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Batch, Entry, Op};
 use support::hot::{EXTENT, FILE, HANG, Hot, content, leased_dir, transfer};
-use support::{Memory, bytes, dir};
+use support::{Memory, dir, random_bytes};
 
 #[test]
 fn a_hot_file_is_mapped_and_its_bytes_are_the_files() {
@@ -115,7 +115,7 @@ fn written_through_the_page_cache() {
     changed_by(|hot| {
         let writer = hot.writer(0);
         hot.check_ranges();
-        writer.write_all_at(&bytes(2, 3 << 20), 123).unwrap();
+        writer.write_all_at(&random_bytes(2, 3 << 20), 123).unwrap();
         hot.check_ranges();
     });
 }
@@ -124,7 +124,7 @@ fn written_through_the_page_cache() {
 fn written_past_the_page_cache() {
     changed_by(|hot| {
         // At a multiple of a page, as O_DIRECT wants memory, offset and length.
-        let page = bytes(3, 2 << 20);
+        let page = random_bytes(3, 2 << 20);
         let start = page.as_ptr().align_offset(4096);
         let mut writer = OpenOptions::new();
         match writer.write(true).custom_flags(libc::O_DIRECT).open(&hot.path) {
@@ -152,7 +152,7 @@ fn written_by_the_library() {
     changed_by(|hot| {
         let own = OpenOptions::new().read(true).write(true).open(&hot.path).unwrap();
         let file = transfer().file(own.as_fd()).unwrap();
-        hot.memory.put(0, &bytes(4, 300_000));
+        hot.memory.put(0, &random_bytes(4, 300_000));
         let (location, address) = (hot.location, hot.memory.address());
         // SAFETY: memory of the test's own.
         let done = unsafe { transfer().call(Op::Write, &file, location, address, 300_000, 77) };
@@ -204,7 +204,7 @@ fn emptied_by_opening() {
 fn appended() {
     changed_by(|hot| {
         let mut writer = OpenOptions::new().append(true).open(&hot.path).unwrap();
-        writer.write_all(&bytes(5, 5000)).unwrap();
+        writer.write_all(&random_bytes(5, 5000)).unwrap();
     });
 }
 
@@ -224,7 +224,7 @@ fn renamed_over_and_removed() {
     let hot = Hot::new();
     hot.heat();
     let other = hot.dir.path().join("other");
-    std::fs::write(&other, bytes(9, FILE)).unwrap();
+    std::fs::write(&other, random_bytes(9, FILE)).unwrap();
     std::fs::rename(&other, &hot.path).unwrap();
     // The descriptor names the file that it was opened for, as ever.
     assert!(hot.check_ranges() > 0, "nothing changed in it");
@@ -263,7 +263,7 @@ fn after_the_writer_it_is_mapped_again_with_the_new_bytes() {
     let hot = Hot::new();
     for seed in 11..13 {
         hot.heat();
-        hot.writer(0).write_all_at(&bytes(seed, FILE), 0).unwrap();
+        hot.writer(0).write_all_at(&random_bytes(seed, FILE), 0).unwrap();
         assert_eq!(hot.checked(0, FILE).route.mapped, 0);
     }
     hot.heat();
@@ -315,7 +315,7 @@ fn a_file_in_memory_is_not_mapped_for_a_reader_while_its_maker_can_write() {
     // The kernel would grant a lease: the descriptor that writes does not count.
     let hot = Hot::at(&path);
     hot.heat_in_vain();
-    maker.write_all_at(&bytes(2, 1 << 20), 4096).unwrap();
+    maker.write_all_at(&random_bytes(2, 1 << 20), 4096).unwrap();
     maker.set_len(EXTENT as u64).unwrap();
     hot.check_ranges();
 }

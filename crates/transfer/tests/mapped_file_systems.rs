@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::hot::{EXTENT, FILE, Hot, content};
-use support::{bytes, dir, memory_dir};
+use support::{dir, memory_dir, random_bytes};
 use tempfile::TempDir;
 
 /// Runs a program; what it said if that failed.
@@ -143,14 +143,14 @@ fn is_mapped_under_a_lease(path: &Path, writers: &Path) {
     assert_eq!(refused.raw_os_error(), Some(libc::EWOULDBLOCK));
     let writer = open(0).unwrap();
     assert_eq!(hot.check_ranges(), 0);
-    writer.write_all_at(&bytes(2, 3 << 20), 123).unwrap();
+    writer.write_all_at(&random_bytes(2, 3 << 20), 123).unwrap();
     assert_eq!(hot.check_ranges(), 0);
     drop(writer);
     hot.heat();
     match open(libc::O_DIRECT) {
         Ok(writer) => {
             // At a multiple of a page, as O_DIRECT wants memory, offset and length.
-            let page = bytes(3, 2 << 20);
+            let page = random_bytes(3, 2 << 20);
             let start = page.as_ptr().align_offset(4096);
             let part = &page[start..start + (1 << 20)];
             writer.write_all_at(part, EXTENT as u64 - 8192).unwrap();

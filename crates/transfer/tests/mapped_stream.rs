@@ -20,7 +20,7 @@ use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Op, Param, Params, ResolvedParams, Transferred};
 use program::{Completion, Gate, Made, alone};
 use support::hot::{EXTENT, FILE, HANG, Hot, content, transfer};
-use support::{Memory, bytes, dir, gpu};
+use support::{Memory, dir, gpu, random_bytes};
 
 /// A read of the file into the memory of [`Hot`] from its start on.
 fn params(offset: u64, len: usize) -> Params {
@@ -182,7 +182,7 @@ fn changed_before_the_stream_arrives(change: impl FnOnce(&Hot)) {
 fn written_through_the_page_cache() {
     let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
-        hot.writer(0).write_all_at(&bytes(2, 3 << 20), 123).unwrap();
+        hot.writer(0).write_all_at(&random_bytes(2, 3 << 20), 123).unwrap();
     });
 }
 
@@ -190,7 +190,7 @@ fn written_through_the_page_cache() {
 fn written_past_the_page_cache() {
     let _alone = alone();
     changed_before_the_stream_arrives(|hot| {
-        let page = bytes(3, 2 << 20);
+        let page = random_bytes(3, 2 << 20);
         let start = page.as_ptr().align_offset(4096);
         match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&hot.path) {
             Ok(writer) => {
@@ -219,7 +219,7 @@ fn written_by_the_library() {
         let own = OpenOptions::new().read(true).write(true).open(&hot.path).unwrap();
         let file = transfer().file(own.as_fd()).unwrap();
         // Of the host: to free a GPU's memory waits for the stream that is held.
-        let memory = bytes(4, 300_000);
+        let memory = random_bytes(4, 300_000);
         let address = memory.as_ptr().expose_provenance() as u64;
         let location = transfer().locate(address).unwrap();
         // SAFETY: memory of the test's own.
@@ -349,7 +349,7 @@ fn a_writer_does_not_wait_for_a_queued_copy_which_keeps_its_pages() {
     let clock = Instant::now();
     let writer = hot.writer(0);
     assert!(clock.elapsed() < HANG / 6, "the lease was kept");
-    let later = bytes(21, LEN);
+    let later = random_bytes(21, LEN);
     writer.write_all_at(&later, 0).unwrap();
     writer.set_len(0).unwrap();
     // Longer than the thread takes that unregisters.

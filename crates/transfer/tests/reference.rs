@@ -9,7 +9,7 @@ use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{Op, Transfer};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use support::{Memory, Mode, bytes, chill, dir, file, memory_dir, transfer};
+use support::{Memory, Mode, chill, dir, file, memory_dir, random_bytes, transfer};
 use tempfile::TempDir;
 
 const MEMORY: usize = 512 << 10;
@@ -57,14 +57,14 @@ impl Reference<'_> {
     /// Runs the steps on a file and on the model.
     fn run(&self, start: usize, sparse: usize, steps: &[Step]) {
         let path = self.dir.path().join("file");
-        let mut model = bytes(1, start);
+        let mut model = random_bytes(1, start);
         std::fs::write(&path, &model).unwrap();
         model.resize(start + sparse, 0);
         let plain = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         plain.set_len(model.len() as u64).unwrap();
         let file = file(self.transfer, &path, self.mode);
         let memory = Memory::new(self.kind, MEMORY);
-        let mut held = bytes(2, MEMORY);
+        let mut held = random_bytes(2, MEMORY);
         memory.put(0, &held);
         for (turn, step) in steps.iter().enumerate() {
             let (from, len) = (usize::try_from(step.offset).unwrap(), step.len);
@@ -95,7 +95,7 @@ impl Reference<'_> {
                     moved
                 }
                 Op::Write => {
-                    let fresh = bytes(turn as u64 + 3, len);
+                    let fresh = random_bytes(turn as u64 + 3, len);
                     memory.put(at.start, &fresh);
                     held[at].copy_from_slice(&fresh);
                     if len > 0 {

@@ -15,7 +15,7 @@ use program::{Completion, Gate, Made, alloc, alone, capture, make, on};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::{
-    Memory, Mode, bytes, chill, dir, file, gpu, memory_dir, settings, transfer, written,
+    Memory, Mode, chill, dir, file, gpu, memory_dir, random_bytes, settings, transfer, written,
 };
 
 fn now(size: usize, file_offset: i64, buffer_offset: i64) -> Params {
@@ -54,7 +54,7 @@ fn fault(completion: &Completion) -> Fault {
 fn parameters_are_read_when_the_stream_reaches_them() {
     let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
-    let content = bytes(1, 300_000);
+    let content = random_bytes(1, 300_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 400_000);
     // Loads kernels, which would wait for a held stream.
@@ -92,7 +92,7 @@ fn earlier_and_later_work_keeps_its_order() {
     let (sources, device) =
         (Memory::new(MemoryKind::Pinned, 4 * len), Memory::new(MemoryKind::Device, len));
     let seen = Memory::new(MemoryKind::Pinned, 4 * len);
-    let all = bytes(3, 4 * len);
+    let all = random_bytes(3, 4 * len);
     sources.put(0, &all);
     let mut completion = Vec::new();
     for turn in 0..4 {
@@ -119,7 +119,7 @@ fn many_at_once_over_four_streams() {
     let _alone = alone();
     let (transfer, dir) = (transfer(), dir());
     let len = 1 << 20;
-    let content = bytes(4, 16 * len);
+    let content = random_bytes(4, 16 * len);
     let path = written(&dir, "in", &content);
     let (from, to) = (file(&transfer, &path, Mode::Direct), dir.path().join("out"));
     let onto = file(&transfer, &to, Mode::Plain);
@@ -145,7 +145,7 @@ fn many_at_once_over_four_streams() {
 /// Reads a file of as many pieces as there are streams, each by its own, several times.
 fn read_by_each(transfer: &Transfer, streams: &[Made], turns: usize) {
     let (dir, len) = (memory_dir(), 300_000);
-    let content = bytes(13, streams.len() * len);
+    let content = random_bytes(13, streams.len() * len);
     let file = file(transfer, &written(&dir, "file", &content), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, content.len());
     transfer.locate(memory.address()).unwrap();
@@ -202,7 +202,7 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
     // The bound is 2 MiB.
     let len = 9 << 20;
-    let content = bytes(5, len + 5);
+    let content = random_bytes(5, len + 5);
     let path = written(&dir, "in", &content);
     let (from, to) = (file(&transfer, &path, Mode::Direct), dir.path().join("out"));
     let onto = file(&transfer, &to, Mode::Direct);
@@ -237,7 +237,7 @@ fn more_bytes_than_there_is_locked_memory_and_a_full_queue() {
 fn failures_are_reported_and_the_stream_continues() {
     let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
-    let content = bytes(6, 100_000);
+    let content = random_bytes(6, 100_000);
     let path = written(&dir, "file", &content);
     let file = file(&transfer, &path, Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 200_000);
@@ -274,7 +274,7 @@ fn failures_are_reported_and_the_stream_continues() {
 fn a_captured_stream_takes_no_transfer() {
     let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
-    let file = file(&transfer, &written(&dir, "file", &bytes(7, 5000)), Mode::Plain);
+    let file = file(&transfer, &written(&dir, "file", &random_bytes(7, 5000)), Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 5000);
     capture(stream.handle, true);
     let put = stream.put(&transfer, (Op::Read, &file), memory.address(), now(5000, 0, 0));
@@ -289,7 +289,7 @@ fn a_captured_stream_takes_no_transfer() {
 fn a_file_may_be_dropped_while_transfers_wait() {
     let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
-    let content = bytes(8, 200_000);
+    let content = random_bytes(8, 200_000);
     let path = written(&dir, "file", &content);
     let memory = Memory::new(MemoryKind::Device, content.len());
     transfer.locate(memory.address()).unwrap();
@@ -310,7 +310,7 @@ fn a_file_may_be_dropped_while_transfers_wait() {
 fn default_streams_are_streams_too() {
     let _alone = alone();
     let (transfer, dir) = (transfer(), memory_dir());
-    let content = bytes(9, 70_000);
+    let content = random_bytes(9, 70_000);
     let file = file(&transfer, &written(&dir, "file", &content), Mode::Plain);
     for number in [0, 1, 2] {
         let stream = Made::default(number);
@@ -328,7 +328,7 @@ fn default_streams_are_streams_too() {
 fn a_context_of_the_program_works_too() {
     let _alone = alone();
     let (transfer, dir) = (transfer(), dir());
-    let content = bytes(10, 500_000);
+    let content = random_bytes(10, 500_000);
     let path = written(&dir, "file", &content);
     let file = file(&transfer, &path, Mode::Plain);
     let primary = Made::new();
@@ -357,7 +357,7 @@ fn a_context_of_the_program_works_too() {
 fn managed_memory_is_on_the_gpu_before_its_bytes_arrive() {
     let _alone = alone();
     let (transfer, stream, dir) = (transfer(), Made::new(), dir());
-    let content = bytes(11, 400_000);
+    let content = random_bytes(11, 400_000);
     let path = written(&dir, "file", &content);
     let file = file(&transfer, &path, Mode::Direct);
     let managed = Managed::alloc(&gpu().context, 500_000).unwrap();
@@ -405,14 +405,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Runs the steps in one stream without a wait between them, and on a model.
 fn run(transfer: &Transfer, mode: Mode, kind: MemoryKind, start: usize, steps: &[Step]) {
     let (stream, dir) = (Made::new(), dir());
-    let mut model = bytes(1, start);
+    let mut model = random_bytes(1, start);
     let path = written(&dir, "file", &model);
     if mode == Mode::Direct {
         chill(&path);
     }
     let file = file(transfer, &path, mode);
     let memory = Memory::new(kind, MEMORY);
-    let mut held = bytes(2, MEMORY);
+    let mut held = random_bytes(2, MEMORY);
     memory.put(0, &held);
     // Direct reads into the caller's memory may change bytes after the end of the file.
     let mut end = start;
@@ -526,7 +526,7 @@ fn a_transfer_that_fails_half_way_leaves_nothing_in_the_stream() {
     let mut settings = settings();
     settings.stream_poller = false;
     let (transfer, stream, dir) = (Transfer::new(settings), Made::new(), dir());
-    let content = bytes(12, 1 << 20);
+    let content = random_bytes(12, 1 << 20);
     let path = written(&dir, "file", &content);
     let file = file(&transfer, &path, Mode::Plain);
     let memory = Memory::new(MemoryKind::Device, 1 << 20);
@@ -561,7 +561,7 @@ fn calls_end_where_no_memory_can_be_page_locked() {
     let (ends, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let (transfer, dir) = (Transfer::new(settings()), dir());
-        let path = written(&dir, "file", &bytes(12, LEN));
+        let path = written(&dir, "file", &random_bytes(12, LEN));
         let file = file(&transfer, &path, Mode::Plain);
         let memory = Memory::new(MemoryKind::Device, LEN);
         let location = transfer.locate(memory.address()).unwrap();

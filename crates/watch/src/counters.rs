@@ -14,7 +14,6 @@ use gpuio_host::rdma_io::PortSample;
 pub struct Counters {
     /// Block devices with their kernel names.
     pub block: Vec<(String, BlockSample)>,
-    /// Network interfaces.
     pub interfaces: Vec<InterfaceSample>,
     /// Ports of RDMA devices.
     pub ports: Vec<PortSample>,

@@ -16,7 +16,6 @@ pub struct Interval {
 /// Devices of one kind.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// The kind.
     pub probe: &'static Probe,
     /// Devices that were there at the end, in the probe's order; cut to the probe's most.
     pub rows: Vec<Row>,
@@ -27,7 +26,6 @@ pub struct Table {
 /// One device.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Its name.
     pub name: String,
     /// What happened; `None` where it can't be known.
     pub change: Option<Change>,
@@ -67,7 +65,6 @@ impl Interval {
         Interval { seconds, tables: tables.collect() }
     }
 
-    /// The table of this probe.
     #[must_use]
     pub fn table(&self, probe: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.probe.name == probe)

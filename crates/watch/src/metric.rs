@@ -23,7 +23,6 @@ pub struct Metric {
     pub scale: (u32, u32),
     /// How it behaves.
     pub kind: Kind,
-    /// What it counts.
     pub help: &'static str,
 }
 
@@ -107,7 +106,6 @@ impl Change {
 /// How a figure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// As it is.
     Number,
     /// Bytes (per second) in MiB.
     Mebibytes,
@@ -117,7 +115,6 @@ pub enum Form {
     Gibibytes,
     /// Seconds in milliseconds.
     Milliseconds,
-    /// Percent.
     Percent,
     /// Hz in MHz.
     Megahertz,

@@ -9,7 +9,6 @@ use crate::metric::{Kind, Metric};
 use crate::probe::{PROBES, Probe};
 use crate::sample::Sample;
 
-/// The media type of this text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The whole exposition: one family per metric of each kind of device that is there. What is not

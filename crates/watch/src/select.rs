@@ -35,7 +35,6 @@ pub struct Selection {
 /// A name that nothing here has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// The name.
     pub name: String,
     /// Names that there are.
     pub known: Vec<String>,

@@ -115,7 +115,7 @@ fn every_kind_of_device_has_its_figures() {
 /// `/proc/driver/nvidia-fs/stats` as NVIDIA's troubleshooting guide prints it (version 4.0).
 #[test]
 fn nvidia_fs_shows_mappings_and_holes_and_each_gpu() {
-    const STATS: &str = include_str!("../../host/tests/fixtures/nvidia_fs_stats_4.0.txt");
+    const STATS: &str = gpuio_testkit::machines::NVIDIA_FS_STATS;
     let far = STATS.replacen("cross_root_port(%)=0", "cross_root_port(%)=37", 1);
     let later = far.replace(
         "Bar1-map                        : n=183 ok=183 err=0",
@@ -230,15 +230,9 @@ fn prometheus_reads_the_page() {
         assert (s.value, s.labels) == (2.0, {'device': 'sdb'}), s\n\
         assert found['gpuio_block_in_flight'].type == 'gauge'\n\
         assert found['gpuio_rdma_received_bytes'].samples[0].value == 1052576.0\n";
-    let python = std::env::var("GPUIO_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let has = std::process::Command::new(&python)
-        .args(["-c", "import prometheus_client.openmetrics.parser"])
-        .output();
-    if !has.is_ok_and(|ran| ran.status.success()) {
-        eprintln!("SKIPPED: {python} has no prometheus_client (set GPUIO_TEST_PYTHON)");
-        return;
-    }
-    let mut child = std::process::Command::new(&python)
+    let module = "prometheus_client.openmetrics.parser";
+    let Some(python) = gpuio_testkit::programs::python_with(module) else { return };
+    let mut child = std::process::Command::new(python)
         .args(["-c", script])
         .stdin(std::process::Stdio::piped())
         .spawn()

@@ -3,7 +3,6 @@
 /// A workload with a name.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// The name.
     pub name: &'static str,
     /// The job file. Its first line is a comment that says in one sentence what the workload is.
     pub text: &'static str,
@@ -24,7 +23,6 @@ macro_rules! preset {
     };
 }
 
-/// All presets.
 pub const PRESETS: &[Preset] = &[
     preset!("unet3d-a100"),
     preset!("unet3d-h100"),
@@ -48,7 +46,6 @@ pub const PRESETS: &[Preset] = &[
     preset!("vector-search"),
 ];
 
-/// The preset of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)

@@ -192,7 +192,7 @@ fn test(root: &Path, python: Option<&Path>, counts: &mut Counts) -> anyhow::Resu
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {command:?}"))?;
-    let output = child.stdout.take().context("standard output was options for and is not there")?;
+    let output = child.stdout.take().context("the child's standard output is missing")?;
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("cannot read the output of the tests")?;
         let line = String::from_utf8_lossy(&line);

@@ -19,10 +19,8 @@
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-/// One claim.
 #[derive(Debug, Clone)]
 pub(super) struct Claim {
-    /// As it is written.
     pub(super) text: String,
     what: Sum,
     test: Test,
@@ -50,7 +48,6 @@ const OPERATORS: &str = "is, not, contains, lacks, within, at-least, at-most";
 pub(super) type Files<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl Claim {
-    /// Reads a line.
     pub(super) fn read(line: &str) -> anyhow::Result<Claim> {
         let is_operator = |word: &&str| OPERATORS.split(", ").any(|one| one == *word);
         let operator = line.split(' ').find(is_operator);

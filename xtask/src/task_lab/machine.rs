@@ -30,7 +30,6 @@ pub(super) struct Machine {
     pub(super) lines: Vec<Line>,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) word: String,
@@ -125,7 +124,6 @@ pub(super) struct Parts {
     pub(super) arguments: Vec<String>,
     /// Disk images: name and size as truncate(1) takes it.
     pub(super) images: Vec<(String, String)>,
-    /// Words for the kernel.
     pub(super) kernel: String,
     /// Numbers given so far.
     bridges: u32,

@@ -50,7 +50,6 @@ pub(super) struct Scene {
     pub(super) scripts: BTreeMap<String, String>,
     pub(super) holds: Vec<Claim>,
     pub(super) plants: Vec<Plant>,
-    /// Variables of the scripts.
     pub(super) variables: Vec<(String, String)>,
     pub(super) wanted: Wanted,
 }
@@ -66,7 +65,6 @@ pub(super) struct Plant {
 }
 
 impl Scene {
-    /// Reads the text of a scene.
     pub(super) fn read(name: &str, text: &str) -> anyhow::Result<Scene> {
         let mut scene = Scene {
             name: name.to_owned(),

@@ -107,7 +107,6 @@ impl Running {
         }
     }
 
-    /// Whether it has ended.
     pub(super) fn has_ended(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }

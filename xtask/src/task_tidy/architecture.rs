@@ -49,10 +49,14 @@ fn names(part: &str) -> Vec<String> {
 }
 
 /// Whether a whole Rust file is not part of the program: in a `tests/` or `examples/` folder (the
-/// measuring programs), or `tests.rs`, `test.rs`, `NAME_tests.rs`, `NAME_test.rs`.
+/// measuring programs) or in the crate that only tests use, or `tests.rs`, `test.rs`,
+/// `NAME_tests.rs`, `NAME_test.rs`.
 pub(super) fn is_test_file(path: &str) -> bool {
     let stem = path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or("");
     let named = |word: &str| stem == word || stem.ends_with(&format!("_{word}"));
     let outside = |folder: &str| folder == "tests" || folder == "examples";
-    path.split('/').rev().skip(1).any(outside) || named("tests") || named("test")
+    path.starts_with("crates/testkit/")
+        || path.split('/').rev().skip(1).any(outside)
+        || named("tests")
+        || named("test")
 }

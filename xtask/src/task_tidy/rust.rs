@@ -23,6 +23,7 @@ pub(super) fn check(rules: &Rules, file: &File) -> Vec<Finding> {
     for (index, line) in file.text.lines().enumerate() {
         let code = code(line);
         source.unsafe_code(index + 1, &code);
+        source.included(index + 1, line);
         source.words(index + 1, &code);
         if test_file {
             source.calls_of_tests(index + 1, &code);
@@ -120,6 +121,19 @@ impl Source<'_> {
                 self.rules.unsafe_paths.join(", ")
             );
             self.found(line, "unsafe", what);
+        }
+    }
+
+    /// `#[path = "…"]` of a file outside the crate: it would be compiled into both, and the table
+    /// of crates would not show that one needs the other.
+    fn included(&mut self, line: usize, text: &str) {
+        let Some(inside) = self.file.path.strip_prefix("crates/") else { return };
+        let Some(target) = text.trim_start().strip_prefix("#[path = \"") else { return };
+        let folders = inside.split('/').count() - 2;
+        if target.split('/').take_while(|part| *part == "..").count() > folders {
+            let what = "a file of another crate: move what both use to a crate that both may use \
+                        (`testkit`, if only tests do)";
+            self.found(line, "foreign file", what);
         }
     }
 

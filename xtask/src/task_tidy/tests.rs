@@ -83,6 +83,16 @@ fn a_test_of_the_program_starts_nothing_by_itself() {
 }
 
 #[test]
+fn a_file_of_another_crate_is_not_included() {
+    let include = |up: &str| format!("\n#[path = \"{up}/x.rs\"]\nmod x;\n");
+    bad("foreign file", 2, "crates/io/src/lib.rs", &include("../../load/src"));
+    bad("foreign file", 2, "crates/io/tests/a/main.rs", &include("../../../host/tests"));
+    good("crates/io/tests/a/main.rs", &include("../../src"));
+    good("crates/io/src/a.rs", &include("..").replace("../x", "x"));
+    good("model/tests/a.rs", &include("../../crates/io/src"));
+}
+
+#[test]
 fn an_example_that_no_test_runs_is_found() {
     let found = |toml: &str, source: &str| {
         examples::check(&[file("crates/io/Cargo.toml", toml), file("crates/io/src/a.rs", source)])

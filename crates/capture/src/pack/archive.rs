@@ -28,7 +28,6 @@ pub enum PackError {
     /// It holds more than a machine's kernel files.
     #[error("{path}: it holds {what}; no capture does")]
     TooMuch {
-        /// The entry.
         path: String,
         /// What is too much.
         what: &'static str,

@@ -29,7 +29,6 @@ pub struct Redacted {
 pub struct Taken {
     /// Where it lies in the capture.
     pub path: PathBuf,
-    /// Bytes in the capture.
     pub bytes: usize,
     /// Whether it is not what the machine had.
     pub changed: bool,

@@ -14,7 +14,6 @@ pub enum Secret {
     User,
     /// A serial number or a name of the world (WWID).
     Serial,
-    /// A UUID.
     Uuid,
     /// A hardware address of a network card.
     Mac,

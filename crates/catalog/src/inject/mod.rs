@@ -55,19 +55,13 @@ pub enum InjectError {
     /// A value that can't be read.
     #[error("fault {name}: {source}")]
     Value {
-        /// The fault.
         name: String,
         /// What is wrong with its value.
         source: UnitError,
     },
     /// A number that can't be read.
     #[error("fault {name}: {value:?} is not a whole number above 0 (for seed: 0 or above)")]
-    Number {
-        /// The fault.
-        name: String,
-        /// The text.
-        value: String,
-    },
+    Number { name: String, value: String },
 }
 
 impl FromStr for Inject {

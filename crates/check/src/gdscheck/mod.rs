@@ -42,7 +42,6 @@ pub struct Software {
 /// What cuFile's library reports when it is open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LibraryReport {
-    /// Its release.
     pub release: Option<(u32, u32)>,
     /// Kinds of storage to which it knows a direct way (`dstatusflags`), in the words of crate
     /// `cufile`.

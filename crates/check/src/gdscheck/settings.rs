@@ -8,7 +8,6 @@ use gpuio_record::facts::{Fact, GdsLine};
 
 use super::{Config, Software};
 
-/// What is built in.
 enum BuiltIn {
     /// All sources that have the setting agree.
     Same(&'static str),

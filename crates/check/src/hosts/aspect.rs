@@ -11,7 +11,6 @@ type Parts = Vec<(String, Option<String>)>;
 /// Facts that hosts of one kind have alike.
 #[derive(Debug, Clone, Copy)]
 pub struct Aspect {
-    /// What they are.
     pub name: &'static str,
     /// Whether a host that lacks the part differs. One aspect of each kind of part reports that it
     /// is missing; the others compare the hosts that have it.

@@ -19,12 +19,9 @@ pub use text::render;
 
 use crate::{Finding, Rule, Severity, check};
 
-/// A host with its facts.
 #[derive(Debug, Clone, Copy)]
 pub struct HostFacts<'m> {
-    /// Its name.
     pub name: &'m str,
-    /// The machine.
     pub machine: &'m Machine,
 }
 
@@ -49,10 +46,8 @@ pub struct Value {
     pub hosts: Vec<String>,
 }
 
-/// A finding and the hosts that have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostsFinding {
-    /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
     /// The hosts, in their order.

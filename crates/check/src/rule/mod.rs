@@ -51,7 +51,6 @@ pub struct Rule {
     pub why: &'static str,
     /// What fixes it in general; a finding has it for the very device.
     pub fix: &'static str,
-    /// Where the rule is from.
     pub source: &'static str,
     /// Evaluates the machine. Returns at least one finding, also when all is well.
     pub evaluate: fn(&Machine) -> Vec<Found>,
@@ -94,7 +93,6 @@ pub static RULES: &[Rule] = &[
     gdscheck::RULE,
 ];
 
-/// The rule of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.name == name)

@@ -22,13 +22,10 @@ pub use text::render;
 pub struct Pair<'m> {
     /// The machine, whole.
     pub machine: &'m Machine,
-    /// The mount.
     pub mount: &'m MountedStorage,
-    /// The GPU.
     pub gpu: Gpu<'m>,
 }
 
-/// Which GPU.
 #[derive(Debug, Clone, Copy)]
 pub enum Gpu<'m> {
     /// One of the machine.
@@ -42,7 +39,6 @@ pub enum Gpu<'m> {
 /// What will work between a mount and a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// The requested path.
     pub path: String,
     /// The mount that serves it.
     pub mount_point: String,
@@ -52,7 +48,6 @@ pub struct Verdict {
     pub mount_options: String,
     /// What it lies on, from the mount down to each drive or to the server.
     pub storage: Vec<String>,
-    /// The GPU.
     pub gpu: String,
     /// Its coherent link to the processor; `null` where none is known.
     pub coherent: Option<Coherent>,
@@ -72,9 +67,7 @@ impl Verdict {
 /// Whether one data path will work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModeVerdict {
-    /// Name of the mode.
     pub mode: &'static str,
-    /// What it is.
     pub is: &'static str,
     /// `yes` where every need is met, `no` where one is not, else `unknown`.
     pub works: Answer,

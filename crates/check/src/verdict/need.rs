@@ -7,9 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It is so.
     Yes,
-    /// It is not.
     No,
     /// The facts are absent.
     Unknown,
@@ -68,7 +66,6 @@ pub enum About {
 }
 
 impl About {
-    /// The word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -90,9 +87,7 @@ impl About {
 /// A need of a mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
-    /// What it is about.
     pub about: About,
-    /// Whether it is met.
     pub met: Answer,
     /// What was found; of an unknown, why it is not known.
     pub found: String,
@@ -123,7 +118,6 @@ impl Need {
         if self.met == Answer::No { self.fix(fix) } else { self }
     }
 
-    /// A fact that is on or off.
     pub(crate) fn of(about: About, fact: &Fact<bool>, on: &str, off: &str, unknown: &str) -> Need {
         match fact {
             Fact::Known(true) => Need::yes(about, on),

@@ -26,7 +26,6 @@ const DIRECT: [&str; 3] = ["nvidia-fs", "p2pdma", "rdma"];
 /// The answer for one mount and one GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Why {
-    /// The requested path.
     pub path: String,
     /// The mount that serves it.
     pub mount_point: String,
@@ -34,7 +33,6 @@ pub struct Why {
     pub fs_type: String,
     /// Options of the mount and of its file system.
     pub mount_options: String,
-    /// The GPU.
     pub gpu: String,
     /// Its coherent link to the processor; `null` where none is known.
     pub coherent: Option<Coherent>,
@@ -59,14 +57,12 @@ pub struct Way {
     pub with: &'static str,
     /// The mode; `null` where it can't move bytes, or where that is unknown.
     pub mode: Option<&'static str>,
-    /// The way in words.
     pub words: String,
 }
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// What it is about.
     pub about: About,
     /// Whether it is as the modes need it.
     pub met: Answer,
@@ -79,7 +75,6 @@ pub struct Evidence {
 /// What a direct mode lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// The mode.
     pub mode: &'static str,
     /// What to do, in order; of a mode that can't work here, nothing.
     pub steps: Vec<String>,
@@ -128,7 +123,6 @@ fn needs(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &Need)> {
     verdict.modes.iter().flat_map(|mode| mode.needs.iter().map(|need| (mode.mode, need)))
 }
 
-/// The first need with this answer.
 fn first(mode: &ModeVerdict, met: Answer) -> Option<&Need> {
     mode.needs.iter().find(|need| need.met == met)
 }

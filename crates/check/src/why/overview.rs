@@ -16,7 +16,6 @@ pub struct Overview {
 /// A mount, and the GPUs for which the answer is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// The mount.
     pub mount_point: String,
     /// Its file system.
     pub fs_type: String,

@@ -20,7 +20,6 @@ pub struct Seen {
     pub page: Fact<LivePage>,
     /// What it moved while it was watched.
     pub io_now: Fact<IoNow>,
-    /// The counters of nvidia-fs.
     pub nvidia_fs: NvidiaFs,
     /// The verdict on each mount of its files, with a GPU whose node it has open.
     pub mounts: Vec<Why>,
@@ -33,7 +32,6 @@ pub struct Seen {
 pub struct LivePage {
     /// Program that wrote it.
     pub program: String,
-    /// Its release.
     pub release: String,
     /// By GPU, path and engine.
     pub moved: Vec<Moved>,
@@ -50,9 +48,7 @@ pub struct Moved {
     pub path: String,
     /// Engine, as the page names it.
     pub engine: String,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
 }
 
@@ -61,7 +57,6 @@ pub struct Moved {
 pub struct IoNow {
     /// How long it was watched.
     pub seconds: f64,
-    /// What changed.
     pub moved: ProcessIo,
 }
 
@@ -85,7 +80,6 @@ pub enum NvidiaFs {
 /// The answer for a process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessWhy {
-    /// The process.
     pub pid: u32,
     /// Its command line; `null` where it hides it.
     pub command: Option<String>,
@@ -94,13 +88,11 @@ pub struct ProcessWhy {
     pub gds: Answer,
     /// The conclusion in one or two sentences.
     pub conclusion: String,
-    /// Its live page.
     pub page: Fact<LivePage>,
     /// What it has mapped and open.
     pub process: ProcessUse,
     /// What it moved while it was watched.
     pub io_now: Fact<IoNow>,
-    /// The counters of nvidia-fs.
     pub nvidia_fs: NvidiaFs,
     /// The verdict on each mount of its files.
     pub mounts: Vec<Why>,

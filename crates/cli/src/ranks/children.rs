@@ -71,7 +71,6 @@ struct Run {
     folder: Option<PathBuf>,
 }
 
-/// One run.
 pub(crate) struct Wanted<'a> {
     pub(crate) of: ChildOf,
     /// The arguments of gpuio.

@@ -273,11 +273,9 @@ fn nics(mounts: &BTreeSet<String>) -> Vec<String> {
 /// What a plan uses of a machine's storage.
 #[derive(Default)]
 struct Found {
-    /// The parts of files.
     files: Vec<Used>,
     /// The devices behind them.
     devices: Vec<String>,
-    /// Their network mounts.
     mounts: BTreeSet<String>,
     /// What all ranks must share.
     common: Vec<Common>,

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use gpuio_ranks::{Left, Link};
+use gpuio_ranks::Left;
+use gpuio_ranks::channels::Channels;
 
 use super::*;
-use channels::Channels;
-
-#[path = "../../../ranks/src/channels.rs"]
-mod channels;
 
 fn two() -> [Ranks; 2] {
     let [(to_first, first), (to_second, second)] = [channel(), channel()];

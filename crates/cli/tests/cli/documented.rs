@@ -3,8 +3,10 @@
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use gpuio_testkit::repository;
 
 use crate::example::built;
 use crate::stats::{LOAD, Run};
@@ -79,7 +81,7 @@ impl Stage {
             ("crates/capture/tests/fixtures/h100-1.13.gdscheck", "gdscheck.txt"),
             ("examples/gdsio/write.gdsio", "rw-sample.gdsio"),
         ] {
-            std::fs::copy(repository().join(from), at.join(to)).unwrap();
+            std::fs::copy(repository(from), at.join(to)).unwrap();
         }
         for host in ["n1", "n2"] {
             std::fs::create_dir_all(at.join("captures").join(host)).unwrap();
@@ -87,7 +89,7 @@ impl Stage {
                 std::fs::copy(at.join(name), at.join("captures").join(host).join(name)).unwrap();
             }
         }
-        let page = std::fs::read_to_string(repository().join("docs/expectation.md")).unwrap();
+        let page = std::fs::read_to_string(repository("docs/expectation.md")).unwrap();
         for (section, name) in [("[drive ", "drives.ini"), ("[clients ", "cluster.ini")] {
             let blocks = page.split("```ini\n").skip(1).map(|block| block.split("```").next());
             let text = blocks.flatten().find(|block| block.contains(section)).unwrap();
@@ -139,10 +141,6 @@ impl Stage {
         command.env("PATH", &self.path).env("DATA", "data").env("NFS", "nfs");
         finish(command.args(words))
     }
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn write(dir: &Path, name: &str, text: &str) {

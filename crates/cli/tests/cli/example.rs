@@ -3,13 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gpuio_testkit::repository;
+
 use crate::exec::cc;
 use crate::tool::{GPUIO, command, finish, other, plain, scratch, skip};
-
-/// A file of the repository.
-fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
-}
 
 /// A shared object that cargo built, beside the program or where test builds have it.
 pub(crate) fn built(name: &str) -> PathBuf {

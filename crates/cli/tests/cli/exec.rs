@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+pub(crate) use gpuio_testkit::programs::cc;
+
 use crate::tool::{
     GPUIO, Ran, Scratch, copy_program, finish, is_root, other, plain, scratch, skip, wait,
 };
@@ -40,16 +42,6 @@ pub(crate) fn compile(cc: &Path, file: &Path, text: &str, flags: &[&str]) {
     command.arg(&source).arg("-o").arg(file).args(flags);
     finish(&mut command).exits(0);
     std::fs::remove_file(source).unwrap();
-}
-
-/// The C compiler, or none, and says so.
-pub(crate) fn cc() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|place| place.join("cc")).find(|cc| cc.exists());
-    if found.is_none() {
-        skip("no C compiler (cc) here: programs that use cuFile can't be made");
-    }
-    found
 }
 
 impl Installed {

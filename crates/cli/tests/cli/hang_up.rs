@@ -37,7 +37,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 /// How `gpuio LINE` ends whose terminal is closed; `None` where there is no Python.
 fn on_a_terminal(dir: &Path, how: (&str, u32, bool), line: &str) -> Option<i32> {
-    let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let python = gpuio_testkit::programs::python();
     if plain(&python).arg("--version").output().is_err() {
         skip("no Python here, which opens a terminal");
         return None;

@@ -1,8 +1,10 @@
 //! Texts from outside that a terminal would obey, reorder or hide: none reaches an output.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
+
+use gpuio_testkit::repository;
 
 use crate::tool::{Ran, command, file, finish, gpuio, scratch, words};
 
@@ -31,13 +33,10 @@ fn is_clean(what: &str, ran: &Ran) {
     }
 }
 
-fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-}
-
 /// Every text of the record that is free is hostile.
 fn hostile_record(dir: &Path) -> Value {
-    let text = std::fs::read_to_string(repository("compare/tests/fixtures/host.json")).unwrap();
+    let text =
+        std::fs::read_to_string(repository("crates/compare/tests/fixtures/host.json")).unwrap();
     let mut record: Value = serde_json::from_str(&text).unwrap();
     let mut places = Vec::new();
     leaves(&record, String::new(), &mut places);
@@ -136,13 +135,13 @@ fn records_that_are_none() {
 #[test]
 fn results_of_other_tools() {
     let dir = scratch();
-    let fio = repository("foreign/tests/fixtures/fio_3.33_three_jobs.json");
+    let fio = repository("crates/foreign/tests/fixtures/fio_3.33_three_jobs.json");
     let mut fio: Value = serde_json::from_str(&std::fs::read_to_string(fio).unwrap()).unwrap();
     for job in fio["jobs"].as_array_mut().unwrap() {
         job["jobname"] = format!("{}{HOSTILE}", job["jobname"].as_str().unwrap()).into();
     }
     file(dir.path(), "fio.json", &fio.to_string());
-    let elbencho = repository("foreign/tests/fixtures/elbencho_3.0-25.csv");
+    let elbencho = repository("crates/foreign/tests/fixtures/elbencho_3.0-25.csv");
     let elbencho = std::fs::read_to_string(elbencho).unwrap();
     file(dir.path(), "elbencho.csv", &elbencho.replace("READ", &format!("READ{IN_A_LINE}")));
     file(dir.path(), "gdsio.txt", &format!("IoType: {IN_A_LINE} XferType: GPUD\n"));
@@ -195,7 +194,7 @@ fn captures_of_machines() {
         ("dgx-a100.lstopo.xml", "NVIDIA"),
     ];
     for (name, word) in captures {
-        let text = repository("capture/tests/fixtures").join(name);
+        let text = repository("crates/capture/tests/fixtures").join(name);
         let text = std::fs::read_to_string(text).unwrap();
         assert!(text.contains(word), "{name}");
         // Once in a word, and once where no tool prints anything.

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::machine_tree::{Tree, table};
 use crate::tool::{Ran, command, finish, scratch, words};
-
-const R7525: &str = include_str!("../../../host/tests/fixtures/machines/r7525.table");
+use gpuio_testkit::machines::R7525;
+use gpuio_testkit::tree::{self, Tree};
 
 /// The report's client with the mount of node `node`.
 fn client(node: usize) -> String {
@@ -19,7 +18,7 @@ fn client(node: usize) -> String {
 fn captures(dir: &Path, hosts: &[(&str, String)]) -> Vec<Tree> {
     fs::create_dir(dir.join("captures")).unwrap();
     let host = |(name, text): &(&str, String)| {
-        let tree = table::build(text);
+        let tree = tree::build(text);
         std::os::unix::fs::symlink(tree.path(""), dir.join("captures").join(name)).unwrap();
         tree
     };
@@ -97,7 +96,7 @@ fn hosts_that_differ_are_named() {
     let dir = scratch();
     let captures = dir.path().join("captures");
     fs::create_dir(&captures).unwrap();
-    let tree = table::build(R7525);
+    let tree = tree::build(R7525);
     let from = tree.path("");
     let from = from.to_str().unwrap();
     let line = format!("topo --from {from} --keep-addresses --capture captures/n1.tar");
@@ -112,7 +111,7 @@ fn hosts_that_differ_are_named() {
         other.join("\n").replace("5.4.0-150-", "5.4.0-149-").replace("rsize=524288", "rsize=65536");
     let other = other.replace(card, "a1:00.0 15b3:101d 020000 port=end link=16.0x8");
     assert_ne!(other.matches("16.0x8").count(), 0);
-    let tree = table::build(&other);
+    let tree = tree::build(&other);
     fs::remove_file(captures.join("n7.tar")).unwrap();
     std::os::unix::fs::symlink(tree.path(""), captures.join("n7")).unwrap();
 
@@ -171,7 +170,7 @@ fn the_job_file_is_one_for_bench() {
 fn servers_of_captures_without_addresses_are_not_taken_for_the_same() {
     let dir = scratch();
     fs::create_dir(dir.path().join("captures")).unwrap();
-    let tree = table::build(R7525);
+    let tree = tree::build(R7525);
     let from = tree.path("");
     let from = from.to_str().unwrap();
     for host in ["a", "b"] {

@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
+use gpuio_testkit::programs::python_with;
+
 use crate::example::built;
-use crate::other_tools::python;
 use crate::tool::{Scratch, command, finish, other, plain, scratch};
 
 /// The verbs that help lists.
@@ -77,7 +78,7 @@ fn shells_read_the_completions() {
 
 #[test]
 fn the_module_of_python_passes_its_tests() {
-    let Some(python) = python("numpy") else { return };
+    let Some(python) = python_with("numpy") else { return };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let dir = scratch();
     let mut tests = other(dir.path(), python);

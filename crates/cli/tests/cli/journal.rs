@@ -22,7 +22,6 @@ fn run(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Ran {
     finish(bench.arg("bench").args(words(line)))
 }
 
-/// Journals in a directory.
 fn journals(directory: &Path) -> Vec<PathBuf> {
     let all = if directory.exists() { tree(directory) } else { Vec::new() };
     let journals = all.iter().filter(|name| name.ends_with(".gpuio-journal.json"));

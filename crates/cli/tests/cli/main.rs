@@ -37,8 +37,6 @@ mod layouts;
 mod leftovers;
 mod live_metrics;
 mod loads;
-#[path = "../../../host/tests/tree/mod.rs"]
-mod machine_tree;
 mod many_threads;
 mod mounts;
 mod network;

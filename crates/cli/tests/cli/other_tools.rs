@@ -2,11 +2,13 @@
 //! what it writes. `cargo xtask ci` installs them where it may.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use gpuio_testkit::programs::python_with;
 
 use crate::tool::{
     GPUIO, Scratch, TIMEOUT, bench, command, finish, gpuio, other, plain, scratch, scratch_short,
@@ -21,21 +23,6 @@ fn starts(program: &str) -> bool {
     let mut command = plain(program);
     command.arg("-V").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok()
-}
-
-/// The Python for tests, if it imports this module.
-pub(crate) fn python(module: &str) -> Option<PathBuf> {
-    let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut import = plain(&python);
-    let ran = import.args(["-c", &format!("import {module}")]).output();
-    if ran.is_ok_and(|ran| ran.status.success()) {
-        return Some(python.into());
-    }
-    let python = python.display();
-    skip(&format!(
-        "{python} has no {module}; `cargo xtask ci` installs it, or set GPUIO_TEST_PYTHON"
-    ));
-    None
 }
 
 /// The block device that files of this directory are on, as `gpuio top` finds it.
@@ -261,7 +248,7 @@ fn samples(text: &str) -> usize {
 
 #[test]
 fn prometheus_reads_what_top_serves_and_report_writes() {
-    let Some(python) = python("prometheus_client.openmetrics.parser") else { return };
+    let Some(python) = python_with("prometheus_client.openmetrics.parser") else { return };
     let dir = scratch();
     let (_, response) = served(dir.path());
     let (head, page) = response.split_once("\r\n\r\n").unwrap();
@@ -277,7 +264,7 @@ fn prometheus_reads_what_top_serves_and_report_writes() {
 
 #[test]
 fn fio_plot_draws_what_report_writes() {
-    let Some(python) = python("fio_plot") else { return };
+    let Some(python) = python_with("fio_plot") else { return };
     let dir = scratch();
     let dir = dir.path();
     std::fs::create_dir(dir.join("r")).unwrap();

@@ -3,11 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::machine_tree::{Tree, table};
 use crate::tool::{Ran, command, finish, scratch, words};
-
-const DGX_2: &str = include_str!("../../../host/tests/fixtures/machines/dgx-2.table");
-const DGX_A100: &str = include_str!("../../../host/tests/fixtures/machines/dgx-a100.table");
+use gpuio_testkit::machines::{DGX_2, DGX_A100};
+use gpuio_testkit::tree::{self, Tree};
 
 #[track_caller]
 fn plan(dir: &Path, line: &str) -> Ran {
@@ -17,7 +15,7 @@ fn plan(dir: &Path, line: &str) -> Ran {
 /// A plan of a server of the guides.
 #[track_caller]
 fn plan_of(table: &str, dir: &Path, line: &str) -> Ran {
-    plan_from(&table::build(table), dir, line)
+    plan_from(&tree::build(table), dir, line)
 }
 
 /// The same of one that is built: that takes longer than the plan.
@@ -134,7 +132,7 @@ fn job_files_of_the_guides_servers_are_some_for_bench() {
 #[test]
 fn what_should_be_reached_stands_beside_each_pair() {
     let dir = scratch();
-    let server = table::build(DGX_A100);
+    let server = tree::build(DGX_A100);
     let spec = "[drive SAMSUNG_MZWLJ3T8HBLS*]\nread = 7GB/s\n\
                 read-iops = 1500k\nread-latency = 100us\nsource = a test\n";
     fs::write(dir.path().join("spec.ini"), spec).unwrap();
@@ -176,7 +174,7 @@ fn the_screen_of_the_tour_is_what_is_printed() {
 #[test]
 fn other_forms() {
     let dir = scratch();
-    let server = table::build(DGX_2);
+    let server = tree::build(DGX_2);
     let job = plan_from(&server, dir.path(), "--gpu 0 --format job").exits(0).out;
     assert!(job.contains("[gpu0]\n") && job.contains("path = auto\ngpu = 0\n"), "{job}");
     let gdsio = plan_from(&server, dir.path(), "--gpu 0,3 --format gdsio").exits(0).out;
@@ -195,7 +193,7 @@ fn other_forms() {
 #[test]
 fn what_is_not_there_is_refused() {
     let dir = scratch();
-    let server = table::build(DGX_2);
+    let server = tree::build(DGX_2);
     let refused = |line: &str, code| plan_from(&server, dir.path(), line).exits(code);
     refused("--gpu 99", 3).prints(&["--gpu 99: no such GPU", "GPU15"]);
     refused("--mount nowhere", 2).prints(&["--mount nowhere", "/raid"]);

@@ -338,7 +338,6 @@ pub(crate) fn process_of(dir: &Path, rank: u32) -> String {
     record["rank"]["pid"].to_string()
 }
 
-/// Whether a process is there and runs.
 pub(crate) fn runs(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))

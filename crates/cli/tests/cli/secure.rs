@@ -313,9 +313,8 @@ impl Ground {
 
 /// The file of a Python, if there is one.
 fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or("python3".into());
     let script = "import os, sys; print(os.path.realpath(sys.executable))";
-    let ran = plain(python).args(["-c", script]).output().ok()?;
+    let ran = plain(gpuio_testkit::programs::python()).args(["-c", script]).output().ok()?;
     let file = String::from_utf8(ran.stdout).ok()?;
     ran.status.success().then(|| PathBuf::from(file.trim()))
 }

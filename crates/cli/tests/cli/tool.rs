@@ -1,5 +1,6 @@
 //! Runs the program in a directory of the test's own.
 
+pub(crate) use gpuio_testkit::skip;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -259,11 +260,6 @@ pub(crate) fn tree(dir: &Path) -> Vec<String> {
 /// Whether this process may do what only root may.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-/// Says why a test can't be done here. A test that skips says so and where it can be done.
-pub(crate) fn skip(why: &str) {
-    println!("SKIPPED: {why}");
 }
 
 /// `gpuio top --serve 0`, which ends with this.

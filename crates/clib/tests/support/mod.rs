@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+pub(crate) use gpuio_testkit::gpu::{built, on_system};
+pub(crate) use gpuio_testkit::random_bytes;
 use libloading::os::unix::Library;
 use tempfile::TempDir;
 
@@ -147,22 +149,9 @@ table! {
     }
 }
 
-/// Whether the tests run on the system's GPU.
-pub(crate) fn system() -> bool {
-    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
-}
-
-/// A shared object that cargo built beside this program.
-pub(crate) fn built(name: &str) -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    let path = program.parent().unwrap().join(name);
-    assert!(path.exists(), "cargo has not built {}", path.display());
-    path
-}
-
 /// The value of [`DRIVER`].
 pub(crate) fn driver() -> PathBuf {
-    if system() { PathBuf::from("libcuda.so.1") } else { built("libgpuio_softgpu.so") }
+    if on_system() { PathBuf::from("libcuda.so.1") } else { built("libgpuio_softgpu.so") }
 }
 
 /// The library. A driver that a test's parent process named stays.
@@ -275,19 +264,6 @@ impl Gpuio {
 /// A directory on the file system of the build, on which a process may have leases on its files.
 pub(crate) fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Bytes that differ by position.
-pub(crate) fn bytes(len: usize) -> Vec<u8> {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    (0..len)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()[3]
-        })
-        .collect()
 }
 
 /// A file of these bytes that is not open for writing anywhere, open for reading.

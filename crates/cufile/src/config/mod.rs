@@ -27,7 +27,6 @@ pub enum ConfigError {
              group of keys"
     )]
     Shape {
-        /// The key as given.
         key: String,
         /// The part that is no group.
         part: String,
@@ -38,7 +37,6 @@ pub enum ConfigError {
              CUFILE_ENV_PATH_JSON"
     )]
     Read {
-        /// The file.
         path: PathBuf,
         /// The kernel's or the parser's message.
         why: String,
@@ -67,7 +65,6 @@ pub enum ConfigError {
 pub struct Setting {
     /// As given: `properties.allow_compat_mode`.
     pub key: String,
-    /// The value.
     pub value: Value,
 }
 
@@ -76,7 +73,6 @@ pub struct Setting {
 pub struct Base {
     /// Its file; absent if there is none.
     pub path: Option<PathBuf>,
-    /// Its keys.
     pub keys: Map<String, Value>,
 }
 

@@ -15,13 +15,11 @@ pub enum ManifestError {
         path.display()
     )]
     Malformed {
-        /// The list.
         path: PathBuf,
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
         what: String,
     },
     /// JSON, but nothing that gpuio writes.
@@ -30,18 +28,11 @@ pub enum ManifestError {
          if they may all go, remove this file and pass --overwrite",
         path.display()
     )]
-    Rejected {
-        /// The list.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
+    Rejected { path: PathBuf, what: String },
     /// A system call failed.
     #[error("{}: {call}: {source}; {meaning}", path.display())]
     Call {
-        /// The system call.
         call: &'static str,
-        /// The file.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
@@ -54,7 +45,6 @@ pub enum ManifestError {
         path.display()
     )]
     Busy {
-        /// The lock file.
         path: PathBuf,
         /// How long was waited.
         seconds: u64,
@@ -64,27 +54,18 @@ pub enum ManifestError {
         "{}: replaced or changed since it was checked; nothing was written to it; run again",
         path.display()
     )]
-    NotOurs {
-        /// The file.
-        path: PathBuf,
-    },
+    NotOurs { path: PathBuf },
     /// Its name was given to another file while it was written.
     #[error(
         "{}: another file took this name during the run; what was written is in the file that was \
          checked, which has another name now or none",
         path.display()
     )]
-    Moved {
-        /// The name.
-        path: PathBuf,
-    },
+    Moved { path: PathBuf },
     /// A name that the list cannot hold.
     #[error(
         "{}: the name is not UTF-8, so gpuio could not list it as its own; use another name",
         path.display()
     )]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
 }

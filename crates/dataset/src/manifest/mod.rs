@@ -179,14 +179,12 @@ impl Entry {
 pub struct Holds {
     /// Salt of the data set.
     pub salt: Salt,
-    /// The file's number in it.
     pub file_number: u64,
 }
 
 /// A pattern, and where a file is known to hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// A pattern.
     pub holds: Holds,
     /// The bytes that are that pattern.
     pub parts: Vec<Range<u64>>,

@@ -1,7 +1,7 @@
 use std::os::unix::fs::FileExt as _;
 
 use super::*;
-use crate::fixture::job;
+use gpuio_testkit::jobs::job;
 
 const MIB: u64 = 1 << 20;
 

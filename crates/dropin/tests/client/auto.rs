@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::client::{Cufile, GOOD, alone, child, cuda, cufile, errno, is_child, pattern, system};
+use crate::client::{
+    Cufile, GOOD, alone, child, cuda, cufile, errno, is_child, on_system, random_bytes,
+};
 use crate::filesystem::{say_skips, skip};
 use crate::nvidia::stand_in;
 use crate::process::fork;
@@ -48,12 +50,12 @@ struct Made {
 impl Made {
     /// None if the stand-in can't be used: with hardware, or without `O_DIRECT`.
     fn new() -> Option<Self> {
-        if system() {
+        if on_system() {
             skip("auto", "the stand-in needs the software GPU");
             return None;
         }
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let (path, bytes) = (directory.path().join("data"), pattern(LEN, 2));
+        let (path, bytes) = (directory.path().join("data"), random_bytes(2, LEN));
         std::fs::write(&path, &bytes).unwrap();
         let made = Self { _directory: directory, path, bytes };
         let direct = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&made.path);
@@ -142,7 +144,7 @@ fn what_fails_there_is_done_here() {
                 assert!(cuda.get(device + 7, 8000) == made.bytes[from..from + 8000]);
             }
             assert_eq!(counted(&cufile), [[1, 2], [0, 0]], "two by ours");
-            let bytes = pattern(LEN, 3);
+            let bytes = random_bytes(3, LEN);
             cuda.put(device, &bytes);
             for (at, skip) in [(0, 0), (5000, 5000)] {
                 assert_eq!(cufile.write(writes, device, 5000, at, skip), 5000);
@@ -213,7 +215,7 @@ fn a_number_that_the_kernel_gave_again_is_another_file() {
     let name = "auto::a_number_that_the_kernel_gave_again_is_another_file";
     with_stand_in(name, &[], || {
         let (Some(one), Some(other)) = (Made::new(), Made::new()) else { return };
-        let bytes = pattern(LEN, 4);
+        let bytes = random_bytes(4, LEN);
         std::fs::write(&other.path, &bytes).unwrap();
         let (cuda, cufile) = (cuda(), cufile());
         let (first, number) = {
@@ -282,7 +284,7 @@ fn buffers_of_a_gpu_are_registered_there_too_and_given_back() {
     if is_child(TEST) {
         return body();
     }
-    if system() {
+    if on_system() {
         skip("auto", "the stand-in needs the software GPU");
         return;
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 
-use crate::client::{Answer, Cufile, Entry, Event, GOOD, alone, code, cuda, cufile, pattern};
+use crate::client::{Answer, Cufile, Entry, Event, GOOD, alone, code, cuda, cufile, random_bytes};
 
 const COMPLETE: i32 = 0x10;
 const FAILED: i32 = 0x40;
@@ -55,7 +55,7 @@ fn read(handle: usize, base: u64, len: usize, at: usize, cookie: u64) -> Entry {
 fn each_entry_ends_once_and_batches_are_used_again() {
     alone("batch::each_entry_ends_once_and_batches_are_used_again", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
-        let bytes = pattern(4 << 20, 1);
+        let bytes = random_bytes(1, 4 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let handle = cufile.register(file.as_file()).unwrap();
@@ -103,7 +103,7 @@ fn each_entry_ends_once_and_batches_are_used_again() {
 fn everything_may_be_mixed_and_what_fails_ends_too() {
     alone("batch::everything_may_be_mixed_and_what_fails_ends_too", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
-        let bytes = pattern(1 << 20, 2);
+        let bytes = random_bytes(2, 1 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let handle = cufile.register(file.as_file()).unwrap();
@@ -161,7 +161,7 @@ fn batches_are_cancelled_and_destroyed_with_work_in_them() {
     alone("batch::batches_are_cancelled_and_destroyed_with_work_in_them", &slow, || {
         let (cuda, cufile) = (cuda(), cufile());
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(&pattern(8 << 20, 3)).unwrap();
+        file.write_all(&random_bytes(3, 8 << 20)).unwrap();
         let handle = cufile.register(file.as_file()).unwrap();
         let device = cuda.room(64 << 16);
         let batch = set_up(&cufile, 64).unwrap();
@@ -194,7 +194,7 @@ fn closing_a_handle_waits_for_its_entries() {
     let slow = [("GPUIO_SOFT_DELAY_US", "3000")];
     alone("batch::closing_a_handle_waits_for_its_entries", &slow, || {
         let (cuda, cufile) = (cuda(), cufile());
-        let bytes = pattern(1 << 20, 4);
+        let bytes = random_bytes(4, 1 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let handle = cufile.register(file.as_file()).unwrap();
@@ -220,7 +220,7 @@ fn closing_a_handle_waits_for_its_entries() {
 fn a_handle_may_be_closed_before_its_events_are_fetched() {
     alone("batch::a_handle_may_be_closed_before_its_events_are_fetched", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
-        let bytes = pattern(1 << 20, 5);
+        let bytes = random_bytes(5, 1 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let device = cuda.room(1 << 20);
@@ -259,7 +259,7 @@ fn more_entries_than_any_pool_has_room_for() {
         let (size, count) = (&raw const one[0], &raw const one[1]);
         // SAFETY: one number each.
         assert_eq!(unsafe { (cufile.cuFileSetParameterPosixPoolSlabArray)(size, count, 1) }, GOOD);
-        let bytes = pattern(8 << 20, 6);
+        let bytes = random_bytes(6, 8 << 20);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let handle = cufile.register(file.as_file()).unwrap();

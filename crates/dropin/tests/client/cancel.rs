@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::client::{Answer, Cuda, Cufile, alone, cuda, cufile, pattern};
+use crate::client::{Answer, Cuda, Cufile, alone, cuda, cufile, random_bytes};
 
 const LEN: usize = 4 << 20;
 
@@ -55,7 +55,7 @@ const CALLS: &[Case] = &[
 fn client() -> Client {
     let (cuda, cufile) = (cuda(), cufile());
     let mut file = tempfile::tempfile().unwrap();
-    std::io::Write::write_all(&mut file, &pattern(LEN, 1)).unwrap();
+    std::io::Write::write_all(&mut file, &random_bytes(1, LEN)).unwrap();
     let handle = cufile.register(&file).unwrap();
     let (memory, mut context) = (cuda.room(LEN), 0);
     // SAFETY: room for one handle.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub(crate) use gpuio_testkit::gpu::{built, on_system};
+pub(crate) use gpuio_testkit::random_bytes;
 use libloading::os::unix::Library;
 
 /// The test that a child process runs.
@@ -45,7 +47,7 @@ pub(crate) fn child(
     command.env(CHILD, test).env("CUFILE_ENV_PATH_JSON", empty);
     // And other processes' pages.
     command.env("GPUIO_PAGES", directory.path());
-    if !system() {
+    if !on_system() {
         command.env("GPUIO_CUFILE_DRIVER", software());
     }
     command.envs(variables.iter().copied());
@@ -66,19 +68,6 @@ pub(crate) fn child(
         std::thread::sleep(Duration::from_millis(5));
     };
     (status, std::fs::read_to_string(&output).unwrap_or_default())
-}
-
-/// Whether the tests run on the system's GPU.
-pub(crate) fn system() -> bool {
-    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
-}
-
-/// A shared object that cargo built beside this program.
-pub(crate) fn built(name: &str) -> PathBuf {
-    let program = std::env::current_exe().unwrap();
-    let path = program.parent().unwrap().join(name);
-    assert!(path.exists(), "cargo has not built {}", path.display());
-    path
 }
 
 fn software() -> PathBuf {
@@ -250,7 +239,7 @@ pub(crate) fn cufile() -> Cufile {
 
 /// The CUDA driver, initialised, with the first device's primary context current.
 pub(crate) fn cuda() -> Cuda {
-    let path = if system() { PathBuf::from("libcuda.so.1") } else { software() };
+    let path = if on_system() { PathBuf::from("libcuda.so.1") } else { software() };
     let flags = libc::RTLD_NOW | libc::RTLD_LOCAL;
     // SAFETY: the driver that the test asks for.
     let library = unsafe { Library::open(Some(path), flags) }.unwrap();
@@ -286,7 +275,7 @@ impl Cuda {
     pub(crate) fn mapped(&self, len: usize) -> u64 {
         const PIECE: usize = 2 << 20;
         let len = len.next_multiple_of(PIECE);
-        let piece_len = if system() { PIECE } else { len };
+        let piece_len = if on_system() { PIECE } else { len };
         // Page-locked memory of device 0 (`CUmemAllocationProp`): kind 1 at 0, place 1 at 8.
         let (kind, access) = ([1, 1, 0, 0], [1, 0, 3]);
         let mut base = 0;
@@ -361,19 +350,6 @@ impl Cufile {
         // SAFETY: takes nothing.
         unsafe { (self.cuFileUseCount)() }
     }
-}
-
-/// Bytes that differ by position.
-pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    (0..len)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()[3]
-        })
-        .collect()
 }
 
 /// The errno of this thread.

@@ -8,7 +8,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, errno, pattern, system};
+use crate::client::{
+    Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, errno, on_system, random_bytes,
+};
 use crate::stream::{Kept, stream, sync};
 
 const LEN: usize = 256 << 10;
@@ -43,7 +45,7 @@ fn opened(path: &Path, flags: i32) -> File {
 fn files(directory: &Path, count: usize) -> Vec<PathBuf> {
     let made = (0..count).map(|number| {
         let path = directory.join(format!("file{number}"));
-        std::fs::write(&path, pattern(LEN, number as u64)).unwrap();
+        std::fs::write(&path, random_bytes(number as u64, LEN)).unwrap();
         path
     });
     made.collect()
@@ -54,7 +56,7 @@ fn check(cuda: &Cuda, cufile: &Cufile, (handle, number): (usize, usize), memory:
         let read = cufile.read(handle, memory, len, i64::from(at), 0);
         assert_eq!(read, len.cast_signed(), "file {number}, errno {}", errno());
         let at = usize::try_from(at).unwrap();
-        let expected = &pattern(LEN, number as u64)[at..at + len];
+        let expected = &random_bytes(number as u64, LEN)[at..at + len];
         assert!(cuda.get(memory, len) == expected, "file {number}");
     }
 }
@@ -70,7 +72,7 @@ fn two_descriptors_of_450_files_leave_room_for_the_programs_own() {
         let (cuda, cufile) = (cuda(), cufile());
         let memory = cuda.room(LEN);
         // The system's driver has some dozens for each GPU of the machine, and the program 24.
-        let dozens = if system() { 0 } else { 50 };
+        let dozens = if on_system() { 0 } else { 50 };
         let _driver: Vec<_> = (0..dozens).map(|_| File::open("/dev/null").unwrap()).collect();
         let files = FILES.min((1024 - open_numbers().len() - 24 - 16) / 2);
         for flags in [libc::O_DIRECT, 0] {
@@ -170,10 +172,10 @@ fn one(cufile: &Cufile, (handle, memory, len): (usize, u64, usize), writes: bool
 /// own (error 719).
 #[expect(clippy::print_stdout, reason = "a test that was left out is named")]
 fn may_close_all() -> bool {
-    if system() {
+    if on_system() {
         println!("SKIPPED: the system's driver needs its descriptors");
     }
-    !system()
+    !on_system()
 }
 
 /// Drops a file's pages from the cache, so that all ways of reading are used.
@@ -199,7 +201,7 @@ fn replaced(flags: i32, by_closing: bool) {
     let directory = tempfile::tempdir().unwrap();
     let paths = files(directory.path(), 2);
     let (mut file, victim) = (Some(opened(&paths[0], flags)), &paths[1]);
-    let memory = cuda.with(&pattern(LEN, 99));
+    let memory = cuda.with(&random_bytes(99, LEN));
     let programs = open_numbers();
     let handle = cufile.register(file.as_ref().unwrap()).unwrap();
     for cold in [true, false] {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::client::{Cuda, Cufile, GOOD, alone, code, cuda, cufile, errno, pattern};
+use crate::client::{Cuda, Cufile, GOOD, alone, code, cuda, cufile, errno, random_bytes};
 
 /// A file's length: no multiple of anything.
 pub(crate) const LEN: usize = (3 << 20) + 1234;
@@ -60,7 +60,7 @@ pub(crate) fn ranges(
 fn any_range_of_any_file_goes_to_any_memory() {
     alone("file::any_range_of_any_file_goes_to_any_memory", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
-        let bytes = pattern(LEN, 1);
+        let bytes = random_bytes(1, LEN);
         let room = LEN + 8192;
         let device = cuda.room(room);
         let (mut managed, mut pinned, mut pool) = (0, 0, 0);
@@ -104,13 +104,13 @@ fn any_range_of_any_file_goes_to_any_memory() {
 fn any_range_is_written_and_nothing_outside_it() {
     alone("file::any_range_is_written_and_nothing_outside_it", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
-        let source = pattern(LEN + 8192, 2);
+        let source = random_bytes(2, LEN + 8192);
         let device = cuda.with(&source);
         let host = source.as_ptr().expose_provenance() as u64;
         let directory = tempfile::tempdir().unwrap();
         for flags in [0, libc::O_DIRECT] {
             for base in [device, host] {
-                let mut expected = pattern(LEN, 3);
+                let mut expected = random_bytes(3, LEN);
                 let path = made(directory.path(), &expected);
                 let handle = cufile.register(&opened(&path, flags)).unwrap();
                 for (offset, len) in RANGES {
@@ -135,7 +135,7 @@ fn several_ranges_in_one_call() {
     alone("file::several_ranges_in_one_call", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
-        let bytes = pattern(10_000, 4);
+        let bytes = random_bytes(4, 10_000);
         let path = made(directory.path(), &bytes);
         let handle = cufile.register(&opened(&path, 0)).unwrap();
         let device = cuda.room(20_000);
@@ -205,7 +205,7 @@ fn buffers_are_bookkeeping() {
     alone("file::buffers_are_bookkeeping", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
-        let bytes = pattern(8192, 5);
+        let bytes = random_bytes(5, 8192);
         let handle = cufile.register(&opened(&made(directory.path(), &bytes), 0)).unwrap();
         let device = cuda.room(65536);
         // SAFETY: numbers only, here and below.
@@ -235,7 +235,7 @@ fn the_callers_descriptor_stays_his() {
     alone("file::the_callers_descriptor_stays_his", &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
-        let bytes = pattern(100_000, 6);
+        let bytes = random_bytes(6, 100_000);
         let file = opened(&made(directory.path(), &bytes), 0);
         let device = cuda.room(100_000);
         let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
@@ -263,7 +263,7 @@ fn many_threads_without_a_context() {
     alone("file::many_threads_without_a_context", &[], || {
         let (cuda, cufile): (&Cuda, &Cufile) = (&cuda(), &cufile());
         let directory = tempfile::tempdir().unwrap();
-        let bytes = &pattern(4 << 20, 7);
+        let bytes = &random_bytes(7, 4 << 20);
         let path = &made(directory.path(), bytes);
         let shared = cufile.register(&opened(path, libc::O_DIRECT)).unwrap();
         let places: Vec<u64> = (0..8).map(|_| cuda.room(1 << 20)).collect();

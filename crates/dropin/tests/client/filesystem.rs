@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::client::{alone, cuda, cufile, pattern};
+use crate::client::{alone, cuda, cufile, random_bytes};
 use crate::file::{LEN, made, opened, ranges};
 
 /// Whether a program ran and was content.
@@ -26,7 +26,7 @@ fn own_mounts() -> bool {
 /// Reads and writes in a directory, with O_DIRECT too where it takes that.
 fn works(directory: &Path) {
     let (cuda, cufile) = (cuda(), cufile());
-    let bytes = pattern(LEN, 1);
+    let bytes = random_bytes(1, LEN);
     let path = made(directory, &bytes);
     let device = cuda.room(LEN + 8192);
     for flags in [0, libc::O_DIRECT] {
@@ -37,7 +37,7 @@ fn works(directory: &Path) {
         ranges(&cufile, handle, device, &bytes, |len| cuda.get(device, len));
         cufile.deregister(handle);
     }
-    let other = pattern(LEN, 2);
+    let other = random_bytes(2, LEN);
     cuda.put(device, &other);
     let handle = cufile.register(&opened(&path, 0)).unwrap();
     assert_eq!(cufile.write(handle, device, LEN - 77, 77, 0), (LEN - 77).cast_signed());
@@ -125,7 +125,7 @@ fn a_block_device() {
     const TEST: &str = "filesystem::a_block_device";
     let output = alone(TEST, &[], || {
         let room = tempfile::tempdir().unwrap();
-        let bytes = pattern(4 << 20, 3);
+        let bytes = random_bytes(3, 4 << 20);
         let path = made(room.path(), &bytes);
         let mut losetup = Command::new("losetup");
         losetup.args(["--find", "--show"]).arg(&path);

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, cuda, cufile, errno, system};
+use crate::client::{Cuda, Cufile, Entry, GOOD, cuda, cufile, errno, on_system};
 use crate::stream::{Kept, stream, sync};
 
 const TEST: &str = "model::files_that_other_processes_change";
@@ -583,7 +583,7 @@ fn start(place: &Place, role: &str) -> (Child, PathBuf) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([TEST, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env("GPUIO_MODEL_DIR", &place.dir);
-    if !system() {
+    if !on_system() {
         command.env("GPUIO_CUFILE_DRIVER", crate::client::built("libgpuio_softgpu.so"));
     }
     command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::client::{GOOD, alone, built, code, cuda, cufile, pattern, system};
+use crate::client::{GOOD, alone, built, code, cuda, cufile, on_system, random_bytes};
 
 pub(crate) fn stand_in() -> String {
     built("libgpuio_softcufile.so").into_os_string().into_string().unwrap()
@@ -18,12 +18,12 @@ fn every_call_is_forwarded_on_request() {
         ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:5016:1:1"),
     ];
     alone("nvidia::every_call_is_forwarded_on_request", &variables, || {
-        if system() {
+        if on_system() {
             return;
         }
         let (cuda, cufile) = (cuda(), cufile());
         assert_eq!(cufile.open(), GOOD);
-        let bytes = pattern(10_000, 1);
+        let bytes = random_bytes(1, 10_000);
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let handle = cufile.register(file.as_file()).unwrap();

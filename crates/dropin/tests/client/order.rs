@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, pattern};
+use crate::client::{Cuda, Cufile, Entry, GOOD, alone, cuda, cufile, random_bytes};
 use crate::stream::{Kept, stream, sync};
 
 /// How late the software GPU is, microseconds: longer than a transfer takes.
@@ -41,7 +41,7 @@ enum Memory {
 
 /// Does it, and answers what the memory holds then.
 fn before(cuda: &Cuda, before: Before, address: u64, len: usize, seed: u64) -> Vec<u8> {
-    let bytes = pattern(len, seed);
+    let bytes = random_bytes(seed, len);
     match before {
         Before::PageableCopy => cuda.put(address, &bytes),
         Before::DeviceCopy => {
@@ -153,7 +153,7 @@ fn compare((cuda, cufile): (&Cuda, &Cufile), memory: Memory, calls: &[Call]) {
                     file.read_exact_at(&mut stored, 0).unwrap();
                     assert!(stored == held, "{context}: the file has other bytes");
                     // What a read brings stays: the program's operation is not under way any more.
-                    let content = pattern(len, seed + 1000);
+                    let content = random_bytes(seed + 1000, len);
                     file.write_all_at(&content, 0).unwrap();
                     before(cuda, kind, address, len, seed);
                     transfer((cuda, cufile), (call, false), handle, (address, len));
@@ -219,7 +219,7 @@ fn first_use((cuda, cufile): (&Cuda, &Cufile), uses: impl Fn(Call, usize, bool, 
         let mut stored = vec![0; FIRST_USED];
         file.read_exact_at(&mut stored, 0).unwrap();
         assert!(stored == held, "{call:?}: the file has bytes from before the copy");
-        let content = pattern(FIRST_USED, seed + 1000);
+        let content = random_bytes(seed + 1000, FIRST_USED);
         file.write_all_at(&content, 0).unwrap();
         let address = cuda.room(FIRST_USED);
         before(cuda, Before::Memset, address, FIRST_USED, seed);

@@ -4,11 +4,13 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::client::{Cuda, Cufile, GOOD, alone, child, cuda, cufile, is_child, pattern, system};
+use crate::client::{
+    Cuda, Cufile, GOOD, alone, child, cuda, cufile, is_child, on_system, random_bytes,
+};
 
 /// A file of so many bytes.
 fn file(len: usize) -> (tempfile::NamedTempFile, Vec<u8>) {
-    let bytes = pattern(len, 9);
+    let bytes = random_bytes(9, len);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&bytes).unwrap();
     (file, bytes)
@@ -236,7 +238,7 @@ fn a_device_may_be_reset() {
 
 #[test]
 fn kernels_that_could_not_be_loaded_are_tried_again() {
-    if system() {
+    if on_system() {
         return; // The system's driver can't be made to fail a load.
     }
     // Two loads fail, as on a GPU whose memory is full for a moment.

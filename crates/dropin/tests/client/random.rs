@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Cuda, Cufile, Entry, GOOD, alone, code, cuda, cufile, pattern};
+use crate::client::{Cuda, Cufile, Entry, GOOD, alone, code, cuda, cufile, random_bytes};
 use crate::stream::{Kept, stream, sync};
 
 const THREADS: u64 = 4;
@@ -182,7 +182,7 @@ impl Program<'_> {
             4 | 5 => {
                 // The program's own copy, which may return before it has ended.
                 let (at, len) = self.dice.range();
-                let bytes = pattern(len.max(1), self.dice.0);
+                let bytes = random_bytes(self.dice.0, len.max(1));
                 self.cuda.put(self.base + at as u64, &bytes[..len]);
                 self.held[at..][..len].copy_from_slice(&bytes[..len]);
                 format!("copy {len} to {at}")
@@ -233,7 +233,7 @@ fn calls_in_any_order_do_what_the_model_does() {
                     let mut options = File::options();
                     let file = options.read(true).write(true).create_new(true).open(path).unwrap();
                     let handle = cufile.register(&file).unwrap();
-                    let (base, held) = (own.room(ROOM), pattern(ROOM, seed));
+                    let (base, held) = (own.room(ROOM), random_bytes(seed, ROOM));
                     own.put(base, &held);
                     let (stream, stored, registered) = (stream(cuda), Vec::new(), None);
                     let dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpuio_trace::{Call, End, Op, Trace, Within};
 
 use crate::batch::{destroy, fetch, set_up, submit};
-use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, pattern};
+use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, random_bytes};
 use crate::file::{made, opened};
 use crate::stream::Kept;
 
@@ -36,7 +36,7 @@ fn all_calls_with_their_threads_batches_and_streams() {
     let trace = trace_of(test, &[], || {
         let (cuda, cufile) = (cuda(), cufile());
         let directory = tempfile::tempdir().unwrap();
-        let file = opened(&made(directory.path(), &pattern(1 << 20, 1)), 0);
+        let file = opened(&made(directory.path(), &random_bytes(1, 1 << 20)), 0);
         let handle = cufile.register(&file).unwrap();
         let base = cuda.room(1 << 20);
         std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use gpuio_page::{LivePageRoot, read};
 
-use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, is_child, pattern, system};
+use crate::client::{Cufile, GOOD, alone, code, cuda, cufile, is_child, on_system, random_bytes};
 
 /// A reading of level 3, as words; the last was not written to.
 fn level3(cufile: &Cufile) -> Vec<u64> {
@@ -18,7 +18,7 @@ fn level3(cufile: &Cufile) -> Vec<u64> {
 fn work(cufile: &Cufile) {
     let cuda = cuda();
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(&pattern(1 << 20, 1)).unwrap();
+    file.write_all(&random_bytes(1, 1 << 20)).unwrap();
     let handle = cufile.register(file.as_file()).unwrap();
     let device = cuda.room(1 << 20);
     for nth in 0..3 {
@@ -106,7 +106,7 @@ fn the_live_page_shows_the_program() {
         let known = ["kernel", "copy", "host", "registered"];
         assert!(own.paths.iter().all(|way| known.contains(&way.path.as_str())), "{:?}", own.paths);
         let pci = own.paths.iter().find(|way| way.gpu == Some(0)).unwrap();
-        assert!(system() || !pci.pci.is_empty());
+        assert!(on_system() || !pci.pci.is_empty());
     });
     let Some((_, rest)) = output.split_once("the child is ") else {
         assert!(is_child("stats::the_live_page_shows_the_program"), "{output}");

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::client::{Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, pattern, system};
+use crate::client::{
+    Answer, Cuda, Cufile, GOOD, alone, code, cuda, cufile, on_system, random_bytes,
+};
 
 /// The parameters of one I/O, where a program keeps them.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +97,7 @@ fn open(path: &Path, flags: i32) -> File {
 
 /// A file with a megabyte and more, its handle, its bytes.
 fn made(cufile: &Cufile, directory: &Path, flags: i32) -> (usize, Vec<u8>) {
-    let bytes = pattern((1 << 20) + 777, 5);
+    let bytes = random_bytes(5, (1 << 20) + 777);
     let path = directory.join("data");
     std::fs::write(&path, &bytes).unwrap();
     (cufile.register(&open(&path, flags)).unwrap(), bytes)
@@ -322,7 +324,7 @@ fn open_in(directory: &Path) -> usize {
 fn all_may_end() {
     let (cuda, cufile) = (cuda(), cufile());
     let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let bytes = pattern((1 << 20) + 777, 9);
+    let bytes = random_bytes(9, (1 << 20) + 777);
     let (from, to) = (directory.path().join("from"), directory.path().join("to"));
     std::fs::write(&from, &bytes).unwrap();
     let (base, number, gate) = (cuda.room(bytes.len()), stream(&cuda), AtomicBool::new(false));
@@ -396,7 +398,7 @@ fn a_process_may_end_with_io_in_its_streams() {
             assert_eq!(kept.put(cufile.cuFileReadAsync, handle, base, number), GOOD);
         }
         // One stream never goes on, the other is at work: the process's end waits for neither.
-        if system() {
+        if on_system() {
             // Hardware's driver does wait, for functions that it called.
             gate.store(true, Ordering::Release);
         }

@@ -45,7 +45,6 @@ const FEW_BYTES: f64 = (64_u64 << 20) as f64;
 /// What rules look at: one group.
 #[derive(Debug)]
 pub(crate) struct GroupContext<'a> {
-    /// The plan of each job.
     pub(crate) jobs: &'a [JobPlan],
     /// Results in the same order.
     pub(crate) results: &'a [JobResult],

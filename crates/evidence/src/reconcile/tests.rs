@@ -5,7 +5,7 @@ use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
 
 use super::counted::{Block, Gpu, Link};
 use super::*;
-use crate::fixture::{job, result};
+use gpuio_testkit::jobs::{job, result};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

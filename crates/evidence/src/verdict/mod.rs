@@ -99,7 +99,6 @@ pub(crate) enum LibraryRoute {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requested {
     pub(crate) kind: PathKind,
-    /// Whether O_DIRECT was requested.
     pub(crate) direct: bool,
     /// Whether every descriptor has it and the engine honours it.
     pub(crate) direct_actual: bool,
@@ -131,7 +130,6 @@ impl Holes {
     }
 }
 
-/// The verdict on one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DirectionVerdict {
     pub(crate) route: Route,

@@ -3,8 +3,8 @@
 use gpuio_record::{HolesReading, StorageReading};
 
 use super::*;
-use crate::fixture::{job, result};
 use crate::reconcile::Counted;
+use gpuio_testkit::jobs::{job, result};
 
 /// The warnings of one job of which no device was sampled.
 fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {

@@ -122,7 +122,6 @@ pub struct Answer {
 /// One job's part in the answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobAnswer {
-    /// The job's name.
     pub name: String,
     /// What it is, in words.
     pub what: String,
@@ -137,7 +136,6 @@ pub struct JobAnswer {
 pub struct TierAnswer {
     /// The tier's name and what in it is counted.
     pub name: String,
-    /// Units.
     pub units: u64,
     /// Bytes per second that it would allow this job alone.
     pub allows_bytes_per_s: f64,
@@ -152,7 +150,6 @@ pub struct TierAnswer {
 pub struct Scaled {
     /// Clients; `null` where no numbers of them were requested.
     pub clients: Option<u64>,
-    /// Storage nodes.
     pub nodes: u64,
     /// All jobs together.
     pub total: Expected,

@@ -11,7 +11,6 @@ const NS_PER_MS: u64 = 1_000_000;
 /// A device's counters since it appeared, in the kernel's own units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockSample {
-    /// Reads completed.
     pub reads: u64,
     /// Reads merged into a neighbour.
     pub reads_merged: u64,
@@ -19,7 +18,6 @@ pub struct BlockSample {
     pub read_sectors: u64,
     /// Milliseconds that reads waited, summed; wraps at 2^32.
     pub read_ms: u64,
-    /// Writes completed.
     pub writes: u64,
     /// Writes merged into a neighbour.
     pub writes_merged: u64,

@@ -26,7 +26,6 @@ pub(crate) struct Controller {
     pub(crate) transport: Option<String>,
 }
 
-/// The directory of a device number.
 pub(crate) fn block_dir(root: &Root, device: DeviceNumber) -> Option<BlockDir> {
     resolve(root, &format!("sys/dev/block/{}:{}", device.major, device.minor))
 }

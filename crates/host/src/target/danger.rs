@@ -25,7 +25,6 @@ pub enum Danger {
         /// Where it would appear.
         aim: String,
     },
-    /// A file of the kernel.
     KernelFile {
         /// Type of its file system.
         fs_type: String,
@@ -45,41 +44,23 @@ pub enum Danger {
     /// The file is a swap file in use.
     SwapFile,
     /// Loop devices use the file or device.
-    LoopBacking {
-        /// Their names.
-        devices: Vec<String>,
-    },
+    LoopBacking { devices: Vec<String> },
     /// The kernel refuses writes.
-    ReadOnly {
-        /// The device.
-        name: String,
-    },
+    ReadOnly { name: String },
     /// A file system is in use on the device.
     Mounted(MountedAt),
     /// The device is swap space in use.
-    Swap {
-        /// The device.
-        name: String,
-    },
+    Swap { name: String },
     /// Another device is built on this one.
     Held(Holder),
     /// A program or the kernel has the device open exclusively, and nothing above shows which.
-    Claimed {
-        /// The device.
-        name: String,
-    },
+    Claimed { name: String },
     /// The device has partitions.
-    Partitioned {
-        /// Its partitions.
-        partitions: Vec<String>,
-    },
+    Partitioned { partitions: Vec<String> },
     /// A file system, volume or table was recognised on the device.
     Holds(Signature),
     /// The device has data of an unknown kind.
-    UnknownData {
-        /// The device.
-        name: String,
-    },
+    UnknownData { name: String },
     /// A check that could not be made.
     Unknown(Unchecked),
 }

@@ -41,7 +41,6 @@ impl Loop {
             || self.backing.is_some_and(|back| (back.dev, back.ino) == (file.dev, file.ino))
     }
 
-    /// Whether it uses this device.
     pub(super) fn uses_device(&self, device: DeviceNumber) -> bool {
         let number = rustix::fs::makedev(device.major, device.minor);
         self.backing.is_some_and(|back| back.rdev != 0 && back.rdev == number)

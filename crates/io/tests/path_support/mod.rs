@@ -20,6 +20,8 @@ use gpuio_io::path::{
     CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters, OpenedPath,
     PathConfig, PathEntry, PathError, RouteCounters, Via,
 };
+#[allow(unused_imports, reason = "each test program uses a part of it")]
+pub(crate) use gpuio_testkit::gpu::{on_system, skipped};
 use tempfile::TempDir;
 
 use crate::engine_support::open_direct;
@@ -48,18 +50,6 @@ pub(crate) fn kinds(row: &PathEntry) -> Vec<MemoryKind> {
 /// no second copy tells in which leg bytes went wrong.
 pub(crate) fn moves_pages(row: &PathEntry) -> bool {
     row.info.memory == [MemoryKind::Managed]
-}
-
-pub(crate) fn on_system() -> bool {
-    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
-}
-
-/// True, and said so, if this case needs the software GPU and the system's is tested.
-pub(crate) fn skipped(case: &str) -> bool {
-    if on_system() {
-        eprintln!("skipped on the system's driver: {case}");
-    }
-    on_system()
 }
 
 pub(crate) fn context() -> Context {

@@ -26,7 +26,6 @@ pub(crate) use lowest::assign_lowest;
 /// Finds a figure. The job is the first of those that the ceiling bounds.
 type Find = fn(&CeilingPlan, &JobPlan, &mut dyn Bench) -> Result<Reading, String>;
 
-/// The kinds that are found without a load.
 const FOUND_WITHOUT_LOAD: &[(CeilingKind, Find)] = &[
     (CeilingKind::CpuCopy, cpu_copy::find),
     (CeilingKind::PcieGpu, pcie::find_gpu),

@@ -5,7 +5,7 @@ use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
 use gpuio_record::{DirectionResult, EndedHow, Plan};
 
 use super::*;
-use crate::fixture::{job, planned, result};
+use gpuio_testkit::jobs::{job, planned, result};
 
 fn plan_of(kind: CeilingKind, name: &str, direction: Option<Towards>) -> CeilingPlan {
     CeilingPlan {

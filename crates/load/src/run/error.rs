@@ -16,7 +16,6 @@ pub enum RunError {
     /// A target could not be opened.
     #[error("{path}: open{how}: {what}")]
     Open {
-        /// The file or device.
         path: String,
         /// Flags in words.
         how: String,
@@ -26,32 +25,21 @@ pub enum RunError {
     /// A path could not be opened or broke.
     #[error("job '{job}', thread {thread}: {source}")]
     Path {
-        /// Job name.
         job: String,
-        /// Thread number.
         thread: u32,
         /// The path's own words.
         source: Box<PathError>,
     },
     /// The plan can't be run: it names what this gpuio lacks, or no block fits.
     #[error("job '{job}': {what}")]
-    InvalidPlan {
-        /// Job name.
-        job: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A thread could not be started.
+    InvalidPlan { job: String, what: String },
     #[error(
         "job '{job}', thread {thread} of {threads} could not be started: {what}; lower --threads, \
          or raise the limit on processes (ulimit -u, cgroup pids.max) or memory"
     )]
     Spawn {
-        /// Job name.
         job: String,
-        /// Thread number.
         thread: u32,
-        /// Threads of the job.
         threads: u32,
         /// The kernel's answer.
         what: String,
@@ -59,7 +47,6 @@ pub enum RunError {
     /// The GPU's context could not be had.
     #[error("GPU {index}: {what}")]
     Gpu {
-        /// Driver index.
         index: u32,
         /// The driver's answer.
         what: String,
@@ -67,20 +54,16 @@ pub enum RunError {
     /// A GPU can't run the computation that was to be concurrent.
     #[error("job '{job}': GPU {index} can't run the computation that 'beside' requests: {what}")]
     NoComputation {
-        /// Job name.
         job: String,
-        /// Driver index.
         index: u32,
         /// The driver's answer.
         what: String,
     },
-    /// A worker thread panicked: a bug in gpuio.
     #[error(
         "job '{job}': a worker thread panicked, which is a bug in gpuio; its results are lost: \
          {what}"
     )]
     Panic {
-        /// Job name.
         job: String,
         /// The panic's message.
         what: String,
@@ -102,16 +85,10 @@ pub enum RunError {
         "{path} was written while it was read: what was read can't be compared with it; run again \
          when it stays as it is"
     )]
-    Changed {
-        /// The file.
-        path: String,
-    },
+    Changed { path: String },
     /// The stop flag was raised before the clock started.
     #[error("{path}: stopped while it was being read into the page cache for the GPU")]
-    Stopped {
-        /// The file.
-        path: String,
-    },
+    Stopped { path: String },
     /// A file of the data set could not be made or guarded.
     #[error(transparent)]
     DataSet(#[from] super::data::DataSetError),

@@ -93,7 +93,6 @@ pub trait RunObserver: Sync {
 pub struct Means<'a> {
     /// The driver, where the plan has GPUs.
     pub driver: Option<&'a Driver>,
-    /// Facts of the machine.
     pub host: &'a HostFacts,
     /// Set from outside to end the run early with partial results.
     pub stop: Arc<AtomicBool>,
@@ -114,7 +113,6 @@ pub struct Means<'a> {
 /// What a run leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// How it ended.
     pub ended: EndedHow,
     /// Times outside the clock.
     pub setup: SetupTimes,
@@ -126,7 +124,6 @@ pub struct Ran {
     pub ceilings: Vec<Ceiling>,
     /// What devices did at the same time, where that was watched.
     pub watched: Option<Watched>,
-    /// What to beware of.
     pub warnings: Vec<Warning>,
     /// The error that ended the run, where one did: results so far stand all the same.
     pub error: Option<String>,

@@ -93,7 +93,6 @@ pub enum NotOpened {
 /// How a group started in one process; times in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    /// The start that was agreed.
     pub agreed_ns: u64,
     /// When the last worker began.
     pub last_began_ns: u64,

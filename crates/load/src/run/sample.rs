@@ -244,7 +244,7 @@ fn point(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use gpuio_testkit::jobs;
 
     const SECOND: u64 = 1_000_000_000;
     const READS: Counted = Counted { write: false, ramp: false };
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_point_has_rate_and_latencies_of_the_same_interval_whatever_workers_do() {
-        let job = fixture::job("filename=/dev/null\nthreads=2\nruntime=10");
+        let job = jobs::job("filename=/dev/null\nthreads=2\nruntime=10");
         let live = [Live::default(), Live::default()];
         let firsts = [FirstDone::new(2)];
         let both = 0..2;
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_ramp_has_points_with_latencies_of_its_own() {
-        let job = fixture::job("filename=/dev/null\nruntime=10\nramp=1");
+        let job = jobs::job("filename=/dev/null\nruntime=10\nramp=1");
         let (live, firsts) = ([Live::default()], [FirstDone::new(1)]);
         let one = 0..1;
         let mut sampler = SeriesSampler::new(&[job], &[one], 0, SECOND);

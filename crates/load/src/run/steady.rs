@@ -17,7 +17,6 @@ pub struct Interval {
     pub per_s: f64,
     /// Latencies, added, nanoseconds.
     pub latency_ns: f64,
-    /// I/Os with these.
     pub ios: u64,
 }
 

@@ -23,7 +23,6 @@ pub(super) struct Wall {
     missed: AtomicBool,
     /// When the last worker came to it.
     at: AtomicU64,
-    /// What all had moved then.
     bytes: AtomicU64,
     /// The most that a worker had begun to move.
     largest: AtomicU64,

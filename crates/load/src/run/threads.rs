@@ -98,12 +98,12 @@ fn needed(jobs: &[JobPlan], cpus: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use gpuio_testkit::jobs;
 
     #[test]
     fn what_threads_need_grows_with_all_that_each_has() {
         let job = |threads, depth, engine: &str| {
-            let mut job = fixture::job("rw=read\nbs=1m\nsize=1m\nruntime=1");
+            let mut job = jobs::job("rw=read\nbs=1m\nsize=1m\nruntime=1");
             (job.threads, job.depth) = (threads, depth);
             job.engine.actual = engine.to_owned();
             job

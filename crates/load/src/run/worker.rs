@@ -120,7 +120,6 @@ struct Routes {
 /// The counters of a worker when the clock stopped.
 #[derive(Debug)]
 pub(super) struct WorkerLegs {
-    /// The file leg.
     pub(super) file: FileLegCounters,
     /// The legs through another GPU.
     pub(super) via: Option<ViaResult>,

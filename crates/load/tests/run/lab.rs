@@ -12,7 +12,8 @@ use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunError, RunObserver, Tick, run};
 use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{Gpu, JobPlan, JobResult, Plan};
+use gpuio_record::{JobPlan, JobResult, Plan};
+use gpuio_testkit::gpu::software_gpu;
 
 /// When the stop flag is to be raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,18 +147,7 @@ impl Lab {
     /// The same, to be interrupted.
     pub(crate) fn with_gpu_stopping(stop: Stop) -> Lab {
         let driver = Driver::load(&Which::Software).unwrap();
-        let gpu = |device: &gpuio_gpu::DeviceFacts| Gpu {
-            index: device.index,
-            name: device.name.clone(),
-            uuid: device.uuid.clone(),
-            pci: device.pci.clone(),
-            numa_node: None,
-            memory_bytes: device.total_memory,
-            software: true,
-            managed_hints: Some(device.managed_hints),
-            read_only_register: Some(device.read_only_register),
-        };
-        let gpus = Gpus::Present(driver.devices().unwrap().iter().map(gpu).collect());
+        let gpus = Gpus::Present(driver.devices().unwrap().iter().map(software_gpu).collect());
         Lab { driver: Some(driver), gpus, ..Lab::stopping(stop) }
     }
 

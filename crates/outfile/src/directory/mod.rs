@@ -42,7 +42,6 @@ impl Identity {
 /// What has a name, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// Which file it is.
     pub identity: Identity,
     /// Its size in bytes.
     pub size: u64,

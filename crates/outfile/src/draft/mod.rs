@@ -39,7 +39,6 @@ struct DraftName {
     directory: Directory,
     /// The draft's own name, where it has one.
     name: Option<OsString>,
-    /// Which file the draft is.
     identity: Option<Identity>,
 }
 
@@ -64,7 +63,6 @@ pub struct Unnamed {
 /// A draft of a process that is gone.
 #[derive(Debug)]
 pub struct AbandonedDraft {
-    /// Its name in the directory.
     pub name: OsString,
     /// Its content, open and locked.
     pub file: File,

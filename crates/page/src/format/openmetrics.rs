@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use gpuio_units::label_value;
 
-use crate::bucket::starts_at_power;
+use crate::bucket::Latencies;
 use crate::snapshot::{Counts, PathCounters, Snapshot};
 
 /// Bounds of the latency histogram are the last nanosecond below these powers of two: 1 µs to 17 s,
@@ -126,7 +126,7 @@ fn latencies(out: &mut String, name: &str, labels: &str, counts: &Counts) {
     };
     for power in BOUNDS {
         let le = ((1_u64 << power) - 1) as f64 / 1e9;
-        let count = up_to(starts_at_power(power));
+        let count = up_to(Latencies::of(1 << power));
         let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{le}\"}} {count}");
     }
     let all = up_to(usize::MAX);
@@ -138,14 +138,13 @@ fn latencies(out: &mut String, name: &str, labels: &str, counts: &Counts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::{BUCKETS, bucket};
 
     fn page() -> Snapshot {
         let mut read = Counts { bytes: 12_288, failed: 1, latency_ns: 5_500, ..Counts::default() };
         read.sizes[1] = 3;
-        read.latencies = vec![0; BUCKETS];
+        read.latencies = vec![0; Latencies::COUNT];
         for ns in [1_023, 1_024, 3_453] {
-            read.latencies[bucket(ns)] += 1;
+            read.latencies[Latencies::of(ns)] += 1;
         }
         let way = PathCounters {
             gpu: Some(1),

@@ -11,10 +11,7 @@ use crate::{Given, Pair};
 pub enum NoJobFile {
     /// A host has nothing that a rank could open.
     #[error("{hosts}: no storage was found that a job could open; leave the captures out")]
-    NoStorage {
-        /// The hosts.
-        hosts: String,
-    },
+    NoStorage { hosts: String },
     /// Some hosts have GPUs and others have none: all ranks run one load.
     #[error(
         "{hosts}: no GPU was found, and other hosts have some; all ranks run the same jobs: leave \
@@ -26,12 +23,7 @@ pub enum NoJobFile {
     },
     /// A name that a job file can't hold.
     #[error("host {host}: a job file can't have the name {name:?}")]
-    Name {
-        /// The host.
-        host: String,
-        /// The name.
-        name: String,
-    },
+    Name { host: String, name: String },
 }
 
 /// What a rank opens in one job, as lines of its place.

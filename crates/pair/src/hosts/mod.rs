@@ -19,12 +19,10 @@ use crate::{Given, Load, Pair, Pairing};
 /// Version of [`HostsPlan`]'s JSON.
 const SCHEMA: u32 = 1;
 
-/// The plan of all hosts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostsPlan {
     /// Version of this form.
     pub gpuio_plan_hosts: u32,
-    /// The load that it is for.
     pub load: Load,
     /// The hosts, in their order.
     pub hosts: Vec<HostPlan>,
@@ -34,10 +32,8 @@ pub struct HostsPlan {
     pub notes: Vec<String>,
 }
 
-/// The plan of one host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HostPlan {
-    /// Its name.
     pub host: String,
     /// Network mounts that its pairs use.
     pub mounts: Vec<Mounted>,
@@ -50,7 +46,6 @@ pub struct HostPlan {
 pub struct Mounted {
     /// What is mounted: the server's name or address, and its export.
     pub source: String,
-    /// Where.
     pub mount_point: String,
     /// The network card that leads to the server; `null` where it is not known.
     pub nic: Option<String>,
@@ -76,7 +71,6 @@ impl HostsPlan {
         }
     }
 
-    /// Ranks of all hosts.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.hosts.iter().map(|host| ranks(&host.plan).count()).sum()

@@ -7,9 +7,9 @@ use gpuio_record::Record;
 use gpuio_report::set::{Member, Picture, Set, find_set_format};
 use serde_json::Value;
 
-use crate::chromium;
-pub(crate) use crate::chromium::{nothing_wrong, with_browser};
 use crate::records;
+use gpuio_testkit::chromium;
+pub(crate) use gpuio_testkit::chromium::{nothing_wrong, with_browser};
 
 /// A member for each record, named by number.
 fn set(records: Vec<Record>) -> Set {

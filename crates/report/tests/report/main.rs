@@ -10,7 +10,6 @@
 )]
 
 mod browser;
-mod chromium;
 mod csv_rules;
 mod first_screen;
 mod gdsio_line;

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use gpuio_record::Record;
 use gpuio_report::set::{Member, SET_FORMATS, Set, find_set_format, fio_files};
+use gpuio_testkit::programs::python_with;
 use serde_json::Value;
 
 use crate::records;
@@ -312,33 +313,22 @@ fn openmetrics_keeps_to_its_grammar() {
 fn openmetrics_is_read_by_the_client_library() {
     const READ: &str = "
 import sys
-try:
-    from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
-except ImportError:
-    sys.exit(77)
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
 families = {family.name: family for family in read(sys.stdin.read())}
 assert families['gpuio_throughput_bytes_per_second'].type == 'gauge'
 assert families['gpuio_latency_seconds'].type == 'summary'
 print(sum(len(family.samples) for family in families.values()))
 ";
-    let python = std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    let Some(python) = python_with("prometheus_client.openmetrics.parser") else { return };
     let text = render("openmetrics", &set());
-    let child = Command::new(&python)
+    let mut child = Command::new(python)
         .args(["-c", READ])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
-        .spawn();
-    let Ok(mut child) = child else {
-        println!("SKIPPED: there is no python3; GPUIO_TEST_PYTHON names another");
-        return;
-    };
-    // A Python without the library ends before it reads.
-    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes());
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    if output.status.code() == Some(77) {
-        println!("SKIPPED: this Python has no prometheus_client (pip install prometheus_client)");
-        return;
-    }
     assert!(output.status.success(), "{output:?}");
     let samples: usize = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#')).count();

@@ -105,7 +105,6 @@ pub(crate) unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut c_i
     })
 }
 
-/// The word at an address.
 fn word(machine: &Machine, address: u64) -> Answer<MemoryRange> {
     if !address.is_multiple_of(4) {
         return Err(INVALID_VALUE);

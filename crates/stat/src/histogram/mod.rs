@@ -2,15 +2,10 @@
 
 use std::ops::Range;
 
-use crate::Summary;
+use crate::{Buckets, Summary};
 
-/// Sub-buckets per power of two: 2^SUB_BITS.
-const SUB_BITS: u32 = 7;
-const SUB: u64 = 1 << SUB_BITS;
-/// Values from 2^MAX_BITS ns (about 4.9 hours) on share the last bucket; `max` stays exact.
-const MAX_BITS: u32 = 44;
-#[expect(clippy::cast_possible_truncation, reason = "SUB is 128")]
-pub(crate) const BUCKETS: usize = ((MAX_BITS - SUB_BITS + 1) as usize) * (SUB as usize);
+/// Values from 2^44 ns (about 4.9 hours) on share the last bucket; `max` stays exact.
+pub(crate) type Nanoseconds = Buckets<7, 44>;
 
 /// Counts of durations in nanoseconds.
 ///
@@ -61,36 +56,11 @@ impl Default for Histogram {
     }
 }
 
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "an index below BUCKETS, which is a usize")]
-pub(crate) fn bucket(value: u64) -> usize {
-    if value < SUB {
-        return value as usize;
-    }
-    let bits = 63 - value.leading_zeros();
-    if bits >= MAX_BITS {
-        return BUCKETS - 1;
-    }
-    let shift = bits - SUB_BITS;
-    // The leading one is bit SUB_BITS of `value >> shift`, so this adds `shift + 1` whole rows.
-    (u64::from(shift) * SUB + (value >> shift)) as usize
-}
-
-/// First value of a bucket, and the number of values in it.
-fn bounds(index: usize) -> (u64, u64) {
-    let index = index as u64;
-    if index < 2 * SUB {
-        return (index, 1);
-    }
-    let shift = index / SUB - 1;
-    ((index - shift * SUB) << shift, 1 << shift)
-}
-
 impl Histogram {
     /// Adds one duration.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
-        match self.counts.get_mut(bucket(value_ns)) {
+        match self.counts.get_mut(Nanoseconds::of(value_ns)) {
             Some(count) => *count += 1,
             None => self.first(value_ns),
         }
@@ -106,17 +76,18 @@ impl Histogram {
     /// Makes the counters. Away from the hot path.
     #[cold]
     fn first(&mut self, value_ns: u64) {
-        self.counts = vec![0; BUCKETS];
-        self.counts[bucket(value_ns)] = 1;
+        self.counts = vec![0; Nanoseconds::COUNT];
+        self.counts[Nanoseconds::of(value_ns)] = 1;
     }
 
     /// The histogram that a summary was made of, so that records can be merged. The buckets, the
     /// extremes and the mean are exact; the deviation is as exact as its printed digits.
     #[must_use]
     pub fn from_summary(summary: &Summary) -> Histogram {
-        let mut histogram = Histogram { counts: vec![0; BUCKETS], ..Histogram::default() };
+        let mut histogram =
+            Histogram { counts: vec![0; Nanoseconds::COUNT], ..Histogram::default() };
         for &(low, count) in &summary.buckets {
-            histogram.counts[bucket(low)] += count;
+            histogram.counts[Nanoseconds::of(low)] += count;
         }
         #[expect(clippy::cast_precision_loss, reason = "a mean needs no 64 bits")]
         let n = summary.count as f64;
@@ -141,9 +112,9 @@ impl Histogram {
             return;
         }
         if self.counts.is_empty() {
-            self.counts = vec![0; BUCKETS];
+            self.counts = vec![0; Nanoseconds::COUNT];
         }
-        let (first, last) = (bucket(other.min), bucket(other.max));
+        let (first, last) = (Nanoseconds::of(other.min), Nanoseconds::of(other.max));
         for (mine, theirs) in self.counts[first..=last].iter_mut().zip(&other.counts[first..=last])
         {
             *mine += theirs;
@@ -158,7 +129,7 @@ impl Histogram {
     /// Forgets everything.
     pub fn clear(&mut self) {
         if self.count > 0 {
-            let (first, last) = (bucket(self.min), bucket(self.max));
+            let (first, last) = (Nanoseconds::of(self.min), Nanoseconds::of(self.max));
             self.counts[first..=last].fill(0);
         }
         self.count = 0;
@@ -211,8 +182,8 @@ impl Histogram {
         part.sum = self.sum.wrapping_sub(earlier.sum);
         part.sum_squares = (self.sum_squares - earlier.sum_squares).max(0.0);
         let held = |count: &u64| *count > 0;
-        let first = part.counts.iter().position(held).map(|index| bounds(index).0);
-        let last = part.counts.iter().rposition(held).map(bounds);
+        let first = part.counts.iter().position(held).map(|index| Nanoseconds::bounds(index).0);
+        let last = part.counts.iter().rposition(held).map(Nanoseconds::bounds);
         part.min = if self.min < earlier.min { self.min } else { first.unwrap_or(self.min) };
         part.min = part.min.max(self.min);
         part.max = match last {
@@ -232,7 +203,7 @@ impl Histogram {
         (min, max): (u64, u64),
     ) {
         if self.counts.is_empty() {
-            self.counts = vec![0; BUCKETS];
+            self.counts = vec![0; Nanoseconds::COUNT];
         }
         for (mine, count) in self.counts[held].iter_mut().zip(counts) {
             *mine += count;
@@ -247,26 +218,7 @@ impl Histogram {
     /// The value below or at which `quantile` (0 to 1) of the recorded values lie, or `None` when
     /// nothing was recorded. The middle of the bucket, kept within the exact minimum and maximum.
     fn at(&self, quantile: f64) -> Option<u64> {
-        if self.count == 0 {
-            return None;
-        }
-        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53 in practice")]
-        let wanted = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at least 1, at most count"
-        )]
-        let wanted = wanted as u64;
-        let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= wanted {
-                let (low, width) = bounds(index);
-                return Some((low + width / 2).clamp(self.min, self.max));
-            }
-        }
-        Some(self.max)
+        Some(Nanoseconds::at(&self.counts, quantile)?.clamp(self.min, self.max))
     }
 
     /// The figures that reports show, or `None` when nothing was recorded.
@@ -297,7 +249,7 @@ impl Histogram {
     /// The buckets that hold something: lowest value and count.
     fn buckets(&self) -> Vec<(u64, u64)> {
         let held = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        held.map(|(index, count)| (bounds(index).0, *count)).collect()
+        held.map(|(index, count)| (Nanoseconds::bounds(index).0, *count)).collect()
     }
 }
 

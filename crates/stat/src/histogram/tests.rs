@@ -2,19 +2,6 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn every_bucket_starts_where_the_one_before_ends() {
-    let mut next = 0;
-    for index in 0..BUCKETS {
-        let (low, width) = bounds(index);
-        assert_eq!(low, next, "bucket {index}");
-        assert_eq!(bucket(low), index);
-        assert_eq!(bucket(low + width - 1), index);
-        next = low + width;
-    }
-    assert_eq!(next, 1 << MAX_BITS);
-}
-
-#[test]
 fn an_empty_histogram_has_no_summary() {
     assert_eq!(Histogram::default().summary(), None);
     assert_eq!(Histogram::default().percentile(0.5), None);

@@ -5,9 +5,7 @@ use super::{count, logs, mean, t_quantile, variance};
 /// A ratio, other over baseline, with the interval that holds the true one at the requested level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
-    /// The estimate.
     pub ratio: f64,
-    /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,

@@ -15,7 +15,7 @@ use gpuio_gpu::MemoryKind;
 use gpuio_transfer::{MemoryLocation, Op, Transfer, Transferred};
 use tempfile::TempDir;
 
-use super::{Memory, bytes, dir, memory_dir, settings};
+use super::{Memory, dir, memory_dir, random_bytes, settings};
 
 /// An extent of the library.
 pub(crate) const EXTENT: usize = 16 << 20;
@@ -52,7 +52,7 @@ pub(crate) fn leased_dir() -> TempDir {
 /// What a file has at first.
 pub(crate) fn content() -> &'static [u8] {
     static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
-    CONTENT.get_or_init(|| bytes(1, FILE))
+    CONTENT.get_or_init(|| random_bytes(1, FILE))
 }
 
 /// A file, its reader and memory of the GPU.

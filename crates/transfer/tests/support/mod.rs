@@ -11,16 +11,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Stream, Which};
+use gpuio_gpu::{Context, DevPtr, DeviceBuf, Driver, MemoryKind, Stream};
+pub(crate) use gpuio_testkit::gpu::which;
+pub(crate) use gpuio_testkit::random_bytes;
 use gpuio_transfer::{Settings, Transfer};
 use tempfile::TempDir;
-
-pub(crate) fn which() -> Which {
-    match std::env::var("GPUIO_TEST_GPU") {
-        Ok(value) if value == "system" => Which::System,
-        _ => Which::Software,
-    }
-}
 
 /// Short pieces, so that short files are split, and helpers even on two cores.
 pub(crate) fn settings() -> Settings {
@@ -69,19 +64,6 @@ pub(crate) fn open(path: &Path, mode: Mode) -> File {
 pub(crate) fn file(transfer: &Transfer, path: &Path, mode: Mode) -> gpuio_transfer::File {
     // The descriptor is closed at once: the transfer has its own.
     transfer.file(open(path, mode).as_fd()).unwrap()
-}
-
-/// Bytes that differ by position and seed.
-pub(crate) fn bytes(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    (0..len)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()[3]
-        })
-        .collect()
 }
 
 pub(crate) struct Gpu {

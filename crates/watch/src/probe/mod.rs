@@ -31,7 +31,6 @@ pub struct Probe {
     pub source: &'static str,
     /// What is read of each device.
     pub metrics: &'static [Metric],
-    /// What is shown of each.
     pub figures: &'static [Figure],
     /// What the history of each device shows.
     pub trend: Option<Trend>,

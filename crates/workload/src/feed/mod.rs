@@ -72,7 +72,6 @@ impl Shape {
         self.plan.files.saturating_mul(self.units_per_file)
     }
 
-    /// Units of each file.
     #[must_use]
     pub fn units_per_file(&self) -> u64 {
         self.units_per_file
@@ -84,7 +83,6 @@ impl Shape {
         self.plan.files.saturating_mul(self.plan.samples_per_file)
     }
 
-    /// Length of a file.
     #[must_use]
     pub fn file_bytes(&self, file: u64) -> u64 {
         self.length_of(file).saturating_mul(self.units_per_file)
@@ -99,7 +97,6 @@ impl Shape {
         size::stored(size::drawn(size, file), self.plan.ratio).next_multiple_of(ALIGNMENT)
     }
 
-    /// Bytes that are read of a unit.
     #[must_use]
     pub fn read_bytes(&self, unit: u64) -> u64 {
         match self.plan.columns.is_empty() {
@@ -178,7 +175,6 @@ impl Shape {
         (batch < self.batches()).then_some(batch)
     }
 
-    /// Samples of a batch.
     #[must_use]
     pub fn samples_in(&self, batch: u64) -> u64 {
         let size = self.plan.batch_samples;
@@ -203,9 +199,7 @@ pub enum Next {
     Range {
         /// File, offset and length.
         block: Block,
-        /// The step.
         step: u64,
-        /// The unit.
         unit: u64,
         /// Whether it is the last range of its unit.
         ends_unit: bool,
@@ -213,15 +207,9 @@ pub enum Next {
         ends_batch: bool,
     },
     /// Nothing has to be read for this step: its samples came with the batch before.
-    Nothing {
-        /// The step.
-        step: u64,
-    },
+    Nothing { step: u64 },
     /// The next one is of this step, which is too far ahead.
-    Ahead {
-        /// The step.
-        step: u64,
-    },
+    Ahead { step: u64 },
     /// All epochs are read.
     End,
 }
@@ -234,7 +222,6 @@ pub struct Reader {
     block: u32,
     accelerator: u32,
     readers: u64,
-    /// The step in hand.
     step: u64,
     /// The epoch whose order is in `order`.
     epoch: u64,

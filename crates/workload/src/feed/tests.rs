@@ -34,7 +34,6 @@ fn plan() -> FeedPlan {
 /// A range with its step and unit, and whether it ends its unit and its batch.
 type Read = (Block, u64, u64, bool, bool);
 
-/// All that one reader reads.
 fn of_reader(plan: &FeedPlan, accelerator: u32, reader: u32, block: u32) -> Vec<Read> {
     let mut sequence = Reader::new(plan, (accelerator, reader), block, 7);
     let mut all = Vec::new();

@@ -32,7 +32,6 @@ struct Place {
     used_at: u64,
 }
 
-/// The places.
 #[derive(Debug)]
 pub struct Lru {
     places: Vec<Place>,
@@ -65,7 +64,6 @@ impl Lru {
         self.evictions
     }
 
-    /// A use of a unit begins.
     pub fn begin(&mut self, unit: u64) -> Use {
         self.uses += 1;
         if let Some(&number) = self.of_unit.get(&unit) {

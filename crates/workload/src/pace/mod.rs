@@ -50,7 +50,6 @@ pub struct Pacer {
 pub struct ThreadPhase {
     /// Number of the thread within its job.
     pub thread: u32,
-    /// Threads of the job.
     pub threads: u32,
     /// Bytes of an I/O on average, by which a gap at a rate in bytes is known before the first.
     pub mean_bytes: u32,

@@ -10,10 +10,8 @@ use gpuio_trace::{Call, Trace};
 /// bytes needs whole blocks.
 const TAIL: u64 = 4096;
 
-/// A file of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayFile {
-    /// Its length.
     pub bytes: u64,
     /// Its holes, in order and apart from each other. None where a step writes to it: what is
     /// written must lie somewhere, and reads of it find it in any order.

@@ -36,9 +36,7 @@ pub struct Script {
     pub orders: Vec<u64>,
     /// Steps of all lanes.
     pub calls: u64,
-    /// Bytes that are read.
     pub read_bytes: u64,
-    /// Bytes that are written.
     pub written_bytes: u64,
     /// Steps that read.
     pub reads: u64,
@@ -80,14 +78,12 @@ pub struct Step {
     pub after: u64,
     /// Its own place in the order of ends, from 0.
     pub place: u64,
-    /// The pause before it.
     pub pause: Pause,
 }
 
 /// The pause before a call, which is kept where the recorded pauses are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
-    /// What it follows.
     pub since: Since,
     /// How long it is, nanoseconds.
     pub ns: u64,
@@ -162,13 +158,11 @@ impl Script {
         self.lanes.iter().map(|lane| lane.concurrent).max().unwrap_or(1)
     }
 
-    /// Bytes of all files.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Bytes of all holes.
     #[must_use]
     pub fn hole_bytes(&self) -> u64 {
         self.files.iter().flat_map(|file| &file.holes).map(|hole| hole.end - hole.start).sum()

@@ -5,7 +5,6 @@ use thiserror::Error;
 /// A sequence that cannot be: each message names the numbers that do not fit.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SequenceError {
-    /// No region.
     #[error("a thread has no region to work on; give it a file, or use fewer threads")]
     NoRegion,
     /// A region without a byte.
@@ -21,7 +20,6 @@ pub enum SequenceError {
         /// Its first byte.
         offset: u64,
     },
-    /// A block does not fit into a region.
     #[error(
         "a block of {block} bytes does not fit into region {region} \
          (file {file}, offset {offset}): of its {length} bytes {usable} can be used \
@@ -63,10 +61,7 @@ pub enum SequenceError {
     },
     /// Shares of block sizes do not make a whole.
     #[error("the shares of the block sizes sum to {percent} per cent; they must sum to 100")]
-    Shares {
-        /// Their sum.
-        percent: u32,
-    },
+    Shares { percent: u32 },
     /// A range of block sizes that has no meaning.
     #[error("block sizes from {min} to {max} bytes in steps of {step}: {why}")]
     BlockRange {
@@ -76,7 +71,6 @@ pub enum SequenceError {
         max: u64,
         /// Step in bytes.
         step: u64,
-        /// What is wrong.
         why: &'static str,
     },
     /// A number that is off the grid that the file demands.
@@ -85,7 +79,6 @@ pub enum SequenceError {
          use a multiple of {unit}, or go through the page cache with --buffered"
     )]
     Alignment {
-        /// What the number is.
         what: &'static str,
         /// The number, in bytes.
         value: u64,
@@ -103,26 +96,16 @@ pub enum SequenceError {
     },
     /// A number that must be above 0.
     #[error("{what} is 0; it must be at least 1")]
-    Zero {
-        /// What the number is.
-        what: &'static str,
-    },
+    Zero { what: &'static str },
     /// A share of reads above 100.
     #[error("a share of {percent} per cent reads; it must be 0 to 100")]
-    ReadShare {
-        /// The share.
-        percent: u8,
-    },
+    ReadShare { percent: u8 },
     /// A distribution's parameter is out of range.
     #[error("{distribution} with {parameter} = {value}: {wanted}")]
     Parameter {
-        /// Name of the distribution.
         distribution: &'static str,
-        /// Name of its parameter.
         parameter: &'static str,
-        /// Value given.
         value: f64,
-        /// What is accepted.
         wanted: &'static str,
     },
     /// Coverage together with hot blocks.
@@ -130,8 +113,5 @@ pub enum SequenceError {
         "coverage visits every block equally often and {distribution} does not; \
          drop coverage, or use the uniform distribution"
     )]
-    CoverageIsUniform {
-        /// Name of the distribution.
-        distribution: &'static str,
-    },
+    CoverageIsUniform { distribution: &'static str },
 }

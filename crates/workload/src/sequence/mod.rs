@@ -30,7 +30,6 @@ use stream::{Stream, Use};
 /// What the blocks of a thread are to be. Sizes and offsets in bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequenceConfig {
-    /// Order of offsets.
     pub order: Order,
     /// Sizes and their shares in per cent, which sum to 100; each size below 4 GiB.
     pub blocks: Vec<BlockShare>,

@@ -13,9 +13,7 @@ use super::{Need, Pair};
 /// A data path between storage and a GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
-    /// Its name.
     pub name: &'static str,
-    /// What it is.
     pub is: &'static str,
     /// Where its needs are from.
     pub source: &'static str,

@@ -93,7 +93,6 @@ fn variables() -> BTreeMap<String, String> {
     environment::beginning("CUFILE_")
 }
 
-/// The output.
 struct Output {
     findings: Vec<Finding>,
     verdict: Option<Verdict>,

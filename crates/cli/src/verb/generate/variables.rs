@@ -1,14 +1,12 @@
 //! The environment variables that gpuio reads, for the reference. Those that give flags their
 //! defaults are in `settings`.
 
-/// A variable.
 #[derive(Debug)]
 pub(super) struct Variable {
     /// Its name, or several of one effect, or how such names begin.
     pub(super) names: &'static [&'static str],
     /// Verbs or programs that read it.
     pub(super) read_by: &'static str,
-    /// What it does.
     pub(super) effect: &'static str,
 }
 

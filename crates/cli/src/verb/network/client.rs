@@ -24,7 +24,6 @@ const RAMP: Duration = Duration::from_secs(1);
 
 /// The other end.
 struct Server<'a> {
-    /// As the user named it.
     name: &'a str,
     address: SocketAddr,
     from: Option<IpAddr>,

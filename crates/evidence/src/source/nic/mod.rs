@@ -21,7 +21,6 @@ pub(super) const SOURCE: Source = Source {
 /// Where bytes to and from a server pass, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NetDevice {
-    /// An interface.
     Interface(String),
     /// A port that does RDMA, whose bytes no interface counts.
     Port(Port),

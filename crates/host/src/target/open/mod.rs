@@ -71,7 +71,6 @@ impl Directory {
         statx::stamp_at(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Which directory it is.
     #[must_use]
     pub fn stamp(&self) -> Stamp {
         self.stamp

@@ -7,11 +7,11 @@ use gpuio_record::{JobPlan, JobResult, Plan, VerifyOutcome};
 use proptest::prelude::*;
 
 use super::DataSet;
-use crate::fixture::{job, result};
 use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{Looks, manifest};
 use gpuio_pattern::other_salt;
 use gpuio_plan::read_back;
+use gpuio_testkit::jobs::{job, result};
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.
 fn directory() -> tempfile::TempDir {

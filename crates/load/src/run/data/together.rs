@@ -128,7 +128,6 @@ fn key(value: &Value) -> Option<Option<Key>> {
 /// The common files, as rank 0 has listed them under the word of this run.
 struct Listed<'a> {
     tasks: &'a [Task],
-    /// One for each task.
     made: &'a [Made],
     /// Those that need nothing, and will be written.
     written: &'a [Arc<Held>],

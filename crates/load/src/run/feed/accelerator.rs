@@ -331,7 +331,6 @@ struct Kernel {
     marks: Vec<Event>,
     done: Event,
     launches: u32,
-    /// Pieces of a launch.
     pieces: u64,
 }
 

@@ -86,7 +86,6 @@ struct QueueState {
 struct ReaderState {
     /// Its steps below this one are there.
     read_before: u64,
-    /// It reads no more.
     left: bool,
 }
 

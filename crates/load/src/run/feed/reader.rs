@@ -16,7 +16,6 @@ use super::{Feed, LOOK, hold};
 /// What a reader does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Step {
-    /// It reads this block.
     Read(Block),
     /// It is as far ahead as it may be.
     Wait,

@@ -3,7 +3,7 @@
 use gpuio_record::CpuCost;
 
 use super::*;
-use crate::fixture::{planned, result};
+use gpuio_testkit::jobs::{planned, result};
 
 const GIB: u64 = 1 << 30;
 

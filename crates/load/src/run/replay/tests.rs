@@ -8,7 +8,7 @@ use gpuio_trace::{Call, End, Format, OtherActions, Trace, TraceFile, Within};
 use gpuio_workload::replay::Script;
 
 use super::{LaneReader, Look, Replay};
-use crate::fixture;
+use gpuio_testkit::jobs;
 
 const PAGE: u64 = 4096;
 
@@ -90,7 +90,7 @@ fn job(script: &Script, depth: u32, order: ReplayOrder) -> JobPlan {
     // Calls have two parts.
     let size = 2 * PAGE;
     let block = BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 };
-    JobPlan { depth, blocks: vec![block], replay: Some(replay), ..fixture::job("rw=read") }
+    JobPlan { depth, blocks: vec![block], replay: Some(replay), ..jobs::job("rw=read") }
 }
 
 /// When each call started and ended, by a counter of all such events: what a worker does, with

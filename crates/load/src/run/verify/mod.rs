@@ -298,7 +298,6 @@ pub(super) fn pass(
 /// Which calls of a replay are verified after the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replayed {
-    /// All.
     All,
     /// Those that wrote.
     Writes,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixture::job;
+use gpuio_testkit::jobs::job;
 
 fn mixed(job: &JobPlan, target: u32, index: u64) -> u64 {
     word(key(job, target), index)

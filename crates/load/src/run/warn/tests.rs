@@ -4,7 +4,7 @@ use gpuio_record::facts::HostFacts;
 use gpuio_record::{ActualEngine, NeverStarted};
 
 use super::*;
-use crate::fixture::{host, job, result};
+use gpuio_testkit::jobs::{host, job, result};
 
 /// The warnings of one job as the machine of the fixture gives them.
 fn warned(job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {

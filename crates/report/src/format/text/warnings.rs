@@ -1,6 +1,6 @@
 //! Warnings, the most severe first and each sentence once.
 
-use gpuio_record::{Record, Warning, WarningKind};
+use gpuio_record::{Record, Severity, Warning, WarningKind};
 
 use super::PARAGRAPH_WIDTH;
 use crate::wrap::paragraph;
@@ -28,8 +28,8 @@ pub(super) fn render(record: &Record, width: u16) -> String {
             }
         }
     }
-    // A stable sort: within a rank the order of the record is kept.
-    kinds.sort_by_key(|(kind, _)| rank(kind));
+    // A stable sort: within a severity the order of the record is kept.
+    kinds.sort_by_key(|(kind, _)| kind.severity());
     let all = record.plan.jobs.len();
     let blocks = kinds.iter().map(|(kind, texts)| block(kind, texts, all, width));
     let mut out: String = blocks.collect();
@@ -45,7 +45,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
 pub(in crate::format) fn first_sentences(record: &Record) -> Vec<String> {
     let mut kinds: Vec<(&WarningKind, &str, usize)> = Vec::new();
     for warning in &record.warnings {
-        if matches!(warning.kind, WarningKind::Note { .. }) {
+        if warning.kind.severity() == Severity::Note {
             continue;
         }
         let same = std::mem::discriminant(&warning.kind);
@@ -57,7 +57,7 @@ pub(in crate::format) fn first_sentences(record: &Record) -> Vec<String> {
             }
         }
     }
-    kinds.sort_by_key(|(kind, ..)| rank(kind));
+    kinds.sort_by_key(|(kind, ..)| kind.severity());
     let all = record.plan.jobs.len();
     let words = |(kind, text, jobs): (&WarningKind, &str, usize)| {
         let jobs = match jobs {
@@ -80,49 +80,10 @@ fn add<'a>(texts: &mut Vec<WarningText<'a>>, warning: &'a Warning) {
     names.extend(warning.job.as_deref().filter(|job| !names.contains(job)));
 }
 
-/// 0: the figures are not those of what was supposed to be measured. 1: not of what was requested.
-/// 2: right, but in part of something else. 3: right, with an explanation.
-fn rank(kind: &WarningKind) -> u8 {
-    match kind {
-        WarningKind::SoftwareGpu | WarningKind::FaultsInjected { .. } => 0,
-        WarningKind::PageCacheServedReads { .. }
-        | WarningKind::DirectButCached { .. }
-        | WarningKind::Holes { .. }
-        | WarningKind::DirectRefused { .. }
-        | WarningKind::EngineSteppedDown { .. }
-        | WarningKind::OtherGpu { .. }
-        | WarningKind::RateNotReached { .. }
-        | WarningKind::NeverStarted { .. }
-        | WarningKind::NotSteady { .. } => 1,
-        WarningKind::BufferedWrites { .. }
-        | WarningKind::RunTooShort { .. }
-        | WarningKind::Stopped { .. }
-        | WarningKind::UnevenFinish { .. }
-        | WarningKind::WorkBetweenIos { .. }
-        | WarningKind::DataSetFitsMemory { .. }
-        | WarningKind::OtherTraffic { .. }
-        | WarningKind::LinkDisagrees { .. }
-        | WarningKind::DirectWritesInDeviceCache { .. } => 2,
-        WarningKind::MappedMemory { .. }
-        | WarningKind::TierServedReads { .. }
-        | WarningKind::DepthOnSynchronousEngine { .. }
-        | WarningKind::AsyncEngineOnBufferedFile { .. }
-        | WarningKind::SplitByBlockLayer { .. }
-        | WarningKind::ReadAhead { .. }
-        | WarningKind::ArrayPartUsed { .. }
-        | WarningKind::PathIdle { .. }
-        | WarningKind::DepthNotReached { .. }
-        | WarningKind::SyncWrites
-        | WarningKind::MoreThreadsThanCpus { .. }
-        | WarningKind::FarFromGpu { .. } => 3,
-        WarningKind::Note { .. } => 4,
-    }
-}
-
 fn block(kind: &WarningKind, texts: &[WarningText<'_>], all: usize, width: u16) -> String {
     let width = width.min(PARAGRAPH_WIDTH);
-    let label = match kind {
-        WarningKind::Note { .. } => "note: ",
+    let label = match kind.severity() {
+        Severity::Note => "note: ",
         _ => "warning: ",
     };
     let indent = " ".repeat(label.len());
@@ -146,9 +107,9 @@ fn block(kind: &WarningKind, texts: &[WarningText<'_>], all: usize, width: u16) 
 
 /// ` [ID]`, the name under which the reference explains a warning; nothing for a note.
 pub(crate) fn marked(kind: &WarningKind) -> String {
-    match kind {
-        WarningKind::Note { .. } => String::new(),
-        kind => format!(" [{}]", kind.id()),
+    match kind.severity() {
+        Severity::Note => String::new(),
+        _ => format!(" [{}]", kind.id()),
     }
 }
 

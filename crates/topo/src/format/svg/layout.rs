@@ -27,7 +27,6 @@ const MOUNTS: u32 = 300;
 pub(super) struct Row {
     /// Its index in the topology's list.
     pub(super) device: usize,
-    /// The middle of its row.
     pub(super) y: u32,
     mounts: String,
 }
@@ -51,7 +50,6 @@ struct Node {
     device: Option<usize>,
     style: &'static str,
     column: u32,
-    /// Its middle.
     y: u32,
     link: Option<Link>,
     /// Whether a link leads up from it.

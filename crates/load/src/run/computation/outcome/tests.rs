@@ -4,7 +4,7 @@ use gpuio_record::{CacheReading, DirectMode};
 
 use super::super::launch_spans::{LaunchSpan, LaunchSpans};
 use super::*;
-use crate::fixture::{job, result};
+use gpuio_testkit::jobs::{job, result};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;

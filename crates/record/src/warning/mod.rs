@@ -1,0 +1,118 @@
+//! Warnings about results.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A warning about one job's numbers (or about all, without a job).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// The job it is about.
+    pub job: Option<String>,
+    /// What was observed.
+    #[serde(flatten)]
+    pub kind: WarningKind,
+    /// The warning as text: what happened, what it means, what to do.
+    pub text: String,
+}
+
+/// What a warning says about the figures, the most severe first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// They are not those of what was supposed to be measured.
+    Invalid,
+    /// They are not those of what was requested.
+    NotAsRequested,
+    /// They are right, but in part of something else.
+    Mixed,
+    /// They are right, with an explanation.
+    Explained,
+    /// Nothing: a setting had no effect.
+    Note,
+}
+
+/// One kind of warning, for the reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarningAbout {
+    /// Its name in records, in the column `warnings` of CSV and in texts.
+    pub id: String,
+    /// What was observed.
+    pub meaning: String,
+    /// Its fields in records, and what each means.
+    pub fields: Vec<(String, String)>,
+    /// Its text in a run: what happened, what it means for the result, what to do.
+    pub example: String,
+}
+
+/// Makes the enum, the texts, the severities and the examples of its rows.
+macro_rules! warnings {
+    ($($(#[$about:meta])* $name:ident: $severity:ident $({
+        $($(#[$meaning:meta])* $field:ident: $type:ty = $example:expr,)*
+    })? => $text:expr,)*) => {
+        /// Kinds of warning, with the figures behind them.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case", tag = "warning")]
+        pub enum WarningKind {
+            $($(#[$about])* $name $({ $($(#[$meaning])* $field: $type,)* })?,)*
+        }
+
+        impl WarningKind {
+            /// What the warning says about the figures.
+            #[must_use]
+            pub fn severity(&self) -> Severity {
+                match self {
+                    $(WarningKind::$name { .. } => Severity::$severity,)*
+                }
+            }
+
+            /// One of each kind, with figures that could be a run's.
+            pub(super) fn examples() -> Vec<WarningKind> {
+                vec![$(WarningKind::$name $({ $($field: $example,)* })?,)*]
+            }
+        }
+
+        impl Display for WarningKind {
+            fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&match self {
+                    $(WarningKind::$name $({ $($field,)* })? => String::from($text),)*
+                })
+            }
+        }
+    };
+}
+
+mod rows;
+
+pub use rows::WarningKind;
+
+impl WarningKind {
+    /// The stable name of the kind, which records, the column `warnings` of CSV and texts have and
+    /// the reference has a page for: `holes`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let fields = serde_json::to_value(self).unwrap_or_default();
+        fields["warning"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// All kinds, in the order of [`WarningKind`].
+#[must_use]
+pub fn warning_kinds() -> Vec<WarningAbout> {
+    let schema = schemars::schema_for!(WarningKind).to_value();
+    let words = |value: &Value| value.as_str().unwrap_or_default().replace('\n', " ");
+    let kinds = schema["oneOf"].as_array().into_iter().flatten();
+    let about = |(kind, example): (&Value, WarningKind)| {
+        let fields = kind["properties"].as_object().into_iter().flatten();
+        let fields = fields.filter(|(name, _)| *name != "warning");
+        WarningAbout {
+            id: example.id(),
+            meaning: words(&kind["description"]),
+            fields: fields.map(|(name, of)| (name.clone(), words(&of["description"]))).collect(),
+            example: example.to_string(),
+        }
+    };
+    kinds.zip(WarningKind::examples()).map(about).collect()
+}
+
+#[cfg(test)]
+mod tests;

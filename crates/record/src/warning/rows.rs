@@ -1,0 +1,670 @@
+//! The table of warnings: a row holds all that is known of a kind of warning.
+//!
+//! A row has what was observed (its line in the reference), the name (in records in snake case),
+//! how serious it is, its fields with their meaning and a value that a run could have, and the
+//! text: two to four short sentences on one line, with the figures behind the warning, what they
+//! mean for the result, and a flag or command to try. The text is for people and may change at any
+//! time; programs read the fields.
+
+use std::fmt::{Display, Formatter};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use gpuio_units::{format_bytes, human_bytes, human_count, human_ns};
+
+use super::Severity;
+
+/// Below this time, start-up distorts the rate.
+const SHORT_NS: u64 = 1_000_000_000;
+
+warnings! {
+    /// Reads came from the page cache, not from storage.
+    PageCacheServedReads: NotAsRequested {
+        /// Bytes that the job read.
+        bytes: u64 = 10 << 30,
+        /// Bytes that storage delivered to the process during the run.
+        from_storage: u64 = 1 << 20,
+    } => format!(
+        "Only {} of the {} read came from storage; the rest came from the page cache. The \
+         rate is mostly that of memory. To measure storage, add --direct, or use a data set \
+         well above memory (--size, or more files).",
+        size(*from_storage),
+        size(*bytes),
+    ),
+    /// The GPU read pages of the page cache that were pinned before: no rate of storage.
+    MappedMemory: Explained {
+        /// Bytes that the job read.
+        bytes: u64 = 11 << 30,
+        /// Time to map and register the files, in which storage delivered what the page cache did
+        /// not hold, nanoseconds.
+        set_up_ns: u64 = 104_000_000,
+    } => format!(
+        "The GPU read {} out of pages of the page cache that were pinned before the clock \
+         started. The rate is that of memory and of the GPU's link, never that of storage: \
+         what storage delivered is in the {} that it took to map and register the files. To \
+         measure storage, use --path staged or gather with --direct.",
+        size(*bytes),
+        time(*set_up_ns),
+    ),
+    /// Samples came from the job's own tier in host memory, and not from storage.
+    TierServedReads: Explained {
+        /// Bytes that came from the tier.
+        from_memory: u64 = 3 << 30,
+        /// Bytes that the job read from files.
+        from_storage: u64 = 5 << 30,
+    } => format!(
+        "{} of the samples came from the tier in CPU memory (cache_memory), and {} from \
+         storage. Bytes and rates of reading have only the latter; times of batches and \
+         samples per second have both. For storage alone take the workload without a tier, \
+         such as kv-cache --model llama3-8b.",
+        size(*from_memory),
+        size(*from_storage),
+    ),
+    /// O_DIRECT was requested, but data came from a cache.
+    DirectButCached: NotAsRequested {
+        /// Bytes that the job read.
+        bytes: u64 = 10 << 30,
+        /// Bytes that storage delivered to the process during the run.
+        from_storage: u64 = 2 << 20,
+    } => format!(
+        "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \
+         storage. The rest came from a cache of the file system, or the counter does not \
+         cover this file system (FUSE and some network file systems). Repeat with a data \
+         set well above memory, or on the block device: gpuio bench --rw read --filename \
+         DEVICE.",
+        size(*from_storage),
+        size(*bytes),
+    ),
+    /// Some bytes of the job's files are in holes or extents that were never written.
+    Holes: NotAsRequested {
+        /// Bytes in holes.
+        hole_bytes: u64 = 12 << 20,
+        /// Bytes in extents that were allocated and never written.
+        unwritten_bytes: u64 = 0,
+        /// Bytes of its files that the job uses.
+        range_bytes: u64 = 64 << 20,
+        /// Whether the job reads.
+        reads: bool = true,
+    } => of_holes((*hole_bytes, *unwritten_bytes, *range_bytes), *reads),
+    /// The file system does not support O_DIRECT.
+    DirectRefused: NotAsRequested {
+        /// File system type.
+        filesystem: String = "tmpfs".to_owned(),
+    } => format!(
+        "{filesystem} does not support O_DIRECT, so all I/O went through the page cache. \
+         Cached reads run at memory speed. Use --directory on another file system (ext4, \
+         xfs), or keep --buffered and use a data set well above memory."
+    ),
+    /// A depth above 1 on an engine and path that do one I/O at a time.
+    DepthOnSynchronousEngine: Explained {
+        /// Requested depth.
+        depth: u32 = 32,
+        /// The engine.
+        engine: String = "psync".to_owned(),
+    } => format!(
+        "--depth {depth} was requested, but {engine} does one I/O at a time on this path. The \
+         device never had more than one I/O per thread, and a larger depth changes nothing. \
+         Use --engine io_uring --direct, or more --threads."
+    ),
+    /// An asynchronous engine on buffered files.
+    AsyncEngineOnBufferedFile: Explained {
+        /// The engine.
+        engine: String = "libaio".to_owned(),
+    } => format!(
+        "{engine} ran on buffered files. The kernel may do such I/O inside the submitting \
+         call or in helper threads, so the device may never have seen the requested depth. \
+         Add --direct, or compare with --engine psync and more --threads."
+    ),
+    /// The block layer split or merged I/Os.
+    SplitByBlockLayer: Explained {
+        /// Mean size of the job's I/Os.
+        mean_io_bytes: u64 = 1 << 20,
+        /// Mean size of the device's requests.
+        mean_request_bytes: u64 = 250_000,
+        /// The device.
+        device: String = "nvme0n1".to_owned(),
+    } => {
+        let did = if mean_request_bytes < mean_io_bytes { "split" } else { "merged" };
+        format!(
+            "I/Os of {} on average reached {device} as requests of {}: the block layer {did} \
+             them. IOPS and latency of the device are per request, those reported here per \
+             I/O. To see the device's own figures, compare with --bs {}.",
+            size(*mean_io_bytes),
+            size(*mean_request_bytes),
+            // The next lower power of two.
+            format_bytes(1 << (*mean_request_bytes).max(1).ilog2()),
+        )
+    },
+    /// Buffered writes without sync: mostly memory speed.
+    BufferedWrites: Mixed {
+        /// Bytes written by the job.
+        bytes: u64 = 4 << 30,
+        /// Bytes that the device received during the run from all programs, where known: an upper
+        /// bound for the job.
+        to_storage: Option<u64> = Some(1 << 30),
+    } => of_buffered_writes(*bytes, *to_storage),
+    /// Synchronous writes: each waits for stable storage.
+    SyncWrites: Explained => "Each write waited until its data was on stable storage \
+        (O_DSYNC). Latency includes a cache flush or a forced write per I/O. This is right \
+        for logs and databases; to measure the data path alone, use --direct without \
+        --sync.",
+    /// O_DIRECT writes may still sit in the device's volatile cache.
+    DirectWritesInDeviceCache: Mixed {
+        /// The device.
+        device: String = "nvme0n1".to_owned(),
+        /// Whether the kernel reports such a cache; `false` if it does not report it either way. If
+        /// it reports that there is none, there is no warning.
+        #[serde(default)]
+        known: bool = false,
+    } => of_device_cache(device, *known),
+    /// The run was too short for its percentiles or rate.
+    RunTooShort: Mixed {
+        /// Time measured.
+        elapsed_ns: u64 = 120_000_000,
+        /// I/Os measured.
+        ios: u64 = 480,
+        /// All of the named files is read, so that these say how long the run is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_files: bool = false,
+    } => format!(
+        "Only {} I/Os in {} were measured. {}{}",
+        count(*ios),
+        time(*elapsed_ns),
+        short_of(*elapsed_ns, *ios),
+        match of_files {
+            false => "Use --runtime 30s or more, with --ramp 5s.",
+            true => "Name more or larger files, or read them several times: --set loops=10.",
+        },
+    ),
+    /// Data set smaller than memory on a buffered run.
+    DataSetFitsMemory: Mixed {
+        /// Bytes of the data set.
+        data_bytes: u64 = 8 << 30,
+        /// Usable memory.
+        memory_bytes: u64 = 64 << 30,
+    } => format!(
+        "The data set ({}) fits into memory ({}). After the first pass, buffered reads come \
+         from the page cache, and the rate is not that of storage. Add --direct, or make \
+         the data set twice as large as memory (--size, or more files).",
+        size(*data_bytes),
+        size(*memory_bytes),
+    ),
+    /// The requested engine was replaced by another.
+    EngineSteppedDown: NotAsRequested {
+        /// Requested engine.
+        #[serde(alias = "asked")]
+        requested: String = "io_uring".to_owned(),
+        /// Engine that ran.
+        #[serde(alias = "got")]
+        actual: String = "psync".to_owned(),
+        /// Reasons.
+        why: Vec<String> = vec!["kernel.io_uring_disabled is 2".to_owned()],
+    } => {
+        let why = match why.as_slice() {
+            [] => "no reason was reported".to_owned(),
+            why => why.join("; "),
+        };
+        format!(
+            "Requested engine: {requested}. Used engine: {actual} ({why}). The \
+             figures are those of {actual}. Remove the cause and repeat, or request {actual} \
+             with --engine."
+        )
+    },
+    /// The process was stopped while the clock ran, or the machine slept.
+    Stopped: Mixed {
+        /// Time in which the process was stopped, which no figure includes, nanoseconds.
+        stopped_ns: u64 = 6_000_000_000,
+        /// Time in which the machine was suspended, which no figure includes, nanoseconds.
+        suspended_ns: u64 = 0,
+        /// How often.
+        times: u32 = 1,
+        /// I/Os that were in flight meanwhile, and are left out.
+        left_out_ios: u64 = 32,
+    } => format!(
+        "The process stood still {}: {}. That time is in no rate and no latency, and the {} \
+         I/Os in flight meanwhile are left out of all figures. Queues and caches may have \
+         changed in it: repeat the run (same --runtime) without a stop.",
+        match times {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        },
+        stood_still(*stopped_ns, *suspended_ns),
+        count(*left_out_ios),
+    ),
+    /// The requested rate was not reached.
+    RateNotReached: NotAsRequested {
+        /// Share of the requested rate that was reached, 0 to 1.
+        reached: f64 = 0.731,
+    } => format!(
+        "The load reached only {:.1} % of the requested rate. I/Os queued before they \
+         started; total latency includes this wait and grows for as long as the run lasts. \
+         Lower --rate or --rate-iops, or raise --threads or --depth.",
+        reached * 100.0,
+    ),
+    /// I/Os were due before the end and never started.
+    NeverStarted: NotAsRequested {
+        /// How many.
+        ios: u64 = 1_200,
+        /// How many were started and completed.
+        #[serde(alias = "landed")]
+        completed: u64 = 48_000,
+        /// How long the first of them was overdue, nanoseconds.
+        longest_wait_ns: u64 = 250_000_000,
+        /// Largest latency of those that completed; absent in old records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_ns: Option<u64> = Some(180_000_000),
+    } => format!(
+        "{} I/Os were due before the end but never started; {} completed. The missing ones \
+         are in no latency figure and would be the slowest: {}the maximum is at least {}. \
+         Lower --rate or --rate-iops to what the load can sustain.",
+        count(*ios),
+        count(*completed),
+        bounded(*ios, *completed),
+        time((*longest_wait_ns).max(max_ns.unwrap_or(0))),
+    ),
+    /// The job ended before it was steady by the requested criterion.
+    NotSteady: NotAsRequested {
+        /// The requested criterion.
+        #[serde(alias = "asked")]
+        requested: String = "iops:2%".to_owned(),
+        /// Slope or deviation of the last window, in the limit's unit; absent where no window was
+        /// full.
+        #[serde(alias = "seen")]
+        observed: Option<f64> = Some(3.21),
+    } => {
+        let unit = if requested.ends_with('%') { " %" } else { "" };
+        let observed = match observed {
+            Some(seen) => format!("the last window showed {:.3}{unit}", seen.abs()),
+            None => "no window was complete".to_owned(),
+        };
+        format!(
+            "The load did not become steady ({requested}) before it ended: {observed}. Its \
+             rate was still changing, so the result is not a steady-state rate. Use a longer \
+             --runtime, or a --ramp that excludes the start."
+        )
+    },
+    /// Workers finished at very different times.
+    UnevenFinish: Mixed {
+        /// First worker done.
+        first_done_ns: u64 = 4_000_000_000,
+        /// Last worker done.
+        last_done_ns: u64 = 9_500_000_000,
+        /// All of the named files is read, so that the time has no end of its own.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        of_files: bool = false,
+    } => format!(
+        "The first worker finished after {}, the last after {}. In between, fewer threads \
+         were working, so the rate over the whole time is lower than what all threads reach \
+         together. {}, or check the placement with --dry-run.",
+        time(*first_done_ns),
+        time(*last_done_ns),
+        match of_files {
+            false => "Use --runtime to stop all at once",
+            true => "Lower --bs, so that threads share the files out more evenly",
+        },
+    ),
+    /// The GPUs are gpuio's software GPU.
+    SoftwareGpu: Invalid => "This run used gpuio's software GPU (host memory and CPU \
+        threads), so it shows that the path works, not how fast hardware is. Never compare \
+        these numbers with those of a real GPU. On a machine with a GPU, repeat with --gpu \
+        0.",
+    /// Faults were injected.
+    FaultsInjected: Invalid {
+        /// As given; `rate`, `iops` and `stall` are of each thread.
+        inject: String = "eio:offset=1M".to_owned(),
+    } => format!(
+        "Faults were injected (--inject {inject}). Failures, retries and delays in this \
+         result come from gpuio, not from the storage. Omit --inject to measure."
+    ),
+    /// Data was generated or checked between I/Os: the run time includes it.
+    WorkBetweenIos: Mixed {
+        /// Time, summed over workers.
+        between_ns: u64 = 3_000_000_000,
+        /// Share of the workers' time, 0 to 1.
+        share: f64 = 0.25,
+    } => format!(
+        "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
+         Latencies exclude this time, but throughput and IOPS include it and are too low by \
+         about that share. To measure speed, use --verify=pass for reads and \
+         --verify=rewrite for writes, which work after the run, and omit --refill.",
+        time(*between_ns),
+        share * 100.0,
+    ),
+    /// More threads than allowed CPUs.
+    MoreThreadsThanCpus: Explained {
+        /// Threads of the group.
+        threads: u32 = 64,
+        /// CPUs allowed.
+        cpus: u32 = 8,
+    } => format!(
+        "{threads} threads shared {cpus} CPUs. Threads may wait for a CPU; latencies include \
+         that wait, which looks like a wait for the device. Use at most --threads {cpus} \
+         with a higher --depth on --engine io_uring, or allow more CPUs."
+    ),
+    /// A worker ran on another NUMA node than its GPU.
+    FarFromGpu: Explained {
+        /// GPU index.
+        gpu: u32 = 3,
+        /// Node of the worker.
+        worker_node: u32 = 0,
+        /// Node of the GPU.
+        gpu_node: u32 = 1,
+    } => format!(
+        "A worker on NUMA node {worker_node} served GPU {gpu}, which is on node {gpu_node}. \
+         Every byte crossed the link between the nodes, which lowers throughput and adds \
+         latency. Use --numa {gpu_node}, or a --gpu on node {worker_node}."
+    ),
+    /// The kernel read more from storage than the job requested.
+    ReadAhead: Explained {
+        /// Bytes that the jobs of the group read.
+        bytes: u64 = 1 << 30,
+        /// Bytes that storage delivered to the process during the run.
+        from_storage: u64 = 32 << 30,
+        /// Whether blocks were read sequentially.
+        sequential: bool = false,
+    } => {
+        let why = if *sequential {
+            "the kernel's read-ahead fetched data that was not read"
+        } else {
+            "the kernel fetched more around each small read"
+        };
+        format!(
+            "Storage delivered {} for the {} that were read: {why}. This extra work of the \
+             device is in no figure here. Use --direct to bypass the page cache.",
+            size(*from_storage),
+            size(*bytes),
+        )
+    },
+    /// A device moved more bytes than this process caused.
+    OtherTraffic: Mixed {
+        /// The device, or devices joined by `+`.
+        device: String = "nvme0n1".to_owned(),
+        /// `read` or `write`.
+        direction: String = "read".to_owned(),
+        /// Bytes that this process moved or caused to be moved.
+        ours_bytes: u64 = 1 << 30,
+        /// Bytes that the device counted.
+        device_bytes: u64 = 3 << 30,
+    } => {
+        let (verb, who) = if direction == "write" {
+            ("wrote", "Another program or write-back was active")
+        } else {
+            ("read", "Another program was active")
+        };
+        let ours = match ours_bytes {
+            0 => "none".to_owned(),
+            some => size(*some),
+        };
+        format!(
+            "{device} {verb} {} during the run, {ours} of it from gpuio. {who}, so the \
+             results are those of a shared device. Find it with gpuio top or iotop, stop it \
+             and repeat; --runtime 60s shows whether the traffic lasts.",
+            size(*device_bytes),
+        )
+    },
+    /// Members of an array carried unequal parts of its traffic.
+    ArrayPartUsed: Explained {
+        /// The array or volume.
+        array: String = "md0".to_owned(),
+        /// What it is, where known: `raid0`, `LVM`.
+        level: Option<String> = Some("raid0".to_owned()),
+        /// Members that were counted.
+        members: u32 = 4,
+        /// The member that moved most.
+        busiest: String = "nvme3n1".to_owned(),
+        /// Its bytes, both directions.
+        busiest_bytes: u64 = 9 << 30,
+        /// The member that moved least.
+        least: String = "nvme4n1".to_owned(),
+        /// Its bytes, both directions.
+        least_bytes: u64 = 0,
+    } => {
+        let level = level.as_ref().map(|level| format!(" ({level})")).unwrap_or_default();
+        format!(
+            "Only a part of {array}{level} did the work: of its {members} members, {busiest} \
+             moved {} and {least} {}. Causes are blocks of one chunk, one stream on a mirror, \
+             or files on one part of a volume. Use a --bs of a full stripe, more --threads, \
+             or a larger --size.",
+            size(*busiest_bytes),
+            size(*least_bytes),
+        )
+    },
+    /// Several paths lead to a device, and some of them carried almost nothing.
+    PathIdle: Explained {
+        /// The device.
+        device: String = "nvme0n1".to_owned(),
+        /// Paths that carried almost nothing.
+        idle: Vec<String> = vec!["nvme0c1n1".to_owned()],
+        /// The path that carried most.
+        busiest: String = "nvme0c0n1".to_owned(),
+        /// Its bytes, both directions.
+        busiest_bytes: u64 = 5 << 30,
+        /// How paths are chosen, where known.
+        policy: Option<String> = Some("numa".to_owned()),
+    } => {
+        let policy = match policy.as_deref() {
+            Some(policy) => format!("its policy is {policy}"),
+            None => "its policy is unknown".to_owned(),
+        };
+        format!(
+            "Not all paths to {device} were used: {busiest} carried {}, and {} almost nothing \
+             ({policy}). The rate is that of only some of the links. If all paths are up, \
+             choose a policy that spreads I/Os (round-robin, queue-depth); `gpuio topo \
+             --tree` shows the paths.",
+            size(*busiest_bytes),
+            idle.join(", "),
+        )
+    },
+    /// A device had fewer requests in flight than requested.
+    DepthNotReached: Explained {
+        /// The device.
+        device: String = "sda".to_owned(),
+        /// I/Os that the jobs could have in flight.
+        #[serde(alias = "asked")]
+        requested: u64 = 256,
+        /// I/Os in flight at the device on average: its requests in flight times the I/Os in each.
+        #[serde(alias = "seen")]
+        observed: f64 = 3.2,
+    } => format!(
+        "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
+         {observed:.1} on average. The others waited for a CPU, for GPU copies or in the file \
+         system, so the device may be able to do more. Compare with more --threads, or with \
+         --path host and --engine io_uring if the job used others."
+    ),
+    /// A GPU that was not requested carried traffic like that of the jobs.
+    OtherGpu: NotAsRequested {
+        /// Requested GPUs, as NVML numbers them.
+        #[serde(alias = "asked")]
+        requested: Vec<u32> = vec![12],
+        /// The other GPU.
+        other: u32 = 0,
+        /// What its PCIe link carried in the busier direction, bytes per second.
+        other_bytes_per_s: u64 = 5 << 30,
+        /// What the jobs moved, bytes per second.
+        bytes_per_s: u64 = 4 << 30,
+    } => {
+        let requested: Vec<String> = requested.iter().map(|gpu| format!("GPU {gpu}")).collect();
+        format!(
+            "GPU {other} carried {} while {} were loaded on {}. A library may route data \
+             through a GPU nearer to the storage, which costs throughput; or another program \
+             uses that GPU. Repeat with --gpu {other}, or list the devices near each GPU: \
+             gpuio topo.",
+            rate(*other_bytes_per_s),
+            rate(*bytes_per_s),
+            requested.join(", "),
+        )
+    },
+    /// A link carried much less or much more than should have passed over it.
+    LinkDisagrees: Mixed {
+        /// The link: an interface with its RDMA ports, or a GPU's PCIe link.
+        link: String = "ib0".to_owned(),
+        /// `read` or `write`.
+        direction: String = "read".to_owned(),
+        /// Bytes per second that should have passed.
+        bytes_per_s: u64 = 8 << 30,
+        /// Bytes per second that the link counted.
+        counted_bytes_per_s: u64 = 1 << 30,
+    } => {
+        let verb = if direction == "write" { "writes" } else { "reads" };
+        let why = if counted_bytes_per_s < bytes_per_s {
+            "The data took another route (a second card, a cache, another GPU), or the link's \
+             counters do not include it"
+        } else {
+            "Other programs use the link too, or much data was sent again"
+        };
+        format!(
+            "{link} counted {}, but {verb} of {} should have passed over it. {why}. Compare \
+             with the evidence for the data path (--evidence) and watch the links with gpuio \
+             top.",
+            rate(*counted_bytes_per_s),
+            rate(*bytes_per_s),
+        )
+    },
+    /// A setting that was accepted but has no effect.
+    Note: Note {
+        /// The note.
+        note: String = "skip_bufregister has no effect on path host".to_owned(),
+    } => {
+        let end = if note.ends_with(['.', '!', '?']) { "" } else { "." };
+        format!(
+            "{note}{end} To see the settings that a run uses, print the plan with \
+             --dry-run."
+        )
+    },
+}
+
+fn of_holes((holes, unwritten, range): (u64, u64, u64), reads: bool) -> String {
+    let absent = holes.saturating_add(unwritten);
+    let kind = match (holes, unwritten) {
+        (_, 0) => "are holes",
+        (0, _) => "are allocated but were never written",
+        _ => "are holes, or allocated but never written",
+    };
+    let what = format!("{} of {} {kind}", size(absent), size(range));
+    if reads {
+        format!(
+            "{what}. Reads of them are not served by a device: the kernel returns zeros, so the \
+             rate is not that of storage. Write the files in full first (cp --sparse=never), or \
+             let gpuio create its own with --directory."
+        )
+    } else {
+        format!(
+            "{what}. The first write there also allocates the block, which costs more than \
+             overwriting data. To measure only overwrites, write the files in full first, for \
+             example with gpuio bench --rw write."
+        )
+    }
+}
+
+/// How much of what was written to the page cache reached storage.
+fn of_buffered_writes(bytes: u64, to_storage: Option<u64>) -> String {
+    let reached = match to_storage {
+        // The device counts writes of all programs, and write-back of older pages.
+        Some(reached) if reached <= bytes => {
+            format!("at most {} of them reached storage during the run", size(reached))
+        }
+        Some(reached) => format!(
+            "storage received {} during the run from all programs, so this job's part is \
+             unknown",
+            size(reached)
+        ),
+        None => "it is unknown how many reached storage during the run".to_owned(),
+    };
+    format!(
+        "{} were written to the page cache, and {reached}. The rate is mostly that of \
+         copying into memory; the kernel writes the data to storage later. Use --direct \
+         to measure the device, or --sync to wait for stable storage.",
+        size(bytes),
+    )
+}
+
+/// Warns of O_DIRECT writes that may have stopped in the device's own write cache.
+fn of_device_cache(device: &str, known: bool) -> String {
+    let lead = if known {
+        format!(
+            "{device} has a volatile write cache (queue/write_cache: write back), and O_DIRECT \
+             does not bypass it. A"
+        )
+    } else {
+        format!(
+            "O_DIRECT bypasses only the kernel's page cache. The kernel does not report whether \
+             {device} has a volatile write cache (queue/write_cache); if so, a"
+        )
+    };
+    format!(
+        "{lead} write completes before its data is on the medium, so short runs look too fast. \
+         Add --sync to wait for the medium, or use a --runtime long enough to fill the cache."
+    )
+}
+
+/// How long a process did not run, and why.
+fn stood_still(stopped_ns: u64, suspended_ns: u64) -> String {
+    let stopped = format!(
+        "{} stopped (SIGSTOP, Ctrl-Z, a frozen cgroup or a paused machine)",
+        time(stopped_ns)
+    );
+    let suspended = format!("the machine slept for {}", time(suspended_ns));
+    match (stopped_ns, suspended_ns) {
+        (_, 0) => stopped,
+        (0, _) => suspended,
+        _ => format!("{stopped}, and {suspended}"),
+    }
+}
+
+/// Which percentiles I/Os that are missing leave unknown: those above the share that completed. The
+/// others move by as many ranks at most as I/Os are missing.
+fn bounded(missing: u64, completed: u64) -> String {
+    if completed == 0 {
+        return String::new();
+    }
+    let share = float(missing) / float(completed.saturating_add(missing));
+    let mut decimals = 1;
+    let mut unit = 0.001;
+    while share < unit && decimals < 6 {
+        decimals += 1;
+        unit /= 10.0;
+    }
+    let known = ((1.0 - share) / unit).floor() * unit * 100.0;
+    format!("percentiles above the {known:.decimals$}th are at least the values shown, ")
+}
+
+/// What a short run lacks: I/Os for a percentile, by the rule of `stat`, or time for a rate.
+fn short_of(elapsed_ns: u64, ios: u64) -> String {
+    let mut lacks = String::new();
+    let percentiles = [("p99", 0.99), ("p99.9", 0.999)];
+    let unknown: Vec<&str> = percentiles
+        .iter()
+        .filter(|(_, quantile)| !gpuio_stat::enough_for(*quantile, ios))
+        .map(|(name, _)| *name)
+        .collect();
+    if !unknown.is_empty() {
+        let names = unknown.join(" and ");
+        lacks.push_str(&format!("Too few I/Os for a reliable {names}. "));
+    }
+    if elapsed_ns < SHORT_NS {
+        lacks.push_str("In such a short run, start-up distorts the rate. ");
+    }
+    lacks
+}
+
+fn size(bytes: u64) -> String {
+    human_bytes(float(bytes))
+}
+
+fn rate(bytes_per_s: u64) -> String {
+    size(bytes_per_s) + "/s"
+}
+
+fn time(ns: u64) -> String {
+    human_ns(float(ns))
+}
+
+fn count(number: u64) -> String {
+    human_count(float(number))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+fn float(value: u64) -> f64 {
+    value as f64
+}

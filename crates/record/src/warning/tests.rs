@@ -1,0 +1,154 @@
+use super::*;
+
+#[test]
+fn every_text_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_command() {
+    let files = |mut kind: WarningKind| {
+        if let WarningKind::RunTooShort { of_files, .. }
+        | WarningKind::UnevenFinish { of_files, .. } = &mut kind
+        {
+            *of_files = true;
+        }
+        kind
+    };
+    let all = WarningKind::examples().into_iter();
+    for kind in all.flat_map(|kind| [kind.clone(), files(kind)]) {
+        let words = kind.to_string();
+        let sentences = words.matches(". ").count() + 1;
+        assert!((2..=4).contains(&sentences), "{sentences} sentences: {words}");
+        assert!(words.ends_with('.'), "{words}");
+        assert!(!words.contains('\n') && !words.contains("  "), "{words}");
+        assert!(words.contains("--"), "no next step: {words}");
+        assert!(words.len() < 420, "{} bytes: {words}", words.len());
+    }
+}
+
+#[test]
+fn every_kind_has_a_meaning_and_fields_that_are_explained() {
+    let schema = schemars::schema_for!(WarningKind).to_value();
+    for (nth, kind) in warning_kinds().iter().enumerate() {
+        assert_eq!(schema["oneOf"][nth]["properties"]["warning"]["const"], kind.id.as_str());
+        assert!(kind.meaning.ends_with('.'), "{kind:?}");
+        assert!(kind.fields.iter().all(|(_, about)| about.ends_with('.')), "{kind:?}");
+    }
+}
+
+/// Figures and next steps of the examples' texts.
+const FIGURES: [(&str, &[&str]); 33] = [
+    ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
+    ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "gpuio bench"]),
+    ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
+    ("mapped_memory", &["11.0 GiB", "never that of storage", "104 ms", "--direct"]),
+    ("tier_served_reads", &["3.00 GiB of the samples", "5.00 GiB from storage", "only the latter"]),
+    ("direct_refused", &["tmpfs", "--buffered"]),
+    ("depth_on_synchronous_engine", &["--depth 32", "psync", "--threads"]),
+    ("async_engine_on_buffered_file", &["libaio", "--direct"]),
+    ("split_by_block_layer", &["1.00 MiB", "244 KiB", "nvme0n1", "split", "--bs 128K"]),
+    ("buffered_writes", &["4.00 GiB", "at most 1.00 GiB of them", "--sync"]),
+    ("sync_writes", &["O_DSYNC"]),
+    ("direct_writes_in_device_cache", &["nvme0n1", "--runtime"]),
+    ("run_too_short", &["480 I/Os in 120 ms", "--runtime 30s"]),
+    ("data_set_fits_memory", &["8.00 GiB", "64.0 GiB"]),
+    ("engine_stepped_down", &["io_uring", "psync", "kernel.io_uring_disabled is 2"]),
+    ("stopped", &["once: 6.00 s stopped", "the 32 I/Os", "--runtime"]),
+    ("rate_not_reached", &["73.1 %", "--rate"]),
+    ("never_started", &["1.20", "48.0", "250 ms", "--rate"]),
+    ("not_steady", &["iops:2%", "3.210 %", "--runtime"]),
+    ("uneven_finish", &["4.00 s", "9.50 s", "--runtime"]),
+    ("software_gpu", &["software GPU"]),
+    ("faults_injected", &["eio:offset=1M"]),
+    ("work_between_ios", &["3.00 s", "25.0 %"]),
+    ("more_threads_than_cpus", &["64 threads shared 8 CPUs", "--threads 8"]),
+    ("far_from_gpu", &["node 0 served GPU 3", "node 1", "--numa 1"]),
+    ("note", &["skip_bufregister has no effect on path host."]),
+    ("read_ahead", &["32.0 GiB for the 1.00 GiB", "around each small read", "--direct"]),
+    ("other_traffic", &["nvme0n1 read 3.00 GiB during the run, 1.00 GiB of it from gpuio."]),
+    ("array_part_used", &["md0 (raid0)", "its 4 members", "nvme3n1 moved 9.00 GiB", "nvme4n1 0 B"]),
+    ("path_idle", &["nvme0c0n1 carried 5.00 GiB", "nvme0c1n1 almost nothing", "policy is numa"]),
+    ("depth_not_reached", &["256 I/Os", "sda had 3.2"]),
+    ("other_gpu", &["GPU 0 carried 5.00 GiB/s", "4.00 GiB/s were loaded on GPU 12", "--gpu 0"]),
+    ("link_disagrees", &["ib0 counted 1.00 GiB/s", "reads of 8.00 GiB/s", "another route"]),
+];
+
+#[test]
+fn texts_contain_the_figures() {
+    for WarningAbout { id, example, .. } in warning_kinds() {
+        let figures = FIGURES.iter().find(|(known, _)| *known == id);
+        let (_, figures) = figures.unwrap_or_else(|| panic!("no figures of {id}"));
+        for figure in *figures {
+            assert!(example.contains(figure), "{figure} not in: {example}");
+        }
+    }
+}
+
+#[test]
+fn what_is_as_long_as_its_files_gets_another_advice() {
+    let short = WarningKind::RunTooShort { elapsed_ns: 120_000_000, ios: 480, of_files: true };
+    assert!(short.to_string().contains("--set loops=10"), "{short}");
+    let (first_done_ns, last_done_ns) = (4_000_000_000, 9_500_000_000);
+    let uneven = WarningKind::UnevenFinish { first_done_ns, last_done_ns, of_files: true };
+    assert!(uneven.to_string().contains("Lower --bs"), "{uneven}");
+}
+
+#[test]
+fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() {
+    let other = |direction: &str, ours_bytes| WarningKind::OtherTraffic {
+        device: "vda".to_owned(),
+        direction: direction.to_owned(),
+        ours_bytes,
+        device_bytes: 97_202_995,
+    };
+    let words = other("write", 0).to_string();
+    let plain = "vda wrote 92.7 MiB during the run, none of it from gpuio. Another program or \
+                 write-back was active";
+    assert!(words.starts_with(plain), "{words}");
+    assert!(
+        other("read", 1 << 20)
+            .to_string()
+            .contains("1.00 MiB of it from gpuio. Another program was")
+    );
+    // Unknown here: the device's cache, the file system's cache, and the effect of a note.
+    let cached = |known| {
+        WarningKind::DirectWritesInDeviceCache { device: "vda".to_owned(), known }.to_string()
+    };
+    assert!(cached(false).contains("does not report whether vda has a volatile write cache"));
+    assert!(cached(true).starts_with("vda has a volatile write cache"));
+    let direct = WarningKind::DirectButCached { bytes: 2, from_storage: 0 }.to_string();
+    assert!(direct.contains("or the counter does not cover this file system"), "{direct}");
+    let note = "mix_percent: taken as the percentage of reads".to_owned();
+    let note = WarningKind::Note { note }.to_string();
+    assert!(!note.contains("changed nothing"), "{note}");
+}
+
+/// Writes that are verified by reading back contain patterns; `pass` does not avoid that cost.
+#[test]
+fn reads_and_writes_get_the_same_advice_on_measuring_speed() {
+    let words = WarningKind::WorkBetweenIos { between_ns: 1, share: 0.1 }.to_string();
+    assert!(words.contains("--verify=pass for reads and --verify=rewrite for writes"), "{words}");
+}
+
+#[test]
+fn requests_larger_than_the_ios_were_merged_and_zero_is_no_panic() {
+    let split = |io, request| WarningKind::SplitByBlockLayer {
+        mean_io_bytes: io,
+        mean_request_bytes: request,
+        device: "sda".to_owned(),
+    };
+    assert!(split(4096, 65536).to_string().contains("merged"));
+    assert!(split(0, 0).to_string().contains("--bs 1"));
+    let unknown = WarningKind::BufferedWrites { bytes: 1, to_storage: None };
+    assert!(unknown.to_string().contains("unknown"));
+    let (bytes, others) = (64 << 20, Some(478 << 20));
+    let more = WarningKind::BufferedWrites { bytes, to_storage: others }.to_string();
+    assert!(more.contains("received 478 MiB during the run from all programs"), "{more}");
+    let holes = |unwritten_bytes, reads| {
+        WarningKind::Holes { hole_bytes: 0, unwritten_bytes, range_bytes: 4096, reads }.to_string()
+    };
+    assert!(holes(4096, true).contains("are allocated but were never written"), "no hole");
+    assert!(holes(4096, false).contains("allocates"), "of writes");
+    let silent = WarningKind::EngineSteppedDown {
+        requested: "a".to_owned(),
+        actual: "b".to_owned(),
+        why: Vec::new(),
+    };
+    assert!(silent.to_string().contains("no reason was reported"));
+}

@@ -1,0 +1,69 @@
+//! Which driver tests use: gpuio's software GPU, or with `GPUIO_TEST_GPU=system` the system's.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Whether the tests run on the system's driver.
+pub fn on_system() -> bool {
+    std::env::var("GPUIO_TEST_GPU").is_ok_and(|value| value == "system")
+}
+
+/// The driver that tests use.
+#[cfg(feature = "gpu")]
+pub fn which() -> gpuio_gpu::Which {
+    if on_system() { gpuio_gpu::Which::System } else { gpuio_gpu::Which::Software }
+}
+
+/// A device of the software GPU in a plan.
+#[cfg(feature = "gpu")]
+pub fn software_gpu(device: &gpuio_gpu::DeviceFacts) -> gpuio_record::Gpu {
+    gpuio_record::Gpu {
+        index: device.index,
+        name: device.name.clone(),
+        uuid: device.uuid.clone(),
+        pci: device.pci.clone(),
+        numa_node: None,
+        memory_bytes: device.total_memory,
+        software: true,
+        managed_hints: Some(device.managed_hints),
+        read_only_register: Some(device.read_only_register),
+    }
+}
+
+/// True, and said so, if this case needs the software GPU and the system's is tested.
+pub fn skipped(case: &str) -> bool {
+    if on_system() {
+        eprintln!("skipped on the system's driver: {case}");
+    }
+    on_system()
+}
+
+/// A shared object that cargo built beside this program.
+pub fn built(name: &str) -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    let path = program.parent().unwrap().join(name);
+    assert!(path.exists(), "cargo has not built {}", path.display());
+    path
+}
+
+/// Runs the ignored test `name` of this program in a process of its own.
+pub fn child(name: &str, environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture"]);
+    command.envs(environment.iter().copied()).output().unwrap()
+}
+
+/// As [`child`], which must run exactly that test and succeed.
+pub fn passes(name: &str, environment: &[(&str, &str)]) {
+    let output = child(name, environment);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{name}:\n{said}\n{errors}");
+}
+
+/// As [`passes`], of a test that needs the software GPU.
+pub fn child_passes(name: &str, environment: &[(&str, &str)]) {
+    if !skipped(name) {
+        passes(name, environment);
+    }
+}

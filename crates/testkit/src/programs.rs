@@ -1,0 +1,35 @@
+//! Other programs that tests use.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::skip;
+
+/// The Python for tests: the one that `GPUIO_TEST_PYTHON` names, or that in the path.
+pub fn python() -> PathBuf {
+    std::env::var_os("GPUIO_TEST_PYTHON").unwrap_or_else(|| "python3".into()).into()
+}
+
+/// The Python for tests if it imports this module, or none, and says so.
+pub fn python_with(module: &str) -> Option<PathBuf> {
+    let python = python();
+    let ran = Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    if ran.is_ok_and(|ran| ran.status.success()) {
+        return Some(python);
+    }
+    skip(&format!(
+        "{} has no {module}; `cargo xtask ci` installs it, or set GPUIO_TEST_PYTHON",
+        python.display()
+    ));
+    None
+}
+
+/// The C compiler, or none, and says so.
+pub fn cc() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|place| place.join("cc")).find(|cc| cc.exists());
+    if found.is_none() {
+        skip("no C compiler (cc) here");
+    }
+    found
+}
