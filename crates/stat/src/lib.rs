@@ -9,6 +9,7 @@
 mod histogram;
 pub mod infer;
 mod live;
+mod percentile;
 mod shared;
 mod steady;
 mod summary;
@@ -16,6 +17,7 @@ mod tally;
 
 pub use histogram::{Histogram, enough_for};
 pub use live::{Counted, Live, LiveTotals, add_single_writer};
+pub use percentile::Percentile;
 pub use shared::SharedHistogram;
 pub use steady::{SteadyRule, SteadySeen};
 pub use summary::Summary;
