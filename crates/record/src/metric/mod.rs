@@ -9,6 +9,7 @@ mod side;
 mod unit;
 
 use gpuio_stat::Percentile;
+use serde::{Serialize, Serializer};
 
 use crate::{Point, RankJob, Record, Towards};
 
@@ -23,6 +24,18 @@ pub enum Metric {
     Row(&'static Row),
     /// A percentile of the latencies of a leg.
     Percentile(&'static Leg, Percentile),
+}
+
+impl PartialEq for Metric {
+    fn eq(&self, other: &Metric) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.word())
+    }
 }
 
 /// A list of metrics, for people or programs.
@@ -71,6 +84,12 @@ pub fn all(asked: &[Percentile]) -> Vec<Metric> {
 pub fn find(name: &str) -> Option<Metric> {
     let row = ROWS.iter().find(|row| row.key == name || row.label == name).map(Metric::Row);
     row.or_else(|| Percentile::named(name).map(Metric::percentile))
+}
+
+/// What comparisons are of, by name.
+#[must_use]
+pub fn words() -> Vec<String> {
+    List::Compared.metrics(&[]).iter().map(Metric::word).collect()
 }
 
 impl Metric {
@@ -180,7 +199,8 @@ impl Metric {
     }
 
     /// Whether it is a percentile of whole latencies.
-    fn is_whole(&self) -> bool {
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
         matches!(self, Metric::Percentile(leg, _) if leg.prefix.is_empty())
     }
 
@@ -244,7 +264,7 @@ impl Metric {
             List::Table => (leg.page, self.is_whole() && shown(&Percentile::TABLE)),
             List::Summary => (leg.page, self.is_whole() && shown(&Percentile::SHORT)),
             List::Compared => {
-                (rows::COMPARED_PERCENTILES, self.is_whole() && (shown(&Percentile::TABLE)))
+                (rows::COMPARED_PERCENTILES, self.is_whole() && shown(&Percentile::TABLE))
             }
             List::RankFamilies => {
                 (rows::RANK_PERCENTILE, self.is_whole() && *at == Percentile::TAIL)

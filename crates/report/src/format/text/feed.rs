@@ -132,7 +132,8 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResul
         false => format!("; the first batch came after {}", time(found.first_batch_ns)),
     };
     format!(
-        "stalled for {} ({share:.1} % of the time), a step for {}{first}; a batch was {} in {} ({}){}",
+        "stalled for {} ({share:.1} % of the time), a step for {}{first}; a batch was {} in {} \
+         ({}){}",
         time(found.stall_ns),
         percentiles(found.wait.as_ref(), &shown),
         done(plan),
