@@ -6,6 +6,8 @@
 //! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
 //! `--despite`, `--force` for a new file) are accepted.
 
+use gpuio_sweep::Bound;
+
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
     Workload,
@@ -13,9 +15,9 @@ use crate::args::{
 use crate::failure::Failure;
 
 /// A flag, whether it was given without effect, and why with what to do.
-type Row = (&'static str, bool, &'static str);
+type Row<'a> = (&'static str, bool, &'a str);
 
-fn refuse(rows: &[Row]) -> Result<(), Failure> {
+fn refuse(rows: &[Row<'_>]) -> Result<(), Failure> {
     match rows.iter().find(|(_, unused, _)| *unused) {
         None => Ok(()),
         Some((flag, _, why)) => {
@@ -221,8 +223,10 @@ pub(crate) fn sweep(vary: &Vary) -> Result<(), Failure> {
         (
             "--over",
             vary.over.is_some() && !search,
-            "it sets the load of a search, which needs --latency-target: --latency-target \
-             p99=200us",
+            &format!(
+                "it sets the load of a search, which needs --latency-target: --latency-target {}",
+                Bound::example()
+            ),
         ),
         (
             "--order-seed",

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpuio_record::Metric;
+
 use crate::aspect::{ASPECTS, Kind, SOFTWARE};
 use crate::run::{Figure, Run};
 
@@ -47,8 +49,8 @@ impl<'a> Cell<'a> {
     }
 
     /// A metric's figures, of those runs that have it.
-    pub(crate) fn figures(&self, key: &str) -> Vec<Figure> {
-        self.runs.iter().filter_map(|run| run.figures.get(key)).copied().collect()
+    pub(crate) fn figures(&self, metric: &Metric) -> Vec<Figure> {
+        self.runs.iter().filter_map(|run| run.figure(metric)).collect()
     }
 
     /// Job, load and point, for the heading of a table.

@@ -1,5 +1,8 @@
 //! All pairs of all sides.
 
+use gpuio_record::Metric;
+use gpuio_record::metric::List;
+use gpuio_stat::Percentile;
 use serde::Serialize;
 
 use crate::axis::Axis;
@@ -7,7 +10,6 @@ use crate::cell::Cell;
 use crate::difference::{Difference, differences, unknown_properties};
 use crate::evaluate;
 use crate::figure::Row;
-use crate::metric::METRICS;
 use crate::pair::pair;
 use crate::run::Side;
 use crate::threshold::Threshold;
@@ -41,6 +43,9 @@ pub struct Comparison {
     pub alone: Vec<Alone>,
     /// The threshold, if one was given.
     pub threshold: Option<Threshold>,
+    /// The metrics that are compared.
+    #[serde(skip)]
+    pub metrics: Vec<Metric>,
 }
 
 /// A side.
@@ -120,6 +125,7 @@ pub fn compare(sides: &[Side], options: &Options) -> Comparison {
         pairs: Vec::new(),
         alone: Vec::new(),
         threshold: options.threshold.clone(),
+        metrics: metrics(sides, options),
     };
     let Some((baseline, others)) = sides.split_first() else {
         return comparison;
@@ -130,6 +136,19 @@ pub fn compare(sides: &[Side], options: &Options) -> Comparison {
         one_side(&mut comparison, &cells, &theirs, nth + 1, options);
     }
     comparison
+}
+
+/// Those of every comparison, with the percentiles that runs were asked for, and those of the
+/// threshold.
+fn metrics(sides: &[Side], options: &Options) -> Vec<Metric> {
+    let asked = sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.percentiles);
+    let mut all = List::Compared.metrics(&Percentile::joined(asked));
+    for metric in options.threshold.iter().flat_map(|threshold| &threshold.metrics) {
+        if !all.contains(metric) {
+            all.push(*metric);
+        }
+    }
+    all
 }
 
 fn one_side(
@@ -164,7 +183,7 @@ fn one_side(
             runs: [a.runs.len(), b.runs.len()],
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
-            rows: METRICS.iter().filter_map(row).collect(),
+            rows: comparison.metrics.iter().copied().filter_map(row).collect(),
             notes,
         });
     }

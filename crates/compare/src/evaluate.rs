@@ -1,5 +1,6 @@
 //! Evaluates a metric of two cells: ratio, interval, verdict.
 
+use gpuio_record::Metric;
 use gpuio_stat::infer::{
     Ratio, geometric_mean, paired, predicted, rank_sum, t_quantile, welch, within,
 };
@@ -7,7 +8,6 @@ use gpuio_stat::infer::{
 use crate::LEVEL;
 use crate::cell::Cell;
 use crate::figure::{Basis, Row, Verdict};
-use crate::metric::Metric;
 use crate::run::Figure;
 use crate::threshold::Threshold;
 
@@ -23,26 +23,26 @@ const MOST_RUNS: usize = 1000;
 /// The entry of a metric; `None` if a side has no figure. `in_turns` means that the nth run of one
 /// side was made next to the nth of the other.
 pub(crate) fn row(
-    metric: &'static Metric,
+    metric: Metric,
     baseline: &Cell<'_>,
     other: &Cell<'_>,
     in_turns: bool,
     threshold: Option<&Threshold>,
 ) -> Option<Row> {
-    let (a, b) = (baseline.figures(metric.key), other.figures(metric.key));
+    let (a, b) = (baseline.figures(&metric), other.figures(&metric));
     let (va, vb) = (values(&a), values(&b));
     let (ga, gb) = (geometric_mean(&va)?, geometric_mean(&vb)?);
     let (basis, ratio) = interval(&a, &b, in_turns)?;
     let (off_a, off_b) = (off(&a), off(&b));
     let low = ratio.low * (1.0 - off_b).max(0.0) / (1.0 + off_a);
     let high = ratio.high * (1.0 + off_b) / (1.0 - off_a).max(f64::MIN_POSITIVE);
-    let verdict = verdict(metric, low, high, basis);
+    let verdict = verdict(&metric, low, high, basis);
     let few = verdict == Verdict::NotEnoughRuns;
     let needed = if few { runs_needed(&ratio, basis, (a.len(), b.len())) } else { None };
-    let on = threshold.filter(|threshold| threshold.is_on(metric.key));
+    let on = threshold.filter(|threshold| threshold.metrics.contains(&metric));
     Some(Row {
-        metric: metric.key,
-        unit: metric.unit,
+        metric,
+        unit: metric.unit().word(),
         baseline: ga,
         other: gb,
         baseline_runs: a.len(),
@@ -54,7 +54,8 @@ pub(crate) fn row(
         verdict,
         runs_needed: needed,
         rank_p: rank_sum(&va, &vb).filter(|rank| rank.least_p < RANK_LEVEL).map(|rank| rank.p),
-        beyond: on.map(|threshold| threshold.is_beyond(metric.more_is_better, low, high)),
+        beyond: on
+            .map(|threshold| threshold.is_beyond(metric.more_is_better() == Some(true), low, high)),
     })
 }
 
@@ -99,7 +100,7 @@ fn verdict(metric: &Metric, low: f64, high: f64, basis: Basis) -> Verdict {
     if matches!(basis, Basis::WithinRuns | Basis::Rounding) {
         return Verdict::NotEnoughRuns;
     }
-    if (low > 1.0) == metric.more_is_better { Verdict::Better } else { Verdict::Worse }
+    if Some(low > 1.0) == metric.more_is_better() { Verdict::Better } else { Verdict::Worse }
 }
 
 /// How many runs of each side would decide: make the interval narrower than the ratio is far from
@@ -138,8 +139,9 @@ pub(crate) fn ranks_disagree(row: &Row) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_record::metric;
+
     use super::*;
-    use crate::METRICS;
 
     fn figures(values: [f64; 2]) -> Vec<Figure> {
         values.map(|value| Figure { value, off: 0.0, spread: None }).to_vec()
@@ -167,7 +169,7 @@ mod tests {
     fn two_runs_that_scatter_need_more() {
         let (_, wide) = interval(&figures([1.0, 40.0]), &figures([30.0, 900.0]), false).unwrap();
         assert!(wide.low < 1e-3 && wide.high > 1e3, "{wide:?}");
-        let throughput = METRICS.iter().find(|metric| metric.key == "throughput").unwrap();
+        let throughput = &metric::find("throughput").unwrap();
         assert_eq!(
             verdict(throughput, wide.low, wide.high, Basis::Repeats),
             Verdict::NotEnoughRuns
@@ -177,7 +179,7 @@ mod tests {
     /// Four runs each that vary by 30 to 40 %, and a ratio of 1.25.
     #[test]
     fn an_interval_with_large_gain_and_large_loss_says_how_many_runs_would_do() {
-        let throughput = METRICS.iter().find(|metric| metric.key == "throughput").unwrap();
+        let throughput = &metric::find("throughput").unwrap();
         let figures = |values: &[f64]| -> Vec<Figure> {
             values.iter().map(|value| Figure { value: *value, off: 0.0, spread: None }).collect()
         };

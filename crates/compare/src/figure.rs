@@ -1,5 +1,6 @@
 //! One metric of a pair.
 
+use gpuio_record::Metric;
 use serde::Serialize;
 
 /// The basis of an interval.
@@ -86,8 +87,8 @@ impl Row {
 /// A metric of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Row {
-    /// Key of the metric.
-    pub metric: &'static str,
+    /// The metric.
+    pub metric: Metric,
     /// Unit of the values.
     pub unit: &'static str,
     /// The baseline's value; of repeats the geometric mean.

@@ -8,7 +8,6 @@ use gpuio_units::markup;
 
 use crate::comparison::{Comparison, Pair};
 use crate::figure::{Row, Verdict};
-use crate::metric::{self, METRICS};
 use crate::table::{cells, legend, ratio, runs, threshold};
 
 /// Nothing is fetched, framed, sent or run.
@@ -60,8 +59,7 @@ pub fn render(comparison: &Comparison) -> String {
 
 /// Above 1 if the other side is better.
 fn gain(row: &Row) -> f64 {
-    let more = metric::find(row.metric).is_none_or(|metric| metric.more_is_better);
-    if more { row.ratio } else { 1.0 / row.ratio }
+    if row.metric.more_is_better() == Some(true) { row.ratio } else { 1.0 / row.ratio }
 }
 
 fn is(entry: &Entry<'_>, verdict: Verdict) -> bool {
@@ -78,7 +76,7 @@ fn conclusion(entries: &[Entry<'_>]) -> Vec<String> {
         return vec!["Nothing could be compared.".to_owned()];
     }
     let main: Vec<&Entry<'_>> =
-        entries.iter().filter(|(_, row)| row.metric == "throughput").collect();
+        entries.iter().filter(|(_, row)| row.metric.key() == "throughput").collect();
     let count = |verdict| main.iter().filter(|entry| is(entry, verdict)).count();
     let mut parts: Vec<String> = Vec::new();
     let mut say = |number: usize, what: &str| {
@@ -297,12 +295,13 @@ fn rest(out: &mut String, comparison: &Comparison) {
             notes.push(note.clone());
         }
     }
-    let lacking = METRICS.iter().filter(|metric| {
-        let lacks = |pair: &Pair| pair.rows.iter().all(|row| row.metric != metric.key);
+    let lacking = comparison.metrics.iter().filter(|metric| {
+        let lacks = |pair: &Pair| pair.rows.iter().all(|row| row.metric != **metric);
         comparison.pairs.iter().any(lacks)
     });
-    notes
-        .extend(lacking.map(|metric| format!("{} is only on one side of some loads", metric.name)));
+    notes.extend(
+        lacking.map(|metric| format!("{} is only on one side of some loads", metric.name())),
+    );
     let mut sides: Vec<String> = Vec::new();
     for (nth, side) in comparison.sides.iter().enumerate() {
         let role = if nth == 0 { "baseline" } else { "other" };

@@ -2,8 +2,8 @@
 
 use gpuio_foreign::Direction;
 use gpuio_record::{
-    Arrivals, DirectMode, DirectionResult, Distribution, EndedHow, FeedPlan, JobPlan, JobResult,
-    Order, Pacing, Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
+    Arrivals, DirectMode, Distribution, EndedHow, FeedPlan, JobPlan, JobResult, Order, Pacing,
+    Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
 };
 use gpuio_units::{format_bytes, format_duration_ns};
 
@@ -25,13 +25,6 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    pub(crate) fn figures(&self) -> &DirectionResult {
-        match self.direction {
-            Direction::Write => &self.result.write,
-            _ => &self.result.read,
-        }
-    }
-
     pub(crate) fn is_mix(&self) -> bool {
         !matches!(self.plan.read_percent, 0 | 100..)
     }

@@ -5,7 +5,7 @@
 //! [`Comparison`] of them, and [`text`], [`markdown`], [`html`] and [`json`] print it. The reasons
 //! are in `docs/compare.md`.
 //!
-//! - A `Run` holds facts by the keys of `ASPECTS` and figures by the keys of `METRICS`. A row of
+//! - A `Run` holds facts by the keys of `ASPECTS` and figures by the names of `gpuio_record::metric`. A row of
 //!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
 //!   shown, and a function each for gpuio's records and for another tool's reading.
 //! - `facts` has every other fact of a record, by its place in it.
@@ -28,7 +28,6 @@ pub mod html;
 mod job;
 pub mod json;
 pub mod markdown;
-mod metric;
 pub mod of_reading;
 pub mod of_record;
 mod pair;
@@ -43,7 +42,6 @@ pub use aspect::{ASPECTS, Aspect, Kind, is_flag};
 pub use comparison::{Alone, Comparison, Options, Pair, SideLine, compare};
 pub use difference::Difference;
 pub use figure::{Basis, Row, Verdict};
-pub use metric::{METRICS, Metric};
 pub use run::{Figure, Run, Side};
 pub use threshold::Threshold;
 

@@ -45,7 +45,8 @@ pub fn render(comparison: &Comparison) -> String {
 fn list(page: &mut MarkdownPage, comparison: &Comparison) {
     let mut lines: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
-        lines.extend(remarks(pair).iter().map(|line| format!("{}: {line}", pair.baseline)));
+        let remarks = remarks(pair, &comparison.metrics);
+        lines.extend(remarks.iter().map(|line| format!("{}: {line}", pair.baseline)));
     }
     for alone in &comparison.alone {
         let own = &comparison.sides[alone.side].name;

@@ -10,15 +10,6 @@ use crate::run::{Figure, Run};
 /// The run of a reading. `from` is the file's name.
 #[must_use]
 pub fn run(reading: &Reading, from: &str) -> Run {
-    let figures: [(&'static str, Option<Number>); 7] = [
-        ("throughput", reading.bytes_per_s),
-        ("iops", reading.iops),
-        ("mean", reading.mean_ns),
-        ("p50", reading.p50_ns),
-        ("p99", reading.p99_ns),
-        ("p99.9", reading.p99_9_ns),
-        ("cpu", reading.cpu_us_per_mib),
-    ];
     let figure = |number: Number| Figure {
         value: number.value,
         off: (number.off / number.value).min(1.0),
@@ -33,11 +24,14 @@ pub fn run(reading: &Reading, from: &str) -> Run {
         at: Vec::new(),
         properties: ASPECTS.iter().filter_map(properties).collect(),
         facts: BTreeMap::new(),
-        figures: figures
-            .into_iter()
-            .filter_map(|(key, number)| Some((key, number.filter(|n| n.value > 0.0)?)))
-            .map(|(key, number)| (key, figure(number)))
+        figures: reading
+            .figures
+            .iter()
+            .filter(|(_, number)| number.value > 0.0)
+            .map(|(name, number)| (name.clone(), figure(*number)))
             .collect(),
+        latency: None,
+        percentiles: Vec::new(),
         notes: reading.notes.clone(),
     }
 }

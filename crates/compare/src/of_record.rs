@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use gpuio_foreign::Direction;
-use gpuio_record::{JobResult, Plan, Point, Record};
-use gpuio_stat::Summary;
-use gpuio_stat::infer::{Spread, spread};
+use gpuio_record::metric::List;
+use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
+use gpuio_stat::infer::spread;
 
 use crate::ASPECTS;
 use crate::job::Job;
-use crate::run::{Figure, Run};
-
-/// gpuio's histograms give a percentile within this share of a recorded value.
-const BUCKET: f64 = 1.0 / 256.0;
+use crate::run::{BUCKET, Figure, Run};
 
 /// One run for each job that ran and each requested direction, in plan order. `from` is the file's
 /// name, `at` the record's point in a sweep.
@@ -20,14 +17,15 @@ const BUCKET: f64 = 1.0 / 256.0;
 pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
     let jobs = record.plan.jobs.iter().zip(&record.jobs);
     let each = jobs.flat_map(|(plan, result)| {
-        let directions: &[Direction] = match plan.read_percent {
-            0 => &[Direction::Write],
-            100.. => &[Direction::Read],
-            _ => &[Direction::Read, Direction::Write],
-        };
-        directions.iter().map(move |direction| (plan, result, *direction))
+        let side = move |direction: &Towards| Side { record, plan, result, direction: *direction };
+        plan.directions().iter().map(side)
     });
-    each.map(|(plan, result, direction)| {
+    each.map(|side| {
+        let (plan, result) = (side.plan, side.result);
+        let direction = match side.direction {
+            Towards::Read => Direction::Read,
+            Towards::Write => Direction::Write,
+        };
         let job = Job { record, plan, result, direction };
         Run {
             from: from.to_owned(),
@@ -37,7 +35,9 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             at: at.to_vec(),
             properties: properties(&job),
             facts: crate::facts::of(&job),
-            figures: figures(&job),
+            figures: figures(&side),
+            latency: side.figures().latency.as_ref().map(|latency| latency.total.clone()),
+            percentiles: plan.percentiles.clone(),
             notes: notes(result),
         }
     })
@@ -61,45 +61,21 @@ fn properties(job: &Job<'_>) -> BTreeMap<&'static str, String> {
     ASPECTS.iter().filter_map(one).collect()
 }
 
-fn figures(job: &Job<'_>) -> BTreeMap<&'static str, Figure> {
-    let side = job.figures();
-    let points = points(job.result, &job.record.plan);
-    let write = job.direction == Direction::Write;
-    let bytes = |point: &Point| if write { point.write_bytes } else { point.read_bytes };
-    let ios = |point: &Point| if write { point.write_ios } else { point.read_ios };
-    let rate = |count: u64, point: &Point| float(count) / float(point.span_ns);
-    let mut figures = BTreeMap::new();
-    let mut put = |key: &'static str, value: f64, off: f64, spread: Option<Spread>| {
-        if value > 0.0 && value.is_finite() {
-            figures.insert(key, Figure { value, off, spread });
-        }
+fn figures(side: &Side<'_>) -> BTreeMap<String, Figure> {
+    let points = points(side.result, &side.record.plan);
+    // Latencies of a series are of both directions together.
+    let is_mix = side.plan.directions().len() > 1;
+    let figure = |metric: &Metric| {
+        let value = metric.of(side).filter(|value| *value > 0.0 && value.is_finite())?;
+        let series: Vec<f64> =
+            points.iter().filter_map(|point| metric.of_point(point, side.direction)).collect();
+        let (off, spread) = match metric.is_whole() {
+            true => (BUCKET, if is_mix { None } else { spread(&series) }),
+            false => (0.0, spread(&series)),
+        };
+        Some((metric.word(), Figure { value, off, spread }))
     };
-    let of = |series: Vec<f64>| spread(&series);
-    put("throughput", side.bytes_per_s, 0.0, of(each(&points, |p| Some(rate(bytes(p), p)))));
-    put("iops", side.iops, 0.0, of(each(&points, |p| Some(rate(ios(p), p)))));
-    if let Some(Summary { mean_ns, p50_ns, p99_ns, p99_9_ns, .. }) =
-        side.latency.as_ref().map(|latency| &latency.total)
-    {
-        // Latencies of a series are of both directions together.
-        let own = |series: Vec<f64>| if job.is_mix() { None } else { spread(&series) };
-        put("mean", *mean_ns, 0.0, None);
-        put("p50", float(*p50_ns), BUCKET, own(each(&points, |p| p.p50_ns.map(float))));
-        if let Some(p99) = p99_ns {
-            put("p99", float(*p99), BUCKET, own(each(&points, |p| p.p99_ns.map(float))));
-        }
-        if let Some(p99_9) = p99_9_ns {
-            put("p99.9", float(*p99_9), BUCKET, None);
-        }
-    }
-    let cpu = &job.result.cpu;
-    if let Some(us) = cpu.us_per_mib.filter(|_| !cpu.scope.is_at_least()) {
-        put("cpu", us, 0.0, None);
-    }
-    figures
-}
-
-fn each(points: &[&Point], value: impl Fn(&Point) -> Option<f64>) -> Vec<f64> {
-    points.iter().filter_map(|point| value(point)).collect()
+    List::Compared.metrics(&side.plan.percentiles).iter().filter_map(figure).collect()
 }
 
 /// The intervals in which every worker was active, after the ramp. A last one shorter than half an
@@ -114,10 +90,4 @@ fn points<'a>(job: &'a JobResult, plan: &Plan) -> Vec<&'a Point> {
             && end <= job.first_done_ns.saturating_add(slack)
     };
     job.series.iter().filter(whole).collect()
-}
-
-/// For figures of three digits: a count above 2^53 loses its last bits.
-#[expect(clippy::cast_precision_loss, reason = "rates need no 64 bits")]
-fn float(value: u64) -> f64 {
-    value as f64
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use gpuio_foreign::Direction;
+use gpuio_record::Metric;
 use gpuio_stat::infer::Spread;
+use gpuio_stat::{Percentile, Summary};
 
 /// A measured figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,10 +35,30 @@ pub struct Run {
     pub properties: BTreeMap<&'static str, String>,
     /// Further facts of a record, by their place in it; none of another tool's result.
     pub facts: BTreeMap<String, String>,
-    /// Its figures, by the keys of [`crate::METRICS`].
-    pub figures: BTreeMap<&'static str, Figure>,
+    /// Its figures, by the names of metrics ([`Metric::word`]).
+    pub figures: BTreeMap<String, Figure>,
+    /// All latencies of a record's run; none of another tool's result.
+    pub latency: Option<Summary>,
+    /// The percentiles that it was asked for.
+    pub percentiles: Vec<Percentile>,
     /// Notes on it.
     pub notes: Vec<String>,
+}
+
+/// gpuio's histograms give a percentile within this share of a recorded value.
+pub(crate) const BUCKET: f64 = 1.0 / 256.0;
+
+impl Run {
+    /// A metric; a percentile also of the histogram.
+    pub(crate) fn figure(&self, metric: &Metric) -> Option<Figure> {
+        let known = self.figures.get(&metric.word()).copied();
+        known.or_else(|| {
+            let Metric::Percentile(_, at) = metric else { return None };
+            #[expect(clippy::cast_precision_loss, reason = "no latency comes near 2^53 ns")]
+            let value = self.latency.as_ref()?.percentile(*at)? as f64;
+            Some(Figure { value, off: BUCKET, spread: None })
+        })
+    }
 }
 
 /// All runs of one side: the baseline, or one that is compared with it.

@@ -1,18 +1,18 @@
 //! Table rows as text, for text and Markdown alike.
 
+use gpuio_record::Metric;
+use gpuio_record::metric::Unit;
+
 use crate::comparison::{Comparison, Pair};
 use crate::evaluate::ranks_disagree;
 use crate::figure::{Basis, Row, Verdict};
-use crate::metric::{self, METRICS};
 
 /// The cells of a row: metric, both values, ratio, interval, verdict.
 pub(crate) fn cells(row: &Row) -> [String; 6] {
-    let (name, print) = metric::find(row.metric)
-        .map_or((row.metric, plain as fn(f64) -> String), |metric| (metric.name, metric.print));
     [
-        name.to_owned(),
-        print(row.baseline),
-        print(row.other),
+        row.metric.name(),
+        row.metric.print(row.baseline),
+        row.metric.print(row.other),
         ratio(row.ratio),
         interval(row),
         verdict(row),
@@ -34,10 +34,6 @@ fn interval(row: &Row) -> String {
     format!("{low} to {high}{mark}")
 }
 
-fn plain(value: f64) -> String {
-    format!("{value:.3}")
-}
-
 /// A ratio with three figures; with three decimals around 1, where small differences count.
 pub(crate) fn ratio(value: f64) -> String {
     match value {
@@ -51,7 +47,11 @@ pub(crate) fn ratio(value: f64) -> String {
 
 /// The verdict in a word or two.
 pub(crate) fn verdict(row: &Row) -> String {
-    let (better, worse) = metric::find(row.metric).map_or(("better", "worse"), |m| m.words);
+    let (better, worse) = match row.metric.unit() {
+        Unit::MicrosecondsPerMib => ("less CPU", "more CPU"),
+        Unit::BytesPerSecond | Unit::PerSecond | Unit::Nanoseconds => ("faster", "slower"),
+        _ => ("better", "worse"),
+    };
     let word = match row.verdict {
         Verdict::Better => better.to_owned(),
         Verdict::Worse => worse.to_owned(),
@@ -82,13 +82,13 @@ pub(crate) fn runs(pair: &Pair) -> String {
 }
 
 /// Metrics that only one of the pair has can't be compared; they are listed.
-pub(crate) fn absent(pair: &Pair) -> Vec<&'static str> {
-    let there = |key: &str| pair.rows.iter().any(|row| row.metric == key);
-    METRICS.iter().filter(|metric| !there(metric.key)).map(|metric| metric.name).collect()
+pub(crate) fn absent(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
+    let there = |metric: &&Metric| pair.rows.iter().any(|row| row.metric == **metric);
+    metrics.iter().filter(|metric| !there(metric)).map(Metric::name).collect()
 }
 
 /// A difference or an unknown property, one line each.
-pub(crate) fn remarks(pair: &Pair) -> Vec<String> {
+pub(crate) fn remarks(pair: &Pair, metrics: &[Metric]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for difference in &pair.differences {
         let end = match difference.despite {
@@ -106,7 +106,7 @@ pub(crate) fn remarks(pair: &Pair) -> Vec<String> {
         ));
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
-    let absent = absent(pair);
+    let absent = absent(pair, metrics);
     if !absent.is_empty() {
         lines.push(format!("only on one side: {}", absent.join(", ")));
     }
@@ -170,22 +170,24 @@ pub(crate) fn threshold(comparison: &Comparison) -> Vec<String> {
             pair.baseline, cells[0], cells[1], cells[2], cells[3], cells[4], threshold.percent,
         ));
     }
-    for key in &threshold.metrics {
+    for metric in &threshold.metrics {
         let missing: Vec<&str> = comparison
             .pairs
             .iter()
-            .filter(|pair| pair.rows.iter().all(|row| row.metric != *key))
+            .filter(|pair| pair.rows.iter().all(|row| row.metric != *metric))
             .map(|pair| pair.baseline.as_str())
             .collect();
         if !missing.is_empty() {
             lines.push(format!(
-                "threshold: not checked, {key} is only on one side: {}",
+                "threshold: not checked, {} is only on one side: {}",
+                metric.word(),
                 missing.join("; ")
             ));
         }
     }
     if lines.is_empty() {
-        let metrics = threshold.metrics.join(", ");
+        let metrics: Vec<String> = threshold.metrics.iter().map(Metric::word).collect();
+        let metrics = metrics.join(", ");
         lines.push(format!(
             "threshold: no result is certainly worse by more than {} % in {metrics}",
             threshold.percent

@@ -75,7 +75,7 @@ fn one(out: &mut String, comparison: &Comparison, pair: &Pair, width: usize) {
         let _ = write!(text, "  {}", line[5]);
         let _ = writeln!(out, "{}", text.trim_end());
     }
-    for remark in remarks(pair) {
+    for remark in remarks(pair, &comparison.metrics) {
         wrap(out, "  ", &remark, width);
     }
 }

@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 
-use crate::metric;
+use gpuio_record::Metric;
+use gpuio_record::metric::{self, List};
 
 /// A limit on how much worse the other side may be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Threshold {
     /// Per cent of the baseline.
     pub percent: f64,
-    /// Keys of the metrics that it applies to.
-    pub metrics: Vec<&'static str>,
+    /// The metrics that it applies to.
+    pub metrics: Vec<Metric>,
 }
 
 impl Threshold {
@@ -18,18 +19,14 @@ impl Threshold {
     ///
     /// # Errors The name of an unknown metric.
     pub fn new(percent: f64, metrics: &[String]) -> Result<Threshold, String> {
-        let found = metrics
-            .iter()
-            .map(|key| metric::find(key).map(|metric| metric.key).ok_or_else(|| key.clone()));
-        let mut metrics: Vec<&'static str> = found.collect::<Result<_, _>>()?;
-        if metrics.is_empty() {
-            metrics.push("throughput");
-        }
-        Ok(Threshold { percent, metrics })
-    }
-
-    pub(crate) fn is_on(&self, key: &str) -> bool {
-        self.metrics.contains(&key)
+        let usual = ["throughput".to_owned()];
+        let named = if metrics.is_empty() { &usual[..] } else { metrics };
+        let known = List::Compared.metrics(&[]);
+        let find = |name: &String| {
+            let metric = metric::find(name).filter(|one| one.is_whole() || known.contains(one));
+            metric.ok_or_else(|| name.clone())
+        };
+        Ok(Threshold { percent, metrics: named.iter().map(find).collect::<Result<_, _>>()? })
     }
 
     /// Whether the whole interval is worse than the threshold allows.

@@ -102,9 +102,9 @@ fn reading(row: &Row<'_>, direction: Direction, prefix: &str) -> Reading {
     let column = |name: &str| format!("{prefix}{name}");
     reading.job = row.get("label").map(str::to_owned);
     reading.random = row.get("random").map(|cell| cell == "1");
-    reading.bytes_per_s = row.cut(&column("MiB/s [last]"), MIB);
-    reading.iops = row.cut(&column("IOPS [last]"), 1.0);
-    reading.mean_ns = row.cut(&column("IO lat us [avg]"), 1000.0);
+    reading.put("throughput", row.cut(&column("MiB/s [last]"), MIB));
+    reading.put("iops", row.cut(&column("IOPS [last]"), 1.0));
+    reading.put("mean", row.cut(&column("IO lat us [avg]"), 1000.0));
     let hosts = row.whole("hosts").unwrap_or(1);
     reading.threads = row.whole("threads").map(|threads| threads.saturating_mul(hosts));
     reading.depth = row.whole("IO depth");

@@ -138,21 +138,22 @@ fn figures(reading: &mut Reading, text: &str, batch: bool) -> Result<(), String>
     let number = |name: &str, end: &str, unit| {
         Number::printed(inside(text, name, end)?, unit).ok_or(format!("{name} is no number"))
     };
-    reading.bytes_per_s = Some(number("Throughput:", "GiB/sec", GIB)?);
+    reading.put("throughput", Some(number("Throughput:", "GiB/sec", GIB)?));
     let latency = number("Avg_Latency:", "usecs", 1000.0)?;
     if batch {
         let why = "Avg_Latency of batches is ignored: some releases print the batch's time, \
             others the time per I/O";
         reading.notes.push(why.to_owned());
     } else {
-        reading.mean_ns = Some(latency);
+        reading.put("mean", Some(latency));
     }
     let ops = number("ops:", "total_time", 1.0)?;
     let time = number("total_time", "secs", 1.0)?;
     reading.seconds = Some(time.value);
     if time.value > time.off {
         let value = ops.value / time.value;
-        reading.iops = Some(Number { value, off: value * time.off / (time.value - time.off) });
+        let off = value * time.off / (time.value - time.off);
+        reading.put("iops", Some(Number { value, off }));
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Data that all tools have in common.
 
+use std::collections::BTreeMap;
+
 /// Direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
@@ -65,20 +67,8 @@ pub struct Reading {
     /// Share of reads in per cent, where it is one direction of a mix: `None` is no mix, and
     /// `Some(None)` one whose share is unknown.
     pub mix: Option<Option<u8>>,
-    /// Bytes per second.
-    pub bytes_per_s: Option<Number>,
-    /// I/Os per second.
-    pub iops: Option<Number>,
-    /// Mean latency of an I/O, nanoseconds.
-    pub mean_ns: Option<Number>,
-    /// Median latency, nanoseconds.
-    pub p50_ns: Option<Number>,
-    /// 99th percentile.
-    pub p99_ns: Option<Number>,
-    /// 99.9th percentile.
-    pub p99_9_ns: Option<Number>,
-    /// Microseconds of CPU for each MiB moved.
-    pub cpu_us_per_mib: Option<Number>,
+    /// What it measured, by the names of gpuio's metrics, in their units.
+    pub figures: BTreeMap<String, Number>,
     /// Threads or processes in all.
     pub threads: Option<u64>,
     /// I/Os in flight per thread.
@@ -116,13 +106,7 @@ impl Reading {
             direction,
             random: None,
             mix: None,
-            bytes_per_s: None,
-            iops: None,
-            mean_ns: None,
-            p50_ns: None,
-            p99_ns: None,
-            p99_9_ns: None,
-            cpu_us_per_mib: None,
+            figures: BTreeMap::new(),
             threads: None,
             depth: None,
             block_bytes: None,
@@ -137,6 +121,11 @@ impl Reading {
             failed: None,
             notes: Vec::new(),
         }
+    }
+
+    /// Adds a figure, where there is one.
+    pub(crate) fn put(&mut self, metric: &str, number: Option<Number>) {
+        self.figures.extend(number.map(|number| (metric.to_owned(), number)));
     }
 }
 

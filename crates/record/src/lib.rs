@@ -13,6 +13,7 @@ pub mod facts;
 mod feed;
 mod holes;
 mod mapped;
+pub mod metric;
 mod plan;
 mod proof;
 mod ranks;
@@ -38,6 +39,7 @@ pub use feed::{
 };
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
+pub use metric::{Metric, Side};
 pub use plan::{
     Arrivals, BlockShare, Choice, Compressible, DirectMode, Distribution, FanOut, Fill, FlushPlan,
     Gpu, GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PartPlan,

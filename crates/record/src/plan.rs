@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gpuio_catalog::MemoryKind;
+use gpuio_stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -211,6 +212,10 @@ pub struct JobPlan {
     /// Which of several times the job runs; absent where it runs once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<RepeatPlan>,
+    /// Percentiles of latencies that were asked for, ascending; empty where the usual ones are
+    /// reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub percentiles: Vec<Percentile>,
     /// Injected faults, as given.
     pub inject: Option<String>,
     /// Directory that holds one file per thread; absent when files are named.

@@ -1,5 +1,6 @@
 //! One run on many processes (ranks) of one or more hosts.
 
+use gpuio_stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -246,4 +247,12 @@ pub struct RankJob {
     pub verdict: Option<String>,
     /// Whether verification found nothing wrong; absent where there was none.
     pub verified: Option<bool>,
+}
+
+impl RankJob {
+    /// A percentile of the latencies, if it is the one that ranks have.
+    #[must_use]
+    pub fn percentile(&self, at: Percentile) -> Option<u64> {
+        self.p99_ns.filter(|_| at == Percentile::TAIL)
+    }
 }

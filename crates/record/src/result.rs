@@ -1,11 +1,11 @@
 //! What happened.
 
-use gpuio_stat::Summary;
+use gpuio_stat::{Percentile, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::beside::ComputationCost;
-use crate::ceiling::{Ceiling, OfCeiling};
+use crate::ceiling::{Ceiling, OfCeiling, Towards};
 use crate::cost::CpuCost;
 use crate::cufile::CufileUsed;
 use crate::expected::JobExpected;
@@ -521,6 +521,36 @@ pub struct Point {
     pub p99_ns: Option<u64>,
     /// Largest, within 0.8 %.
     pub max_ns: Option<u64>,
+}
+
+impl Point {
+    /// Bytes of a direction in it.
+    #[must_use]
+    pub fn bytes(&self, direction: Towards) -> u64 {
+        match direction {
+            Towards::Read => self.read_bytes,
+            Towards::Write => self.write_bytes,
+        }
+    }
+
+    /// I/Os of a direction in it.
+    #[must_use]
+    pub fn ios(&self, direction: Towards) -> u64 {
+        match direction {
+            Towards::Read => self.read_ios,
+            Towards::Write => self.write_ios,
+        }
+    }
+
+    /// A percentile of the total latencies, if it is one that series have.
+    #[must_use]
+    pub fn percentile(&self, at: Percentile) -> Option<u64> {
+        match at {
+            Percentile::MEDIAN => self.p50_ns,
+            Percentile::TAIL => self.p99_ns,
+            _ => None,
+        }
+    }
 }
 
 /// One worker.

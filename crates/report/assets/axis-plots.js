@@ -119,7 +119,7 @@ gpuio.axisPlot = (() => {
     const figure = data.columns.get(keys[0]);
     const values = lines.flatMap((one) => one.values).filter((value) => value > 0);
     // Over decades what is small would lie on the axis.
-    const wide = ["ns", "1/s", "B/s", "us/MiB"].includes(figure.unit) && values.length
+    const wide = ["ns", "1/s", "bytes/s", "µs/MiB"].includes(figure.unit) && values.length
       && Math.max(...values) / Math.min(...values) > 10;
     return {
       title: `${figure.label} against ${axis.label}`, x, lines, most, held, own,
@@ -129,7 +129,7 @@ gpuio.axisPlot = (() => {
   };
 
   const create = (host) => {
-    let keys = host.dataset.figure === "p99" ? "p50,p99" : host.dataset.figure;
+    let keys = host.dataset.figure === "latency" ? TOGETHER[0][0] : host.dataset.figure;
     let against = null;
     let apart = "";
     const chosen = new Map();

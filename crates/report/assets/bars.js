@@ -60,12 +60,12 @@ gpuio.bars = (() => {
     const rect = make("rect", { x: label, y: y + 3, width: Math.max(1, long), height: ROW - 8, rx: 2 });
     rect.style.fill = gpuio.colour.path(path);
     group.append(rect);
-    const ceilings = figure.unit === "B/s" && figure.key === "rate"
+    const ceilings = figure.unit === "bytes/s" && figure.key === "throughput"
       ? rows.map((row) => data.value("ceiling", row)).filter((value) => value !== null) : [];
     if (ceilings.length) {
       const at = label + data.median(ceilings) * scale;
       group.append(make("line", { x1: at, x2: at, y1: y, y2: y + ROW - 3, class: "ceiling" },
-        make("title", {}, `lowest ceiling: ${full("B/s", data.median(ceilings))}`)));
+        make("title", {}, `lowest ceiling: ${full("bytes/s", data.median(ceilings))}`)));
     }
     const fits = label + long + 8 + text.length * 7 < width;
     group.append(make("text", { x: fits ? label + long + 6 : label + long - 6, y: y + 15,
@@ -77,7 +77,7 @@ gpuio.bars = (() => {
     const label = 8 + Math.max(...group.paths.map(({ name }) => name.length)) * 7.5;
     const tops = group.paths.flatMap(({ rows }) => [
       data.median(rows.map((row) => data.value(figure.key, row) ?? 0)),
-      ...(figure.key === "rate" ? rows.map((row) => data.value("ceiling", row) ?? 0) : [])]);
+      ...(figure.key === "throughput" ? rows.map((row) => data.value("ceiling", row) ?? 0) : [])]);
     const scale = (width - label - 12) / (Math.max(...tops) || 1);
     const height = group.paths.length * ROW;
     const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
@@ -87,7 +87,7 @@ gpuio.bars = (() => {
   };
 
   const create = (host) => {
-    let key = "rate";
+    let key = "throughput";
     const controls = make("div", { class: "controls" });
     const area = make("div", { class: "bars" });
     const note = make("p", { class: "quiet" });
@@ -108,7 +108,7 @@ gpuio.bars = (() => {
       const marks = all.some((group) => group.paths.some(({ rows }) => rows.some((row) => data.value("ceiling", row) !== null)));
       const depths = all.some((group) => group.several) ? gpuio.hold.DEPTHS : "";
       note.textContent = all.length
-        ? `Medians of the runs of one load.${marks && key === "rate" ? " The mark is the lowest ceiling." : ""}${depths}${rest}` : why();
+        ? `Medians of the runs of one load.${marks && key === "throughput" ? " The mark is the lowest ceiling." : ""}${depths}${rest}` : why();
     };
     return redraw;
   };

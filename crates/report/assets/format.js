@@ -41,11 +41,11 @@ gpuio.format = (() => {
   };
 
   const UNITS = {
-    "B/s": (value) => scaled(value, 1024, BINARY.map((unit) => unit + "/s")),
+    "bytes/s": (value) => scaled(value, 1024, BINARY.map((unit) => unit + "/s")),
     "1/s": (value) => scaled(value, 1000, DECIMAL),
     "count": (value) => scaled(value, 1000, DECIMAL),
     "ns": (value) => scaled(value, 1000, TIME),
-    "us/MiB": (value) => scaled(value * 1000, 1000, TIME),
+    "µs/MiB": (value) => scaled(value * 1000, 1000, TIME),
     "cores": (value) => scaled(value, 1000, DECIMAL),
     "%": percent,
     "share": (value) => (value === 0 ? "0" : value.toPrecision(3)) + " %",
@@ -61,7 +61,7 @@ gpuio.format = (() => {
   };
 
   // Suffix of a figure whose text has no unit.
-  const SUFFIX = { "1/s": " IOPS", "us/MiB": "/MiB", "cores": " CPUs", "%": " %" };
+  const SUFFIX = { "1/s": " IOPS", "µs/MiB": "/MiB", "cores": " CPUs", "%": " %" };
   const full = (unit, value) => {
     const text = print(unit, value);
     return text === "-" ? text : text + (SUFFIX[unit] || "");
@@ -72,7 +72,7 @@ gpuio.format = (() => {
     (rest ? `${whole}.${rest}` : whole));
 
   // Steps of an axis in powers of two are right for bytes, in tens for the rest.
-  const base = (unit) => (unit === "B/s" || unit === "B" ? 1024 : 1000);
+  const base = (unit) => (unit === "bytes/s" || unit === "B" ? 1024 : 1000);
 
   return { print, tick, full, base };
 })();

@@ -55,7 +55,7 @@ gpuio.heat = (() => {
   };
 
   const create = (host) => {
-    let [x, y, key] = [null, null, "rate"];
+    let [x, y, key] = [null, null, "throughput"];
     const chosen = new Map();
     const head = make("figcaption", {}, "Two axes at once");
     const controls = make("div", { class: "controls" });

@@ -4,7 +4,7 @@
 
 gpuio.time = (() => {
   const { make, data } = gpuio;
-  const NAMES = { "B/s": "throughput", "1/s": "I/Os per second", ns: "latency in each interval",
+  const NAMES = { "bytes/s": "throughput", "1/s": "I/Os per second", ns: "latency in each interval",
     "%": "share of time", count: "number", B: "memory" };
   const TINTS = { read: 0, write: 1, reads: 0, writes: 1, p50: 2, p99: 3, largest: 5 };
   // Colours of devices, unlike those of the job's own lines.
@@ -56,7 +56,7 @@ gpuio.time = (() => {
   };
 
   const most = (device) => {
-    const moved = device.lines.filter((line) => line.unit === "B/s");
+    const moved = device.lines.filter((line) => line.unit === "bytes/s");
     const lines = moved.length ? moved : device.lines;
     return Math.max(...lines.flatMap((line) => line.values.map((value) => value || 0)));
   };

@@ -1,23 +1,9 @@
 //! Texts about expected performance, shared by several formats.
 
-use gpuio_record::{Expected, JobExpected, Record, Towards};
+use gpuio_record::metric::percent;
+use gpuio_record::{Expected, JobExpected};
 
-use crate::ceilings::percent;
 use crate::number::{NONE, throughput};
-use crate::workload::Direction;
-
-/// The expectation of one direction of a job; absent in records without it.
-pub(crate) fn find<'a>(
-    record: &'a Record,
-    job: &str,
-    direction: Direction,
-) -> Option<&'a JobExpected> {
-    let towards = match direction {
-        Direction::Read => Towards::Read,
-        Direction::Write => Towards::Write,
-    };
-    record.expected.iter().find(|one| one.job == job && one.direction == towards)
-}
 
 /// The bottleneck without its figure: the text before the first colon and blank.
 pub(crate) fn bottleneck(expected: &Expected) -> Option<&str> {

@@ -5,10 +5,11 @@
 //! function may be called from any thread and gives the same text for the same record.
 //!
 //! - `format/` prints one record. `format/text/table.rs` has the columns of the table of results
-//!   (`COLUMNS`) and, in the same order, the fields of the record behind them (`job_row`); the
-//!   other tables have a file each beside it.
+//!   (`columns`) and the fields of the record behind them (`job_line`); the other tables have a
+//!   file each beside it.
 //! - [`set`] shows several records: `rows` (job and direction), `axes` (in what rows differ),
-//!   `figures` (what was measured), `series`. Each is a table, and every format walks the tables.
+//!   `series`. Each is a table, as `gpuio_record::metric` is (what was measured), and every format
+//!   walks the tables.
 //! - `set/conclusion` and `set/plot` make the first screen: two sentences, and one plot that needs
 //!   no script, which is also the format `svg`.
 //! - `set/html` writes one page: text that needs no script, blocks of JSON in columns, and the
@@ -40,7 +41,7 @@
 //! - ratio, interval, verdict of `compare`: `compare/src/evaluate.rs`, `stat/src/infer/mod.rs`
 //!
 //! To add a format: a file `format/NAME.rs` and a row in [`FORMATS`], or `set/NAME.rs` and a row
-//! in `SET_FORMATS`. To add a figure, axis or series: a row in `FIGURES`, `AXES` or `LINES` in
+//! in `SET_FORMATS`. To add a metric: a row in `gpuio_record::metric`; an axis: a row in `AXES` in
 //! `set`.
 
 mod ceilings;

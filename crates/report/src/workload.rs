@@ -1,36 +1,11 @@
 //! Descriptions of a job's load, shared by several formats.
 
 use gpuio_record::{
-    BlockShare, DirectionResult, JobPlan, JobResult, Order, PartPlan, Record, ReplayPlan,
+    BlockShare, JobPlan, JobResult, Order, PartPlan, Record, ReplayPlan, Side, Towards,
 };
 use gpuio_units::format_bytes;
 
 use crate::number::{bytes, many};
-
-/// Reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
-}
-
-impl Direction {
-    /// `read` or `write`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Direction::Read => "read",
-            Direction::Write => "write",
-        }
-    }
-
-    /// This direction of a job's result.
-    pub(crate) fn of(self, job: &JobResult) -> &DirectionResult {
-        match self {
-            Direction::Read => &job.read,
-            Direction::Write => &job.write,
-        }
-    }
-}
 
 /// Of which larger load a job is a part.
 pub(crate) fn part(plan: &JobPlan, part: &PartPlan) -> String {
@@ -72,13 +47,12 @@ pub(crate) fn jobs(record: &Record) -> impl Iterator<Item = (&JobPlan, &JobResul
     record.plan.jobs.iter().zip(&record.jobs)
 }
 
-/// The directions that a job was to do, reads first.
-pub(crate) fn directions(plan: &JobPlan) -> &'static [Direction] {
-    match plan.read_percent {
-        0 => &[Direction::Write],
-        100.. => &[Direction::Read],
-        _ => &[Direction::Read, Direction::Write],
-    }
+/// Each direction of each job that ran, reads first.
+pub(crate) fn sides(record: &Record) -> impl Iterator<Item = Side<'_>> {
+    jobs(record).flat_map(move |(plan, result)| {
+        let of = move |direction: &Towards| Side { record, plan, result, direction: *direction };
+        plan.directions().iter().map(of)
+    })
 }
 
 /// Whether offsets are random.
@@ -88,19 +62,19 @@ pub(crate) fn is_random(plan: &JobPlan) -> bool {
 
 /// The job's load as the `rw` key has it.
 pub(crate) fn rw(plan: &JobPlan) -> &'static str {
-    match (directions(plan), is_random(plan)) {
-        ([Direction::Read], false) => "read",
-        ([Direction::Write], false) => "write",
+    match (plan.directions(), is_random(plan)) {
+        ([Towards::Read], false) => "read",
+        ([Towards::Write], false) => "write",
         (_, false) => "readwrite",
-        ([Direction::Read], true) => "randread",
-        ([Direction::Write], true) => "randwrite",
+        ([Towards::Read], true) => "randread",
+        ([Towards::Write], true) => "randwrite",
         (_, true) => "randrw",
     }
 }
 
 /// Whether reads and writes are mixed.
 pub(crate) fn is_mix(plan: &JobPlan) -> bool {
-    directions(plan).len() > 1
+    plan.directions().len() > 1
 }
 
 /// The load of a job: as the `rw` key has it, of a mix with its shares, `randrw 70/30`.
@@ -113,15 +87,15 @@ pub(crate) fn load_word(plan: &JobPlan) -> String {
 
 /// One direction of the job: `randread`, or of a mix `randrw 70/30 reads`, whose figures are not
 /// those of reads alone.
-pub(crate) fn rw_of(plan: &JobPlan, direction: Direction) -> String {
-    match directions(plan) {
+pub(crate) fn rw_of(plan: &JobPlan, direction: Towards) -> String {
+    match plan.directions() {
         [_] => rw(plan).to_owned(),
         _ => format!("{} {}s", load_word(plan), direction.name()),
     }
 }
 
 /// The same in few characters: of a mix `randrw r`, without its shares.
-pub(crate) fn rw_short(plan: &JobPlan, direction: Option<Direction>) -> String {
+pub(crate) fn rw_short(plan: &JobPlan, direction: Option<Towards>) -> String {
     let mix = if is_random(plan) { "randrw" } else { "rw" };
     match (is_mix(plan), direction) {
         (false, _) => rw(plan).to_owned(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::enough_for;
+use crate::{Histogram, Percentile, enough_for};
 
 /// What a histogram says, in nanoseconds. A percentile for which there were too few values (see
 /// [`enough_for`]) is absent; those of records of before the rule are dropped as they are read.
@@ -52,6 +52,18 @@ struct Stored {
 }
 
 impl Summary {
+    /// A percentile; `None` with too few values for it. One that has no field is computed of the
+    /// buckets.
+    #[must_use]
+    pub fn percentile(&self, at: Percentile) -> Option<u64> {
+        let fields = [Some(self.p50_ns), self.p90_ns, self.p99_ns, self.p99_9_ns, self.p99_99_ns];
+        match Percentile::ALL.iter().position(|one| *one == at) {
+            Some(nth) => fields[nth],
+            None if self.buckets.is_empty() => None,
+            None => Histogram::from_summary(self).percentile(at.quantile()),
+        }
+    }
+
     /// Whether the percentile `quantile` (0 to 1) would be another one if `missing` more values had
     /// been recorded, all of them above it: it lies so many ranks further on, where the buckets
     /// hold other values or none. Without buckets nothing is known, and any missing value counts.
@@ -86,18 +98,19 @@ fn rank(quantile: f64, count: u64) -> u64 {
 
 impl From<Stored> for Summary {
     fn from(stored: Stored) -> Summary {
-        let reported =
-            |value: Option<u64>, quantile| value.filter(|_| enough_for(quantile, stored.count));
+        let reported = |value: Option<u64>, nth: usize| {
+            value.filter(|_| enough_for(Percentile::ALL[nth].quantile(), stored.count))
+        };
         Summary {
             count: stored.count,
             min_ns: stored.min_ns,
             mean_ns: stored.mean_ns,
             stddev_ns: stored.stddev_ns,
             p50_ns: stored.p50_ns,
-            p90_ns: reported(stored.p90_ns, 0.9),
-            p99_ns: reported(stored.p99_ns, 0.99),
-            p99_9_ns: reported(stored.p99_9_ns, 0.999),
-            p99_99_ns: reported(stored.p99_99_ns, 0.9999),
+            p90_ns: reported(stored.p90_ns, 1),
+            p99_ns: reported(stored.p99_ns, 2),
+            p99_9_ns: reported(stored.p99_9_ns, 3),
+            p99_99_ns: reported(stored.p99_99_ns, 4),
             max_ns: stored.max_ns,
             buckets: stored.buckets,
         }

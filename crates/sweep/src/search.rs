@@ -1,23 +1,13 @@
 //! Searches the highest load whose latency stays within a limit.
 
+use gpuio_stat::Percentile;
 use gpuio_units::parse_duration_ns;
-
-/// The limited percentile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Figure {
-    /// Median.
-    P50,
-    /// 99th percentile.
-    P99,
-    /// 99.9th percentile.
-    P999,
-}
 
 /// A latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Which latency.
-    pub figure: Figure,
+    /// Which percentile.
+    pub at: Percentile,
     /// At most this, nanoseconds.
     pub ns: u64,
 }
@@ -25,28 +15,29 @@ pub struct Bound {
 /// Why the text is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is not a latency limit; write p50=TIME, p99=TIME or p99.9=TIME, such as \
-    p99=200us"
+    "'{0}' is not a latency limit; write a percentile and a time, such as {example}",
+    example = Bound::example()
 )]
 pub struct BoundError(String);
 
 impl Bound {
-    /// Reads `p99=200us`.
+    /// One as people write it.
+    #[must_use]
+    pub fn example() -> String {
+        format!("{}=200us", Percentile::TAIL.label())
+    }
+
+    /// Reads one like the example.
     ///
     /// # Errors
     ///
-    /// Another figure, or no time above 0.
+    /// No percentile, or no time above 0.
     pub fn parse(text: &str) -> Result<Bound, BoundError> {
         let wrong = || BoundError(text.to_owned());
-        let (figure, time) = text.split_once('=').ok_or_else(wrong)?;
-        let figure = match figure {
-            "p50" => Figure::P50,
-            "p99" => Figure::P99,
-            "p99.9" => Figure::P999,
-            _ => return Err(wrong()),
-        };
+        let (name, time) = text.split_once('=').ok_or_else(wrong)?;
+        let at = Percentile::named(name).ok_or_else(wrong)?;
         let ns = parse_duration_ns(time).ok().filter(|ns| *ns > 0).ok_or_else(wrong)?;
-        Ok(Bound { figure, ns })
+        Ok(Bound { at, ns })
     }
 }
 
@@ -198,9 +189,9 @@ mod tests {
 
     #[test]
     fn bounds() {
-        let bound = Bound { figure: Figure::P99, ns: 200_000 };
-        assert_eq!(Bound::parse("p99=200us"), Ok(bound));
-        for text in ["p98=1ms", "p99", "p99=0", "p99=fast"] {
+        let bound = Bound { at: Percentile::TAIL, ns: 200_000 };
+        assert_eq!(Bound::parse(&Bound::example()), Ok(bound));
+        for text in ["slow=1ms", "p100=1ms", "p99", "p99=0", "p99=fast"] {
             assert!(Bound::parse(text).is_err(), "{text}");
         }
     }

@@ -25,6 +25,14 @@ pub(crate) struct Show {
     pub(crate) per_rank: bool,
 }
 
+fn metric() -> String {
+    let known = gpuio_record::metric::words().join(", ");
+    format!(
+        "Figures that the threshold applies to: {known}, or another percentile; \
+        comma-separated list [throughput]"
+    )
+}
+
 /// What to compare.
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
@@ -43,9 +51,7 @@ pub(crate) struct Compare {
     /// better end of its 95 % interval: 5%
     #[arg(long, value_name = "PERCENT")]
     pub(crate) threshold: Option<String>,
-    /// Figures that the threshold applies to: throughput, iops, mean, p50, p99, p99.9, cpu;
-    /// comma-separated list [throughput]
-    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold", help = metric())]
     pub(crate) metric: Vec<String>,
     /// Output format: text, json, markdown or html [text]
     #[arg(long, value_name = "FORMAT")]

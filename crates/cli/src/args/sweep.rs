@@ -3,9 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use gpuio_sweep::Bound;
 use gpuio_workload::preset::Preset;
 
 use super::{RankLimits, Work};
+
+fn latency_target() -> String {
+    format!(
+        "Search for the highest load with at most this latency, instead of a grid: a percentile \
+         and a time, such as {}",
+        Bound::example()
+    )
+}
 
 /// What to vary, how often, and the load that all points share.
 #[derive(Debug, Args)]
@@ -44,9 +53,8 @@ pub(crate) struct Vary {
     /// Run only points that meet this condition: "bs*depth<=64M && path!=gds"
     #[arg(long, value_name = "CONDITION")]
     pub(crate) r#where: Option<String>,
-    /// Search for the highest load with at most this latency, instead of a grid: p50=, p99= or
-    /// p99.9=TIME
-    #[arg(long, value_name = "LATENCY", conflicts_with_all = ["vary", "where", "one_at_a_time"])]
+    #[arg(long, value_name = "LATENCY", conflicts_with_all = ["vary", "where", "one_at_a_time"],
+        help = latency_target())]
     pub(crate) latency_target: Option<String>,
     /// Key that sets the load for --latency-target: depth, threads or rate_iops, and its range
     /// [depth=1..256]

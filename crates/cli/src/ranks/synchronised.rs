@@ -121,7 +121,7 @@ impl<'a> Synchronised<'a> {
             return *tick;
         }
         let (bytes_per_s, iops) = (all.bytes_per_s, all.iops);
-        Tick { bytes_per_s, iops, failed: all.failed, p99_ns: None, ..*tick }
+        Tick { bytes_per_s, iops, failed: all.failed, tail_ns: None, ..*tick }
     }
 
     /// Something was done outside the measured time.

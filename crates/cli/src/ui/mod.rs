@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_objects::environment;
 use gpuio_record::{JobPlan, JobResult, Plan};
+use gpuio_stat::Percentile;
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -120,7 +121,8 @@ impl RunObserver for Progress {
     fn tick(&self, tick: &Tick) {
         let by_time = tick.expected_ns.map(|of| tick.elapsed_ns as f64 / of.max(1) as f64);
         let share = by_time.into_iter().chain(tick.moved_share).fold(0.0, f64::max);
-        let p99 = tick.p99_ns.map(|p99| format!(", p99 {}", human_ns(p99 as f64)));
+        let label = Percentile::TAIL.label();
+        let tail = tick.tail_ns.map(|tail| format!(", {label} {}", human_ns(tail as f64)));
         let elapsed = tick.elapsed_ns as f64 / 1e9;
         let left = (share > 0.01).then(|| elapsed / share - elapsed);
         let eta = left.map(|left| format!(", {:.0} s left", left.max(0.0)));
@@ -131,7 +133,7 @@ impl RunObserver for Progress {
             self.names(),
             human_rate(tick.bytes_per_s),
             human_count(tick.iops),
-            p99.unwrap_or_default(),
+            tail.unwrap_or_default(),
             eta.unwrap_or_default(),
         );
         self.show(share, message);

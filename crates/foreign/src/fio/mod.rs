@@ -109,17 +109,16 @@ fn reading(
     reading.job = job["jobname"].as_str().map(str::to_owned);
     options.report(&mut reading, key);
     let sum = |field: &str| sides().map(|side| number(&side[field])).sum::<f64>();
-    reading.bytes_per_s = Some(units::bytes_per_s(sides()));
-    reading.iops = Some(Number::exact(sum("iops")));
+    reading.put("throughput", Some(units::bytes_per_s(sides())));
+    reading.put("iops", Some(Number::exact(sum("iops"))));
     let ios = sum("total_ios");
     let total: f64 = sides().map(|side| units::mean_ns(side) * number(&side["total_ios"])).sum();
-    reading.mean_ns = Some(Number::exact(total / ios)).filter(|mean| mean.value > 0.0);
+    reading.put("mean", Some(Number::exact(total / ios)).filter(|mean| mean.value > 0.0));
     let hosts: Vec<&str> = twins.iter().filter_map(|job| job["hostname"].as_str()).collect();
     if let [job] = twins {
-        let at = |name: &str| units::percentile(&job[key], name);
-        reading.p50_ns = at("50.000000");
-        reading.p99_ns = at("99.000000");
-        reading.p99_9_ns = at("99.900000");
+        for (at, number) in units::percentiles(&job[key]) {
+            reading.put(&at.label(), Some(number));
+        }
     } else {
         let why = match hosts.as_slice() {
             [] => format!(
@@ -135,7 +134,7 @@ fn reading(
         };
         reading.notes.push(why);
     }
-    reading.cpu_us_per_mib = cpu(twins);
+    reading.put("cpu", cpu(twins));
     let longest = sides().map(|side| number(&side["runtime"])).fold(0.0, f64::max);
     reading.seconds = Some(longest / 1000.0);
     reading.failed = failed(twins);

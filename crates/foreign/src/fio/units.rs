@@ -1,6 +1,7 @@
 //! Figures of one direction, in bytes and nanoseconds. fio 2 prints KiB and microseconds, under
 //! other names or, of `io_bytes`, under the same one.
 
+use gpuio_stat::Percentile;
 use serde_json::Value;
 
 use super::number;
@@ -30,11 +31,16 @@ pub(super) fn mean_ns(side: &Value) -> f64 {
     side["lat_ns"]["mean"].as_f64().unwrap_or_else(|| number(&side["lat"]["mean"]) * 1000.0)
 }
 
-/// A percentile of completion latency.
-pub(super) fn percentile(side: &Value, name: &str) -> Option<Number> {
-    let (value, digit) = match side["clat_ns"]["percentile"][name].as_f64() {
-        Some(ns) => (ns, 0.0),
-        None => (side["clat"]["percentile"][name].as_f64()? * 1000.0, 1000.0),
+/// The percentiles of completion latency.
+pub(super) fn percentiles(side: &Value) -> Vec<(Percentile, Number)> {
+    let known = [("clat_ns", 1.0, 0.0), ("clat", 1000.0, 1000.0)];
+    let found = known
+        .into_iter()
+        .find_map(|(field, ns, digit)| Some((side[field]["percentile"].as_object()?, ns, digit)));
+    let Some((all, ns, digit)) = found else { return Vec::new() };
+    let one = |(name, value): (&String, &Value)| {
+        let value = value.as_f64().filter(|value| *value > 0.0)? * ns;
+        Some((Percentile::parse(name)?, Number { value, off: value * BUCKET + digit }))
     };
-    (value > 0.0).then_some(Number { value, off: value * BUCKET + digit })
+    all.iter().filter_map(one).collect()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gpuio_io::clock::Nanos;
 use gpuio_record::{JobPlan, Point, Steady};
-use gpuio_stat::{Counted, Histogram, Live, LiveTotals};
+use gpuio_stat::{Counted, Histogram, Live, LiveTotals, Percentile};
 
 use super::gate::FirstDone;
 use super::peers::Peers;
@@ -26,8 +26,8 @@ pub struct Tick {
     pub bytes_per_s: f64,
     /// I/Os per second over the last interval.
     pub iops: f64,
-    /// 99th percentile of the last interval's latencies, nanoseconds.
-    pub p99_ns: Option<u64>,
+    /// [`Percentile::TAIL`] of the last interval's latencies, nanoseconds.
+    pub tail_ns: Option<u64>,
     /// I/Os that failed so far.
     pub failed: u64,
 }
@@ -187,7 +187,7 @@ impl SeriesSampler {
             moved_share: self.expected_bytes.map(|of| (bytes as f64 / of.max(1) as f64).min(1.0)),
             bytes_per_s: (moved.read_bytes + moved.write_bytes) as f64 / seconds,
             iops: (moved.read_ios + moved.write_ios) as f64 / seconds,
-            p99_ns: latencies.percentile(0.99),
+            tail_ns: latencies.percentile(Percentile::TAIL.quantile()),
             failed: sum.failed,
         }
     }
@@ -312,7 +312,7 @@ mod tests {
         // Of 101 and of 500 no 99th percentile is reported.
         let p99 = series.iter().map(|point| point.p99_ns.is_some());
         assert_eq!(p99.collect::<Vec<_>>(), [true, true, false, true, false]);
-        assert_eq!(ticks.map(|tick| tick.p99_ns.is_some()), [true, true, false, true, false]);
+        assert_eq!(ticks.map(|tick| tick.tail_ns.is_some()), [true, true, false, true, false]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Pages as JSON: `docs/stats.md` names the fields. What is not known is `null`.
 
-use serde_json::{Value, json};
+use gpuio_stat::Percentile;
+use serde_json::{Map, Value, json};
 
-use super::{Shown, class_name, per_second};
+use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::bucket::SIZES;
 use crate::layout::VERSION;
 use crate::snapshot::{Counts, PathCounters};
@@ -64,7 +65,9 @@ fn one_path(counters: &PathCounters) -> Value {
 
 fn side(side: &Counts, seconds: Option<f64>, level: u8) -> Value {
     let ios = side.ios();
-    let at = |quantile| side.percentile_ns(quantile);
+    let mut latency = Map::from_iter([("mean".to_owned(), json!(side.mean_ns()))]);
+    let of = |at: &Percentile| (at.key(), json!(side.percentile_ns(at.quantile())));
+    latency.extend(PERCENTILES.iter().map(of));
     let mut all = json!({
         "ios": ios,
         "bytes": side.bytes,
@@ -72,13 +75,7 @@ fn side(side: &Counts, seconds: Option<f64>, level: u8) -> Value {
         "unaligned": side.unaligned,
         "bytes_per_s": per_second(side.bytes, seconds),
         "iops": per_second(ios, seconds),
-        "latency_ns": {
-            "mean": side.mean_ns(),
-            "p50": at(0.5),
-            "p90": at(0.9),
-            "p99": at(0.99),
-            "p99_9": at(0.999),
-        },
+        "latency_ns": latency,
     });
     if level >= 2 {
         let class = |class: usize| json!({ "size": class_name(class), "ios": side.sizes[class] });

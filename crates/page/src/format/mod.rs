@@ -5,8 +5,13 @@ pub mod json;
 pub mod openmetrics;
 pub mod text;
 
+use gpuio_stat::Percentile;
+
 use crate::read::Owner;
 use crate::snapshot::{Counts, Snapshot};
+
+/// Those that are shown: a page's buckets are too coarse for higher ones.
+const PERCENTILES: &[Percentile] = Percentile::ALL.split_at(4).0;
 
 /// A page and the system's facts on its process.
 #[derive(Debug, Clone, Copy)]

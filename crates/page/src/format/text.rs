@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use gpuio_stat::Percentile;
 use gpuio_table::in_columns;
 use gpuio_units::{human_bytes, human_count, human_ns, human_rate, printable_short};
 
-use super::{Shown, class_name, per_second};
+use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::bucket::SIZES;
 use crate::layout::REGISTERED;
 use crate::snapshot::{Counts, PathCounters, Snapshot};
@@ -76,8 +77,8 @@ fn totals(shown: &Shown<'_>, total: &PathCounters) -> String {
         per_second(side.ios(), *took).filter(|_| side.ios() > 0).map_or(NONE.into(), human_count)
     });
     add("latency, mean", &|(_, side, _)| side.mean_ns().map_or(NONE.into(), human_ns));
-    for (name, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
-        add(name, &|(_, side, _)| percentile(side, quantile));
+    for at in PERCENTILES {
+        add(&at.label(), &|(_, side, _)| percentile(side, *at));
     }
     add("unaligned", &|(_, side, _)| side.unaligned.to_string());
     add("failed", &|(_, side, _)| side.failed.to_string());
@@ -100,6 +101,7 @@ fn sizes(total: &PathCounters) -> String {
 }
 
 fn paths(snapshot: &Snapshot) -> String {
+    let [median, tail] = Percentile::SHORT.map(|at| at.label());
     let head = [
         "GPU",
         "PCI",
@@ -109,8 +111,8 @@ fn paths(snapshot: &Snapshot) -> String {
         "I/Os",
         "bytes",
         "throughput",
-        "p50",
-        "p99",
+        &median,
+        &tail,
         "unaligned",
         "failed",
         "threads",
@@ -131,8 +133,8 @@ fn paths(snapshot: &Snapshot) -> String {
                 side.ios().to_string(),
                 bytes(side.bytes),
                 per_second(side.bytes, counters.seconds()).map_or(NONE.to_owned(), human_rate),
-                percentile(side, 0.5),
-                percentile(side, 0.99),
+                percentile(side, Percentile::MEDIAN),
+                percentile(side, Percentile::TAIL),
                 side.unaligned.to_string(),
                 side.failed.to_string(),
                 counters.threads.to_string(),
@@ -208,6 +210,6 @@ fn bytes(bytes: u64) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "rounded for people")]
-fn percentile(side: &Counts, quantile: f64) -> String {
-    side.percentile_ns(quantile).map_or(NONE.to_owned(), |ns| human_ns(ns as f64))
+fn percentile(side: &Counts, at: Percentile) -> String {
+    side.percentile_ns(at.quantile()).map_or(NONE.to_owned(), |ns| human_ns(ns as f64))
 }

@@ -4,9 +4,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_record::{JobPlan, JobResult, Point};
-
-use crate::workload::{Direction, directions};
+use gpuio_record::{JobPlan, JobResult, Point, Towards};
 
 /// What a log is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +35,9 @@ pub fn render(plan: &JobPlan, result: &JobResult, log: Log) -> String {
     let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
     let mut out = String::new();
     for point in lines(&result.series, line_ns.unwrap_or(0)) {
-        for direction in directions(plan) {
+        for direction in plan.directions() {
             let Some(value) = value(&point, *direction, log) else { continue };
-            let (time, side) = (point.at_ns / 1_000_000, u8::from(*direction == Direction::Write));
+            let (time, side) = (point.at_ns / 1_000_000, u8::from(*direction == Towards::Write));
             // Writing to a String cannot fail.
             let _ = writeln!(out, "{time}, {value}, {side}, 0, 0");
         }
@@ -76,19 +74,19 @@ fn join(line: &mut Point, point: &Point) {
     line.write_latency_ns = sum(line.write_latency_ns, point.write_latency_ns);
 }
 
-fn value(point: &Point, direction: Direction, log: Log) -> Option<u64> {
-    let (bytes, ios, latency_ns) = match direction {
-        Direction::Read => (point.read_bytes, point.read_ios, point.read_latency_ns),
-        Direction::Write => (point.write_bytes, point.write_ios, point.write_latency_ns),
+fn value(point: &Point, direction: Towards, log: Log) -> Option<u64> {
+    let latency_ns = match direction {
+        Towards::Read => point.read_latency_ns,
+        Towards::Write => point.write_latency_ns,
     };
     let per_s = |count: u64| {
         let value = u128::from(count) * 1_000_000_000 / u128::from(point.span_ns);
         u64::try_from(value).unwrap_or(u64::MAX)
     };
     match log {
-        Log::Bandwidth => Some(per_s(bytes) / 1024),
-        Log::Iops => Some(per_s(ios)),
-        Log::Latency => latency_ns?.checked_div(ios),
+        Log::Bandwidth => Some(per_s(point.bytes(direction)) / 1024),
+        Log::Iops => Some(per_s(point.ios(direction))),
+        Log::Latency => latency_ns?.checked_div(point.ios(direction)),
     }
 }
 
@@ -120,17 +118,17 @@ mod tests {
         let found = lines(&series, 1_000_000_000);
         let of: Vec<_> = found.iter().map(|p| (p.at_ns / 1_000_000, p.read_ios)).collect();
         assert_eq!(of, [(1000, 40), (1500, 5)]);
-        assert_eq!(value(&found[0], Direction::Read, Log::Iops), Some(40));
-        assert_eq!(value(&found[0], Direction::Write, Log::Latency), Some(700));
-        assert_eq!(value(&found[1], Direction::Read, Log::Bandwidth), Some(40));
+        assert_eq!(value(&found[0], Towards::Read, Log::Iops), Some(40));
+        assert_eq!(value(&found[0], Towards::Write, Log::Latency), Some(700));
+        assert_eq!(value(&found[1], Towards::Read, Log::Bandwidth), Some(40));
         assert_eq!(lines(&series, 0).len(), 3, "a line for each point where nothing was requested");
     }
 
     #[test]
     fn an_interval_without_ios_of_a_direction_has_no_latency_of_it() {
         let none = Point { read_ios: 0, read_latency_ns: Some(0), ..point(1, 1, 0) };
-        assert_eq!(value(&none, Direction::Read, Log::Latency), None);
+        assert_eq!(value(&none, Towards::Read, Log::Latency), None);
         let old = Point { read_latency_ns: None, ..point(1, 1, 3) };
-        assert_eq!(value(&old, Direction::Read, Log::Latency), None, "no record of it");
+        assert_eq!(value(&old, Towards::Read, Log::Latency), None, "no record of it");
     }
 }

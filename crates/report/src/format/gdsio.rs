@@ -1,10 +1,10 @@
 //! gdsio's result line, for the scripts that parse it.
 
-use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan};
+use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan, Towards};
 use gpuio_units::printable_short;
 
 use crate::number::float;
-use crate::workload::{Direction, directions, fixed_block, is_random, jobs};
+use crate::workload::{fixed_block, is_random, jobs};
 
 const KIB: u64 = 1024;
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -142,9 +142,9 @@ fn sum(jobs: &[Job<'_>], figure: impl Fn(&JobPlan, &JobResult) -> u64) -> u64 {
 }
 
 fn io_type(jobs: &[Job<'_>]) -> &'static str {
-    let does = |direction| jobs.iter().any(|(plan, _)| directions(plan).contains(&direction));
+    let does = |direction| jobs.iter().any(|(plan, _)| plan.directions().contains(&direction));
     let random = jobs.iter().any(|(plan, _)| is_random(plan));
-    match (does(Direction::Read), does(Direction::Write), random) {
+    match (does(Towards::Read), does(Towards::Write), random) {
         (true, true, false) => "RW",
         (true, true, true) => "RANDRW",
         (false, true, false) => "WRITE",

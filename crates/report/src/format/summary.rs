@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use gpuio_record::{EndedHow, JobPlan, JobResult, LeftOut, Record, Route, Source};
-use gpuio_table::{Column, Grid, figures, words};
+use gpuio_record::{EndedHow, LeftOut, Record, Route, Side, Source, Towards};
+use gpuio_stat::Percentile;
+use gpuio_table::{Column, Grid, words};
 use gpuio_units::printable_lines;
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
 use crate::number::{NONE, iops, maybe_time, throughput};
 use crate::verification::{self, Checked};
-use crate::workload::{Direction, blocks_short, directions, is_random, jobs, load_word, rw_of};
+use crate::workload::{blocks_short, is_random, jobs, load_word, rw_of, sides};
 use crate::wrap::paragraph;
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
@@ -64,43 +65,39 @@ fn head(record: &Record, width: u16, wide: u16) -> String {
     out
 }
 
-/// A job with one of its directions.
+/// One direction of a job.
 #[derive(Clone, Copy)]
-struct Load<'a> {
-    plan: &'a JobPlan,
-    result: &'a JobResult,
-    direction: Direction,
-}
+struct Load<'a>(Side<'a>);
 
 impl Load<'_> {
     /// Same load, whatever the path.
     fn kind(&self) -> (String, String) {
-        (rw_of(self.plan, self.direction), blocks_short(&self.plan.blocks))
+        (rw_of(self.0.plan, self.0.direction), blocks_short(&self.0.plan.blocks))
     }
 
     fn is_small(&self) -> bool {
-        let largest = self.plan.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
-        is_random(self.plan) && largest <= SMALL_BYTES
+        let largest = self.0.plan.blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
+        is_random(self.0.plan) && largest <= SMALL_BYTES
     }
 
     fn path(&self) -> &str {
-        &self.plan.path.choice.actual
+        &self.0.plan.path.choice.actual
     }
 
     fn bytes_per_s(&self) -> f64 {
-        self.direction.of(self.result).bytes_per_s
+        self.0.figures().bytes_per_s
     }
 
     fn iops(&self) -> f64 {
-        self.direction.of(self.result).iops
+        self.0.figures().iops
     }
 
     fn route(&self) -> Option<Route> {
-        self.result.proof.as_ref().map(|proof| proof.verdict.route)
+        self.0.result.proof.as_ref().map(|proof| proof.verdict.route)
     }
 
     fn source(&self) -> Option<Source> {
-        self.result.proof.as_ref().map(|proof| proof.verdict.source)
+        self.0.result.proof.as_ref().map(|proof| proof.verdict.source)
     }
 
     /// `2.31 GiB/s`, or `105 k IOPS` where blocks are small.
@@ -113,21 +110,17 @@ impl Load<'_> {
 
     /// `1M reads`, `4K random writes`.
     fn words(&self) -> String {
-        let random = if is_random(self.plan) { "random " } else { "" };
-        let mix = match directions(self.plan) {
+        let random = if is_random(self.0.plan) { "random " } else { "" };
+        let mix = match self.0.plan.directions() {
             [_] => String::new(),
-            _ => format!(" of {}", load_word(self.plan)),
+            _ => format!(" of {}", load_word(self.0.plan)),
         };
-        format!("{} {random}{}s{mix}", blocks_short(&self.plan.blocks), self.direction.name())
+        format!("{} {random}{}s{mix}", blocks_short(&self.0.plan.blocks), self.0.direction.name())
     }
 }
 
 fn loads(record: &Record) -> Vec<Load<'_>> {
-    let both = jobs(record).flat_map(|(plan, result)| {
-        let of = |&direction| Load { plan, result, direction };
-        directions(plan).iter().map(of).collect::<Vec<_>>()
-    });
-    both.collect()
+    sides(record).map(Load).collect()
 }
 
 /// A row per path: its loads side by side; a further row where one repeats.
@@ -150,12 +143,14 @@ fn table(record: &Record, width: u16) -> String {
     if rows.is_empty() {
         return "no job ran\n".to_owned();
     }
+    let tails = Percentile::shown(&record.percentiles(), &[Percentile::TAIL]);
     let mut columns: Vec<Column> = vec![words("path")];
     for kind in &kinds {
         let (rw, size) = kind.kind();
         columns.push(Column { name: format!("{rw} {size}").into(), left: false });
         if kind.is_small() {
-            columns.push(figures("p99"));
+            let heads = tails.iter().map(|at| Column { name: at.label().into(), left: false });
+            columns.extend(heads);
         }
     }
     columns.extend([words("path taken"), words("verified")]);
@@ -165,18 +160,17 @@ fn table(record: &Record, width: u16) -> String {
             let load = row.iter().find(|load| load.kind() == kind.kind());
             cells.push(load.map_or_else(|| NONE.to_owned(), Load::rate));
             if kind.is_small() {
-                let latency = |load: &Load<'_>| {
-                    let latency = load.direction.of(load.result).latency.as_ref()?;
-                    latency.total.p99_ns
-                };
-                cells.push(maybe_time(load.and_then(latency)));
+                let latency = load.and_then(|load| load.0.figures().latency.as_ref());
+                let cell =
+                    |at: &Percentile| maybe_time(latency.and_then(|all| all.total.percentile(*at)));
+                cells.extend(tails.iter().map(cell));
             }
         }
         cells.push(alike(row, |load| {
-            let proof = load.result.proof.as_ref();
+            let proof = load.0.result.proof.as_ref();
             proof.map_or_else(|| NONE.to_owned(), |proof| proof.verdict.words.clone())
         }));
-        cells.push(alike(row, |load| verification::word(load.result.verify.as_ref())));
+        cells.push(alike(row, |load| verification::word(load.0.result.verify.as_ref())));
         cells
     };
     let rows = rows.iter().map(cells).collect();
@@ -209,7 +203,7 @@ fn conclusion(record: &Record, width: u16) -> String {
     if let Some(text) = gds(record, &all) {
         say(text);
     }
-    if all.iter().all(|load| load.plan.gpus.is_empty()) && !record.plan.left_out.is_empty() {
+    if all.iter().all(|load| load.0.plan.gpus.is_empty()) && !record.plan.left_out.is_empty() {
         let why = reasons(&record.plan.left_out);
         let first = why.first().map_or("", |(why, _)| *why);
         say(format!("No path to a GPU ran: {}", clause(first)));
@@ -234,15 +228,15 @@ fn storage(all: &[Load<'_>]) -> Option<String> {
     let moved = |load: &&Load<'_>| {
         matches!(load.source(), Some(Source::Storage | Source::StorageThroughPageCache))
     };
-    let part = |direction: Direction| {
+    let part = |direction: Towards| {
         let rates: Vec<String> = host()
             .filter(moved)
-            .filter(|load| load.direction == direction)
+            .filter(|load| load.0.direction == direction)
             .map(|load| format!("{} ({})", load.rate(), load.words()))
             .collect();
         (!rates.is_empty()).then(|| rates.join(" and "))
     };
-    Some(match (part(Direction::Read), part(Direction::Write)) {
+    Some(match (part(Towards::Read), part(Towards::Write)) {
         (None, None) => "What your storage delivers was not measured: the page cache served the \
                          loads in host memory."
             .to_owned(),
@@ -257,8 +251,8 @@ fn storage(all: &[Load<'_>]) -> Option<String> {
 /// The fastest path to a GPU for each kind of read, and where the bytes came from.
 fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     let reads = || {
-        let to_gpu = all.iter().filter(|load| !load.plan.gpus.is_empty());
-        to_gpu.filter(|load| load.direction == Direction::Read && load.result.failed == 0)
+        let to_gpu = all.iter().filter(|load| !load.0.plan.gpus.is_empty());
+        to_gpu.filter(|load| load.0.direction == Towards::Read && load.0.result.failed == 0)
     };
     let mut kinds: Vec<(String, String)> = Vec::new();
     for load in reads() {
@@ -272,7 +266,7 @@ fn fastest(record: &Record, all: &[Load<'_>]) -> Option<String> {
     };
     let best: Vec<Load<'_>> = kinds.iter().filter_map(best).collect();
     let first = best.first()?;
-    let gpu = match (record.plan.software_gpu, first.plan.gpus.as_slice()) {
+    let gpu = match (record.plan.software_gpu, first.0.plan.gpus.as_slice()) {
         (true, _) => format!("the {SOFTWARE_GPU}"),
         (false, [one]) => format!("GPU {}", one.index),
         (false, many) => format!("{} GPUs", many.len()),
@@ -298,7 +292,7 @@ fn gds(record: &Record, all: &[Load<'_>]) -> Option<String> {
     if record.plan.software_gpu {
         return None;
     }
-    let mut ran = all.iter().filter(|load| load.plan.register_buffer.is_some()).peekable();
+    let mut ran = all.iter().filter(|load| load.0.plan.register_buffer.is_some()).peekable();
     if ran.peek().is_some() {
         let direct = |load: &Load<'_>| load.route() == Some(Route::Direct);
         let all_direct = ran.clone().all(direct);
@@ -306,13 +300,13 @@ fn gds(record: &Record, all: &[Load<'_>]) -> Option<String> {
             "GDS is active: the drive wrote into GPU memory directly.".to_owned()
         } else {
             let other = ran.find(|load| !direct(load));
-            let proof = other.and_then(|load| load.result.proof.as_ref());
+            let proof = other.and_then(|load| load.0.result.proof.as_ref());
             let why = proof.map_or("no evidence was recorded", |proof| proof.sentence.as_str());
             format!("GDS is not active: {}", clause(why))
         });
     }
     let out = record.plan.left_out.iter().find(|out| out.path.starts_with("gds"))?;
-    let on_gpu = all.iter().any(|load| !load.plan.gpus.is_empty());
+    let on_gpu = all.iter().any(|load| !load.0.plan.gpus.is_empty());
     on_gpu.then(|| format!("GDS is not active: {}", clause(&out.why)))
 }
 

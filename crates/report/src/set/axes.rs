@@ -132,7 +132,7 @@ const HOSTS: &str = "hosts";
 
 /// A number of ranks or hosts; one process has one of each.
 fn of_ranks(row: &Row<'_>, number: fn(&RanksResult) -> usize) -> Place {
-    let number = row.record().ranks.as_ref().map_or(1, number);
+    let number = row.record.ranks.as_ref().map_or(1, number);
     (number.to_string(), Some(float(number as u64)))
 }
 
@@ -153,7 +153,7 @@ const AXES: &[Known] = &[
     (RANKS, "ranks", true, Role::Load, |row| of_ranks(row, |all| all.ranks as usize)),
     (HOSTS, "hosts", true, Role::CameAlong, |row| of_ranks(row, |all| all.hosts.len())),
     ("settings", "other settings", true, Role::Load, |row| (settings(row), None)),
-    ("machine", "machine", true, Role::Load, |row| (header::host(&row.record().host), None)),
+    ("machine", "machine", true, Role::Load, |row| (header::host(&row.record.host), None)),
     ("opened", "opened", true, Role::CameAlong, |row| {
         let word = match row.result.direct_actual {
             DirectMode::Direct => "direct",
@@ -285,7 +285,7 @@ fn settings(row: &Row<'_>) -> String {
 fn cufile(row: &Row<'_>) -> String {
     // Only these paths have buffers to register.
     let Some(registered) = row.plan.register_buffer else { return "none".to_owned() };
-    let requested = row.record().plan.cufile.iter().map(|(key, value)| format!("{key}={value}"));
+    let requested = row.record.plan.cufile.iter().map(|(key, value)| format!("{key}={value}"));
     let mut words: Vec<String> = requested.collect();
     if !registered {
         words.push("buffers not registered".to_owned());
@@ -332,7 +332,7 @@ fn drives(row: &Row<'_>) -> String {
 
 /// The facts about a target's location: of the device itself, or of the file's directory.
 fn storage<'a>(row: &Row<'a>, path: &str, kind: TargetKind) -> Option<&'a TargetStorage> {
-    let places = &row.record().storage;
+    let places = &row.record.storage;
     let place = match (kind, path.rsplit_once('/')) {
         (TargetKind::BlockDevice, _) => path,
         (TargetKind::File, Some(("", _))) => "/",

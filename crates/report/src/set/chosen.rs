@@ -12,7 +12,7 @@ use super::rows::Row;
 pub(super) fn depth_is_ours(row: &Row<'_>) -> bool {
     match &row.plan.defaulted {
         Some(keys) => keys.iter().any(|key| key == "depth"),
-        None => by_command(row.record()).unwrap_or(false),
+        None => by_command(row.record).unwrap_or(false),
     }
 }
 

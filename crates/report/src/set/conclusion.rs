@@ -8,14 +8,15 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_record::EndedHow;
+use gpuio_record::{EndedHow, Metric};
+use gpuio_stat::Percentile;
 use gpuio_stat::infer::{self, median};
 
 use super::Set;
 use super::axes::{Column, Role, columns};
-use super::figures::{find, points};
+use super::fix::points;
 use super::rows::{Row, rows};
-use super::summary::half_width;
+use super::summary::{half_width, median_of};
 use crate::number::{iops, throughput};
 use crate::workload::{blocks_short, is_mix, load_word};
 use gpuio_units::human_ns;
@@ -98,14 +99,6 @@ fn single(set: &Set, point: &Point<'_>) -> String {
             format!(" (median of {runs} runs, 95 % interval ±{:.1} %)", half * 100.0)
         }
     };
-    let value = |key: &str| {
-        let values: Vec<f64> = point
-            .rows
-            .iter()
-            .filter_map(|row| find(key).and_then(|one| (one.value)(row)))
-            .collect();
-        median(&values)
-    };
     let load = first.whole_load_in_words();
     let mut text = format!("{}, {load}: {}{runs}", point.path(), point.rate());
     let ios: Vec<f64> = point.rows.iter().map(|row| row.whole_rates().1).collect();
@@ -113,8 +106,10 @@ fn single(set: &Set, point: &Point<'_>) -> String {
     if is_mix(first.plan) {
         return text + ", reads and writes together.";
     }
-    text.extend(value("p50").map(|value| format!(", p50 {}", human_ns(value))));
-    text.extend(value("p99").map(|value| format!(", p99 {}", human_ns(value))));
+    for at in Percentile::shown(&set.percentiles(), &Percentile::SHORT) {
+        let value = median_of(&point.rows, &Metric::percentile(at));
+        text.extend(value.map(|value| format!(", {} {}", at.label(), human_ns(value))));
+    }
     text + "."
 }
 
@@ -254,7 +249,7 @@ fn caution(rows: &[Row<'_>]) -> Option<String> {
         jobs(&|row| row.result.verify.as_ref().is_some_and(|outcome| outcome.bad_blocks > 0)),
         "wrong data in",
     );
-    say(jobs(&|row| row.side().failed > 0), "failed I/Os in");
+    say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
     let other = |row: &Row<'_>| row.result.proof.as_ref().is_some_and(|one| !one.as_requested);
     if let Some(first) = rows.iter().find(|row| other(row)) {
         let mut paths: Vec<&str> = Vec::new();

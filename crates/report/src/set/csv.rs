@@ -1,8 +1,8 @@
 //! The rows of all records, with the axes of sweeps.
 
 use super::Set;
-use crate::format::csv::{COLUMNS, Lines, cells};
-use crate::workload::{directions, jobs};
+use crate::format::csv::{Lines, columns};
+use crate::workload::sides;
 
 /// How the header line begins.
 pub(super) const MARK: &str = "job,group,path,gpu_software,";
@@ -17,7 +17,8 @@ pub(super) fn render(set: &Set) -> String {
         }
     }
     let mut lines = Lines::new();
-    let names = COLUMNS.iter().map(|column| column.name.to_owned());
+    let columns = columns(&set.percentiles());
+    let names = columns.iter().map(|column| column.name.to_string());
     let own = std::iter::once("record".to_owned());
     lines.push(names.chain(own).chain(axes.iter().map(|key| format!("axis_{key}"))));
     for member in &set.members {
@@ -25,12 +26,10 @@ pub(super) fn render(set: &Set) -> String {
             let at = member.at.iter().find(|(name, _)| name == key);
             at.map(|(_, value)| value.clone()).unwrap_or_default()
         };
-        for (plan, job) in jobs(&member.record) {
-            for direction in directions(plan) {
-                let row = cells(&member.record, plan, job, *direction);
-                let own = std::iter::once(member.name.clone());
-                lines.push(row.chain(own).chain(axes.iter().map(place)));
-            }
+        for side in sides(&member.record) {
+            let row = columns.iter().map(|column| column.cell(&side));
+            let own = std::iter::once(member.name.clone());
+            lines.push(row.chain(own).chain(axes.iter().map(place)));
         }
     }
     lines.text()

@@ -3,10 +3,10 @@
 //! A figure's key ends in its unit (`read_bytes_per_second`), so a new probe needs no change here:
 //! without an entry in [`CHOSEN`], all of its figures are shown.
 
+use gpuio_record::metric::Unit;
 use gpuio_record::{DeviceSeries, FigureSeries, Record, WatchedGroup};
 use gpuio_units::{format_duration_ns, human_ns};
 
-use super::figures::{Unit, print};
 use super::{Set, series};
 use crate::number::{NONE, count, float};
 
@@ -221,7 +221,7 @@ fn add(tables: &mut Vec<Table>, during: &str, device: &DeviceSeries) {
     let cells = table.heads[2..].iter().map(|known| {
         let found = shown.iter().find(|one| head(one) == *known);
         let value = found.and_then(|one| Some((one.unit, one.series.whole? * one.factor)));
-        value.map_or_else(|| NONE.to_owned(), |(unit, value)| print(unit, value))
+        value.map_or_else(|| NONE.to_owned(), |(unit, value)| unit.print(value))
     });
     let words = [during.to_owned(), device.device.clone()];
     let row = words.into_iter().chain(cells).collect();

@@ -4,14 +4,14 @@
 //! of several threads is one entry, as with `group_reporting`. Fields for figures that gpuio does
 //! not measure (submission latency, completion latency) are absent.
 
-use gpuio_record::{DirectionResult, Point};
-use gpuio_stat::Summary;
+use gpuio_record::{DirectionResult, Point, Towards};
+use gpuio_stat::{Percentile, Summary};
 use serde_json::{Map, Value, json};
 
 use super::Set;
 use super::rows::{Row, rows};
 use crate::number::float;
-use crate::workload::{Direction, actual_engine, block_bounds, blocks_short, directions, rw};
+use crate::workload::{actual_engine, block_bounds, blocks_short, rw};
 
 /// How every document begins.
 pub(super) const MARK: &str = "\"fio version\": \"gpuio";
@@ -44,12 +44,12 @@ pub fn files(set: &Set) -> Vec<(String, String)> {
 
 /// One row for each job, whatever its directions.
 fn jobs_of<'a>(rows: &[Row<'a>]) -> Vec<Row<'a>> {
-    let first = |row: &&Row<'a>| directions(row.plan).first() == Some(&row.direction);
+    let first = |row: &&Row<'a>| row.plan.directions().first() == Some(&row.direction);
     rows.iter().filter(first).copied().collect()
 }
 
 fn document(set: &Set, jobs: &[Row<'_>]) -> String {
-    let record = jobs.first().map(Row::record).or(set.members.first().map(|one| &one.record));
+    let record = jobs.first().map(|row| row.record).or(set.members.first().map(|one| &one.record));
     let tool = record.map_or_else(String::new, |record| {
         let software = if record.plan.software_gpu { ", software GPU" } else { "" };
         format!("{} {}{software}", record.tool.name, record.tool.version)
@@ -80,9 +80,9 @@ fn job(row: &Row<'_>) -> Value {
         "error": i32::from(result.failed > 0),
         "elapsed": seconds.ceil(),
         "job options": options(row),
-        "read": side(row, Direction::Read),
-        "write": side(row, Direction::Write),
-        "trim": side_of(&DirectionResult::default(), 0, &[]),
+        "read": side(row, Towards::Read),
+        "write": side(row, Towards::Write),
+        "trim": side_of(&DirectionResult::default(), 0, &[], &[]),
         "job_runtime": result.last_done_ns / 1_000_000 * u64::from(plan.threads),
         "usr_cpu": share(result.cpu.user_s),
         "sys_cpu": share(result.cpu.system_s),
@@ -95,7 +95,7 @@ fn job(row: &Row<'_>) -> Value {
             "record": row.member.name,
             "path": plan.path.choice.actual,
             "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
-            "software_gpu": row.record().plan.software_gpu,
+            "software_gpu": row.record.plan.software_gpu,
             "latency": "from due to completed",
         },
     })
@@ -126,7 +126,7 @@ fn options(row: &Row<'_>) -> Value {
     Value::Object(options)
 }
 
-fn side(row: &Row<'_>, direction: Direction) -> Value {
+fn side(row: &Row<'_>, direction: Towards) -> Value {
     let samples: Vec<(f64, f64)> = row
         .result
         .series
@@ -134,20 +134,23 @@ fn side(row: &Row<'_>, direction: Direction) -> Value {
         .filter(|point| point.at_ns > 0 && point.span_ns > 0)
         .map(|point| rates(point, direction))
         .collect();
-    side_of(direction.of(row.result), row.result.last_done_ns, &samples)
+    let percentiles = Percentile::joined(Percentile::ALL.iter().chain(&row.plan.percentiles));
+    side_of(direction.of(row.result), row.result.last_done_ns, &samples, &percentiles)
 }
 
 /// KiB and I/Os per second in one interval.
-fn rates(point: &Point, direction: Direction) -> (f64, f64) {
-    let (bytes, ios) = match direction {
-        Direction::Read => (point.read_bytes, point.read_ios),
-        Direction::Write => (point.write_bytes, point.write_ios),
-    };
+fn rates(point: &Point, direction: Towards) -> (f64, f64) {
     let seconds = float(point.span_ns) / 1e9;
+    let (bytes, ios) = (point.bytes(direction), point.ios(direction));
     (float(bytes) / 1024.0 / seconds, float(ios) / seconds)
 }
 
-fn side_of(side: &DirectionResult, runtime_ns: u64, samples: &[(f64, f64)]) -> Value {
+fn side_of(
+    side: &DirectionResult,
+    runtime_ns: u64,
+    samples: &[(f64, f64)],
+    percentiles: &[Percentile],
+) -> Value {
     let bandwidth = Spread::of(samples.iter().map(|sample| sample.0));
     let iops = Spread::of(samples.iter().map(|sample| sample.1));
     let total = side.latency.as_ref().map(|legs| &legs.total);
@@ -161,8 +164,8 @@ fn side_of(side: &DirectionResult, runtime_ns: u64, samples: &[(f64, f64)]) -> V
         "total_ios": side.ios,
         "short_ios": 0,
         "drop_ios": 0,
-        "lat_ns": latency(total),
-        "clat_ns": latency(total),
+        "lat_ns": latency(total, percentiles),
+        "clat_ns": latency(total, percentiles),
         "bw_min": bandwidth.min,
         "bw_max": bandwidth.max,
         "bw_agg": if side.ios > 0 { 100.0 } else { 0.0 },
@@ -177,7 +180,11 @@ fn side_of(side: &DirectionResult, runtime_ns: u64, samples: &[(f64, f64)]) -> V
     })
 }
 
-fn latency(total: Option<&Summary>) -> Value {
+fn latency(total: Option<&Summary>, percentiles: &[Percentile]) -> Value {
+    let one = |at: &Percentile| {
+        let ns = total?.percentile(*at)?;
+        Some((format!("{:.6}", at.quantile() * 100.0), Value::from(ns)))
+    };
     let Some(summary) = total else {
         return json!({ "min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": 0 });
     };
@@ -187,21 +194,8 @@ fn latency(total: Option<&Summary>) -> Value {
         "mean": summary.mean_ns,
         "stddev": summary.stddev_ns,
         "N": summary.count,
-        "percentile": percentiles(summary),
+        "percentile": percentiles.iter().filter_map(one).collect::<Map<_, _>>(),
     })
-}
-
-/// fio's keys of the percentiles with enough I/Os.
-fn percentiles(summary: &Summary) -> Value {
-    let all = [
-        ("50.000000", Some(summary.p50_ns)),
-        ("90.000000", summary.p90_ns),
-        ("99.000000", summary.p99_ns),
-        ("99.900000", summary.p99_9_ns),
-        ("99.990000", summary.p99_99_ns),
-    ];
-    let known = all.into_iter().filter_map(|(key, ns)| Some((key.to_owned(), Value::from(ns?))));
-    Value::Object(known.collect())
 }
 
 /// Mean, population deviation and limits of samples; zeros without any, as in fio.

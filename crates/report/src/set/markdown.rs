@@ -1,6 +1,7 @@
 //! Tables for an issue or a wiki.
 
 use gpuio_record::CpuCost;
+use gpuio_stat::Percentile;
 use gpuio_units::MarkdownPage;
 
 use super::Set;
@@ -76,11 +77,11 @@ fn findings(page: &mut MarkdownPage, set: &Set) {
 
 /// The summary as a table; below it remarks on single loads, and the evidence behind verdicts.
 fn points(page: &mut MarkdownPage, summary: &Summary) {
-    let heads = summary::FIGURES.iter().map(|(_, head)| *head);
     if summary.of_points && !summary.lines.is_empty() {
+        let heads = summary.heads.iter().map(String::as_str);
         page.row(["load", "path", "n"].into_iter().chain(heads).chain(["95 %", "path taken"]));
         page.markup("| --- | --- | ---: |");
-        rule(page, summary::FIGURES.len() + 1);
+        rule(page, summary.heads.len() + 1);
         page.markup(" --- |\n");
     }
     let mut below = MarkdownPage::default();
@@ -138,16 +139,21 @@ fn rule(page: &mut MarkdownPage, columns: usize) {
     }
 }
 
-const HEAD: &str = "\n| record | job | path | path taken | load | throughput | IOPS | p50 | p99 | \
-                    p99.9 | µs/MiB | % of ceiling | % of expected |\n\
-                    | --- | --- | --- | --- | --- | ---: | ---: | ---: | \
-                    ---: | ---: | ---: | ---: | ---: |\n";
-
+/// Columns behind the load: rates and percentiles, then costs and shares.
 fn table(page: &mut MarkdownPage, set: &Set) {
+    let percentiles = Percentile::shown(&set.percentiles(), &Percentile::TABLE);
+    let heads = percentiles.iter().map(|at| at.label());
+    let heads = ["throughput", "IOPS"].map(str::to_owned).into_iter().chain(heads);
+    let heads = heads.chain(["µs/MiB", "% of ceiling", "% of expected"].map(str::to_owned));
+    let heads: Vec<String> = heads.collect();
+    let first = ["record", "job", "path", "path taken", "load"];
+    page.markup("\n").row(first.into_iter().chain(heads.iter().map(String::as_str)));
+    page.markup("| --- | --- | --- | --- | --- |");
+    rule(page, heads.len());
+    page.markup("\n");
     let rows = rows(set);
-    page.markup(HEAD);
     for row in rows.iter().take(MOST) {
-        page.row(cells(row));
+        page.row(cells(row, &percentiles));
     }
     if rows.len() > MOST {
         let rest = (rows.len() - MOST).to_string();
@@ -183,23 +189,25 @@ fn cost(cpu: &CpuCost) -> String {
     cpu.us_per_mib.map_or_else(|| "-".to_owned(), |cost| format!("{sign}{cost:.1}"))
 }
 
-fn cells(row: &Row<'_>) -> [String; 13] {
-    let side = row.side();
-    let total = side.latency.as_ref().map(|legs| &legs.total);
+fn cells(row: &Row<'_>, percentiles: &[Percentile]) -> Vec<String> {
+    let figures = row.figures();
+    let total = figures.latency.as_ref().map(|legs| &legs.total);
     let proof = row.result.proof.as_ref();
-    [
+    let mut cells = vec![
         row.member.name.clone(),
         row.plan.name.clone(),
         row.plan.path.choice.actual.clone(),
         proof.map_or_else(|| "unknown".to_owned(), |proof| proof.verdict.words.clone()),
         row.load(),
         row.rate(),
-        iops(side.iops),
-        maybe_time(total.map(|summary| summary.p50_ns)),
-        maybe_time(total.and_then(|summary| summary.p99_ns)),
-        maybe_time(total.and_then(|summary| summary.p99_9_ns)),
+        iops(figures.iops),
+    ];
+    cells
+        .extend(percentiles.iter().map(|at| maybe_time(total.and_then(|all| all.percentile(*at)))));
+    cells.extend([
         cost(&row.result.cpu),
-        ceilings::cell(side.of_ceiling.as_ref()),
+        ceilings::cell(figures.of_ceiling.as_ref()),
         expected::cell(row.expected()),
-    ]
+    ]);
+    cells
 }

@@ -1,7 +1,7 @@
 //! Sets of records (repeats, several paths, sweeps) and the formats that show them.
 //!
-//! Pure: the caller reads the files. A new figure, axis or series of the page is one entry of
-//! `figures`, `axes` or `series`.
+//! Pure: the caller reads the files. A new axis or series of the page is one entry of `axes` or
+//! `series`, a new figure a row of `gpuio_record::metric`.
 
 mod axes;
 mod chosen;
@@ -9,9 +9,9 @@ mod colours;
 mod conclusion;
 mod csv;
 mod devices;
-mod figures;
 mod findings_text;
 mod fio;
+mod fix;
 mod html;
 mod markdown;
 mod openmetrics;
@@ -25,7 +25,9 @@ pub use fio::files as fio_files;
 pub use openmetrics::heads as openmetrics_heads;
 pub use origin::{Candidate, Origin, origin};
 
-use gpuio_record::{Record, Sweep};
+use gpuio_record::metric::List;
+use gpuio_record::{Metric, Record, Sweep};
+use gpuio_stat::Percentile;
 
 /// One record and its source.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +56,20 @@ pub struct Set {
     /// Maximum compressed size of the records in a page; `None` for no limit. Figures,
     /// distributions and series of all records are always in it.
     pub embed_limit: Option<usize>,
+}
+
+impl Set {
+    /// The percentiles that records asked for, ascending.
+    fn percentiles(&self) -> Vec<Percentile> {
+        let all: Vec<Percentile> =
+            self.members.iter().flat_map(|member| member.record.percentiles()).collect();
+        Percentile::joined(&all)
+    }
+
+    /// The metrics of a list, with the percentiles that records asked for.
+    fn metrics(&self, list: List) -> Vec<Metric> {
+        list.metrics(&self.percentiles())
+    }
 }
 
 /// A picture of the machine that made the records.
@@ -87,7 +103,7 @@ pub struct Figured {
 }
 
 /// What a figure draws that shows these axes (by key: `path`, `block`, `depth`, …), with these
-/// values (key and text) chosen for the others. The rule is that of `figures`: one load; other rows
+/// values (key and text) chosen for the others. The rule is that of `fix`: one load; other rows
 /// are left out.
 #[must_use]
 pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured {
@@ -95,7 +111,7 @@ pub fn figured(set: &Set, shown_by: &[&str], chosen: &[(&str, &str)]) -> Figured
     let columns = axes::columns(set, &rows);
     let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
     let all: Vec<usize> = (0..rows.len()).collect();
-    let choice = figures::fix(&columns, &records, &all, shown_by, chosen);
+    let choice = fix::fix(&columns, &records, &all, shown_by, chosen);
     let fixed = choice.fixed.iter().map(|fixed| {
         let column = &columns[fixed.column];
         (column.key.clone(), column.words[fixed.place].clone())

@@ -1,8 +1,9 @@
 //! OpenMetrics text, version 1.0.0 (the specification of that name, section "Text format"): one
 //! family after another, its metadata first, counters and units named as required.
 
-use gpuio_record::RankJob;
-use gpuio_stat::Summary;
+use gpuio_record::Metric;
+use gpuio_record::metric::{Family, List};
+use gpuio_stat::Percentile;
 
 use super::Set;
 use super::axes::{Axis, axes};
@@ -12,105 +13,26 @@ use super::rows::{Row, rows};
 pub(super) const MARK: &str = "# TYPE gpuio_run info";
 const RUN_HEAD: &str = "# TYPE gpuio_run info\n# HELP gpuio_run The records of the samples.\n";
 
-/// A family of gauges.
-struct Gauge {
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    value: fn(&Row<'_>) -> Option<f64>,
-}
-
-const GAUGES: &[Gauge] = &[
-    Gauge {
-        name: "gpuio_throughput_bytes_per_second",
-        unit: "bytes_per_second",
-        help: "Bytes per second until the last worker finished.",
-        value: |row| Some(row.side().bytes_per_s),
-    },
-    Gauge {
-        name: "gpuio_operations_per_second",
-        unit: "per_second",
-        help: "I/Os per second over the same time.",
-        value: |row| Some(row.side().iops),
-    },
-    Gauge {
-        name: "gpuio_moved_bytes",
-        unit: "bytes",
-        help: "Bytes of the completed I/Os.",
-        value: |row| Some(crate::number::float(row.side().bytes)),
-    },
-    Gauge {
-        name: "gpuio_failed_operations",
-        unit: "operations",
-        help: "I/Os that failed.",
-        value: |row| Some(crate::number::float(row.side().failed)),
-    },
-    Gauge {
-        name: "gpuio_of_ceiling_ratio",
-        unit: "ratio",
-        help: "Throughput divided by the lowest ceiling.",
-        value: |row| row.side().of_ceiling.as_ref().map(|of| of.percent / 100.0),
-    },
-    Gauge {
-        name: "gpuio_of_expected_ratio",
-        unit: "ratio",
-        help: "Throughput divided by the expected throughput; label bottleneck.",
-        value: |row| row.expected()?.percent.map(|percent| percent / 100.0),
-    },
-    Gauge {
-        name: "gpuio_expected_bytes_per_second",
-        unit: "bytes_per_second",
-        help: "Expected throughput by the figures of the hardware.",
-        value: |row| row.expected()?.expected.bytes_per_s,
-    },
-    Gauge {
-        name: "gpuio_cpu_seconds_per_mebibyte",
-        unit: "seconds_per_mebibyte",
-        help: "CPU time of the job per MiB moved, both directions together.",
-        value: |row| {
-            let cpu = &row.result.cpu;
-            cpu.us_per_mib.filter(|_| !cpu.scope.is_at_least()).map(|cost| cost / 1e6)
-        },
-    },
-    Gauge {
-        name: "gpuio_path_as_requested",
-        unit: "",
-        help: "1 if the evidence shows that the bytes took the requested path, else 0.",
-        value: |row| row.result.proof.as_ref().map(|proof| f64::from(u8::from(proof.as_requested))),
-    },
-];
-
-/// Its label, and how to get its value.
-type Quantile = (&'static str, fn(&Summary) -> Option<u64>);
-
-/// The quantiles of the latency summaries.
-const QUANTILES: &[Quantile] = &[
-    ("0.5", |s| Some(s.p50_ns)),
-    ("0.9", |s| s.p90_ns),
-    ("0.99", |s| s.p99_ns),
-    ("0.999", |s| s.p99_9_ns),
-    ("0.9999", |s| s.p99_99_ns),
-];
-
 pub(super) fn render(set: &Set) -> String {
     let rows = rows(set);
     let labels = labels(set, &rows);
     let mut out = runs(set);
-    for gauge in GAUGES {
-        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
+    for (metric, family) in gauges(List::Families) {
+        gauge_head(&mut out, &family);
         for (row, labels) in rows.iter().zip(&labels) {
-            if let Some(value) = (gauge.value)(row).filter(|value| value.is_finite()) {
-                out.push_str(&format!("{}{{{labels}}} {value}\n", gauge.name));
+            if let Some(value) = metric.of(row).map(|value| value / metric.unit().per_base()) {
+                sample(&mut out, &family.name, labels, value);
             }
         }
     }
     let name = latency_head(&mut out);
+    let percentiles = Percentile::joined(Percentile::ALL.iter().chain(&set.percentiles()));
     for (row, labels) in rows.iter().zip(&labels) {
-        let Some(legs) = &row.side().latency else { continue };
+        let Some(legs) = &row.figures().latency else { continue };
         let total = &legs.total;
-        for (quantile, value) in QUANTILES {
-            let Some(value) = value(total) else { continue };
-            let value = crate::number::float(value) / 1e9;
+        for at in &percentiles {
+            let Some(value) = total.percentile(*at) else { continue };
+            let (quantile, value) = (at.quantile(), crate::number::float(value) / 1e9);
             out.push_str(&format!("{name}{{{labels},quantile=\"{quantile}\"}} {value}\n"));
         }
         let sum = total.mean_ns * crate::number::float(total.count) / 1e9;
@@ -126,15 +48,20 @@ pub(super) fn render(set: &Set) -> String {
 #[must_use]
 pub fn heads() -> String {
     let mut out = RUN_HEAD.to_owned();
-    for gauge in GAUGES {
-        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
-    }
+    gauges(List::Families).for_each(|(_, family)| gauge_head(&mut out, &family));
     latency_head(&mut out);
     ranks_head(&mut out);
-    for gauge in RANK_GAUGES {
-        head(&mut out, gauge.name, "gauge", gauge.unit, gauge.help);
-    }
+    gauges(List::RankFamilies).for_each(|(_, family)| gauge_head(&mut out, &family));
     out
+}
+
+fn gauges(list: List) -> impl Iterator<Item = (Metric, Family)> {
+    let all = list.metrics(&[]).into_iter();
+    all.filter_map(move |metric| Some((metric, metric.family(list)?)))
+}
+
+fn gauge_head(out: &mut String, family: &Family) {
+    head(out, &family.name, "gauge", family.unit, &family.help);
 }
 
 fn latency_head(out: &mut String) -> &'static str {
@@ -149,53 +76,6 @@ fn ranks_head(out: &mut String) -> &'static str {
     head(out, name, "gauge", "bytes_per_second", help);
     name
 }
-
-/// A family of gauges of single ranks.
-struct RankGauge {
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    value: fn(&RankJob) -> Option<f64>,
-}
-
-const RANK_GAUGES: &[RankGauge] = &[
-    RankGauge {
-        name: "gpuio_rank_throughput_bytes_per_second",
-        unit: "bytes_per_second",
-        help: "Bytes per second of one rank over its own time, both directions.",
-        value: |job| Some(job.bytes_per_s),
-    },
-    RankGauge {
-        name: "gpuio_rank_moved_bytes",
-        unit: "bytes",
-        help: "Bytes that one rank moved, both directions.",
-        value: |job| Some(crate::number::float(job.bytes)),
-    },
-    RankGauge {
-        name: "gpuio_rank_failed_operations",
-        unit: "operations",
-        help: "I/Os of one rank that failed.",
-        value: |job| Some(crate::number::float(job.failed)),
-    },
-    RankGauge {
-        name: "gpuio_rank_latency_p99_seconds",
-        unit: "seconds",
-        help: "99th percentile of the latencies of one rank.",
-        value: |job| job.p99_ns.map(|ns| crate::number::float(ns) / 1e9),
-    },
-    RankGauge {
-        name: "gpuio_rank_latency_max_seconds",
-        unit: "seconds",
-        help: "Largest latency of one rank.",
-        value: |job| job.max_ns.map(|ns| crate::number::float(ns) / 1e9),
-    },
-    RankGauge {
-        name: "gpuio_rank_busy_cpus",
-        unit: "cpus",
-        help: "CPUs that one rank kept busy.",
-        value: |job| Some(job.cores_busy),
-    },
-];
 
 /// Runs on several ranks: their rates together, and a sample for each rank.
 fn ranks(out: &mut String, set: &Set) {
@@ -216,17 +96,19 @@ fn ranks(out: &mut String, set: &Set) {
             ];
             for (window, rate) in windows {
                 let labels = [("record_number", &*number), ("job", &job.job), ("window", window)];
-                let value = rate.map(|rate| rate.bytes_per_s);
-                sample(out, name, &labels, value);
+                if let Some(rate) = rate {
+                    sample(out, name, &written(&labels), rate.bytes_per_s);
+                }
             }
         }
     }
-    for gauge in RANK_GAUGES {
-        head(out, gauge.name, "gauge", gauge.unit, gauge.help);
+    for (metric, family) in gauges(List::RankFamilies) {
+        gauge_head(out, &family);
         for (number, ranks) in all() {
             for row in &ranks.rows {
                 let (rank, local) = (row.rank.to_string(), row.local_rank.to_string());
                 for job in &row.jobs {
+                    let Some(value) = metric.of_rank(job) else { continue };
                     let labels = [
                         ("record_number", &*number),
                         ("job", &job.job),
@@ -234,16 +116,17 @@ fn ranks(out: &mut String, set: &Set) {
                         ("host", &row.host),
                         ("local_rank", &local),
                     ];
-                    sample(out, gauge.name, &labels, (gauge.value)(job));
+                    let value = value / metric.unit().per_base();
+                    sample(out, &family.name, &written(&labels), value);
                 }
             }
         }
     }
 }
 
-fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], value: Option<f64>) {
-    if let Some(value) = value.filter(|value| value.is_finite()) {
-        out.push_str(&format!("{name}{{{}}} {value}\n", written(labels)));
+fn sample(out: &mut String, name: &str, labels: &str, value: f64) {
+    if value.is_finite() {
+        out.push_str(&format!("{name}{{{labels}}} {value}\n"));
     }
 }
 

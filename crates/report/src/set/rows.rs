@@ -1,10 +1,12 @@
 //! The rows of a set: one per record, job and direction.
 
-use gpuio_record::{DirectionResult, JobExpected, JobPlan, JobResult, Record};
+use std::ops::Deref;
+
+use gpuio_record::{Side, Towards};
 
 use super::{Member, Set, chosen};
 use crate::number;
-use crate::workload::{Direction, blocks_short, directions, jobs, load_word, rw_of};
+use crate::workload::{blocks_short, jobs, load_word, rw_of};
 
 /// One direction of a job of a record.
 #[derive(Clone, Copy)]
@@ -14,28 +16,21 @@ pub(super) struct Row<'a> {
     /// Index of the job in its record.
     pub(super) job: usize,
     pub(super) member: &'a Member,
-    pub(super) plan: &'a JobPlan,
-    pub(super) result: &'a JobResult,
-    pub(super) direction: Direction,
+    side: Side<'a>,
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn record(&self) -> &'a Record {
-        &self.member.record
-    }
+impl<'a> Deref for Row<'a> {
+    type Target = Side<'a>;
 
-    pub(super) fn side(&self) -> &'a DirectionResult {
-        self.direction.of(self.result)
+    fn deref(&self) -> &Side<'a> {
+        &self.side
     }
+}
 
-    /// The expected performance of the parts on its route; absent in records without it.
-    pub(super) fn expected(&self) -> Option<&'a JobExpected> {
-        crate::expected::find(self.record(), &self.plan.name, self.direction)
-    }
-
+impl Row<'_> {
     /// How many ranks ran, where a launcher started them.
     fn ranks(&self) -> Option<u32> {
-        self.record().ranks.as_ref().map(|all| all.ranks)
+        self.record.ranks.as_ref().map(|all| all.ranks)
     }
 
     /// The load in few words: `randread 4K, 2×32`.
@@ -73,19 +68,19 @@ impl<'a> Row<'a> {
 
     /// Whether it is the second direction of a mix, whose first stands for the job.
     pub(super) fn is_second(&self) -> bool {
-        directions(self.plan).first() != Some(&self.direction)
+        self.plan.directions().first() != Some(&self.direction)
     }
 
     /// Bytes and I/Os per second of the whole job, both directions of a mix.
     pub(super) fn whole_rates(&self) -> (f64, f64) {
-        let of = |direction: &Direction| direction.of(self.result);
-        let all = directions(self.plan).iter().map(of);
+        let of = |direction: &Towards| direction.of(self.result);
+        let all = self.plan.directions().iter().map(of);
         all.fold((0.0, 0.0), |(bytes, ios), side| (bytes + side.bytes_per_s, ios + side.iops))
     }
 
     /// The rate as it is printed.
     pub(super) fn rate(&self) -> String {
-        number::throughput(self.side().bytes_per_s)
+        number::throughput(self.figures().bytes_per_s)
     }
 }
 
@@ -94,8 +89,9 @@ pub(super) fn rows(set: &Set) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     for (nth, member) in set.members.iter().enumerate() {
         for (job, (plan, result)) in jobs(&member.record).enumerate() {
-            for direction in directions(plan) {
-                rows.push(Row { nth, job, member, plan, result, direction: *direction });
+            for direction in plan.directions() {
+                let side = Side { record: &member.record, plan, result, direction: *direction };
+                rows.push(Row { nth, job, member, side });
             }
         }
     }

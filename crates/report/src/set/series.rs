@@ -1,35 +1,34 @@
 //! Time series: lines over the seconds of a job, all on one time axis.
 
-use gpuio_record::{DeviceSeries, Point, WatchedGroup};
+use gpuio_record::metric::{self, Unit};
+use gpuio_record::{DeviceSeries, Point, Towards, WatchedGroup};
+use gpuio_stat::Percentile;
 use serde_json::{Map, Value, json};
 
 use super::devices;
-use super::figures::Unit;
 use super::html::four_digits;
 use super::rows::Row;
 use crate::number::float;
 
-/// One line of a job.
-pub(super) struct Line {
-    label: &'static str,
-    unit: Unit,
-    value: fn(&Point) -> Option<f64>,
-}
-
-fn per_second(count: u64, point: &Point) -> Option<f64> {
-    (point.span_ns > 0).then(|| float(count) * 1e9 / float(point.span_ns))
-}
-
 /// gpuio's own counters in each interval.
-const LINES: &[Line] = &[
-    Line { label: "read", unit: Unit::BytesPerSecond, value: |p| per_second(p.read_bytes, p) },
-    Line { label: "write", unit: Unit::BytesPerSecond, value: |p| per_second(p.write_bytes, p) },
-    Line { label: "reads", unit: Unit::PerSecond, value: |p| per_second(p.read_ios, p) },
-    Line { label: "writes", unit: Unit::PerSecond, value: |p| per_second(p.write_ios, p) },
-    Line { label: "p50", unit: Unit::Nanoseconds, value: |p| p.p50_ns.map(float) },
-    Line { label: "p99", unit: Unit::Nanoseconds, value: |p| p.p99_ns.map(float) },
-    Line { label: "largest", unit: Unit::Nanoseconds, value: |p| p.max_ns.map(float) },
-];
+fn lines(points: &[Point]) -> Vec<Value> {
+    let mut lines = Vec::new();
+    let mut put = |label: &str, unit: Unit, value: &dyn Fn(&Point) -> Option<f64>| {
+        lines.extend(line(label, unit, points.iter().map(value)));
+    };
+    for (key, ending) in [("throughput", ""), ("iops", "s")] {
+        let Some(metric) = metric::find(key) else { continue };
+        for direction in [Towards::Read, Towards::Write] {
+            let label = format!("{}{ending}", direction.name());
+            put(&label, metric.unit(), &|point| metric.of_point(point, direction));
+        }
+    }
+    for at in Percentile::SHORT {
+        put(&at.label(), Unit::Nanoseconds, &|point| point.percentile(at).map(float));
+    }
+    put("largest", Unit::Nanoseconds, &|point| point.max_ns.map(float));
+    lines
+}
 
 /// Maximum number of device values in a page: more would make the page open slowly. Whole groups
 /// are left out, the last first; the records have them.
@@ -50,7 +49,7 @@ pub(super) fn all(rows: &[Row<'_>]) -> Value {
         if jobs.contains_key(&key) {
             continue;
         }
-        let watched = devices::group(row.record(), row.plan.group).filter(has_points);
+        let watched = devices::group(row.record, row.plan.group).filter(has_points);
         if row.result.series.is_empty() && watched.is_none() {
             continue;
         }
@@ -90,9 +89,7 @@ fn of_job(row: &Row<'_>, from: f64, group: Option<String>) -> Value {
     let points = &row.result.series;
     #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
     let seconds: Vec<f64> = points.iter().map(|point| point.at_ns as f64 / 1e9).collect();
-    let of = |one: &Line| line(one.label, one.unit, points.iter().map(one.value));
-    let lines: Vec<Value> = LINES.iter().filter_map(of).collect();
-    json!({ "seconds": seconds, "lines": lines, "group": group, "from": from })
+    json!({ "seconds": seconds, "lines": lines(points), "group": group, "from": from })
 }
 
 fn of_group(row: &Row<'_>, group: &WatchedGroup) -> Value {
@@ -105,6 +102,6 @@ fn of_group(row: &Row<'_>, group: &WatchedGroup) -> Value {
         (!lines.is_empty()).then(|| json!({ "name": name, "kind": device.probe, "lines": lines }))
     };
     let devices: Vec<Value> = group.devices.iter().filter_map(device).collect();
-    let jobs = row.record().plan.jobs.iter().filter(|job| job.group == group.group).count();
+    let jobs = row.record.plan.jobs.iter().filter(|job| job.group == group.group).count();
     json!({ "seconds": seconds, "jobs": jobs, "devices": devices })
 }

@@ -1,11 +1,12 @@
 //! The summary: one line per point, which is a load with all of its runs; or one per path if there
 //! are many points.
 
-use gpuio_record::EndedHow;
+use gpuio_record::metric::{List, percent};
+use gpuio_record::{EndedHow, Metric};
 use gpuio_stat::infer::{self, median};
 
 use super::axes::{Column, columns};
-use super::figures::{self, points, print};
+use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
 use crate::number::{NONE, count};
@@ -28,7 +29,7 @@ pub(super) struct Line {
     pub(super) path: String,
     /// Runs, or points of a path.
     pub(super) runs: usize,
-    /// Medians over the runs, by the keys of [`FIGURES`]; empty for a path.
+    /// Medians over the runs, one for each head; empty for a path.
     pub(super) medians: Vec<String>,
     /// The 95 % interval of the mean rate, to either side; `None` with fewer than three runs.
     pub(super) interval: Option<String>,
@@ -40,13 +41,11 @@ pub(super) struct Line {
     pub(super) evidence: String,
 }
 
-/// The figures of a line: key and head.
-pub(super) const FIGURES: &[(&str, &str)] =
-    &[("rate", "throughput"), ("iops", "IOPS"), ("p50", "p50"), ("p99", "p99")];
-
 /// The summary, with remarks on several lines printed once.
 pub(super) struct Summary {
     pub(super) lines: Vec<Line>,
+    /// Heads of the medians of points.
+    pub(super) heads: Vec<String>,
     /// Whether lines are points, not paths.
     pub(super) of_points: bool,
     pub(super) below: Vec<String>,
@@ -61,13 +60,15 @@ pub(super) fn summary(set: &Set) -> Summary {
     let points: Vec<Vec<Row<'_>>> = numbers.iter().map(of).collect();
     let several = set.members.len() > 1;
     let of_points = points.len() <= REPORT_EACH;
+    let metrics = set.metrics(List::Summary);
     let lines: Vec<Line> = match of_points {
         true => {
             let loads = loads(&numbers, &rows, &columns);
             // A name that all jobs have is no information.
             let named = rows.iter().any(|row| row.plan.name != rows[0].plan.name);
             let each = points.iter().zip(loads);
-            each.map(|(point, load)| of_point(set, point, &load, (several, named))).collect()
+            each.map(|(point, load)| of_point(set, point, &load, &metrics, (several, named)))
+                .collect()
         }
         false => by_path(&rows).iter().map(|group| of_path(group)).collect(),
     };
@@ -80,11 +81,13 @@ pub(super) fn summary(set: &Set) -> Summary {
         );
     }
     below.extend(unexpected(&points));
-    Summary { lines, of_points, below }
+    let heads = metrics.iter().map(Metric::label).collect();
+    Summary { lines, heads, of_points, below }
 }
 
-fn median_of(rows: &[Row<'_>], figure: &figures::Figure) -> Option<f64> {
-    let values: Vec<f64> = rows.iter().filter_map(|row| (figure.value)(row)).collect();
+/// The median of a metric over rows.
+pub(super) fn median_of(rows: &[Row<'_>], metric: &Metric) -> Option<f64> {
+    let values: Vec<f64> = rows.iter().filter_map(|row| metric.of(row)).collect();
     median(&values)
 }
 
@@ -120,13 +123,18 @@ fn loads(points: &[Vec<usize>], rows: &[Row<'_>], columns: &[Column]) -> Vec<Str
     points.iter().map(load).collect()
 }
 
-fn of_point(set: &Set, point: &[Row<'_>], load: &str, (several, named): (bool, bool)) -> Line {
+fn of_point(
+    set: &Set,
+    point: &[Row<'_>],
+    load: &str,
+    metrics: &[Metric],
+    (several, named): (bool, bool),
+) -> Line {
     let first = &point[0];
-    let rates: Vec<f64> = point.iter().map(|row| row.side().bytes_per_s).collect();
-    let medians = FIGURES.iter().map(|(key, _)| {
-        let figure = figures::find(key);
-        let value = figure.and_then(|figure| Some((figure.unit, median_of(point, figure)?)));
-        value.map_or_else(|| NONE.to_owned(), |(unit, value)| print(unit, value))
+    let rates: Vec<f64> = point.iter().map(|row| row.figures().bytes_per_s).collect();
+    let medians = metrics.iter().map(|metric| {
+        let value = median_of(point, metric);
+        value.map_or_else(|| NONE.to_owned(), |value| metric.print(value))
     });
     let alone = point.len() == 1;
     let name = match alone {
@@ -158,22 +166,23 @@ fn of_point(set: &Set, point: &[Row<'_>], load: &str, (several, named): (bool, b
 fn notes(point: &[Row<'_>]) -> String {
     let mut notes = Vec::new();
     let percents: Vec<f64> =
-        point.iter().flat_map(|row| &row.side().of_ceiling).map(|of| of.percent).collect();
-    if let Some(percent) = median(&percents) {
+        point.iter().flat_map(|row| &row.figures().of_ceiling).map(|of| of.percent).collect();
+    if let Some(median) = median(&percents) {
         let mut kinds: Vec<String> = Vec::new();
-        for (row, of) in point.iter().filter_map(|row| Some((row, row.side().of_ceiling.as_ref()?)))
+        for (row, of) in
+            point.iter().filter_map(|row| Some((row, row.figures().of_ceiling.as_ref()?)))
         {
-            let rate = ceilings::rate(row.record(), of).map(crate::number::throughput);
+            let rate = row.record.ceiling_rate(of).map(crate::number::throughput);
             let rate = rate.map(|rate| format!(" ({rate})")).unwrap_or_default();
             let one = format!("{}{rate}", ceilings::word(of.kind));
             if !kinds.contains(&one) {
                 kinds.push(one);
             }
         }
-        let percent = ceilings::percent(percent);
+        let percent = percent(median);
         notes.push(format!("{percent} % of its lowest ceiling, {}.", kinds.join(" or ")));
     }
-    let expected = point.iter().filter_map(Row::expected);
+    let expected = point.iter().filter_map(|row| row.expected());
     let known: Vec<_> = expected.filter(|one| one.expected.bytes_per_s.is_some()).collect();
     match known.as_slice() {
         [] => {}
@@ -193,7 +202,7 @@ fn notes(point: &[Row<'_>]) -> String {
             part."
         ));
     }
-    let failed: u64 = point.iter().map(|row| row.side().failed).sum();
+    let failed: u64 = point.iter().map(|row| row.figures().failed).sum();
     if failed > 0 {
         notes.push(format!("{} I/Os failed.", count(failed)));
     }
@@ -214,7 +223,7 @@ fn notes(point: &[Row<'_>]) -> String {
 fn unexpected(points: &[Vec<Row<'_>>]) -> Vec<String> {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for point in points {
-        let why = match point.iter().find_map(Row::expected) {
+        let why = match point.iter().find_map(|row| row.expected()) {
             None => "the record has none (bench computes it; journals have none)".to_owned(),
             Some(one) if one.expected.bytes_per_s.is_some() => continue,
             Some(one) => expected::unknown(&one.expected),
@@ -249,7 +258,7 @@ fn by_path<'a>(rows: &[Row<'a>]) -> Vec<Vec<Row<'a>>> {
 }
 
 fn of_path(group: &[Row<'_>]) -> Line {
-    let rate = |row: &&Row<'_>| row.side().bytes_per_s;
+    let rate = |row: &&Row<'_>| row.figures().bytes_per_s;
     let by = |a: &&Row<'_>, b: &&Row<'_>| rate(a).total_cmp(&rate(b));
     let (low, high) = (group.iter().min_by(by), group.iter().max_by(by));
     let (low, high) = (low.unwrap_or(&group[0]), high.unwrap_or(&group[0]));

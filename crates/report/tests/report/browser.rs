@@ -109,7 +109,7 @@ fn scripts_print_numbers_as_the_program_does() {
         values.extend((0..400).map(|n| 1.37f64.powi(n % 90) * f64::from(n + 1) / 7.0));
         let record = records::host_quick();
         let html = page(&set(vec![record]));
-        let units = ["B/s", "1/s", "ns", "cores"];
+        let units = ["bytes/s", "1/s", "ns", "cores"];
         let steps = format!(
             "out.printed = {}.map((unit) => {}.map((value) => gpuio.format.print(unit, value)));",
             serde_json::to_string(&units).unwrap(),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Buckets, Summary};
+use crate::{Buckets, Percentile, Summary};
 
 /// Values from 2^44 ns (about 4.9 hours) on share the last bucket; `max` stays exact.
 pub(crate) type Nanoseconds = Buckets<7, 44>;
@@ -34,10 +34,17 @@ const BEYOND: f64 = 10.0;
 /// The median and what is below are reported for any number, the largest value apart.
 #[must_use]
 pub fn enough_for(quantile: f64, count: u64) -> bool {
-    #[expect(clippy::cast_precision_loss, reason = "a count of values needs no 64 bits")]
-    let count = count as f64;
+    quantile < 1.0 && count >= least_values(quantile)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive and rounded; a quantile beyond any count of values has enough of none"
+)]
+pub(crate) fn least_values(quantile: f64) -> u64 {
     // 1 - 0.9 is a little less than a tenth: rounded, 100 values are enough for p90.
-    count > 0.0 && (quantile <= 0.5 || count >= (BEYOND / (1.0 - quantile)).round())
+    if quantile <= 0.5 { 1 } else { (BEYOND / (1.0 - quantile)).round() as u64 }
 }
 
 impl std::fmt::Debug for Histogram {
@@ -231,16 +238,18 @@ impl Histogram {
         let (n, sum) = (self.count as f64, self.sum as f64);
         let mean = sum / n;
         let variance = (self.sum_squares / n - mean * mean).max(0.0);
+        let [_, p90_ns, p99_ns, p99_9_ns, p99_99_ns] =
+            Percentile::ALL.map(|at| self.percentile(at.quantile()));
         Some(Summary {
             count: self.count,
             min_ns: self.min,
             mean_ns: mean,
             stddev_ns: variance.sqrt(),
             p50_ns: self.at(0.50).unwrap_or(self.max),
-            p90_ns: self.percentile(0.90),
-            p99_ns: self.percentile(0.99),
-            p99_9_ns: self.percentile(0.999),
-            p99_99_ns: self.percentile(0.9999),
+            p90_ns,
+            p99_ns,
+            p99_9_ns,
+            p99_99_ns,
             max_ns: self.max,
             buckets: self.buckets(),
         })

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use gpuio_compare::{Comparison, Options, Side, Threshold, axis, compare, is_flag};
 use gpuio_compare::{html, json, markdown, text};
+use gpuio_record::metric;
 
 use crate::args::{Compare, Save};
 use crate::failure::Failure;
@@ -112,8 +113,7 @@ fn threshold(args: &Compare) -> Result<Option<Threshold>, Failure> {
     let percent = gpuio_units::parse_percent(text)
         .map_err(|error| Failure::Usage(format!("--threshold: {error}")))?;
     let threshold = Threshold::new(percent, &args.metric).map_err(|name| {
-        let known: Vec<&str> = gpuio_compare::METRICS.iter().map(|metric| metric.key).collect();
-        Failure::Usage(format!("--metric {name}: metrics are {}", known.join(", ")))
+        Failure::Usage(format!("--metric {name}: metrics are {}", metric::words().join(", ")))
     })?;
     Ok(Some(threshold))
 }

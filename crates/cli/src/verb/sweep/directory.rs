@@ -22,6 +22,7 @@ use gpuio_record::{
     Arrivals, JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
     Tool,
 };
+use gpuio_stat::{Percentile, Summary};
 
 use super::request::ResolvedSweep;
 use crate::failure::Failure;
@@ -46,9 +47,10 @@ const MOST_BYTES: u64 = 256 << 20;
 pub(super) struct Run {
     pub(super) bytes_per_s: f64,
     pub(super) iops: f64,
-    pub(super) p50_ns: f64,
-    pub(super) p99_ns: f64,
-    pub(super) p99_9_ns: f64,
+    /// The percentile of tables.
+    pub(super) tail_ns: f64,
+    /// The percentile that a search limits.
+    pub(super) limited_ns: f64,
     pub(super) max_ns: f64,
     pub(super) cores: f64,
     pub(super) of_ceiling: Option<f64>,
@@ -178,7 +180,8 @@ impl SweepDirectory {
         error: Option<String>,
         resolved: &ResolvedSweep,
     ) {
-        self.runs[at].push(figures(record));
+        let limited = resolved.search.as_ref().map_or(Percentile::TAIL, |search| search.bound.at);
+        self.runs[at].push(figures(record, limited));
         let values: Vec<f64> = self.runs[at].iter().map(|run| run.bytes_per_s).collect();
         let point = &mut self.sweep.points[at];
         point.records.push(file);
@@ -479,24 +482,23 @@ fn rates(record: &Record) -> (f64, f64) {
     )
 }
 
-fn figures(record: &Record) -> Run {
+fn figures(record: &Record, limited: Percentile) -> Run {
     let (bytes_per_s, iops) = rates(record);
     #[expect(clippy::cast_precision_loss, reason = "no latency reaches 2^53 ns")]
-    let slower = |of: fn(&gpuio_record::Latency) -> Option<u64>| -> f64 {
+    let slower = |of: &dyn Fn(&Summary) -> Option<u64>| -> f64 {
         let directions = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
         let all = directions.filter_map(|direction| direction.latency.as_ref());
         // If one latency is unknown, the maximum is unknown too.
-        let known: Option<Vec<f64>> = all.map(|latency| Some(of(latency)? as f64)).collect();
+        let known: Option<Vec<f64>> = all.map(|latency| Some(of(&latency.total)? as f64)).collect();
         known.and_then(|known| known.into_iter().reduce(f64::max)).unwrap_or(f64::NAN)
     };
     let directions = record.jobs.iter().flat_map(|job| [&job.read, &job.write]);
     Run {
         bytes_per_s,
         iops,
-        p50_ns: slower(|latency| Some(latency.total.p50_ns)),
-        p99_ns: slower(|latency| latency.total.p99_ns),
-        p99_9_ns: slower(|latency| latency.total.p99_9_ns),
-        max_ns: slower(|latency| Some(latency.total.max_ns)),
+        tail_ns: slower(&|all| all.percentile(Percentile::TAIL)),
+        limited_ns: slower(&|all| all.percentile(limited)),
+        max_ns: slower(&|all| Some(all.max_ns)),
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
         unsteady: record

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_stat::Percentile;
 use gpuio_sweep::{Progress, Step, next, step};
 use gpuio_units::{human_ns, human_rate};
 
@@ -122,12 +123,12 @@ fn drive(
             Ended::Finished(record, error) => {
                 directory.keep(at, draft, &record, error, resolved)?;
                 directory.runs[at].last().map_or_else(String::new, |run| {
-                    let p99 = if run.p99_ns.is_nan() {
-                        "not known".to_owned()
-                    } else {
-                        human_ns(run.p99_ns)
+                    let tail = match run.tail_ns.is_nan() {
+                        true => "not known".to_owned(),
+                        false => human_ns(run.tail_ns),
                     };
-                    format!("{}, p99 {p99}", human_rate(run.bytes_per_s))
+                    let label = Percentile::TAIL.label();
+                    format!("{}, {label} {tail}", human_rate(run.bytes_per_s))
                 })
             }
             Ended::Without(why) => {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use gpuio_host::input;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
+use gpuio_stat::Percentile;
 use gpuio_sweep::{
-    Axis, Bound, Condition, Figure, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
+    Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
 use gpuio_units::{parse_duration_ns, parse_percent};
 use gpuio_workload::preset::Preset as Workload;
@@ -101,13 +102,8 @@ impl Search {
     /// is within the limit, since no percentile is above it; else it is NaN, which is never within
     /// the limit.
     pub(super) fn latency(&self, run: &Run) -> f64 {
-        let latency = match self.bound.figure {
-            Figure::P50 => run.p50_ns,
-            Figure::P99 => run.p99_ns,
-            Figure::P999 => run.p99_9_ns,
-        };
         let largest = if run.max_ns <= self.bound_ns() { run.max_ns } else { f64::NAN };
-        if latency.is_nan() { largest } else { latency }
+        if run.limited_ns.is_nan() { largest } else { run.limited_ns }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "no limit of a latency is near 2^53 ns")]
@@ -305,11 +301,11 @@ fn axes(vary: &Vary, preset: Option<&Preset>) -> Result<Vec<Axis>, Failure> {
         }
     }
     if axes.is_empty() {
-        return Err(Failure::Usage(
+        return Err(Failure::Usage(format!(
             "nothing is varied; use --vary KEY=VALUES, --preset NAME or --latency-target \
-             p99=TIME"
-                .to_owned(),
-        ));
+                 {}=TIME",
+            Percentile::TAIL.label()
+        )));
     }
     Ok(axes)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use gpuio_record::SweepAxis;
-use gpuio_stat::infer;
+use gpuio_stat::{Percentile, infer};
 use gpuio_sweep::{Progress, next};
 use gpuio_table::in_columns;
 use gpuio_units::{human_count, human_ns, human_rate};
@@ -179,7 +179,9 @@ fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
 /// Names of the columns.
 fn head(axes: &[SweepAxis], ceilings: bool, feeds: bool) -> Vec<String> {
     let mut head: Vec<String> = axes.iter().map(|axis| axis.key.clone()).collect();
-    head.extend(["throughput", "IOPS", "p99", "CPUs", "95 %", "n", "of best"].map(String::from));
+    let tail = Percentile::TAIL.label();
+    let figures = ["throughput", "IOPS", &tail, "CPUs", "95 %", "n", "of best"];
+    head.extend(figures.map(String::from));
     if ceilings {
         head.push("of ceiling".to_owned());
     }
@@ -202,7 +204,7 @@ fn row(
     row.extend([
         human_rate(rate),
         human_count(middle(|run| run.iops)),
-        latency(middle(|run| run.p99_ns)),
+        latency(middle(|run| run.tail_ns)),
         format!("{:.2}", middle(|run| run.cores)),
         spread(runs, resolved).map_or("-".to_owned(), |share| format!("±{:.1} %", share * 100.0)),
         runs.len().to_string(),
@@ -292,9 +294,8 @@ mod tests {
         let run = |rate| Run {
             bytes_per_s: rate,
             iops: 0.0,
-            p50_ns: 0.0,
-            p99_ns: 0.0,
-            p99_9_ns: 0.0,
+            tail_ns: 0.0,
+            limited_ns: 0.0,
             max_ns: 0.0,
             cores: 0.0,
             of_ceiling: None,

@@ -9,7 +9,7 @@ use gpuio_record::{
 use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
 
 use super::comment;
-use crate::workload::{directions, rw};
+use crate::workload::rw;
 
 /// One setting.
 pub(super) fn set(out: &mut String, key: &str, value: &str) {
@@ -181,7 +181,7 @@ fn pinning(out: &mut String, job: &JobPlan) {
 /// What is read and written, in which sizes and order.
 fn load(out: &mut String, job: &JobPlan) {
     set(out, "rw", rw(job));
-    if directions(job).len() > 1 {
+    if job.directions().len() > 1 {
         set(out, "rwmixread", &job.read_percent.to_string());
     }
     blocks(out, &job.blocks);

@@ -2,13 +2,15 @@
 
 use gpuio_record::{
     ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobPlan, JobResult, Record,
+    Towards,
 };
+use gpuio_stat::Percentile;
 use gpuio_units::human_rate;
 
 use super::detail::{line, mark, name_width};
 use crate::number::{NONE, maybe_time};
 use crate::verification::trouble;
-use crate::workload::{directions, jobs};
+use crate::workload::jobs;
 
 /// Two or more lines per job: each computation, and the job's own loss.
 pub(super) fn render(record: &Record, width: u16) -> String {
@@ -78,20 +80,25 @@ fn load(plan: &JobPlan, job: &JobResult, found: &ComputationCost) -> String {
             )
         ),
     };
+    let tails = Percentile::shown(&plan.percentiles, &[Percentile::TAIL]);
     let mut words = format!("I/O {beside} with the computation, {alone} alone ({ratio})");
-    for direction in directions(plan) {
-        let alone = match direction.name() {
-            "read" => &found.alone.read,
-            _ => &found.alone.write,
+    for direction in plan.directions() {
+        let alone = match direction {
+            Towards::Read => &found.alone.read,
+            Towards::Write => &found.alone.write,
         };
-        let p99 =
-            |latency: Option<&gpuio_record::Latency>| latency.and_then(|all| all.total.p99_ns);
-        let is = p99(direction.of(job).latency.as_ref());
-        let was = p99(alone.latency.as_ref());
-        if is.is_some() || was.is_some() {
+        let [is, was] = [direction.of(job), alone].map(|figures| {
+            let total = figures.latency.as_ref().map(|latency| &latency.total);
+            tails.iter().map(|at| total.and_then(|all| all.percentile(*at))).collect::<Vec<_>>()
+        });
+        for ((at, is), was) in tails.iter().zip(is).zip(was) {
+            if is.is_none() && was.is_none() {
+                continue;
+            }
             let (is, was) = (maybe_time(is), maybe_time(was));
             words.push_str(&format!(
-                "; p99 of {}s {is} with the computation, {was} alone",
+                "; {} of {}s {is} with the computation, {was} alone",
+                at.label(),
                 direction.name()
             ));
         }

@@ -6,7 +6,7 @@ use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU};
 use crate::ceilings::source;
 use crate::number::{NONE, count, iops, throughput};
 use crate::verification::Checked;
-use crate::workload::{directions, jobs};
+use crate::workload::jobs;
 use crate::wrap::paragraph;
 use gpuio_table::{Grid, figures, words};
 
@@ -94,7 +94,7 @@ fn restored(record: &Record, width: u16) -> String {
 fn above(record: &Record, width: u16) -> String {
     let over = |of: &gpuio_record::OfCeiling| of.percent > 100.0;
     let any = jobs(record).any(|(plan, job)| {
-        directions(plan).iter().any(|side| side.of(job).of_ceiling.as_ref().is_some_and(over))
+        plan.directions().iter().any(|side| side.of(job).of_ceiling.as_ref().is_some_and(over))
     });
     if !any {
         return String::new();

@@ -1,12 +1,12 @@
 //! Lines below the table: legs, workers, times that are not measured.
 
 use gpuio_record::{Record, SetupTimes};
-use gpuio_stat::Summary;
+use gpuio_stat::{Percentile, Summary};
 
 use super::SOFTWARE_GPU;
 use super::table::{Words, path_cell};
 use crate::number::{NONE, bytes, maybe_time, time};
-use crate::workload::{directions, jobs, rw_of};
+use crate::workload::{jobs, rw_of, sides};
 use crate::wrap::paragraph;
 use gpuio_table::{Grid, figures, words};
 
@@ -27,7 +27,12 @@ pub(super) fn legs(record: &Record, width: u16) -> String {
         return String::new();
     }
     let table = full.whole(width).unwrap_or_else(|| short.at_any_width(width));
-    format!("legs of an I/O, p50 / p99:\n{table}")
+    let labels = leg_percentiles(record).iter().map(|at| at.label()).collect::<Vec<_>>();
+    format!("legs of an I/O, {}:\n{table}", labels.join(" / "))
+}
+
+fn leg_percentiles(record: &Record) -> Vec<Percentile> {
+    Percentile::shown(&record.percentiles(), &Percentile::SHORT)
 }
 
 /// Columns of legs that only some paths have.
@@ -36,24 +41,22 @@ const GPU: usize = 5;
 
 fn legs_grid(record: &Record, form: Words) -> Grid {
     let mark = record.plan.software_gpu.then_some(form);
+    let percentiles = leg_percentiles(record);
     let mut rows = Vec::new();
-    for (plan, job) in jobs(record) {
-        for direction in directions(plan) {
-            let Some(latency) = &direction.of(job).latency else {
-                continue;
-            };
-            if latency.gpu.is_none() && latency.queue.is_none() {
-                continue;
-            }
-            rows.push(vec![
-                plan.name.clone(),
-                path_cell(&plan.path.choice.actual, mark),
-                rw_of(plan, *direction),
-                pair(latency.queue.as_ref()),
-                pair(latency.file.as_ref()),
-                pair(latency.gpu.as_ref()),
-            ]);
+    for side in sides(record) {
+        let Some(latency) = &side.figures().latency else { continue };
+        if latency.gpu.is_none() && latency.queue.is_none() {
+            continue;
         }
+        let plan = side.plan;
+        let mut row = vec![
+            plan.name.clone(),
+            path_cell(&plan.path.choice.actual, mark),
+            rw_of(plan, side.direction),
+        ];
+        let legs = [&latency.queue, &latency.file, &latency.gpu];
+        row.extend(legs.map(|leg| cell(leg.as_ref(), &percentiles)));
+        rows.push(row);
     }
     let mut columns = vec![
         words("job"),
@@ -75,11 +78,10 @@ fn legs_grid(record: &Record, form: Words) -> Grid {
     Grid { columns, rows }
 }
 
-fn pair(summary: Option<&Summary>) -> String {
-    match summary {
-        Some(summary) => format!("{} / {}", time(summary.p50_ns), maybe_time(summary.p99_ns)),
-        None => NONE.to_owned(),
-    }
+fn cell(summary: Option<&Summary>, percentiles: &[Percentile]) -> String {
+    let Some(summary) = summary else { return NONE.to_owned() };
+    let each = percentiles.iter().map(|at| maybe_time(summary.percentile(*at)));
+    each.collect::<Vec<_>>().join(" / ")
 }
 
 /// `first` and `rest` on one line with their columns, or wrapped when that is too long.

@@ -1,9 +1,9 @@
 //! Expected performance by the hardware's figures, and how much of it was reached.
 
+use gpuio_record::metric::percent;
 use gpuio_record::{JobExpected, Record, Towards};
 
 use super::PARAGRAPH_WIDTH;
-use crate::ceilings::percent;
 use crate::number::throughput;
 use crate::wrap::paragraph;
 

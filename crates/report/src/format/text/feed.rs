@@ -1,13 +1,16 @@
 //! Lines about training feeds.
 
 use gpuio_record::{
-    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobResult, Record,
+    AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
+    JobResult, Record,
 };
-use gpuio_stat::{Histogram, Summary, enough_for};
+use gpuio_stat::{Percentile, Summary};
 
 use super::detail::{line, mark, name_width};
-use crate::number::{NONE, bytes, count, float, iops, many, time};
+use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, time};
 use crate::workload::jobs;
+
+const P95: Percentile = Percentile::hundredths(95_00);
 
 /// Epochs and accelerators that get a line each.
 const LINES_MOST: usize = 8;
@@ -21,7 +24,7 @@ pub(super) fn render(record: &Record, width: u16) -> String {
         let (Some(plan_of), Some(found)) = (&plan.feed, &job.feed) else { continue };
         let first = format!("  {:name$}  {}", plan.name, mark(record));
         let mut all = vec![outcome(plan_of, found), data_set(plan_of), computation(plan_of, found)];
-        all.push(waits(plan_of, found, job));
+        all.push(waits(plan, plan_of, found, job));
         all.extend(service_level(plan_of, found, job));
         all.extend(tier(plan_of, found));
         all.extend(accelerators(found));
@@ -118,7 +121,10 @@ fn mean_compute(accelerators: &[AcceleratorResult]) -> Option<u64> {
     all.checked_div(steps).filter(|mean| *mean > 0)
 }
 
-fn waits(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
+fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
+    let usual = [Percentile::MEDIAN, P95, Percentile::TAIL];
+    let shown = Percentile::shown(&job_plan.percentiles, &usual);
+    let labels: Vec<String> = shown.iter().map(|at| at.label()).collect();
     let whole = float(found.span_ns) * f64::from(plan.accelerators.max(1));
     let share = if whole > 0.0 { float(found.stall_ns) * 100.0 / whole } else { 0.0 };
     let first = match plan.writes {
@@ -127,11 +133,12 @@ fn waits(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
     };
     format!(
         "stalled for {} ({share:.1} % of the time), a step for {}{first}; a batch was {} in {} \
-         (p50 / p95 / p99){}",
+         ({}){}",
         time(found.stall_ns),
-        percentiles(found.wait.as_ref()),
+        percentiles(found.wait.as_ref(), &shown),
         done(plan),
-        percentiles(found.batch_read.as_ref()),
+        percentiles(found.batch_read.as_ref(), &shown),
+        labels.join(" / "),
         hidden(plan, found, job),
     )
 }
@@ -141,21 +148,22 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     let slo = plan.slo?;
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     let batches = found.batch_read.as_ref();
-    let verdict = |quantile: f64, most: u64| match percentile(batches, quantile) {
+    let percentile = |of: Option<&Summary>, at| of.and_then(|summary| summary.percentile(at));
+    let verdict = |at: Percentile, most: u64| match percentile(batches, at) {
         Some(took) if took <= most => format!("{} (kept: {})", time(took), time(most)),
         Some(took) => format!("{} (NOT KEPT: {})", time(took), time(most)),
         None => format!("unknown, since too few batches were {} ({})", done(plan), time(most)),
     };
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
-    let alone = percentile(file, 0.95).map_or_else(|| NONE.to_owned(), time);
+    let alone = percentile(file, P95).map_or_else(|| NONE.to_owned(), time);
     Some(format!(
         "service level{name}: 95 % of {} batches were {} within {}, 99 % within {}; {} {}, 95 % of \
          the I/Os in {alone} by the storage alone",
         count(batches.map_or(0, |batches| batches.count)),
         done(plan),
-        verdict(0.95, slo.p95_ns),
-        verdict(0.99, slo.p99_ns),
+        verdict(P95, slo.p95_ns),
+        verdict(Percentile::TAIL, slo.p99_ns),
         bytes(side.bytes),
         done(plan),
     ))
@@ -187,12 +195,6 @@ fn tier(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
     ))
 }
 
-/// A percentile, where there are enough values for it.
-fn percentile(summary: Option<&Summary>, quantile: f64) -> Option<u64> {
-    let summary = summary.filter(|summary| enough_for(quantile, summary.count))?;
-    Histogram::from_summary(summary).percentile(quantile)
-}
-
 fn done(plan: &FeedPlan) -> &'static str {
     if plan.writes { "written" } else { "read" }
 }
@@ -213,16 +215,11 @@ fn hidden(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
     format!("; {percent:.1} % of the time of all batches is hidden by computation")
 }
 
-/// Median, 95th and 99th percentile; `-` where there are too few.
-fn percentiles(summary: Option<&Summary>) -> String {
+/// Percentiles; `-` where there are too few values.
+fn percentiles(summary: Option<&Summary>, all: &[Percentile]) -> String {
     let Some(summary) = summary else { return NONE.to_owned() };
-    let histogram = Histogram::from_summary(summary);
-    let of = |quantile: f64| {
-        let known = enough_for(quantile, summary.count);
-        let value = known.then(|| histogram.percentile(quantile)).flatten();
-        value.map_or_else(|| NONE.to_owned(), time)
-    };
-    format!("{} / {} / {}", time(summary.p50_ns), of(0.95), of(0.99))
+    let each = all.iter().map(|at| maybe_time(summary.percentile(*at)));
+    each.collect::<Vec<_>>().join(" / ")
 }
 
 /// A line for each accelerator, where there are several; one for each that failed.

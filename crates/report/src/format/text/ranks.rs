@@ -1,10 +1,11 @@
 //! Several ranks: rates while all ran, hosts, slow ranks, a row for each on demand.
 
+use gpuio_record::metric::percent;
 use gpuio_record::{HostJobExpected, RankHost, RankRow, RanksResult, RateOver, Record};
-use gpuio_table::{Grid, figures, words};
+use gpuio_stat::Percentile;
+use gpuio_table::{Column, Grid, figures, words};
 use gpuio_units::format_cpu_list;
 
-use crate::ceilings::percent;
 use crate::number::{NONE, bytes, maybe_time, throughput, time};
 use crate::wrap::paragraph;
 
@@ -184,7 +185,7 @@ fn rows(all: &RanksResult, width: u16) -> String {
         words("job"),
         figures("throughput"),
         figures("done in"),
-        figures("p99"),
+        Column { name: Percentile::TAIL.label().into(), left: false },
         figures("CPUs"),
         figures("failed"),
         words("path taken"),
@@ -201,7 +202,7 @@ fn rows(all: &RanksResult, width: u16) -> String {
                 job.job.clone(),
                 throughput(job.bytes_per_s),
                 maybe_time(time_ns),
-                maybe_time(job.p99_ns),
+                maybe_time(job.percentile(Percentile::TAIL)),
                 format!("{:.2}", job.cores_busy),
                 job.failed.to_string(),
                 job.verdict.clone().unwrap_or_else(|| NONE.to_owned()),

@@ -2,57 +2,125 @@
 
 use gpuio_record::{
     CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
-    TimeSpan,
+    TimeSpan, Towards,
 };
+use gpuio_stat::Percentile;
 
 use super::detail::TOGETHER_PERCENT;
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};
 use crate::ceilings;
 use crate::number::{NONE, iops, maybe_time, throughput, time};
 use crate::verification;
-use crate::workload::{
-    Direction, blocks_short, directions, is_mix, jobs, load_word, rw_of, rw_short,
-};
+use crate::workload::{blocks_short, is_mix, jobs, load_word, rw_of, rw_short};
 use crate::wrap::paragraph;
 use gpuio_table::{Column, Grid, figures, words};
 
-const COUNT: usize = 18;
-/// Columns, in order.
-static COLUMNS: [Column; COUNT] = [
-    words("job"),
-    words("path"),
-    words("path taken"),
-    words("engine"),
-    figures("bs"),
-    words("rw"),
-    figures("T×D"),
-    figures("throughput"),
-    figures("IOPS"),
-    words("% of"),
-    figures("p50"),
-    figures("p99"),
-    figures("p99.9"),
-    figures("max"),
-    figures("CPUs"),
-    figures("µs/MiB"),
-    figures("failed"),
-    words("verified"),
-];
-const TAKEN: usize = 2;
-const RW: usize = 5;
-const THREADS: usize = 6;
-const OF: usize = 9;
-const FAILED: usize = 16;
-const VERIFIED: usize = 17;
-/// Columns of the second table, if one table does not fit.
-const LATENCY: [usize; 9] = [0, 1, 5, 10, 11, 12, 13, 14, 15];
-/// Columns of the first table then.
-const THROUGHPUT: [usize; 12] = [0, 1, TAKEN, 3, 4, 5, 6, 7, 8, OF, FAILED, VERIFIED];
+/// One line of the table: what its columns show. A cell without a figure is empty.
+#[derive(Clone, Default)]
+struct Line {
+    job: String,
+    path: String,
+    taken: String,
+    engine: String,
+    bs: String,
+    rw: String,
+    threads: String,
+    throughput: String,
+    iops: String,
+    of_ceiling: String,
+    percentiles: Vec<String>,
+    max: String,
+    cpus: String,
+    cost: String,
+    failed: String,
+    verified: String,
+}
 
-/// Columns whose figures can do without the blank before their unit.
-const TIGHT: [usize; 5] = [8, 10, 11, 12, 13];
+/// A column.
+struct Shown {
+    head: Column,
+    /// Its head if words are abbreviated.
+    short: Option<&'static str>,
+    /// Whether its figures can do without the blank before their unit.
+    tight: bool,
+    /// Whether it is in the first and in the second table, if one does not fit.
+    tables: (bool, bool),
+    cell: Cell,
+}
 
-type Cells = [String; COUNT];
+/// Its part of a line.
+enum Cell {
+    Field(fn(&Line) -> &str),
+    Percentile(usize),
+}
+
+impl Cell {
+    fn of<'a>(&self, line: &'a Line) -> &'a str {
+        match self {
+            Cell::Field(field) => field(line),
+            Cell::Percentile(nth) => line.percentiles.get(*nth).map_or("", String::as_str),
+        }
+    }
+}
+
+const BOTH: (bool, bool) = (true, true);
+const RATES: (bool, bool) = (true, false);
+const LATENCIES: (bool, bool) = (false, true);
+
+impl Shown {
+    fn new(head: Column, tables: (bool, bool), cell: fn(&Line) -> &str) -> Shown {
+        Shown { head, short: None, tight: false, tables, cell: Cell::Field(cell) }
+    }
+
+    /// One whose head is much wider than most of its cells.
+    fn short(self, head: &'static str) -> Shown {
+        Shown { short: Some(head), ..self }
+    }
+
+    fn tight(self) -> Shown {
+        Shown { tight: true, ..self }
+    }
+
+    fn percentile(nth: usize, at: Percentile) -> Shown {
+        let head = Column { name: at.label().into(), left: false };
+        let tables = LATENCIES;
+        Shown { head, short: None, tight: true, tables, cell: Cell::Percentile(nth) }
+    }
+}
+
+/// The columns that the record has something for, in order.
+fn columns(record: &Record, percentiles: &[Percentile]) -> Vec<Shown> {
+    let any = |has: fn(&JobResult) -> bool| jobs(record).any(|(_, job)| has(job));
+    // Old records have no verdicts.
+    let taken = any(|job| job.proof.is_some());
+    let failed = any(|job| job.read.failed + job.write.failed > 0);
+    let ceilings = any(|job| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some());
+    let mut all = vec![
+        Shown::new(words("job"), BOTH, |line| &line.job),
+        Shown::new(words("path"), BOTH, |line| &line.path),
+    ];
+    let verdict = || Shown::new(words("path taken"), RATES, |line| &line.taken).short("taken");
+    all.extend(taken.then(verdict));
+    all.extend([
+        Shown::new(words("engine"), RATES, |line| &line.engine),
+        Shown::new(figures("bs"), RATES, |line| &line.bs),
+        Shown::new(words("rw"), BOTH, |line| &line.rw),
+        Shown::new(figures("T×D"), RATES, |line| &line.threads),
+        Shown::new(figures("throughput"), RATES, |line| &line.throughput),
+        Shown::new(figures("IOPS"), RATES, |line| &line.iops).tight(),
+    ]);
+    all.extend(ceilings.then(|| Shown::new(words("% of"), RATES, |line| &line.of_ceiling)));
+    let each = percentiles.iter().enumerate();
+    all.extend(each.map(|(nth, at)| Shown::percentile(nth, *at)));
+    all.extend([
+        Shown::new(figures("max"), LATENCIES, |line| &line.max).tight(),
+        Shown::new(figures("CPUs"), LATENCIES, |line| &line.cpus),
+        Shown::new(figures("µs/MiB"), LATENCIES, |line| &line.cost),
+    ]);
+    all.extend(failed.then(|| Shown::new(figures("failed"), RATES, |line| &line.failed)));
+    all.push(Shown::new(words("verified"), RATES, |line| &line.verified).short("verif."));
+    all
+}
 
 /// Whether words are written in full or abbreviated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,73 +134,65 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     if jobs(record).next().is_none() {
         return "no job ran\n".to_owned();
     }
-    let any_failed = jobs(record).any(|(_, job)| job.read.failed + job.write.failed > 0);
-    // Old records have no verdicts.
-    let any_proof = jobs(record).any(|(_, job)| job.proof.is_some());
-    let any_ceiling = jobs(record)
-        .any(|(_, job)| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some());
-    let shown = |column: &usize| match *column {
-        FAILED => any_failed,
-        OF => any_ceiling,
-        TAKEN => any_proof,
-        _ => true,
-    };
-    let all: Vec<usize> = (0..COUNT).filter(shown).collect();
-    let first: Vec<usize> = THROUGHPUT.into_iter().filter(shown).collect();
-    let ran = [Words::Full, Words::Short].map(|words| (words, rows(record, words)));
+    let percentiles = Percentile::shown(&record.percentiles(), &Percentile::TABLE);
+    let all = columns(record, &percentiles);
+    let ran = [Words::Full, Words::Short].map(|words| (words, lines(record, &percentiles, words)));
     // A path that can do one job of several and not another is no path that is absent.
     let runs =
         |out: &&LeftOut| !record.plan.jobs.iter().any(|job| job.path.choice.actual == out.path);
     let absent = record.plan.left_out.iter().filter(runs);
     let mut with_absent = ran.clone();
-    for (_, rows) in &mut with_absent {
-        rows.extend(absent.clone().map(|out| absent_row(&out.path)));
+    for (_, lines) in &mut with_absent {
+        lines.extend(absent.clone().map(|out| absent_line(&out.path)));
     }
-    if let Some(text) = fitted(&with_absent, &all, width) {
+    let every: Vec<&Shown> = all.iter().collect();
+    if let Some(text) = fitted(&with_absent, &every, width) {
         return text;
     }
-    let table = |rows: &[(Words, Vec<Cells>); 2], columns: &[usize]| {
-        fitted(rows, columns, width).unwrap_or_else(|| {
-            let [_, (words, rows)] = rows;
-            grid(*words, rows, columns).at_any_width(width)
+    let table = |lines: &[(Words, Vec<Line>); 2], columns: &[&Shown]| {
+        fitted(lines, columns, width).unwrap_or_else(|| {
+            let [_, (words, lines)] = lines;
+            grid(*words, lines, columns).at_any_width(width)
         })
     };
-    let upper = table(&with_absent, &first);
+    let rates: Vec<&Shown> = all.iter().filter(|column| column.tables.0).collect();
+    let upper = table(&with_absent, &rates);
     // The total of a mix has no latency.
-    let with_latency = ran.map(|(words, rows)| {
-        (words, rows.into_iter().filter(|row| !row[LATENCY[3]].is_empty()).collect())
+    let with_latency = ran.map(|(words, lines)| {
+        (words, lines.into_iter().filter(|line| !line.max.is_empty()).collect())
     });
-    let lower = table(&with_latency, &LATENCY);
+    let latencies: Vec<&Shown> = all.iter().filter(|column| column.tables.1).collect();
+    let lower = table(&with_latency, &latencies);
     format!("{upper}\n{lower}")
 }
 
 /// The first form that fits: words in full, abbreviated, units without the blank before them, and
 /// that with split job names.
-fn fitted(forms: &[(Words, Vec<Cells>)], columns: &[usize], width: u16) -> Option<String> {
-    let grids = || forms.iter().map(|(words, rows)| grid(*words, rows, columns));
+fn fitted(forms: &[(Words, Vec<Line>)], columns: &[&Shown], width: u16) -> Option<String> {
+    let grids = || forms.iter().map(|(words, lines)| grid(*words, lines, columns));
     let tight = || grids().next_back().map(|grid| tight(grid, columns));
     let whole = grids().chain(tight()).find_map(|grid| grid.whole(width));
     whole.or_else(|| tight()?.cut(width))
 }
 
-fn tight(mut grid: Grid, columns: &[usize]) -> Grid {
+fn tight(mut grid: Grid, columns: &[&Shown]) -> Grid {
     for row in &mut grid.rows {
-        for (cell, _) in row.iter_mut().zip(columns).filter(|(_, column)| TIGHT.contains(column)) {
+        for (cell, _) in row.iter_mut().zip(columns).filter(|(_, column)| column.tight) {
             *cell = cell.replace(' ', "");
         }
     }
     grid
 }
 
-fn grid(form: Words, rows: &[Cells], columns: &[usize]) -> Grid {
-    let heading = |column: &usize| match (*column, form) {
-        // Headings much wider than most of their cells.
-        (VERIFIED, Words::Short) => words("verif."),
-        (TAKEN, Words::Short) => words("taken"),
-        (column, _) => COLUMNS[column].clone(),
+fn grid(form: Words, lines: &[Line], columns: &[&Shown]) -> Grid {
+    let heading = |column: &&Shown| match (column.short, form) {
+        (Some(short), Words::Short) => words(short),
+        _ => column.head.clone(),
     };
-    let cells = |row: &Cells| columns.iter().map(|column| row[*column].clone()).collect();
-    Grid { columns: columns.iter().map(heading).collect(), rows: rows.iter().map(cells).collect() }
+    let cells =
+        |line: &Line| columns.iter().map(|column| column.cell.of(line).to_owned()).collect();
+    let rows = lines.iter().map(cells).collect();
+    Grid { columns: columns.iter().map(heading).collect(), rows }
 }
 
 /// The legend: full engine names, marks, and why paths did not run.
@@ -240,41 +300,38 @@ fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
 }
 
 /// A path that can't run on this machine.
-fn absent_row(path: &str) -> Cells {
-    let mut cells = Cells::default();
-    cells[0] = NONE.to_owned();
-    cells[1] = path.to_owned();
-    cells[3] = "not here".to_owned();
-    cells
+fn absent_line(path: &str) -> Line {
+    let (job, engine) = (NONE.to_owned(), "not here".to_owned());
+    Line { job, path: path.to_owned(), engine, ..Line::default() }
 }
 
-fn rows(record: &Record, words: Words) -> Vec<Cells> {
+fn lines(record: &Record, percentiles: &[Percentile], words: Words) -> Vec<Line> {
     let mark = record.plan.software_gpu.then_some(words);
-    let mut rows = Vec::new();
+    let mut lines = Vec::new();
     let mut in_group = 0;
     let mut jobs = jobs(record).peekable();
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
-        for (nth, direction) in directions(plan).iter().enumerate() {
-            let mut row = job_row(plan, job, *direction, nth == 0, (words, mark));
+        for (nth, direction) in plan.directions().iter().enumerate() {
+            let mut line = job_line((plan, job, *direction), percentiles, nth == 0, (words, mark));
             if let Some(all) = &record.ranks {
                 // Ranks × threads of each × depth.
-                row[THREADS] = format!("{}×{}", all.ranks, row[THREADS]);
+                line.threads = format!("{}×{}", all.ranks, line.threads);
             }
-            rows.push(row);
+            lines.push(line);
         }
-        rows.extend(mix_row(plan, job, (words, mark)));
+        lines.extend(mix_line(plan, job, (words, mark)));
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
         }
         if in_group > 1
             && let Some(totals) = record.totals.iter().find(|total| total.group == plan.group)
         {
-            rows.extend(total_rows(record, totals, mark));
+            lines.extend(total_lines(record, totals, percentiles, mark));
         }
         in_group = 0;
     }
-    rows
+    lines
 }
 
 /// The path, marked if no hardware was used.
@@ -289,40 +346,36 @@ pub(super) fn path_cell(path: &str, software: Option<Words>) -> String {
 }
 
 /// CPU cost and verification are for the whole job: they are in its first row.
-fn job_row(
-    plan: &JobPlan,
-    job: &JobResult,
-    direction: Direction,
+fn job_line(
+    (plan, job, direction): (&JobPlan, &JobResult, Towards),
+    percentiles: &[Percentile],
     first: bool,
     (words, software): (Words, Option<Words>),
-) -> Cells {
+) -> Line {
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
     let [cpus, cost] = if first { cpu_cells(&job.cpu) } else { [String::new(), String::new()] };
-    let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), missing(plan, job));
-    [
-        format!("{}{partial}", plan.name),
-        path_cell(&plan.path.choice.actual, software),
-        proof::cell(job.proof.as_ref(), words),
-        engine_cell(plan, job),
-        blocks_short(&plan.blocks),
-        match words {
+    let line = Line {
+        job: format!("{}{partial}", plan.name),
+        path: path_cell(&plan.path.choice.actual, software),
+        taken: proof::cell(job.proof.as_ref(), words),
+        engine: engine_cell(plan, job),
+        bs: blocks_short(&plan.blocks),
+        rw: match words {
             Words::Full => rw_of(plan, direction),
             Words::Short => rw_short(plan, Some(direction)),
         },
-        format!("{}×{}", plan.threads, plan.depth),
-        throughput(result.bytes_per_s),
-        iops(result.iops),
-        ceilings::cell(result.of_ceiling.as_ref()),
-        p50,
-        p99,
-        p99_9,
-        max,
+        threads: format!("{}×{}", plan.threads, plan.depth),
+        throughput: throughput(result.bytes_per_s),
+        iops: iops(result.iops),
+        of_ceiling: ceilings::cell(result.of_ceiling.as_ref()),
         cpus,
         cost,
-        result.failed.to_string(),
-        if first { verification::word(job.verify.as_ref()) } else { String::new() },
-    ]
+        failed: result.failed.to_string(),
+        verified: if first { verification::word(job.verify.as_ref()) } else { String::new() },
+        ..Line::default()
+    };
+    with_latency(line, result.latency.as_ref(), percentiles, missing(plan, job))
 }
 
 /// Three digits, or all before the point: otherwise a rare large figure would widen the column.
@@ -343,58 +396,66 @@ fn missing(plan: &JobPlan, job: &JobResult) -> NeverStarted {
 
 /// If I/Os were due and never started, the others give a lower bound of the percentiles that the
 /// missing ones can raise. In a mix any of them may be of this direction.
-fn latency_cells(latency: Option<&Latency>, missing: NeverStarted) -> [String; 4] {
-    let Some(total) = latency.map(|latency| &latency.total) else {
-        return [(); 4].map(|()| maybe_time(None));
+fn with_latency(
+    line: Line,
+    latency: Option<&Latency>,
+    percentiles: &[Percentile],
+    missing: NeverStarted,
+) -> Line {
+    let total = latency.map(|latency| &latency.total);
+    let cell = |quantile: f64, ns: Option<u64>| match (ns, total) {
+        (Some(ns), Some(total)) if total.could_be_higher(quantile, missing.ios) => {
+            format!("≥{}", time(ns))
+        }
+        (ns, _) => maybe_time(ns),
     };
-    let cell = |quantile: f64, ns: Option<u64>| match ns {
-        Some(ns) if total.could_be_higher(quantile, missing.ios) => format!("≥{}", time(ns)),
-        ns => maybe_time(ns),
-    };
-    [
-        cell(0.5, Some(total.p50_ns)),
-        cell(0.99, total.p99_ns),
-        cell(0.999, total.p99_9_ns),
-        cell(1.0, Some(total.max_ns.max(missing.longest_wait_ns))),
-    ]
+    let percentile =
+        |at: &Percentile| cell(at.quantile(), total.and_then(|all| all.percentile(*at)));
+    Line {
+        percentiles: percentiles.iter().map(percentile).collect(),
+        max: cell(1.0, total.map(|total| total.max_ns.max(missing.longest_wait_ns))),
+        ..line
+    }
 }
 
 /// Both directions of a mix together: the job's own figures.
-fn mix_row(
+fn mix_line(
     plan: &JobPlan,
     job: &JobResult,
     (words, software): (Words, Option<Words>),
-) -> Option<Cells> {
+) -> Option<Line> {
     if !is_mix(plan) {
         return None;
     }
-    let mut cells = Cells::default();
-    cells[0].clone_from(&plan.name);
-    cells[1] = path_cell(&plan.path.choice.actual, software);
-    cells[RW] = match words {
-        Words::Full => format!("{} total", load_word(plan)),
-        Words::Short => rw_short(plan, None),
-    };
-    cells[7] = throughput(job.read.bytes_per_s + job.write.bytes_per_s);
-    cells[8] = iops(job.read.iops + job.write.iops);
-    cells[FAILED] = (job.read.failed + job.write.failed).to_string();
-    Some(cells)
+    Some(Line {
+        job: plan.name.clone(),
+        path: path_cell(&plan.path.choice.actual, software),
+        rw: match words {
+            Words::Full => format!("{} total", load_word(plan)),
+            Words::Short => rw_short(plan, None),
+        },
+        throughput: throughput(job.read.bytes_per_s + job.write.bytes_per_s),
+        iops: iops(job.read.iops + job.write.iops),
+        failed: (job.read.failed + job.write.failed).to_string(),
+        ..Line::default()
+    })
 }
 
 /// A row per direction that a job of the group was to do.
-fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> Vec<Cells> {
+fn total_lines(
+    record: &Record,
+    totals: &RunTotals,
+    percentiles: &[Percentile],
+    software: Option<Words>,
+) -> Vec<Line> {
     let group = || jobs(record).filter(|(plan, _)| plan.group == totals.group);
     let threads: u64 = group().map(|(plan, _)| u64::from(plan.threads)).sum();
-    let mut rows = Vec::new();
-    for direction in [Direction::Read, Direction::Write] {
-        if !group().any(|(plan, _)| directions(plan).contains(&direction)) {
+    let mut lines: Vec<Line> = Vec::new();
+    for (direction, result) in [(Towards::Read, &totals.read), (Towards::Write, &totals.write)] {
+        if !group().any(|(plan, _)| plan.directions().contains(&direction)) {
             continue;
         }
-        let result = match direction {
-            Direction::Read => &totals.read,
-            Direction::Write => &totals.write,
-        };
-        let first = rows.is_empty();
+        let first = lines.is_empty();
         let [cpus, cost] =
             if first { cpu_cells(&totals.cpu) } else { [String::new(), String::new()] };
         let never = group().map(|(plan, job)| missing(plan, job));
@@ -402,30 +463,22 @@ fn total_rows(record: &Record, totals: &RunTotals, software: Option<Words>) -> V
             ios: all.ios.saturating_add(one.ios),
             longest_wait_ns: all.longest_wait_ns.max(one.longest_wait_ns),
         });
-        let [p50, p99, p99_9, max] = latency_cells(result.latency.as_ref(), never);
         let rate = |rate: Option<f64>, print: fn(f64) -> String| {
             rate.map_or_else(|| NONE.to_owned(), print)
         };
-        rows.push([
-            format!("total, group {}", totals.group),
-            path_cell("", software),
-            String::new(),
-            String::new(),
-            String::new(),
-            direction.name().to_owned(),
-            threads.to_string(),
-            rate(result.bytes_per_s, throughput),
-            rate(result.iops, iops),
-            String::new(),
-            p50,
-            p99,
-            p99_9,
-            max,
+        let line = Line {
+            job: format!("total, group {}", totals.group),
+            path: path_cell("", software),
+            rw: direction.name().to_owned(),
+            threads: threads.to_string(),
+            throughput: rate(result.bytes_per_s, throughput),
+            iops: rate(result.iops, iops),
             cpus,
             cost,
-            result.failed.to_string(),
-            String::new(),
-        ]);
+            failed: result.failed.to_string(),
+            ..Line::default()
+        };
+        lines.push(with_latency(line, result.latency.as_ref(), percentiles, never));
     }
-    rows
+    lines
 }

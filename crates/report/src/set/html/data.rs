@@ -3,12 +3,13 @@
 //! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read
 //! when their plots become visible.
 
+use gpuio_record::Metric;
+use gpuio_record::metric::List;
 use gpuio_stat::Summary;
 use serde_json::{Value, json};
 
 use super::super::Set;
 use super::super::axes::{Column, Role, columns, varied};
-use super::super::figures::FIGURES;
 use super::super::rows::Row;
 use super::super::{chosen, colours, findings_text, series};
 use crate::ceilings;
@@ -32,19 +33,16 @@ fn block(value: &Value) -> String {
 
 fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
     let several = set.members.len() > 1;
-    let figures: Vec<Value> = FIGURES
-        .iter()
-        .map(|figure| {
-            let values: Vec<Option<f64>> = rows.iter().map(figure.value).map(digits).collect();
-            json!({
-                "key": figure.key,
-                "label": figure.label,
-                "unit": figure.unit.word(),
-                "better": figure.more_is_better.map(|more| if more { "more" } else { "less" }),
-                "values": values,
-            })
+    let figure = |metric: &Metric| {
+        let values = rows.iter().map(|row| digits(metric.of(row)));
+        json!({
+            "key": metric.key(),
+            "label": metric.title(),
+            "unit": metric.unit().word(),
+            "better": metric.more_is_better().map(|more| if more { "more" } else { "less" }),
+            "values": values.collect::<Vec<Option<f64>>>(),
         })
-        .collect();
+    };
     let taken = |row: &Row<'_>| row.result.proof.as_ref().map(|proof| u8::from(proof.as_requested));
     json!({
         "title": set.title,
@@ -61,11 +59,11 @@ fn figures(set: &Set, rows: &[Row<'_>]) -> Value {
         "as_requested": rows.iter().map(taken).collect::<Vec<Option<u8>>>(),
         "ceilings": rows
             .iter()
-            .map(|row| row.side().of_ceiling.as_ref().map(|of| ceilings::word(of.kind)))
+            .map(|row| row.figures().of_ceiling.as_ref().map(|of| ceilings::word(of.kind)))
             .collect::<Vec<Option<&str>>>(),
         "jobs": rows.iter().map(|row| [row.nth, row.job]).collect::<Vec<[usize; 2]>>(),
         "axes": columns(set, rows).iter().map(column).collect::<Vec<Value>>(),
-        "figures": figures,
+        "figures": set.metrics(List::Page).iter().map(figure).collect::<Vec<Value>>(),
     })
 }
 
@@ -92,7 +90,7 @@ fn column(column: &Column) -> Value {
 fn spreads(rows: &[Row<'_>]) -> Value {
     let bits = if rows.len() <= FEW { 5 } else { 2 };
     let of = |row: &Row<'_>| {
-        let legs = row.side().latency.as_ref()?;
+        let legs = row.figures().latency.as_ref()?;
         Some(coarse(&legs.total, bits))
     };
     json!({ "bits": bits, "rows": rows.iter().map(of).collect::<Vec<Option<Vec<u64>>>>() })

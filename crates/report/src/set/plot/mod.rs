@@ -1,7 +1,7 @@
 //! The plot that shows a set's main result: chosen here, drawn in `svg`.
 //!
 //! Throughput against what was varied, a line per path; of loads that no number tells apart, a bar
-//! each; of a single load, its rate over time. As every figure it is of one load: `figures::fix`
+//! each; of a single load, its rate over time. As every figure it is of one load: `fix::fix`
 //! decides which rows it draws.
 
 mod svg;
@@ -13,11 +13,11 @@ use gpuio_stat::infer::median;
 
 use super::Set;
 use super::axes::{Column, columns, varied};
-use super::figures::{self, Unit};
+use super::fix;
 use super::rows::{Row, rows};
 use super::{chosen, colours};
-use crate::number::float;
-use crate::workload::{Direction, blocks_short, rw_of};
+use crate::number::{float, throughput};
+use crate::workload::{blocks_short, rw_of};
 
 /// In the first bytes of a picture.
 pub(super) const MARK: &str = "<svg data-generator=\"gpuio report\"";
@@ -85,7 +85,7 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
     if let Some(plot) = by_axis(set, &rows, &columns, &records) {
         return Ok(plot);
     }
-    let points = figures::points(&columns, &records);
+    let points = fix::points(&columns, &records);
     match points.as_slice() {
         [one] => over_time(&rows, one).ok_or("its only load has no series"),
         several if several.len() <= MOST_BARS => Ok(bars(&rows, several)),
@@ -129,7 +129,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     let numbers = across.numbers.as_ref()?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let shown = [across.key.as_str(), "path", "direction"];
-    let choice = figures::fix(columns, records, &all, &shown, &[]);
+    let choice = fix::fix(columns, records, &all, &shown, &[]);
     let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
     let directions = drawn.iter().any(|row| row.direction != drawn[0].direction);
     let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
@@ -198,11 +198,11 @@ fn marks(
     places.dedup();
     let mark = |place: usize| {
         let here = || of.iter().filter(|row| across.of[**row] == place);
-        let rates: Vec<f64> = here().map(|row| rows[*row].side().bytes_per_s).collect();
+        let rates: Vec<f64> = here().map(|row| rows[*row].figures().bytes_per_s).collect();
         let y = median(&rates)?;
         let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let high = rates.iter().copied().fold(0.0, f64::max);
-        let print = |value| figures::print(Unit::BytesPerSecond, value);
+        let print = throughput;
         let range = match rates.len() {
             1 => String::new(),
             many => format!(", median of {many}, {} to {}", print(low), print(high)),
@@ -269,7 +269,7 @@ fn bars(rows: &[Row<'_>], points: &[Vec<usize>]) -> Plot {
     let bar = |point: &Vec<usize>| {
         let row = &rows[point[0]];
         let path = &row.plan.path.choice.actual;
-        let rates: Vec<f64> = point.iter().map(|row| rows[*row].side().bytes_per_s).collect();
+        let rates: Vec<f64> = point.iter().map(|row| rows[*row].figures().bytes_per_s).collect();
         Bar {
             label: if same { path.clone() } else { format!("{path} {}", row.load()) },
             colour: known.iter().find(|(name, _)| name == path).map_or(0, |(_, colour)| *colour),
@@ -299,14 +299,10 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
     let first = some.first()?;
     let line = |(nth, row): (usize, &&Row<'_>)| {
         let mark = |point: &gpuio_record::Point| {
-            let bytes = match row.direction {
-                Direction::Read => point.read_bytes,
-                Direction::Write => point.write_bytes,
-            };
             #[expect(clippy::cast_precision_loss, reason = "a place on a picture")]
             let x = point.at_ns as f64 / 1e9;
-            let y = float(bytes) * 1e9 / float(point.span_ns);
-            let words = format!("{x:.2} s: {}", figures::print(Unit::BytesPerSecond, y));
+            let y = float(point.bytes(row.direction)) * 1e9 / float(point.span_ns);
+            let words = format!("{x:.2} s: {}", throughput(y));
             Mark { x, y, low: y, high: y, words }
         };
         let series = row.result.series.iter().filter(|point| point.span_ns > 0);

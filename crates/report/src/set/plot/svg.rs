@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use gpuio_units::markup;
 
-use super::super::figures::{self, Unit};
 use super::{Axis, Bar, Line, MARK, Plot, Shape, WIDE};
+use crate::number::throughput;
 
 /// Size of the picture in its own units, and the space around the plot.
 const WIDTH: f64 = 720.0;
@@ -95,7 +95,7 @@ fn lines_at(out: &mut String, x: &Axis, lines: &[Line], top: f64) -> f64 {
             WIDTH - RIGHT,
             LEFT - 8.0,
             at + 4.0,
-            short(&figures::print(Unit::BytesPerSecond, tick))
+            short(&throughput(tick))
         );
     }
     horizontal(out, x, &across, lower);
@@ -216,7 +216,7 @@ fn bars_at(out: &mut String, bars: &[Bar], top: f64) -> f64 {
     let space = WIDTH - label - 90.0;
     let mut y = top;
     for bar in bars {
-        let rate = figures::print(Unit::BytesPerSecond, bar.value);
+        let rate = throughput(bar.value);
         let long = (bar.value / most * space).max(1.0);
         let _ = write!(
             out,
@@ -281,7 +281,7 @@ mod tests {
         let gib = 1024f64.powi(3);
         let printed = |values, log| -> Vec<String> {
             let ticks: Vec<f64> = ticks(values, log);
-            ticks.iter().map(|at| short(&figures::print(Unit::BytesPerSecond, *at))).collect()
+            ticks.iter().map(|at| short(&throughput(*at))).collect()
         };
         let linear = ["0 B/s", "2 GiB/s", "4 GiB/s", "6 GiB/s"];
         assert_eq!(printed((0.0, 7.0 * gib), false), linear);

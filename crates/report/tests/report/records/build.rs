@@ -126,6 +126,7 @@ pub(crate) fn job(name: &str) -> JobPlan {
         ranges: None,
         against_file: false,
         repeat: None,
+        percentiles: Vec::new(),
         inject: None,
         directory: Some("/data".to_owned()),
         file_prefix: "gpuio".to_owned(),

@@ -226,7 +226,7 @@ pub(super) fn absent(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     if rows.is_empty() {
         lines.push("Figures: no job of these records has a result.".to_owned());
     }
-    if none(|row| row.side().of_ceiling.is_some()) {
+    if none(|row| row.figures().of_ceiling.is_some()) {
         lines.push("Percentage of ceilings: none was measured (bench --ceilings).".to_owned());
     }
     if none(|row| row.result.proof.is_some()) {

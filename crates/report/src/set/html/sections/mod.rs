@@ -8,10 +8,11 @@ mod summary;
 use std::fmt::Write as _;
 
 use super::super::Set;
-use super::super::figures::{self, FIGURES};
 use super::super::rows::{Row, software};
 use super::super::{conclusion, findings_text, plot};
 use crate::number;
+use gpuio_record::Metric;
+use gpuio_record::metric::List;
 use gpuio_units::markup;
 
 /// Rows of the table that are shown without a script.
@@ -119,9 +120,9 @@ focus. Below each are its table and buttons that save it.</span><span id=\"depth
 </summary>\n\
 <div class=\"chips\"></div></details>\n\
 <div class=\"pair\">\n\
-<figure class=\"plot\" data-kind=\"axis\" data-figure=\"rate\"></figure>\n\
+<figure class=\"plot\" data-kind=\"axis\" data-figure=\"throughput\"></figure>\n\
 <figure class=\"plot\" data-kind=\"axis\" data-figure=\"iops\"></figure>\n\
-<figure class=\"plot\" data-kind=\"axis\" data-figure=\"p99\"></figure>\n\
+<figure class=\"plot\" data-kind=\"axis\" data-figure=\"latency\"></figure>\n\
 <figure class=\"plot\" data-kind=\"axis\" data-figure=\"cpu\"></figure>\n\
 </div>\n\
 <details class=\"more paper-too\"><summary>Path against path</summary>\n\
@@ -138,20 +139,6 @@ focus. Below each are its table and buttons that save it.</span><span id=\"depth
 <details id=\"undrawn\" hidden><summary>Plots that these rows do not allow</summary>\
 <ul></ul></details>\n\
 </section>\n";
-
-/// The columns of the table: a figure's key and its heading.
-const COLUMNS: &[(&str, &str)] = &[
-    ("rate", "throughput"),
-    ("iops", "IOPS"),
-    ("p50", "p50"),
-    ("p99", "p99"),
-    ("p99_9", "p99.9"),
-    ("max", "max"),
-    ("cpu", "CPU/MiB"),
-    ("cores", "CPUs"),
-    ("of_ceiling", "% of ceiling"),
-    ("of_expected", "% of expected"),
-];
 
 fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let rows_word =
@@ -177,13 +164,16 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     {
         let _ = write!(out, "<th scope=\"col\" data-key=\"{key}\">{label}</th>");
     }
-    let columns = columns(rows);
-    for (key, label) in &columns {
-        let long = FIGURES.iter().find(|figure| figure.key == *key).map_or("", |f| f.label);
+    // Columns in which some row has a figure.
+    let mut columns = set.metrics(List::Table);
+    columns.retain(|metric| rows.iter().any(|row| metric.of(row).is_some()));
+    for metric in &columns {
         let _ = write!(
             out,
-            "<th scope=\"col\" class=\"n\" data-key=\"{key}\" title=\"{}\">{label}</th>",
-            markup(long)
+            "<th scope=\"col\" class=\"n\" data-key=\"{}\" title=\"{}\">{}</th>",
+            metric.key(),
+            markup(&metric.title()),
+            metric.label()
         );
     }
     out.push_str("</tr></thead>\n<tbody>\n");
@@ -193,16 +183,7 @@ fn table(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     out.push_str(detail::FOLD_END);
 }
 
-/// The columns in which some row has a figure.
-fn columns(rows: &[Row<'_>]) -> Vec<(&'static str, &'static str)> {
-    let some = |key: &str| {
-        let value = figures::find(key).map(|figure| figure.value);
-        value.is_some_and(|value| rows.iter().any(|row| value(row).is_some()))
-    };
-    COLUMNS.iter().filter(|(key, _)| some(key)).copied().collect()
-}
-
-fn line(out: &mut String, row: &Row<'_>, several: bool, columns: &[(&str, &str)]) {
+fn line(out: &mut String, row: &Row<'_>, several: bool, columns: &[Metric]) {
     let proof = row.result.proof.as_ref();
     let taken = proof.map_or_else(|| "unknown".to_owned(), |p| p.verdict.words.clone());
     let words =
@@ -212,14 +193,11 @@ fn line(out: &mut String, row: &Row<'_>, several: bool, columns: &[(&str, &str)]
     words[1..].iter().for_each(|word| {
         let _ = write!(out, "<td>{}</td>", markup(word));
     });
-    for (key, _) in columns {
-        let value = figures::find(key).and_then(|figure| {
-            let value = (figure.value)(row)?;
-            Some((figures::print(figure.unit, value), value))
-        });
-        let _ = match value {
-            Some((text, exact)) => {
-                write!(out, "<td class=\"n\" title=\"{exact}\">{}</td>", markup(&text))
+    for metric in columns {
+        let _ = match metric.of(row) {
+            Some(value) => {
+                let text = metric.print(value);
+                write!(out, "<td class=\"n\" title=\"{value}\">{}</td>", markup(&text))
             }
             None => write!(out, "<td class=\"n\">-</td>"),
         };

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use gpuio_record::metric::percent;
 use gpuio_record::{HostJobExpected, JobResult, RankHost, RankRow, RanksResult, RateOver};
+use gpuio_stat::Percentile;
 use gpuio_units::{format_cpu_list, markup};
 
 use super::super::super::Set;
 use super::detail;
-use crate::ceilings::percent;
 use crate::expected::{bottleneck, unknown};
 use crate::number::{NONE, bytes, float, maybe_time, throughput, time};
 
@@ -218,6 +219,7 @@ fn rows(out: &mut String, ranks: &RanksResult) {
         );
         lines.truncate(ROWS);
     }
+    let tail = Percentile::TAIL.label();
     let heads = [
         "rank",
         "host",
@@ -228,7 +230,7 @@ fn rows(out: &mut String, ranks: &RanksResult) {
         "path taken",
         "throughput",
         "done in",
-        "p99",
+        &tail,
         "max",
         "CPUs",
         "failed",
@@ -257,7 +259,7 @@ fn of_rank(row: &RankRow) -> Vec<Vec<String>> {
         line.extend([
             throughput(job.bytes_per_s),
             maybe_time(job.measured.map(|span| span.length_ns())),
-            maybe_time(job.p99_ns),
+            maybe_time(job.percentile(Percentile::TAIL)),
             maybe_time(job.max_ns),
             format!("{:.2}", job.cores_busy),
             job.failed.to_string(),

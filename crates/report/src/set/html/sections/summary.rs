@@ -30,7 +30,7 @@ fn table(out: &mut String, summary: &Summary) {
         "<th scope=\"col\">{what}</th><th scope=\"col\" class=\"n\" title=\"runs\">{n}</th>"
     );
     if summary.of_points {
-        for (_, head) in summary::FIGURES {
+        for head in &summary.heads {
             let _ = write!(out, "<th scope=\"col\" class=\"n\">{head}</th>");
         }
         out.push_str("<th scope=\"col\" class=\"n\">95 %</th>");

@@ -6,31 +6,31 @@
 //! combines two loads. The page's script does the same steps on the same columns
 //! (`assets/fix.js`), and a test compares them.
 
-use super::super::axes::{Column, Role};
+use super::axes::{Column, Role};
 
 /// An axis that is fixed at one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::set) struct FixedAxis {
+pub(super) struct FixedAxis {
     /// Index of its column.
-    pub(in crate::set) column: usize,
+    pub(super) column: usize,
     /// Values that could be chosen, ascending.
-    pub(in crate::set) offered: Vec<usize>,
+    pub(super) offered: Vec<usize>,
     /// The chosen value.
-    pub(in crate::set) place: usize,
+    pub(super) place: usize,
 }
 
 /// The rows that a figure draws.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::set) struct Choice {
+pub(super) struct Choice {
     /// Rows, ascending.
-    pub(in crate::set) rows: Vec<usize>,
+    pub(super) rows: Vec<usize>,
     /// The fixed axes, in the order of the columns.
-    pub(in crate::set) fixed: Vec<FixedAxis>,
+    pub(super) fixed: Vec<FixedAxis>,
 }
 
 /// Fixes every axis that a figure does not show. The value is the one in `chosen` (key and text),
 /// if rows have it; else the one of most rows, of several the first.
-pub(in crate::set) fn fix(
+pub(super) fn fix(
     columns: &[Column],
     records: &[usize],
     rows: &[usize],
@@ -96,7 +96,7 @@ fn places(column: &Column, rows: &[usize]) -> Vec<usize> {
 /// The rows of each point, in the order of its first row: rows of one load on one machine, each of
 /// a different run. If a record has a load twice, both ran at the same time and are separate
 /// points.
-pub(in crate::set) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn points(columns: &[Column], records: &[usize]) -> Vec<Vec<usize>> {
     let mut times = std::collections::BTreeMap::new();
     let mut points: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
     let telling = |one: &&Column| matches!(one.role, Role::Load | Role::CameAlong);
