@@ -34,7 +34,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::FromArgMatches as _;
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Command, FromArgMatches as _};
 use gpuio_objects::environment;
 use gpuio_units::Powers;
 
@@ -95,27 +96,15 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     if let Some(face) = face(words.get(1)) {
         return run_emulated(face, words.get(2..).unwrap_or_default());
     }
-    let command = args::command();
-    let words = args::keys_as_flags(words, &command);
-    let words = settings::added(&words, &command)?;
-    let parsed = command.try_get_matches_from(&words).and_then(|it| Cli::from_arg_matches(&it));
+    let (command, parser) = (args::command(), args::parser());
+    let words = settings::added(words, &parser)?;
+    let parsed = parser.try_get_matches_from(&words).and_then(|it| Cli::from_arg_matches(&it));
     let cli = match parsed {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
-        Err(error) if error.use_stderr() => {
-            let command = args::command();
-            let apart = || args::value_apart(&words, &command).map(|it| format!("error: {it}"));
-            let text = args::for_fio(&words, &error, &command)
-                .or_else(|| args::for_gdsio(&words, &error))
-                .or_else(|| args::meant(&words, &error, &command))
-                .or_else(apart)
-                .unwrap_or_else(|| error.render().to_string());
-            output::print_message(text.trim_end());
-            return Ok(ExitCode::from(2));
-        }
-        Err(help) => help.exit(),
+        Err(error) => return refused(&words, error, &command),
     };
-    if let Some(hint) = args::value_apart(&words, &args::command()) {
+    if let Some(hint) = args::value_apart(&words, &command) {
         return Err(Failure::Usage(hint));
     }
     if let Some(word) = &cli.color {
@@ -150,4 +139,27 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         Verb::Gdscheck { words } => verb::gdscheck::run(&words),
         Verb::Gdsio { words } => verb::gdsio::run(&words),
     }
+}
+
+/// The help, or what is wrong with a command line, in the words of the command that has only what
+/// the help shows.
+fn refused(words: &[OsString], error: clap::Error, command: &Command) -> Result<ExitCode, Failure> {
+    let what = |error: &clap::Error| (error.kind(), error.get(ContextKind::InvalidArg).cloned());
+    let shown = command.clone().try_get_matches_from(words).err();
+    let same = |shown: &clap::Error| {
+        shown.kind() == error.kind()
+            && (error.kind() != ErrorKind::UnknownArgument || what(shown) == what(&error))
+    };
+    let error = shown.filter(same).unwrap_or(error);
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let apart = || args::value_apart(words, command).map(|it| format!("error: {it}"));
+    let text = args::for_fio(words, &error)
+        .or_else(|| args::for_gdsio(words, &error))
+        .or_else(|| args::meant(words, &error, command))
+        .or_else(apart)
+        .unwrap_or_else(|| error.render().to_string());
+    output::print_message(text.trim_end());
+    Ok(ExitCode::from(2))
 }

@@ -30,7 +30,7 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let (here, all_ranks) = joined.map_or((1, 1), Joined::numbers);
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
-    let directory = bench.work.data.directory.as_deref().unwrap_or(".");
+    let directory = bench.work.written("directory").unwrap_or(".");
     let location = LiveTargets::default().look(directory);
     // Ranks of all hosts may have one file system.
     let free = location.free_bytes.unwrap_or(4 << 30) / all_ranks;

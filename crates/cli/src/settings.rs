@@ -87,9 +87,9 @@ struct Value {
 }
 
 /// The command line with the defaults of this user and machine behind its verb.
-pub(crate) fn added(words: &[OsString], command: &Command) -> Result<Vec<OsString>, Failure> {
+pub(crate) fn added(words: &[OsString], parser: &Command) -> Result<Vec<OsString>, Failure> {
     // What clap refuses is reported by the parser, and help needs no defaults.
-    let Ok(matches) = command.clone().try_get_matches_from(words) else {
+    let Ok(matches) = parser.clone().try_get_matches_from(words) else {
         return Ok(words.to_vec());
     };
     let Some((verb, given)) = matches.subcommand() else { return Ok(words.to_vec()) };
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_default_gives_way_to_what_is_given() {
-        let command = crate::args::command();
+        let command = crate::args::parser();
         let applies_to = |flag: &str, line: &str| {
             let words = line.split(' ');
             let matches = command.clone().try_get_matches_from(words).unwrap();

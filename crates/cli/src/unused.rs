@@ -10,7 +10,7 @@ use gpuio_sweep::Bound;
 
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
-    Workload,
+    Workload, WorkloadFlags,
 };
 use crate::failure::Failure;
 
@@ -48,15 +48,14 @@ pub(crate) fn dry_run(out: &Out) -> Result<(), Failure> {
 /// Flags of a run, where presets are listed or shown.
 pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
     const WHY: &str = "presets are listed or shown, and nothing runs; leave it out";
-    let rows: Vec<Row> =
-        workload.keys().into_iter().map(|(_, _, flag)| (flag, true, WHY)).collect();
+    let rows: Vec<Row> = workload.work.keys().iter().map(|given| (given.flag, true, WHY)).collect();
     refuse(&rows)?;
-    let Workload { feed, data, cufile, figures, out, .. } = workload;
+    let Workload { work, figures, out, .. } = workload;
+    let WorkloadFlags { vary, repeats, model, cufile } = &work.own;
     refuse(&[
-        ("--vary", !feed.vary.is_empty(), WHY),
-        ("--repeats", feed.repeats.is_some(), WHY),
-        ("--model", feed.model.is_some(), WHY),
-        ("--set", !data.set.is_empty(), WHY),
+        ("--vary", !vary.is_empty(), WHY),
+        ("--repeats", repeats.is_some(), WHY),
+        ("--model", model.is_some(), WHY),
         ("--cufile-lib", cufile.cufile_lib.is_some(), WHY),
         ("--cufile-set", !cufile.cufile_set.is_empty(), WHY),
         ("--spec", !figures.spec.is_empty(), WHY),
@@ -76,7 +75,7 @@ pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
 /// Flags of one run of a workload that is a sweep, and of a sweep where it is one run.
 pub(crate) fn several(workload: &Workload, is_sweep: bool) -> Result<(), Failure> {
     let once = "the workload runs once; give a key several values: --batch 1..256*2";
-    refuse(&[("--repeats", !is_sweep && workload.feed.repeats.is_some(), once)])?;
+    refuse(&[("--repeats", !is_sweep && workload.work.own.repeats.is_some(), once)])?;
     let why = "a key has several values, so that the workload runs as a sweep, which saves a \
                record for each run in the folder of -o (gpuio report, gpuio show)";
     let Workload { figures, out, .. } = workload;

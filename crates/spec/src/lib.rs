@@ -31,7 +31,7 @@ pub use job::{
     SteadyCriterion, ViaPeer,
 };
 pub use keys::{
-    CUFILE_PREFIX, Dialect, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,
+    CUFILE_PREFIX, Dialect, Flag, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};

@@ -8,11 +8,7 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What to type instead, where fio's flags have one dash, or `-f` names a job file.
-pub(crate) fn for_fio(
-    words: &[OsString],
-    error: &clap::Error,
-    command: &Command,
-) -> Option<String> {
+pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }
@@ -24,22 +20,18 @@ pub(crate) fn for_fio(
         let file = file.to_string_lossy();
         return Some(format!("error: a job file needs no flag:\n  gpuio bench {file}"));
     }
-    let bench = command.find_subcommand("bench")?;
     let mut any = false;
     let line: Vec<String> = rest
         .iter()
         .map(|word| {
             let word = word.to_string_lossy();
             let key = word.strip_prefix('-').filter(|key| key.len() > 1 && !key.starts_with('-'));
-            let name = key.map(|key| key.split('=').next().unwrap_or(key));
-            let Some((key, name)) =
-                key.zip(name).filter(|(_, name)| gpuio_spec::find(name).is_some())
-            else {
+            let known = |key: &&str| gpuio_spec::find(key.split('=').next()?);
+            let Some(key) = key.filter(|key| known(key).is_some()) else {
                 return word.into_owned();
             };
             any = true;
-            let flag = bench.get_arguments().any(|arg| arg.get_long() == Some(name));
-            if flag { format!("--{key}") } else { format!("--set {key}") }
+            format!("--{key}")
         })
         .collect();
     any.then(|| format!("error: flags of gpuio have two dashes:\n  gpuio bench {}", line.join(" ")))
@@ -196,11 +188,10 @@ mod tests {
     fn fios_flags_lead_to_two_dashes() {
         let said = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let command = crate::args::command();
-            for_fio(&words, &command.clone().try_get_matches_from(&words).unwrap_err(), &command)
+            for_fio(&words, &crate::args::command().try_get_matches_from(&words).unwrap_err())
         };
         let hint = said("gpuio bench -filename=/mnt/f -rw=randread -iodepth=32 --bs 4k").unwrap();
-        let line = "gpuio bench --filename=/mnt/f --rw=randread --set iodepth=32 --bs 4k";
+        let line = "gpuio bench --filename=/mnt/f --rw=randread --iodepth=32 --bs 4k";
         assert!(hint.ends_with(line), "{hint}");
         let file = said("gpuio bench -f Cargo.toml").unwrap();
         assert!(file.ends_with("\n  gpuio bench Cargo.toml"), "{file}");

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{Bench, Work};
+use super::{Bench, LoadFlags, Work};
 
 impl Bench {
     /// Arguments for `gpuio` that run this job file with the same flags, except those of `--ab` and
@@ -37,22 +37,13 @@ impl Bench {
 
 impl Work {
     fn words(&self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        for (_, value, flag) in self.keys() {
-            // A name stands in its key with colons escaped, in its flag without.
-            if flag == "--filename" {
-                continue;
-            }
-            let is_switch = value.is_empty() || flag.starts_with("--no-");
-            words.push(if is_switch { flag.into() } else { format!("{flag}={value}").into() });
-        }
+        let mut words: Vec<OsString> = self.keys().iter().map(|key| key.word().into()).collect();
+        let LoadFlags { cufile, overwrite, destroy_data_on } = &self.own;
         let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
-        self.data.filename.iter().for_each(|name| add("--filename", name.into()));
-        self.data.set.iter().for_each(|pair| add("--set", pair.into()));
-        self.cufile.cufile_lib.iter().for_each(|file| add("--cufile-lib", file.into()));
-        self.cufile.cufile_set.iter().for_each(|pair| add("--cufile-set", pair.into()));
-        self.data.destroy_data_on.iter().for_each(|file| add("--destroy-data-on", file.into()));
-        if self.data.overwrite {
+        cufile.cufile_lib.iter().for_each(|file| add("--cufile-lib", file.into()));
+        cufile.cufile_set.iter().for_each(|pair| add("--cufile-set", pair.into()));
+        destroy_data_on.iter().for_each(|file| add("--destroy-data-on", file.into()));
+        if *overwrite {
             words.push("--overwrite".into());
         }
         words
@@ -61,14 +52,12 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::{Cli, Verb};
+    use super::super::{Verb, parse};
     use super::*;
 
     fn parsed(words: &[OsString]) -> Bench {
         let all = std::iter::once(OsString::from("gpuio")).chain(words.iter().cloned());
-        match Cli::try_parse_from(all).unwrap().verb {
+        match parse(all).unwrap().verb {
             Verb::Bench(bench) => *bench,
             other => panic!("{other:?}"),
         }

@@ -95,7 +95,7 @@ fn job(letter: char, path: &Path, bench: &Bench) -> Result<Job, Failure> {
     for job in &mut spec.jobs {
         bench::override_with(job, bench)?;
     }
-    cufile::set(&mut spec, &bench.work.cufile)?;
+    cufile::set(&mut spec, &bench.work.own.cufile)?;
     Ok(Job { letter, path: path.to_owned(), spec, records: Vec::new() })
 }
 

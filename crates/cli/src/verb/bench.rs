@@ -10,7 +10,7 @@ use gpuio_plan::fit_quick;
 use gpuio_record::{Plan, Record};
 use gpuio_spec::{At, Ceilings, Dialect, JobSpec, MACHINE_WORDS, Origin, Spec};
 
-use crate::args::{Bench, Out};
+use crate::args::{Bench, Given, Out};
 use crate::cufile;
 use crate::failure::Failure;
 use crate::figures;
@@ -62,8 +62,8 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
         Spec { name: None, jobs: vec![JobSpec::new("job")] }
     };
     let permit = Permit {
-        overwrite: bench.work.data.overwrite,
-        devices: bench.work.data.destroy_data_on.clone(),
+        overwrite: bench.work.own.overwrite,
+        devices: bench.work.own.destroy_data_on.clone(),
         make_missing: true,
         make_named: spec.jobs.iter().any(|job| job.dialect == Some(Dialect::Fio)),
     };
@@ -81,9 +81,9 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
         }
     }
     let figures = figures::read(&bench.figures)?;
-    let mut session = Session::prepare(&spec, permit, &bench.work.cufile, bench.out.dry_run)?;
+    let mut session = Session::prepare(&spec, permit, &bench.work.own.cufile, bench.out.dry_run)?;
     if bench.is_quick() {
-        fit_quick(&mut session.plan, bench.work.load.runtime.is_some());
+        fit_quick(&mut session.plan, bench.work.written("runtime").is_some());
     }
     session.figures = figures;
     session.counts = !bench.out.no_stats_page;
@@ -268,14 +268,10 @@ pub(crate) fn override_with(job: &mut JobSpec, bench: &Bench) -> Result<(), Fail
 /// The same with `{rank}`, `{local_rank}` and `{host}` in values; `--gpu local` is the GPU of the
 /// local rank.
 fn override_at(job: &mut JobSpec, bench: &Bench, place: &Place) -> Result<(), Failure> {
-    for (key, value, flag) in bench.work.keys() {
-        set(job, key, &place.fill(&local_gpu(key, &value)), flag)?;
-    }
-    for pair in &bench.work.data.set {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        set(job, key.trim(), &place.fill(value.trim()), "--set")?;
-    }
-    Ok(())
+    let mut all = bench.work.keys().iter();
+    all.try_for_each(|Given { key, value, flag, .. }| {
+        set(job, key, &place.fill(&local_gpu(key, value)), flag)
+    })
 }
 
 /// The value of a flag; `local` as a GPU is that of the local rank.

@@ -11,7 +11,7 @@ use gpuio_spec::{JobSpec, ReplayRequest, Spec};
 use gpuio_trace::{Format, Trace};
 use gpuio_workload::replay::{Script, missing};
 
-use crate::args::Replay;
+use crate::args::{Given, Replay};
 use crate::failure::Failure;
 use crate::figures;
 use crate::session::Session;
@@ -36,18 +36,14 @@ fn session(replay: &Replay) -> Result<Session, Failure> {
     drop(trace);
     let mut job = JobSpec::new("replay");
     job.replay = Some(request);
-    for (key, value, flag) in replay.keys() {
-        bench::set(&mut job, key, &value, flag)?;
-    }
-    for pair in &replay.data.set {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        bench::set(&mut job, key.trim(), value.trim(), "--set")?;
+    for Given { key, value, flag, .. } in replay.work.keys() {
+        bench::set(&mut job, key, value, flag)?;
     }
     let permit =
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
     let figures = figures::read(&replay.figures)?;
     let spec = Spec { name: None, jobs: vec![job] };
-    let mut session = Session::prepare(&spec, permit, &replay.cufile, replay.out.dry_run)?;
+    let mut session = Session::prepare(&spec, permit, &replay.work.own.cufile, replay.out.dry_run)?;
     session.figures = figures;
     session.counts = !replay.out.no_stats_page;
     session.watched = !replay.out.no_watch;
@@ -63,11 +59,11 @@ fn read(path: &Path) -> Result<Trace, Failure> {
 }
 
 fn request(path: &Path, trace: &Trace, replay: &Replay) -> Result<ReplayRequest, Failure> {
-    let order = match replay.how.order.as_deref() {
+    let order = match replay.work.own.order.as_deref() {
         Some("threads") => ReplayOrder::Threads,
         _ => ReplayOrder::Observed,
     };
-    let pace = match replay.how.pace.as_deref() {
+    let pace = match replay.work.own.pace.as_deref() {
         Some("recorded") => ReplayPace::Recorded,
         _ => ReplayPace::Asap,
     };

@@ -1,141 +1,205 @@
-//! Keys of a training feed (docs/workload.md).
+//! A training feed (docs/workload.md), and what workloads have besides.
 
 use super::Dialect::Native;
-use super::Key;
-use super::set::{self, key};
+use super::flag::workload;
+use super::set::key;
+use super::{Flag, Key};
+use crate::value;
 
 pub(super) const KEYS: &[Key] = &[
-    key("files", &[], Native, set::FILES, "training feed: files of the whole data set"),
     key(
         "scale",
-        &[],
         Native,
-        set::SCALE,
+        field!(scale, value::scale),
         "share of `size`, or of a training feed's `files`, that is used, such as `0.01`; every \
          output says so",
-    ),
+    )
+    .flags(&[workload("FACTOR", "Share of the data to use; every output says it [1]")])
+    .tried(["0.5", "0.25"]),
     key(
-        "ranges",
-        &[],
+        "files",
         Native,
-        set::RANGES,
-        "read all of the named files, which threads divide: `files` (from begin to end), or \
-         `tensors` (of the safetensors format, one by one in the order of the header)",
-    ),
-    key(
-        "full_threads",
-        &[],
-        Native,
-        set::FULL_THREADS,
-        "threads of the whole load, of which `threads` run here; every output says so",
-    ),
-    key(
-        "repeat",
-        &[],
-        Native,
-        set::REPEAT,
-        "run the job so often, one time after another and alone, with files of its own each time",
-    ),
-    key(
-        "samples_per_file",
-        &[],
-        Native,
-        set::SAMPLES_PER_FILE,
-        "training feed: samples in each file",
-    ),
-    key(
-        "sample_size",
-        &[],
-        Native,
-        set::SAMPLE_SIZE,
-        "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
-    ),
-    key(
-        "ratio",
-        &[],
-        Native,
-        set::RATIO,
-        "training feed: samples are stored so many times smaller, as if the computation \
-         compressed them",
-    ),
-    key(
-        "columns",
-        &[],
-        Native,
-        set::COLUMNS,
-        "training feed from files of columns: bytes of a sample in each, `+` behind those that are \
-         read: `4+,8,2*3`",
-    ),
-    key(
-        "sample_group",
-        &[],
-        Native,
-        set::SAMPLE_GROUP,
-        "training feed: samples that are read together, as in a row group",
-    ),
-    key("batch_samples", &[], Native, set::BATCH_SAMPLES, "training feed: samples of a step"),
-    key(
-        "sample_order",
-        &[],
-        Native,
-        set::SAMPLE_ORDER,
-        "training feed: `shuffle`, `shuffle-files`, `in-order`, `reverse`, or `zipf:THETA`, which \
-         draws samples one by one",
-    ),
-    key(
-        "cache_memory",
-        &[],
-        Native,
-        set::CACHE_MEMORY,
-        "training feed: page-locked host memory that keeps whole samples which were read, the \
-         least recently used of which leave for others: `4g`",
-    ),
-    key("epochs", &[], Native, set::EPOCHS, "training feed: passes over the data set"),
-    key(
-        "accelerators",
-        &[],
-        Native,
-        set::ACCELERATORS,
-        "training feed: accelerators that share the samples out, spread over the job's GPUs",
-    ),
-    key("readers", &[], Native, set::READERS, "training feed: reader threads of each accelerator"),
-    key(
-        "prefetch",
-        &[],
-        Native,
-        set::PREFETCH,
-        "training feed: batches that each reader may be ahead",
-    ),
-    key(
-        "compute",
-        &[],
-        Native,
-        set::COMPUTE,
-        "training feed: what an accelerator does with a batch: `kernel`, `memory` (each with a \
-         share: `kernel:50%`), `sleep` or `none`",
-    ),
-    key("compute_time", &[], Native, set::COMPUTE_TIME, "training feed: how long that takes"),
-    key(
-        "sample_compute_time",
-        &[],
-        Native,
-        set::SAMPLE_COMPUTE_TIME,
-        "training feed: how much longer it takes for each sample of a batch",
-    ),
-    key(
-        "utilisation",
-        &[],
-        Native,
-        set::UTILISATION,
-        "training feed: accelerator utilisation to reach, in per cent",
-    ),
+        feed!("feed.files", files, value::at_least_one),
+        "training feed: files of the whole data set",
+    )
+    .flags(&[Flag {
+        aliases: &["snapshots", "users"],
+        ..workload(
+            "N",
+            "Files of the whole data set: the snapshots of seismic, the users of kv-cache",
+        )
+    }])
+    .tried(["40", "50"]),
     key(
         "slo",
-        &[],
         Native,
-        set::SLO,
+        feed!("feed.slo", slo, value::slo),
         "training feed: service level that 95 % and 99 % of the batches are held against: \
          `interactive` (50 and 100 ms), `responsive` (100 and 200 ms), `batch` (1 and 5 s), or two \
          times, `50ms/100ms`",
-    ),
+    )
+    .flags(&[workload(
+        "LEVEL",
+        "Times in which 95 % and 99 % of the batches are to be read or written: interactive, \
+         responsive, batch, or two times: 50ms/100ms",
+    )])
+    .tried(["interactive", "1ms/2ms"]),
+    key(
+        "ratio",
+        Native,
+        feed!("feed.ratio", ratio, value::ratio),
+        "training feed: samples are stored so many times smaller, as if the computation compressed \
+         them",
+    )
+    .flags(&[workload("FACTOR", "How many times smaller samples are stored than they are")])
+    .tried(["2", "4"]),
+    key(
+        "accelerators",
+        Native,
+        feed!("feed.accelerators", accelerators, value::at_least_one_u32),
+        "training feed: accelerators that share the samples out, spread over the job's GPUs",
+    )
+    .flags(&[workload(
+        "N",
+        "Accelerators that share the samples out, spread evenly over the GPUs; or auto: runs the \
+         workload again and again to find the most that keep the utilisation to reach [one for \
+         each GPU]",
+    )])
+    .tried(["2", "3"]),
+    key(
+        "epochs",
+        Native,
+        feed!("feed.epochs", epochs, value::at_least_one),
+        "training feed: passes over the data set",
+    )
+    .flags(&[workload("N", "Passes over the data set")])
+    .tried(["2", "3"]),
+    key(
+        "batch_samples",
+        Native,
+        feed!("feed.batch_samples", batch_samples, value::at_least_one),
+        "training feed: samples of a step",
+    )
+    .flags(&[Flag { aliases: &["batch"], ..workload("N", "Samples of a step") }])
+    .tried(["2", "3"]),
+    key(
+        "readers",
+        Native,
+        feed!("feed.readers", readers, value::at_least_one_u32),
+        "training feed: reader threads of each accelerator",
+    )
+    .flags(&[workload("N", "Reader threads of each accelerator")])
+    .tried(["2", "3"]),
+    key(
+        "prefetch",
+        Native,
+        feed!("feed.prefetch", prefetch, value::at_least_one_u32),
+        "training feed: batches that each reader may be ahead",
+    )
+    .flags(&[workload("N", "Batches that each reader may be ahead")])
+    .tried(["1", "3"]),
+    key(
+        "compute",
+        Native,
+        feed!("feed.compute", compute, value::compute),
+        "training feed: what an accelerator does with a batch: `kernel`, `memory` (each with a \
+         share: `kernel:50%`), `sleep` or `none`",
+    )
+    .flags(&[workload(
+        "WORK",
+        "What accelerators do with a batch: kernel (arithmetic in registers) or memory (a stream \
+         over GPU memory), on all multiprocessors or a share of them: kernel:50%; sleep, as MLPerf \
+         Storage's do; or none [kernel; sleep on path host]",
+    )])
+    .tried(["memory", "sleep"]),
+    key(
+        "compute_time",
+        Native,
+        feed!("feed.compute_ns", compute_ns, value::some_time),
+        "training feed: how long that takes",
+    )
+    .flags(&[workload("TIME", "How long that takes for a batch")])
+    .tried(["1ms", "2ms"]),
+    key(
+        "sample_compute_time",
+        Native,
+        feed!("feed.sample_compute_ns", sample_compute_ns, value::some_time),
+        "training feed: how much longer it takes for each sample of a batch",
+    )
+    .flags(&[workload("TIME", "How much longer it takes for each sample of a batch")])
+    .tried(["1ms", "2ms"]),
+    key(
+        "ranges",
+        Native,
+        field!(ranges, value::ranges),
+        "read all of the named files, which threads divide: `files` (from begin to end), or \
+         `tensors` (of the safetensors format, one by one in the order of the header)",
+    )
+    .tried(["files", "tensors"]),
+    key(
+        "full_threads",
+        Native,
+        field!(full_threads, value::at_least_one_u32),
+        "threads of the whole load, of which `threads` run here; every output says so",
+    )
+    .tried(["64", "128"]),
+    key(
+        "repeat",
+        Native,
+        field!(repeat, value::repeat),
+        "run the job so often, one time after another and alone, with files of its own each time",
+    )
+    .tried(["2", "3"]),
+    key(
+        "samples_per_file",
+        Native,
+        feed!("feed.samples_per_file", samples_per_file, value::at_least_one),
+        "training feed: samples in each file",
+    )
+    .tried(["8", "16"]),
+    key(
+        "sample_size",
+        Native,
+        feed!("feed.sample_size", sample_size, value::sample_size),
+        "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
+    )
+    .tried(["300k", "400k"]),
+    key(
+        "columns",
+        Native,
+        feed!("feed.columns", columns, value::columns),
+        "training feed from files of columns: bytes of a sample in each, `+` behind those that are \
+         read: `4+,8,2*3`",
+    )
+    .tried(["4+,4", "8+"]),
+    key(
+        "sample_group",
+        Native,
+        feed!("feed.sample_group", sample_group, value::at_least_one),
+        "training feed: samples that are read together, as in a row group",
+    )
+    .tried(["2", "4"]),
+    key(
+        "sample_order",
+        Native,
+        feed!("feed.order", order, value::sample_order),
+        "training feed: `shuffle`, `shuffle-files`, `in-order`, `reverse`, or `zipf:THETA`, which \
+         draws samples one by one",
+    )
+    .tried(["shuffle-files", "zipf:1.2"]),
+    key(
+        "cache_memory",
+        Native,
+        feed!("feed.cache_memory", cache_memory, value::size),
+        "training feed: page-locked host memory that keeps whole samples which were read, the \
+         least recently used of which leave for others: `4g`",
+    )
+    .tried(["1m", "2m"]),
+    key(
+        "utilisation",
+        Native,
+        feed!("feed.utilisation", utilisation, value::share),
+        "training feed: accelerator utilisation to reach, in per cent",
+    )
+    .tried(["80", "90"]),
 ];

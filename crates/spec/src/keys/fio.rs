@@ -3,175 +3,177 @@
 use super::Dialect::{All, Fio};
 use super::set::{self, key};
 use super::{Key, Status};
+use crate::value;
 
 /// A key that is accepted and has no effect.
 const fn noted(name: &'static str, why: &'static str) -> Key {
-    Key { name, aliases: &[], dialect: Fio, summary: "", status: Status::NoEffect { why } }
+    Key::new(name, Fio, Status::NoEffect { why })
 }
 
 pub(super) const KEYS: &[Key] = &[
     key(
         "ioengine",
-        &[],
         Fio,
         set::IOENGINE,
         "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, `mmap`, \
          `null`; `libcufile` is `path=gds`, with `cuda_io=posix` `path=staged`",
-    ),
-    key("cuda_io", &[], Fio, set::CUDA_IO, "with `ioengine=libcufile`: `cufile` or `posix`"),
-    key("gpu_dev_ids", &[], Fio, set::GPU_DEV_IDS, "GPU numbers, separated by `:`"),
+    )
+    .tried(["libaio", "psync"]),
+    key(
+        "cuda_io",
+        Fio,
+        field!(cuda_posix, value::cuda_io),
+        "with `ioengine=libcufile`: `cufile` or `posix`",
+    )
+    .tried(["posix", "cufile"]),
+    key("gpu_dev_ids", Fio, set::GPU_DEV_IDS, "GPU numbers, separated by `:`").tried(["0", "1"]),
     key(
         "hipri",
-        &[],
         Fio,
-        set::POLLED,
+        switch!(polled),
         "with `io_uring`: the kernel polls for completions (`engine=io_uring-iopoll`)",
-    ),
+    )
+    .tried(["1", "0"]),
     key(
         "sqthread_poll",
-        &[],
         Fio,
-        set::SUBMIT_THREAD,
+        switch!(submit_thread),
         "with `io_uring`: a kernel thread submits (`engine=io_uring-sqpoll`)",
-    ),
+    )
+    .tried(["1", "0"]),
     key(
         "nrfiles",
-        &["nr_files"],
         Fio,
-        set::FILES_PER_THREAD,
+        field!(files_per_thread, value::at_least_one_u32),
         "files of each thread; `size` is all of them",
-    ),
-    key("filesize", &[], Fio, set::FILE_BYTES, "length of each file"),
+    )
+    .or(&["nr_files"])
+    .tried(["2", "3"]),
+    key("filesize", Fio, field!(file_bytes, value::size), "length of each file")
+        .tried(["2g", "3g"]),
     key(
         "file_service_type",
-        &[],
         Fio,
-        set::FILES_IN_TURN,
+        field!(files_in_turn, value::file_service),
         "a thread with several files: `roundrobin` (a block of each in turn) or `sequential`",
-    ),
+    )
+    .tried(["roundrobin", "sequential"]),
     key(
         "offset_increment",
-        &[],
         Fio,
-        set::OFFSET_INCREMENT,
+        field!(offset_increment, value::bytes),
         "regions of threads start so far apart; bytes",
-    ),
-    key("number_ios", &[], Fio, set::NUMBER_IOS, "stop each thread after so many I/Os"),
-    key("wait_for", &[], Fio, set::WAIT_FOR, "start after the job of this name"),
-    key("allow_file_create", &[], Fio, set::CREATE_FILES, "0: files must be there"),
-    key("fsync", &[], Fio, set::FSYNC, "fsync(2) after so many writes of a thread"),
-    key("fdatasync", &[], Fio, set::FDATASYNC, "fdatasync(2) after so many writes of a thread"),
-    key("end_fsync", &[], Fio, set::END_FSYNC, "fsync(2) at the end, inside the measured time"),
+    )
+    .tried(["1g", "2g"]),
+    key(
+        "number_ios",
+        Fio,
+        field!(number_ios, value::at_least_one),
+        "stop each thread after so many I/Os",
+    )
+    .tried(["5", "6"]),
+    key("wait_for", Fio, text!(wait_for), "start after the job of this name").tried(["b", "c"]),
+    key("allow_file_create", Fio, switch!(create_files), "0: files must be there")
+        .tried(["0", "1"]),
+    key(
+        "fsync",
+        Fio,
+        field!(fsync_ios, value::integer),
+        "fsync(2) after so many writes of a thread",
+    )
+    .tried(["2", "3"]),
+    key(
+        "fdatasync",
+        Fio,
+        field!(fdatasync_ios, value::integer),
+        "fdatasync(2) after so many writes of a thread",
+    )
+    .tried(["2", "3"]),
+    key("end_fsync", Fio, switch!(end_fsync), "fsync(2) at the end, inside the measured time")
+        .tried(["1", "0"]),
     key(
         "thinktime",
-        &[],
         Fio,
         set::THINK,
         "pause of each thread, its I/Os awaited; microseconds, or with a unit",
-    ),
-    key("thinktime_spin", &[], Fio, set::THINK_SPIN, "part of the pause that computes"),
-    key("thinktime_blocks", &[], Fio, set::THINK_IOS, "I/Os between two pauses"),
+    )
+    .tried(["5", "6"]),
     key(
-        "write_bw_log",
-        &[],
+        "thinktime_spin",
         Fio,
-        set::BW_LOG,
-        "log of throughput, `NAME_bw.1.log`, as fio-plot reads",
-    ),
-    key("write_lat_log", &[], Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`"),
-    key("write_iops_log", &[], Fio, set::IOPS_LOG, "log of I/Os per second, `NAME_iops.1.log`"),
+        field!(think_spin_ns, value::fio_microseconds),
+        "part of the pause that computes",
+    )
+    .tried(["3us", "4us"]),
+    key("thinktime_blocks", Fio, field!(think_ios, value::at_least_one), "I/Os between two pauses")
+        .tried(["2", "3"]),
+    key("write_bw_log", Fio, set::BW_LOG, "log of throughput, `NAME_bw.1.log`, as fio-plot reads")
+        .tried(["x", "y"]),
+    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`").tried(["x", "y"]),
+    key("write_iops_log", Fio, set::IOPS_LOG, "log of I/Os per second, `NAME_iops.1.log`")
+        .tried(["x", "y"]),
     key(
         "log_avg_msec",
-        &[],
         Fio,
-        set::LOG_TIME,
+        field!(log_ns, value::fio_milliseconds),
         "time that a line of the logs covers; milliseconds, or with a unit",
-    ),
-    key("bsrange", &["blocksize_range"], Fio, set::BSRANGE, "range of block sizes, `4k-64k`"),
-    key("bssplit", &[], Fio, set::BSSPLIT, "block sizes with percentages, `4k/60:64k/40`"),
-    key("io_size", &["io_limit"], Fio, set::IO_SIZE, "stop each thread after this many bytes"),
+    )
+    .tried(["200", "300"]),
     key(
-        "offset",
-        &["fileoffset"],
+        "bsrange",
         Fio,
-        set::OFFSET,
-        "start of the region; bytes, or a share of the file: `40%`",
-    ),
-    key("numjobs", &[], Fio, set::THREADS, "threads of the job"),
-    key("iodepth", &[], Fio, set::DEPTH, "I/Os in flight per thread"),
-    key("direct", &[], All, set::DIRECT, "`O_DIRECT` (1) or the page cache (0)"),
-    key("buffered", &[], All, set::BUFFERED, "the opposite of `direct`"),
-    key("pre_read", &[], All, set::PRE_READ, "read the files into the page cache first"),
-    key("invalidate", &[], All, set::INVALIDATE, "drop the files from the page cache first"),
-    key("time_based", &[], All, set::TIME_BASED, "repeat the load until `runtime` is up"),
-    key("ramp_time", &[], Fio, set::RAMP, "run this long before measuring"),
-    key(
-        "steadystate",
-        &["ss", "steady"],
-        All,
-        set::STEADY,
-        "end once this is steady: `iops`, `bw`, `lat` or one of them with `_slope`, `:LIMIT` or \
-         `:PERCENT%`",
-    ),
+        by_direction!(blocks, value::block_range),
+        "range of block sizes, `4k-64k`",
+    )
+    .or(&["blocksize_range"])
+    .tried(["64k-128k", "64k-256k"]),
+    key("numjobs", Fio, set::THREADS, "threads of the job").tried(["2", "3"]),
+    key("iodepth", Fio, set::DEPTH, "I/Os in flight per thread").tried(["2", "3"]),
+    key("time_based", All, switch!(time_based), "repeat the load until `runtime` is up")
+        .tried(["1", "0"]),
+    key("ramp_time", Fio, set::RAMP, "run this long before measuring").tried(["1", "2"]),
     key(
         "steadystate_duration",
-        &["ss_dur"],
         All,
-        set::STEADY_WINDOW,
+        field!(steady_window_ns, value::some_time),
         "for how long it must be steady",
-    ),
+    )
+    .or(&["ss_dur"])
+    .tried(["5", "6"]),
     key(
         "steadystate_ramp_time",
-        &["ss_ramp"],
         All,
-        set::STEADY_RAMP,
+        field!(steady_ramp_ns, value::duration),
         "time after the ramp that is not checked",
-    ),
+    )
+    .or(&["ss_ramp"])
+    .tried(["1", "2"]),
     key(
         "steadystate_check_interval",
-        &["ss_interval"],
         All,
-        set::STEADY_CHECK,
+        field!(steady_check_ns, value::some_time),
         "time between two checked values; 100ms or more",
-    ),
-    key("stonewall", &["wait_for_previous"], All, set::STONEWALL, "start after the jobs above"),
-    key("rwmixread", &[], Fio, set::READ_PERCENT, "percentage of reads in a mix"),
-    key("rwmixwrite", &[], Fio, set::WRITE_PERCENT, "percentage of writes in a mix"),
-    key("randseed", &[], Fio, set::SEED, "seed of all random choices"),
-    key("norandommap", &[], Fio, set::NO_COVERAGE, "blocks may repeat before all were accessed"),
-    key(
-        "random_distribution",
-        &[],
-        Fio,
-        set::DISTRIBUTION,
-        "`random`, `zipf:THETA`, `pareto:POWER`, `normal:PERCENT`",
-    ),
-    key("rate", &[], All, set::RATE, "limit per thread; bytes per second"),
-    key("rate_iops", &[], All, set::RATE_IOPS, "limit per thread; I/Os per second"),
-    key("rate_process", &[], Fio, set::ARRIVALS, "`linear` or `poisson`"),
-    key("cpus_allowed", &[], Fio, set::CPUS, "CPUs the threads may use, such as `0-3,8`"),
-    key("numa_cpu_nodes", &[], Fio, set::NUMA, "one NUMA node"),
-    key("loops", &[], All, set::LOOPS, "number of passes over the region"),
-    key("startdelay", &[], Fio, set::START_DELAY, "wait before the first I/O"),
-    key("sync", &[], All, set::SYNC, "durable writes (`O_DSYNC`)"),
-    key("blockalign", &["ba"], Fio, set::ALIGN, "random offsets are multiples of this; bytes"),
-    key("mem", &["iomem"], Fio, set::FIO_MEMORY, "`malloc` `mmap` `cudamalloc`"),
-    key(
-        "buffer_compress_percentage",
-        &[],
-        All,
-        set::COMPRESS_PERCENT,
-        "percentage of each chunk of the data that repeats, so that storage can compress it",
-    ),
-    key(
-        "buffer_compress_chunk",
-        &[],
-        All,
-        set::COMPRESS_CHUNK,
-        "bytes of these chunks: a power of two from 64 on",
-    ),
-    key("refill_buffers", &[], Fio, set::REFILL, "fill the buffer before every write"),
-    key("unlink", &[], Fio, set::UNLINK, "remove the data files after the run"),
+    )
+    .or(&["ss_interval"])
+    .tried(["1", "2"]),
+    key("stonewall", All, switch!(stonewall), "start after the jobs above")
+        .or(&["wait_for_previous"])
+        .tried(["1", "0"]),
+    key("rwmixwrite", Fio, set::WRITE_PERCENT, "percentage of writes in a mix").tried(["30", "70"]),
+    key("randseed", Fio, set::SEED, "seed of all random choices").tried(["7", "8"]),
+    key("cpus_allowed", Fio, set::CPUS, "CPUs the threads may use, such as `0-3,8`")
+        .tried(["0", "1"]),
+    key("numa_cpu_nodes", Fio, set::NUMA, "one NUMA node").tried(["0", "1"]),
+    key("startdelay", Fio, set::START_DELAY, "wait before the first I/O").tried(["1", "2"]),
+    key("blockalign", Fio, set::ALIGN, "random offsets are multiples of this; bytes")
+        .or(&["ba"])
+        .tried(["512k", "1m"]),
+    key("mem", Fio, field!(memory, value::fio_memory), "`malloc` `mmap` `cudamalloc`")
+        .or(&["iomem"])
+        .tried(["malloc", "cudamalloc"]),
+    key("refill_buffers", Fio, set::REFILL, "fill the buffer before every write").tried(["1", "0"]),
+    key("unlink", Fio, switch!(keep, |on| !on), "remove the data files after the run")
+        .tried(["1", "0"]),
     noted("create_serialize", "files are made with a few threads, before the clock"),
     noted("create_fsync", "files that are made are synced before the clock"),
     noted("new_group", "every job is reported by itself, and all together"),

@@ -3,18 +3,26 @@
 //! Job files, gdsio's command line and gpuio's own command line all use [`apply`], so a key means
 //! the same wherever it is written.
 
+// First, because its macros are used by the tables.
+#[macro_use]
+mod set;
+
 mod cufile;
+mod data;
 mod error;
 mod feed;
 mod fio;
+mod flag;
 mod gdsio;
+mod load;
+mod machine;
 mod native;
 mod refused;
-mod set;
 mod table;
 
 pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
+pub use flag::Flag;
 pub use table::markdown_table;
 
 use crate::job::{JobSpec, RefusedForWrites};
@@ -58,10 +66,76 @@ pub struct Key {
     pub aliases: &'static [&'static str],
     /// The tool that it comes from.
     pub dialect: Dialect,
-    /// One line: what it sets, with its unit. Empty if the status is the description.
-    pub summary: &'static str,
+    /// One line: what it sets, with its unit. Empty if [`Key::about`] is another text.
+    summary: &'static str,
     /// What happens when it is used.
     pub status: Status,
+    /// Flags in the help of verbs. As a hidden flag of `bench` and `sweep` every key is accepted.
+    pub flags: &'static [Flag],
+    /// Two values for tests that walk the table, neither of which is what happens anyway where that
+    /// could be avoided. Empty where the key is not supported.
+    pub tried: [&'static str; 2],
+    /// Whether `gpuio bench` with its flag alone is still the run without a load.
+    pub quick: bool,
+}
+
+impl Key {
+    const fn new(name: &'static str, dialect: Dialect, status: Status) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            dialect,
+            summary: "",
+            status,
+            flags: &[],
+            tried: [""; 2],
+            quick: false,
+        }
+    }
+
+    const fn or(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn flags(self, flags: &'static [Flag]) -> Self {
+        Self { flags, ..self }
+    }
+
+    const fn tried(self, tried: [&'static str; 2]) -> Self {
+        Self { tried, ..self }
+    }
+
+    const fn quick(self) -> Self {
+        Self { quick: true, ..self }
+    }
+
+    /// Every spelling.
+    pub fn spellings(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// What it sets, as a part of a sentence; empty where the status says it.
+    #[must_use]
+    pub fn about(&self) -> String {
+        let (text, flag) = match (self.summary, self.flags) {
+            ("", [flag, ..]) => (flag.help, true),
+            (summary, _) => (summary, false),
+        };
+        // A help text begins as a sentence: with a capital, where that is none of an abbreviation.
+        let mut letters = text.chars();
+        match (letters.next(), letters.clone().next()) {
+            (Some(first), Some(second)) if flag && second.is_lowercase() => {
+                format!("{}{}", first.to_lowercase(), letters.as_str())
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    /// The spelling of one of its flags, without dashes.
+    #[must_use]
+    pub fn long(&self, flag: &Flag) -> String {
+        if flag.long.is_empty() { self.name.replace('_', "-") } else { flag.long.to_owned() }
+    }
 }
 
 /// What happens when a key is used.
@@ -106,14 +180,11 @@ impl Setter {
     }
 }
 
-/// Every key: supported, without effect, and refused.
+/// Every key: supported, without effect, and refused. Those with flags come in the order of the
+/// help.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
-    native::KEYS
-        .iter()
-        .chain(feed::KEYS)
-        .chain(gdsio::KEYS)
-        .chain(fio::KEYS)
-        .chain(refused::KEYS.into_iter().flatten())
+    let supported = [feed::KEYS, load::KEYS, machine::KEYS, data::KEYS, native::KEYS, gdsio::KEYS];
+    supported.into_iter().flatten().chain(fio::KEYS).chain(refused::KEYS.into_iter().flatten())
 }
 
 /// The key of this name or alias. Hyphens count as underscores, so a long flag without its
@@ -124,7 +195,7 @@ pub fn find(name: &str) -> Option<&'static Key> {
         known.len() == name.len()
             && known.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'_' && b == b'-'))
     };
-    keys().find(|key| same(key.name) || key.aliases.iter().any(|alias| same(alias)))
+    keys().find(|key| key.spellings().any(same))
 }
 
 /// Sets `key` in `job` and records the origin.
@@ -242,10 +313,8 @@ fn unknown(key: &str) -> KeyError {
     }
     // Supported keys come first: among equally near keys they are suggested.
     let works = |key: &&Key| !matches!(key.status, Status::Known { .. });
-    let names = keys()
-        .filter(works)
-        .chain(keys().filter(|key| !works(key)))
-        .flat_map(|key| std::iter::once(key.name).chain(key.aliases.iter().copied()));
+    let names =
+        keys().filter(works).chain(keys().filter(|key| !works(key))).flat_map(Key::spellings);
     KeyError::Unknown {
         key: crate::value::shown(key),
         nearest: nearest(&key.replace('-', "_"), names),

@@ -11,11 +11,13 @@ pub fn markdown_table() -> String {
     let mut text = String::from("### Keys that work\n\n| Key | Of | What it sets |\n");
     text.push_str("| --- | --- | --- |\n");
     // Writing to a String cannot fail.
-    for key in keys() {
+    let mut all: Vec<&Key> = keys().collect();
+    all.sort_by_key(|key| key.name);
+    for key in all {
         if let Status::Supported(setter) = key.status {
             let bare = if setter.bare().is_some() { "; a bare flag" } else { "" };
-            let (spelled, of, summary) = (spellings(key), key.dialect.name(), key.summary);
-            let _ = writeln!(text, "| {spelled} | {of} | {summary}{bare} |");
+            let (spelled, of, about) = (spellings(key), key.dialect.name(), key.about());
+            let _ = writeln!(text, "| {spelled} | {of} | {about}{bare} |");
         }
     }
     text.push_str("\n### Keys without effect\n\n| Key | Of | Why this loses nothing |\n");
@@ -37,9 +39,5 @@ pub fn markdown_table() -> String {
 }
 
 fn spellings(key: &Key) -> String {
-    std::iter::once(&key.name)
-        .chain(key.aliases)
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    key.spellings().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,10 +1,9 @@
 //! Every command line of gpuio in README and docs is one that this program accepts.
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use super::pages::{commands, pages, words};
-use crate::args::Cli;
+use crate::args::parse;
 
 #[test]
 fn documented_commands_are_accepted() {
@@ -19,7 +18,7 @@ fn documented_commands_are_accepted() {
                 continue;
             }
             found += 1;
-            if let Err(error) = Cli::try_parse_from(&words) {
+            if let Err(error) = parse(&words) {
                 let shown =
                     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
                 assert!(shown, "{}: {line}\n{error}", path.display());
@@ -38,9 +37,7 @@ fn examples_of_the_help_are_accepted() {
         let mut found = 0;
         for line in lines {
             found += 1;
-            let words: Vec<std::ffi::OsString> = words(line).into_iter().map(Into::into).collect();
-            let words = crate::args::keys_as_flags(&words, &command);
-            let parsed = Cli::try_parse_from(&words);
+            let parsed = parse(words(line));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
         }
         assert!(found > 0, "{} has no example", verb.get_name());

@@ -1,14 +1,14 @@
 //! Each flag of each verb has an effect, and a test that shows it.
 //!
-//! Flags that stand for a key of job files are found by parsing them: the key's effect is tested in
-//! the tests of `load`. For every other flag, the table names a test whose text must use it.
+//! The effects of keys of job files are tested with the plan. For every other flag, the table names
+//! a test whose text must use it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
-use crate::args::{Cli, Verb};
+use crate::args::{Cli, keys};
 
 /// Verb, flag, and the test (module in `tests/cli` and function) that shows what it does.
 const TESTED: &[(&str, &str, &str)] = &[
@@ -188,24 +188,9 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("workload", "no-watch", "workload::what_is_printed_says_the_scale"),
 ];
 
-/// Whether the flag of a load stands for a key of the table.
+/// Whether the flag sets a key of the table.
 fn is_key(verb: &str, flag: &str) -> bool {
-    let parsed = [format!("--{flag}"), format!("--{flag}=1")].into_iter().find_map(|word| {
-        let words = match verb {
-            "sweep" => vec!["gpuio", verb, "--vary", "bs=4k", &word],
-            "workload" | "replay" => vec!["gpuio", verb, "name", &word],
-            _ => vec!["gpuio", verb, &word],
-        };
-        Cli::try_parse_from(words).ok()
-    });
-    let keys = match parsed.map(|cli| cli.verb) {
-        Some(Verb::Bench(bench)) => bench.work.keys(),
-        Some(Verb::Sweep(sweep)) => sweep.work.keys(),
-        Some(Verb::Workload(workload)) => workload.keys(),
-        Some(Verb::Replay(replay)) => replay.keys(),
-        _ => Vec::new(),
-    };
-    keys.iter().any(|(key, ..)| gpuio_spec::find(key).is_some())
+    keys::flags(verb).any(|(key, of_key)| key.long(of_key) == flag)
 }
 
 /// The text of a test.

@@ -72,8 +72,8 @@ fn job_keys() -> String {
     all.sort_by_key(|key| (key.name, key.dialect.name()));
     for key in all {
         let what = match key.status {
-            Status::Supported(_) => key.summary.to_owned(),
-            Status::NoEffect { why } => format!("{} Accepted without effect: {why}", key.summary),
+            Status::Supported(_) => key.about(),
+            Status::NoEffect { why } => format!("Accepted without effect: {why}"),
             Status::Known { why, instead } => format!("Refused: {why}. Instead: {instead}"),
         };
         let others: String = key.aliases.iter().map(|alias| format!(", `{alias}`")).collect();

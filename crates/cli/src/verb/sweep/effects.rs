@@ -22,12 +22,8 @@ const LIBRARY: &str = "--cufile-lib";
 /// Removes the user's keys from the preset's own.
 pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
     let built_in = preset.map_or(&[][..], |preset| preset.keys);
-    let has_flag = |key: &str| work.keys().iter().any(|(own, ..)| same(own, key));
-    let set = |key: &str| {
-        let names = work.data.set.iter().map(|pair| pair.split('=').next().unwrap_or_default());
-        names.into_iter().any(|own| same(own.trim(), key))
-    };
-    for (key, _) in built_in.iter().filter(|(key, _)| !has_flag(key) && !set(key)) {
+    let own = |key: &str| work.keys().iter().any(|given| same(&given.key, key));
+    for (key, _) in built_in.iter().filter(|(key, _)| !own(key)) {
         job.requested
             .retain(|_, setting| setting.origin != Origin::Flag(SET) || !same(setting.key, key));
     }
@@ -65,7 +61,7 @@ pub(super) fn all(
     let setting = setting.map(|key| format!("{CUFILE_PREFIX}{key}"));
     // Without the path that a preset prefers, the library has decided that.
     let tried = preset.is_some_and(|preset| !preset.fallbacks.is_empty());
-    let named = work.cufile.cufile_lib.is_some() && !tried;
+    let named = work.own.cufile.cufile_lib.is_some() && !tried;
     let library = named.then(|| LIBRARY.to_owned());
     match setting.or(library) {
         None => Ok(()),

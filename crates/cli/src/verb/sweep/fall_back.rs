@@ -25,7 +25,7 @@ pub(super) fn fall_back(
         let mut words = vec!["bench".to_owned(), "--path".to_owned(), name.clone()];
         let gpu = gpu.iter().filter(|_| name != "host").cloned();
         words.extend(gpu.flat_map(|gpu| ["--gpu".to_owned(), gpu]));
-        let library = work.cufile.cufile_lib.iter().map(|file| file.display().to_string());
+        let library = work.own.cufile.cufile_lib.iter().map(|file| file.display().to_string());
         words.extend(library.flat_map(|file| ["--cufile-lib".to_owned(), file]));
         match child::unavailable(&words)? {
             None if why.is_none() => return Ok(own),

@@ -55,7 +55,7 @@ pub(crate) fn run(sweep: Sweep) -> Result<ExitCode, Failure> {
 fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
     let quiet = sweep.vary.quiet;
     let dry_run = sweep.vary.dry_run;
-    let keep = sweep.work.data.keep;
+    let keep = sweep.work.is_on("keep");
     let resolved = request::resolve(sweep, children.ranks())?;
     if dry_run {
         output::put(&table::dry_run(&resolved))?;

@@ -15,7 +15,7 @@ use gpuio_workload::preset::Preset as Workload;
 use super::directory::Run;
 use super::fall_back::fall_back;
 use super::{effects, routes};
-use crate::args::{Sweep, Vary, Work};
+use crate::args::{Given, Sweep, Vary, Work};
 use crate::failure::Failure;
 use crate::ranks::Place;
 use crate::unused;
@@ -334,17 +334,15 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
 
 /// Keys and values that all points share: the preset's, then the flags', without those that vary.
 fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
-    let flags = work.keys().into_iter();
-    let flags = flags.map(|(key, value, _)| (key.to_owned(), bench::local_gpu(key, &value)));
-    let sets = work.data.set.iter().map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (key.trim().replace('-', "_"), value.trim().to_owned())
-    });
-    let settings = work.cufile.cufile_set.iter().map(|pair| {
+    let flags = work
+        .keys()
+        .iter()
+        .map(|Given { key, value, .. }| (key.replace('-', "_"), bench::local_gpu(key, value)));
+    let settings = work.own.cufile.cufile_set.iter().map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         (format!("{CUFILE_PREFIX}{}", key.trim()), value.trim().to_owned())
     });
-    let mut own: Vec<(String, String)> = flags.chain(sets).chain(settings).collect();
+    let mut own: Vec<(String, String)> = flags.chain(settings).collect();
     own.retain(|(key, _)| key != "keep");
     let built_in = preset.map_or(&[][..], |preset| preset.keys);
     let unsaid = |(key, _): &&(&str, &str)| !own.iter().any(|(other, _)| other == key);
@@ -461,13 +459,13 @@ fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path
     for (key, value) in keys {
         add("--set", if value.is_empty() { key.clone() } else { format!("{key}={value}") });
     }
-    if let Some(library) = &work.cufile.cufile_lib {
+    if let Some(library) = &work.own.cufile.cufile_lib {
         add("--cufile-lib", library.display().to_string());
     }
-    for device in &work.data.destroy_data_on {
+    for device in &work.own.destroy_data_on {
         add("--destroy-data-on", device.display().to_string());
     }
-    if work.data.overwrite {
+    if work.own.overwrite {
         words.push("--overwrite".to_owned());
     }
     words

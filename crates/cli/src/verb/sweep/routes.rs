@@ -34,8 +34,8 @@ pub(super) fn add(
     }
     .unwrap_or_else(|| JobSpec::new("job"));
     let varied = axes.iter().find(|axis| axis.key == "gpu").map(|axis| axis.values.clone());
-    let flag = work.machine.gpu.as_ref();
-    if let Some(gpu) = flag.or_else(|| varied.as_ref()?.first()) {
+    let flag = work.written("gpu");
+    if let Some(gpu) = flag.or_else(|| varied.as_ref()?.first().map(String::as_str)) {
         bench::set(&mut job, "gpu", gpu, "--gpu")?;
     }
     let location = location(axes, work, &job, directory);
@@ -88,7 +88,8 @@ fn location(axes: &[Axis], work: &Work, job: &JobSpec, directory: &Path) -> Path
     let keys = ["target", "directory", "filename"];
     let axis = axes.iter().find(|axis| keys.contains(&axis.key.as_str()));
     let varied = axis.and_then(|axis| axis.values.first()).cloned();
-    let flag = work.data.directory.clone().or_else(|| work.data.filename.first().cloned());
+    let first = || work.flags_of("filename").next()?.written.as_deref();
+    let flag = work.written("directory").or_else(first).map(str::to_owned);
     let own = || job.directory.clone().or_else(|| job.filenames.as_ref()?.first().cloned());
     let named = varied.or(flag).or_else(own).map(PathBuf::from);
     let location = named.unwrap_or_else(|| directory.to_owned());

@@ -11,7 +11,7 @@ use gpuio_load::run::Permit;
 use gpuio_spec::Spec;
 use gpuio_workload::preset::{self, PRESETS, Preset};
 
-use crate::args::Workload;
+use crate::args::{Given, Workload};
 use crate::failure::Failure;
 use crate::figures;
 use crate::output;
@@ -22,7 +22,7 @@ use crate::verb::bench;
 /// `NAME --model MODEL` is the preset `NAME-MODEL`.
 pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
     if !["list", "show"].contains(&workload.name.as_str())
-        && let Some(model) = workload.feed.model.take()
+        && let Some(model) = workload.work.own.model.take()
     {
         workload.name = format!("{}-{model}", workload.name);
         find(&workload.name)?;
@@ -58,7 +58,7 @@ fn of(workload: &Workload) -> Result<ExitCode, Failure> {
 
 /// Whether the largest number of accelerators is searched.
 fn searches(workload: &Workload) -> bool {
-    workload.feed.accelerators.as_deref() == Some("auto")
+    workload.work.written("accelerators") == Some("auto")
 }
 
 /// The workload on this machine, with so many accelerators where that is decided here.
@@ -67,7 +67,8 @@ fn session(workload: &Workload, accelerators: Option<u32>) -> Result<Session, Fa
         Permit { overwrite: false, devices: Vec::new(), make_missing: true, make_named: false };
     let spec = spec(workload, accelerators)?;
     let figures = figures::read(&workload.figures)?;
-    let mut session = Session::prepare(&spec, permit, &workload.cufile, workload.out.dry_run)?;
+    let mut session =
+        Session::prepare(&spec, permit, &workload.work.own.cufile, workload.out.dry_run)?;
     session.figures = figures;
     session.counts = !workload.out.no_stats_page;
     session.watched = !workload.out.no_watch;
@@ -120,23 +121,19 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
     };
     found::files(&mut spec, workload)?;
     for job in &mut spec.jobs {
-        for (key, value, flag) in workload.keys() {
-            match (flag, accelerators) {
+        for Given { key, value, flag, .. } in workload.work.keys() {
+            match (*flag, accelerators) {
                 ("--accelerators", Some(count)) => {
                     bench::set(job, key, &count.to_string(), flag)?;
                 }
                 ("--accelerators", None) if searches(workload) => {}
-                _ => bench::set(job, key, &value, flag)?,
+                _ => bench::set(job, key, value, flag)?,
             }
         }
         let is_try = searches(workload) && !workload.out.dry_run;
         if is_try && job.pre_read.is_none() && job.invalidate.is_none() {
             // What one try leaves in the page cache would be the next one's storage.
             bench::set(job, "cache_alike", "1", "--accelerators")?;
-        }
-        for pair in &workload.data.set {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            bench::set(job, key.trim(), value.trim(), "--set")?;
         }
     }
     Ok(spec)

@@ -3,39 +3,22 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::Parser as _;
 use gpuio_workload::preset;
 
-use crate::args::{Cli, Sweep, Verb, Workload};
+use crate::args::{Given, Sweep, Verb, Workload, WorkloadFlags, parse};
 use crate::failure::Failure;
 use crate::unused;
 
-/// Flags whose values are numbers, so that several of them are no single value.
-const NUMBERS: [&str; 13] = [
-    "--scale",
-    "--files",
-    "--ratio",
-    "--ranks",
-    "--accelerators",
-    "--epochs",
-    "--batch-samples",
-    "--readers",
-    "--prefetch",
-    "--compute-time",
-    "--sample-compute-time",
-    "--bs",
-    "--depth",
-];
-
 /// The sweep of a workload some of whose keys have several values; nothing where none has.
 pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
-    let keys = workload.keys();
-    let varies = |value: &str, flag: &str| {
-        NUMBERS.contains(&flag) && (value.contains(',') || value.contains(".."))
+    let WorkloadFlags { vary, repeats, cufile, .. } = &workload.work.own;
+    let keys = workload.work.keys();
+    let varies = |given: &Given| {
+        given.is_number && (given.value.contains(',') || given.value.contains(".."))
     };
-    let several = keys.iter().any(|(_, value, flag)| varies(value, flag));
-    unused::several(workload, several || !workload.feed.vary.is_empty())?;
-    if !several && workload.feed.vary.is_empty() {
+    let is_sweep = keys.iter().any(varies) || !vary.is_empty();
+    unused::several(workload, is_sweep)?;
+    if !is_sweep {
         return Ok(None);
     }
     if let Some(directory) = &workload.shown {
@@ -50,31 +33,34 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
     }
     let mut words: Vec<OsString> = vec!["gpuio".into(), "sweep".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
-    for (key, value, flag) in keys.iter().filter(|(key, ..)| !["path", "keep"].contains(key)) {
-        let word = if value.is_empty() { (*key).to_owned() } else { format!("{key}={value}") };
-        add(if varies(value, flag) { "--vary" } else { "--set" }, word.into());
+    let together =
+        |given: &&Given| given.flag != "--set" && ["path", "keep"].contains(&&*given.key);
+    for given in keys.iter().filter(|given| !together(given)) {
+        let Given { key, value, .. } = given;
+        let word = if value.is_empty() { key.clone() } else { format!("{key}={value}") };
+        add(if varies(given) { "--vary" } else { "--set" }, word.into());
     }
-    let paths: Vec<&str> = workload.feed.path.iter().map(String::as_str).collect();
+    let paths: Vec<&str> =
+        workload.work.flags_of("path").map(|given| given.value.as_str()).collect();
     let paths = paths.join(",");
     if !paths.is_empty() {
         let flag = if paths.contains(',') { "--vary" } else { "--set" };
         add(flag, format!("path={paths}").into());
     }
-    workload.data.set.iter().for_each(|pair| add("--set", pair.into()));
-    workload.feed.vary.iter().for_each(|axis| add("--vary", axis.into()));
-    workload.feed.repeats.iter().for_each(|runs| add("--repeats", runs.into()));
-    workload.cufile.cufile_lib.iter().for_each(|file| add("--cufile-lib", file.into()));
-    workload.cufile.cufile_set.iter().for_each(|pair| add("--cufile-set", pair.into()));
+    vary.iter().for_each(|axis| add("--vary", axis.into()));
+    repeats.iter().for_each(|runs| add("--repeats", runs.into()));
+    cufile.cufile_lib.iter().for_each(|file| add("--cufile-lib", file.into()));
+    cufile.cufile_set.iter().for_each(|pair| add("--cufile-set", pair.into()));
     let folder = workload.out.output.clone().map_or_else(|| folder(&workload.name), OsString::from);
     add("-o", folder);
     let switches = [
-        ("--keep", workload.data.keep),
+        ("--keep", workload.work.is_on("keep")),
         ("--dry-run", workload.out.dry_run),
         ("--quiet", workload.out.quiet),
     ];
     let on = switches.into_iter().filter(|(_, on)| *on);
     words.extend(on.map(|(flag, _)| OsString::from(flag)));
-    let cli = Cli::try_parse_from(words);
+    let cli = parse(words);
     let cli = cli.map_err(|error| Failure::Usage(error.to_string().trim_end().to_owned()))?;
     let Verb::Sweep(sweep) = cli.verb else {
         return Err(Failure::Usage("the workload can't run as a sweep".to_owned()));

@@ -84,5 +84,5 @@ const fn refused(
     why: &'static str,
     instead: &'static str,
 ) -> Key {
-    Key { name, aliases, dialect, summary: "", status: Status::Known { why, instead } }
+    Key::new(name, dialect, Status::Known { why, instead }).or(aliases)
 }

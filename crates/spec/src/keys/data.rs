@@ -1,0 +1,102 @@
+//! The files or devices.
+
+use super::Dialect::{All, Native};
+use super::flag::{ALL, data, files};
+use super::set::{self, key};
+use super::{Flag, Key};
+use crate::value;
+
+pub(super) const KEYS: &[Key] = &[
+    key(
+        "directory",
+        All,
+        field!(directory, value::directory),
+        "location of the data files; `\\:` is a colon of its name",
+    )
+    .flags(&[
+        data(
+            "DIR",
+            "Directory with one file per thread, created if missing [./gpuio-scratch, removed \
+             afterwards]",
+        ),
+        files(
+            "DIR",
+            "Directory of the data set, created if missing [./gpuio-scratch, removed afterwards]",
+        ),
+    ])
+    .tried(["/d", "/e"])
+    .quick(),
+    key("filename", All, set::FILENAME, "data files, separated by `:`; `\\:` is a colon of a name")
+        .or(&["file"])
+        .flags(&[data("FILE", "File or block device to use; repeat for more")])
+        .tried(["/have8g", "/have9g"]),
+    key(
+        "file_prefix",
+        Native,
+        text!(file_prefix),
+        "prefix of the names of files in `directory`: `PREFIX.0`, `PREFIX.1`, …",
+    )
+    .flags(&[
+        data("NAME", "Prefix of file names in the directory [gpuio]"),
+        files("NAME", "Prefix of file names in the directory [that of the preset, or replay]"),
+    ])
+    .tried(["p", "q"])
+    .quick(),
+    key("layout", Native, field!(layout, value::layout), "")
+        .flags(&[data(
+            "LAYOUT",
+            "How the data of all threads, and of all ranks, lie in files: file-per-thread, or one \
+             file, segmented (a contiguous part each) or strided (blocks in turn) \
+             [file-per-thread]",
+        )])
+        .tried(["segmented", "strided"]),
+    key("read_shift", Native, field!(read_shift, value::read_shift), "")
+        .flags(&[data(
+            "SHIFT",
+            "On several ranks, read what another one wrote: rank (the next), node (of the next \
+             host), or how many ranks further on (docs/mpi.md)",
+        )])
+        .tried(["1", "2"]),
+    key("direct", All, switch!(direct), "`O_DIRECT` (1) or the page cache (0)")
+        .flags(&[Flag {
+            verbs: ALL,
+            ..data("", "Use O_DIRECT [where the file system supports it]")
+        }])
+        .tried(["1", "0"]),
+    key("buffered", All, switch!(direct, |on| !on), "the opposite of `direct`")
+        .flags(&[Flag { verbs: ALL, conflict: Some("direct"), ..data("", "Use the page cache") }])
+        .tried(["1", "0"]),
+    key("pre_read", All, switch!(pre_read), "")
+        .flags(&[
+            data(
+                "",
+                "Read the files into the page cache before the measurement [if --path all and \
+                 --buffered are both given, and in sweeps, if the files fit in half of memory]",
+            ),
+            Flag {
+                long: "no-pre-read",
+                conflict: Some("pre-read"),
+                means: Some("0"),
+                ..data("", "Leave the page cache as it is, even with --path all and in sweeps")
+            },
+            files("", "Read the files into the page cache before the measurement"),
+        ])
+        .tried(["1", "0"]),
+    key("invalidate", All, switch!(invalidate), "")
+        .flags(&[Flag {
+            verbs: ALL,
+            conflict: Some("pre-read"),
+            ..data("", "Drop the files from the page cache before the measurement")
+        }])
+        .tried(["1", "0"]),
+    key("sync", All, set::SYNC, "")
+        .flags(&[data("", "Make each write wait for stable storage (O_DSYNC)")])
+        .tried(["1", "0"]),
+    key("shared_fd", Native, switch!(shared_fd), "")
+        .flags(&[data("", "Share one file descriptor per named file among all threads")])
+        .tried(["1", "0"]),
+    key("keep", Native, switch!(keep), "keep the data files after the run")
+        .flags(&[Flag { verbs: ALL, ..data("", "Keep the scratch files") }])
+        .tried(["1", "0"])
+        .quick(),
+];
