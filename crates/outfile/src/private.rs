@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, Mode, flock, fstat, mkdirat};
 use rustix::io::Errno;
 
-use crate::directory::{Directory, Identity, Removed};
-use crate::draft::Draft;
+use crate::directory::{AWAY, Directory, Identity, Removed};
+use crate::draft::{Draft, is_draft_of};
 use crate::random_name;
 
 /// The file in the directory that is locked while its process lives.
 const OWNER: &str = ".gpuio-owner";
+/// How it begins, and the most bytes that are read of one.
+const OWNER_TEXT: &str = "gpuio, process ";
+const MOST_OWNER: u64 = 64;
 /// Another process that clears up takes an empty directory at most once.
 const TRIES: u32 = 100;
 
@@ -74,7 +77,7 @@ impl Private {
             return Err(Errno::PERM.into());
         }
         let draft = Draft::begin(inside.try_clone()?, OsStr::new(OWNER))?;
-        draft.fill(format!("gpuio, process {}\n", std::process::id()).as_bytes())?;
+        draft.fill(format!("{OWNER_TEXT}{}\n", std::process::id()).as_bytes())?;
         let owner = draft.give_name().map_err(|unnamed| unnamed.error)?;
         Ok((inside, owner))
     }
@@ -133,6 +136,7 @@ fn abandoned(parent: &Path, name: OsString) -> Option<Abandoned> {
     let owner = match inside.file(OsStr::new(OWNER)).ok()? {
         Some(owner) => owner,
         None => {
+            let _ = remove_owner_on_its_way(&inside);
             // Whoever makes it just now makes another.
             let _ = parent.remove_empty(&name);
             return None;
@@ -142,6 +146,23 @@ fn abandoned(parent: &Path, name: OsString) -> Option<Abandoned> {
     // It may have gone between open and lock.
     let same = inside.is(OsStr::new(OWNER), Identity::of(&owner).ok()?).ok()?;
     same.then_some(Private { parent, name, inside, owner })
+}
+
+/// Removes the owner file of a process that was killed while it made or removed it: the first and
+/// last file of all, under a name that it has for a moment.
+fn remove_owner_on_its_way(inside: &Directory) -> io::Result<()> {
+    let names = inside.names()?;
+    let [name] = names.as_slice() else { return Ok(()) };
+    let Some((text, owner)) = inside.read(name, MOST_OWNER)? else { return Ok(()) };
+    let text = String::from_utf8_lossy(&text);
+    let is_owner = text.starts_with(OWNER_TEXT)
+        && name.to_str().is_some_and(|name| name.starts_with(AWAY))
+        || (text.starts_with(OWNER_TEXT) || OWNER_TEXT.starts_with(&*text))
+            && is_draft_of(name, OsStr::new(OWNER));
+    if is_owner && flock(&owner, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        inside.remove(name, Identity::of(&owner)?)?;
+    }
+    Ok(())
 }
 
 /// That it belongs to this user and that no other user may enter it.
@@ -154,4 +175,48 @@ fn own(inside: &Directory) -> io::Result<()> {
 fn is_named(name: &OsStr, prefix: &str) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_prefix('-'));
     rest.is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a directory, by what a killed process had done to its owner file.
+    fn left(of: impl Fn(&Path)) -> Vec<OsString> {
+        let parent = tempfile::tempdir().unwrap();
+        let private = Private::make(parent.path(), "test").unwrap();
+        let path = private.path();
+        drop(private);
+        of(&path);
+        assert!(Private::abandoned(parent.path(), "test").unwrap().is_empty());
+        let found = std::fs::read_dir(path).into_iter().flatten();
+        found.map(|one| one.unwrap().file_name()).collect()
+    }
+
+    #[test]
+    fn a_process_that_was_killed_beside_its_owner_file_leaves_nothing() {
+        let rename = |name: &'static str, text: Option<&'static str>| {
+            move |path: &Path| {
+                std::fs::rename(path.join(OWNER), path.join(name)).unwrap();
+                if let Some(text) = text {
+                    std::fs::write(path.join(name), text).unwrap();
+                }
+            }
+        };
+        let (away, draft) =
+            (".gpuio-gone-0123456789abcdef", "..gpuio-owner.0123456789abcdef.draft");
+        assert!(left(rename(away, None)).is_empty());
+        assert!(left(rename(draft, None)).is_empty());
+        assert!(left(rename(draft, Some(""))).is_empty());
+        assert!(left(|path| std::fs::remove_file(path.join(OWNER)).unwrap()).is_empty());
+        // What may be anybody's stays.
+        assert_eq!(left(rename(away, Some("mine"))), [away]);
+        assert_eq!(left(rename(draft, Some("mine"))), [draft]);
+        assert_eq!(left(rename("own", None)), ["own"]);
+        let two = |path: &Path| {
+            rename(away, None)(path);
+            std::fs::write(path.join("own"), "mine").unwrap();
+        };
+        assert_eq!(left(two).len(), 2);
+    }
 }

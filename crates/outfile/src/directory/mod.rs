@@ -15,6 +15,9 @@ use rustix::io::Errno;
 
 use crate::random_name;
 
+/// How a file's name begins between the old one and its end.
+pub(crate) const AWAY: &str = ".gpuio-gone-";
+
 /// Which file a name stands for: `st_dev` and `st_ino` of stat(2). True as long as the file is
 /// open or has a name; its number is given to another afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -248,7 +251,7 @@ impl Directory {
     /// Whatever has the name gets another, and only then it is looked at: this file goes, any other
     /// gets its name back. Nothing is lost by an exchange at any moment.
     pub(crate) fn take_away(&self, name: &OsStr, identity: Identity) -> io::Result<Removed> {
-        let away = OsString::from(format!(".gpuio-gone-{}", random_name()));
+        let away = OsString::from(format!("{AWAY}{}", random_name()));
         let moved = match renameat_with(&self.fd, name, &self.fd, &away, RenameFlags::NOREPLACE) {
             // Nothing has the new name: it is unpredictable.
             Err(Errno::INVAL | Errno::NOSYS) => renameat(&self.fd, name, &self.fd, &away),

@@ -361,7 +361,7 @@ fn draft_name(wanted: &OsStr) -> OsString {
 }
 
 /// Whether a name is one that [`draft_name`] makes.
-fn is_draft_of(name: &OsStr, wanted: &OsStr) -> bool {
+pub(crate) fn is_draft_of(name: &OsStr, wanted: &OsStr) -> bool {
     let middle = || {
         let rest = name.as_bytes().strip_prefix(b".")?.strip_prefix(wanted.as_bytes())?;
         rest.strip_prefix(b".")?.strip_suffix(ENDING.as_bytes())
