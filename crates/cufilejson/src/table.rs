@@ -198,6 +198,8 @@ pub fn find(path: &str) -> Option<&'static Key> {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_testkit::docs::documented;
+
     use super::*;
 
     #[test]
@@ -250,11 +252,8 @@ mod tests {
             format!("| `{}` | {} | {default} | {note} |\n", key.path, describe(key.value_type))
         };
         let table: String = KEYS.iter().map(row).collect();
-        let docs = include_str!("../../../docs/cufile-json.md");
-        assert!(
-            docs.contains(&table),
-            "docs/cufile-json.md: its table is not that of KEYS:\n{table}"
-        );
+        let head = "| Key | Values | Default | Note |\n| --- | --- | --- | --- |\n";
+        documented("cufile-json.md", "keys", &format!("{head}{table}"));
     }
 
     #[test]
