@@ -9,12 +9,10 @@ pub enum ValueType {
     Number(i64, i64),
     /// A size in KiB in this range, inclusive: a multiple of 4 KiB.
     Kib(u64, u64),
-    /// One of these words.
     Word(&'static [&'static str]),
     /// A list of these words, each once.
     Words(&'static [&'static str]),
     Text,
-    /// A list of texts.
     Texts,
     /// A list of IPv4 addresses.
     Addresses,
