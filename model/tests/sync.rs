@@ -12,7 +12,6 @@ pub const fn size<T: Copy>(_real: T, model: T) -> T {
     model
 }
 
-/// Which thread of this run.
 pub fn thread_number() -> usize {
     use std::cell::Cell;
     loom::lazy_static! {

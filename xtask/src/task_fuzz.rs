@@ -22,7 +22,6 @@ const MOST_BYTES: u64 = 1 << 16;
 const MOST_SECONDS: u64 = 5;
 const MOST_MIB: u64 = 1024;
 
-/// The parsed options.
 #[derive(Debug, PartialEq, Eq)]
 struct FuzzOptions {
     /// For all targets together.

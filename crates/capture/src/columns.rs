@@ -1,6 +1,5 @@
 //! Tables with a head whose values stand below its words, some of them empty.
 
-/// A column by its head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,

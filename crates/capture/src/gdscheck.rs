@@ -116,7 +116,6 @@ fn parse(text: &str) -> Result<GdsCheck, CaptureError> {
     Ok(reader.out)
 }
 
-/// A line with its position.
 struct At<'t> {
     index: usize,
     whole: &'t str,

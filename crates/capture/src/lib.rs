@@ -78,7 +78,6 @@ const MOST_GPUS: usize = 1024;
 /// Lines that are noted as passed over; of more, the first ones.
 const MOST_SKIPPED: usize = 10_000;
 
-/// The facts from captures.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Captured {
     /// The machine, as far as it is known.
@@ -121,7 +120,6 @@ impl Captured {
     }
 }
 
-/// A kind of text.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// The command that prints it.

@@ -31,7 +31,6 @@ const MOST_DEEP: usize = 100;
 enum Open {
     /// A processor's NUMA node.
     Cpu(Option<u32>),
-    /// A PCI function.
     Pci(String),
     /// A GPU, by its position among those found.
     Gpu(usize),

@@ -68,7 +68,6 @@ impl Matrix {
     }
 }
 
-/// A line of the matrix.
 struct Row<'t> {
     name: &'t str,
     cells: Vec<String>,
@@ -217,7 +216,6 @@ pub(crate) fn parse(
     Ok(matrices.into_iter().filter(|matrix| !matrix.rows.is_empty()).collect())
 }
 
-/// What a line should be.
 fn wrong(index: usize, line: &str, matrix: &Matrix) -> CaptureError {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();

@@ -15,7 +15,6 @@ pub(crate) enum File {
     Absent,
     /// It can't be read as JSON.
     Broken(SyntaxError),
-    /// Its keys.
     Read(Config),
 }
 

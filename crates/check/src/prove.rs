@@ -48,7 +48,6 @@ pub enum Outcome {
     Ran(Measured),
 }
 
-/// What a load measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
     /// Bytes read per second.

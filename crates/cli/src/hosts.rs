@@ -10,7 +10,6 @@ use crate::captured;
 use crate::failure::Failure;
 use crate::source;
 
-/// A host by its capture.
 pub(crate) struct Host {
     /// The capture's file name without `.tar`: the host's name as `uname -n` prints it.
     pub(crate) name: String,

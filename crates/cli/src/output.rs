@@ -255,7 +255,6 @@ fn message_lines(text: &str) -> String {
     out
 }
 
-/// The format of this name.
 pub(crate) fn find(name: &str) -> Result<&'static Row, Failure> {
     format::find(name).ok_or_else(|| {
         let known: Vec<&str> = format::FORMATS.iter().map(|row| row.name).collect();

@@ -37,7 +37,6 @@ pub enum Unavailable {
     /// The release lacks a function.
     #[error(transparent)]
     MissingFunction(#[from] MissingFunction),
-    /// The library refused.
     #[error(transparent)]
     Refused(#[from] CufileError),
     /// The library's pool of host memory has fewer buffers than batches may have I/Os in flight.

@@ -22,7 +22,6 @@ pub enum ProblemKind {
     Outdated,
 }
 
-/// One problem and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub kind: ProblemKind,

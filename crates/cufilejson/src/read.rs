@@ -43,7 +43,6 @@ impl Config {
         self.get(path)?.value.as_u64()
     }
 
-    /// The value of a text.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<&str> {
         self.get(path)?.value.as_str()
@@ -205,7 +204,6 @@ fn flatten(
     Ok(())
 }
 
-/// The value without its positions.
 fn plain(value: &Ast<'_>) -> Value {
     match value {
         Ast::StringLit(text) => Value::String(text.value.to_string()),

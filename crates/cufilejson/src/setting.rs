@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::problem::near;
 use crate::{Key, ValueType, find, value};
 
-/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingError {
     /// cuFile has no such key, and would ignore it silently.

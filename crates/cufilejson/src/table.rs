@@ -9,12 +9,10 @@ pub enum ValueType {
     Number(i64, i64),
     /// A size in KiB in this range, inclusive: a multiple of 4 KiB.
     Kib(u64, u64),
-    /// One of these words.
     Word(&'static [&'static str]),
     /// A list of these words, each once.
     Words(&'static [&'static str]),
     Text,
-    /// A list of texts.
     Texts,
     /// A list of IPv4 addresses.
     Addresses,
@@ -198,6 +196,8 @@ pub fn find(path: &str) -> Option<&'static Key> {
 
 #[cfg(test)]
 mod tests {
+    use gpuio_testkit::docs::documented;
+
     use super::*;
 
     #[test]
@@ -250,11 +250,8 @@ mod tests {
             format!("| `{}` | {} | {default} | {note} |\n", key.path, describe(key.value_type))
         };
         let table: String = KEYS.iter().map(row).collect();
-        let docs = include_str!("../../../docs/cufile-json.md");
-        assert!(
-            docs.contains(&table),
-            "docs/cufile-json.md: its table is not that of KEYS:\n{table}"
-        );
+        let head = "| Key | Values | Default | Note |\n| --- | --- | --- | --- |\n";
+        documented("cufile-json.md", "keys", &format!("{head}{table}"));
     }
 
     #[test]

@@ -113,7 +113,6 @@ impl Held {
         self.stamp
     }
 
-    /// Which file it is.
     #[must_use]
     pub fn identity(&self) -> Identity {
         Identity::of_stamp(&self.stamp)

@@ -160,7 +160,6 @@ pub fn lines(all: &[Refusal]) -> String {
 }
 
 impl Refusal {
-    /// The target.
     fn path(&self) -> Option<&Path> {
         match self {
             Refusal::Foreign { path, .. }

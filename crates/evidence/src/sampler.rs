@@ -107,7 +107,6 @@ pub(crate) struct Sampled {
     every: Nanos,
 }
 
-/// The samples of a group.
 #[derive(Debug)]
 pub(crate) struct Series {
     /// The moment at which workers started.

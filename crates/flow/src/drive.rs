@@ -8,7 +8,6 @@ use crate::{DriveFigures, Io, Load, Network, Pattern};
 /// Below this a drive's I/Os per second may bound it, in bytes.
 const SMALL: u64 = 128 << 10;
 
-/// A request to drives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) towards: Towards,

@@ -16,7 +16,6 @@ pub struct Expectation {
     pub total: Expected,
 }
 
-/// One stream's expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamExpected {
     pub name: String,

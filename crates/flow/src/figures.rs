@@ -9,7 +9,6 @@ const BUILT_IN_NAME: &str = "built-in table";
 /// Families of drives and network cards, which single models precede.
 const FAMILIES: &str = include_str!("families.ini");
 
-/// What a drive delivers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DriveFigures {
     /// Model as the kernel prints it, or a device's kernel name; `*` stands for any characters,

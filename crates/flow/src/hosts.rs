@@ -16,7 +16,6 @@ const NAMED: usize = 3;
 /// Sentences that are kept of a sum.
 const BECAUSE: usize = 32;
 
-/// The streams of one host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostPortions {
     pub host: String,

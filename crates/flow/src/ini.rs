@@ -23,7 +23,6 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// A section with its header.
 #[derive(Debug, Clone)]
 pub(crate) struct Section<'t> {
     /// First word of the header.
@@ -35,7 +34,6 @@ pub(crate) struct Section<'t> {
     pub(crate) entries: Vec<Entry<'t>>,
 }
 
-/// A line of a section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'t> {
     pub(crate) key: &'t str,
@@ -102,7 +100,6 @@ impl Entry<'_> {
         error(file, self.line, column, format!("{}: {what}", self.key))
     }
 
-    /// An error about the key.
     pub(crate) fn unknown_key(&self, file: &str, known: &[&str]) -> FileError {
         let what = format!("no key {:?} here; there are {}", self.key, known.join(", "));
         error(file, self.line, self.columns.0, what)

@@ -294,20 +294,7 @@ fn tables() -> String {
 
 #[test]
 fn the_page_of_figures_is_that_of_the_tables() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let (begin, end) = ("<!-- tables: begin -->\n", "<!-- tables: end -->");
-    let (before, rest) = document.split_once(begin).unwrap();
-    let (found, after) = rest.split_once(end).unwrap();
-    let tables = tables();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, format!("{before}{begin}{tables}{end}{after}")).unwrap();
-        return;
-    }
-    assert_eq!(
-        found, tables,
-        "write it anew: UPDATE_DOCS=1 cargo test -p gpuio-flow --test figures"
-    );
+    gpuio_testkit::docs::documented("figures.md", "tables", &tables());
 }
 
 #[test]

@@ -8,15 +8,13 @@ use gpuio_flow::{
 use gpuio_merge::{Merger, RankFacts, Started};
 use gpuio_record::facts::Machine;
 use gpuio_record::{Record, Towards};
-use gpuio_testkit::machines::{self, R7525};
+use gpuio_testkit::machines::{R7525, read};
 
 const GPU: &str = "0000:81:00.0";
 
 /// The report's client with the mount of node `node`.
 fn client(node: usize) -> Machine {
-    static MACHINE: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
-    let read = || machines::read(R7525);
-    let mut machine = MACHINE.get_or_init(read).clone();
+    let mut machine = read(R7525);
     let mount = machine.mounts.iter_mut().find(|mount| mount.nfs.is_some()).unwrap();
     let address = format!("10.100.10.{node}");
     mount.mount.source = format!("{address}:/ifs/benchmark");

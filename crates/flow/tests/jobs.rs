@@ -1,21 +1,14 @@
 //! What jobs of a plan should reach on a guide's server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-use std::sync::OnceLock;
-
 use gpuio_flow::{Figures, of_jobs};
-use gpuio_record::facts::{Machine, MountFacts, TargetStorage};
+use gpuio_record::facts::{MountFacts, TargetStorage};
 use gpuio_record::{DirectMode, Gpu, JobExpected, JobPlan, Order, Pacing, Plan, Towards};
-use gpuio_testkit::machines::{self, DGX_2};
+use gpuio_testkit::machines::{DGX_2, read};
 
 /// Random reads and writes of 4 KiB on `/raid` (eight drives, RAID 0), 70 to 30, 32 in flight.
 fn plan() -> Plan {
     serde_json::from_str(include_str!("fixtures/plan.json")).unwrap()
-}
-
-fn machine() -> &'static Machine {
-    static MACHINE: OnceLock<Machine> = OnceLock::new();
-    MACHINE.get_or_init(|| machines::read(DGX_2))
 }
 
 fn storage() -> Vec<TargetStorage> {
@@ -27,7 +20,7 @@ fn storage() -> Vec<TargetStorage> {
 fn of(change: &dyn Fn(&mut Plan)) -> Vec<JobExpected> {
     let mut plan = plan();
     change(&mut plan);
-    of_jobs(machine(), &Figures::built_in(), &plan, &storage())
+    of_jobs(&read(DGX_2), &Figures::built_in(), &plan, &storage())
 }
 
 fn large_reads(job: &mut JobPlan) {

@@ -10,6 +10,7 @@ use gpuio_flow::paper::{Answer, System};
 use gpuio_flow::{By, End, Figures, Pattern, ServerFigures, Storage, Stream, of_machine};
 use gpuio_record::facts::{ArrayFacts, BlockDevice, BlockKind, Machine};
 use gpuio_record::{Expected, Towards};
+use gpuio_testkit::docs::documented;
 use gpuio_testkit::machines::{DGX_2, DGX_A100, read};
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -346,14 +347,5 @@ fn the_document_has_this_table() {
             "| {what} | {words} | {at_most}{ours} | {percent:.0} % | {bottleneck} |\n"
         ));
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/expectation.md");
-    let document = std::fs::read_to_string(path).unwrap();
-    let (begin, end) = ("<!-- figures: begin -->\n", "<!-- figures: end -->");
-    let (before, rest) = document.split_once(begin).unwrap();
-    let (found, after) = rest.split_once(end).unwrap();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, format!("{before}{begin}{table}{end}{after}")).unwrap();
-        return;
-    }
-    assert_eq!(found, table, "write it anew: UPDATE_DOCS=1 cargo test -p gpuio-flow --test seeds");
+    documented("expectation.md", "figures", &table);
 }

@@ -18,7 +18,6 @@ pub struct Operation {
     pub execute_ms: u64,
 }
 
-/// One NFS mount.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MountSample {
     pub mount_point: String,

@@ -64,7 +64,6 @@ impl Recorder {
         trace(&mut self.lock(), base, path, false);
     }
 
-    /// The names in a directory.
     pub(crate) fn list(&self, base: &Path, path: &Path, names: &[String]) {
         let mut notes = self.lock();
         let Some(real) = trace(&mut notes, base, path, true) else { return };

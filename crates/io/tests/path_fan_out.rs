@@ -14,10 +14,9 @@ use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{
-    Completion, FanOutCounters, Fault, Leg, OpenedPath, Path, PathConfig, PatternBlock, Place,
-    Request,
+    Completion, FanOutCounters, Fault, Leg, OpenedPath, Path, PathConfig, PatternBlock,
 };
-use path_support::{Rig, Setup, child, context, skipped};
+use path_support::{Rig, Setup, child, context, skipped, to_slot};
 
 const LEN: u32 = 64 << 10;
 const FOUR: (&str, &str) = ("GPUIO_SOFT_GPUS", "4");
@@ -43,10 +42,7 @@ fn read(path: &mut dyn Path, slot: u32) -> Completion {
     let clock = Clock::start();
     let offset = u64::from(slot * LEN);
     let (op, started) = (Op::Read, clock.now());
-    path.start(
-        &clock,
-        Request { op, file: 0, offset, len: LEN, slot, started, due: 0, place: Place::Slot },
-    );
+    path.start(&clock, to_slot(op, 0, offset, LEN, slot, started));
     let mut completed = Vec::new();
     path.advance(&clock, &mut completed, true).unwrap();
     completed.remove(0)

@@ -16,9 +16,9 @@ use engine_support::on_any_file;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{Fault, PATHS, PathError, PatternBlock, Place, Request};
+use gpuio_io::path::{Fault, PATHS, PathError, PatternBlock};
 use path_support::model::{From, Model, Step, Tally, steps};
-use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
+use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped, to_slot};
 
 const DELAY: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
 
@@ -105,16 +105,7 @@ fn child_short_file() {
         let opened = setup.open(&rig, context).unwrap();
         let mut path = opened.path;
         let clock = Clock::start();
-        let request = Request {
-            op: Op::Read,
-            file: 1,
-            offset: path_support::LEN - 8192,
-            len: 8192,
-            slot: 3,
-            started: clock.now(),
-            due: 0,
-            place: Place::Slot,
-        };
+        let request = to_slot(Op::Read, 1, path_support::LEN - 8192, 8192, 3, clock.now());
         path.start(&clock, request);
         let mut completed = Vec::new();
         path.advance(&clock, &mut completed, true).unwrap();
@@ -402,16 +393,7 @@ fn child_beside() {
     let setup = Setup::new("staged", "psync", MemoryKind::Device).with(2, 1);
     let mut path = setup.open(&rig, &context).unwrap().path;
     let clock = Clock::start();
-    let request = Request {
-        op: Op::Read,
-        file: 0,
-        offset: 0,
-        len: 4096,
-        slot: 0,
-        started: 0,
-        due: 0,
-        place: Place::Slot,
-    };
+    let request = to_slot(Op::Read, 0, 0, 4096, 0, 0);
     path.start(&clock, request);
     let generated = path.generate(PatternBlock::new(1, 1, 0, 4096));
     let mut completed = Vec::new();
@@ -473,16 +455,7 @@ fn leave(setup: &Setup, op: Op, state: State, context: &Context) {
     let clock = Clock::start();
     let began = clock.now();
     for slot in 0..setup.depth {
-        let request = Request {
-            op,
-            file: 0,
-            offset: u64::from(slot) * 65536,
-            len: 65536,
-            slot,
-            started: clock.now(),
-            due: 0,
-            place: Place::Slot,
-        };
+        let request = to_slot(op, 0, u64::from(slot) * 65536, 65536, slot, clock.now());
         path.start(&clock, request);
     }
     // A write is in its stream at once, and so is a read behind an engine that reads in `start` or

@@ -12,9 +12,9 @@ mod path_support;
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Fault, Path, PatternBlock, Place, Request, Start};
+use gpuio_io::path::{Completion, Fault, Path, PatternBlock, Request, Start};
 use path_support::model::{From, Model, Step, Tally, steps};
-use path_support::{LEN, Rig, Setup, child, context, kinds, skipped};
+use path_support::{LEN, Rig, Setup, child, context, kinds, skipped, to_slot};
 
 const DELAY: (&str, &str) = ("GPUIO_SOFT_DELAY_US", "200");
 const ENGINES: [&str; 4] = ["psync", "io_uring", "libaio", "pool"];
@@ -240,16 +240,7 @@ fn sequential(setup: &Setup, len: u32, context: &Context) -> Vec<Completion> {
         {
             let offset = next * u64::from(BLOCK);
             let started = clock.now();
-            let request = Request {
-                op: Op::Read,
-                file: 0,
-                offset,
-                len,
-                slot,
-                started,
-                due: 0,
-                place: Place::Slot,
-            };
+            let request = to_slot(Op::Read, 0, offset, len, slot, started);
             assert!(matches!(path.start(&clock, request), Start::Taken));
             next += 1;
         }
@@ -332,8 +323,7 @@ fn long_blocks_and_short_ones_share_a_batch() {
             // What is written is what the file holds already, where blocks overlap.
             path.generate(PatternBlock::new(slot, rig.key(0), offset, len)).unwrap();
             let started = clock.now();
-            let request =
-                Request { op, file: 0, offset, len, slot, started, due: 0, place: Place::Slot };
+            let request = to_slot(op, 0, offset, len, slot, started);
             path.start(&clock, request);
         }
         let mut completed = Vec::new();

@@ -12,11 +12,9 @@ use std::sync::atomic::Ordering;
 use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{
-    Completion, Fault, Leg, Path, PathError, PatternBlock, Place, Request, cufile_words,
-};
+use gpuio_io::path::{Completion, Fault, Leg, Path, PathError, PatternBlock, cufile_words};
 use path_support::model::{Model, Tally, steps};
-use path_support::{LEN, Rig, Setup, child, context, skipped};
+use path_support::{LEN, Rig, Setup, child, context, skipped, to_slot};
 
 fn setup() -> Setup {
     Setup::new("gds", "psync", MemoryKind::Device)
@@ -99,16 +97,7 @@ fn a_short_transfer_goes_on() {
 fn read(path: &mut dyn Path, offset: u64, len: u32) -> Completion {
     let clock = Clock::start();
     let now = clock.now();
-    let request = Request {
-        op: Op::Read,
-        file: 0,
-        offset,
-        len,
-        slot: 0,
-        started: now,
-        due: now,
-        place: Place::Slot,
-    };
+    let request = to_slot(Op::Read, 0, offset, len, 0, now);
     path.start(&clock, request);
     assert_eq!(path.in_flight(), 1);
     let mut completed = Vec::new();

@@ -14,11 +14,9 @@ use std::time::{Duration, Instant};
 use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{
-    Completion, Fault, OpenedPath, Path, PathError, PatternBlock, Place, Request,
-};
+use gpuio_io::path::{Completion, Fault, OpenedPath, Path, PathError, PatternBlock, Request};
 use path_support::model::{Model, Tally, steps};
-use path_support::{LEN, Rig, Setup, child, context, skipped};
+use path_support::{LEN, Rig, Setup, child, context, skipped, to_slot};
 
 const STREAMED: [&str; 2] = ["gds-stream", "gds-batch-stream"];
 const ALL: [&str; 3] = ["gds-stream", "gds-batch", "gds-batch-stream"];
@@ -59,7 +57,7 @@ fn run() -> (Tally, usize) {
 
 fn request(op: Op, slot: u32, offset: u64, len: u32, clock: &Clock) -> Request {
     let now = clock.now();
-    Request { op, file: 0, offset, len, slot, started: now, due: now, place: Place::Slot }
+    to_slot(op, 0, offset, len, slot, now)
 }
 
 /// Reads a block into each of the first slots at once, and gives all that completed.

@@ -13,10 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use gpuio_gpu::{Context, MemoryKind};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::{IoFault, Op};
-use gpuio_io::path::{
-    Fault, LibraryOpCounters, PATHS, Path, PathConfig, PathError, Place, Request, Start,
-};
-use path_support::{LEN, Rig, Setup, child, context, skipped};
+use gpuio_io::path::{Fault, LibraryOpCounters, PATHS, Path, PathConfig, PathError, Start};
+use path_support::{LEN, Rig, Setup, child, context, skipped, to_slot};
 
 const BLOCK: u32 = 4096;
 
@@ -39,16 +37,7 @@ fn all_slots(path: &mut dyn Path, setup: &Setup, op: Op, at: u64) -> Vec<Result<
     for slot in 0..setup.depth {
         let now = clock.now();
         let offset = at + u64::from(slot * BLOCK);
-        let request = Request {
-            op,
-            file: 0,
-            offset,
-            len: BLOCK,
-            slot,
-            started: now,
-            due: now,
-            place: Place::Slot,
-        };
+        let request = to_slot(op, 0, offset, BLOCK, slot, now);
         assert!(matches!(path.start(&clock, request), Start::Taken));
     }
     while path.in_flight() > 0 {

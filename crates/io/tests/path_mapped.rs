@@ -18,9 +18,9 @@ use gpuio_io::clock::Clock;
 use gpuio_io::engine::{EngineFile, IoFault, LegCounters, Op};
 use gpuio_io::path::{
     Completion, Fault, GpuSide, LibraryCounters, MappedCounters, Path, PathConfig, PathError,
-    PatternBlock, Place, Request, Start,
+    PatternBlock, Request, Start,
 };
-use path_support::{child, context, skipped};
+use path_support::{child, context, skipped, to_slot};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -108,7 +108,7 @@ fn opened(config: PathConfig) -> Result<Box<dyn Path>, PathError> {
 
 fn read(slot: u32, offset: u64, len: u32, clock: &Clock) -> Request {
     let now = clock.now();
-    Request { op: Op::Read, file: 0, offset, len, slot, started: now, due: now, place: Place::Slot }
+    to_slot(Op::Read, 0, offset, len, slot, now)
 }
 
 /// Starts all requests, in slots of their own, and waits for them.

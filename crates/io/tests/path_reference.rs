@@ -15,9 +15,9 @@ use engine_support::on_any_file;
 use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{PATHS, PatternBlock, Place, Request, Start};
+use gpuio_io::path::{PATHS, PatternBlock, Start};
 use path_support::model::{Model, Step, step, steps};
-use path_support::{Rig, Setup, child, context, kinds, on_system};
+use path_support::{Rig, Setup, child, context, kinds, on_system, to_slot};
 use proptest::test_runner::{Config, TestRunner};
 
 /// What the software GPU waits before it touches memory, µs.
@@ -209,16 +209,7 @@ fn path_mapped() {
         for step in steps(60, false) {
             let now = clock.now();
             let (file, offset, len) = (step.file, step.offset, step.len);
-            let request = Request {
-                op: Op::Read,
-                file,
-                offset,
-                len,
-                slot: 0,
-                started: now,
-                due: now,
-                place: Place::Slot,
-            };
+            let request = to_slot(Op::Read, file, offset, len, 0, now);
             assert!(matches!(path.start(&clock, request), Start::Taken));
             let mut completed = Vec::new();
             path.advance(&clock, &mut completed, true).unwrap();

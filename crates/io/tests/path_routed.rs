@@ -13,9 +13,9 @@ use gpuio_gpu::MemoryKind;
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
 use gpuio_io::path::{
-    Completion, Fault, OpenedPath, Path, PathConfig, PatternBlock, Place, Request, RouteCounters,
+    Completion, Fault, OpenedPath, Path, PathConfig, PatternBlock, RouteCounters,
 };
-use path_support::{Rig, Setup, child, context, skipped};
+use path_support::{Rig, Setup, child, context, skipped, to_slot};
 
 const LEN: u32 = 64 << 10;
 
@@ -35,16 +35,7 @@ fn open(setup: &Setup, config: PathConfig) -> Result<OpenedPath, String> {
 fn one(path: &mut dyn Path, op: Op, slot: u32) -> Completion {
     let clock = Clock::start();
     let offset = u64::from(slot * LEN);
-    let request = Request {
-        op,
-        file: 0,
-        offset,
-        len: LEN,
-        slot,
-        started: clock.now(),
-        due: 0,
-        place: Place::Slot,
-    };
+    let request = to_slot(op, 0, offset, LEN, slot, clock.now());
     path.start(&clock, request);
     let mut completed = Vec::new();
     path.advance(&clock, &mut completed, true).unwrap();

@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 use gpuio_gpu::{Context, MemoryKind, pattern};
 use gpuio_io::clock::Clock;
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Leg, Mismatch, PATHS, Path, PathEntry, PatternBlock, Place, Request, Start};
-use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped};
+use gpuio_io::path::{Leg, Mismatch, PATHS, Path, PathEntry, PatternBlock, Start};
+use path_support::{Rig, Setup, child, context, kinds, moves_pages, skipped, to_slot};
 
 const BLOCK: u32 = 8192;
 
@@ -33,8 +33,7 @@ impl<'a> Bench<'a> {
     /// Moves one block through a slot, which must succeed.
     fn go(&mut self, op: Op, slot: u32, offset: u64, len: u32) {
         let now = self.clock.now();
-        let request =
-            Request { op, file: 0, offset, len, slot, started: now, due: now, place: Place::Slot };
+        let request = to_slot(op, 0, offset, len, slot, now);
         let start = self.path.start(&self.clock, request);
         assert!(matches!(start, Start::Taken));
         let mut completed = Vec::new();

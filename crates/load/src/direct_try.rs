@@ -11,7 +11,6 @@ use gpuio_host::statx;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::facts::DirectAlignment;
 
-/// What came of it.
 #[derive(Debug)]
 pub enum DirectTried {
     Works {

@@ -19,7 +19,6 @@ const VERSION_BYTES: usize = 8192;
 /// What went wrong with MPI.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
-    /// No library.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// A call failed. Most libraries end the job instead, with a message of their own.

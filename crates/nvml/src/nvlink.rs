@@ -38,7 +38,6 @@ pub enum NvLinkEnd {
     Gpu,
     Switch,
     Cpu,
-    /// It is not known.
     Unknown,
 }
 

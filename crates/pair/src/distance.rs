@@ -26,7 +26,6 @@ pub(crate) enum Reach {
     Node,
     /// Beyond it: SYS.
     Beyond,
-    /// Not known.
     Unknown,
 }
 

@@ -3,7 +3,6 @@
 use gpuio_units::format_bytes;
 use serde::Serialize;
 
-/// The direction of the transfers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {

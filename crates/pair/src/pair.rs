@@ -117,7 +117,6 @@ pub struct Given {
     pub shared_with: Vec<String>,
 }
 
-/// What storage is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreKind {

@@ -6,7 +6,6 @@ use gpuio_topo::{Class, Topology};
 use crate::store::Tier;
 use crate::{Direction, Given, Pair, Pairing};
 
-/// One sentence.
 pub(crate) fn why(topology: &Topology, pair: &Pair) -> String {
     let Some(gpu) = pair.gpu.as_deref() else { return to_memory(pair) };
     if pair.stores.is_empty() {

@@ -12,7 +12,6 @@ use crate::{Direction, NotHere, NotUsed, StoreKind, Wanted};
 pub(crate) enum Tier {
     /// File systems on drives of this machine that hold nothing of the system.
     Files,
-    /// Network mounts.
     Network,
     /// Arrays and drives that nothing uses: for reads only.
     Raw,

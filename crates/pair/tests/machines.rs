@@ -1,24 +1,13 @@
 //! Pairings of the guides' servers, from their tables.
 #![allow(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-
 use gpuio_pair::{
     HostsPlan, Load, NoJobFile, Pairing, StoreKind, Wanted, When, ends, format, hosts_job_file,
     pair,
 };
 use gpuio_record::facts::{Machine, MountKind};
-use gpuio_testkit::machines::{self, DGX_2, DGX_A100, DGX_STATION, VIRTUAL};
+use gpuio_testkit::machines::{DGX_2, DGX_A100, DGX_STATION, VIRTUAL, read};
 use gpuio_topo::{Class, Topology};
-
-/// A tree has thousands of files: each is written once.
-fn read(text: &str) -> Machine {
-    static READ: Mutex<BTreeMap<String, Machine>> = Mutex::new(BTreeMap::new());
-    let mut known = READ.lock().unwrap();
-    let machine = || machines::read(text);
-    known.entry(text.to_owned()).or_insert_with(machine).clone()
-}
 
 fn plan(machine: &Machine, wanted: &Wanted) -> Pairing {
     pair(machine, &Topology::of(machine, &[]), wanted).unwrap()

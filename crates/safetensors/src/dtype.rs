@@ -13,10 +13,8 @@ macro_rules! dtypes {
         }
 
         impl Dtype {
-            /// All of them.
             pub const ALL: &[Dtype] = &[$(Dtype::$name,)*];
 
-            /// Its name in the format.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {

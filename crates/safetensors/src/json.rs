@@ -12,7 +12,6 @@ use serde::{Deserialize, de};
 
 use crate::{Dtype, shown};
 
-/// The key of the metadata.
 const METADATA: &str = "__metadata__";
 
 /// What a header says, as it says it: a name may stand in it twice.
@@ -22,7 +21,6 @@ pub(crate) struct Parsed {
     pub(crate) metadata: Vec<(String, String)>,
 }
 
-/// A tensor.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) dtype: Dtype,
@@ -60,7 +58,6 @@ fn place(text: &str, error: &serde_json::Error) -> usize {
     (before + error.column().saturating_sub(1)).min(text.len())
 }
 
-/// The object of a header.
 struct HeaderSeed<'a> {
     /// The name whose value is read now.
     within: &'a mut Option<String>,

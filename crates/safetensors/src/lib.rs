@@ -33,7 +33,6 @@ pub const LENGTH_BYTES: u64 = 8;
 /// First bytes of a file by which other kinds of files are recognised.
 const KNOWN_BY: usize = 512;
 
-/// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The tensors, in the order of the header.
@@ -42,7 +41,6 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
 }
 
-/// A tensor in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
     pub name: String,

@@ -37,7 +37,6 @@ struct Fault {
     calls_seen: AtomicU64,
 }
 
-/// All injected faults.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<Fault>);
 

@@ -50,14 +50,12 @@ impl From<i32> for Failure {
     }
 }
 
-/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
 }
 
-/// The parameters of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transfer {
     pub(crate) direction: Direction,

@@ -68,7 +68,6 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Zeroed pages.
     pub(crate) fn of_host(len: usize) -> Answer<Self> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

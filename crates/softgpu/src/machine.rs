@@ -54,7 +54,6 @@ pub(crate) struct Device {
     pub(crate) pace: Pace,
 }
 
-/// Everything.
 #[derive(Debug)]
 pub(crate) struct Machine {
     pub(crate) config: Config,

@@ -23,7 +23,6 @@ const ALIGN: u64 = 512;
 /// Addresses left out after an allocation, so that a range too long reaches no neighbour.
 const GUARD: u64 = 1 << 20;
 
-/// What a range is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// From `cuMemAlloc`.
@@ -196,7 +195,6 @@ impl Memory {
         Ok(at)
     }
 
-    /// Allocates managed memory.
     pub(crate) fn manage(&self, device: &Device, context: usize, len: usize) -> Answer<u64> {
         if len == 0 {
             return Err(INVALID_VALUE);
@@ -269,7 +267,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Reserves addresses of a device.
     pub(crate) fn reserve(&self, device: &Device, len: u64, align: u64) -> Answer<u64> {
         let base = FIRST + u64::from(device.index) * SPAN + SPAN / 2;
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);

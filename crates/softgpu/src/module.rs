@@ -24,7 +24,6 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Function(pub(crate) &'static Kernel);
 
-/// A kernel and its arguments.
 #[derive(Debug)]
 pub(crate) struct Launch {
     kernel: &'static Kernel,

@@ -27,21 +27,40 @@ const POLL: Duration = Duration::from_micros(10);
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Copy `len` bytes; with `spoil`, get one bit of them wrong.
-    Copy { to: MemoryRange, from: MemoryRange, len: usize, spoil: bool },
+    Copy {
+        to: MemoryRange,
+        from: MemoryRange,
+        len: usize,
+        spoil: bool,
+    },
     /// Move the pages of managed memory.
-    Migrate { memory: Arc<Managed>, skip: usize, len: usize, to: Residence },
+    Migrate {
+        memory: Arc<Managed>,
+        skip: usize,
+        len: usize,
+        to: Residence,
+    },
     /// Run a kernel.
     Launch(Launch),
     /// Set `len` bytes.
-    Set { to: MemoryRange, len: usize, value: u8 },
+    Set {
+        to: MemoryRange,
+        len: usize,
+        value: u8,
+    },
     /// Write a word.
-    Write { to: MemoryRange, value: u32 },
+    Write {
+        to: MemoryRange,
+        value: u32,
+    },
     /// Hold the stream until a word is as `compare` wants it.
-    Wait { at: MemoryRange, compare: Compare },
+    Wait {
+        at: MemoryRange,
+        compare: Compare,
+    },
     /// Do work of a synchronous call that has returned: later than that by the requested lag
     /// for. Then the operation is over.
     Late(Box<Work>, [Option<MemOp>; 2]),
-    /// Free memory of this kind.
     Free(u64, Kind),
     /// Call a function of the host's.
     Call(HostCall),
@@ -67,7 +86,6 @@ pub(crate) enum Capture {
 pub(crate) enum Compare {
     /// At or past the value, going round.
     AtLeast(u32),
-    /// The value.
     Equal(u32),
     /// Any bit of the value set.
     And(u32),

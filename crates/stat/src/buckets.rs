@@ -1,8 +1,8 @@
 //! Buckets of log-linear histograms.
 
 /// Values below 2^SUB_BITS have a bucket each; above, each power of two is cut into 2^SUB_BITS
-/// buckets, so that the middle of a bucket is within 1/2^(SUB_BITS + 1) of every value in it. Values
-/// from 2^MAX_BITS on share the last.
+/// buckets, so that the middle of a bucket is within 1/2^(SUB_BITS + 1) of every value in it.
+/// Values from 2^MAX_BITS on share the last.
 #[derive(Debug)]
 pub struct Buckets<const SUB_BITS: u32, const MAX_BITS: u32>;
 

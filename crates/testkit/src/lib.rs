@@ -2,12 +2,14 @@
 //!
 //! [`tree`] writes small copies of `/sys` and `/proc`, whole machines among them, of which
 //! [`machines`] has the tables. [`jobs`] plans jobs on a made-up machine. [`chromium`] opens pages
-//! in a browser. [`programs`] has Python and the C compiler, [`gpu`] says which GPU tests run on. A
-//! test that lacks something calls [`skip`] and passes.
+//! in a browser. [`programs`] has Python and the C compiler, [`gpu`] says which GPU tests run on.
+//! [`docs`] compares tables of pages with code. A test that lacks something calls [`skip`] and
+//! passes.
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it leaves out")]
 
 pub mod chromium;
+pub mod docs;
 pub mod gpu;
 #[cfg(feature = "jobs")]
 pub mod jobs;

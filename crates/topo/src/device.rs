@@ -11,7 +11,6 @@ pub enum DeviceKind {
     Gpu,
     /// A network card's function.
     Nic,
-    /// A disk.
     Drive,
 }
 

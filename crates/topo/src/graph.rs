@@ -19,7 +19,6 @@ pub(crate) enum Port {
     Bridge,
     /// A device inside the root complex with root ports of its own below it (Intel VMD).
     Inside,
-    /// The device at the end.
     End,
 }
 

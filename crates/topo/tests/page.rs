@@ -5,16 +5,10 @@
     reason = "helpers of tests: what fails there fails the test"
 )]
 
-use gpuio_record::facts::Machine;
 use gpuio_testkit::chromium;
-use gpuio_testkit::machines::{self, DGX_2};
+use gpuio_testkit::machines::{DGX_2, read};
 use gpuio_topo::{Topology, format};
 use serde_json::Value;
-
-fn machine() -> Machine {
-    static READ: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
-    READ.get_or_init(|| machines::read(DGX_2)).clone()
-}
 
 const STEPS: &str = "
 const names = (kind) => [...document.querySelectorAll('.gt-node-box.on')].map((one) =>
@@ -40,7 +34,7 @@ out.wide = [svg.width, document.documentElement.clientWidth];";
 #[test]
 fn the_way_between_two_devices_is_highlighted() {
     chromium::with_browser(|browser| {
-        let machine = machine();
+        let machine = read(DGX_2);
         let topology = Topology::of(&machine, &[]);
         let out = chromium::open(browser, "way", &format::html(&machine, &topology), STEPS);
         chromium::nothing_wrong(&out);
@@ -71,7 +65,7 @@ fn the_way_between_two_devices_is_highlighted() {
 /// Names from outside can't become markup.
 #[test]
 fn a_hostile_name_is_text() {
-    let mut machine = machine();
+    let mut machine = read(DGX_2);
     machine.nics[0].rdma[0].name = "</script><img src=x onerror=alert(1)>\"'".to_owned();
     let topology = Topology::of(&machine, &[]);
     let page = format::html(&machine, &topology);

@@ -10,12 +10,6 @@ use gpuio_topo::{Topology, format};
 
 const TABLES: [&str; 5] = [DGX_2, DGX_A100, DGX_STATION, VIRTUAL, R7525];
 
-/// Read once: that takes longer than all pictures.
-fn dgx_2() -> Machine {
-    static READ: std::sync::OnceLock<Machine> = std::sync::OnceLock::new();
-    READ.get_or_init(|| read(DGX_2)).clone()
-}
-
 fn picture(machine: &Machine) -> String {
     format::svg(machine, &Topology::of(machine, &[]))
 }
@@ -102,7 +96,7 @@ fn pictures_of_servers_are_readable() {
 
 #[test]
 fn a_cell_for_each_gpu_and_device() {
-    let machine = dgx_2();
+    let machine = read(DGX_2);
     let topology = Topology::of(&machine, &[]);
     let svg = format::svg(&machine, &topology);
     let cells = svg.matches("class=\"gt-in\"").count();
@@ -140,7 +134,7 @@ fn slow_links_and_nvlinks_show() {
 /// Switches are a bar that all their GPUs reach; what is not known is said.
 #[test]
 fn nvswitches_are_drawn_or_said_to_be_unknown() {
-    let mut machine = dgx_2();
+    let mut machine = read(DGX_2);
     assert!(picture(&machine).contains(">NVLink and NVSwitch: unknown, "));
     for gpu in &mut machine.gpus {
         gpu.nvlinks = Fact::Known(vec![NvLinkPeer {
@@ -165,7 +159,7 @@ fn nvswitches_are_drawn_or_said_to_be_unknown() {
 /// Speeds stand as people name them, and far is not drawn as an alarm.
 #[test]
 fn links_have_generation_and_rate_and_the_picture_scales() {
-    let svg = picture(&dgx_2());
+    let svg = picture(&read(DGX_2));
     assert!(svg.contains(">Gen3 x16</text>") && svg.contains(">15.8 GB/s</text>"));
     assert!(svg.starts_with("<svg ") && svg.contains(" width=\"100%\" viewBox="));
     let far = svg.split(".gt-sys { fill: #").nth(1).unwrap();
@@ -175,7 +169,7 @@ fn links_have_generation_and_rate_and_the_picture_scales() {
 
 #[test]
 fn many_devices_and_odd_names_fit() {
-    let mut machine = dgx_2();
+    let mut machine = read(DGX_2);
     let drive = machine.block.iter().find(|one| one.facts.name == "nvme9n1").unwrap().clone();
     for number in 10..64 {
         let mut another = drive.clone();
@@ -196,7 +190,7 @@ fn many_devices_and_odd_names_fit() {
 #[test]
 fn the_documents_picture_is_up_to_date() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topo-dgx-2.svg");
-    let svg = picture(&dgx_2());
+    let svg = picture(&read(DGX_2));
     if std::env::var_os("UPDATE_PICTURE").is_some() {
         std::fs::write(path, &svg).unwrap();
     }

@@ -96,7 +96,6 @@ pub struct TraceFile {
 /// Ranges of a file without data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Holes {
-    /// Not known.
     #[default]
     Unknown,
     /// All of them, in order.

@@ -55,7 +55,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// An empty one.
     #[must_use]
     pub fn new() -> Frame {
         Frame::default()
@@ -136,7 +135,6 @@ impl Frame {
         put(&mut self.payload, count);
     }
 
-    /// The program ended.
     pub fn end(&mut self) {
         self.payload.push(END);
     }

@@ -71,7 +71,6 @@ impl MarkdownPage {
         self
     }
 
-    /// A row of a table.
     pub fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) -> &mut MarkdownPage {
         self.out.push('|');
         for cell in cells {
@@ -92,7 +91,6 @@ impl MarkdownPage {
         self.out.is_empty()
     }
 
-    /// The whole page.
     #[must_use]
     pub fn finish(self) -> String {
         self.out

@@ -23,7 +23,6 @@ pub struct Table {
     pub absent: Option<String>,
 }
 
-/// One device.
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,

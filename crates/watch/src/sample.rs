@@ -66,7 +66,6 @@ impl Watcher {
         self.eye.root = root;
     }
 
-    /// A sample of now.
     #[must_use]
     pub fn sample(&mut self) -> Sample {
         self.sample_at(now_ns())

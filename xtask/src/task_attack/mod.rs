@@ -80,7 +80,6 @@ const ATTACKS: &[(&str, &str, Attack)] = &[
     ("model", "comparisons", model::run),
 ];
 
-/// The task.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let options = Options::of(arguments)?;
     let target = std::env::var_os("CARGO_TARGET_DIR")

@@ -75,7 +75,6 @@ impl Images {
         Ok(Images { default, images })
     }
 
-    /// What a machine boots.
     pub(super) fn of(&self, machine: &Machine) -> anyhow::Result<&Image> {
         self.images.get(&machine.release(self.default)?).context("no image of this release")
     }

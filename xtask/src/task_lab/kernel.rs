@@ -44,7 +44,6 @@ pub(super) fn aarch64_files(dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(at)
 }
 
-/// An unpacked kernel.
 #[derive(Debug, Clone)]
 pub(super) struct Kernel {
     pub(super) version: String,

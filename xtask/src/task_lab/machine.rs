@@ -23,7 +23,6 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::kernel::Release;
 
-/// A machine of a scene.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {
     pub(super) name: String,
@@ -144,7 +143,6 @@ impl Machine {
         board.and_then(|board| board.get("release")).map_or(Ok(default), Release::read)
     }
 
-    /// The names of its links.
     pub(super) fn links(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| line.get("link"))
     }

@@ -34,7 +34,6 @@ const USAGE: &str = "flags are --scene NAME, --smoke, --plants, --list, --shell 
                      --details, --binary FILE, --aarch64 FILE, --kernel RELEASE, --accel NAME, \
                      --no-install";
 
-/// The task.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let options = Options::of(arguments)?;
     let all = scenes(&root.join("xtask/scenes"))?;

@@ -15,7 +15,6 @@ use super::image::Image;
 use super::kernel::Release;
 use super::machine::Parts;
 
-/// A running machine.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
@@ -111,7 +110,6 @@ impl Running {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Waits for its end.
     pub(super) fn wait(&mut self) -> anyhow::Result<()> {
         self.child.wait()?;
         Ok(())

@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::addresses;
 
-/// A kind of secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Secret {
     /// A host's name.
@@ -25,7 +24,6 @@ pub enum Secret {
     Volume,
     /// A part of a path, or of a control group's name.
     Path,
-    /// The value of an option.
     Value,
 }
 

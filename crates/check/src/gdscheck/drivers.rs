@@ -30,7 +30,6 @@ pub(super) const STORAGE: [(&str, Option<&str>, &str, &str); 12] = [
 /// No kind of storage reaches a GPU by cuFile.
 const NOTHING: &str = "Unsupported";
 
-/// All lines of the section.
 pub(super) fn lines(machine: &Machine, software: &Software, settings: &[GdsLine]) -> Vec<GdsLine> {
     let storage = STORAGE.iter().map(|(name, module, p2p, word)| GdsLine {
         name: (*name).to_owned(),

@@ -90,7 +90,6 @@ const VARIABLES: [(&str, &str); 6] = [
     ("profile.cufile_stats", "CUFILE_STATS_LEVEL"),
 ];
 
-/// All lines of the section.
 pub(super) fn lines(software: &Software) -> Vec<GdsLine> {
     let value = |row: &SettingEntry| match &software.config {
         Fact::Unknown(why) => Fact::unknown(why.clone()),

@@ -76,24 +76,3 @@ fn one(gpu: &GpuFacts) -> Found {
         Found::pass(observed)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use gpuio_record::facts::Bar1Facts;
-
-    use super::*;
-    use crate::{Severity, sample};
-
-    #[test]
-    fn small_and_full_windows_are_warnings() {
-        let of = |total_bytes, used_bytes| {
-            let bar1 = Fact::Known(Bar1Facts { total_bytes, used_bytes });
-            one(&GpuFacts { bar1, ..sample::gpu(sample::GPU, 0) }).severity
-        };
-        assert_eq!(of(128 << 30, Some(1 << 20)), Severity::Pass);
-        assert_eq!(of(32 << 30, None), Severity::Info, "free space is not known");
-        assert_eq!(of(256 << 20, None), Severity::Warn);
-        assert_eq!(of(32 << 30, Some(31 << 30)), Severity::Warn);
-        assert_eq!(one(&sample::gpu(sample::GPU, 0)).severity, Severity::Unknown);
-    }
-}

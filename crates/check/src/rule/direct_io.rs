@@ -94,35 +94,3 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Severity, sample};
-
-    fn of(fs_type: &str, options: &[&str]) -> Vec<Severity> {
-        let mut mount = sample::mount("/d", "nvme0n1");
-        mount.mount.fs_type = fs_type.to_owned();
-        mount.mount.super_options = options.iter().map(|&option| option.to_owned()).collect();
-        let machine = Machine { mounts: vec![mount], ..Machine::default() };
-        evaluate(&machine).into_iter().map(|found| found.severity).collect()
-    }
-
-    #[test]
-    fn types_and_options() {
-        assert_eq!(of("ext4", &["rw"]), [Severity::Pass]);
-        assert_eq!(of("xfs", &["rw", "sync"]), [Severity::Warn]);
-        assert_eq!(of("ext4", &["data=journal"]), [Severity::Warn]);
-        assert_eq!(of("ext4", &["data=writeback"]), [Severity::Info]);
-        assert_eq!(of("fuse.sshfs", &[]), [Severity::Unknown]);
-        assert_eq!(of("overlay", &[]), [Severity::Info]);
-        assert_eq!(of("ext4", &[]), [Severity::Unknown], "data=journal may be among its options");
-        assert_eq!(of("9p", &["rw"]), [Severity::Unknown]);
-        assert_eq!(of("", &["rw"]), [Severity::Unknown]);
-        assert_eq!(of("squashfs", &["ro"]), [Severity::Unknown], "the list may not be whole");
-        let mut machine = sample::gpu_and_drive_below_a_switch();
-        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
-        machine.listed.mounts = false;
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
-    }
-}

@@ -29,19 +29,3 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         None => Found::unknown("the mode was not read, or the kernel was built without them"),
     }]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Severity;
-
-    #[test]
-    fn never_is_a_warning() {
-        let mut machine = Machine::default();
-        let answers = ["always", "madvise", "never"].map(|mode| {
-            machine.host.kernel.transparent_huge_pages = Some(mode.to_owned());
-            evaluate(&machine)[0].severity
-        });
-        assert_eq!(answers, [Severity::Pass, Severity::Pass, Severity::Warn]);
-    }
-}

@@ -44,24 +44,3 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         .fix("`gpuio list` tries it"),
     }]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Severity;
-
-    #[test]
-    fn each_setting_has_its_answer() {
-        let mut machine = Machine::default();
-        let answers = [0, 1, 2].map(|setting| {
-            machine.host.kernel.io_uring_disabled = Some(setting);
-            evaluate(&machine)[0].severity
-        });
-        assert_eq!(answers, [Severity::Pass, Severity::Warn, Severity::Warn]);
-        machine.host.kernel.io_uring_disabled = Some(1);
-        machine.host.kernel.capabilities = Some(1 << CAP_SYS_ADMIN);
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
-        machine.config.options.insert("CONFIG_IO_URING".to_owned(), "n".to_owned());
-        assert!(evaluate(&machine)[0].observed.contains("built without"));
-    }
-}

@@ -39,19 +39,3 @@ fn one(nfs: &NfsFacts) -> Found {
                 smaller, raise the server's limit";
     Found::warn(observed, fix)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Severity, sample};
-
-    #[test]
-    fn the_smaller_of_both_decides() {
-        let mut nfs = sample::nfs("/n", "rdma", "ib0").nfs.unwrap();
-        assert_eq!(one(&nfs).severity, Severity::Pass);
-        nfs.write_bytes = Some(65_536);
-        assert_eq!(one(&nfs).severity, Severity::Warn);
-        nfs.write_bytes = None;
-        assert_eq!(one(&nfs).severity, Severity::Unknown);
-    }
-}

@@ -29,28 +29,3 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         None => Found::unknown("kernel.numa_balancing was not read"),
     }]
 }
-
-#[cfg(test)]
-mod tests {
-    use gpuio_record::facts::NumaNode;
-
-    use super::*;
-    use crate::Severity;
-
-    #[test]
-    fn it_matters_with_more_than_one_node() {
-        let mut machine = Machine::default();
-        machine.settings.numa_balancing = Some(1);
-        machine.host.numa.nodes = vec![NumaNode::default(); 2];
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Warn);
-        machine.host.numa.nodes.truncate(1);
-        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
-        machine.host.numa.nodes.clear();
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
-        machine.settings.numa_balancing = Some(0);
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
-        machine.settings.numa_balancing = None;
-        machine.host.numa.nodes = vec![NumaNode::default(); 2];
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Unknown);
-    }
-}

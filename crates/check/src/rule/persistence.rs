@@ -45,21 +45,3 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     }
     found
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Severity, sample};
-
-    #[test]
-    fn each_answer() {
-        let mut machine = sample::gpu_and_drive_below_a_switch();
-        let found = evaluate(&machine);
-        assert_eq!(found[0].severity, Severity::Unknown);
-        assert!(found[0].observed.ends_with(Fact::<bool>::default().why().unwrap()));
-        machine.gpus[0].persistence = Fact::Known(false);
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Warn);
-        machine.gpus[0].persistence = Fact::Known(true);
-        assert_eq!(evaluate(&machine)[0].severity, Severity::Pass);
-    }
-}

@@ -22,7 +22,6 @@ pub(super) const RULE: Rule = Rule {
     evaluate,
 };
 
-/// What drives are called.
 const DRIVE: &str = "data drive";
 /// Distance from which a node counts as another socket: Linux's REMOTE_DISTANCE
 /// (include/linux/topology.h). Nodes of one socket are at 11 to 12.

@@ -28,11 +28,9 @@ pub struct Pair<'m> {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Gpu<'m> {
-    /// One of the machine.
     Real(&'m GpuFacts),
     /// gpuio's software GPU: host memory that implements the driver's calls.
     Software,
-    /// The machine has none.
     None,
 }
 

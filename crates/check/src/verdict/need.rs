@@ -41,7 +41,6 @@ impl Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum About {
-    /// The GPU itself.
     Gpu,
     /// NVIDIA's kernel driver and its settings.
     Driver,
@@ -55,7 +54,6 @@ pub enum About {
     Storage,
     /// How GPU and drives reach each other.
     Pcie,
-    /// Network cards.
     Network,
     /// NVIDIA's library.
     Library,
@@ -84,7 +82,6 @@ impl About {
     }
 }
 
-/// A need of a mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
     pub about: About,

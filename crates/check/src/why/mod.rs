@@ -60,7 +60,6 @@ pub struct Way {
     pub words: String,
 }
 
-/// One fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     pub about: About,

@@ -64,7 +64,6 @@ pub struct IoNow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NvidiaFs {
-    /// The module is not loaded.
     NotLoaded,
     /// It is loaded, and does not count (`rw_stats_enabled`), or its counters can't be read.
     Unknown(String),
@@ -77,7 +76,6 @@ pub enum NvidiaFs {
     },
 }
 
-/// The answer for a process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessWhy {
     pub pid: u32,
@@ -217,7 +215,6 @@ impl Moved {
         }
     }
 
-    /// The way in words.
     pub(super) fn words(&self) -> String {
         let by = match (self.path.as_str(), self.engine.as_str()) {
             ("kernel", _) => "through host memory, by a GPU kernel".to_owned(),

@@ -34,7 +34,6 @@ pub(super) fn line(out: &mut String, head: &str, words: &str, width: usize) {
     wrap(out, &format!("  {head:<HEAD$} "), words, width);
 }
 
-/// What would change it.
 pub(super) fn changes(out: &mut String, changes: &[Change], width: usize) {
     if changes.is_empty() {
         return;

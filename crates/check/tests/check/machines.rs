@@ -7,6 +7,7 @@ use gpuio_check::{
     Answer, Finding, Gpu, Pair, RULES, Severity, Verdict, gpu_of, json, mount_of, text, verdict,
 };
 use gpuio_record::facts::Machine;
+use gpuio_testkit::docs::documented;
 use gpuio_testkit::machines::{DGX_2, DGX_A100, DGX_STATION, VIRTUAL, read};
 use gpuio_testkit::on_cpu;
 
@@ -187,14 +188,13 @@ fn a_server_of_16_gpus_is_judged_in_no_time() {
     assert!(best < Duration::from_millis(200), "{best:?}");
 }
 
+const HEAD: &str = "| Rule | Asks | Source |\n| --- | --- | --- |\n";
+
 #[test]
 fn the_docs_list_every_rule_with_its_question() {
     let table: String = RULES
         .iter()
         .map(|rule| format!("| `{}` | {} | {} |\n", rule.name, rule.question, rule.source))
         .collect();
-    let docs = include_str!("../../../../docs/check.md");
-    if !docs.contains(&table) {
-        panic!("docs/check.md: its table is not that of RULES, which is:\n{table}");
-    }
+    documented("check.md", "rules", &format!("{HEAD}{table}"));
 }

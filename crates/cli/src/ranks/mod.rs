@@ -285,7 +285,6 @@ impl Joined {
         }
     }
 
-    /// The journal of this rank.
     pub(crate) fn journal(&self, output: Option<&Path>) -> Journal {
         Journal::of_rank(output, self.ranks.rank(), &self.own().host)
     }

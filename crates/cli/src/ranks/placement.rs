@@ -512,7 +512,6 @@ fn words_of(a: usize, b: usize, file: &Used, writes: bool) -> String {
     }
 }
 
-/// The table of all ranks.
 pub(super) fn table(all: &[Placed], width: u16) -> String {
     let mut columns = vec![
         figures("rank"),

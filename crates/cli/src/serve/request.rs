@@ -7,10 +7,8 @@ pub(super) const MOST_HEAD: usize = 8 << 10;
 /// Most header fields of a request; Prometheus sends six.
 const MOST_FIELDS: usize = 64;
 
-/// What is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resource {
-    /// The counters.
     Metrics,
     /// The HTML page with a link to the counters.
     Landing,

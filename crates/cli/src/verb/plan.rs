@@ -15,7 +15,6 @@ use crate::output::{self, Output, Replace};
 use crate::source::{cells, problems, read};
 use crate::unused;
 
-/// What to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,

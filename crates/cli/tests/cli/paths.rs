@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::record::{check_clean, jobs, n};
-use crate::tool::{bench, bench_with, command, file, finish, scratch};
+use crate::tool::{bench, bench_with, command, file, finish, scratch, words};
 
 const DIRECTIONS: [&str; 6] = ["read", "write", "randread", "randwrite", "rw", "randrw"];
 
@@ -267,22 +267,10 @@ fn all_paths_without_a_gpu() {
 #[test]
 fn a_named_path_without_a_gpu() {
     let dir = scratch();
-    let all = [
-        "staged",
-        "cached",
-        "managed",
-        "gather",
-        "mapped",
-        "resident",
-        "routed",
-        "fan-out",
-        "library",
-        "library-stream",
-        "library-batch",
-        "gds",
-        "gds-batch",
-        "host,staged",
-    ];
+    let all = words(
+        "staged cached managed gather mapped resident routed fan-out library library-stream \
+                 library-batch gds gds-batch host,staged",
+    );
     for path in all {
         let line = format!("--path {path} --rw read --bs 64k --size 1m --directory d");
         let ran = no_driver(dir.path(), &line).exits(3).prints(&["needs a GPU", "--gpu software"]);
@@ -337,35 +325,11 @@ fn no_driver(dir: &Path, line: &str) -> crate::tool::Ran {
 fn list_names_all() {
     let dir = scratch();
     let ran = crate::tool::gpuio(dir.path(), "list").exits(0);
-    for name in [
-        "host",
-        "staged",
-        "cached",
-        "managed",
-        "gather",
-        "routed",
-        "fan-out",
-        "gds",
-        "gds-stream",
-        "gds-batch",
-        "gds-batch-stream",
-        "auto",
-        "all",
-        "nvidia-fs",
-        "libcufile",
-        "psync",
-        "io_uring",
-        "libaio",
-        "mmap",
-        "null",
-        "pool",
-        "text",
-        "json",
-        "csv",
-        "gdsio",
-        "plan",
-        "software",
-    ] {
+    for name in words(
+        "host staged cached managed gather routed fan-out gds gds-stream gds-batch \
+         gds-batch-stream auto all nvidia-fs libcufile psync io_uring libaio mmap null pool \
+         text json csv gdsio plan software",
+    ) {
         assert!(ran.out.lines().any(|line| line.trim_start().starts_with(name)), "{name}");
     }
     assert!(crate::tool::tree(dir.path()).is_empty());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ranks::{Mpi, Ran, installed, record, run, small};
-use crate::tool::{TIMEOUT, command, scratch_short};
+use crate::tool::{TIMEOUT, command, scratch_short, words};
 
 /// The value of a field of gdsio's line.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
@@ -251,26 +251,10 @@ fn two_job_files_are_compared_on_all_ranks() {
 fn every_path_and_the_quick_run_go_in_step() {
     for mpi in installed() {
         let dir = scratch_short();
-        let all = [
-            "bench",
-            "--path",
-            "all",
-            "--gpu",
-            "software",
-            "--rw",
-            "read",
-            "--bs",
-            "64k",
-            "--size",
-            "1M",
-            "--io-size",
-            "1M",
-            "--directory",
-            "d",
-            "-o",
-            "r.json",
-            "-q",
-        ];
+        let all = words(
+            "bench --path all --gpu software --rw read --bs 64k --size 1M --io-size 1M \
+                     --directory d -o r.json -q",
+        );
         run(mpi, dir.path(), &all).exits(0);
         let all = record(dir.path(), "r.json");
         let jobs = all["jobs"].as_array().unwrap();
@@ -289,26 +273,10 @@ fn every_path_and_the_quick_run_go_in_step() {
 fn ranks_become_steady_together() {
     for mpi in installed() {
         let dir = scratch_short();
-        let words = [
-            "bench",
-            "--rw",
-            "read",
-            "--bs",
-            "64k",
-            "--size",
-            "1M",
-            "--runtime",
-            "600",
-            "--directory",
-            "d",
-            "--steady",
-            "iops:100%",
-            "--set",
-            "ss_dur=2s",
-            "-o",
-            "r.json",
-            "-q",
-        ];
+        let words = words(
+            "bench --rw read --bs 64k --size 1M --runtime 600 --directory d --steady \
+                     iops:100% --set ss_dur=2s -o r.json -q",
+        );
         run(mpi, dir.path(), &words).exits(0);
         let record = record(dir.path(), "r.json");
         let steady = &record["jobs"][0]["steady"];
@@ -321,28 +289,10 @@ fn ranks_become_steady_together() {
 fn a_computation_runs_on_the_gpu_of_each_rank() {
     for mpi in installed() {
         let dir = scratch_short();
-        let words = [
-            "bench",
-            "--path",
-            "staged",
-            "--gpu",
-            "software",
-            "--rw",
-            "read",
-            "--bs",
-            "64k",
-            "--size",
-            "1M",
-            "--runtime",
-            "0.3",
-            "--directory",
-            "d",
-            "--beside",
-            "compute:50%",
-            "-o",
-            "r.json",
-            "-q",
-        ];
+        let words = words(
+            "bench --path staged --gpu software --rw read --bs 64k --size 1M --runtime 0.3 \
+                     --directory d --beside compute:50% -o r.json -q",
+        );
         run(mpi, dir.path(), &words).exits(0);
         let record = record(dir.path(), "r.json");
         let beside = &record["jobs"][0]["beside"];
@@ -357,20 +307,7 @@ fn a_computation_runs_on_the_gpu_of_each_rank() {
 fn formats_have_ranks_and_hosts() {
     for mpi in installed() {
         let dir = scratch_short();
-        let words = [
-            "bench",
-            "--rw",
-            "read",
-            "--bs",
-            "64k",
-            "--size",
-            "1M",
-            "--io-size",
-            "4M",
-            "--directory",
-            "d",
-            "-q",
-        ];
+        let words = words("bench --rw read --bs 64k --size 1M --io-size 4M --directory d -q");
         let one = [&words[..], &["-o", "r.csv", "--per-rank"]].concat();
         run(mpi, dir.path(), &one).exits(0);
         let csv = std::fs::read_to_string(dir.path().join("r.csv")).unwrap();

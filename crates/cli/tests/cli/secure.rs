@@ -77,7 +77,6 @@ enum Reader {
     Gpuio(&'static str),
     /// The program that is linked to the drop-in.
     Client,
-    /// The Python module.
     Python,
 }
 

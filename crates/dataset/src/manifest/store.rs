@@ -30,7 +30,6 @@ const MAX_BYTES: u64 = 64 << 20;
 const LOCK_TRIES: u64 = 2000;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// The list of one directory.
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) files: Vec<Entry>,

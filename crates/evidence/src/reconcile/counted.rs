@@ -16,7 +16,6 @@ pub(crate) struct Counted {
     pub(crate) links: Vec<Link>,
 }
 
-/// A block device.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Block {
     pub(crate) name: String,

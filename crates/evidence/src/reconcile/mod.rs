@@ -52,7 +52,6 @@ pub(crate) struct GroupContext<'a> {
     pub(crate) counted: &'a Counted,
 }
 
-/// All findings.
 pub(crate) fn find(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     RULES.iter().flat_map(|rule| rule(group)).collect()
 }

@@ -23,7 +23,6 @@ use crate::layout::JobLayout;
 use crate::snapshot::Readings;
 use crate::verdict::{self, Holes, Observed, OtherJobs, PathKind, Requested, Share, share};
 
-/// One evidence source.
 pub(crate) struct Source {
     name: &'static str,
     source: &'static str,

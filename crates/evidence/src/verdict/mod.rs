@@ -63,16 +63,21 @@ pub(crate) enum Observed {
     Nothing,
     /// Storage moved this share of the bytes.
     Storage(Share),
-    /// The page cache.
     Cache(Growth),
     /// Our own legs: whether all bytes passed host memory, and whether GPU copies were timed.
-    Legs { host: bool, gpu: bool },
+    Legs {
+        host: bool,
+        gpu: bool,
+    },
     /// The path's own counters: whether the GPU read all bytes out of pages of the page cache that
     /// were mapped and pinned before the clock started.
     FromMapping(bool),
     /// The path's own counters: this share of the bytes passed the memory of the GPU with this
     /// driver index, which is not the requested one.
-    Relayed { gpu: u32, share: Share },
+    Relayed {
+        gpu: u32,
+        share: Share,
+    },
     /// nvidia-fs moved this share of the bytes.
     NvidiaFs(Share),
     /// What a library reports of the route that all bytes took.

@@ -18,7 +18,6 @@ use crate::{Figures, FileError, Network, Pattern};
 pub use lay::Port;
 pub use text::text;
 
-/// A described system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct System {
     pub(crate) tiers: Vec<Tier>,
@@ -46,7 +45,6 @@ pub(crate) enum Count {
     PerNode(u64),
 }
 
-/// What a tier is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Clients(Clients),

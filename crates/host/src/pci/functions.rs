@@ -79,7 +79,6 @@ fn function(
     }
 }
 
-/// The files of one function.
 struct Files<'a> {
     root: &'a Root,
     dir: &'a Path,

@@ -44,23 +44,34 @@ pub enum Danger {
     /// The file is a swap file in use.
     SwapFile,
     /// Loop devices use the file or device.
-    LoopBacking { devices: Vec<String> },
+    LoopBacking {
+        devices: Vec<String>,
+    },
     /// The kernel refuses writes.
-    ReadOnly { name: String },
+    ReadOnly {
+        name: String,
+    },
     /// A file system is in use on the device.
     Mounted(MountedAt),
     /// The device is swap space in use.
-    Swap { name: String },
+    Swap {
+        name: String,
+    },
     /// Another device is built on this one.
     Held(Holder),
     /// A program or the kernel has the device open exclusively, and nothing above shows which.
-    Claimed { name: String },
-    /// The device has partitions.
-    Partitioned { partitions: Vec<String> },
+    Claimed {
+        name: String,
+    },
+    Partitioned {
+        partitions: Vec<String>,
+    },
     /// A file system, volume or table was recognised on the device.
     Holds(Signature),
     /// The device has data of an unknown kind.
-    UnknownData { name: String },
+    UnknownData {
+        name: String,
+    },
     /// A check that could not be made.
     Unknown(Unchecked),
 }

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use gpuio_cufile::{Library, Search};
 use gpuio_gpu::{Context, Driver, MappedFile, MemoryKind, Which, pattern};
-use gpuio_io::engine::{self, EngineFile, Inject, LegCounters};
+use gpuio_io::engine::{self, EngineFile, Inject, LegCounters, Op};
 use gpuio_io::path::{
     CufileSide, FanOut, FanOutCounters, GpuSide, LibraryCounters, MappedCounters, OpenedPath,
-    PathConfig, PathEntry, PathError, RouteCounters, Via,
+    PathConfig, PathEntry, PathError, Place, Request, RouteCounters, Via,
 };
 #[allow(unused_imports, reason = "each test program uses a part of it")]
 pub(crate) use gpuio_testkit::gpu::{on_system, skipped};
@@ -50,6 +50,11 @@ pub(crate) fn kinds(row: &PathEntry) -> Vec<MemoryKind> {
 /// no second copy tells in which leg bytes went wrong.
 pub(crate) fn moves_pages(row: &PathEntry) -> bool {
     row.info.memory == [MemoryKind::Managed]
+}
+
+/// A request of a slot's buffer, due when it starts.
+pub(crate) fn to_slot(op: Op, file: u32, offset: u64, len: u32, slot: u32, now: u64) -> Request {
+    Request { op, file, offset, len, slot, started: now, due: now, place: Place::Slot }
 }
 
 pub(crate) fn context() -> Context {

@@ -11,13 +11,13 @@ use gpuio_gpu::{Context, pattern};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{
-    Completion, Fault, Leg, Mismatch, OpenedPath, Path, PatternBlock, Place, Request, Start,
+    Completion, Fault, Leg, Mismatch, OpenedPath, Path, PatternBlock, Request, Start,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::{LEN, Rig, Setup, moves_pages};
+use super::{LEN, Rig, Setup, moves_pages, to_slot};
 
 /// Where a write's bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,16 +203,7 @@ impl<'a> Model<'a> {
                 bytes.copy_from_slice(&holds[..len]);
             }
         }
-        let mut request = Request {
-            op: step.op,
-            file: step.file,
-            offset: step.offset,
-            len: step.len,
-            slot,
-            started: 0,
-            due: 0,
-            place: Place::Slot,
-        };
+        let mut request = to_slot(step.op, step.file, step.offset, step.len, slot, 0);
         loop {
             request.started = self.clock.now();
             request.due = request.started;

@@ -75,7 +75,6 @@ pub trait RunObserver: Sync {
     fn tick(&self, tick: &Tick);
     /// The clock of a group has stopped; verification begins.
     fn verifying(&self, jobs: &[JobPlan]);
-    /// A job's result is there.
     fn job_done(&self, job: &JobPlan, result: &JobResult);
     /// A group has its results, the last of `ran`, and nothing of the next one has begun: outside
     /// every clock.

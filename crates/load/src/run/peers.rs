@@ -84,7 +84,6 @@ pub trait Peers: Sync + Debug {
 /// Why a group does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotOpened {
-    /// The run was ended.
     Ended(String),
     /// Another process can't open it: all leave it out.
     Elsewhere(String),

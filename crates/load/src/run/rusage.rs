@@ -3,7 +3,6 @@
 
 use gpuio_record::{CpuCost, CpuScope};
 
-/// One reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     user_s: f64,

@@ -32,7 +32,6 @@ pub struct SteadyWindow {
 }
 
 impl SteadyWindow {
-    /// An empty one.
     #[must_use]
     pub fn new(plan: &SteadyPlan) -> SteadyWindow {
         let full = usize::try_from(plan.window_ns / plan.check_ns.max(1)).unwrap_or(usize::MAX);

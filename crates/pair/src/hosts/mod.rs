@@ -41,7 +41,6 @@ pub struct HostPlan {
     pub plan: Pairing,
 }
 
-/// A network mount.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Mounted {
     /// What is mounted: the server's name or address, and its export.

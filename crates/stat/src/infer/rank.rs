@@ -5,7 +5,6 @@ use libm::erfc;
 /// Up to so many pairs of values the distribution is counted out.
 const EXACT_PAIRS: usize = 2_500;
 
-/// What the ranks say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankSum {
     /// Pairs in which the second sample's value is the larger; ties count half.

@@ -18,7 +18,6 @@ pub struct Ratio {
 pub struct Spread {
     /// Standard error over mean.
     pub relative: f64,
-    /// Degrees of freedom.
     pub freedom: f64,
 }
 

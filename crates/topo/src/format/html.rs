@@ -12,7 +12,6 @@ use crate::Topology;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       form-action 'none'; base-uri 'none'";
 
-/// The page.
 #[must_use]
 pub fn html(machine: &Machine, topology: &Topology) -> String {
     let distances: Map<String, Value> = topology

@@ -38,7 +38,6 @@ struct Package {
 enum Source {
     /// A package of Debian and those that follow it.
     Debian(&'static str),
-    /// A requirement for pip.
     Pip(&'static str),
 }
 

@@ -11,6 +11,7 @@ use gpuio_record::facts::{
 
 use crate::Severity;
 use crate::Severity::{Fail, Info, NotApplicable, Pass, Unknown, Warn};
+use crate::machine::CAP_SYS_ADMIN;
 use crate::rule::{RULES, find};
 use crate::sample::{self, DRIVE, GPU, ROOT, UP};
 
@@ -281,6 +282,16 @@ const CASES: &[Case] = &[
     }),
     ("cufile-logs", NotApplicable, no_gpu),
     ("direct-io", Pass, |m| mount(m, "xfs", &["rw"])),
+    ("direct-io", Pass, |m| mount(m, "ext4", &["rw"])),
+    ("direct-io", Warn, |m| mount(m, "xfs", &["rw", "sync"])),
+    ("direct-io", Info, |m| mount(m, "ext4", &["data=writeback"])),
+    ("direct-io", Info, |m| mount(m, "overlay", &[])),
+    ("direct-io", Unknown, |m| mount(m, "fuse.sshfs", &[])),
+    // data=journal may be among its options; the list may not be whole.
+    ("direct-io", Unknown, |m| mount(m, "ext4", &[])),
+    ("direct-io", Unknown, |m| { mount(m, "squashfs", &["ro"]); no_mount(m); }),
+    ("direct-io", Unknown, |m| mount(m, "", &["rw"])),
+    ("direct-io", Unknown, no_mount),
     ("direct-io", Warn, |m| mount(m, "ext4", &["data=journal"])),
     ("direct-io", Info, |m| mount(m, "btrfs", &["rw"])),
     ("direct-io", Unknown, |m| mount(m, "9p", &["rw"])),
@@ -297,6 +308,15 @@ const CASES: &[Case] = &[
     ("dio-align", NotApplicable, nothing),
     ("io-uring", Pass, |m| m.host.kernel.io_uring_disabled = Some(0)),
     ("io-uring", Warn, |m| m.host.kernel.io_uring_disabled = Some(2)),
+    ("io-uring", Warn, |m| m.host.kernel.io_uring_disabled = Some(1)),
+    ("io-uring", Pass, |m| {
+        m.host.kernel.io_uring_disabled = Some(1);
+        m.host.kernel.capabilities = Some(1 << CAP_SYS_ADMIN);
+    }),
+    ("io-uring", Warn, |m| {
+        m.host.kernel.io_uring_disabled = Some(0);
+        m.config.options.insert("CONFIG_IO_URING".to_owned(), "n".to_owned());
+    }),
     ("io-uring", Unknown, nothing),
     ("memlock", Pass, |m| locked(m, 8 << 20, Some(u64::MAX))),
     ("memlock", Warn, |m| locked(m, 8 << 20, Some(0))),
@@ -312,8 +332,14 @@ const CASES: &[Case] = &[
     ("numa-balancing", Pass, |m| { nodes(m, 0); m.settings.numa_balancing = Some(0); }),
     ("numa-balancing", Warn, |m| { nodes(m, 0); m.settings.numa_balancing = Some(1); }),
     ("numa-balancing", Unknown, |m| nodes(m, 0)),
+    ("numa-balancing", Unknown, |m| {
+        m.settings.numa_balancing = Some(1);
+        m.host.numa.nodes.clear();
+    }),
+    ("numa-balancing", NotApplicable, |m| m.settings.numa_balancing = Some(1)),
     ("numa-balancing", NotApplicable, nothing),
     ("huge-pages", Pass, |m| m.host.kernel.transparent_huge_pages = Some("always".to_owned())),
+    ("huge-pages", Pass, |m| m.host.kernel.transparent_huge_pages = Some("madvise".to_owned())),
     ("huge-pages", Warn, |m| m.host.kernel.transparent_huge_pages = Some("never".to_owned())),
     ("huge-pages", Unknown, nothing),
     ("governor", Pass, |m| { m.settings.governors.insert("performance".to_owned(), 8); }),
@@ -332,6 +358,8 @@ const CASES: &[Case] = &[
     ("nfs-size", Pass, |m| nfs(m, |_| {})),
     ("nfs-size", Warn, |m| nfs(m, |n| n.nfs.as_mut().unwrap().read_bytes = Some(4096))),
     ("nfs-size", Unknown, |m| nfs(m, |n| n.nfs.as_mut().unwrap().read_bytes = None)),
+    ("nfs-size", Warn, |m| nfs(m, |n| n.nfs.as_mut().unwrap().write_bytes = Some(65_536))),
+    ("nfs-size", Unknown, |m| nfs(m, |n| n.nfs.as_mut().unwrap().write_bytes = None)),
     ("nfs-size", NotApplicable, nothing),
     ("mtu", Warn, |m| { card(m, 1); nfs(m, |_| {}); }),
     ("mtu", Pass, |m| {
@@ -367,6 +395,7 @@ const CASES: &[Case] = &[
     ("lnet", Unknown, |m| module(m, "lnet", true, None)),
     ("lnet", NotApplicable, nothing),
     ("bar1", Pass, |m| bar1(m, 32 << 30, Some(1 << 20))),
+    ("bar1", Warn, |m| bar1(m, 32 << 30, Some(31 << 30))),
     ("bar1", Info, |m| bar1(m, 32 << 30, None)),
     ("bar1", Warn, |m| bar1(m, 256 << 20, Some(1 << 20))),
     ("bar1", Unknown, nothing),

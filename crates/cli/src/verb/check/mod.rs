@@ -81,7 +81,6 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     Ok(if findings.iter().any(failed) { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The running machine.
 pub(super) fn own_machine() -> Machine {
     let mut machine = gpuio_load::machine::read(&Root::live());
     machine.cufile = gpuio_host::cufile::read(&Root::live(), Fact::Known(variables()));

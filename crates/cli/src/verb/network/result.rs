@@ -37,7 +37,6 @@ pub(super) struct Measured {
     pub(super) notes: Vec<String>,
 }
 
-/// One direction.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Rate {
     /// Median of the intervals.

@@ -42,7 +42,6 @@ pub(super) enum Direction {
     Write,
 }
 
-/// What a client asks for.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Ask {
     pub(super) direction: Direction,
@@ -56,7 +55,6 @@ pub(super) enum Message {
     Ask(Ask),
     /// The number with which each stream begins.
     Ready(u64),
-    /// All streams are there.
     Go,
     /// Why the server does not do it.
     Refused(String),

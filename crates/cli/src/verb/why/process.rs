@@ -58,7 +58,6 @@ pub(super) fn run(pid: u32, as_json: bool, delivery: Delivery) -> Result<ExitCod
     Ok(if why.is_answered() { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-/// Counters at one moment.
 struct Counters {
     at: Instant,
     io: Option<ProcessIoSample>,

@@ -11,7 +11,6 @@ use crate::verdict::{Observed, Share};
 pub(super) const SOURCE: Source =
     Source { name: "block", source: "/sys/dev/block/*/stat, all processes together", observe };
 
-/// A block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Device {
     /// The kernel's name.

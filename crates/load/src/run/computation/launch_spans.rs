@@ -29,7 +29,6 @@ pub(super) struct LaunchSpans {
     in_last: u64,
 }
 
-/// A rate over a span.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rate {
     /// Launches for each second at work.

@@ -82,7 +82,6 @@ pub(super) struct EpochSeen {
     pub(super) moved: Option<MovedSoFar>,
 }
 
-/// The accelerators of a job.
 #[derive(Debug)]
 pub(in crate::run) struct Accelerators<'scope> {
     threads: Vec<ScopedJoinHandle<'scope, Accelerated>>,

@@ -48,7 +48,6 @@ impl Replay {
         }
     }
 
-    /// What it repeats.
     pub(super) fn script(&self) -> &Script {
         &self.script
     }

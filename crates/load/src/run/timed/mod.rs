@@ -146,9 +146,7 @@ struct Loop<'a> {
 /// Where the blocks of a worker come from.
 #[expect(clippy::large_enum_variant, reason = "one for each worker; a sequence is at hand")]
 enum Blocks<'a> {
-    /// A load of blocks.
     Sequence(BlockSequence),
-    /// A training feed.
     Feed(Box<FeedReader<'a>>),
     /// Recorded calls.
     Replay(Box<LaneReader<'a>>),

@@ -58,7 +58,6 @@ pub(super) fn of_route(route: Option<&Route>) -> &'static str {
     route.class.known().map_or("gt-none", |class| of_class(*class))
 }
 
-/// The style of a class.
 pub(super) fn of_class(class: Class) -> &'static str {
     match class {
         Class::X => "gt-x",

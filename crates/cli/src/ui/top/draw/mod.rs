@@ -18,7 +18,6 @@ use super::state::State;
 /// A device that is busy for more than this share of the time is near its limit if it does one
 /// request at a time; drives with many queues may still have capacity.
 const BUSY_PERCENT: f64 = 90.0;
-/// Columns for names.
 const NAME: usize = 20;
 /// Screens from this width on have the history, which takes so many columns: the bars, and the most
 /// of them.
