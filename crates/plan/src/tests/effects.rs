@@ -49,6 +49,7 @@ const VALUES: &[(&str, [&str; 2])] = &[
     ("write_iops_log", ["x", "y"]),
     ("log_avg_msec", ["200", "300"]),
     ("ceilings", ["1", "2"]),
+    ("percentiles", ["95", "50,99.99"]),
     ("beside", ["compute", "memory:50%"]),
     ("seed", ["7", "8"]),
     ("arrivals", ["steady", "poisson"]),

@@ -96,6 +96,13 @@ pub(super) const KEYS: &[Key] = &[
         "measure the highest reachable rates: `off`, `on`, or how long for each",
     ),
     key(
+        "percentiles",
+        &["percentile_list"],
+        All,
+        set::PERCENTILES,
+        "percentiles of latencies in tables, in place of the usual ones: `50,95,99.99`",
+    ),
+    key(
         "beside",
         &[],
         Native,

@@ -196,6 +196,7 @@ pub(super) const VERIFY: Setter = Setter {
 pub(super) const VERIFY_TIME: Setter = field!(verify_ns, value::some_time);
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
+pub(super) const PERCENTILES: Setter = field!(percentiles, value::percentiles);
 pub(super) const BESIDE: Setter = field!(beside, value::beside);
 pub(super) const FILES: Setter = feed!("feed.files", files, value::at_least_one);
 pub(super) const SCALE: Setter = field!(scale, value::scale);

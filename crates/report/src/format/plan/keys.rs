@@ -76,6 +76,10 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     if job.fio_headers && job.verify == VerifyMode::Off {
         switch(out, "do_verify", false);
     }
+    if !job.percentiles.is_empty() {
+        let all: Vec<String> = job.percentiles.iter().map(ToString::to_string).collect();
+        set(out, "percentiles", &all.join(","));
+    }
     if let Some(time) = job.verify_ns {
         set(out, "verify_time", &format_duration_ns(time));
     }
