@@ -76,10 +76,6 @@ pub(super) fn write(out: &mut String, job: &JobPlan) {
     if job.fio_headers && job.verify == VerifyMode::Off {
         switch(out, "do_verify", false);
     }
-    if !job.percentiles.is_empty() {
-        let all: Vec<String> = job.percentiles.iter().map(ToString::to_string).collect();
-        set(out, "percentiles", &all.join(","));
-    }
     if let Some(time) = job.verify_ns {
         set(out, "verify_time", &format_duration_ns(time));
     }
@@ -315,6 +311,10 @@ fn time(out: &mut String, job: &JobPlan) {
 
 /// Pauses, flushes and logs.
 fn habits(out: &mut String, job: &JobPlan) {
+    if !job.percentiles.is_empty() {
+        let all: Vec<String> = job.percentiles.iter().map(ToString::to_string).collect();
+        set(out, "percentiles", &all.join(","));
+    }
     if let Some(think) = &job.think {
         set(out, "thinktime", &format_duration_ns(think.pause_ns));
         set(out, "thinktime_spin", &format_duration_ns(think.spin_ns));
