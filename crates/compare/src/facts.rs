@@ -33,6 +33,7 @@ const NOT_COMPARED: &[&str] = &[
     "plan.name",
     "plan.notes",
     "plan.path.choice.why",
+    "plan.percentiles",
     "plan.repeat",
     "plan.targets.file_number",
     "plan.targets.guard",

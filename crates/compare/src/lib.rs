@@ -5,9 +5,10 @@
 //! [`Comparison`] of them, and [`text`], [`markdown`], [`html`] and [`json`] print it. The reasons
 //! are in `docs/compare.md`.
 //!
-//! - A `Run` holds facts by the keys of `ASPECTS` and figures by the names of `gpuio_record::metric`. A row of
-//!   `ASPECTS` has its key, the flag of `--despite`, whether a difference is refused or only
-//!   shown, and a function each for gpuio's records and for another tool's reading.
+//! - A `Run` holds facts by the keys of `ASPECTS` and figures by the names of
+//!   `gpuio_record::metric`. A row of `ASPECTS` has its key, the flag of `--despite`, whether a
+//!   difference is refused or only shown, and a function each for gpuio's records and for another
+//!   tool's reading.
 //! - `facts` has every other fact of a record, by its place in it.
 //! - `cell` joins repeats, `pair` finds partners, `difference` compares aspects and facts,
 //!   `evaluate` computes ratio, interval and verdict with `stat::infer`, which is tested against

@@ -79,10 +79,7 @@ pub fn portions_of_jobs(
 pub fn hold_against(expected: &mut [JobExpected], results: &[JobResult]) {
     for one in expected {
         let Some(result) = results.iter().find(|result| result.name == one.job) else { continue };
-        let side = match one.direction {
-            Towards::Read => &result.read,
-            Towards::Write => &result.write,
-        };
+        let side = one.direction.of(result);
         let moved = Some(side.bytes_per_s).filter(|_| side.ios > 0);
         one.percent = moved.zip(one.expected.bytes_per_s).map(|(actual, of)| actual / of * 100.0);
     }

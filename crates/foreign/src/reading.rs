@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 /// Direction of the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// File to memory.
+    #[default]
     Read,
     /// Memory to file.
     Write,
@@ -54,7 +55,7 @@ impl Number {
 }
 
 /// One result: one job and direction.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
     /// The tool, with its version if known.
     pub tool: String,
@@ -100,27 +101,7 @@ pub struct Reading {
 impl Reading {
     /// A result of which only the tool and direction are known.
     pub(crate) fn new(tool: &str, direction: Direction) -> Reading {
-        Reading {
-            tool: tool.to_owned(),
-            job: None,
-            direction,
-            random: None,
-            mix: None,
-            figures: BTreeMap::new(),
-            threads: None,
-            depth: None,
-            block_bytes: None,
-            path: None,
-            engine: None,
-            direct: None,
-            sync: None,
-            size_bytes: None,
-            seconds: None,
-            target: None,
-            software_gpu: false,
-            failed: None,
-            notes: Vec::new(),
-        }
+        Reading { tool: tool.to_owned(), direction, ..Reading::default() }
     }
 
     /// Adds a figure, where there is one.

@@ -130,7 +130,7 @@ pub(super) fn resolve(
         replay: replay::plan(spec),
         part: part::of(whole, threads)?,
         repeat: part::repeat(spec, name(spec, path, many)),
-        percentiles: Vec::new(),
+        percentiles: spec.percentiles.clone().unwrap_or_default(),
         inject: spec.inject.clone(),
         directory: ground.directory.clone(),
         file_prefix: ground.prefix.clone(),

@@ -1,7 +1,8 @@
 //! The types of a run: the plan, the machine, the results and the warnings.
 //!
 //! Plain data with serde, versioned by [`SCHEMA_VERSION`]; the published JSON Schema is generated
-//! from these types. Nothing here computes a result, prints, or looks at the system.
+//! from these types. [`metric`] says what of a result is shown, where and under which name: to add
+//! one, add a row there. Nothing here computes a result, prints, or looks at the system.
 #![warn(missing_docs)]
 
 mod beside;

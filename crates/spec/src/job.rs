@@ -8,6 +8,7 @@ use gpuio_record::{
     RangeKind, ReplayOrder, ReplayPace, SampleOrder, SampleSize, ServiceLevel, SteadyFigure,
     VerifyMode,
 };
+use gpuio_stat::Percentile;
 use gpuio_workload::replay::Script;
 
 use crate::keys::Dialect;
@@ -177,6 +178,8 @@ pub struct JobSpec {
     pub verify_ns: Option<u64>,
     /// Whether ceilings are measured, and how long each.
     pub ceilings: Option<Ceilings>,
+    /// The percentiles of latencies that tables show, ascending.
+    pub percentiles: Option<Vec<Percentile>>,
     /// GPU computation during the job.
     pub beside: Option<ComputationRequest>,
     /// A training feed.

@@ -1,14 +1,14 @@
 //! What a histogram says, as records keep it.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Histogram, Percentile, enough_for};
 
 /// What a histogram says, in nanoseconds. A percentile for which there were too few values (see
 /// [`enough_for`]) is absent; those of records of before the rule are dropped as they are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "Stored")]
+#[serde(remote = "Self")]
 pub struct Summary {
     pub count: u64,
     /// Smallest value, exact.
@@ -32,23 +32,6 @@ pub struct Summary {
     /// Buckets that hold something: `[lowest value in ns, count]`. Buckets of records made by the
     /// same schema version may be added to merge runs.
     pub buckets: Vec<(u64, u64)>,
-}
-
-/// A summary as a record has it, before the rule is applied.
-#[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "Summary")]
-struct Stored {
-    count: u64,
-    min_ns: u64,
-    mean_ns: f64,
-    stddev_ns: f64,
-    p50_ns: u64,
-    p90_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    p99_9_ns: Option<u64>,
-    p99_99_ns: Option<u64>,
-    max_ns: u64,
-    buckets: Vec<(u64, u64)>,
 }
 
 impl Summary {
@@ -96,24 +79,20 @@ fn rank(quantile: f64, count: u64) -> u64 {
     (quantile * count as f64).ceil().max(1.0) as u64
 }
 
-impl From<Stored> for Summary {
-    fn from(stored: Stored) -> Summary {
-        let reported = |value: Option<u64>, nth: usize| {
-            value.filter(|_| enough_for(Percentile::ALL[nth].quantile(), stored.count))
-        };
-        Summary {
-            count: stored.count,
-            min_ns: stored.min_ns,
-            mean_ns: stored.mean_ns,
-            stddev_ns: stored.stddev_ns,
-            p50_ns: stored.p50_ns,
-            p90_ns: reported(stored.p90_ns, 1),
-            p99_ns: reported(stored.p99_ns, 2),
-            p99_9_ns: reported(stored.p99_9_ns, 3),
-            p99_99_ns: reported(stored.p99_99_ns, 4),
-            max_ns: stored.max_ns,
-            buckets: stored.buckets,
+impl<'de> Deserialize<'de> for Summary {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Summary, D::Error> {
+        let mut read = Summary::deserialize(deserializer)?;
+        let fields = [&mut read.p90_ns, &mut read.p99_ns, &mut read.p99_9_ns, &mut read.p99_99_ns];
+        for (field, at) in fields.into_iter().zip(&Percentile::ALL[1..]) {
+            *field = field.filter(|_| enough_for(at.quantile(), read.count));
         }
+        Ok(read)
+    }
+}
+
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Summary::serialize(self, serializer)
     }
 }
 

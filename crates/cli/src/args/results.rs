@@ -51,7 +51,8 @@ pub(crate) struct Compare {
     /// better end of its 95 % interval: 5%
     #[arg(long, value_name = "PERCENT")]
     pub(crate) threshold: Option<String>,
-    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold", help = metric())]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "threshold",
+        help = metric())]
     pub(crate) metric: Vec<String>,
     /// Output format: text, json, markdown or html [text]
     #[arg(long, value_name = "FORMAT")]

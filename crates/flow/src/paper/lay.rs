@@ -78,8 +78,7 @@ impl Pen<'_> {
     fn pool(&mut self, name: &str, units: u64, rate: f64, figure: String, both_ways: bool) {
         let direction = match self.job.towards {
             _ if both_ways => "both",
-            Towards::Read => "read",
-            Towards::Write => "write",
+            towards => towards.name(),
         };
         let busy = 1.0 / (rate * float(units));
         self.laid.uses(self.network, (&format!("{name}:{direction}"), name), busy, figure);

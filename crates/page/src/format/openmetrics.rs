@@ -12,53 +12,26 @@ use crate::snapshot::{Counts, PathCounters, Snapshot};
 /// where buckets of the page end, so that no count is estimated.
 const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
 
-/// A family of counters, with what each direction has of it.
-struct Family {
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    of: fn(&Counts) -> u64,
-}
+/// A family of counters: name, unit, help, and what each direction has of it.
+type Family = (&'static str, &'static str, &'static str, fn(&Counts) -> u64);
 
 const COUNTERS: [Family; 4] = [
-    Family {
-        name: "gpuio_io_bytes",
-        unit: "bytes",
-        help: "Bytes of I/Os that completed in full",
-        of: |counts| counts.bytes,
-    },
-    Family {
-        name: "gpuio_io_operations",
-        unit: "",
-        help: "I/Os that completed in full",
-        of: Counts::ios,
-    },
-    Family {
-        name: "gpuio_io_errors",
-        unit: "",
-        help: "I/Os that failed",
-        of: |counts| counts.failed,
-    },
-    Family {
-        name: "gpuio_io_unaligned",
-        unit: "",
-        help: "I/Os whose offset or length is no multiple of 4 KiB",
-        of: |counts| counts.unaligned,
-    },
+    ("gpuio_io_bytes", "bytes", "Bytes of I/Os that completed in full", |counts| counts.bytes),
+    ("gpuio_io_operations", "", "I/Os that completed in full", Counts::ios),
+    ("gpuio_io_errors", "", "I/Os that failed", |counts| counts.failed),
+    ("gpuio_io_unaligned", "", "I/Os whose offset or length is no multiple of 4 KiB", |counts| {
+        counts.unaligned
+    }),
 ];
 
-/// A family of gauges of a way of the bytes.
-struct Gauge {
-    name: &'static str,
-    help: &'static str,
-    of: fn(&PathCounters) -> u64,
-}
+/// A family of gauges of a way of the bytes: name, help, value.
+type Gauge = (&'static str, &'static str, fn(&PathCounters) -> u64);
 
 const GAUGES: [Gauge; 4] = [
-    Gauge { name: "gpuio_io_in_flight", help: "I/Os in flight", of: |way| way.in_flight },
-    Gauge { name: "gpuio_io_slots", help: "I/O slots of running threads", of: |way| way.slots },
-    Gauge { name: "gpuio_io_threads", help: "Threads that run now", of: |way| way.threads },
-    Gauge { name: "gpuio_io_files", help: "Files opened", of: |way| way.files },
+    ("gpuio_io_in_flight", "I/Os in flight", |way| way.in_flight),
+    ("gpuio_io_slots", "I/O slots of running threads", |way| way.slots),
+    ("gpuio_io_threads", "Threads that run now", |way| way.threads),
+    ("gpuio_io_files", "Files opened", |way| way.files),
 ];
 
 /// The whole exposition for these pages. Latencies count from when an I/O was due until its bytes
@@ -76,7 +49,7 @@ pub fn text(pages: &[&Snapshot]) -> String {
             [(with("read"), &way.read), (with("write"), &way.write)]
         })
     };
-    for Family { name, unit, help, of } in COUNTERS {
+    for (name, unit, help, of) in COUNTERS {
         head(&mut out, name, "counter", unit, help);
         for (labels, counts) in sides() {
             // A string takes every write, here and below.
@@ -88,7 +61,7 @@ pub fn text(pages: &[&Snapshot]) -> String {
     for (labels, counts) in sides() {
         latencies(&mut out, name, &labels, counts);
     }
-    for Gauge { name, help, of } in GAUGES {
+    for (name, help, of) in GAUGES {
         head(&mut out, name, "gauge", "", help);
         for (labels, way) in &ways {
             let _ = writeln!(out, "{name}{{{labels}}} {}", of(way));

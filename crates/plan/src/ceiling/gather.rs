@@ -4,7 +4,7 @@
 use gpuio_catalog::Catalog;
 use gpuio_record::{CeilingKind, CeilingPlan, JobPlan, Towards};
 
-use super::loads::{directions, path_choice, without_files};
+use super::loads::{path_choice, without_files};
 use super::{CeilingContext, CeilingEntry, Load, Same, Want};
 
 pub(super) const ENTRY: CeilingEntry =
@@ -28,7 +28,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
         let load = load(&plan, job, context.catalog());
         Want { plan, same: Same::Load(Box::new(JobPlan { name: String::new(), ..load })) }
     };
-    directions(job).iter().copied().map(want).collect()
+    job.directions().iter().copied().map(want).collect()
 }
 
 /// Blocks, order, batch, streams and positions are the job's.

@@ -4,7 +4,7 @@
 use gpuio_catalog::{Catalog, MAPPED_COPY_BYTES};
 use gpuio_record::{BlockShare, CeilingKind, CeilingPlan, JobPlan, Order, Towards};
 
-use super::loads::{directions, path_choice, without_files};
+use super::loads::{path_choice, without_files};
 use super::{CeilingContext, CeilingEntry, Load, Same, Want};
 
 pub(super) const ENTRY: CeilingEntry =
@@ -48,7 +48,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
         let load = load(&plan, job, context.catalog());
         Want { plan, same: Same::Load(Box::new(JobPlan { name: String::new(), ..load })) }
     };
-    directions(job).iter().copied().map(want).collect()
+    job.directions().iter().copied().map(want).collect()
 }
 
 /// A power of two, so that the rings of all threads stay within their bound.

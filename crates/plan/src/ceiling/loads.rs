@@ -25,15 +25,6 @@ pub(super) fn path_choice(name: &str, catalog: &Catalog) -> PathChoice {
     }
 }
 
-/// Directions in which a job moves bytes, reads first.
-pub(super) fn directions(job: &JobPlan) -> &'static [Towards] {
-    match job.read_percent {
-        0 => &[Towards::Write],
-        100.. => &[Towards::Read],
-        _ => &[Towards::Read, Towards::Write],
-    }
-}
-
 /// The job's threads, depth and blocks for as long as the ceiling is measured, as fast as they can:
 /// no rate, no delay, nothing verified or generated while the clock runs.
 #[must_use]

@@ -1,12 +1,12 @@
 //! What storage gives: the same load by path `host`, where bytes end in host memory.
 
 use gpuio_record::{
-    CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, MemoryKind, VerifyMode,
+    CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, MemoryKind, Towards, VerifyMode,
 };
 
 use gpuio_catalog::Catalog;
 
-use super::loads::{directions, named, path_choice, unbound};
+use super::loads::{named, path_choice, unbound};
 use super::{CeilingContext, CeilingEntry, Load, Same, Want};
 use crate::defaults;
 
@@ -26,8 +26,8 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
         true => job.engine.actual.clone(),
         false => defaults::fitting(job.direct, context.facts.engine_missing).0,
     };
-    let want = |direction| {
-        let word = direction_word(direction);
+    let want = |direction: Towards| {
+        let word = direction.name();
         let mut plan =
             context.ceiling(CeilingKind::Storage, format!("storage of {}, {word}", job.name));
         plan.direction = Some(direction);
@@ -46,14 +46,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
         }
         Want { plan, same: Same::Load(Box::new(JobPlan { name: String::new(), ..load })) }
     };
-    directions(job).iter().copied().map(want).collect()
-}
-
-fn direction_word(direction: gpuio_record::Towards) -> &'static str {
-    match direction {
-        gpuio_record::Towards::Read => "read",
-        gpuio_record::Towards::Write => "write",
-    }
+    job.directions().iter().copied().map(want).collect()
 }
 
 /// Whether a job of the run does what the ceiling would, with no other job running.

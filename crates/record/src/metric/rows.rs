@@ -32,8 +32,8 @@ pub struct Row {
     pub(super) rank_family: Option<FamilyOf>,
     page: Option<u8>,
     compared: Option<u8>,
-    table: bool,
-    summary: bool,
+    /// Whether it is in tables of results; `true` is in those of loads too.
+    table: Option<bool>,
 }
 
 pub(super) type FamilyOf = (u8, &'static str, &'static str, &'static str);
@@ -42,274 +42,134 @@ impl Row {
     pub(super) fn place(&self, list: List) -> Option<u8> {
         match list {
             List::Page => self.page,
-            List::Table => self.page.filter(|_| self.table),
-            List::Summary => self.page.filter(|_| self.summary),
+            List::Table => self.page.filter(|_| self.table.is_some()),
+            List::Summary => self.page.filter(|_| self.table == Some(true)),
             List::Compared => self.compared,
             List::Families => self.family.map(|family| family.0),
             List::RankFamilies => self.rank_family.map(|family| family.0),
         }
     }
-
-    const fn csv(mut self, place: u8, name: &'static str, meaning: &'static str) -> Row {
-        self.csv = Some((place, name, meaning));
-        self
-    }
-
-    const fn family(mut self, family: FamilyOf) -> Row {
-        self.family = Some(family);
-        self
-    }
-
-    const fn rank(mut self, of: fn(&RankJob) -> Option<f64>, family: Option<FamilyOf>) -> Row {
-        self.rank = Some(of);
-        self.rank_family = family;
-        self
-    }
-
-    const fn point(mut self, of: fn(&Point, Towards) -> Option<f64>) -> Row {
-        self.point = Some(of);
-        self
-    }
-
-    const fn page(mut self, place: u8) -> Row {
-        self.page = Some(place);
-        self
-    }
-
-    const fn table(mut self) -> Row {
-        self.table = true;
-        self
-    }
-
-    const fn summary(mut self) -> Row {
-        self.summary = true;
-        self.table()
-    }
-
-    const fn compared(mut self, place: u8, name: &'static str) -> Row {
-        self.compared = Some(place);
-        self.name = Some(name);
-        self
-    }
-}
-
-type Of = fn(&Side<'_>) -> Option<f64>;
-
-const fn row(
-    key: &'static str,
-    label: &'static str,
-    title: &'static str,
-    unit: Unit,
-    more_is_better: Option<bool>,
-    of: Of,
-) -> Row {
-    Row {
-        key,
-        label,
-        title,
-        unit,
-        more_is_better,
-        of,
-        point: None,
-        rank: None,
-        name: None,
-        csv: None,
-        family: None,
-        rank_family: None,
-        page: None,
-        compared: None,
-        table: false,
-        summary: false,
-    }
 }
 
 const MORE: Option<bool> = Some(true);
 const LESS: Option<bool> = Some(false);
+const NEITHER: Option<bool> = None;
+
+/// `KEY, LABEL, TITLE, UNIT, BETTER, VALUE => FIELD VALUE, …;` for each metric.
+macro_rules! rows {
+    ($($key:literal, $label:literal, $title:literal, $unit:ident, $better:ident, $of:expr
+        $(=> $($field:ident $value:expr),*)?;)*) => {
+        &[$(Row {
+            $($($field: Some($value),)*)?
+            ..Row {
+                key: $key,
+                label: $label,
+                title: $title,
+                unit: Unit::$unit,
+                more_is_better: $better,
+                of: $of,
+                point: None,
+                rank: None,
+                name: None,
+                csv: None,
+                family: None,
+                rank_family: None,
+                page: None,
+                compared: None,
+                table: None,
+            }
+        }),*]
+    };
+}
 
 /// Every metric that is no percentile.
-pub const ROWS: &[Row] = &[
-    row("throughput", "throughput", "throughput", Unit::BytesPerSecond, MORE, |s| {
-        Some(s.figures().bytes_per_s)
-    })
-    .point(|p, towards| rate(p.bytes(towards), p))
-    .rank(
-        |job| Some(job.bytes_per_s),
-        Some((
-            1,
-            "throughput_bytes_per_second",
-            "bytes_per_second",
-            "Bytes per second of one rank over its own time, both directions.",
-        )),
-    )
-    .csv(19, "throughput_bytes_per_s", "bytes per second until the last worker finished")
-    .family((
-        1,
-        "throughput_bytes_per_second",
-        "bytes_per_second",
-        "Bytes per second until the last worker finished.",
-    ))
-    .page(1)
-    .compared(1, "throughput")
-    .summary(),
-    row("iops", "IOPS", "I/Os per second", Unit::PerSecond, MORE, |s| Some(s.figures().iops))
-        .point(|p, towards| rate(p.ios(towards), p))
-        .csv(20, "iops", "I/Os per second over the same time")
-        .family((2, "operations_per_second", "per_second", "I/Os per second over the same time."))
-        .page(2)
-        .compared(2, "IOPS")
-        .summary(),
-    row("max", "max", "latency, largest", Unit::Nanoseconds, LESS, |s| {
-        whole(s).map(|all| float(all.max_ns))
-    })
-    .rank(
-        |job| job.max_ns.map(float),
-        Some((5, "latency_max_seconds", "seconds", "Largest latency of one rank.")),
-    )
-    .csv(29, "latency_max_ns", "largest")
-    .page(4)
-    .table(),
-    row("min", "min", "latency, smallest", Unit::Nanoseconds, LESS, |s| {
-        whole(s).map(|all| float(all.min_ns))
-    })
-    .csv(21, "latency_min_ns", "smallest latency, from due to completed")
-    .page(5),
-    row("mean", "mean", "latency, mean", Unit::Nanoseconds, LESS, |s| {
-        whole(s).map(|all| all.mean_ns)
-    })
-    .csv(22, "latency_mean_ns", "mean")
-    .page(6)
-    .compared(3, "mean latency"),
-    row("stddev", "stddev", "latency, standard deviation", Unit::Nanoseconds, None, |s| {
-        whole(s).map(|all| all.stddev_ns)
-    })
-    .csv(23, "latency_stddev_ns", "standard deviation"),
-    row("cpu", "CPU/MiB", "CPU time of the job per MiB", Unit::MicrosecondsPerMib, LESS, |s| {
-        s.result.cpu.us_per_mib.filter(|_| !s.result.cpu.scope.is_at_least())
-    })
-    .family((
-        8,
-        "cpu_seconds_per_mebibyte",
-        "seconds_per_mebibyte",
-        "CPU time of the job per MiB moved, both directions together.",
-    ))
-    .page(10)
-    .compared(5, "CPU per MiB")
-    .table(),
-    row("cores", "CPUs", "CPUs used by the job", Unit::Cores, LESS, |s| {
-        Some(s.result.cpu.cores_busy).filter(|_| !s.result.cpu.scope.is_at_least())
-    })
-    .rank(
-        |job| Some(job.cores_busy),
-        Some((6, "busy_cpus", "cpus", "CPUs that one rank kept busy.")),
-    )
-    .page(11)
-    .table(),
-    row("of_ceiling", "% of ceiling", "of the lowest ceiling", Unit::Percent, MORE, |s| {
-        s.figures().of_ceiling.as_ref().map(|of| of.percent)
-    })
-    .csv(57, "ceiling_percent", "the row's throughput as a percentage of it")
-    .family((5, "of_ceiling_ratio", "ratio", "Throughput divided by the lowest ceiling."))
-    .page(12)
-    .table(),
-    row("ceiling", "ceiling", "lowest ceiling", Unit::BytesPerSecond, None, |s| {
-        s.record.ceiling_rate(s.figures().of_ceiling.as_ref()?)
-    })
-    .csv(56, "ceiling_bytes_per_s", "bytes per second of that ceiling")
-    .page(13),
-    row("of_expected", "% of expected", "of the expected throughput", Unit::Percent, MORE, |s| {
-        s.expected()?.percent
-    })
-    .csv(60, "expected_percent", "the row's throughput as a percentage of it")
-    .family((
-        6,
-        "of_expected_ratio",
-        "ratio",
-        "Throughput divided by the expected throughput; label bottleneck.",
-    ))
-    .page(14)
-    .table(),
-    row("expected", "expected", "expected throughput", Unit::BytesPerSecond, None, |s| {
-        s.expected()?.expected.bytes_per_s
-    })
-    .csv(
-        59,
-        "expected_bytes_per_s",
-        "expected bytes per second from the data sheets of the parts on the route \
-         (docs/expectation.md); empty if unknown",
-    )
-    .family((
-        7,
-        "expected_bytes_per_second",
-        "bytes_per_second",
-        "Expected throughput by the figures of the hardware.",
-    ))
-    .page(15),
-    row(
-        "beside_compute",
-        "computation",
-        "speed kept by a GPU computation",
-        Unit::Percent,
-        MORE,
-        |s| Some(s.result.beside.as_ref()?.lowest()?.ratio? * 100.0),
-    )
-    .page(16),
-    row("beside_io", "I/O", "throughput kept during a GPU computation", Unit::Percent, MORE, |s| {
-        Some(s.result.beside.as_ref()?.io_ratio? * 100.0)
-    })
-    .page(17),
-    row("utilisation", "utilisation", "accelerator utilisation", Unit::Percent, MORE, |s| {
-        feed(s)?.utilisation_percent
-    })
-    .csv(72, "feed_utilisation_percent", "accelerator utilisation; empty if unknown")
-    .page(18),
-    row("samples", "samples/s", "samples per second", Unit::PerSecond, MORE, |s| {
-        Some(feed(s)?.samples_per_s)
-    })
-    .csv(73, "feed_samples_per_s", "samples of a training feed per second")
-    .page(19),
-    row("stall", "stalled", "stall of all accelerators", Unit::Nanoseconds, LESS, |s| {
-        Some(float(feed(s)?.stall_ns))
-    })
-    .csv(74, "feed_stall_ns", "time in which its accelerators waited, summed over them")
-    .page(20),
-    row("in_flight", "depth", "I/Os in flight per thread", Unit::Count, None, |s| {
-        Some(f64::from(s.plan.depth))
-    })
-    .page(21),
-    row("ios", "I/Os", "completed I/Os", Unit::Count, None, |s| Some(float(s.figures().ios)))
-        .rank(|job| Some(float(job.ios)), None)
-        .csv(16, "ios", "I/Os that completed")
-        .page(22),
-    row("failed", "failed", "failed I/Os", Unit::Count, LESS, |s| Some(float(s.figures().failed)))
-        .rank(
-            |job| Some(float(job.failed)),
-            Some((3, "failed_operations", "operations", "I/Os of one rank that failed.")),
-        )
-        .csv(18, "failed_ios", "I/Os that failed")
-        .family((4, "failed_operations", "operations", "I/Os that failed."))
-        .page(23),
-    row("bytes", "bytes", "bytes moved", Unit::Bytes, None, |s| Some(float(s.figures().bytes)))
-        .rank(
-            |job| Some(float(job.bytes)),
-            Some((2, "moved_bytes", "bytes", "Bytes that one rank moved, both directions.")),
-        )
-        .csv(17, "bytes", "bytes of those")
-        .family((3, "moved_bytes", "bytes", "Bytes of the completed I/Os.")),
-    row(
-        "as_requested",
-        "as requested",
-        "whether the requested path was taken",
-        Unit::Count,
-        MORE,
-        |s| s.result.proof.as_ref().map(|proof| f64::from(u8::from(proof.as_requested))),
-    )
-    .family((
-        9,
-        "path_as_requested",
-        "",
-        "1 if the evidence shows that the bytes took the requested path, else 0.",
-    )),
-];
+pub const ROWS: &[Row] = rows! {
+    "throughput", "throughput", "throughput", BytesPerSecond, MORE,
+        |s| Some(s.figures().bytes_per_s) =>
+        csv (19, "throughput_bytes_per_s", "bytes per second until the last worker finished"),
+        family (1, "throughput_bytes_per_second", "bytes_per_second",
+            "Bytes per second until the last worker finished."),
+        rank_family (1, "throughput_bytes_per_second", "bytes_per_second",
+            "Bytes per second of one rank over its own time, both directions."),
+        rank |job| Some(job.bytes_per_s), point |p, towards| rate(p.bytes(towards), p),
+        page 1, compared 1, table true;
+    "iops", "IOPS", "I/Os per second", PerSecond, MORE, |s| Some(s.figures().iops) =>
+        csv (20, "iops", "I/Os per second over the same time"),
+        family (2, "operations_per_second", "per_second", "I/Os per second over the same time."),
+        point |p, towards| rate(p.ios(towards), p), page 2, compared 2, table true;
+    "max", "max", "latency, largest", Nanoseconds, LESS, |s| Some(float(whole(s)?.max_ns)) =>
+        csv (29, "latency_max_ns", "largest"), page 4, table false,
+        rank_family (5, "latency_max_seconds", "seconds", "Largest latency of one rank."),
+        rank |job| job.max_ns.map(float);
+    "min", "min", "latency, smallest", Nanoseconds, LESS, |s| Some(float(whole(s)?.min_ns)) =>
+        csv (21, "latency_min_ns", "smallest latency, from due to completed"), page 5;
+    "mean", "mean", "latency, mean", Nanoseconds, LESS, |s| Some(whole(s)?.mean_ns) =>
+        csv (22, "latency_mean_ns", "mean"), page 6, compared 3, name "mean latency";
+    "stddev", "stddev", "latency, standard deviation", Nanoseconds, NEITHER,
+        |s| Some(whole(s)?.stddev_ns) => csv (23, "latency_stddev_ns", "standard deviation");
+    "cpu", "CPU/MiB", "CPU time of the job per MiB", MicrosecondsPerMib, LESS,
+        |s| s.result.cpu.us_per_mib.filter(|_| !s.result.cpu.scope.is_at_least()) =>
+        family (8, "cpu_seconds_per_mebibyte", "seconds_per_mebibyte",
+            "CPU time of the job per MiB moved, both directions together."),
+        page 10, compared 5, name "CPU per MiB", table false;
+    "cores", "CPUs", "CPUs used by the job", Cores, LESS,
+        |s| Some(s.result.cpu.cores_busy).filter(|_| !s.result.cpu.scope.is_at_least()) =>
+        rank_family (6, "busy_cpus", "cpus", "CPUs that one rank kept busy."),
+        rank |job| Some(job.cores_busy), page 11, table false;
+    "of_ceiling", "% of ceiling", "of the lowest ceiling", Percent, MORE,
+        |s| Some(s.figures().of_ceiling.as_ref()?.percent) =>
+        csv (57, "ceiling_percent", "the row's throughput as a percentage of it"),
+        family (5, "of_ceiling_ratio", "ratio", "Throughput divided by the lowest ceiling."),
+        page 12, table false;
+    "ceiling", "ceiling", "lowest ceiling", BytesPerSecond, NEITHER,
+        |s| s.record.ceiling_rate(s.figures().of_ceiling.as_ref()?) =>
+        csv (56, "ceiling_bytes_per_s", "bytes per second of that ceiling"), page 13;
+    "of_expected", "% of expected", "of the expected throughput", Percent, MORE,
+        |s| s.expected()?.percent =>
+        csv (60, "expected_percent", "the row's throughput as a percentage of it"),
+        family (6, "of_expected_ratio", "ratio",
+            "Throughput divided by the expected throughput; label bottleneck."),
+        page 14, table false;
+    "expected", "expected", "expected throughput", BytesPerSecond, NEITHER,
+        |s| s.expected()?.expected.bytes_per_s =>
+        csv (59, "expected_bytes_per_s", "expected bytes per second from the data sheets of the \
+            parts on the route (docs/expectation.md); empty if unknown"),
+        family (7, "expected_bytes_per_second", "bytes_per_second",
+            "Expected throughput by the figures of the hardware."),
+        page 15;
+    "beside_compute", "computation", "speed kept by a GPU computation", Percent, MORE,
+        |s| Some(s.result.beside.as_ref()?.lowest()?.ratio? * 100.0) => page 16;
+    "beside_io", "I/O", "throughput kept during a GPU computation", Percent, MORE,
+        |s| Some(s.result.beside.as_ref()?.io_ratio? * 100.0) => page 17;
+    "utilisation", "utilisation", "accelerator utilisation", Percent, MORE,
+        |s| feed(s)?.utilisation_percent =>
+        csv (72, "feed_utilisation_percent", "accelerator utilisation; empty if unknown"), page 18;
+    "samples", "samples/s", "samples per second", PerSecond, MORE,
+        |s| Some(feed(s)?.samples_per_s) =>
+        csv (73, "feed_samples_per_s", "samples of a training feed per second"), page 19;
+    "stall", "stalled", "stall of all accelerators", Nanoseconds, LESS,
+        |s| Some(float(feed(s)?.stall_ns)) =>
+        csv (74, "feed_stall_ns", "time in which its accelerators waited, summed over them"),
+        page 20;
+    "in_flight", "depth", "I/Os in flight per thread", Count, NEITHER,
+        |s| Some(f64::from(s.plan.depth)) => page 21;
+    "ios", "I/Os", "completed I/Os", Count, NEITHER, |s| Some(float(s.figures().ios)) =>
+        csv (16, "ios", "I/Os that completed"), rank |job| Some(float(job.ios)), page 22;
+    "failed", "failed", "failed I/Os", Count, LESS, |s| Some(float(s.figures().failed)) =>
+        csv (18, "failed_ios", "I/Os that failed"),
+        family (4, "failed_operations", "operations", "I/Os that failed."),
+        rank_family (3, "failed_operations", "operations", "I/Os of one rank that failed."),
+        rank |job| Some(float(job.failed)), page 23;
+    "bytes", "bytes", "bytes moved", Bytes, NEITHER, |s| Some(float(s.figures().bytes)) =>
+        csv (17, "bytes", "bytes of those"),
+        family (3, "moved_bytes", "bytes", "Bytes of the completed I/Os."),
+        rank_family (2, "moved_bytes", "bytes", "Bytes that one rank moved, both directions."),
+        rank |job| Some(float(job.bytes));
+    "as_requested", "as requested", "whether the requested path was taken", Count, MORE,
+        |s| Some(f64::from(u8::from(s.result.proof.as_ref()?.as_requested))) =>
+        family (9, "path_as_requested", "",
+            "1 if the evidence shows that the bytes took the requested path, else 0.");
+};
 
 /// Place of percentiles in a comparison.
 pub(super) const COMPARED_PERCENTILES: u8 = 4;

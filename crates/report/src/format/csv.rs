@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use gpuio_record::metric::{self, CsvColumn};
 use gpuio_record::{
-    ComputationPlan, CpuScope, DirectMode, EndedHow, HostJobExpected, JobPlan, Metric, RankGroup,
-    RankHost, RankJob, RankJobRates, RankRow, Record, Side, TierResult, VerifyMode,
+    ComputationPlan, DirectMode, HostJobExpected, JobPlan, Metric, RankGroup, RankHost, RankJob,
+    RankJobRates, RankRow, Record, Side, TierResult,
 };
 use gpuio_stat::Percentile;
+use serde::Serialize;
 
 use crate::workload::{actual_engine, block_bounds, rw, sides};
 
@@ -156,7 +157,7 @@ fn rank_cell(
     }
     match &*column.name {
         "job" => job.job.clone(),
-        "ended" => maybe(row.ended.map(ended_word)),
+        "ended" => maybe(row.ended.map(word)),
         "gpus" => {
             let number = |gpu: &String| gpu.split(' ').next().unwrap_or_default().to_owned();
             row.gpus.iter().map(number).collect::<Vec<_>>().join(" ")
@@ -192,7 +193,7 @@ fn part_cell(column: &str, record: &Record, plan: Option<&JobPlan>) -> String {
         "size_bytes" => maybe(plan.map(|plan| plan.size_bytes)),
         "started_at" => record.started_at.clone(),
         "tool_version" => record.tool.version.clone(),
-        "run_ended" => ended_word(record.ended).to_owned(),
+        "run_ended" => word(record.ended),
         _ => String::new(),
     }
 }
@@ -219,61 +220,16 @@ impl Lines {
     }
 }
 
-const fn column(
-    name: &'static str,
-    meaning: &'static str,
-    cell: fn(&Side<'_>) -> String,
-) -> Column {
-    Column { name: Cow::Borrowed(name), meaning: Cow::Borrowed(meaning), cell: Cell::Own(cell) }
-}
-
 fn maybe<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-fn gpus(line: &Side<'_>) -> String {
-    let numbers: Vec<String> = line.plan.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
-    numbers.join(" ")
-}
-
-fn ended(line: &Side<'_>) -> String {
-    ended_word(line.result.ended).to_owned()
-}
-
-pub(crate) fn ended_word(how: EndedHow) -> &'static str {
-    match how {
-        EndedHow::Complete => "complete",
-        EndedHow::Interrupted => "interrupted",
-        EndedHow::Failed => "failed",
-        EndedHow::Unfinished => "unfinished",
-    }
-}
-
-fn direct(line: &Side<'_>) -> String {
-    u8::from(line.result.direct_actual == DirectMode::Direct).to_string()
-}
-
-fn cpu_scope(line: &Side<'_>) -> String {
-    let word = match line.result.cpu.scope {
-        CpuScope::Threads => "threads",
-        CpuScope::AllThreads => "all_threads",
-        CpuScope::Process => "process",
-    };
-    word.to_owned()
-}
-
-fn verify(line: &Side<'_>) -> String {
-    let word = match line.plan.verify {
-        VerifyMode::Off => "off",
-        VerifyMode::Pass => "pass",
-        VerifyMode::Rewrite => "rewrite",
-        VerifyMode::Inline => "inline",
-    };
-    word.to_owned()
-}
-
-fn verified_bytes(line: &Side<'_>) -> String {
-    maybe(line.result.verify.as_ref().map(|found| found.timed_bytes + found.pass_bytes))
+/// A value's name in JSON.
+pub(crate) fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|word| Some(word.as_str()?.to_owned()))
+        .unwrap_or_default()
 }
 
 /// Names of the warnings about this job or about all jobs, as in the record.
@@ -289,194 +245,133 @@ fn warnings(line: &Side<'_>) -> String {
     names.join(" ")
 }
 
+/// `NAME, MEANING, CELL;` for each column.
+macro_rules! columns {
+    ($($name:literal, $meaning:literal, $cell:expr;)*) => {
+        &[$(Column {
+            name: Cow::Borrowed($name),
+            meaning: Cow::Borrowed($meaning),
+            cell: Cell::Own($cell),
+        }),*]
+    };
+}
+
 /// The columns that are no metrics, in order.
-const OWN: &[Column] = &[
-    column("job", "name of the job", |l| l.plan.name.clone()),
-    column("group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string()),
-    column(
-        "path",
-        "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, `resident`, \
-         `routed`, `fan-out`, `library` or another path of gpuio's library core, `gds` or another \
-         cuFile path",
-        |l| l.plan.path.choice.actual.clone(),
-    ),
-    column("gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result", |l| {
-        u8::from(l.record.plan.software_gpu).to_string()
-    }),
-    column("engine", "engine that ran; several joined by `+`", |l| actual_engine(l.plan, l.result)),
-    column("rw", "load of the job, as in the `rw` key", |l| rw(l.plan).to_owned()),
-    column("direction", "`read` or `write`: the direction of this row", |l| {
-        l.direction.name().to_owned()
-    }),
-    column("ended", "`complete`, `interrupted` or `failed`", ended),
-    column("block_min_bytes", "smallest block", |l| block_bounds(&l.plan.blocks).0.to_string()),
-    column("block_max_bytes", "largest block", |l| block_bounds(&l.plan.blocks).1.to_string()),
-    column("threads", "threads of the job", |l| l.plan.threads.to_string()),
-    column("depth", "I/Os in flight per thread", |l| l.plan.depth.to_string()),
-    column(
-        "direct",
-        "1 if the files were open with O_DIRECT, 0 if not, as read back; not the verdict",
-        direct,
-    ),
-    column("gpus", "GPU numbers, separated by blanks", gpus),
-    column("size_bytes", "size of each thread's region", |l| l.plan.size_bytes.to_string()),
-    column("first_done_ns", "time from the end of the ramp until the first worker finished", |l| {
-        l.result.first_done_ns.to_string()
-    }),
-    column(
-        "last_done_ns",
-        "time from the end of the ramp until the last I/O ended, failed ones included: the time \
-         of all rates",
-        |l| l.result.last_done_ns.to_string(),
-    ),
-    column("cpu_user_s", "CPU time in user mode, the whole job (both directions)", |l| {
-        l.result.cpu.user_s.to_string()
-    }),
-    column("cpu_system_s", "CPU time in the kernel, the whole job", |l| {
-        l.result.cpu.system_s.to_string()
-    }),
-    column("cpu_cores_busy", "average number of CPUs used by the job", |l| {
-        l.result.cpu.cores_busy.to_string()
-    }),
-    column("cpu_us_per_mib", "microseconds of CPU per MiB moved, both directions", |l| {
-        maybe(l.result.cpu.us_per_mib)
-    }),
-    column(
-        "cpu_scope",
-        "whose CPU time: `all_threads` of the job; the `process`, while only this job ran; or the \
-         `threads` that are known, a lower bound because others add to it",
-        cpu_scope,
-    ),
-    column("verify", "`off`, `pass`, `rewrite` or `inline`", verify),
-    column("verified_bytes", "bytes checked during the measured time and after it", verified_bytes),
-    column("verify_bad_blocks", "blocks with wrong data; empty if not verified", |l| {
-        maybe(l.result.verify.as_ref().map(|found| found.bad_blocks))
-    }),
-    column("verify_complete", "1 if verification ran to its end", |l| {
-        maybe(l.result.verify.as_ref().map(|found| u8::from(found.complete)))
-    }),
-    column(
-        "between_ios_ns",
-        "time that workers spent generating or checking data between I/Os, summed",
-        |l| l.result.between_ios_ns.to_string(),
-    ),
-    column("cached_before", "share (0 to 1) of the files in the page cache before", |l| {
-        maybe(l.result.cache.resident_before)
-    }),
-    column("cached_after", "the same afterwards", |l| maybe(l.result.cache.resident_after)),
-    column("started_at", "time at the start of the run, RFC 3339", |l| l.record.started_at.clone()),
-    column("tool_version", "version of gpuio", |l| l.record.tool.version.clone()),
-    column("warnings", "names of the warnings about the job or the run", warnings),
-    column("verdict", "data path of the bytes, by the evidence (docs/proof.md)", |l| {
-        maybe(l.result.proof.as_ref().map(|proof| &proof.verdict.words))
-    }),
-    column("verdict_sentence", "the evidence behind the verdict", |l| {
-        maybe(l.result.proof.as_ref().map(|proof| &proof.sentence))
-    }),
-    column("ceiling", "lowest ceiling of the row; empty if none was measured", |l| {
-        maybe(l.figures().of_ceiling.as_ref().map(|of| &of.ceiling))
-    }),
-    column(
-        "run_ended",
-        "the run as a whole: as `ended`, or `unfinished` (the process crashed)",
-        |l| ended_word(l.record.ended).to_owned(),
-    ),
-    column("expected_bottleneck", "part that saturates first, with its figure", |l| {
-        maybe(l.expected().and_then(|one| one.expected.bottleneck.as_ref()))
-    }),
-    column("expected_unknown", "why there is no expected value", |l| {
-        maybe(l.expected().and_then(|one| one.expected.unknown.as_ref()))
-    }),
-    column("measured_begin_ns", "end of the job's ramp on the run's clock", |l| {
-        maybe(l.result.measured.map(|span| span.begin_ns))
-    }),
-    column("measured_end_ns", "completion of its last I/O, on the same clock", |l| {
-        maybe(l.result.measured.map(|span| span.end_ns))
-    }),
-    column(
-        "never_started_ios",
-        "I/Os of the job that were due and never started, and are in no latency; empty without a \
-         rate",
-        |l| maybe(l.result.never_started.map(|never| never.ios)),
-    ),
-    column(
-        "beside",
-        "computation that kept the GPUs busy, as in the `beside` key; empty if none",
-        |l| maybe(l.plan.beside.as_ref().map(ComputationPlan::key)),
-    ),
-    column(
-        "beside_compute_ratio",
-        "share of its speed that the computation kept, on the GPU that lost the most; empty if \
-         unknown",
-        |l| maybe(l.result.beside.as_ref().and_then(|found| found.lowest()?.ratio)),
-    ),
-    column("beside_io_ratio", "share of its throughput that the job kept, both directions", |l| {
-        maybe(l.result.beside.as_ref().and_then(|found| found.io_ratio))
-    }),
-    column("beside_alone_bytes_per_s", "the row's throughput without the computation", |l| {
-        maybe(l.alone().map(|side| side.bytes_per_s))
-    }),
-    column("feed_scale", "share of a training feed's files that was used; empty for others", |l| {
-        maybe(l.plan.feed.as_ref().map(|feed| feed.scale))
-    }),
-    column("tier_hits", "samples that a feed's tier in CPU memory had; empty without one", |l| {
-        maybe(tier(l).map(|tier| tier.hits))
-    }),
-    column("tier_misses", "samples that it did not have, read from storage", |l| {
-        maybe(tier(l).map(|tier| tier.misses))
-    }),
-    column("tier_evictions", "samples that left it for others", |l| {
-        maybe(tier(l).map(|tier| tier.evictions))
-    }),
-    column("tier_bytes", "bytes that came from it, in no count of what was read", |l| {
-        maybe(tier(l).map(|tier| tier.memory_bytes))
-    }),
-    column(
-        "part_scale",
-        "share of each thread's bytes that was used; empty for whole loads",
-        |l| maybe(l.plan.part.map(|part| part.scale)),
-    ),
-    column("part_full_threads", "threads of the load that the job is a part of", |l| {
-        maybe(l.plan.part.map(|part| part.full_threads))
-    }),
-    column("ranks", "processes of a run on several ranks; empty for one process", |l| {
-        maybe(l.record.ranks.as_ref().map(|all| all.ranks))
-    }),
-    column("hosts", "their hosts", |l| maybe(l.record.ranks.as_ref().map(|all| all.hosts.len()))),
-    column(
-        "until_first_bytes_per_s",
-        "bytes per second of all ranks, both directions, until the first rank was done",
-        |l| maybe(rates(l).map(|rates| rates.until_first.bytes_per_s)),
-    ),
-    column(
-        "while_all_bytes_per_s",
-        "the same while all ranks ran; empty where there was no such time",
-        |l| maybe(rates(l).and_then(|rates| rates.while_all).map(|rate| rate.bytes_per_s)),
-    ),
-    column(
-        "start_skew_ns",
-        "time from the first rank's start to the last one's, by compared clocks",
-        |l| maybe(group(l).map(|group| group.start_skew_ns)),
-    ),
-    column("rank", "the rank in rows of single ranks (`--per-rank`); empty for all", |_| {
-        String::new()
-    }),
-    column(
-        "host",
-        "its host, also in rows of single hosts (`--per-rank`), which have no rank; empty for all",
-        |_| String::new(),
-    ),
-    column("nics", "network cards that lead to the servers of a rank's files", |_| String::new()),
-    column(
-        "stonewall_ns",
-        "time from the end of the ramp until the last thread came to the stonewall; empty where \
-         the load did not go on after it",
-        |l| maybe(l.result.stonewall.map(|wall| wall.time_ns)),
-    ),
-    column("stonewall_bytes_per_s", "bytes per second until then, both directions", |l| {
-        maybe(l.result.stonewall.map(|wall| wall.bytes_per_s))
-    }),
-];
+const OWN: &[Column] = columns! {
+    "job", "name of the job", |l| l.plan.name.clone();
+    "group", "group of jobs that ran together, from 0", |l| l.plan.group.to_string();
+    "path", "path that ran: `host`, `staged`, `cached`, `managed`, `gather`, `mapped`, \
+     `resident`, `routed`, `fan-out`, `library` or another path of gpuio's library core, `gds` \
+     or another cuFile path",
+        |l| l.plan.path.choice.actual.clone();
+    "gpu_software", "1 if the GPUs were gpuio's software GPU: not a hardware result",
+        |l| u8::from(l.record.plan.software_gpu).to_string();
+    "engine", "engine that ran; several joined by `+`", |l| actual_engine(l.plan, l.result);
+    "rw", "load of the job, as in the `rw` key", |l| rw(l.plan).to_owned();
+    "direction", "`read` or `write`: the direction of this row", |l| l.direction.name().to_owned();
+    "ended", "`complete`, `interrupted` or `failed`", |l| word(l.result.ended);
+    "block_min_bytes", "smallest block", |l| block_bounds(&l.plan.blocks).0.to_string();
+    "block_max_bytes", "largest block", |l| block_bounds(&l.plan.blocks).1.to_string();
+    "threads", "threads of the job", |l| l.plan.threads.to_string();
+    "depth", "I/Os in flight per thread", |l| l.plan.depth.to_string();
+    "direct", "1 if the files were open with O_DIRECT, 0 if not, as read back; not the verdict",
+        |l| u8::from(l.result.direct_actual == DirectMode::Direct).to_string();
+    "gpus", "GPU numbers, separated by blanks",
+        |l| l.plan.gpus.iter().map(|gpu| gpu.index.to_string()).collect::<Vec<_>>().join(" ");
+    "size_bytes", "size of each thread's region", |l| l.plan.size_bytes.to_string();
+    "first_done_ns", "time from the end of the ramp until the first worker finished",
+        |l| l.result.first_done_ns.to_string();
+    "last_done_ns", "time from the end of the ramp until the last I/O ended, failed ones \
+     included: the time of all rates",
+        |l| l.result.last_done_ns.to_string();
+    "cpu_user_s", "CPU time in user mode, the whole job (both directions)",
+        |l| l.result.cpu.user_s.to_string();
+    "cpu_system_s", "CPU time in the kernel, the whole job", |l| l.result.cpu.system_s.to_string();
+    "cpu_cores_busy", "average number of CPUs used by the job",
+        |l| l.result.cpu.cores_busy.to_string();
+    "cpu_us_per_mib", "microseconds of CPU per MiB moved, both directions",
+        |l| maybe(l.result.cpu.us_per_mib);
+    "cpu_scope", "whose CPU time: `all_threads` of the job; the `process`, while only this job \
+     ran; or the `threads` that are known, a lower bound because others add to it",
+        |l| word(l.result.cpu.scope);
+    "verify", "`off`, `pass`, `rewrite` or `inline`", |l| word(l.plan.verify);
+    "verified_bytes", "bytes checked during the measured time and after it",
+        |l| maybe(l.result.verify.as_ref().map(|found| found.timed_bytes + found.pass_bytes));
+    "verify_bad_blocks", "blocks with wrong data; empty if not verified",
+        |l| maybe(l.result.verify.as_ref().map(|found| found.bad_blocks));
+    "verify_complete", "1 if verification ran to its end",
+        |l| maybe(l.result.verify.as_ref().map(|found| u8::from(found.complete)));
+    "between_ios_ns", "time that workers spent generating or checking data between I/Os, summed",
+        |l| l.result.between_ios_ns.to_string();
+    "cached_before", "share (0 to 1) of the files in the page cache before",
+        |l| maybe(l.result.cache.resident_before);
+    "cached_after", "the same afterwards", |l| maybe(l.result.cache.resident_after);
+    "started_at", "time at the start of the run, RFC 3339", |l| l.record.started_at.clone();
+    "tool_version", "version of gpuio", |l| l.record.tool.version.clone();
+    "warnings", "names of the warnings about the job or the run", warnings;
+    "verdict", "data path of the bytes, by the evidence (docs/proof.md)",
+        |l| maybe(l.result.proof.as_ref().map(|proof| &proof.verdict.words));
+    "verdict_sentence", "the evidence behind the verdict",
+        |l| maybe(l.result.proof.as_ref().map(|proof| &proof.sentence));
+    "ceiling", "lowest ceiling of the row; empty if none was measured",
+        |l| maybe(l.figures().of_ceiling.as_ref().map(|of| &of.ceiling));
+    "run_ended", "the run as a whole: as `ended`, or `unfinished` (the process crashed)",
+        |l| word(l.record.ended);
+    "expected_bottleneck", "part that saturates first, with its figure",
+        |l| maybe(l.expected().and_then(|one| one.expected.bottleneck.as_ref()));
+    "expected_unknown", "why there is no expected value",
+        |l| maybe(l.expected().and_then(|one| one.expected.unknown.as_ref()));
+    "measured_begin_ns", "end of the job's ramp on the run's clock",
+        |l| maybe(l.result.measured.map(|span| span.begin_ns));
+    "measured_end_ns", "completion of its last I/O, on the same clock",
+        |l| maybe(l.result.measured.map(|span| span.end_ns));
+    "never_started_ios", "I/Os of the job that were due and never started, and are in no \
+     latency; empty without a rate",
+        |l| maybe(l.result.never_started.map(|never| never.ios));
+    "beside", "computation that kept the GPUs busy, as in the `beside` key; empty if none",
+        |l| maybe(l.plan.beside.as_ref().map(ComputationPlan::key));
+    "beside_compute_ratio", "share of its speed that the computation kept, on the GPU that lost \
+     the most; empty if unknown",
+        |l| maybe(l.result.beside.as_ref().and_then(|found| found.lowest()?.ratio));
+    "beside_io_ratio", "share of its throughput that the job kept, both directions",
+        |l| maybe(l.result.beside.as_ref().and_then(|found| found.io_ratio));
+    "beside_alone_bytes_per_s", "the row's throughput without the computation",
+        |l| maybe(l.alone().map(|side| side.bytes_per_s));
+    "feed_scale", "share of a training feed's files that was used; empty for others",
+        |l| maybe(l.plan.feed.as_ref().map(|feed| feed.scale));
+    "tier_hits", "samples that a feed's tier in CPU memory had; empty without one",
+        |l| maybe(tier(l).map(|tier| tier.hits));
+    "tier_misses", "samples that it did not have, read from storage",
+        |l| maybe(tier(l).map(|tier| tier.misses));
+    "tier_evictions", "samples that left it for others",
+        |l| maybe(tier(l).map(|tier| tier.evictions));
+    "tier_bytes", "bytes that came from it, in no count of what was read",
+        |l| maybe(tier(l).map(|tier| tier.memory_bytes));
+    "part_scale", "share of each thread's bytes that was used; empty for whole loads",
+        |l| maybe(l.plan.part.map(|part| part.scale));
+    "part_full_threads", "threads of the load that the job is a part of",
+        |l| maybe(l.plan.part.map(|part| part.full_threads));
+    "ranks", "processes of a run on several ranks; empty for one process",
+        |l| maybe(l.record.ranks.as_ref().map(|all| all.ranks));
+    "hosts", "their hosts", |l| maybe(l.record.ranks.as_ref().map(|all| all.hosts.len()));
+    "until_first_bytes_per_s", "bytes per second of all ranks, both directions, until the first \
+     rank was done",
+        |l| maybe(rates(l).map(|rates| rates.until_first.bytes_per_s));
+    "while_all_bytes_per_s", "the same while all ranks ran; empty where there was no such time",
+        |l| maybe(rates(l).and_then(|rates| rates.while_all).map(|rate| rate.bytes_per_s));
+    "start_skew_ns", "time from the first rank's start to the last one's, by compared clocks",
+        |l| maybe(group(l).map(|group| group.start_skew_ns));
+    "rank", "the rank in rows of single ranks (`--per-rank`); empty for all", |_| String::new();
+    "host", "its host, also in rows of single hosts (`--per-rank`), which have no rank; empty \
+     for all",
+        |_| String::new();
+    "nics", "network cards that lead to the servers of a rank's files", |_| String::new();
+    "stonewall_ns", "time from the end of the ramp until the last thread came to the stonewall; \
+     empty where the load did not go on after it",
+        |l| maybe(l.result.stonewall.map(|wall| wall.time_ns));
+    "stonewall_bytes_per_s", "bytes per second until then, both directions",
+        |l| maybe(l.result.stonewall.map(|wall| wall.bytes_per_s));
+};
 
 #[cfg(test)]
 mod tests {

@@ -144,7 +144,7 @@ fn runs(set: &Set) -> String {
     for (nth, member) in set.members.iter().enumerate() {
         let record = &member.record;
         let software = if record.plan.software_gpu { "1" } else { "0" };
-        let ended = crate::format::csv::ended_word(record.ended);
+        let ended = crate::format::csv::word(record.ended);
         let number = nth.to_string();
         let mut labels = vec![
             ("record", member.name.as_str()),
@@ -152,7 +152,7 @@ fn runs(set: &Set) -> String {
             ("tool", &record.tool.name),
             ("version", &record.tool.version),
             ("started_at", &record.started_at),
-            ("ended", ended),
+            ("ended", &ended),
             ("software_gpu", software),
         ];
         let ranks = record.ranks.as_ref();

@@ -3,8 +3,10 @@
 use std::process::Command;
 
 use gpuio_record::Record;
+use gpuio_report::find;
 use gpuio_report::set::{Member, SET_FORMATS, Set, find_set_format, fio_files};
 use gpuio_testkit::programs::python_with;
+use gpuio_stat::Percentile;
 use serde_json::Value;
 
 use crate::records;
@@ -52,6 +54,29 @@ fn the_plan_in_the_page_has_its_lines() {
 #[test]
 fn markdown() {
     insta::assert_snapshot!(render("markdown", &set()));
+}
+
+/// Files have them besides the usual ones, and tables in their place.
+#[test]
+fn percentiles_that_were_asked_for_are_in_every_format() {
+    let mut record = records::host_quick();
+    record.plan.jobs[1].percentiles =
+        ["75", "99.5"].map(|text| Percentile::parse(text).unwrap()).to_vec();
+    let text = (find("text").unwrap().render)(&record);
+    assert!(text.contains("p75") && text.contains("p99.5") && !text.contains("p99.9"), "{text}");
+    let set = Set {
+        members: vec![Member { name: "r".to_owned(), record, at: Vec::new() }],
+        ..Set::default()
+    };
+    for (name, word) in [
+        ("csv", ",stonewall_bytes_per_s,latency_p75_ns,latency_p99_5_ns,"),
+        ("openmetrics", "quantile=\"0.995\""),
+        ("fio-json", "\"75.000000\""),
+        ("markdown", "| IOPS | p75 | p99.5 | µs/MiB |"),
+        ("html", "data-key=\"p99_5\""),
+    ] {
+        assert!(render(name, &set).contains(word), "{name} lacks {word}");
+    }
 }
 
 fn leaves(value: &Value, place: &str, out: &mut Vec<String>) {

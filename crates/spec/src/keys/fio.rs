@@ -233,10 +233,6 @@ pub(super) const KEYS: &[Key] = &[
     ),
     noted("allrandrepeat", "random choices repeat exactly for a given seed"),
     noted("random_generator", "there is one generator; its period is far above any run"),
-    noted(
-        "percentile_list",
-        "whole histograms are kept, so any percentile can be read from the record",
-    ),
     noted("clat_percentiles", "percentiles are always computed"),
     noted("lat_percentiles", "percentiles are always computed"),
     noted("slat_percentiles", "percentiles are always computed"),

@@ -41,6 +41,14 @@ pub(super) const KEYS: &[Key] = &[
         "the same as `arrivals=poisson`",
     )
     .tried(["1", "0"]),
+    key(
+        "percentiles",
+        All,
+        field!(percentiles, value::percentiles),
+        "percentiles of latencies in tables, in place of the usual ones: `50,95,99.99`",
+    )
+    .or(&["percentile_list"])
+    .tried(["95", "50,99.99"]),
     key("read_percent", Native, set::READ_PERCENT, "percentage of reads in a mix")
         .tried(["30", "70"]),
     key("coverage", Native, switch!(coverage), "access every block once before any block twice")

@@ -1,10 +1,28 @@
 //! Values of several parts: blocks, splits, file names, CPUs.
 
 use gpuio_record::BlockShare;
+use gpuio_stat::Percentile;
 use gpuio_units::parse_cpu_list;
 
 use super::number::{percent, size};
 use super::{Read, ValueError, pieces};
+
+/// Most percentiles of one job: more columns would fit no table.
+const PERCENTILES_MOST: usize = 20;
+
+/// `50,95,99.99`, in fio's form `50:95:99.99`.
+pub(crate) fn percentiles(value: &str) -> Read<Vec<Percentile>> {
+    let separator = if value.contains(':') { ':' } else { ',' };
+    let one = |(at, text): (usize, &str)| {
+        let what = "expected a percentage above 0 and below 100, with at most six decimals";
+        Percentile::parse(text).ok_or_else(|| ValueError::new(at, what))
+    };
+    let all = pieces(value, separator).map(one).collect::<Read<Vec<_>>>()?;
+    if all.len() > PERCENTILES_MOST {
+        return Err(ValueError::new(0, "expected 20 percentiles or fewer"));
+    }
+    Ok(Percentile::joined(&all))
+}
 
 /// `4k`, fio's range `4k-64k`, or gdsio's `min:max:step`.
 pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {

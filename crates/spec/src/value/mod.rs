@@ -16,7 +16,9 @@ pub(crate) use feed::{
     columns, compute, ranges, ratio, repeat, sample_order, sample_size, scale, share, slo,
 };
 pub use list::one_name;
-pub(crate) use list::{block_range, block_split, blocks, cpus, directory, file_names, words};
+pub(crate) use list::{
+    block_range, block_split, blocks, cpus, directory, file_names, percentiles, words,
+};
 pub(crate) use number::{
     at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, fio_microseconds,
     fio_milliseconds, integer, node, percent, rate, size, size_percent, some_time, xfer_type,

@@ -311,6 +311,10 @@ fn time(out: &mut String, job: &JobPlan) {
 
 /// Pauses, flushes and logs.
 fn habits(out: &mut String, job: &JobPlan) {
+    if !job.percentiles.is_empty() {
+        let all: Vec<String> = job.percentiles.iter().map(ToString::to_string).collect();
+        set(out, "percentiles", &all.join(","));
+    }
     if let Some(think) = &job.think {
         set(out, "thinktime", &format_duration_ns(think.pause_ns));
         set(out, "thinktime_spin", &format_duration_ns(think.spin_ns));

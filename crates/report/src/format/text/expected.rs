@@ -1,7 +1,7 @@
 //! Expected performance by the hardware's figures, and how much of it was reached.
 
 use gpuio_record::metric::percent;
-use gpuio_record::{JobExpected, Record, Towards};
+use gpuio_record::{JobExpected, Record};
 
 use super::PARAGRAPH_WIDTH;
 use crate::number::throughput;
@@ -38,10 +38,7 @@ pub(super) fn render(record: &Record, width: u16, evidence: bool) -> String {
 }
 
 fn words(one: &JobExpected) -> String {
-    let prefix = match one.direction {
-        Towards::Read => "reads",
-        Towards::Write => "writes",
-    };
+    let prefix = format!("{}s", one.direction.name());
     let expected = &one.expected;
     let bottleneck = expected.bottleneck.as_ref();
     let bottleneck = bottleneck.map(|part| format!("; bottleneck {part}")).unwrap_or_default();

@@ -1,5 +1,7 @@
 //! The table of results, and its legend.
 
+use std::collections::BTreeMap;
+
 use gpuio_record::{
     CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
     TimeSpan, Towards,
@@ -15,110 +17,90 @@ use crate::workload::{blocks_short, is_mix, jobs, load_word, rw_of, rw_short};
 use crate::wrap::paragraph;
 use gpuio_table::{Column, Grid, figures, words};
 
-/// One line of the table: what its columns show. A cell without a figure is empty.
-#[derive(Clone, Default)]
-struct Line {
-    job: String,
-    path: String,
-    taken: String,
-    engine: String,
-    bs: String,
-    rw: String,
-    threads: String,
-    throughput: String,
-    iops: String,
-    of_ceiling: String,
-    percentiles: Vec<String>,
-    max: String,
-    cpus: String,
-    cost: String,
-    failed: String,
-    verified: String,
+/// A cell of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Cell {
+    Job,
+    Path,
+    Taken,
+    Engine,
+    Bs,
+    Rw,
+    Threads,
+    Throughput,
+    Iops,
+    OfCeiling,
+    Percentile(Percentile),
+    Max,
+    Cpus,
+    Cost,
+    Failed,
+    Verified,
 }
 
+/// One line of the table; a cell that it does not have is empty.
+type Line = BTreeMap<Cell, String>;
+
 /// A column.
+#[derive(Clone)]
 struct Shown {
+    cell: Cell,
     head: Column,
-    /// Its head if words are abbreviated.
+    /// Its head if words are abbreviated: that of a column whose cells are much narrower.
     short: Option<&'static str>,
     /// Whether its figures can do without the blank before their unit.
     tight: bool,
-    /// Whether it is in the first and in the second table, if one does not fit.
-    tables: (bool, bool),
-    cell: Cell,
+    /// The two tables in which it is, if one does not fit.
+    tables: Tables,
 }
 
-/// Its part of a line.
-enum Cell {
-    Field(fn(&Line) -> &str),
-    Percentile(usize),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tables {
+    Both,
+    Rates,
+    Latencies,
 }
 
-impl Cell {
-    fn of<'a>(&self, line: &'a Line) -> &'a str {
-        match self {
-            Cell::Field(field) => field(line),
-            Cell::Percentile(nth) => line.percentiles.get(*nth).map_or("", String::as_str),
-        }
-    }
-}
-
-const BOTH: (bool, bool) = (true, true);
-const RATES: (bool, bool) = (true, false);
-const LATENCIES: (bool, bool) = (false, true);
-
-impl Shown {
-    fn new(head: Column, tables: (bool, bool), cell: fn(&Line) -> &str) -> Shown {
-        Shown { head, short: None, tight: false, tables, cell: Cell::Field(cell) }
-    }
-
-    /// One whose head is much wider than most of its cells.
-    fn short(self, head: &'static str) -> Shown {
-        Shown { short: Some(head), ..self }
-    }
-
-    fn tight(self) -> Shown {
-        Shown { tight: true, ..self }
-    }
-
-    fn percentile(nth: usize, at: Percentile) -> Shown {
-        let head = Column { name: at.label().into(), left: false };
-        let tables = LATENCIES;
-        Shown { head, short: None, tight: true, tables, cell: Cell::Percentile(nth) }
-    }
+const fn shown(cell: Cell, head: Column, tables: Tables) -> Shown {
+    Shown { cell, head, short: None, tight: false, tables }
 }
 
 /// The columns that the record has something for, in order.
 fn columns(record: &Record, percentiles: &[Percentile]) -> Vec<Shown> {
+    use Tables::{Both, Latencies, Rates};
     let any = |has: fn(&JobResult) -> bool| jobs(record).any(|(_, job)| has(job));
-    // Old records have no verdicts.
-    let taken = any(|job| job.proof.is_some());
-    let failed = any(|job| job.read.failed + job.write.failed > 0);
-    let ceilings = any(|job| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some());
     let mut all = vec![
-        Shown::new(words("job"), BOTH, |line| &line.job),
-        Shown::new(words("path"), BOTH, |line| &line.path),
+        shown(Cell::Job, words("job"), Both),
+        shown(Cell::Path, words("path"), Both),
+        Shown { short: Some("taken"), ..shown(Cell::Taken, words("path taken"), Rates) },
+        shown(Cell::Engine, words("engine"), Rates),
+        shown(Cell::Bs, figures("bs"), Rates),
+        shown(Cell::Rw, words("rw"), Both),
+        shown(Cell::Threads, figures("T×D"), Rates),
+        shown(Cell::Throughput, figures("throughput"), Rates),
+        Shown { tight: true, ..shown(Cell::Iops, figures("IOPS"), Rates) },
+        shown(Cell::OfCeiling, words("% of"), Rates),
     ];
-    let verdict = || Shown::new(words("path taken"), RATES, |line| &line.taken).short("taken");
-    all.extend(taken.then(verdict));
+    all.extend(percentiles.iter().map(|at| {
+        let head = Column { name: at.label().into(), left: false };
+        Shown { tight: true, ..shown(Cell::Percentile(*at), head, Latencies) }
+    }));
     all.extend([
-        Shown::new(words("engine"), RATES, |line| &line.engine),
-        Shown::new(figures("bs"), RATES, |line| &line.bs),
-        Shown::new(words("rw"), BOTH, |line| &line.rw),
-        Shown::new(figures("T×D"), RATES, |line| &line.threads),
-        Shown::new(figures("throughput"), RATES, |line| &line.throughput),
-        Shown::new(figures("IOPS"), RATES, |line| &line.iops).tight(),
+        Shown { tight: true, ..shown(Cell::Max, figures("max"), Latencies) },
+        shown(Cell::Cpus, figures("CPUs"), Latencies),
+        shown(Cell::Cost, figures("µs/MiB"), Latencies),
+        shown(Cell::Failed, figures("failed"), Rates),
+        Shown { short: Some("verif."), ..shown(Cell::Verified, words("verified"), Rates) },
     ]);
-    all.extend(ceilings.then(|| Shown::new(words("% of"), RATES, |line| &line.of_ceiling)));
-    let each = percentiles.iter().enumerate();
-    all.extend(each.map(|(nth, at)| Shown::percentile(nth, *at)));
-    all.extend([
-        Shown::new(figures("max"), LATENCIES, |line| &line.max).tight(),
-        Shown::new(figures("CPUs"), LATENCIES, |line| &line.cpus),
-        Shown::new(figures("µs/MiB"), LATENCIES, |line| &line.cost),
-    ]);
-    all.extend(failed.then(|| Shown::new(figures("failed"), RATES, |line| &line.failed)));
-    all.push(Shown::new(words("verified"), RATES, |line| &line.verified).short("verif."));
+    all.retain(|column| match column.cell {
+        // Old records have no verdicts.
+        Cell::Taken => any(|job| job.proof.is_some()),
+        Cell::OfCeiling => {
+            any(|job| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some())
+        }
+        Cell::Failed => any(|job| job.read.failed + job.write.failed > 0),
+        _ => true,
+    });
     all
 }
 
@@ -145,37 +127,36 @@ pub(super) fn render(record: &Record, width: u16) -> String {
     for (_, lines) in &mut with_absent {
         lines.extend(absent.clone().map(|out| absent_line(&out.path)));
     }
-    let every: Vec<&Shown> = all.iter().collect();
-    if let Some(text) = fitted(&with_absent, &every, width) {
+    if let Some(text) = fitted(&with_absent, &all, width) {
         return text;
     }
-    let table = |lines: &[(Words, Vec<Line>); 2], columns: &[&Shown]| {
+    let table = |lines: &[(Words, Vec<Line>); 2], columns: &[Shown]| {
         fitted(lines, columns, width).unwrap_or_else(|| {
             let [_, (words, lines)] = lines;
             grid(*words, lines, columns).at_any_width(width)
         })
     };
-    let rates: Vec<&Shown> = all.iter().filter(|column| column.tables.0).collect();
-    let upper = table(&with_absent, &rates);
+    let part =
+        |not: Tables| all.iter().filter(|column| column.tables != not).cloned().collect::<Vec<_>>();
+    let upper = table(&with_absent, &part(Tables::Latencies));
     // The total of a mix has no latency.
     let with_latency = ran.map(|(words, lines)| {
-        (words, lines.into_iter().filter(|line| !line.max.is_empty()).collect())
+        (words, lines.into_iter().filter(|line| line.contains_key(&Cell::Max)).collect())
     });
-    let latencies: Vec<&Shown> = all.iter().filter(|column| column.tables.1).collect();
-    let lower = table(&with_latency, &latencies);
+    let lower = table(&with_latency, &part(Tables::Rates));
     format!("{upper}\n{lower}")
 }
 
 /// The first form that fits: words in full, abbreviated, units without the blank before them, and
 /// that with split job names.
-fn fitted(forms: &[(Words, Vec<Line>)], columns: &[&Shown], width: u16) -> Option<String> {
+fn fitted(forms: &[(Words, Vec<Line>)], columns: &[Shown], width: u16) -> Option<String> {
     let grids = || forms.iter().map(|(words, lines)| grid(*words, lines, columns));
     let tight = || grids().next_back().map(|grid| tight(grid, columns));
     let whole = grids().chain(tight()).find_map(|grid| grid.whole(width));
     whole.or_else(|| tight()?.cut(width))
 }
 
-fn tight(mut grid: Grid, columns: &[&Shown]) -> Grid {
+fn tight(mut grid: Grid, columns: &[Shown]) -> Grid {
     for row in &mut grid.rows {
         for (cell, _) in row.iter_mut().zip(columns).filter(|(_, column)| column.tight) {
             *cell = cell.replace(' ', "");
@@ -184,13 +165,13 @@ fn tight(mut grid: Grid, columns: &[&Shown]) -> Grid {
     grid
 }
 
-fn grid(form: Words, lines: &[Line], columns: &[&Shown]) -> Grid {
-    let heading = |column: &&Shown| match (column.short, form) {
+fn grid(form: Words, lines: &[Line], columns: &[Shown]) -> Grid {
+    let heading = |column: &Shown| match (column.short, form) {
         (Some(short), Words::Short) => words(short),
         _ => column.head.clone(),
     };
-    let cells =
-        |line: &Line| columns.iter().map(|column| column.cell.of(line).to_owned()).collect();
+    let cell = |line: &Line, column: &Shown| line.get(&column.cell).cloned().unwrap_or_default();
+    let cells = |line: &Line| columns.iter().map(|column| cell(line, column)).collect();
     let rows = lines.iter().map(cells).collect();
     Grid { columns: columns.iter().map(heading).collect(), rows }
 }
@@ -301,8 +282,8 @@ fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
 
 /// A path that can't run on this machine.
 fn absent_line(path: &str) -> Line {
-    let (job, engine) = (NONE.to_owned(), "not here".to_owned());
-    Line { job, path: path.to_owned(), engine, ..Line::default() }
+    let cells = [(Cell::Job, NONE), (Cell::Path, path), (Cell::Engine, "not here")];
+    cells.map(|(cell, text)| (cell, text.to_owned())).into()
 }
 
 fn lines(record: &Record, percentiles: &[Percentile], words: Words) -> Vec<Line> {
@@ -316,7 +297,8 @@ fn lines(record: &Record, percentiles: &[Percentile], words: Words) -> Vec<Line>
             let mut line = job_line((plan, job, *direction), percentiles, nth == 0, (words, mark));
             if let Some(all) = &record.ranks {
                 // Ranks × threads of each × depth.
-                line.threads = format!("{}×{}", all.ranks, line.threads);
+                line.entry(Cell::Threads)
+                    .and_modify(|text| *text = format!("{}×{text}", all.ranks));
             }
             lines.push(line);
         }
@@ -354,28 +336,29 @@ fn job_line(
 ) -> Line {
     let result = direction.of(job);
     let partial = if job.ended == EndedHow::Complete { "" } else { " (partial)" };
-    let [cpus, cost] = if first { cpu_cells(&job.cpu) } else { [String::new(), String::new()] };
-    let line = Line {
-        job: format!("{}{partial}", plan.name),
-        path: path_cell(&plan.path.choice.actual, software),
-        taken: proof::cell(job.proof.as_ref(), words),
-        engine: engine_cell(plan, job),
-        bs: blocks_short(&plan.blocks),
-        rw: match words {
-            Words::Full => rw_of(plan, direction),
-            Words::Short => rw_short(plan, Some(direction)),
-        },
-        threads: format!("{}×{}", plan.threads, plan.depth),
-        throughput: throughput(result.bytes_per_s),
-        iops: iops(result.iops),
-        of_ceiling: ceilings::cell(result.of_ceiling.as_ref()),
-        cpus,
-        cost,
-        failed: result.failed.to_string(),
-        verified: if first { verification::word(job.verify.as_ref()) } else { String::new() },
-        ..Line::default()
+    let rw = match words {
+        Words::Full => rw_of(plan, direction),
+        Words::Short => rw_short(plan, Some(direction)),
     };
-    with_latency(line, result.latency.as_ref(), percentiles, missing(plan, job))
+    let mut line = Line::from([
+        (Cell::Job, format!("{}{partial}", plan.name)),
+        (Cell::Path, path_cell(&plan.path.choice.actual, software)),
+        (Cell::Taken, proof::cell(job.proof.as_ref(), words)),
+        (Cell::Engine, engine_cell(plan, job)),
+        (Cell::Bs, blocks_short(&plan.blocks)),
+        (Cell::Rw, rw),
+        (Cell::Threads, format!("{}×{}", plan.threads, plan.depth)),
+        (Cell::Throughput, throughput(result.bytes_per_s)),
+        (Cell::Iops, iops(result.iops)),
+        (Cell::OfCeiling, ceilings::cell(result.of_ceiling.as_ref())),
+        (Cell::Failed, result.failed.to_string()),
+    ]);
+    line.extend(latencies(result.latency.as_ref(), percentiles, missing(plan, job)));
+    if first {
+        line.extend(cpu_cells(&job.cpu));
+        line.insert(Cell::Verified, verification::word(job.verify.as_ref()));
+    }
+    line
 }
 
 /// Three digits, or all before the point: otherwise a rare large figure would widen the column.
@@ -383,10 +366,10 @@ fn cost(us_per_mib: f64) -> String {
     if us_per_mib < 100.0 { format!("{us_per_mib:.1}") } else { format!("{us_per_mib:.0}") }
 }
 
-fn cpu_cells(cpu: &CpuCost) -> [String; 2] {
+fn cpu_cells(cpu: &CpuCost) -> [(Cell, String); 2] {
     let sign = cpu.scope.sign();
     let cost = cpu.us_per_mib.map_or_else(|| NONE.to_owned(), |us| format!("{sign}{}", cost(us)));
-    [format!("{sign}{:.2}", cpu.cores_busy), cost]
+    [(Cell::Cpus, format!("{sign}{:.2}", cpu.cores_busy)), (Cell::Cost, cost)]
 }
 
 /// I/Os of a job that were due and never started, where there are so many that they count.
@@ -396,26 +379,23 @@ fn missing(plan: &JobPlan, job: &JobResult) -> NeverStarted {
 
 /// If I/Os were due and never started, the others give a lower bound of the percentiles that the
 /// missing ones can raise. In a mix any of them may be of this direction.
-fn with_latency(
-    line: Line,
+fn latencies(
     latency: Option<&Latency>,
     percentiles: &[Percentile],
     missing: NeverStarted,
-) -> Line {
+) -> Vec<(Cell, String)> {
     let total = latency.map(|latency| &latency.total);
-    let cell = |quantile: f64, ns: Option<u64>| match (ns, total) {
+    let text = |quantile: f64, ns: Option<u64>| match (ns, total) {
         (Some(ns), Some(total)) if total.could_be_higher(quantile, missing.ios) => {
             format!("≥{}", time(ns))
         }
         (ns, _) => maybe_time(ns),
     };
-    let percentile =
-        |at: &Percentile| cell(at.quantile(), total.and_then(|all| all.percentile(*at)));
-    Line {
-        percentiles: percentiles.iter().map(percentile).collect(),
-        max: cell(1.0, total.map(|total| total.max_ns.max(missing.longest_wait_ns))),
-        ..line
-    }
+    let percentile = |at: &Percentile| {
+        (Cell::Percentile(*at), text(at.quantile(), total.and_then(|all| all.percentile(*at))))
+    };
+    let max = text(1.0, total.map(|total| total.max_ns.max(missing.longest_wait_ns)));
+    percentiles.iter().map(percentile).chain([(Cell::Max, max)]).collect()
 }
 
 /// Both directions of a mix together: the job's own figures.
@@ -427,18 +407,18 @@ fn mix_line(
     if !is_mix(plan) {
         return None;
     }
-    Some(Line {
-        job: plan.name.clone(),
-        path: path_cell(&plan.path.choice.actual, software),
-        rw: match words {
-            Words::Full => format!("{} total", load_word(plan)),
-            Words::Short => rw_short(plan, None),
-        },
-        throughput: throughput(job.read.bytes_per_s + job.write.bytes_per_s),
-        iops: iops(job.read.iops + job.write.iops),
-        failed: (job.read.failed + job.write.failed).to_string(),
-        ..Line::default()
-    })
+    let rw = match words {
+        Words::Full => format!("{} total", load_word(plan)),
+        Words::Short => rw_short(plan, None),
+    };
+    Some(Line::from([
+        (Cell::Job, plan.name.clone()),
+        (Cell::Path, path_cell(&plan.path.choice.actual, software)),
+        (Cell::Rw, rw),
+        (Cell::Throughput, throughput(job.read.bytes_per_s + job.write.bytes_per_s)),
+        (Cell::Iops, iops(job.read.iops + job.write.iops)),
+        (Cell::Failed, (job.read.failed + job.write.failed).to_string()),
+    ]))
 }
 
 /// A row per direction that a job of the group was to do.
@@ -455,9 +435,6 @@ fn total_lines(
         if !group().any(|(plan, _)| plan.directions().contains(&direction)) {
             continue;
         }
-        let first = lines.is_empty();
-        let [cpus, cost] =
-            if first { cpu_cells(&totals.cpu) } else { [String::new(), String::new()] };
         let never = group().map(|(plan, job)| missing(plan, job));
         let never = never.fold(NeverStarted::default(), |all, one| NeverStarted {
             ios: all.ios.saturating_add(one.ios),
@@ -466,19 +443,20 @@ fn total_lines(
         let rate = |rate: Option<f64>, print: fn(f64) -> String| {
             rate.map_or_else(|| NONE.to_owned(), print)
         };
-        let line = Line {
-            job: format!("total, group {}", totals.group),
-            path: path_cell("", software),
-            rw: direction.name().to_owned(),
-            threads: threads.to_string(),
-            throughput: rate(result.bytes_per_s, throughput),
-            iops: rate(result.iops, iops),
-            cpus,
-            cost,
-            failed: result.failed.to_string(),
-            ..Line::default()
-        };
-        lines.push(with_latency(line, result.latency.as_ref(), percentiles, never));
+        let mut line = Line::from([
+            (Cell::Job, format!("total, group {}", totals.group)),
+            (Cell::Path, path_cell("", software)),
+            (Cell::Rw, direction.name().to_owned()),
+            (Cell::Threads, threads.to_string()),
+            (Cell::Throughput, rate(result.bytes_per_s, throughput)),
+            (Cell::Iops, rate(result.iops, iops)),
+            (Cell::Failed, result.failed.to_string()),
+        ]);
+        line.extend(latencies(result.latency.as_ref(), percentiles, never));
+        if lines.is_empty() {
+            line.extend(cpu_cells(&totals.cpu));
+        }
+        lines.push(line);
     }
     lines
 }
