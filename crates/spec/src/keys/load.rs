@@ -1,8 +1,12 @@
 //! The load: what is read or written, how and for how long. Flags stand in the help in this order.
 
+use gpuio_record::{Fill, VerifyMode};
+
 use super::Dialect::{All, Fio, Native};
 use super::flag::{load, replay, workload};
+use super::loads::{FEED, RANGES, REPLAY};
 use super::set::{self, key};
+use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, when};
 use super::{Flag, Key};
 use crate::value;
 
@@ -12,10 +16,10 @@ pub(super) const KEYS: &[Key] = &[
         .flags(&[
             load(
                 "PATH",
-                "Data path: {paths}, a list of them, all, or auto (chosen by block size and by \
-                 what works here; the reason is printed); mapped reads files that are pinned in \
-                 the page cache first: rates of memory, not of storage [staged if a GPU is named, \
-                 else host]",
+                "Data path: {paths}, a list of them, all, or auto (chosen by block size \
+                 and by what works here; the reason is printed); mapped reads files that \
+                 are pinned in the page cache first: rates of memory, not of storage \
+                 [staged if a GPU is named, else host]",
             ),
             Flag {
                 long: "fan-out",
@@ -23,16 +27,16 @@ pub(super) const KEYS: &[Key] = &[
                 means: Some("fan-out"),
                 ..load(
                     "",
-                    "Read each block once and place it in the memory of all GPUs, from GPU to GPU: \
-                     the same as --path fan-out. All GPUs of the machine unless --gpu names some, \
-                     and a thread on each",
+                    "Read each block once and place it in the memory of all GPUs, from \
+                     GPU to GPU: the same as --path fan-out. All GPUs of the machine \
+                     unless --gpu names some, and a thread on each",
                 )
             },
             workload("PATH", "Data path, as in gpuio bench [staged; host with --gpu none]"),
             replay(
                 "PATHS",
-                "Data paths, one after another, a row for each: gather,mapped,gds; or all, as in \
-                 gpuio bench [staged; host with --gpu none]",
+                "Data paths, one after another, a row for each: gather,mapped,gds; or \
+                 all, as in gpuio bench [staged; host with --gpu none]",
             ),
         ])
         .tried(["host", "staged"]),
@@ -52,6 +56,7 @@ pub(super) const KEYS: &[Key] = &[
             "RW",
             "Direction and order: read, write, randread, randwrite, rw, randrw [read]",
         )])
+        .not_of(FEED | REPLAY)
         .tried(["read", "randwrite"]),
     key(
         "bs",
@@ -68,6 +73,7 @@ pub(super) const KEYS: &[Key] = &[
             "Longest part of a call that is one I/O [64M, less where memory would not do]",
         ),
     ])
+    .unused(|s| when(s.requested.blocks.is_none(), NOT_THIS_WAY))
     .tried([",64k", "128k"]),
     key("bssplit", Fio, by_direction!(blocks, value::block_split), "")
         .flags(&[Flag {
@@ -85,14 +91,17 @@ pub(super) const KEYS: &[Key] = &[
         "SIZE",
         "Size of each thread's region [the file, or a size that suits disk and memory]",
     )])
+    .not_of(FEED | RANGES | REPLAY)
     .tried(["1g", "2g"]),
     key("io_size", Fio, field!(io_size, value::size), "")
         .or(&["io_limit"])
         .flags(&[load("SIZE", "Stop each thread after this many bytes")])
+        .not_of(FEED | RANGES | REPLAY)
         .tried(["64m", "128m"]),
     key("offset", Fio, set::OFFSET, "start of the region; bytes, or a share of the file: `40%`")
         .or(&["fileoffset"])
         .flags(&[load("SIZE", "Start of the region in the file")])
+        .not_of(FEED | RANGES | REPLAY)
         .tried(["1m", "2m"]),
     key("threads", Native, set::THREADS, "")
         .flags(&[
@@ -102,11 +111,12 @@ pub(super) const KEYS: &[Key] = &[
                 aliases: &["threads"],
                 ..workload(
                     "N",
-                    "Ranks of a checkpoint that run here: threads of a load of blocks [those of \
-                     the preset]",
+                    "Ranks of a checkpoint that run here: threads of a load of blocks \
+                     [those of the preset]",
                 )
             },
         ])
+        .not_of(FEED | REPLAY)
         .tried(["2", "3"]),
     key("depth", Native, set::DEPTH, "")
         .flags(&[
@@ -114,9 +124,9 @@ pub(super) const KEYS: &[Key] = &[
                 aliases: &["iodepth"],
                 ..load(
                     "N",
-                    "I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks above 128k; \
-                     other engines: 4 on a GPU path, else 1; paths gather and mapped: by block \
-                     size. --dry-run prints it]",
+                    "I/Os in flight per thread [io_uring, libaio: 32, or 8 for blocks \
+                     above 128k; other engines: 4 on a GPU path, else 1; paths gather \
+                     and mapped: by block size. --dry-run prints it]",
                 )
             },
             workload("N", "I/Os in flight per reader thread, as in gpuio bench"),
@@ -125,6 +135,7 @@ pub(super) const KEYS: &[Key] = &[
                 "I/Os in flight per thread [as many calls as the program had, 1 of fio's traces]",
             ),
         ])
+        .unused(unused::depth)
         .tried(["2", "3"]),
     key("runtime", All, field!(runtime_ns, value::duration), "")
         .or(&["timeout"])
@@ -132,10 +143,12 @@ pub(super) const KEYS: &[Key] = &[
             load("TIME", "Run time in seconds, or with a suffix: 10, 500ms, 2min, 1h, 1d [10]"),
             workload("TIME", "End after this time, if the epochs are not over by then"),
         ])
+        .not_of(RANGES | REPLAY)
         .tried(["3", "4"])
         .quick(),
     key("ramp", Native, set::RAMP, "")
         .flags(&[load("TIME", "Warm-up time at the start that is not measured [0]")])
+        .not_of(FEED | RANGES | REPLAY)
         .tried(["1", "2"]),
     key("steadystate", All, field!(steady, value::steady), "")
         .or(&["ss", "steady"])
@@ -143,92 +156,156 @@ pub(super) const KEYS: &[Key] = &[
             long: "steady",
             ..load(
                 "CRITERION",
-                "Stop once the load is steady, by fio's rules: iops, bw, lat, or one of them with \
-                 _slope, and its limit: iops:2%, bw_slope:1%; --runtime is then the maximum time. \
-                 Change the length and interval of its window with --set ss_dur=, ss_ramp=, \
-                 ss_interval=",
+                "Stop once the load is steady, by fio's rules: iops, bw, lat, or one of \
+                 them with _slope, and its limit: iops:2%, bw_slope:1%; --runtime is \
+                 then the maximum time. Change the length and interval of its window \
+                 with --set ss_dur=, ss_ramp=, ss_interval=",
             )
         }])
+        .not_of(FEED | RANGES | REPLAY)
         .tried(["iops:2%", "bw:2%"]),
     key("start_delay", Native, set::START_DELAY, "")
         .flags(&[load("TIME", "Delay before the first I/O [0]")])
+        .not_of(FEED | REPLAY)
         .tried(["1", "2"]),
     key("loops", All, field!(loops, value::at_least_one), "")
         .flags(&[load("N", "Number of passes over the region, instead of a run time")])
+        .not_of(FEED | REPLAY)
+        .unused(|s| {
+            when(
+                s.requested.io_size.is_some(),
+                "io_size sets how many bytes each thread moves; leave one out",
+            )
+        })
         .tried(["2", "3"]),
     key("wear_out", Native, switch!(wear_out), "")
         .flags(&[load(
             "",
-            "End when each thread has moved its whole size, instead of a run time (a stonewall); \
-             with --runtime, go on after it until each thread has moved what the fastest had begun \
-             by then, on several ranks that of all",
+            "End when each thread has moved its whole size, instead of a run time (a \
+             stonewall); with --runtime, go on after it until each thread has moved what \
+             the fastest had begun by then, on several ranks that of all",
         )])
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(unused::wear_out)
         .tried(["1", "0"]),
     key("rwmixread", Fio, set::READ_PERCENT, "")
         .flags(&[load("PERCENT", "Percentage of reads in a mixed load [50]")])
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| {
+            when(
+                !s.mixed(),
+                "the load does not mix reads and writes; use rw=rw or rw=randrw, or leave it out",
+            )
+            .or_else(|| {
+                when(
+                    s.requested.mix_percent.is_some(),
+                    "mix_percent (-M) has the same meaning on this path; leave one out",
+                )
+            })
+        })
         .tried(["30", "70"]),
     key("random_distribution", Fio, set::DISTRIBUTION, "")
         .flags(&[load(
             "KIND",
-            "Distribution of random offsets: random, zipf:THETA, pareto:H, normal:PERCENT \
-             [random]",
+            "Distribution of random offsets: random, zipf:THETA, pareto:H, \
+             normal:PERCENT [random]",
         )])
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| when(s.sequential(), IN_ORDER))
         .tried(["zipf:1.2", "normal:10"]),
     key("norandommap", Fio, switch!(coverage, |on| !on), "")
         .flags(&[load("", "Allow random blocks to repeat before all blocks were accessed")])
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| {
+            when(s.sequential(), IN_ORDER).or_else(|| when(
+        s.requested.coverage == Some(true) && s.skewed(),
+        "a distribution other than random does not touch every block once; leave one out"
+    ))
+        })
         .tried(["1", "0"]),
     key("align", Native, set::ALIGN, "")
         .flags(&[load("SIZE", "Alignment of random offsets [the block size]")])
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(unused::align)
         .tried(["512k", "1m"]),
     key("unaligned", Native, set::UNALIGNED, "")
         .flags(&[load("", "Use offsets that are not 4 KiB aligned, on purpose")])
+        .not_of(FEED | RANGES | REPLAY)
         .tried(["1", "0"]),
     key("rate", All, by_direction!(rate_bytes, value::rate), "")
         .flags(&[load("SIZE", "Limit of each thread, in bytes per second")])
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.requested.rate_bytes.is_none(), NOT_THIS_WAY))
         .tried([",1m", "2m"]),
     key("rate_iops", All, by_direction!(rate_iops, value::at_least_one), "")
         .flags(&[load("N", "Limit of each thread, in I/Os per second")])
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.requested.rate_iops.is_none(), NOT_THIS_WAY))
         .tried([",100", "200"]),
     key("rate_process", Fio, set::ARRIVALS, "")
         .flags(&[load("KIND", "Arrival process at that rate: linear or poisson [linear]")])
+        .not_of(FEED | REPLAY)
+        .unused(|s| {
+            when(
+                s.plan.pacing.is_none(),
+                "it says how a rate spaces its I/Os, and there is none; add rate_iops or rate, \
+         or leave it out",
+            )
+        })
         .tried(["poisson", "linear"]),
     key("seed", Native, set::SEED, "")
         .flags(&[
             load("N", "Seed of all random choices [1]"),
             workload("N", "Seed of the order of the samples [1]"),
         ])
+        .not_of(REPLAY)
+        .unused(|s| {
+            when(
+                s.plan.seed != 1 && !s.draws(),
+                "nothing in this load is left to chance; leave it out",
+            )
+        })
         .tried(["7", "8"]),
     key(
         "verify",
         Native,
         set::VERIFY,
-        "`off`, `pass` or `full` (data is read back after the run), `rewrite`, `inline` (each \
-         block on arrival), `file` (files are read again after the run and compared with what the \
-         CPU reads), or `crc32c` (with the headers of fio's blocks)",
+        "`off`, `pass` or `full` (data is read back after the run), `rewrite`, `inline` \
+         (each block on arrival), `file` (files are read again after the run and \
+         compared with what the CPU reads), or `crc32c` (with the headers of fio's \
+         blocks)",
     )
     .flags(&[
         Flag {
             optional: true,
             ..load(
                 "MODE",
-                "Verify the data: pass (after the measurement: reads back what timed writes wrote, \
-                 or reads again what timed reads read), rewrite (writes all data again and \
-                 verifies it) or inline (every timed read) [off; pass if no mode is given; without \
-                 a load a sample in a limited time, full checks all]",
+                "Verify the data: pass (after the measurement: reads back what timed \
+                 writes wrote, or reads again what timed reads read), rewrite (writes \
+                 all data again and verifies it) or inline (every timed read) [off; pass \
+                 if no mode is given; without a load a sample in a limited time, full \
+                 checks all]",
             )
         },
         workload(
             "MODE",
-            "Verify the data where it ends: inline (every block on arrival; not in latencies, but \
-             in the run time), pass (read again after the run) or off [inline]",
+            "Verify the data where it ends: inline (every block on arrival; not in \
+             latencies, but in the run time), pass (read again after the run) or off \
+             [inline]",
         ),
         replay(
             "MODE",
-            "Verify the data where it ends: pass (all that was read or written, read once more \
-             after the run), inline (every block on arrival; not in latencies, but in the run \
-             time) or off [pass]",
+            "Verify the data where it ends: pass (all that was read or written, read \
+             once more after the run), inline (every block on arrival; not in latencies, \
+             but in the run time) or off [pass]",
         ),
     ])
+    .unused(|s| {
+        when(
+            s.requested.verify == Some(VerifyMode::Rewrite) && s.only_reads(),
+            "the load writes nothing, so there is nothing to rewrite; use verify=pass",
+        )
+    })
     .tried(["pass", "rewrite"])
     .quick(),
     key(
@@ -244,9 +321,9 @@ pub(super) const KEYS: &[Key] = &[
             optional: true,
             ..load(
                 "TIME",
-                "Measure the ceilings after the jobs, that is, the highest rates this machine can \
-                 reach; for this long each: 500ms [off; on with --path all; 1 s if no time is \
-                 given]",
+                "Measure the ceilings after the jobs, that is, the highest rates this \
+                 machine can reach; for this long each: 500ms [off; on with --path all; \
+                 1 s if no time is given]",
             )
         },
         Flag {
@@ -255,6 +332,7 @@ pub(super) const KEYS: &[Key] = &[
             ..load("", "Do not measure ceilings, even with --path all")
         },
     ])
+    .not_of(FEED | RANGES | REPLAY)
     .tried(["1", "2"])
     .quick(),
     key(
@@ -266,13 +344,18 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[load(
         "WORK",
-        "Run each job twice, alone and while a kernel keeps its GPUs busy, and report how much \
-         each slows the other: compute (arithmetic in registers) or memory (a stream over GPU \
-         memory), on all multiprocessors or a share of them: compute:50%",
+        "Run each job twice, alone and while a kernel keeps its GPUs busy, and report \
+         how much each slows the other: compute (arithmetic in registers) or memory (a \
+         stream over GPU memory), on all multiprocessors or a share of them: \
+         compute:50%",
     )])
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(unused::beside)
     .tried(["compute", "memory:50%"]),
     key("fill", Native, field!(fill, value::fill), "")
         .flags(&[load("KIND", "Content of writes: pattern or random [pattern]")])
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.requested.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES))
         .tried(["random", "pattern"]),
     key("buffer_compress_percentage", All, field!(compress_percent, value::percent), "")
         .flags(&[load(
@@ -285,12 +368,20 @@ pub(super) const KEYS: &[Key] = &[
             "BYTES",
             "Bytes of the chunks of which that much repeats: a power of two [512]",
         )])
+        .unused(|s| {
+            when(
+                s.plan.compressible.is_none(),
+                "nothing repeats; add buffer_compress_percentage, or leave it out",
+            )
+        })
         .tried(["4k", "8k"]),
     key("refill", Native, set::REFILL, "")
         .flags(&[load(
             "",
             "Generate new data before every write (not in latencies, but in the run time)",
         )])
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.requested.refill == Some(true) && s.only_reads(), NO_WRITES))
         .tried(["1", "0"]),
     key("inject", Native, text!(inject), "")
         .flags(&[load(
@@ -298,5 +389,6 @@ pub(super) const KEYS: &[Key] = &[
             "Inject faults, in each thread by itself (so 2 threads have twice the rate): \
              eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7",
         )])
+        .unused(unused::inject)
         .tried(["enospc=1%", "lost=1%"]),
 ];

@@ -4,7 +4,9 @@ use gpuio_record::{Arrivals, VerifyMode};
 
 use super::Dialect::{All, Native};
 use super::Key;
+use super::loads::{FEED, RANGES, REPLAY};
 use super::set::{self, key};
+use super::unused::{OWN_FILES, not_between_gpus, when};
 use crate::value;
 
 pub(super) const KEYS: &[Key] = &[
@@ -23,6 +25,13 @@ pub(super) const KEYS: &[Key] = &[
         "every run finds the page cache in the same state: `pre_read` or `invalidate`, whichever \
          fits it",
     )
+    .unused(|s| {
+        when(
+            s.requested.cache_alike == Some(true)
+                && (s.requested.pre_read.is_some() || s.requested.invalidate == Some(true)),
+            "pre_read or invalidate sets the state of the page cache; leave one out",
+        )
+    })
     .tried(["1", "0"]),
     key(
         "verify_time",
@@ -31,6 +40,14 @@ pub(super) const KEYS: &[Key] = &[
         "longest time for the verification after the run; a random sample of what fits into it is \
          checked, and the report says how much that was",
     )
+    .not_of(REPLAY)
+    .unused(|s| {
+        when(
+            !matches!(s.plan.verify, VerifyMode::Pass | VerifyMode::Rewrite),
+            "it limits verification after the run, which is not requested; add verify=pass, or \
+         leave it out",
+        )
+    })
     .tried(["1", "2"]),
     key("arrivals", Native, set::ARRIVALS, "spacing under a rate limit: `steady` or `poisson`")
         .tried(["steady", "poisson"]),
@@ -59,6 +76,18 @@ pub(super) const KEYS: &[Key] = &[
         "all threads use the same files, thread i from `offset + i * size`",
     )
     .or(&["shared_files"])
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            s.requested.shared_files == Some(true)
+                && s.requested.filenames.is_none()
+                && !s.plan.shared_files,
+            OWN_FILES,
+        )
+        .or_else(|| {
+            when(s.requested.layout.is_some(), "layout says how threads share files; leave one out")
+        })
+    })
     .tried(["1", "0"]),
     key(
         "gather_scatter",
@@ -67,6 +96,15 @@ pub(super) const KEYS: &[Key] = &[
         "path `gather`: blocks get separate, non-adjacent locations in GPU memory, as random ones \
          do",
     )
+    .unused(|s| {
+        when(
+            s.plan.gather_scatter.is_none(),
+            format!(
+                "it concerns path gather; path {} has one block in each slot; leave it out",
+                s.path.name
+            ),
+        )
+    })
     .tried(["1", "0"]),
     key(
         "via_peer",
@@ -75,6 +113,7 @@ pub(super) const KEYS: &[Key] = &[
         "paths `routed` and `fan-out`: `peer` for direct copies between GPUs only, or `any` route \
          of the driver",
     )
+    .unused(not_between_gpus)
     .tried(["peer", "any"]),
     key(
         "skip_bufregister",
@@ -82,6 +121,16 @@ pub(super) const KEYS: &[Key] = &[
         switch!(skip_bufregister),
         "paths of cuFile: do not register GPU memory with it (gdsio's `-b`)",
     )
+    .not_of(REPLAY)
+    .unused(|s| {
+        when(
+            s.requested.skip_bufregister == Some(true) && !s.path.uses_cufile(),
+            format!(
+                "path {} registers no buffer with cuFile, so there is none to skip; leave it out",
+                s.path.name
+            ),
+        )
+    })
     .tried(["1", "0"]),
     key(
         "batch",
@@ -89,6 +138,7 @@ pub(super) const KEYS: &[Key] = &[
         field!(batch, value::at_least_one_u32),
         "cuFile's batch paths: I/Os per batch (gdsio's `-B`), as `gather_batch`",
     )
+    .not_of(FEED | REPLAY)
     .tried(["2", "3"]),
     key("rdma_url", Native, text!(rdma_url), "gdsio's `-P`: always refused")
         .tried(["sockfs://a", "sockfs://b"]),
@@ -98,5 +148,6 @@ pub(super) const KEYS: &[Key] = &[
         field!(mix_percent, value::percent),
         "cuFile's batch paths: percentage of reads (gdsio's `-M`)",
     )
+    .not_of(FEED | REPLAY)
     .tried(["30", "70"]),
 ];
