@@ -217,7 +217,7 @@ fn with_every_key(verb: Command) -> Command {
     let others = keys().filter(|key| !listed(key)).filter_map(|key| {
         let mut names = free(&mut key.spellings().map(str::to_owned)).into_iter();
         let arg = Arg::new(hidden_id(key)).long(names.next()?).aliases(names).hide(true);
-        let arg = arg.action(ArgAction::Append);
+        let arg = arg.value_name("VALUE").action(ArgAction::Append);
         Some(match key.status {
             Status::Supported(setter) if setter.bare().is_none() => arg,
             _ => with_or_without(arg),

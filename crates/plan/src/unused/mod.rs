@@ -83,21 +83,8 @@ fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
 
 /// Whether a flag says what decides over the effect of others.
 fn changed_by_flag(job: &JobSpec) -> bool {
-    const DECIDE: [&str; 12] = [
-        "rw",
-        "paths",
-        "engine",
-        "direct",
-        "io_size",
-        "loops",
-        "rate_iops",
-        "filenames",
-        "depth",
-        "distribution",
-        "pre_read",
-        "feed.compute",
-    ];
-    DECIDE.iter().any(|field| matches!(job.origin(field), Some(Origin::Flag(_))))
+    let by_flag = |field: &str| matches!(job.origin(field), Some(Origin::Flag(_)));
+    keys().filter(|key| key.decides).filter_map(Key::field).any(by_flag)
 }
 
 /// What was found for one source: a job that uses its value, or why none does.

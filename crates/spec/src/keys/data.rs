@@ -40,6 +40,7 @@ pub(super) const KEYS: &[Key] = &[
         .or(&["file"])
         .flags(&[data("FILE", "File or block device to use; repeat for more")])
         .not_of(FEED | REPLAY)
+        .decides()
         .tried(["/have8g", "/have9g"]),
     key(
         "file_prefix",
@@ -93,6 +94,7 @@ pub(super) const KEYS: &[Key] = &[
             verbs: ALL,
             ..data("", "Use O_DIRECT [where the file system supports it]")
         }])
+        .decides()
         .tried(["1", "0"]),
     key("buffered", All, switch!(direct, |on| !on), "the opposite of `direct`")
         .flags(&[Flag { verbs: ALL, conflict: Some("direct"), ..data("", "Use the page cache") }])
@@ -112,6 +114,7 @@ pub(super) const KEYS: &[Key] = &[
             },
             files("", "Read the files into the page cache before the measurement"),
         ])
+        .decides()
         .tried(["1", "0"]),
     key("invalidate", All, switch!(invalidate), "")
         .flags(&[Flag {

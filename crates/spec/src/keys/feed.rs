@@ -123,6 +123,7 @@ pub(super) const KEYS: &[Key] = &[
          Storage's do; or none [kernel; sleep on path host]",
     )])
     .not_of(REPLAY)
+    .decides()
     .tried(["memory", "sleep"]),
     key(
         "compute_time",

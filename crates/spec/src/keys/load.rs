@@ -39,6 +39,7 @@ pub(super) const KEYS: &[Key] = &[
                  all, as in gpuio bench [staged; host with --gpu none]",
             ),
         ])
+        .decides()
         .tried(["host", "staged"]),
     key("engine", Native, field!(engine, value::engine), "I/O engine by name")
         .flags(&[
@@ -49,6 +50,7 @@ pub(super) const KEYS: &[Key] = &[
             workload("ENGINE", "I/O engine between file and host memory [auto]"),
             replay("ENGINE", "I/O engine between file and host memory [auto]"),
         ])
+        .decides()
         .tried(["io_uring", "psync"]),
     key("rw", All, field!(rw, value::rw), "")
         .or(&["readwrite"])
@@ -57,6 +59,7 @@ pub(super) const KEYS: &[Key] = &[
             "Direction and order: read, write, randread, randwrite, rw, randrw [read]",
         )])
         .not_of(FEED | REPLAY)
+        .decides()
         .tried(["read", "randwrite"]),
     key(
         "bs",
@@ -97,6 +100,7 @@ pub(super) const KEYS: &[Key] = &[
         .or(&["io_limit"])
         .flags(&[load("SIZE", "Stop each thread after this many bytes")])
         .not_of(FEED | RANGES | REPLAY)
+        .decides()
         .tried(["64m", "128m"]),
     key("offset", Fio, set::OFFSET, "start of the region; bytes, or a share of the file: `40%`")
         .or(&["fileoffset"])
@@ -136,6 +140,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
         ])
         .unused(unused::depth)
+        .decides()
         .tried(["2", "3"]),
     key("runtime", All, field!(runtime_ns, value::duration), "")
         .or(&["timeout"])
@@ -177,6 +182,7 @@ pub(super) const KEYS: &[Key] = &[
                 "io_size sets how many bytes each thread moves; leave one out",
             )
         })
+        .decides()
         .tried(["2", "3"]),
     key("wear_out", Native, switch!(wear_out), "")
         .flags(&[load(
@@ -212,6 +218,7 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| when(s.sequential(), IN_ORDER))
+        .decides()
         .tried(["zipf:1.2", "normal:10"]),
     key("norandommap", Fio, switch!(coverage, |on| !on), "")
         .flags(&[load("", "Allow random blocks to repeat before all blocks were accessed")])
@@ -241,6 +248,7 @@ pub(super) const KEYS: &[Key] = &[
         .flags(&[load("N", "Limit of each thread, in I/Os per second")])
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.requested.rate_iops.is_none(), NOT_THIS_WAY))
+        .decides()
         .tried([",100", "200"]),
     key("rate_process", Fio, set::ARRIVALS, "")
         .flags(&[load("KIND", "Arrival process at that rate: linear or poisson [linear]")])

@@ -84,15 +84,28 @@ pub struct Key {
     /// Why the field that it sets has no effect on a job, and what to do; nothing where it has one.
     /// One row says that for all keys of the field.
     pub unused: Option<fn(&KeyContext<'_>) -> Option<String>>,
+    /// Whether its field decides over the effect of others, so that a flag may take the effect from
+    /// a line of a job file.
+    pub decides: bool,
     /// Whether `gpuio bench` with its flag alone is still the run without a load.
     pub quick: bool,
 }
 
 impl Key {
     const fn new(name: &'static str, dialect: Dialect, status: Status) -> Self {
-        let (aliases, flags, tried) = (&[], &[], [""; 2]);
-        let (summary, kinds, unused, quick) = ("", 0, None, false);
-        Self { name, aliases, dialect, summary, status, flags, tried, kinds, unused, quick }
+        Self {
+            name,
+            aliases: &[],
+            dialect,
+            summary: "",
+            status,
+            flags: &[],
+            tried: [""; 2],
+            kinds: 0,
+            unused: None,
+            decides: false,
+            quick: false,
+        }
     }
 
     const fn or(self, aliases: &'static [&'static str]) -> Self {
@@ -113,6 +126,10 @@ impl Key {
 
     const fn unused(self, why: fn(&KeyContext<'_>) -> Option<String>) -> Self {
         Self { unused: Some(why), ..self }
+    }
+
+    const fn decides(self) -> Self {
+        Self { decides: true, ..self }
     }
 
     const fn quick(self) -> Self {
