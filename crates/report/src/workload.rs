@@ -88,14 +88,7 @@ pub(crate) fn is_random(plan: &JobPlan) -> bool {
 
 /// The job's load as the `rw` key has it.
 pub(crate) fn rw(plan: &JobPlan) -> &'static str {
-    match (directions(plan), is_random(plan)) {
-        ([Direction::Read], false) => "read",
-        ([Direction::Write], false) => "write",
-        (_, false) => "readwrite",
-        ([Direction::Read], true) => "randread",
-        ([Direction::Write], true) => "randwrite",
-        (_, true) => "randrw",
-    }
+    plan.rw()
 }
 
 /// Whether reads and writes are mixed.

@@ -3,7 +3,6 @@
 use gpuio_record::{
     ComputationPlan, CpuScope, DirectMode, DirectionResult, EndedHow, HostJobExpected, JobExpected,
     JobPlan, JobResult, RankGroup, RankHost, RankJob, RankJobRates, RankRow, Record, TierResult,
-    VerifyMode,
 };
 use gpuio_stat::Summary;
 
@@ -271,13 +270,7 @@ fn cpu_scope(line: &Line<'_>) -> String {
 }
 
 fn verify(line: &Line<'_>) -> String {
-    let word = match line.plan.verify {
-        VerifyMode::Off => "off",
-        VerifyMode::Pass => "pass",
-        VerifyMode::Rewrite => "rewrite",
-        VerifyMode::Inline => "inline",
-    };
-    word.to_owned()
+    line.plan.verify.word().to_owned()
 }
 
 fn verified_bytes(line: &Line<'_>) -> String {

@@ -19,6 +19,7 @@ mod load;
 mod loads;
 mod machine;
 mod native;
+mod printed;
 mod table;
 mod unused;
 
@@ -28,6 +29,8 @@ pub use flag::Flag;
 pub use loads::LoadKind;
 pub use table::markdown_table;
 pub use unused::KeyContext;
+
+use gpuio_record::JobPlan;
 
 use crate::job::{JobSpec, RefusedForWrites};
 use crate::nearest::nearest;
@@ -84,6 +87,8 @@ pub struct Key {
     /// Why the field that it sets has no effect on a job, and what to do; nothing where it has one.
     /// One row says that for all keys of the field.
     pub unused: Option<fn(&KeyContext<'_>) -> Option<String>>,
+    /// The value with which a plan is printed as a job file; nothing where another key says it.
+    pub prints: Option<fn(&JobPlan) -> Option<String>>,
     /// Whether its field decides over the effect of others, so that a flag may take the effect from
     /// a line of a job file.
     pub decides: bool,
@@ -103,6 +108,7 @@ impl Key {
             tried: [""; 2],
             kinds: 0,
             unused: None,
+            prints: None,
             decides: false,
             quick: false,
         }
@@ -126,6 +132,10 @@ impl Key {
 
     const fn unused(self, why: fn(&KeyContext<'_>) -> Option<String>) -> Self {
         Self { unused: Some(why), ..self }
+    }
+
+    const fn prints(self, value: fn(&JobPlan) -> Option<String>) -> Self {
+        Self { prints: Some(value), ..self }
     }
 
     const fn decides(self) -> Self {

@@ -1,13 +1,14 @@
 //! gpuio's other keys, and those with the same spelling in several tools.
 
-use gpuio_record::{Arrivals, VerifyMode};
-
 use super::Dialect::{All, Native};
 use super::Key;
 use super::loads::{FEED, RANGES, REPLAY};
+use super::printed::{self, switch};
 use super::set::{self, key};
 use super::unused::{OWN_FILES, not_between_gpus, when};
 use crate::value;
+use gpuio_record::{Arrivals, VerifyMode};
+use gpuio_units::format_duration_ns;
 
 pub(super) const KEYS: &[Key] = &[
     key("name", All, set::NAME, "name of the job; in `[global]`, of the run").tried(["x", "y"]),
@@ -17,6 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         switch!(verify, |on| if on { VerifyMode::Pass } else { VerifyMode::Off }),
         "verify the data in a separate pass",
     )
+    .prints(|p| (p.fio_headers && p.verify == VerifyMode::Off).then(|| switch(false)))
     .tried(["1", "0"]),
     key(
         "cache_alike",
@@ -48,6 +50,7 @@ pub(super) const KEYS: &[Key] = &[
          leave it out",
         )
     })
+    .prints(|p| p.verify_ns.map(format_duration_ns))
     .tried(["1", "2"]),
     key("arrivals", Native, set::ARRIVALS, "spacing under a rate limit: `steady` or `poisson`")
         .tried(["steady", "poisson"]),
@@ -88,6 +91,9 @@ pub(super) const KEYS: &[Key] = &[
             when(s.requested.layout.is_some(), "layout says how threads share files; leave one out")
         })
     })
+    .prints(|p| {
+        (p.has_size() && printed::shared_layout(p).is_none()).then(|| switch(p.shared_files))
+    })
     .tried(["1", "0"]),
     key(
         "gather_scatter",
@@ -105,6 +111,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
         )
     })
+    .prints(|p| p.gather_scatter.map(switch))
     .tried(["1", "0"]),
     key(
         "via_peer",
@@ -114,6 +121,7 @@ pub(super) const KEYS: &[Key] = &[
          of the driver",
     )
     .unused(not_between_gpus)
+    .prints(printed::via_peer)
     .tried(["peer", "any"]),
     key(
         "skip_bufregister",
@@ -131,6 +139,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
         )
     })
+    .prints(|p| p.register_buffer.map(|register| switch(!register)))
     .tried(["1", "0"]),
     key(
         "batch",
