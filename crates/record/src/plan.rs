@@ -512,17 +512,6 @@ pub enum Arrivals {
     Poisson,
 }
 
-impl Arrivals {
-    /// The value of the key.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Steady => "steady",
-            Self::Poisson => "poisson",
-        }
-    }
-}
-
 /// O_DIRECT or page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

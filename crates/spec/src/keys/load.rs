@@ -283,7 +283,7 @@ pub(super) const KEYS: &[Key] = &[
          or leave it out",
             )
         })
-        .prints(|p| p.pacing.as_ref().map(|pacing| pacing.arrivals.word().to_owned()))
+        .prints(printed::arrivals)
         .tried(["poisson", "linear"]),
     key("seed", Native, set::SEED, "")
         .flags(&[

@@ -1,7 +1,9 @@
 //! The values of keys in a plan that is printed as a job file: what rows of the table say by
 //! [`Key::prints`].
 
-use gpuio_record::{BlockShare, Column, Distribution, JobPlan, LayoutPlan, Order, WorkerPlan};
+use gpuio_record::{
+    Arrivals, BlockShare, Column, Distribution, JobPlan, LayoutPlan, Order, WorkerPlan,
+};
 use gpuio_units::format_bytes;
 
 use crate::value::one_name;
@@ -65,6 +67,14 @@ pub(super) fn distribution(plan: &JobPlan) -> Option<String> {
         Distribution::Pareto { h } => format!("pareto:{h}"),
         Distribution::Normal { deviation_percent } => format!("normal:{deviation_percent}"),
     })
+}
+
+pub(super) fn arrivals(plan: &JobPlan) -> Option<String> {
+    let word = match plan.pacing.as_ref()?.arrivals {
+        Arrivals::Steady => "steady",
+        Arrivals::Poisson => "poisson",
+    };
+    Some(word.to_owned())
 }
 
 pub(super) fn size(plan: &JobPlan) -> Option<String> {
