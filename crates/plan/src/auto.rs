@@ -175,7 +175,7 @@ fn job_keeps_from_cufile(requested: &JobSpec) -> Option<&'static str> {
     let reasons = [
         (requested.engine.is_some() || requested.inject.is_some(), "the job requests an engine"),
         (requested.depth.is_some_and(|depth| depth > 1), "it moves one block at a time"),
-        (requested.direct == Some(false) || defaults::is_fio(requested), "the job is buffered"),
+        (requested.direct == Some(false) || requested.is_fio(), "the job is buffered"),
     ];
     reasons.into_iter().find(|(keeps, _)| *keeps).map(|(_, why)| why)
 }

@@ -6,7 +6,7 @@ use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
 use gpuio_record::{
     BlockShare, ComputationKind, ComputationPlan, DirectMode, Distribution, JobPlan, Order, Stop,
 };
-use gpuio_spec::{Ceilings, ComputationRequest, Dialect, JobSpec, Rw};
+use gpuio_spec::{Ceilings, ComputationRequest, JobSpec, Rw};
 
 use super::PlanError;
 use super::facts::{DirectAnswer, Facts, TargetInfo};
@@ -94,14 +94,6 @@ pub(super) fn unset(job: &JobSpec) -> Vec<String> {
     keys.into_iter().filter(|(_, unset)| *unset).map(|(key, _)| key.to_owned()).collect()
 }
 
-pub(super) fn is_fio(job: &JobSpec) -> bool {
-    job.dialect == Some(Dialect::Fio)
-}
-
-pub(super) fn is_gdsio(job: &JobSpec) -> bool {
-    job.dialect == Some(Dialect::Gdsio)
-}
-
 /// Share of reads and the order of offsets.
 pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
     let rw = job.rw.unwrap_or(Rw::Read);
@@ -123,7 +115,8 @@ pub(super) fn mix_and_order(job: &JobSpec) -> (u8, Order) {
     // Full coverage is fio's default and ours; gdsio draws each offset anew. A skewed
     // distribution can't cover.
     let uniform = distribution == Distribution::Uniform;
-    let coverage = uniform && job.coverage.unwrap_or(!is_gdsio(job) && job.unaligned != Some(true));
+    let coverage =
+        uniform && job.coverage.unwrap_or(!job.is_gdsio() && job.unaligned != Some(true));
     (percent, Order::Random { distribution, coverage })
 }
 
@@ -154,7 +147,7 @@ pub(super) fn blocks(job: &JobSpec, order: &Order) -> Vec<BlockShare> {
     if let Some(blocks) = &job.blocks {
         return blocks.clone();
     }
-    let small = is_fio(job) || matches!(order, Order::Random { .. });
+    let small = job.is_fio() || matches!(order, Order::Random { .. });
     let size = if small { 4 << 10 } else { 1 << 20 };
     vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }]
 }
@@ -164,7 +157,7 @@ pub(super) fn depth(job: &JobSpec, asynchronous: bool, ring: bool, block_max: u6
     if let Some(depth) = job.depth {
         return depth;
     }
-    if is_fio(job) || is_gdsio(job) {
+    if job.is_fio() || job.is_gdsio() {
         return 1;
     }
     match (asynchronous, ring) {
@@ -196,7 +189,7 @@ pub(super) fn gather(job: &JobSpec, order: &Order, block_max: u64) -> Gather {
     let fits = (bytes / block_max.max(1)).clamp(1, BATCH_MOST);
     // At most BATCH_MOST after the line above.
     let fits = u32::try_from(fits).unwrap_or(1);
-    let dialect = (is_fio(job) || is_gdsio(job)).then_some(1);
+    let dialect = (job.is_fio() || job.is_gdsio()).then_some(1);
     let depth = job.depth.or(dialect);
     let batch = job.gather_batch.unwrap_or(depth.map_or(fits, |d| fits.min(d.div_ceil(batches))));
     let depth = depth.unwrap_or(batch.saturating_mul(batches));
@@ -236,7 +229,7 @@ pub(super) fn mapped(job: &JobSpec, block_max: u64) -> Groups {
     };
     // A few thousand at most after the lines above.
     let [fits, deep] = [fits, deep].map(|n| u32::try_from(n).unwrap_or(1));
-    let dialect = (is_fio(job) || is_gdsio(job)).then_some(1);
+    let dialect = (job.is_fio() || job.is_gdsio()).then_some(1);
     let depth = job.depth.or(dialect);
     let batch = job.gather_batch;
     let batch = batch.unwrap_or(depth.map_or(fits, |d| fits.min(d.div_ceil(MAPPED_GROUPS))));
@@ -264,7 +257,7 @@ pub(super) fn library(
     calls: Calls,
     block_max: u64,
 ) -> LibraryShape {
-    let theirs = is_fio(job) || is_gdsio(job);
+    let theirs = job.is_fio() || job.is_gdsio();
     let (depth, batch) = if path.batches {
         let requested = job.batch.or(job.gather_batch);
         let batch = requested.unwrap_or_else(|| match (job.depth, theirs) {
@@ -313,7 +306,7 @@ pub(super) fn direct(
     match job.direct {
         Some(true) => (DirectMode::Direct, None, alignment),
         Some(false) => (DirectMode::Buffered, None, 1),
-        None if is_fio(job) => buffered("fio's default is direct=0".into()),
+        None if job.is_fio() => buffered("fio's default is direct=0".into()),
         None if job.engine.as_deref() == Some("mmap") => {
             buffered("a mapping is always the page cache".into())
         }
@@ -359,10 +352,10 @@ pub(super) fn engine(
         return (engine.clone(), None);
     }
     let because = |name: &str, why: &str| (name.to_owned(), Some(why.to_owned()));
-    if is_gdsio(job) {
+    if job.is_gdsio() {
         return because("psync", "gdsio does one blocking I/O per thread");
     }
-    if is_fio(job) {
+    if job.is_fio() {
         return because("psync", "fio's default");
     }
     // A ring of a GPU path has its depth whatever the engine.
@@ -422,7 +415,7 @@ pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
     let passes = |n: u64| size.saturating_mul(n);
     let bytes = job.io_size.or(job.loops.map(passes));
     // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
-    let timed = job.time_based.unwrap_or(!is_fio(job));
+    let timed = job.time_based.unwrap_or(!job.is_fio());
     let wear_out = job.wear_out == Some(true);
     let bytes = bytes.or((wear_out && job.runtime_ns.is_none()).then_some(size));
     match (job.runtime_ns, bytes) {
@@ -434,7 +427,7 @@ pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
             Stop { runtime_ns: Some(t), bytes_per_thread: Some(b), wear_out: false }
         }
         (None, Some(b)) => Stop { runtime_ns: None, bytes_per_thread: Some(b), wear_out: false },
-        (None, None) if is_fio(job) || is_gdsio(job) => {
+        (None, None) if job.is_fio() || job.is_gdsio() => {
             Stop { runtime_ns: None, bytes_per_thread: Some(size), wear_out: false }
         }
         (None, None) => {

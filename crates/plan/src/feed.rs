@@ -7,7 +7,7 @@ use gpuio_record::{
     BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
     Region, SampleOrder, TierPlan,
 };
-use gpuio_spec::{FeedRequest, JobSpec, Rw};
+use gpuio_spec::{FeedRequest, JobSpec, LoadKind, Rw, not_of};
 use gpuio_workload::feed::Shape;
 
 use super::PlanError;
@@ -22,63 +22,6 @@ const FILES_MOST: u64 = 1 << 21;
 const STEP_MOST_NS: u64 = 86_400_000_000_000;
 /// Readings that are counted: a byte for each unit in each epoch.
 const COUNTED_MOST: u64 = 1 << 32;
-
-/// Keys of a load of blocks, which a feed decides by itself, and a trace that is replayed.
-pub(super) const OF_BLOCKS: [&str; 53] = [
-    "align",
-    "arrivals",
-    "batch",
-    "beside",
-    "bw_log",
-    "ceilings",
-    "coverage",
-    "create_files",
-    "distribution",
-    "end_fsync",
-    "fdatasync_ios",
-    "file_bytes",
-    "filenames",
-    "files_in_turn",
-    "files_per_thread",
-    "fill",
-    "fsync_ios",
-    "full_threads",
-    "io_size",
-    "iops_log",
-    "lat_log",
-    "layout",
-    "log_ns",
-    "loops",
-    "mix_percent",
-    "number_ios",
-    "offset",
-    "offset_increment",
-    "ramp_ns",
-    "ranges",
-    "rate_bytes",
-    "rate_iops",
-    "read_percent",
-    "read_shift",
-    "refill",
-    "shared_fd",
-    "shared_files",
-    "size",
-    "size_percent",
-    "start_delay_ns",
-    "steady",
-    "steady_check_ns",
-    "steady_ramp_ns",
-    "steady_window_ns",
-    "sync",
-    "think_ios",
-    "think_ns",
-    "think_spin_ns",
-    "threads",
-    "time_based",
-    "unaligned",
-    "wear_out",
-    "rw",
-];
 
 /// Whether the job is a training feed.
 pub(super) fn is_feed(job: &JobSpec) -> bool {
@@ -210,9 +153,8 @@ fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
 fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
     let in_turn = matches!(job.rw, Some(Rw::Read | Rw::Write));
-    let unused =
-        |field: &&&str| job.requested.contains_key(**field) && !(in_turn && ***field == *"rw");
-    if let Some(field) = OF_BLOCKS.iter().find(unused) {
+    let unused = |field: &&&str| not_of(field, LoadKind::Feed) && !(in_turn && **field == "rw");
+    if let Some(field) = job.requested.keys().find(unused) {
         let what = match *field {
             "threads" => {
                 "it has no effect here: this workload has no ranks, and readers of accelerators \

@@ -7,7 +7,7 @@ use gpuio_record::{FlushPlan, LogPlan, Stop, ThinkPlan};
 use gpuio_spec::{JobSpec, OfWrites, Spec};
 
 use super::PlanError;
-use super::defaults::{is_fio, mix_and_order};
+use super::defaults::mix_and_order;
 use super::regions::Ground;
 
 pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
@@ -73,7 +73,7 @@ pub(super) fn logs(job: &JobSpec) -> Option<LogPlan> {
 pub(super) fn files_in_turn(job: &JobSpec, ground: &Ground) -> bool {
     let several = ground.files_of_a_thread() > 1;
     let in_order = mix_and_order(job).1 == gpuio_record::Order::Sequential;
-    several && in_order && job.files_in_turn.unwrap_or(is_fio(job))
+    several && in_order && job.files_in_turn.unwrap_or(job.is_fio())
 }
 
 /// A number of I/Os as bytes, beside which other bounds stay.
@@ -87,7 +87,7 @@ pub(super) fn counted(job: &JobSpec, stop: Stop) -> Result<Stop, PlanError> {
     let bytes = ios.saturating_mul(block.max_bytes);
     // fio's count does not make a job longer than its size. Ours is the bound, where no other was
     // requested.
-    let most = if is_fio(job) || job.io_size.is_some() || job.loops.is_some() {
+    let most = if job.is_fio() || job.io_size.is_some() || job.loops.is_some() {
         stop.bytes_per_thread.unwrap_or(u64::MAX)
     } else {
         u64::MAX

@@ -8,7 +8,7 @@ use gpuio_record::{
 use gpuio_spec::{GpuWhich, JobSpec};
 use gpuio_units::format_cpu_list;
 
-use super::defaults::{self, is_gdsio};
+use super::defaults::{self};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
 use super::{
@@ -377,7 +377,7 @@ pub(super) fn named_gpus(spec: &JobSpec, facts: &Facts<'_>) -> Result<(), PlanEr
         GpuWhich::All => &[],
         GpuWhich::Unset | GpuWhich::None => return Ok(()),
     };
-    if is_gdsio(spec) {
+    if spec.is_gdsio() {
         return Ok(());
     }
     match facts.gpus {
@@ -446,7 +446,7 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
     );
     let gpu_named = spec.gpu.as_ref().is_some_and(|gpu| gpu.which != GpuWhich::None);
     note(
-        gpu_named && !path.needs_gpu && !is_gdsio(spec),
+        gpu_named && !path.needs_gpu && !spec.is_gdsio(),
         "gpu: the host path ends in host memory; the GPU decides only where threads run",
     );
     notes

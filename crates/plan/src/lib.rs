@@ -225,7 +225,7 @@ fn resolved(
     let Among { at, alone, many, group } = among;
     let plan = job::resolve(requested, row, (many, group), facts)?;
     let nodes = &facts.host.numa.nodes;
-    let seen = unused::KeyContext {
+    let seen = gpuio_spec::KeyContext {
         requested,
         path: row.row,
         catalog: &facts.catalog,

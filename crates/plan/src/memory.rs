@@ -5,7 +5,6 @@ use gpuio_record::{Gpu, JobPlan, MemoryKind, TierPlan};
 use gpuio_spec::JobSpec;
 use gpuio_units::human_bytes;
 
-use super::defaults::is_gdsio;
 use super::{Facts, PlanError};
 
 /// What was requested, else the path's own.
@@ -23,7 +22,7 @@ fn wanted(requested: &JobSpec, path: &PathInfo) -> Option<MemoryKind> {
 }
 
 pub(super) fn is_gdsios_default(requested: &JobSpec, path: &PathInfo) -> bool {
-    is_gdsio(requested) && !path.needs_gpu && requested.memory == Some(MemoryKind::Device)
+    requested.is_gdsio() && !path.needs_gpu && requested.memory == Some(MemoryKind::Device)
 }
 
 /// Why a path's bytes can't end in the requested memory.

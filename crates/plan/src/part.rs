@@ -6,7 +6,6 @@ use gpuio_record::{PartPlan, RepeatPlan};
 use gpuio_spec::{JobSpec, Spec};
 
 use super::PlanError;
-use super::defaults::is_gdsio;
 use super::feed::is_feed;
 
 /// Sizes are rounded to multiples of this, which suits every logical block size.
@@ -84,7 +83,7 @@ pub(super) fn repeated(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
             }
             if times > 1 {
                 one.nth = Some((nth, times));
-                let prefix = if is_gdsio(job) { "gdsio" } else { "gpuio" };
+                let prefix = if job.is_gdsio() { "gdsio" } else { "gpuio" };
                 let prefix = job.file_prefix.as_deref().unwrap_or(prefix);
                 one.file_prefix = Some(format!("{prefix}-{nth}"));
             }

@@ -1,43 +1,12 @@
 //! Files that are read as a whole, or tensor by tensor.
 
 use gpuio_record::{DirectMode, Gpu, RangeKind, RangesPlan, Region};
-use gpuio_spec::{JobSpec, Rw};
+use gpuio_spec::{JobSpec, LoadKind, Rw, not_of};
 
 use super::PlanError;
 use super::defaults::direct_if_aligned;
 use super::facts::Facts;
 use super::regions::{Ground, Laid};
-
-/// Keys that say which part of a file is read, or when a load ends; here the files do.
-const NOT_OF_RANGES: [&str; 27] = [
-    "align",
-    "beside",
-    "ceilings",
-    "coverage",
-    "directory",
-    "distribution",
-    "file_bytes",
-    "files_in_turn",
-    "files_per_thread",
-    "full_threads",
-    "io_size",
-    "layout",
-    "number_ios",
-    "offset",
-    "offset_increment",
-    "ramp_ns",
-    "read_percent",
-    "read_shift",
-    "runtime_ns",
-    "scale",
-    "shared_files",
-    "size",
-    "size_percent",
-    "steady",
-    "time_based",
-    "unaligned",
-    "wear_out",
-];
 
 /// Ranges of a job, and their regions.
 pub(super) struct Ranged {
@@ -88,7 +57,8 @@ pub(super) fn resolve(
 ) -> Result<Option<Ranged>, PlanError> {
     let Some(kind) = job.ranges else { return Ok(None) };
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    if let Some(field) = NOT_OF_RANGES.iter().find(|field| job.requested.contains_key(**field)) {
+    let mut fields = job.requested.keys();
+    if let Some(field) = fields.find(|field| not_of(field, LoadKind::Ranges)) {
         let what = "it has no effect here: ranges reads all of the named files; leave it out";
         return usage(field, what.to_owned());
     }

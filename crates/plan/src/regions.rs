@@ -9,7 +9,7 @@ use gpuio_record::{
 use gpuio_spec::JobSpec;
 
 use super::PlanError;
-use super::defaults::{SIZE, is_fio, is_gdsio, mix_and_order};
+use super::defaults::{SIZE, mix_and_order};
 use super::facts::{Facts, TargetInfo};
 
 /// Where data sets go when no directory is named.
@@ -115,7 +115,7 @@ pub(super) fn ground(
     let strided = common.is_some_and(|layout| layout.kind == LayoutKind::Strided);
     let all = common.map(|layout| u64::from(layout.ranks) * u64::from(threads));
     let sharers = |shared: bool| if shared { all.unwrap_or(u64::from(threads)) } else { 1 };
-    let prefix = if is_gdsio(requested) { "gdsio" } else { "gpuio" };
+    let prefix = if requested.is_gdsio() { "gdsio" } else { "gpuio" };
     let prefix = requested.file_prefix.clone().unwrap_or_else(|| prefix.to_owned());
     if let Some(names) = &requested.filenames {
         let join = |name: &String| match &requested.directory {
@@ -123,7 +123,7 @@ pub(super) fn ground(
             Some(dir) if !name.starts_with('/') => format!("{}/{name}", dir.trim_end_matches('/')),
             _ => name.clone(),
         };
-        if is_gdsio(requested) && requested.directory.is_some() {
+        if requested.is_gdsio() && requested.directory.is_some() {
             let what = "-D (directory) and -f (filename) exclude each other; give one";
             return Err(PlanError::usage(requested, "filenames", what));
         }
@@ -134,7 +134,7 @@ pub(super) fn ground(
             let what = format!("{} is a directory; give it with --directory", paths[at]);
             return Err(PlanError::usage(requested, "filenames", what));
         }
-        let shared = requested.shared_files.unwrap_or(!is_fio(requested) && threads > 1);
+        let shared = requested.shared_files.unwrap_or(!requested.is_fio() && threads > 1);
         let shared = common.is_some() || shared;
         let sharers = sharers(shared);
         // Without a layout each rank has regions of its own threads only.
@@ -482,7 +482,7 @@ fn new_size(
                     bytes";
         return Err(PlanError::usage(requested, "size", what));
     }
-    if is_gdsio(requested) && mix_and_order(requested).0 > 0 {
+    if requested.is_gdsio() && mix_and_order(requested).0 > 0 {
         let what = "no size (-s) was given and the files are not there yet; write them first with \
                     -I 1 and the same -D, -w and -s";
         return Err(PlanError::usage(requested, "size", what));

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use gpuio_catalog::{Backend, Calls, PathInfo};
 use gpuio_record::{BlockShare, DirectMode, Region, ReplayPlan, VerifyMode};
-use gpuio_spec::{JobSpec, Rw, Spec};
+use gpuio_spec::{JobSpec, LoadKind, Rw, Spec, not_of};
 use gpuio_workload::replay::Script;
 
 use super::PlanError;
 use super::defaults::direct_if_aligned;
-use super::feed::OF_BLOCKS;
 use super::regions::{Ground, Laid};
 
 /// Threads of a replay, and files: each is planned, opened and recorded.
@@ -24,20 +23,6 @@ const BLOCK_LEAST: u64 = 1 << 20;
 /// I/Os in flight of one thread by default, and of them for parts of one call.
 const DEPTH_MOST: u32 = 256;
 const PARTS_MOST: u64 = 4;
-
-/// Keys that have no effect beside a trace, other than those of a load of blocks but `sync`.
-const NOT_OF_REPLAYS: [&str; 10] = [
-    "against_file",
-    "fio_headers",
-    "repeat",
-    "runtime_ns",
-    "scale",
-    "seed",
-    "skip_bufregister",
-    "stonewall",
-    "verify_ns",
-    "wait_for",
-];
 
 /// The spec with what traces decide, whatever the path.
 pub(super) fn shaped(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
@@ -56,11 +41,8 @@ pub(super) fn shaped(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
 
 fn vet(job: &JobSpec, script: &Script) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    let unused = |field: &&&str| {
-        let of_blocks = OF_BLOCKS.contains(*field) && ***field != *"sync";
-        of_blocks || NOT_OF_REPLAYS.contains(*field) || field.starts_with("feed.")
-    };
-    if let Some(field) = job.requested.keys().find(unused) {
+    let mut fields = job.requested.keys();
+    if let Some(field) = fields.find(|field| not_of(field, LoadKind::Replay)) {
         let what = "it has no effect here: the trace says what is read and written, by which \
                     threads, and when it ends (docs/replay.md); leave it out";
         return usage(field, what.to_owned());

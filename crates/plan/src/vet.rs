@@ -4,7 +4,7 @@ use gpuio_catalog::{Catalog, Inject, PathInfo};
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 use gpuio_spec::{JobSpec, Spec};
 
-use super::defaults::{is_gdsio, mix_and_order};
+use super::defaults::mix_and_order;
 use super::{PlanError, layout, no_engine, read_back};
 use gpuio_workload::blocks;
 use gpuio_workload::sequence::BlockSequence;
@@ -137,7 +137,7 @@ fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
         return Err(PlanError::usage(requested, "rw", what));
     }
     // gdsio's -O 0 is its default and says nothing of the type that has no O_DIRECT.
-    if path.buffered_only && requested.direct == Some(true) && !is_gdsio(requested) {
+    if path.buffered_only && requested.direct == Some(true) && !requested.is_gdsio() {
         let what = format!(
             "path {} is the one through the page cache and can't be direct; use --path staged",
             path.name
@@ -287,7 +287,7 @@ fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), Pla
         let what = format!(
             "offsets off the 4 KiB grid need an alignment below 4096 bytes, and O_DIRECT here has \
              {alignment}; use {} to measure them through the page cache",
-            if is_gdsio(requested) { "-O 1" } else { "--buffered" }
+            if requested.is_gdsio() { "-O 1" } else { "--buffered" }
         );
         return wrong("unaligned", what);
     }

@@ -266,6 +266,26 @@ impl JobPlan {
         self.register_buffer.is_none() && !self.engine.actual.starts_with("none")
     }
 
+    /// Whether each thread has a part of one size: no sample, no whole file and no recorded call
+    /// says what it moves.
+    #[must_use]
+    pub fn has_size(&self) -> bool {
+        self.feed.is_none() && self.replay.is_none() && self.ranges.is_none()
+    }
+
+    /// The load as the `rw` key has it.
+    #[must_use]
+    pub fn rw(&self) -> &'static str {
+        match (self.read_percent, &self.order) {
+            (100.., Order::Sequential) => "read",
+            (0, Order::Sequential) => "write",
+            (_, Order::Sequential) => "readwrite",
+            (100.., Order::Random { .. }) => "randread",
+            (0, Order::Random { .. }) => "randwrite",
+            (_, Order::Random { .. }) => "randrw",
+        }
+    }
+
     /// Whether what its timed writes left is read back. Of a replay, where every call finds the
     /// pattern and leaves it, all that was called for is read instead.
     #[must_use]
@@ -526,6 +546,19 @@ pub enum VerifyMode {
     Inline,
 }
 
+impl VerifyMode {
+    /// The value of the key.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Pass => "pass",
+            Self::Rewrite => "rewrite",
+            Self::Inline => "inline",
+        }
+    }
+}
+
 /// How much of the data repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Compressible {
@@ -543,6 +576,17 @@ pub enum Fill {
     Pattern,
     /// Pseudo-random data from the seed.
     Random,
+}
+
+impl Fill {
+    /// The value of the key.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pattern => "pattern",
+            Self::Random => "random",
+        }
+    }
 }
 
 /// A GPU of the plan.

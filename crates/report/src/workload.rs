@@ -62,14 +62,7 @@ pub(crate) fn is_random(plan: &JobPlan) -> bool {
 
 /// The job's load as the `rw` key has it.
 pub(crate) fn rw(plan: &JobPlan) -> &'static str {
-    match (plan.directions(), is_random(plan)) {
-        ([Towards::Read], false) => "read",
-        ([Towards::Write], false) => "write",
-        (_, false) => "readwrite",
-        ([Towards::Read], true) => "randread",
-        ([Towards::Write], true) => "randwrite",
-        (_, true) => "randrw",
-    }
+    plan.rw()
 }
 
 /// Whether reads and writes are mixed.

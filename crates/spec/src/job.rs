@@ -299,6 +299,18 @@ impl JobSpec {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
+    /// Whether fio's meanings apply where dialects differ.
+    #[must_use]
+    pub fn is_fio(&self) -> bool {
+        self.dialect == Some(Dialect::Fio)
+    }
+
+    /// The same of gdsio's.
+    #[must_use]
+    pub fn is_gdsio(&self) -> bool {
+        self.dialect == Some(Dialect::Gdsio)
+    }
+
     /// The origin of `field` (a field name of this type, such as `"blocks"`), or `None` if it was
     /// not set.
     #[must_use]

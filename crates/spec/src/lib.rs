@@ -7,8 +7,11 @@
 //!
 //! Values that a plan holds as they were requested have the types of `gpuio_record`.
 //!
-//! To add a key: a setter in `keys/set.rs` and a row of the table beside it; docs/job-file.md has
-//! the printed table.
+//! To add a key: a field of [`JobSpec`], a row in one of the tables of `keys`, and the code
+//! that obeys it (`plan`). The row says how the value is read, which flags of which verbs set
+//! it and their help, of which loads it is not, when it has no effect, how a plan prints it,
+//! and two values with which the tests that walk the tables try it. A key of another tool that
+//! sets nothing is a line of `keys/known.tsv`. docs/job-file.md has the printed tables.
 
 mod gdsio;
 mod ini;
@@ -31,7 +34,8 @@ pub use job::{
     SteadyCriterion, ViaPeer,
 };
 pub use keys::{
-    CUFILE_PREFIX, Dialect, Flag, Key, KeyError, Setter, Status, apply, find, keys, markdown_table,
+    CUFILE_PREFIX, Dialect, Flag, Key, KeyContext, KeyError, LoadKind, Setter, Status, apply, find,
+    keys, markdown_table, not_of,
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};

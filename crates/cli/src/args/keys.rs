@@ -160,7 +160,9 @@ fn shown(key: &Key, flag: &Flag) -> Arg {
     if flag.value.is_empty() {
         return arg.action(ArgAction::SetTrue);
     }
-    let arg = arg.value_name(flag.value).action(ArgAction::Append);
+    let adds = matches!(key.status, Status::Supported(setter) if setter.adds());
+    let action = if adds { ArgAction::Append } else { ArgAction::Set };
+    let arg = arg.value_name(flag.value).action(action);
     if flag.optional { with_or_without(arg) } else { arg }
 }
 
@@ -179,17 +181,17 @@ fn ordered(mut args: Vec<Arg>) -> Vec<Arg> {
     args
 }
 
-/// A verb as it is parsed.
+/// A verb as it is parsed: each of its flags may be repeated, and a switch may have a value.
 pub(super) fn parsed(verb: Command) -> Command {
     let name = verb.get_name().to_owned();
-    let switches: Vec<String> = flags(&name)
-        .filter(|(_, flag)| flag.is_switch())
-        .map(|(key, flag)| id(&key.long(flag)))
-        .collect();
-    // Switches exclude one another where they are bare: see `given`.
-    let verb = verb.mut_args(|arg| match switches.iter().any(|id| arg.get_id() == id) {
-        true => with_or_without(arg.action(ArgAction::Append).conflicts_with(Resettable::Reset)),
-        false => arg,
+    let verb = verb.mut_args(|arg| {
+        let mut all = flags(&name).filter(|(_, flag)| flag.means.is_none());
+        let found = all.find(|(key, flag)| arg.get_id() == &id(&key.long(flag)));
+        let Some((_, flag)) = found else { return arg };
+        let arg = arg.action(ArgAction::Append);
+        // Switches exclude one another where they are bare: see `given`.
+        let free = |arg: Arg| with_or_without(arg.conflicts_with(Resettable::Reset));
+        if flag.is_switch() { free(arg) } else { arg }
     });
     if LOADS.contains(&name.as_str()) { with_every_key(verb) } else { verb }
 }
@@ -215,7 +217,7 @@ fn with_every_key(verb: Command) -> Command {
     let others = keys().filter(|key| !listed(key)).filter_map(|key| {
         let mut names = free(&mut key.spellings().map(str::to_owned)).into_iter();
         let arg = Arg::new(hidden_id(key)).long(names.next()?).aliases(names).hide(true);
-        let arg = arg.action(ArgAction::Append);
+        let arg = arg.value_name("VALUE").action(ArgAction::Append);
         Some(match key.status {
             Status::Supported(setter) if setter.bare().is_none() => arg,
             _ => with_or_without(arg),

@@ -57,7 +57,7 @@ pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
     let Some(mut paths) = unused(job, 0, catalog) else { return Vec::new() };
     let Some(first) = paths.pop() else { return Vec::new() };
     let everywhere = |one: &Unused| {
-        paths.iter().all(|other| other.iter().any(|two| two.rule.field == one.rule.field))
+        paths.iter().all(|other| other.iter().any(|two| two.key.field() == one.key.field()))
     };
     first.into_iter().filter(|one| everywhere(one)).map(|one| one.requested).collect()
 }

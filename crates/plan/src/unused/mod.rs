@@ -1,67 +1,37 @@
 //! Values that were given and have no effect: which those are, and what becomes of them.
 //!
-//! No value is accepted and ignored. A rule of `RULES` says for one key when it has no effect on a
-//! job, and why, seen from the key, the path and the plan that came of it. A value that says what
-//! happens anyway is in effect (`refill=0`, `depth=1`, the default seed), and so is a permission
-//! that nothing needs (`--overwrite`). One source may apply to several jobs: a line of `[global]`,
-//! a flag in addition to a job file, a job on several paths. It is refused only where none of them
-//! uses it, with exit code 2 and the source. Jobs that don't use it are planned as if it had not
-//! been said, so that a plan holds nothing without effect and its text can be run again.
+//! No value is accepted and ignored. A row of the table of keys says when its field has no
+//! effect on a job, and why, seen from the key, the path and the plan that came of it. A value
+//! that says what happens anyway is in effect (`refill=0`, `depth=1`, the default seed), and so
+//! is a permission that nothing needs (`--overwrite`). One source may apply to several jobs: a
+//! line of `[global]`, a flag in addition to a job file, a job on several paths. It is refused
+//! only where none of them uses it, with exit code 2 and the source. Jobs that don't use it are
+//! planned as if it had not been said, so that a plan holds nothing without effect and its text
+//! can be run again.
 //!
-//! A job file that fio or gdsio runs is run here too: where a section says `ioengine`, or has keys
-//! of gdsio's, the tool's own keys without effect are left out and noted, as it leaves them out in
-//! silence. So it is with a line
-//! of a job file that a flag takes the effect from (`job.ini --rw read`), and with the points of a
-//! sweep ([`JobSpec::one_of_many`]), which were checked together beforehand ([`none_uses`]).
+//! A job file that fio or gdsio runs is run here too: where a section says `ioengine`, or has
+//! keys of gdsio's, the tool's own keys without effect are left out and noted, as it leaves
+//! them out in silence. So it is with a line of a job file that a flag takes the effect from
+//! (`job.ini --rw read`), and with the points of a sweep ([`JobSpec::one_of_many`]), which were
+//! checked together beforehand ([`none_uses`]).
 
 mod many;
-mod rules;
 
-use gpuio_catalog::{Catalog, PathInfo};
-use gpuio_record::JobPlan;
-use gpuio_spec::{Dialect, JobSpec, Origin, Requested, Status};
+use gpuio_spec::{Dialect, JobSpec, Key, KeyContext, Origin, Requested, Status, keys};
 
-use super::{PlanError, defaults};
+use super::PlanError;
 
 pub use many::{none_uses, unused_here};
-pub(crate) use rules::RULES;
-
-/// What a rule sees: a job on one path, and its plan with the value.
-pub(crate) struct KeyContext<'a> {
-    pub(crate) requested: &'a JobSpec,
-    pub(crate) path: &'static PathInfo,
-    pub(crate) catalog: &'a Catalog,
-    pub(crate) plan: &'a JobPlan,
-    /// Whether the spec has no other job.
-    pub(crate) alone: bool,
-    /// NUMA nodes with their CPUs.
-    pub(crate) nodes: &'a [gpuio_record::facts::NumaNode],
-}
-
-/// When a key has no effect.
-pub(crate) struct Rule {
-    /// The field that the key sets.
-    pub(crate) field: &'static str,
-    /// Why it has none, and what to do; nothing where it has an effect.
-    pub(crate) why: fn(&KeyContext<'_>) -> Option<String>,
-    /// Takes the value away.
-    pub(crate) clear: fn(&mut JobSpec),
-}
 
 /// A value without an effect on one job on one path.
 #[derive(Debug)]
 pub(super) struct Unused {
-    rule: &'static Rule,
+    /// The row of the table that says so.
+    key: &'static Key,
     /// Index of the job in the spec.
     job: usize,
     requested: Requested,
     why: String,
-}
-
-impl std::fmt::Debug for Rule {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rule").field("field", &self.field).finish_non_exhaustive()
-    }
 }
 
 /// Who set the field by a key of its own. Some fields follow from another key in a dialect: gdsio's
@@ -75,20 +45,21 @@ fn requested_by<'a>(job: &'a JobSpec, field: &str) -> Option<&'a Requested> {
 
 /// What of a job has no effect on this path.
 pub(super) fn of_job(seen: &KeyContext<'_>, job: usize) -> Vec<Unused> {
-    let one = |rule: &'static Rule| {
-        let requested = requested_by(seen.requested, rule.field)?;
-        let why = (rule.why)(seen)?;
-        Some(Unused { rule, job, requested: requested.clone(), why })
+    let one = |key: &'static Key| {
+        let why = key.unused?;
+        let requested = requested_by(seen.requested, key.field()?)?.clone();
+        Some(Unused { key, job, requested, why: why(seen)? })
     };
-    RULES.iter().filter_map(one).collect()
+    keys().filter_map(one).collect()
 }
 
 /// The job without what has no effect on it, and with the notes of what is only noted.
 pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
     let mut job = job.clone();
     for one in unused {
-        (one.rule.clear)(&mut job);
-        job.requested.remove(one.rule.field);
+        if let Status::Supported(setter) = one.key.status {
+            setter.clear(&mut job);
+        }
         if is_noted(&job, &one.requested) {
             let Requested { key, origin, .. } = &one.requested;
             job.notes.push(format!("'{key}' ({origin}) has no effect here: {}", one.why));
@@ -101,9 +72,9 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
 fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
     let of = gpuio_spec::find(requested.key).map(|key| key.dialect);
     let theirs = match of {
-        Some(Dialect::Fio) => defaults::is_fio(job),
-        Some(Dialect::Gdsio) => defaults::is_gdsio(job),
-        Some(Dialect::All) => defaults::is_fio(job) || defaults::is_gdsio(job),
+        Some(Dialect::Fio) => job.is_fio(),
+        Some(Dialect::Gdsio) => job.is_gdsio(),
+        Some(Dialect::All) => job.is_fio() || job.is_gdsio(),
         Some(Dialect::Native) | None => false,
     };
     let in_file = matches!(requested.origin, Origin::File { .. });
@@ -112,34 +83,21 @@ fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
 
 /// Whether a flag says what decides over the effect of others.
 fn changed_by_flag(job: &JobSpec) -> bool {
-    const DECIDE: [&str; 12] = [
-        "rw",
-        "paths",
-        "engine",
-        "direct",
-        "io_size",
-        "loops",
-        "rate_iops",
-        "filenames",
-        "depth",
-        "distribution",
-        "pre_read",
-        "feed.compute",
-    ];
-    DECIDE.iter().any(|field| matches!(job.origin(field), Some(Origin::Flag(_))))
+    let by_flag = |field: &str| matches!(job.origin(field), Some(Origin::Flag(_)));
+    keys().filter(|key| key.decides).filter_map(Key::field).any(by_flag)
 }
 
 /// What was found for one source: a job that uses its value, or why none does.
 pub(super) fn refuse(jobs: &[JobSpec], planned: &[(usize, Vec<Unused>)]) -> Result<(), PlanError> {
     for one in planned.iter().flat_map(|(_, unused)| unused) {
         let job = &jobs[one.job];
-        let field = one.rule.field;
+        let Some(field) = one.key.field() else { continue };
         if is_noted(job, &one.requested) {
             continue;
         }
         let says = |job: &JobSpec| requested_by(job, field) == Some(&one.requested);
         let uses = |(at, unused): &(usize, Vec<Unused>)| {
-            says(&jobs[*at]) && !unused.iter().any(|other| other.rule.field == field)
+            says(&jobs[*at]) && !unused.iter().any(|other| other.key.field() == Some(field))
         };
         if !planned.iter().any(uses) {
             let what = format!("it has no effect here: {}", one.why);

@@ -2,9 +2,13 @@
 
 use super::Dialect::Native;
 use super::flag::workload;
+use super::loads::{FEED, RANGES, REPLAY};
+use super::printed;
 use super::set::key;
+use super::unused::computes_nothing;
 use super::{Flag, Key};
 use crate::value;
+use gpuio_units::format_duration_ns;
 
 pub(super) const KEYS: &[Key] = &[
     key(
@@ -15,6 +19,8 @@ pub(super) const KEYS: &[Key] = &[
          output says so",
     )
     .flags(&[workload("FACTOR", "Share of the data to use; every output says it [1]")])
+    .not_of(RANGES | REPLAY)
+    .prints(printed::scale)
     .tried(["0.5", "0.25"]),
     key(
         "files",
@@ -29,6 +35,8 @@ pub(super) const KEYS: &[Key] = &[
             "Files of the whole data set: the snapshots of seismic, the users of kv-cache",
         )
     }])
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.full_files.to_string()))
     .tried(["40", "50"]),
     key(
         "slo",
@@ -43,6 +51,14 @@ pub(super) const KEYS: &[Key] = &[
         "Times in which 95 % and 99 % of the batches are to be read or written: interactive, \
          responsive, batch, or two times: 50ms/100ms",
     )])
+    .not_of(REPLAY)
+    .prints(|p| {
+        Some(
+            [p.feed.as_ref()?.slo?.p95_ns, p.feed.as_ref()?.slo?.p99_ns]
+                .map(format_duration_ns)
+                .join("/"),
+        )
+    })
     .tried(["interactive", "1ms/2ms"]),
     key(
         "ratio",
@@ -52,6 +68,8 @@ pub(super) const KEYS: &[Key] = &[
          them",
     )
     .flags(&[workload("FACTOR", "How many times smaller samples are stored than they are")])
+    .not_of(REPLAY)
+    .prints(|p| p.feed.as_ref().filter(|feed| feed.ratio > 1.0).map(|feed| feed.ratio.to_string()))
     .tried(["2", "4"]),
     key(
         "accelerators",
@@ -65,6 +83,8 @@ pub(super) const KEYS: &[Key] = &[
          workload again and again to find the most that keep the utilisation to reach [one for \
          each GPU]",
     )])
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.accelerators.to_string()))
     .tried(["2", "3"]),
     key(
         "epochs",
@@ -73,6 +93,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: passes over the data set",
     )
     .flags(&[workload("N", "Passes over the data set")])
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.epochs.to_string()))
     .tried(["2", "3"]),
     key(
         "batch_samples",
@@ -81,6 +103,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: samples of a step",
     )
     .flags(&[Flag { aliases: &["batch"], ..workload("N", "Samples of a step") }])
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.batch_samples.to_string()))
     .tried(["2", "3"]),
     key(
         "readers",
@@ -89,6 +113,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: reader threads of each accelerator",
     )
     .flags(&[workload("N", "Reader threads of each accelerator")])
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.readers.to_string()))
     .tried(["2", "3"]),
     key(
         "prefetch",
@@ -97,6 +123,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: batches that each reader may be ahead",
     )
     .flags(&[workload("N", "Batches that each reader may be ahead")])
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.prefetch.to_string()))
     .tried(["1", "3"]),
     key(
         "compute",
@@ -111,6 +139,9 @@ pub(super) const KEYS: &[Key] = &[
          over GPU memory), on all multiprocessors or a share of them: kernel:50%; sleep, as MLPerf \
          Storage's do; or none [kernel; sleep on path host]",
     )])
+    .not_of(REPLAY)
+    .decides()
+    .prints(|p| Some(p.feed.as_ref()?.compute.key()))
     .tried(["memory", "sleep"]),
     key(
         "compute_time",
@@ -119,6 +150,11 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: how long that takes",
     )
     .flags(&[workload("TIME", "How long that takes for a batch")])
+    .unused(computes_nothing)
+    .not_of(REPLAY)
+    .prints(|p| {
+        p.feed.as_ref().filter(|it| it.compute_ns > 0).map(|it| format_duration_ns(it.compute_ns))
+    })
     .tried(["1ms", "2ms"]),
     key(
         "sample_compute_time",
@@ -127,6 +163,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: how much longer it takes for each sample of a batch",
     )
     .flags(&[workload("TIME", "How much longer it takes for each sample of a batch")])
+    .unused(computes_nothing)
+    .not_of(REPLAY)
     .tried(["1ms", "2ms"]),
     key(
         "ranges",
@@ -135,6 +173,8 @@ pub(super) const KEYS: &[Key] = &[
         "read all of the named files, which threads divide: `files` (from begin to end), or \
          `tensors` (of the safetensors format, one by one in the order of the header)",
     )
+    .not_of(FEED | REPLAY)
+    .prints(|p| p.ranges.map(|ranges| ranges.kind.word().to_owned()))
     .tried(["files", "tensors"]),
     key(
         "full_threads",
@@ -142,6 +182,8 @@ pub(super) const KEYS: &[Key] = &[
         field!(full_threads, value::at_least_one_u32),
         "threads of the whole load, of which `threads` run here; every output says so",
     )
+    .not_of(FEED | RANGES | REPLAY)
+    .prints(|p| Some(p.part.as_ref().filter(|_| p.has_size())?.full_threads.to_string()))
     .tried(["64", "128"]),
     key(
         "repeat",
@@ -149,6 +191,7 @@ pub(super) const KEYS: &[Key] = &[
         field!(repeat, value::repeat),
         "run the job so often, one time after another and alone, with files of its own each time",
     )
+    .not_of(REPLAY)
     .tried(["2", "3"]),
     key(
         "samples_per_file",
@@ -156,6 +199,8 @@ pub(super) const KEYS: &[Key] = &[
         feed!("feed.samples_per_file", samples_per_file, value::at_least_one),
         "training feed: samples in each file",
     )
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.samples_per_file.to_string()))
     .tried(["8", "16"]),
     key(
         "sample_size",
@@ -163,6 +208,8 @@ pub(super) const KEYS: &[Key] = &[
         feed!("feed.sample_size", sample_size, value::sample_size),
         "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
     )
+    .not_of(REPLAY)
+    .prints(printed::sample_size)
     .tried(["300k", "400k"]),
     key(
         "columns",
@@ -171,6 +218,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed from files of columns: bytes of a sample in each, `+` behind those that are \
          read: `4+,8,2*3`",
     )
+    .not_of(REPLAY)
+    .prints(printed::columns)
     .tried(["4+,4", "8+"]),
     key(
         "sample_group",
@@ -178,6 +227,8 @@ pub(super) const KEYS: &[Key] = &[
         feed!("feed.sample_group", sample_group, value::at_least_one),
         "training feed: samples that are read together, as in a row group",
     )
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.sample_group.to_string()))
     .tried(["2", "4"]),
     key(
         "sample_order",
@@ -186,6 +237,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: `shuffle`, `shuffle-files`, `in-order`, `reverse`, or `zipf:THETA`, which \
          draws samples one by one",
     )
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.order.key()))
     .tried(["shuffle-files", "zipf:1.2"]),
     key(
         "cache_memory",
@@ -194,6 +247,8 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: page-locked host memory that keeps whole samples which were read, the \
          least recently used of which leave for others: `4g`",
     )
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.tier?.requested_bytes.to_string()))
     .tried(["1m", "2m"]),
     key(
         "utilisation",
@@ -201,5 +256,8 @@ pub(super) const KEYS: &[Key] = &[
         feed!("feed.utilisation", utilisation, value::share),
         "training feed: accelerator utilisation to reach, in per cent",
     )
+    .unused(computes_nothing)
+    .not_of(REPLAY)
+    .prints(|p| Some(p.feed.as_ref()?.least_utilisation_percent?.to_string()))
     .tried(["80", "90"]),
 ];

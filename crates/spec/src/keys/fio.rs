@@ -1,22 +1,21 @@
-//! fio's keys that work here, and those that are accepted because they change nothing.
+//! fio's keys that work here.
 
 use super::Dialect::{All, Fio};
+use super::Key;
+use super::loads::{FEED, RANGES, REPLAY};
+use super::printed::{self, of_blocks, switch};
 use super::set::{self, key};
-use super::{Key, Status};
+use super::unused::{NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
 use crate::value;
-
-/// A key that is accepted and has no effect.
-const fn noted(name: &'static str, why: &'static str) -> Key {
-    Key::new(name, Fio, Status::NoEffect { why })
-}
+use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
 
 pub(super) const KEYS: &[Key] = &[
     key(
         "ioengine",
         Fio,
         set::IOENGINE,
-        "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, `mmap`, \
-         `null`; `libcufile` is `path=gds`, with `cuda_io=posix` `path=staged`",
+        "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, \
+         `mmap`, `null`; `libcufile` is `path=gds`, with `cuda_io=posix` `path=staged`",
     )
     .tried(["libaio", "psync"]),
     key(
@@ -25,6 +24,12 @@ pub(super) const KEYS: &[Key] = &[
         field!(cuda_posix, value::cuda_io),
         "with `ioengine=libcufile`: `cufile` or `posix`",
     )
+    .unused(|s| {
+        when(
+            s.requested.fio_cufile != Some(true) || s.requested.paths.is_some(),
+            "it says which way fio's libcufile takes; add ioengine=libcufile, or use path=gds",
+        )
+    })
     .tried(["posix", "cufile"]),
     key("gpu_dev_ids", Fio, set::GPU_DEV_IDS, "GPU numbers, separated by `:`").tried(["0", "1"]),
     key(
@@ -33,6 +38,7 @@ pub(super) const KEYS: &[Key] = &[
         switch!(polled),
         "with `io_uring`: the kernel polls for completions (`engine=io_uring-iopoll`)",
     )
+    .unused(|s| when(s.requested.polled == Some(true) && !s.polls("iopoll"), NO_RING))
     .tried(["1", "0"]),
     key(
         "sqthread_poll",
@@ -40,6 +46,7 @@ pub(super) const KEYS: &[Key] = &[
         switch!(submit_thread),
         "with `io_uring`: a kernel thread submits (`engine=io_uring-sqpoll`)",
     )
+    .unused(|s| when(s.requested.submit_thread == Some(true) && !s.polls("sqpoll"), NO_RING))
     .tried(["1", "0"]),
     key(
         "nrfiles",
@@ -48,8 +55,18 @@ pub(super) const KEYS: &[Key] = &[
         "files of each thread; `size` is all of them",
     )
     .or(&["nr_files"])
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            s.plan.files_per_thread.is_none() && s.requested.files_per_thread != Some(1),
+            "the files are named, or all threads share one; use directory, or leave it out",
+        )
+    })
+    .prints(|p| p.files_per_thread.filter(|_| p.has_size()).map(|files| files.to_string()))
     .tried(["2", "3"]),
     key("filesize", Fio, field!(file_bytes, value::size), "length of each file")
+        .not_of(FEED | RANGES | REPLAY)
+        .prints(|p| p.file_bytes.filter(|_| p.has_size()).map(format_bytes))
         .tried(["2g", "3g"]),
     key(
         "file_service_type",
@@ -57,6 +74,15 @@ pub(super) const KEYS: &[Key] = &[
         field!(files_in_turn, value::file_service),
         "a thread with several files: `roundrobin` (a block of each in turn) or `sequential`",
     )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            !s.sequential() || s.plan.workers.iter().all(|worker| worker.regions.len() < 2),
+            "it orders the blocks of several files, read or written in order; add nrfiles, \
+         or leave it out",
+        )
+    })
+    .prints(|p| (p.has_size() && p.files_in_turn).then(|| "roundrobin".to_owned()))
     .tried(["roundrobin", "sequential"]),
     key(
         "offset_increment",
@@ -64,6 +90,13 @@ pub(super) const KEYS: &[Key] = &[
         field!(offset_increment, value::bytes),
         "regions of threads start so far apart; bytes",
     )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(s.plan.directory.is_some() && !s.plan.shared_files, OWN_FILES).or_else(|| {
+            when(s.plan.threads == 1, "one thread has nothing to be apart from; leave it out")
+        })
+    })
+    .prints(|p| p.offset_increment.filter(|_| p.has_size()).map(format_bytes))
     .tried(["1g", "2g"]),
     key(
         "number_ios",
@@ -71,9 +104,13 @@ pub(super) const KEYS: &[Key] = &[
         field!(number_ios, value::at_least_one),
         "stop each thread after so many I/Os",
     )
+    .not_of(FEED | RANGES | REPLAY)
     .tried(["5", "6"]),
-    key("wait_for", Fio, text!(wait_for), "start after the job of this name").tried(["b", "c"]),
+    key("wait_for", Fio, text!(wait_for), "start after the job of this name")
+        .not_of(REPLAY)
+        .tried(["b", "c"]),
     key("allow_file_create", Fio, switch!(create_files), "0: files must be there")
+        .not_of(FEED | REPLAY)
         .tried(["0", "1"]),
     key(
         "fsync",
@@ -81,6 +118,9 @@ pub(super) const KEYS: &[Key] = &[
         field!(fsync_ios, value::integer),
         "fsync(2) after so many writes of a thread",
     )
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.only_reads(), NO_WRITES))
+    .prints(|p| printed::flushes(p, false))
     .tried(["2", "3"]),
     key(
         "fdatasync",
@@ -88,8 +128,21 @@ pub(super) const KEYS: &[Key] = &[
         field!(fdatasync_ios, value::integer),
         "fdatasync(2) after so many writes of a thread",
     )
+    .not_of(FEED | REPLAY)
+    .unused(|s| {
+        when(s.only_reads(), NO_WRITES).or_else(|| {
+            when(
+                s.requested.fsync_ios.is_some_and(|count| count > 0),
+                "fsync flushes the same files; leave one out",
+            )
+        })
+    })
+    .prints(|p| printed::flushes(p, true))
     .tried(["2", "3"]),
     key("end_fsync", Fio, switch!(end_fsync), "fsync(2) at the end, inside the measured time")
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.only_reads(), NO_WRITES))
+        .prints(|p| p.flush.as_ref().map(|flush| switch(flush.at_end)))
         .tried(["1", "0"]),
     key(
         "thinktime",
@@ -97,6 +150,8 @@ pub(super) const KEYS: &[Key] = &[
         set::THINK,
         "pause of each thread, its I/Os awaited; microseconds, or with a unit",
     )
+    .not_of(FEED | REPLAY)
+    .prints(|p| p.think.as_ref().map(|think| format_duration_ns(think.pause_ns)))
     .tried(["5", "6"]),
     key(
         "thinktime_spin",
@@ -104,13 +159,26 @@ pub(super) const KEYS: &[Key] = &[
         field!(think_spin_ns, value::fio_microseconds),
         "part of the pause that computes",
     )
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.plan.think.is_none(), NO_PAUSE))
+    .prints(|p| p.think.as_ref().map(|think| format_duration_ns(think.spin_ns)))
     .tried(["3us", "4us"]),
     key("thinktime_blocks", Fio, field!(think_ios, value::at_least_one), "I/Os between two pauses")
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.plan.think.is_none(), NO_PAUSE))
+        .prints(|p| p.think.as_ref().map(|think| think.every_ios.to_string()))
         .tried(["2", "3"]),
     key("write_bw_log", Fio, set::BW_LOG, "log of throughput, `NAME_bw.1.log`, as fio-plot reads")
+        .not_of(FEED | REPLAY)
+        .prints(|p| p.logs.as_ref()?.bw.clone())
         .tried(["x", "y"]),
-    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`").tried(["x", "y"]),
+    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`")
+        .not_of(FEED | REPLAY)
+        .prints(|p| p.logs.as_ref()?.lat.clone())
+        .tried(["x", "y"]),
     key("write_iops_log", Fio, set::IOPS_LOG, "log of I/Os per second, `NAME_iops.1.log`")
+        .not_of(FEED | REPLAY)
+        .prints(|p| p.logs.as_ref()?.iops.clone())
         .tried(["x", "y"]),
     key(
         "log_avg_msec",
@@ -118,6 +186,14 @@ pub(super) const KEYS: &[Key] = &[
         field!(log_ns, value::fio_milliseconds),
         "time that a line of the logs covers; milliseconds, or with a unit",
     )
+    .not_of(FEED | REPLAY)
+    .unused(|s| {
+        when(
+            s.plan.logs.is_none(),
+            "it is the time that a line of a log covers; add write_bw_log, or leave it out",
+        )
+    })
+    .prints(|p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
     .tried(["200", "300"]),
     key(
         "bsrange",
@@ -130,8 +206,22 @@ pub(super) const KEYS: &[Key] = &[
     key("numjobs", Fio, set::THREADS, "threads of the job").tried(["2", "3"]),
     key("iodepth", Fio, set::DEPTH, "I/Os in flight per thread").tried(["2", "3"]),
     key("time_based", All, switch!(time_based), "repeat the load until `runtime` is up")
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| match (s.requested.runtime_ns, s.requested.time_based) {
+            (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),
+            (Some(_), on) => when(
+                on == Some(true) && (s.requested.io_size.is_some() || s.requested.loops.is_some()),
+                "the job ends after its bytes or loops too; leave those out, or this",
+            ),
+        })
+        .prints(|p| {
+            (of_blocks(p) && p.stop.runtime_ns.is_some())
+                .then(|| switch(p.stop.bytes_per_thread.is_none()))
+        })
         .tried(["1", "0"]),
-    key("ramp_time", Fio, set::RAMP, "run this long before measuring").tried(["1", "2"]),
+    key("ramp_time", Fio, set::RAMP, "run this long before measuring")
+        .prints(|p| of_blocks(p).then(|| format_duration_ns(p.ramp_ns)))
+        .tried(["1", "2"]),
     key(
         "steadystate_duration",
         All,
@@ -139,6 +229,9 @@ pub(super) const KEYS: &[Key] = &[
         "for how long it must be steady",
     )
     .or(&["ss_dur"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
+    .prints(|p| p.steady.as_ref().map(|steady| format_duration_ns(steady.window_ns)))
     .tried(["5", "6"]),
     key(
         "steadystate_ramp_time",
@@ -147,6 +240,9 @@ pub(super) const KEYS: &[Key] = &[
         "time after the ramp that is not checked",
     )
     .or(&["ss_ramp"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
+    .prints(|p| p.steady.as_ref().map(|steady| format_duration_ns(steady.ramp_ns)))
     .tried(["1", "2"]),
     key(
         "steadystate_check_interval",
@@ -155,18 +251,36 @@ pub(super) const KEYS: &[Key] = &[
         "time between two checked values; 100ms or more",
     )
     .or(&["ss_interval"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
+    .prints(|p| p.steady.as_ref().map(|steady| format_duration_ns(steady.check_ns)))
     .tried(["1", "2"]),
     key("stonewall", All, switch!(stonewall), "start after the jobs above")
         .or(&["wait_for_previous"])
+        .not_of(REPLAY)
+        .unused(|s| {
+            when(
+                s.requested.stonewall == Some(true) && s.alone,
+                "there is no job before this one; leave it out",
+            )
+        })
         .tried(["1", "0"]),
     key("rwmixwrite", Fio, set::WRITE_PERCENT, "percentage of writes in a mix").tried(["30", "70"]),
     key("randseed", Fio, set::SEED, "seed of all random choices").tried(["7", "8"]),
     key("cpus_allowed", Fio, set::CPUS, "CPUs the threads may use, such as `0-3,8`")
+        .prints(|p| {
+            Some(format_cpu_list(
+                printed::pinned(p).map(|it| &it.cpus).filter(|it| !it.is_empty())?,
+            ))
+        })
         .tried(["0", "1"]),
     key("numa_cpu_nodes", Fio, set::NUMA, "one NUMA node").tried(["0", "1"]),
-    key("startdelay", Fio, set::START_DELAY, "wait before the first I/O").tried(["1", "2"]),
+    key("startdelay", Fio, set::START_DELAY, "wait before the first I/O")
+        .prints(|p| of_blocks(p).then(|| format_duration_ns(p.start_delay_ns)))
+        .tried(["1", "2"]),
     key("blockalign", Fio, set::ALIGN, "random offsets are multiples of this; bytes")
         .or(&["ba"])
+        .prints(|p| of_blocks(p).then(|| format_bytes(p.align_bytes)))
         .tried(["512k", "1m"]),
     key("mem", Fio, field!(memory, value::fio_memory), "`malloc` `mmap` `cudamalloc`")
         .or(&["iomem"])
@@ -174,75 +288,4 @@ pub(super) const KEYS: &[Key] = &[
     key("refill_buffers", Fio, set::REFILL, "fill the buffer before every write").tried(["1", "0"]),
     key("unlink", Fio, switch!(keep, |on| !on), "remove the data files after the run")
         .tried(["1", "0"]),
-    noted("create_serialize", "files are made with a few threads, before the clock"),
-    noted("create_fsync", "files that are made are synced before the clock"),
-    noted("new_group", "every job is reported by itself, and all together"),
-    noted("fixedbufs", "buffers are registered wherever the engine can"),
-    noted("registerfiles", "files are registered wherever the engine can"),
-    noted("nonvectored", "I/Os are never vectored"),
-    noted("force_async", "I/Os that would block are handed to the kernel's threads by itself"),
-    noted("create_on_open", "files are made before the run in any case"),
-    noted("openfiles", "files stay open for the whole run"),
-    noted("verify_fatal", "a mismatch always fails the run"),
-    noted("verify_dump", "a mismatch is reported with its offset, what was expected and found"),
-    noted("verify_backlog", "the same blocks are verified, after the run and not during it"),
-    noted("verify_backlog_batch", "the same blocks are verified, after the run"),
-    noted("verify_async", "each thread verifies the blocks that it read"),
-    noted("verify_async_cpus", "each thread verifies the blocks that it read"),
-    noted("verifysort", "blocks are verified in the order of the file"),
-    noted("experimental_verify", "which blocks were written is known exactly"),
-    noted("verify_state_save", "the pattern follows from the position, so there is no state"),
-    noted("iodepth_batch", "what is ready is submitted together, one call for all of it"),
-    noted("iodepth_batch_submit", "what is ready is submitted together"),
-    noted("iodepth_batch_complete", "completions are taken as they arrive, all at once"),
-    noted("iodepth_batch_complete_min", "completions are taken as they arrive"),
-    noted("iodepth_batch_complete_max", "completions are taken as they arrive"),
-    noted("io_submit_mode", "latency counts from when an I/O is due, whoever submits it"),
-    noted("rate_min", "a rate that is not reached is a warning, and the run goes on"),
-    noted("ratemin", "a rate that is not reached is a warning, and the run goes on"),
-    noted("rate_iops_min", "a rate that is not reached is a warning, and the run goes on"),
-    noted("fallocate", "files are written in full before the run"),
-    noted("fadvise_hint", "the kernel reads ahead as for any program"),
-    noted("scramble_buffers", "no two blocks of the pattern are alike"),
-    noted("softrandommap", "the map of accessed blocks always fits"),
-    noted("unified_rw_reporting", "reads and writes are reported apart, and can be added up"),
-    noted("significant_figures", "the record keeps exact numbers"),
-    noted("per_job_logs", "each job has logs of its own"),
-    noted("log_max_value", "each line of a log has the mean; the record has the maxima"),
-    noted("log_unix_epoch", "times of a log count from the start of the job"),
-    noted("log_offset", "lines of a log are of a time and not of one I/O"),
-    noted("log_prio", "all I/Os have one priority"),
-    noted("error_dump", "errors are always reported"),
-    noted("exitall_on_error", "an error always fails the run"),
-    noted("cpus_allowed_policy", "the threads of a job share all of its CPUs"),
-    noted("overwrite", "files are written in full before the run"),
-    noted("disk_util", "devices are sampled in any case; --no-watch leaves that out"),
-    noted("clocksource", "there is one clock, CLOCK_MONOTONIC"),
-    noted("gtod_cpu", "each thread reads the clock by itself"),
-    noted("unique_filename", "files of a directory belong to one thread each"),
-    noted("log_compression", "logs have a line per interval and stay small"),
-    noted("log_store_compressed", "logs have a line per interval and stay small"),
-    noted("log_entries", "logs are written after the run"),
-    noted("log_alternate_epoch", "times of a log count from the start of the job"),
-    noted("log_alternate_epoch_clock_id", "times of a log count from the start of the job"),
-    noted("thread", "every job runs in threads, never in processes"),
-    noted("group_reporting", "results are always given for each job and for the whole run"),
-    noted(
-        "randrepeat",
-        "random choices repeat exactly for a given seed; give seed= to change them",
-    ),
-    noted("allrandrepeat", "random choices repeat exactly for a given seed"),
-    noted("random_generator", "there is one generator; its period is far above any run"),
-    noted("clat_percentiles", "percentiles are always computed"),
-    noted("lat_percentiles", "percentiles are always computed"),
-    noted("slat_percentiles", "percentiles are always computed"),
-    noted("disable_lat", "latency is always measured"),
-    noted("disable_clat", "latency is always measured"),
-    noted("disable_slat", "latency is always measured"),
-    noted("disable_bw_measurement", "bandwidth is always measured"),
-    noted("gtod_reduce", "latency is always measured"),
-    noted("description", "it is a remark; use a comment line instead"),
-    noted("stats", "every job is reported"),
-    noted("kb_base", "sizes always count in powers of 1024"),
-    noted("unit_base", "results are always in bytes"),
 ];

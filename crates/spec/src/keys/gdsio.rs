@@ -3,11 +3,10 @@
 //! `xfer_type`, `enable_nvlinks`, `numa_node`, `gpu_dev_id` and `num_threads` are in public
 //! configuration files; the others are named after gdsio's command line flags.
 
-use gpuio_record::Fill;
-
 use super::Dialect::Gdsio;
 use super::Key;
 use super::set::{self, key};
+use gpuio_record::Fill;
 
 pub(super) const KEYS: &[Key] = &[
     key(

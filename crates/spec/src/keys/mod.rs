@@ -14,16 +14,23 @@ mod feed;
 mod fio;
 mod flag;
 mod gdsio;
+mod known;
 mod load;
+mod loads;
 mod machine;
 mod native;
-mod refused;
+mod printed;
 mod table;
+mod unused;
 
 pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
 pub use flag::Flag;
+pub use loads::LoadKind;
 pub use table::markdown_table;
+pub use unused::KeyContext;
+
+use gpuio_record::JobPlan;
 
 use crate::job::{JobSpec, RefusedForWrites};
 use crate::nearest::nearest;
@@ -75,6 +82,16 @@ pub struct Key {
     /// Two values for tests that walk the table, neither of which is what happens anyway where that
     /// could be avoided. Empty where the key is not supported.
     pub tried: [&'static str; 2],
+    /// Kinds of load that its field is not of: bits of [`LoadKind`]. See [`not_of`].
+    kinds: u8,
+    /// Why the field that it sets has no effect on a job, and what to do; nothing where it has one.
+    /// One row says that for all keys of the field.
+    pub unused: Option<fn(&KeyContext<'_>) -> Option<String>>,
+    /// The value with which a plan is printed as a job file; nothing where another key says it.
+    pub prints: Option<fn(&JobPlan) -> Option<String>>,
+    /// Whether its field decides over the effect of others, so that a flag may take the effect from
+    /// a line of a job file.
+    pub decides: bool,
     /// Whether `gpuio bench` with its flag alone is still the run without a load.
     pub quick: bool,
 }
@@ -89,6 +106,10 @@ impl Key {
             status,
             flags: &[],
             tried: [""; 2],
+            kinds: 0,
+            unused: None,
+            prints: None,
+            decides: false,
             quick: false,
         }
     }
@@ -103,6 +124,22 @@ impl Key {
 
     const fn tried(self, tried: [&'static str; 2]) -> Self {
         Self { tried, ..self }
+    }
+
+    const fn not_of(self, kinds: u8) -> Self {
+        Self { kinds, ..self }
+    }
+
+    const fn unused(self, why: fn(&KeyContext<'_>) -> Option<String>) -> Self {
+        Self { unused: Some(why), ..self }
+    }
+
+    const fn prints(self, value: fn(&JobPlan) -> Option<String>) -> Self {
+        Self { prints: Some(value), ..self }
+    }
+
+    const fn decides(self) -> Self {
+        Self { decides: true, ..self }
     }
 
     const fn quick(self) -> Self {
@@ -131,6 +168,15 @@ impl Key {
         }
     }
 
+    /// The field that it sets, of several the first.
+    #[must_use]
+    pub fn field(&self) -> Option<&'static str> {
+        match self.status {
+            Status::Supported(setter) => setter.fields.first().copied(),
+            _ => None,
+        }
+    }
+
     /// The spelling of one of its flags, without dashes.
     #[must_use]
     pub fn long(&self, flag: &Flag) -> String {
@@ -154,6 +200,10 @@ pub enum Status {
         why: &'static str,
         /// What to use instead.
         instead: &'static str,
+        /// Whether it has no effect on a job that only reads.
+        for_writes: bool,
+        /// Values that say what happens anyway, separated by blanks.
+        harmless: &'static str,
     },
 }
 
@@ -163,6 +213,7 @@ pub struct Setter {
     fields: &'static [&'static str],
     bare: Option<&'static str>,
     adds: bool,
+    clear: fn(&mut JobSpec),
     apply: fn(&mut JobSpec, &str) -> Result<(), ValueError>,
 }
 
@@ -171,6 +222,20 @@ impl Setter {
     #[must_use]
     pub fn fields(&self) -> &'static [&'static str] {
         self.fields
+    }
+
+    /// Takes the value away.
+    pub fn clear(&self, job: &mut JobSpec) {
+        (self.clear)(job);
+        for field in self.fields {
+            job.requested.remove(field);
+        }
+    }
+
+    /// Whether a repeated flag adds to what it said before, instead of replacing it.
+    #[must_use]
+    pub fn adds(&self) -> bool {
+        self.adds
     }
 
     /// The value if the key is written without one; `None` if it needs one.
@@ -183,8 +248,17 @@ impl Setter {
 /// Every key: supported, without effect, and refused. Those with flags come in the order of the
 /// help.
 pub fn keys() -> impl Iterator<Item = &'static Key> {
-    let supported = [feed::KEYS, load::KEYS, machine::KEYS, data::KEYS, native::KEYS, gdsio::KEYS];
-    supported.into_iter().flatten().chain(fio::KEYS).chain(refused::KEYS.into_iter().flatten())
+    let ours = [feed::KEYS, load::KEYS, machine::KEYS, data::KEYS, native::KEYS];
+    ours.into_iter().chain([gdsio::KEYS, fio::KEYS, known::KEYS.as_slice()]).flatten()
+}
+
+/// Whether this field of [`JobSpec`] means nothing in such a load.
+#[must_use]
+pub fn not_of(field: &str, kind: LoadKind) -> bool {
+    keys().any(|key| {
+        let of_field = |setter: Setter| setter.fields.contains(&field);
+        key.kinds & kind as u8 != 0 && matches!(key.status, Status::Supported(it) if of_field(it))
+    })
 }
 
 /// The key of this name or alias. Hyphens count as underscores, so a long flag without its
@@ -236,11 +310,15 @@ pub fn apply(job: &mut JobSpec, key: &str, value: &str, origin: Origin) -> Resul
             }
             Ok(())
         }
-        Status::Known { .. } if refused::is_harmless(found.name, value) => Ok(()),
-        Status::Known { why, instead } => {
+        Status::Known { harmless, .. }
+            if harmless.split(' ').any(|it| it == value) && !value.is_empty() =>
+        {
+            Ok(())
+        }
+        Status::Known { why, instead, for_writes, .. } => {
             let name = found.name;
             let error = KeyError::Known { key: name, dialect: found.dialect, why, instead };
-            if !refused::is_for_writes(name) {
+            if !for_writes {
                 return Err(error);
             }
             job.for_writes.push(RefusedForWrites { name, origin, why: error.to_string() });

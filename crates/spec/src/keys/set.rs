@@ -12,6 +12,7 @@ macro_rules! field {
             fields: &[stringify!($field)],
             bare: None,
             adds: false,
+            clear: |job| job.$field = None,
             apply: |job, value| {
                 job.$field = Some($parse(value)?);
                 Ok(())
@@ -30,6 +31,7 @@ macro_rules! switch {
             fields: &[stringify!($field)],
             bare: Some("1"),
             adds: false,
+            clear: |job| job.$field = None,
             apply: |job, value| {
                 let $on = crate::value::on_or_off(value)?;
                 job.$field = Some($convert);
@@ -46,6 +48,7 @@ macro_rules! feed {
             fields: &[$name],
             bare: None,
             adds: false,
+            clear: |job| job.feed.$field = None,
             apply: |job, value| {
                 job.feed.$field = Some($parse(value)?);
                 Ok(())
@@ -61,6 +64,7 @@ macro_rules! by_direction {
             fields: &[stringify!($field)],
             bare: None,
             adds: false,
+            clear: |job| job.$field = None,
             apply: |job, text| {
                 (job.$field, job.of_writes.$field) = crate::value::by_direction(text, $parse)?;
                 Ok(())
@@ -76,6 +80,7 @@ macro_rules! text {
             fields: &[stringify!($field)],
             bare: None,
             adds: false,
+            clear: |job| job.$field = None,
             apply: |job, value| {
                 job.$field = Some(value.to_owned());
                 Ok(())
@@ -90,6 +95,7 @@ pub(super) const NAME: Setter = Setter {
     fields: &["name"],
     bare: None,
     adds: false,
+    clear: |job| job.name.clear(),
     apply: |job, value| {
         value.clone_into(&mut job.name);
         Ok(())
@@ -100,6 +106,7 @@ pub(super) const IOENGINE: Setter = Setter {
     fields: &["engine"],
     bare: None,
     adds: false,
+    clear: |job| job.engine = None,
     apply: |job, text| {
         let cufile = text == "libcufile";
         job.engine = if cufile { None } else { Some(value::fio_engine(text)?) };
@@ -112,6 +119,7 @@ pub(super) const SIZE: Setter = Setter {
     fields: &["size"],
     bare: None,
     adds: false,
+    clear: |job| job.size = None,
     apply: |job, text| {
         (job.size, job.size_percent) = match text.strip_suffix('%') {
             Some(_) => (None, Some(value::size_percent(text)?)),
@@ -130,6 +138,7 @@ pub(super) const OFFSET: Setter = Setter {
     fields: &["offset"],
     bare: None,
     adds: false,
+    clear: |job| job.offset = None,
     apply: |job, text| {
         (job.offset, job.offset_percent) = match text.strip_suffix('%') {
             Some(_) => (None, Some(value::percent(text)?)),
@@ -148,6 +157,7 @@ pub(super) const VERIFY: Setter = Setter {
     fields: &["verify"],
     bare: Some("pass"),
     adds: false,
+    clear: |job| job.verify = None,
     apply: |job, value| {
         job.verify = Some(value::verify(value)?);
         job.fio_headers = value.starts_with("crc32c").then_some(true);
@@ -182,6 +192,7 @@ pub(super) const GPU: Setter = Setter {
     fields: &["gpu"],
     bare: None,
     adds: false,
+    clear: |job| job.gpu = None,
     apply: |job, text| {
         let new = value::gpu(text)?;
         let gpu = job.gpu.get_or_insert_default();
@@ -219,6 +230,7 @@ pub(super) const XFER_TYPE: Setter = Setter {
     fields: &["xfer_type", "paths"],
     bare: None,
     adds: false,
+    clear: |job| job.xfer_type = None,
     apply: |job, text| {
         const PATHS: [&str; 8] = [
             "gds",

@@ -30,7 +30,7 @@ pub fn markdown_table() -> String {
     text.push_str("\n### Keys that are refused\n\n| Key | Of | Why | Instead |\n");
     text.push_str("| --- | --- | --- | --- |\n");
     for key in keys() {
-        if let Status::Known { why, instead } = key.status {
+        if let Status::Known { why, instead, .. } = key.status {
             let (spelled, of) = (spellings(key), key.dialect.name());
             let _ = writeln!(text, "| {spelled} | {of} | {why} | {instead} |");
         }

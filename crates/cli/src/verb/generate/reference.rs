@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use gpuio_check::RULES;
 use gpuio_record::{WarningAbout, warning_kinds};
-use gpuio_spec::{Key, Status, keys};
 
 use super::variables::{DRIVER, LIBRARY, PROGRAM};
 use super::{Page, command};
@@ -64,28 +63,11 @@ fn cell(text: &str) -> String {
 }
 
 fn job_keys() -> String {
-    let mut page = "# Keys of job files\n\nThe syntax, and what the keys mean together, are in \
-                    [job files](../job-file.md).\n\n| Key | From | What it does |\n\
-                    | --- | --- | --- |\n"
-        .to_owned();
-    let mut all: Vec<&Key> = keys().collect();
-    all.sort_by_key(|key| (key.name, key.dialect.name()));
-    for key in all {
-        let what = match key.status {
-            Status::Supported(_) => key.about(),
-            Status::NoEffect { why } => format!("Accepted without effect: {why}"),
-            Status::Known { why, instead } => format!("Refused: {why}. Instead: {instead}"),
-        };
-        let others: String = key.aliases.iter().map(|alias| format!(", `{alias}`")).collect();
-        let _ = writeln!(
-            page,
-            "| `{}`{others} | {} | {} |",
-            key.name,
-            key.dialect.name(),
-            cell(what.trim())
-        );
-    }
-    page
+    let tables = gpuio_spec::markdown_table();
+    format!(
+        "# Keys of job files\n\nThe syntax, and what the keys mean together, are in [job \
+         files](../job-file.md).\n\n{tables}"
+    )
 }
 
 /// Where metrics are from, and the metadata lines of their families.

@@ -334,9 +334,13 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
 
 /// Keys and values that all points share: the preset's, then the flags', without those that vary.
 fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, String)> {
-    let flags = work
-        .keys()
-        .iter()
+    // The same load has the same text, in whichever order its flags are given.
+    let mut given: Vec<&Given> = work.keys().iter().collect();
+    given.sort_by_key(|given| {
+        (given.flag == "--set", place(&given.key).filter(|_| given.flag != "--set"))
+    });
+    let flags = given
+        .into_iter()
         .map(|Given { key, value, .. }| (key.replace('-', "_"), bench::local_gpu(key, value)));
     let settings = work.own.cufile.cufile_set.iter().map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -354,6 +358,12 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
     all.extend(own);
     all.retain(|(key, _)| !has(axes, &[key]));
     all
+}
+
+/// Where the table has the field that a key sets: of two keys of one field the later flag wins.
+fn place(key: &str) -> Option<usize> {
+    let field = gpuio_spec::find(key)?.field();
+    gpuio_spec::keys().position(|key| key.field() == field)
 }
 
 /// The job that all points share.

@@ -1,7 +1,6 @@
 //! The resolved plan as a job file.
 
 mod ceilings;
-mod feed;
 mod keys;
 mod placement;
 
