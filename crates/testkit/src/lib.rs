@@ -5,6 +5,7 @@
 //! in a browser. [`programs`] has Python and the C compiler, [`gpu`] says which GPU tests run on.
 //! [`docs`] compares tables of pages with code. A test that lacks something calls [`skip`] and
 //! passes.
+#![allow(clippy::new_without_default, reason = "an empty tree is made on purpose")]
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test says what it leaves out")]
 
