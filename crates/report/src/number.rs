@@ -1,6 +1,8 @@
 //! Figures as the tables for people show them: three digits, a blank, the unit.
 
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+use gpuio_units::{human_bytes, human_ns};
+/// A number of operations, or operations per second, as `98.3 k`; bytes per second as `2.31 GiB/s`.
+pub(crate) use gpuio_units::{human_count as iops, human_rate as throughput};
 
 /// Shown if there is no figure.
 pub(crate) const NONE: &str = "-";
@@ -13,16 +15,6 @@ pub(crate) fn time(ns: u64) -> String {
 /// Nanoseconds as `12.3 µs`, or `-`.
 pub(crate) fn maybe_time(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.to_owned(), time)
-}
-
-/// A number of operations, or operations per second, as `98.3 k`.
-pub(crate) fn iops(per_s: f64) -> String {
-    human_count(per_s)
-}
-
-/// Bytes per second as `2.31 GiB/s`.
-pub(crate) fn throughput(bytes_per_s: f64) -> String {
-    human_rate(bytes_per_s)
 }
 
 /// Bytes as `2.31 GiB`.

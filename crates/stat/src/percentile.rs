@@ -1,12 +1,10 @@
 //! Percentiles: which are reported, and what they are called.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::histogram::least_values;
 
@@ -14,7 +12,11 @@ use crate::histogram::least_values;
 const MILLIONTHS: u32 = 1_000_000;
 
 /// A percentile, above 0 and below 100 %.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64")]
 pub struct Percentile(u32);
 
 impl Percentile {
@@ -123,27 +125,18 @@ impl fmt::Display for Percentile {
     }
 }
 
-impl Serialize for Percentile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(f64::from(self.0) / f64::from(MILLIONTHS))
+impl From<Percentile> for f64 {
+    fn from(at: Percentile) -> f64 {
+        f64::from(at.0) / f64::from(MILLIONTHS)
     }
 }
 
-impl<'de> Deserialize<'de> for Percentile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Percentile, D::Error> {
-        let per_cent = f64::deserialize(deserializer)?;
-        Percentile::parse(&per_cent.to_string())
-            .ok_or_else(|| D::Error::custom(format!("{per_cent} is no percentile")))
-    }
-}
+impl TryFrom<f64> for Percentile {
+    type Error = String;
 
-impl JsonSchema for Percentile {
-    fn schema_name() -> Cow<'static, str> {
-        "Percentile".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 100 })
+    fn try_from(per_cent: f64) -> Result<Percentile, String> {
+        let at = Percentile::parse(&per_cent.to_string());
+        at.ok_or_else(|| format!("{per_cent} is no percentile"))
     }
 }
 

@@ -59,27 +59,6 @@ fn quotes_and_commas_survive_and_line_feeds_are_shown() {
     assert_eq!(cell(&rows, 2, "ended"), "interrupted");
 }
 
-#[test]
-fn a_software_gpu_is_a_column_of_its_own() {
-    let render = find("csv").unwrap().render;
-    let soft = read(&render(&records::software()));
-    assert_eq!(cell(&soft, 1, "gpu_software"), "1");
-    assert_eq!(cell(&soft, 1, "warnings"), "software_gpu note");
-    let hard = read(&render(&records::staged_in_trouble()));
-    assert_eq!(cell(&hard, 1, "gpu_software"), "0");
-}
-
-#[test]
-fn a_row_names_its_ceiling_or_none() {
-    let rows = read(&(find("csv").unwrap().render)(&records::ceilings()));
-    assert_eq!(cell(&rows, 1, "ceiling"), "");
-    assert_eq!(cell(&rows, 1, "ceiling_percent"), "");
-    assert_eq!(cell(&rows, 2, "ceiling"), "storage of gpu, read");
-    assert_eq!(cell(&rows, 2, "ceiling_percent"), "100.4");
-    let rate = cell(&rows, 1, "throughput_bytes_per_s");
-    assert_eq!(cell(&rows, 2, "ceiling_bytes_per_s"), rate);
-}
-
 /// `docs/formats.md` holds this table between its two markers.
 #[test]
 fn the_glossary_lists_the_columns_there_are() {
