@@ -172,7 +172,50 @@ pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<()
         captured.texts.push(TextRead { name: name.to_owned(), commands, skipped });
         return Ok(());
     }
-    let plain = plain(&unfolded(text));
+    let unfolded = unfolded(text);
+    let mut own = TextRead { name: name.to_owned(), commands: Vec::new(), skipped: Vec::new() };
+    let read = read_parts(&unfolded, captured, &mut own);
+    if let Cow::Owned(unfolded) = &unfolded {
+        let places = places(text, unfolded);
+        own.skipped.iter_mut().for_each(|one| put_back(one, &places));
+        return read.map(|()| captured.texts.push(own)).map_err(|mut error| {
+            put_back(&mut error, &places);
+            error
+        });
+    }
+    read.map(|()| captured.texts.push(own))
+}
+
+/// Where each line of an unfolded text begins in the text: a line, and characters before it there.
+fn places(text: &str, unfolded: &str) -> Vec<(usize, usize)> {
+    // A newline stands for each blank that is not there any more, so bytes stay where they are.
+    let (mut at, mut place) = (0, (0, 0));
+    let mut all = Vec::new();
+    for line in unfolded.split('\n') {
+        all.push(place);
+        at += line.len();
+        place = match text.as_bytes().get(at) {
+            Some(b' ') => (place.0, place.1 + line.chars().count() + 1),
+            _ => (place.0 + 1, 0),
+        };
+        at += 1;
+    }
+    all
+}
+
+fn put_back(error: &mut CaptureError, places: &[(usize, usize)]) {
+    if let Some((line, before)) = places.get(error.index()) {
+        error.line = line + 1;
+        error.column += before;
+    }
+}
+
+fn read_parts(
+    unfolded: &str,
+    captured: &mut Captured,
+    own: &mut TextRead,
+) -> Result<(), CaptureError> {
+    let plain = plain(unfolded);
     let lines: Vec<&str> = plain.lines().collect();
     let mut found = Found::default();
     let mut start = 0;
@@ -188,9 +231,8 @@ pub(crate) fn read(name: &str, text: &str, captured: &mut Captured) -> Result<()
             CaptureError::new(0, lines.first().copied().unwrap_or_default(), 0, wanted)
         }));
     }
-    let Found { commands, mut skipped, .. } = found;
-    skipped.sort_by_key(|one| one.line);
-    captured.texts.push(TextRead { name: name.to_owned(), commands, skipped });
+    (own.commands, own.skipped) = (found.commands, found.skipped);
+    own.skipped.sort_by_key(|one| one.line);
     Ok(())
 }
 
@@ -316,6 +358,21 @@ mod tests {
         assert_eq!(plain("\t[4mGPU0\tCPU Affinity[0m\n"), "\tGPU0\tCPU Affinity\n");
         assert_eq!(plain("> $ lspci\n> 00:01.0 A\n"), "$ lspci\n00:01.0 A\n");
         assert_eq!(plain("<a b=\"&lt;\">\n"), "<a b=\"&lt;\">\n", "XML has its own signs");
+    }
+
+    #[test]
+    fn places_are_of_the_text_as_it_was_pasted() {
+        let drawn = "-[0000:00]-+-00.0 +-01.0-[01]----00.0 +-02.0 odd +-x\n";
+        let text = format!("# lspci -t\n{drawn}no such words +-03.0 nor these\n");
+        let mut captured = Captured::default();
+        read("text", &text, &mut captured).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let skipped = &captured.texts[0].skipped;
+        assert!(skipped.iter().any(|one| one.line == 3), "{skipped:?}");
+        for one in skipped {
+            let there: String = lines[one.index()].chars().skip(one.column - 1).collect();
+            assert!(there.starts_with(one.text.trim_end()), "{one:?} at {there:?}");
+        }
     }
 
     #[test]

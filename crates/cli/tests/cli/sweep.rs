@@ -353,6 +353,16 @@ fn a_budget_ends_it_and_the_same_command_goes_on() {
     let line = "--vary threads=1,2 --repeats 1 -o t";
     let ran = small(dir.path(), &format!("{line} --budget 0s")).exits(1);
     assert!(ran.out.contains("budget of"), "{ran:#?}");
+    // As an earlier version wrote them, which had another order.
+    let base = dir.path().join("t/base.txt");
+    let text = std::fs::read_to_string(&base).unwrap();
+    let (mut keys, others): (Vec<&str>, Vec<&str>) =
+        text.lines().filter(|line| *line != "--set").partition(|line| line.contains('='));
+    keys.reverse();
+    let set = keys.into_iter().flat_map(|key| ["--set", key]);
+    let reversed = set.chain(others).collect::<Vec<_>>().join("\n") + "\n";
+    assert_ne!(reversed, text);
+    std::fs::write(&base, reversed).unwrap();
     small(dir.path(), line).exits(0);
     assert!(points(&dir.path().join("t")).iter().all(|(_, records)| records.len() == 1));
 }

@@ -403,6 +403,24 @@ pub(super) fn axes(resolved: &ResolvedSweep) -> Vec<SweepAxis> {
     resolved.axes.iter().map(axis).collect()
 }
 
+/// The arguments of a load in one line. The order of flags that set different keys says nothing, and
+/// was another one in earlier versions.
+fn spoken(base: &[u8]) -> String {
+    let text = String::from_utf8_lossy(base);
+    let mut words = text.lines();
+    let (mut keys, mut others) = (Vec::new(), Vec::new());
+    while let Some(word) = words.next() {
+        match word {
+            "--set" => keys.extend(words.next()),
+            other => others.push(other),
+        }
+    }
+    // Stable: of one key the later value counts.
+    keys.sort_by_key(|pair| pair.split('=').next());
+    let keys = keys.into_iter().flat_map(|pair| ["--set", pair]);
+    keys.chain(others).collect::<Vec<_>>().join(" ")
+}
+
 /// Reads the existing sweep, if it is the requested one.
 fn read(path: &Path, found: &[u8], resolved: &ResolvedSweep) -> Result<Sweep, Failure> {
     let name = path.join(SWEEP_FILE).display().to_string();
@@ -434,7 +452,6 @@ fn read(path: &Path, found: &[u8], resolved: &ResolvedSweep) -> Result<Sweep, Fa
         differ("points", all(there.len()), all(resolved.points.len()));
         differ("points", "the same".to_owned(), now.to_owned());
     }
-    let spoken = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().replace('\n', " ");
     differ("load", spoken(&text(BASE)), spoken(base(resolved).as_bytes()));
     if text(JOB_FILE) != resolved.job_file.clone().unwrap_or_default() {
         other.push(format!(
