@@ -30,7 +30,8 @@ fn a_full_disk_under_a_load() {
     let script = "mkdir m; mount -t tmpfs -o size=6m gpuio-test m; cd m
         code=0; \"$G\" bench --rw write --bs 64k --size 4m --loops 1 --buffered --keep \
             --directory d --rate 4m --format json & run=$!
-        sleep 0.3; head -c 8m /dev/zero > filler 2> /dev/null || true
+        until [ -s d/gpuio.0 ] || ! kill -0 $run; do sleep 0.01; done
+        head -c 8m /dev/zero > filler 2> /dev/null || true
         wait $run || code=$?
         exit $code";
     let Some(ran) = in_namespace(dir.path(), script) else {

@@ -293,8 +293,8 @@ impl User<'_> {
         let moved = self.moves(false, handle, (at, len), skip);
         let Ok(moved) = usize::try_from(moved) else {
             if !is_alone && moved == -1 {
-                // The kernel's: ext4 of Linux 6.18 refuses 5 in a million plain reads beside changes
-                // so. A batch or a stream tells no errno.
+                // The kernel's: ext4 of Linux 6.18 refuses 5 in a million plain reads beside
+                // changes so. A batch or a stream tells no errno.
                 Counts::one(&self.counts.refused);
                 return None;
             }

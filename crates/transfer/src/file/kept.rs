@@ -11,7 +11,7 @@
 //! Beside the duplicate of each file there are others that can be opened again at any time
 //! ([`Spare`]). They take what the process has left (`count`), but for a part that is the
 //! program's: the more descriptors the program, its libraries and CUDA's driver have, the fewer.
-//! Where the limit is 1024 and nothing else is open, all of 270 files may have one, and none of 450.
+//! Where the limit is 1024 and nothing else is open, all of 270 files may have one, none of 450.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};

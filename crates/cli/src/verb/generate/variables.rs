@@ -117,8 +117,10 @@ mod tests {
     /// What the crates and the Python module quote as the name of a variable of gpuio's.
     fn quoted() -> BTreeSet<String> {
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(root().join("crates")).unwrap() {
-            sources(&entry.unwrap().path().join("src"), &mut files);
+        let crates = std::fs::read_dir(root().join("crates")).unwrap();
+        // What tests alone read is in CONTRIBUTING.md.
+        for one in crates.map(|one| one.unwrap().path()).filter(|one| !one.ends_with("testkit")) {
+            sources(&one.join("src"), &mut files);
         }
         sources(&root().join("python/gpuio"), &mut files);
         let mut names = BTreeSet::new();

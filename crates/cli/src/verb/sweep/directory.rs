@@ -403,8 +403,8 @@ pub(super) fn axes(resolved: &ResolvedSweep) -> Vec<SweepAxis> {
     resolved.axes.iter().map(axis).collect()
 }
 
-/// The arguments of a load in one line. The order of flags that set different keys says nothing, and
-/// was another one in earlier versions.
+/// The arguments of a load in one line. The order of flags that set different keys says nothing,
+/// and was another one in earlier versions.
 fn spoken(base: &[u8]) -> String {
     let text = String::from_utf8_lossy(base);
     let mut words = text.lines();
