@@ -1,5 +1,4 @@
 //! Hostile and broken machines: every file that facts are read from, changed at random.
-#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
