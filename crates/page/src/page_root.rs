@@ -56,7 +56,7 @@ impl LivePageError {
 }
 
 impl LivePageRoot {
-    /// Shared memory of this system (`shm_overview(7)`), or the directory that [`VARIABLE`] names.
+    /// Shared memory of this system (`shm_overview(7)`), or the directory that `VARIABLE` names.
     #[must_use]
     pub fn live() -> LivePageRoot {
         let named = gpuio_objects::environment::absolute(VARIABLE);

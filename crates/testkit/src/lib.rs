@@ -1,8 +1,8 @@
 //! What the tests of several crates share. No program is built with it: it is a dev-dependency.
 //!
 //! [`tree`] writes small copies of `/sys` and `/proc`, whole machines among them, of which
-//! [`machines`] has the tables. [`jobs`] plans jobs on a made-up machine. [`chromium`] opens pages
-//! in a browser. [`programs`] has Python and the C compiler, [`gpu`] says which GPU tests run on.
+//! [`machines`] has the tables. `jobs` plans jobs on a made-up machine. [`chromium`] opens pages
+//! in a browser. [`programs`] has Python and the C compiler, `gpu` says which GPU tests run on.
 //! [`docs`] compares tables of pages with code. A test that lacks something calls [`skip`] and
 //! passes.
 #![allow(clippy::new_without_default, reason = "an empty tree is made on purpose")]

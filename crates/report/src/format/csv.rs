@@ -39,7 +39,7 @@ impl Column {
 }
 
 /// All columns in order, where these percentiles were asked for: the metrics with a number at their
-/// places, the columns of [`OWN`] at the others, further percentiles at the end.
+/// places, the columns of `OWN` at the others, further percentiles at the end.
 #[must_use]
 pub fn columns(asked: &[Percentile]) -> Vec<Column> {
     let mut placed = BTreeMap::new();

@@ -7,8 +7,8 @@
 //!
 //! After a stop all threads wake at once, in any order. So a thread that reads the clock while the
 //! tick is overdue waits for it: no reading has the stopped time in it. A reading that came before
-//! is never undercut: the time taken out begins after the last reading, which [`READ`] knows to
-//! [`GRAIN`].
+//! is never undercut: the time taken out begins after the last reading, which `READ` knows to
+//! `GRAIN`.
 //!
 //! Without a ticker (in gpuio's libraries, in tests) nothing is taken out, and nobody waits.
 
