@@ -36,16 +36,17 @@ fn compare(dir: &Path, line: &str) -> Ran {
 #[test]
 fn two_runs_of_one_load_compare() {
     let dir = scratch();
-    record(dir.path(), "warm-up.json");
-    record(dir.path(), "a.json");
-    record(dir.path(), "b.json");
+    // By a count and not by a time, so that a slow machine has as many I/Os for high percentiles.
+    let load = LOAD.replace("--bs 64k", "--bs 4k").replace("--runtime 300ms", "--loops 20");
+    for name in ["warm-up.json", "a.json", "b.json"] {
+        bench(dir.path(), &format!("{load} -q -o {name}")).exits(0);
+    }
     let ran = compare(dir.path(), "a.json b.json").exits(0);
     assert!(ran.out.starts_with("baseline: a.json\nagainst:  b.json\n"), "{}", ran.out);
     assert!(ran.out.contains("throughput") && ran.out.contains("one run each"), "{}", ran.out);
     let page = compare(dir.path(), "a.json b.json --format json").exits(0).json();
     assert_eq!(page["schema"], "gpuio-compare-v1");
-    // A slow machine has too few I/Os for the high percentiles.
-    assert!(page["pairs"][0]["rows"].as_array().unwrap().len() >= 5, "{page:#}");
+    assert_eq!(page["pairs"][0]["rows"].as_array().unwrap().len(), 7, "{page:#}");
     let ran = compare(dir.path(), "a.json b.json --format markdown").exits(0);
     assert!(ran.out.contains("| --- |"), "{}", ran.out);
 }

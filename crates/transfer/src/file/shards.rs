@@ -46,7 +46,7 @@ impl DescriptorShards {
         self.0.get(shard_of_thread().checked_sub(1)?)?.get(own, flags, how, has_opened)
     }
 
-    /// Closes those that nobody uses. They are opened again after as many reads as at first.
+    /// Closes those that are not in use. They are opened again after as many reads as at first.
     pub(super) fn close_unused(&self) {
         for shard in &self.0 {
             shard.reopened.close_unused();
