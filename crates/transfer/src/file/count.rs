@@ -3,8 +3,8 @@
 //!
 //! The kernel is asked, since no counter of ours has all: Linux 6.2 and newer give the number as
 //! the size of `/proc/self/fd`, for a microsecond; older ones list the numbers, for a microsecond
-//! each ten. So one look is used for some milliseconds, or longer where it is dear. For files that were opened
-//! since, one descriptor of the program's is added each.
+//! each ten. So one look is used for some milliseconds, or longer where it is dear. For files
+//! that were opened since, one descriptor of the program's is added each.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
