@@ -39,14 +39,26 @@ fn stores(pairing: &Pairing) -> Vec<String> {
 
 #[test]
 fn screens() {
-    insta::assert_snapshot!("dgx_2", format::text(&plan(&read(DGX_2), &Wanted::default())));
-    insta::assert_snapshot!("dgx_a100", format::text(&plan(&read(DGX_A100), &Wanted::default())));
+    insta::assert_snapshot!(
+        "dgx_2",
+        format::document(&plan(&read(DGX_2), &Wanted::default())).unbroken()
+    );
+    insta::assert_snapshot!(
+        "dgx_a100",
+        format::document(&plan(&read(DGX_A100), &Wanted::default())).unbroken()
+    );
     insta::assert_snapshot!(
         "dgx_station",
-        format::text(&plan(&read(DGX_STATION), &Wanted::default()))
+        format::document(&plan(&read(DGX_STATION), &Wanted::default())).unbroken()
     );
-    insta::assert_snapshot!("virtual", format::text(&plan(&read(VIRTUAL), &Wanted::default())));
-    insta::assert_snapshot!("empty", format::text(&plan(&Machine::default(), &Wanted::default())));
+    insta::assert_snapshot!(
+        "virtual",
+        format::document(&plan(&read(VIRTUAL), &Wanted::default())).unbroken()
+    );
+    insta::assert_snapshot!(
+        "empty",
+        format::document(&plan(&Machine::default(), &Wanted::default())).unbroken()
+    );
 }
 
 fn hosts(machines: &[(&str, &Machine)]) -> HostsPlan {
@@ -161,7 +173,7 @@ fn the_array_of_a_dgx_a100_is_regrouped_as_the_guide_does() {
         ]
     );
     assert_eq!(regroup.commands[..2], ["umount /raid", "mdadm --stop /dev/md1"]);
-    assert!(format::text(&pairing).contains("DESTROYS ALL DATA ON md1"));
+    assert!(format::document(&pairing).unbroken().contains("DESTROYS ALL DATA ON md1"));
 }
 
 #[test]
@@ -179,7 +191,7 @@ fn an_array_is_left_alone_where_regrouping_gains_nothing_or_loses_safety() {
     let regroup = &pairing.regroup[0];
     assert!(regroup.hindrance.as_deref().unwrap().contains("raid5 takes 3 members"));
     assert!(regroup.commands.is_empty());
-    assert!(!format::text(&pairing).contains("mdadm"));
+    assert!(!format::document(&pairing).unbroken().contains("mdadm"));
 }
 
 /// GPUs as they are seen from a mount: the guide calls 12 and 13 near to `ib8`.

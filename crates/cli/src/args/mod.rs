@@ -32,7 +32,7 @@ use clap::{
 };
 
 pub(crate) use exec::Exec;
-pub(crate) use generate::{Explain, Generate, What};
+pub(crate) use generate::{Explain, Generate, List, What};
 pub(crate) use keys::{Given, Keyed, OwnFlags};
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, value_apart};
@@ -116,7 +116,7 @@ pub(crate) enum Verb {
     Generate(Generate),
     /// List the built-in paths, engines and formats, and which of them can run here.
     #[command(after_help = examples::LIST)]
-    List,
+    List(List),
     /// Measure the network between two machines: the most that storage over it can reach.
     ///
     /// One machine serves (--serve), the other measures: bytes per second of TCP connections from

@@ -16,7 +16,7 @@ use crate::processors::Processors;
 use crate::{Figures, FileError, Network, Pattern};
 
 pub use lay::Port;
-pub use text::text;
+pub use text::document;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct System {

@@ -1,4 +1,4 @@
-//! A pairing as text, JSON and job file.
+//! A pairing as a document and as job files.
 
 mod expected;
 mod gdsio;
@@ -6,21 +6,12 @@ mod job;
 mod regroup;
 mod text;
 
+pub(crate) use expected::{iops, throughput};
 pub use gdsio::gdsio;
 pub use job::job_file;
 pub(crate) use job::{can_be_written, value};
-pub use text::text;
+pub use text::document;
 pub(crate) use text::{distance, list, store};
-
-use serde::Serialize;
-
-/// JSON with a line feed at its end.
-///
-/// # Errors
-/// None in practice: all keys are strings and all numbers are finite.
-pub fn json(value: &impl Serialize) -> Result<String, serde_json::Error> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
-}
 
 /// An address without domain 0000, as people write it.
 pub(crate) fn short(address: &str) -> &str {

@@ -10,12 +10,8 @@ pub(super) const MARK: &str = "job,group,path,gpu_software,";
 /// The columns of `csv` for one record, then `record` (its name) and `axis_KEY` for each axis of
 /// the records' sweeps; empty if a record is of another sweep.
 pub(super) fn render(set: &Set) -> String {
-    let mut axes: Vec<&str> = Vec::new();
-    for (key, _) in set.members.iter().flat_map(|member| &member.at) {
-        if !axes.contains(&key.as_str()) {
-            axes.push(key);
-        }
-    }
+    let keys = set.members.iter().flat_map(|member| &member.at);
+    let axes = gpuio_document::unique(keys.map(|(key, _)| key.as_str()));
     let mut lines = Lines::new();
     let columns = columns(&set.percentiles());
     let names = columns.iter().map(|column| column.name.to_string());
