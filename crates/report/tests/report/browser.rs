@@ -61,7 +61,7 @@ out.bars = document.querySelectorAll('.bars rect').length;
 out.heat = document.querySelectorAll('.heat td').length;
 out.table = cells();
 out.written = written;
-out.rates = gpuio.data.columns.get('rate').values;
+out.rates = gpuio.data.columns.get('throughput').values;
 out.p99 = gpuio.data.columns.get('p99').values;";
 
 #[test]
@@ -147,7 +147,7 @@ box.querySelector('input').click();
 out.after = cells().length;
 out.hosts = cells().filter((row) => row[1] === 'host').length;
 box.querySelector('input').click();
-const head = document.querySelector('th[data-key=\"rate\"] button');
+const head = document.querySelector('th[data-key=\"throughput\"] button');
 head.click();
 out.sorted = [...document.querySelectorAll('#rows tbody tr')].map((row) =>
   Number(row.cells[4].title));
