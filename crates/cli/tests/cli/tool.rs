@@ -104,6 +104,7 @@ pub(crate) fn plain(program: impl AsRef<OsStr>) -> Command {
         }
     }
     command.env("GPUIO_PAGES", "/nowhere");
+    gpuio_testkit::programs::hears_hang_ups(&mut command);
     command
 }
 
