@@ -6,8 +6,8 @@
 //! - [`flow`]: rates that the hardware should deliver, and the part that limits them.
 //! - [`check`]: faults, their fixes, and the verdict on the paths of one mount and one GPU.
 //!
-//! Each uses only those before it, and `check` uses `topo` alone. An unknown fact stays unknown with
-//! its reason.
+//! Each uses only those before it, and `check` uses `topo` alone. An unknown fact stays unknown
+//! with its reason.
 
 pub mod check;
 pub mod flow;

@@ -24,7 +24,8 @@ pub enum SettingError {
 /// The key of this path with this value: parsed as JSON, or as plain text for a text key.
 ///
 /// # Errors
-/// A path that is not in [`crate::cufilejson::KEYS`], and a value of another type or out of the key's range.
+/// A path that is not in [`crate::cufilejson::KEYS`], and a value of another type or out of the
+/// key's range.
 ///
 /// ```
 /// let (key, value) = gpuio_base::cufilejson::setting("logging.level", "TRACE").unwrap();

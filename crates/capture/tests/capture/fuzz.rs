@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
 use gpuio_host::{Root, machine};
+use gpuio_machine::topo;
 use gpuio_testkit::machines::DGX_STATION;
 use gpuio_testkit::on_cpu;
 use gpuio_testkit::tree;
@@ -158,9 +159,9 @@ proptest! {
             let text = String::from_utf8_lossy(bytes);
             let _ = add(kind(TEXTS[*which].0), &text, &mut captured);
         }
-        let topology = gpuio_machine::topo::Topology::of(&captured.machine, &[]);
-        prop_assert!(gpuio_machine::topo::format::svg(&captured.machine, &topology).ends_with("</svg>\n"));
-        prop_assert!(gpuio_machine::topo::format::hwloc_xml(&captured.machine).ends_with("</topology>\n"));
+        let topology = topo::Topology::of(&captured.machine, &[]);
+        prop_assert!(topo::format::svg(&captured.machine, &topology).ends_with("</svg>\n"));
+        prop_assert!(topo::format::hwloc_xml(&captured.machine).ends_with("</topology>\n"));
     }
 }
 

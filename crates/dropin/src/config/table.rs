@@ -1,6 +1,6 @@
 //! Which parameter of the interface is which key of `cufile.json` and which environment variable.
-//! Ranges and defaults come from the key table (`gpuio_base::cufilejson::KEYS`), so that the two can't
-//! diverge.
+//! Ranges and defaults come from the key table (`gpuio_base::cufilejson::KEYS`), so that the two
+//! can't diverge.
 
 use gpuio_base::cufilejson::{ValueType, find};
 

@@ -1,7 +1,8 @@
 //! What a stream takes of each part, without its machine.
 //!
 //! A portion is some KiB of text, so each rank of a run sends its own to rank 0, which knows no
-//! other machine. Put together by [`crate::flow::of_hosts`], portions make the network of all hosts.
+//! other machine. Put together by [`crate::flow::of_hosts`], portions make the network of all
+//! hosts.
 
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;

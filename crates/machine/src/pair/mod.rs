@@ -27,7 +27,7 @@ mod hosts;
 mod links;
 mod load;
 mod nics;
-mod pair;
+mod pairing;
 mod reason;
 mod regroup;
 mod start;
@@ -39,8 +39,9 @@ pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_job_file, hosts_t
 pub use links::{SharedLink, When};
 pub use load::{Direction, Load};
 pub use nics::{NearNic, Unused};
-pub use pair::{By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair, second_choice};
-
+pub use pairing::{
+    By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair, second_choice,
+};
 pub use regroup::{Group, Regroup};
 pub use start::Start;
 pub use wanted::{NotHere, Wanted};

@@ -16,8 +16,8 @@ pub struct Link {
     /// The most that the lower end could do at a better port.
     pub device_most: Lanes,
     /// Bytes per second in one direction after the line code, or in flits (see
-    /// [`gpuio_base::units::pcie_bytes_per_second`]), packets' headers included; `null` when speed or
-    /// width is not known.
+    /// [`gpuio_base::units::pcie_bytes_per_second`]), packets' headers included; `null` when speed
+    /// or width is not known.
     pub bytes_per_second: Option<u64>,
 }
 

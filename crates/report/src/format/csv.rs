@@ -85,8 +85,8 @@ fn tier(side: &Side<'_>) -> Option<TierResult> {
 /// order, reads first.
 ///
 /// Fields are quoted as in RFC 4180, and no name is a formula or holds a control character
-/// ([`gpuio_base::units::csv_text`]). Lines end in a line feed only, so that awk and cut see no carriage
-/// return. An empty field means that there is no figure. Numbers are not rounded.
+/// ([`gpuio_base::units::csv_text`]). Lines end in a line feed only, so that awk and cut see no
+/// carriage return. An empty field means that there is no figure. Numbers are not rounded.
 #[must_use]
 pub fn render(record: &Record) -> String {
     let columns = columns(&record.percentiles());

@@ -16,8 +16,8 @@ pub(crate) fn case() -> String {
     std::env::var(CASE).expect("run as a child")
 }
 
-/// Runs the ignored test `name` of the caller's file alone in a process of its own; it must succeed,
-/// and end.
+/// Runs the ignored test `name` of the caller's file alone in a process of its own; it must
+/// succeed, and end.
 #[track_caller]
 pub(crate) fn passes(name: &str, case: &str, environment: &[(&str, &str)]) {
     let module = Path::new(Location::caller().file()).file_stem().unwrap();

@@ -14,9 +14,9 @@ use crate::flow::{End, Expectation, Figures, Io, Load, Network, Storage, Stream}
 /// What each stream should reach on this machine while all of them run, and all together.
 ///
 /// Bytes go from drives, or from the card that leads to a server, over the links above them: by
-/// [`crate::flow::By::Host`] up to the root and, for GPU memory, down again over the GPU's links; by
-/// [`crate::flow::By::Direct`] over the switch where both meet. Links carry both directions at full
-/// rate; a drive's flash, and a SATA link, shares its time between reads and writes.
+/// [`crate::flow::By::Host`] up to the root and, for GPU memory, down again over the GPU's links;
+/// by [`crate::flow::By::Direct`] over the switch where both meet. Links carry both directions at
+/// full rate; a drive's flash, and a SATA link, shares its time between reads and writes.
 ///
 /// Not counted, as [`gpuio_record::Expected::because`] notes: links whose speed is not known;
 /// memory and the interconnect of processors, unless there are figures for them. What peers can

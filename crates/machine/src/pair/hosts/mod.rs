@@ -1,8 +1,8 @@
 //! Plans of several hosts as one: who mounts what, which card for which GPU, and the job file for
 //! all ranks.
 //!
-//! Each host is paired by itself ([`crate::pair::pair()`]); here the plans are put side by side. A rank
-//! is planned for each pair, in the order of the pairs: rank 0 of a host takes its first one.
+//! Each host is paired by itself ([`crate::pair::pair()`]); here the plans are put side by side. A
+//! rank is planned for each pair, in the order of the pairs: rank 0 of a host takes its first one.
 
 mod job;
 mod text;
