@@ -114,9 +114,9 @@ pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
 /// trace.
 pub(crate) fn trace(data: &[u8]) {
     use gpuio_record::ReplayOrder;
-    use gpuio_trace::read::Place;
+    use gpuio_base::trace::read::Place;
     use gpuio_workload::replay::{Script, missing};
-    let trace = match gpuio_trace::read(data) {
+    let trace = match gpuio_base::trace::read(data) {
         Ok(trace) => trace,
         Err(error) => {
             let lines = data.iter().filter(|byte| **byte == b'\n').count() as u64;

@@ -1,6 +1,6 @@
 //! Cells: what is shown, and the value behind it.
 
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate};
 use serde_json::Value;
 
 use crate::text::Text;

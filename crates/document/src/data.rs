@@ -1,6 +1,6 @@
 //! Values for programs: JSON, CSV.
 
-use gpuio_units::csv_text;
+use gpuio_base::units::csv_text;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ impl Document {
     /// (bytes, bytes per second, nanoseconds), `null` where there is no value.
     #[must_use]
     pub fn json(&self) -> String {
-        let sections: Vec<Value> = self.sections.iter().map(section).collect();
+        let sections: Vec<Value> = self.shown().map(section).collect();
         json_of(&json!({ "title": self.title.plain(), "sections": sections }))
     }
 
@@ -30,13 +30,13 @@ impl Document {
     #[must_use]
     pub fn csv(&self) -> String {
         let mut all = Vec::new();
-        self.sections.iter().for_each(|section| tables(section, &mut all));
+        self.shown().for_each(|section| tables(section, &mut all));
         let texts: Vec<String> = all.iter().map(|table| table_csv(table)).collect();
         if !texts.is_empty() {
             return texts.join("\n");
         }
         let mut lines = vec![["section", "label", "detail", "text"].map(str::to_owned).to_vec()];
-        self.sections.iter().for_each(|section| list_rows(section, &mut lines));
+        self.shown().for_each(|section| list_rows(section, &mut lines));
         csv(&lines)
     }
 }

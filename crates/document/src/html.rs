@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 use crate::cell::Cell;
 use crate::table::{Column, Table};
@@ -67,9 +67,10 @@ impl Document {
 
 /// Sections as markup for the body of a page.
 #[must_use]
-pub fn fragment(sections: &[Section]) -> String {
+pub fn fragment<'s>(sections: impl IntoIterator<Item = &'s Section>) -> String {
     let mut out = String::new();
-    sections.iter().for_each(|one| section(&mut out, one, 2));
+    let shown = sections.into_iter().filter(|section| !section.is_empty());
+    shown.for_each(|one| section(&mut out, one, 2));
     out
 }
 

@@ -9,8 +9,9 @@
 //!   it is aligned, what its cells say, and which of two tables it goes to where one does not fit.
 //! - A [`Cell`] is typed: text, a number of bytes, a rate, a time, a share, absent or empty. A
 //!   terminal shows three digits, JSON and CSV have the value.
-//! - Text may come from outside: every renderer makes it safe for its output (`gpuio_units`). Only
-//!   [`Cell::picture`] and [`Block::Markup`] take markup, which is the source's own.
+//! - Text may come from outside: every renderer makes it safe for its output
+//!   (`gpuio_base::units`). Only [`Cell::picture`] and [`Block::Markup`] take markup, which is the
+//!   source's own.
 //!
 //! Pure. What may not live here: what a document says, and the screen of `top`, whose columns keep
 //! their widths from one interval to the next (`gpuio_watch`).
@@ -224,12 +225,21 @@ impl Document {
         Document { title: title.into(), sections: Vec::new() }
     }
 
-    /// Nothing if it has no block.
+    /// Begins a section; without a block it is not shown.
+    pub fn begin(&mut self, key: &'static str, title: impl Into<Text>) -> &mut Section {
+        let at = self.sections.len();
+        self.sections.push(Section::new(key, title));
+        &mut self.sections[at]
+    }
+
     pub fn push(&mut self, section: Section) -> &mut Document {
-        if !section.is_empty() {
-            self.sections.push(section);
-        }
+        self.sections.push(section);
         self
+    }
+
+    /// Those that have a block.
+    fn shown(&self) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(|section| !section.is_empty())
     }
 }
 

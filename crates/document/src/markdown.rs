@@ -19,7 +19,7 @@ impl Document {
             self.title.markdown(&mut page);
             page.markup("\n");
         }
-        self.sections.iter().for_each(|one| section(&mut page, one, "## "));
+        self.shown().for_each(|one| section(&mut page, one, "## "));
         page.finish()
     }
 }

@@ -1,6 +1,6 @@
 //! Pages of Markdown: markup that the program's source has, and texts that are never markup.
 
-use gpuio_units::{printable, printable_short};
+use gpuio_base::units::{printable, printable_short};
 
 /// A page in the making. Markup comes from the source alone ([`MarkdownPage::markup`] takes a
 /// `&'static str`); any other text is escaped, so that nothing of it is markup, HTML, a link, a
@@ -98,7 +98,7 @@ fn ends_with_www(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use gpuio_units::is_hidden;
+    use gpuio_base::units::is_hidden;
     use proptest::prelude::*;
 
     use super::*;

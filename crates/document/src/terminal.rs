@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_units::{printable, printable_short};
+use gpuio_base::units::{printable, printable_short};
 use unicode_width::UnicodeWidthStr;
 
 use crate::cell::Cell;
@@ -55,7 +55,7 @@ impl Table {
 
 fn render(document: &Document, paper: Paper) -> String {
     let mut out = String::new();
-    for of_document in &document.sections {
+    for of_document in document.shown() {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -178,7 +178,7 @@ pub(crate) fn drawn(cells: &[&Cell]) -> bool {
 }
 
 /// The first form that fits: words in full, abbreviated, units without the blank before them, each
-/// with wide gaps or else narrow ones; and the last with cells of the first column split into lines.
+/// with wide gaps or else narrow ones; and the last with split cells in its first column.
 fn fitted(table: &Table, width: usize) -> Option<String> {
     let mut forms = [Form::Full, Form::Short, Form::Tight].map(|form| lines(table, form));
     let natural = |lines: &[Vec<String>], gap: usize| {

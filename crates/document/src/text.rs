@@ -1,6 +1,6 @@
 //! Texts with an emphasis.
 
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 use crate::markdown_page::MarkdownPage;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_catalog::PathInfo;
+use gpuio_base::catalog::PathInfo;
 use gpuio_record::{
     BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
     Region, SampleOrder, TierPlan,

@@ -1,12 +1,12 @@
 //! One job on one path.
 
-use gpuio_catalog::{Backend, PathInfo};
+use gpuio_base::catalog::{Backend, PathInfo};
+use gpuio_base::units::format_cpu_list;
 use gpuio_record::{
     Arrivals, BlockShare, Choice, Compressible, DirectMode, FeedPlan, Fill, Gpu, JobPlan,
     MemoryKind, Order, Pacing, PathChoice, Stop, VerifyMode,
 };
 use gpuio_spec::{GpuWhich, JobSpec};
-use gpuio_units::format_cpu_list;
 
 use super::defaults::{self};
 use super::facts::{Facts, Gpus};

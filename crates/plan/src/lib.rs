@@ -50,7 +50,7 @@ mod via;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_catalog::{Backend, Catalog, PathInfo};
+use gpuio_base::catalog::{Backend, Catalog, PathInfo};
 use gpuio_record::{JobPlan, LeftOut, Plan};
 use gpuio_spec::{JobSpec, Spec};
 

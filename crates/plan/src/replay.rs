@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_catalog::{Backend, Calls, PathInfo};
+use gpuio_base::catalog::{Backend, Calls, PathInfo};
 use gpuio_record::{BlockShare, DirectMode, Region, ReplayPlan, VerifyMode};
 use gpuio_spec::{JobSpec, LoadKind, Rw, Spec, not_of};
 use gpuio_workload::replay::Script;

@@ -1,8 +1,8 @@
 //! When a job is to end because it is steady.
 
+use gpuio_base::units::format_duration_ns;
 use gpuio_record::{SteadyPlan, Stop};
 use gpuio_spec::JobSpec;
-use gpuio_units::format_duration_ns;
 
 use super::PlanError;
 

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use gpuio_check::{RULES, text};
 use gpuio_document::{Document, Item, Layout, List, Section};
+use gpuio_machine::check::{RULES, text};
 use gpuio_record::{WarningAbout, warning_kinds};
 
 use crate::args::Explain;
@@ -59,9 +59,7 @@ fn list() -> Document {
         ("Warnings of runs:", List::new(layout, warnings.map(items))),
         ("Rules of gpuio check:", List::new(layout, rules.map(items))),
     ] {
-        let mut section = Section::new("", title);
-        section.list(list);
-        page.push(section);
+        page.begin("", title).list(list);
     }
     page
 }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use gpuio_cufile::{Library, Vendor};
 use gpuio_document::{Document, Item, Layout, List, Section};
+use gpuio_drivers::cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_document::{Document, json_of};
-use gpuio_pair::{Load, NotHere, Pairing, Wanted as Paired, format, pair};
-use gpuio_topo::Topology;
+use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted as Paired, format, pair};
+use gpuio_machine::topo::Topology;
 
 use super::{plan_expect, plan_hosts};
 use crate::args::Plan;
@@ -28,7 +28,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
         let name = formats::document(plan.format.as_deref())?;
         let text = match name {
             "json" => json_of(&answer),
-            name => shown(name, &gpuio_flow::paper::document(&answer)),
+            name => shown(name, &gpuio_machine::flow::paper::document(&answer)),
         };
         output::put(&text)?;
         return Ok(ExitCode::SUCCESS);
@@ -68,7 +68,7 @@ pub(super) fn shown(name: &str, page: &Document) -> String {
 
 fn wanted(plan: &Plan) -> Result<Paired, Failure> {
     let block = plan.bs.as_deref().map(|text| {
-        let bytes = gpuio_units::parse_bytes(text);
+        let bytes = gpuio_base::units::parse_bytes(text);
         let bytes = bytes.map_err(|error| Failure::Usage(format!("--bs {text}: {error}")))?;
         let none = || Failure::Usage(format!("--bs {text}: a block has at least 1 byte"));
         (bytes > 0).then_some(bytes).ok_or_else(none)

@@ -82,19 +82,16 @@ fn text(comparison: &Comparison) -> Document {
         sides.push(Item::new(role, format!("{}{files}", side.name)));
         sides.extend(side.notes.iter().map(|note| Item::new("", note.as_str())));
     }
-    let mut first = Section::default();
-    first.list(List::new(Layout { hang: 2, ..Layout::labels(9) }, sides));
-    page.push(first);
+    page.begin("", "").list(List::new(Layout { hang: 2, ..Layout::labels(9) }, sides));
     let heads = ["", "baseline", "other", "ratio", "95 % interval", "result"];
     for pair in &comparison.pairs {
-        let mut section = Section::default();
+        let section = page.begin("", "");
         section.item(HANGING, Item::new("", title(comparison, pair)));
         let rows = pair.rows.iter().map(|row| (pair, row));
         let table = columns(heads, |columns| columns).table("", rows).look(Look::Indented(2));
         section.push(Block::Table(table));
         let remarks = remarks(pair, &comparison.metrics);
         section.list(List { layout: Layout { indent: 2, ..HANGING }, ..List::of(0, remarks) });
-        page.push(section);
     }
     let lone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
     for (title, indent, lines) in [
@@ -102,9 +99,8 @@ fn text(comparison: &Comparison) -> Document {
         ("", 0, legend(comparison)),
         ("", 0, threshold(comparison)),
     ] {
-        let mut section = Section::new("", title);
-        section.list(List { layout: Layout { indent, ..HANGING }, ..List::of(0, lines) });
-        page.push(section);
+        page.begin("", title)
+            .list(List { layout: Layout { indent, ..HANGING }, ..List::of(0, lines) });
     }
     page
 }

@@ -1,8 +1,8 @@
 //! Pages as text for people.
 
-use gpuio_document::{Cell, Columns, Document, Look, Section, Table};
-use gpuio_stat::Percentile;
-use gpuio_units::human_ns;
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::human_ns;
+use gpuio_document::{Cell, Columns, Document, Look, Table};
 
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::bucket::SIZES;
@@ -17,7 +17,7 @@ const NONE: &str = "-";
 pub fn page(shown: &Shown<'_>, level: u8) -> Document {
     let snapshot = shown.snapshot;
     let mut page = Document::new(format!("Process {}", snapshot.pid));
-    let mut first = Section::default();
+    let first = page.begin("", "");
     first.paragraph(format!(
         "process {} ({} {}) of {}, since {}: {}",
         snapshot.pid,
@@ -35,13 +35,10 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
         "threads {}, I/Os in flight {} of {}, files opened {}",
         total.threads, total.in_flight, total.slots, total.files
     ));
-    page.push(first);
     for (least, table) in [(1, totals(shown, &total)), (2, sizes(&total)), (3, paths(snapshot))] {
-        let mut section = Section::default();
         if level >= least {
-            section.push(gpuio_document::Block::Table(table.look(Look::Indented(0))));
+            page.begin("", "").push(gpuio_document::Block::Table(table.look(Look::Indented(0))));
         }
-        page.push(section);
     }
     page
 }
@@ -175,10 +172,8 @@ pub fn list(all: &[Shown<'_>]) -> Document {
             shown.command.unwrap_or(NONE).chars().take(60).collect::<String>()
         })
         .table("processes", all);
-    let mut section = Section::default();
-    section.table(table.look(Look::Indented(0)));
     let mut page = Document::new("Processes");
-    page.push(section);
+    page.begin("", "").table(table.look(Look::Indented(0)));
     page
 }
 

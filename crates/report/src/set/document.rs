@@ -1,12 +1,12 @@
 //! What a report says in words and tables: sections that Markdown and the page share, and those
 //! that only one of them has.
 
+use gpuio_base::stat::Percentile;
 use gpuio_document::{
     Block, Cell, Columns, Document, Item, Layout, List, Section, Text, Tone, fragment,
 };
 use gpuio_record::metric::List as Metrics;
 use gpuio_record::{CpuCost, Evidence, Proof};
-use gpuio_stat::Percentile;
 
 use super::findings_text::{self, Weight};
 use super::html::base64;
@@ -25,7 +25,7 @@ const MOST_IN_MARKDOWN: usize = 500;
 /// Tables for an issue or a wiki.
 pub(super) fn markdown(set: &Set) -> String {
     let mut page = Document::new(set.title.as_str());
-    let mut first = Section::default();
+    let first = page.begin("", "");
     if software(set) {
         let text = "Software GPU: these runs used no hardware GPU. Never compare these figures \
                     with those of a GPU.";
@@ -38,14 +38,13 @@ pub(super) fn markdown(set: &Set) -> String {
     first.list(facts_of(facts.into_iter().map(|(what, text)| Item::new(what, text))));
     first.blocks.extend(loads(set).blocks);
     first.blocks.extend(all_rows(set).blocks);
-    page.push(first);
     page.push(devices::section(set, MOST_IN_MARKDOWN));
     let findings = findings(set);
     if findings.blocks.iter().any(|block| matches!(block, Block::List(_))) {
         page.push(findings);
     }
     page.push(environment(set));
-    let mut commands = Section::new("commands", "Commands");
+    let commands = page.begin("commands", "Commands");
     let item = |member: &super::Member| {
         let record = &member.record;
         let text = format!("{}, {}: ", member.name, record.started_at);
@@ -54,7 +53,6 @@ pub(super) fn markdown(set: &Set) -> String {
     };
     let items = set.members.iter().take(MOST_IN_MARKDOWN).map(item);
     commands.list(List::new(Layout::default(), items));
-    page.push(commands);
     format!("<!-- gpuio report -->\n{}", page.markdown())
 }
 
@@ -70,7 +68,6 @@ pub(super) fn of_page(set: &Set, rows: &[Row<'_>]) -> [String; 2] {
         commands(set),
         absent(set, rows),
     ];
-    let below: Vec<Section> = below.into_iter().filter(|section| !section.is_empty()).collect();
     [fragment(&[loads(set)]), fragment(&below)]
 }
 

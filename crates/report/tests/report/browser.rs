@@ -119,10 +119,10 @@ fn scripts_print_numbers_as_the_program_does() {
         nothing_wrong(&out);
         let printed: Vec<Vec<String>> = serde_json::from_value(out["printed"].clone()).unwrap();
         let rules: [fn(f64) -> String; 4] = [
-            gpuio_units::human_rate,
-            gpuio_units::human_count,
-            gpuio_units::human_ns,
-            gpuio_units::human_count,
+            gpuio_base::units::human_rate,
+            gpuio_base::units::human_count,
+            gpuio_base::units::human_ns,
+            gpuio_base::units::human_count,
         ];
         for (rule, printed) in rules.iter().zip(printed) {
             let ours: Vec<String> = values.iter().map(|value| rule(*value)).collect();

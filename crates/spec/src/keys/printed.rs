@@ -1,10 +1,10 @@
 //! The values of keys in a plan that is printed as a job file: what rows of the table say by
 //! [`Key::prints`].
 
+use gpuio_base::units::format_bytes;
 use gpuio_record::{
     Arrivals, BlockShare, Column, Distribution, JobPlan, LayoutPlan, Order, WorkerPlan,
 };
-use gpuio_units::format_bytes;
 
 use crate::value::one_name;
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use gpuio_document::{Cell, Columns, Document, Item, Layout, List, Section};
-use gpuio_stat::infer::median;
-use gpuio_units::human_decimal_rate;
+use gpuio_base::stat::infer::median;
+use gpuio_base::units::human_decimal_rate;
+use gpuio_document::{Cell, Columns, Document, Item, Layout, List};
 use serde::Serialize;
 
 use super::transfer::Counted;
@@ -195,7 +195,7 @@ impl Measured {
 
     pub(super) fn document(&self) -> Document {
         let mut page = Document::new(format!("Network to {}", self.server));
-        let mut first = Section::default();
+        let first = page.begin("", "");
         first.paragraph(format!(
             "gpuio {}  {}  network to {} by TCP, {} streams, {} s after {} s of ramp",
             self.gpuio, self.time, self.server, self.streams, self.runtime_s, self.ramp_s
@@ -203,7 +203,6 @@ impl Measured {
         for (name, port) in [("client", &self.client), ("server", &self.server_port)] {
             first.item(Layout::labels(0), Item::new(name, port_text(port)));
         }
-        page.push(first);
         let rate = |rate: f64| Cell::shown(human_decimal_rate(rate), rate);
         let cost = |seconds: f64| Cell::shown(format!("{seconds:.2}"), seconds);
         let table = Columns::<(&str, &Rate)>::new()
@@ -215,10 +214,8 @@ impl Measured {
             .figures("sent again", |(_, one)| one.sent_again())
             .figures("client CPU s/GB", move |(_, one)| cost(one.client_cpu_s_per_gb))
             .figures("server CPU s/GB", move |(_, one)| cost(one.server_cpu_s_per_gb));
-        let mut rates = Section::default();
-        rates.table(table.table("rates", self.directions()));
-        page.push(rates);
-        let mut last = Section::default();
+        page.begin("", "").table(table.table("rates", self.directions()));
+        let last = page.begin("", "");
         for (name, rate) in self.directions() {
             let way = if name == "read" { "server to client" } else { "client to server" };
             last.paragraph(format!(
@@ -232,7 +229,6 @@ impl Measured {
         last.paragraph(
             "From memory to memory: no storage and no GPU took part. RDMA is not measured.",
         );
-        page.push(last);
         page
     }
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::input;
 use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
-use gpuio_stat::Percentile;
 use gpuio_sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
-use gpuio_units::{parse_duration_ns, parse_percent};
 use gpuio_workload::preset::Preset as Workload;
 
 use super::directory::Run;
@@ -321,7 +321,8 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     let (key, range) = over.split_once('=').ok_or_else(form)?;
     let key = key.replace('-', "_");
     let (from, to) = range.split_once("..").ok_or_else(form)?;
-    let number = |text: &str| gpuio_units::parse_bytes(text).ok().filter(|number| *number > 0);
+    let number =
+        |text: &str| gpuio_base::units::parse_bytes(text).ok().filter(|number| *number > 0);
     let (from, to) = number(from).zip(number(to)).ok_or_else(form)?;
     if from > to || !OVER.contains(&key.as_str()) {
         return Err(form());

@@ -7,9 +7,9 @@ mod process;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_check::why::{Overview, Why as Answer, document};
-use gpuio_check::{Gpu, Pair};
 use gpuio_document::json_of;
+use gpuio_machine::check::why::{Overview, Why as Answer, document};
+use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn of_machine(args: &Why, format: &str) -> Result<ExitCode, Failure> {
 }
 
 fn of_pair(pair: &Pair<'_>, path: &str) -> Answer {
-    gpuio_check::why::of(&gpuio_check::verdict(pair, path))
+    gpuio_machine::check::why::of(&gpuio_machine::check::verdict(pair, path))
 }
 
 /// Mounts of storage, each file system once, by the shortest of its mount points.

@@ -1,15 +1,15 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use gpuio_base::pattern;
 use gpuio_host::Root;
-use gpuio_pattern as pattern;
 use gpuio_record::{JobPlan, JobResult, Plan, VerifyOutcome};
 use proptest::prelude::*;
 
 use super::DataSet;
+use gpuio_base::pattern::other_salt;
 use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{Looks, manifest};
-use gpuio_pattern::other_salt;
 use gpuio_plan::read_back;
 use gpuio_testkit::jobs::{job, result};
 

@@ -13,11 +13,11 @@ mod leave;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gpuio_base::stat::{Counted, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Place, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
-use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
@@ -29,7 +29,7 @@ use super::stonewall;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
-use gpuio_pattern::Key;
+use gpuio_base::pattern::Key;
 use gpuio_workload::blocks;
 use gpuio_workload::pace::{Pacer, ThreadPhase};
 use gpuio_workload::sequence::{Block, BlockSequence};

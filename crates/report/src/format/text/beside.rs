@@ -1,12 +1,12 @@
 //! Lines about jobs that ran while a GPU computation was active.
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::human_rate;
 use gpuio_document::Section;
 use gpuio_record::{
     ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobPlan, JobResult, Record,
     Towards,
 };
-use gpuio_stat::Percentile;
-use gpuio_units::human_rate;
 
 use super::of_jobs;
 use crate::number::{NONE, maybe_time};

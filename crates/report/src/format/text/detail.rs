@@ -1,8 +1,8 @@
 //! Lines below the table: legs, workers, times that are not measured.
 
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_document::{Columns, Item, Layout, Section};
 use gpuio_record::{Latency, Record, SetupTimes, Side};
-use gpuio_stat::{Percentile, Summary};
 
 use super::table::path_cell;
 use super::{mark, of_jobs};

@@ -1,11 +1,11 @@
 //! Lines about training feeds.
 
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_document::Section;
 use gpuio_record::{
     AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
     JobResult, Record,
 };
-use gpuio_stat::{Percentile, Summary};
 
 use super::of_jobs;
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, time};

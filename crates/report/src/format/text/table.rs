@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::stat::Percentile;
 use gpuio_document::{Cell, Columns, Item, Layout, List, Part, Section, grouped, unique};
 use gpuio_record::{
     CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
     TimeSpan, Towards,
 };
-use gpuio_stat::Percentile;
 
 use super::detail::TOGETHER_PERCENT;
 use super::{SOFTWARE_GPU, proof};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 use super::super::rows::{Row, software};
 use super::super::{Set, conclusion, document, findings_text, plot};
@@ -57,7 +57,8 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
     let counts = document::counts(set);
     let _ = writeln!(
         out,
-        "<dt>data</dt><dd>{records}, {jobs}; <a href=\"#findings\">findings</a>: {counts}</dd>\n</dl>"
+        "<dt>data</dt><dd>{records}, {jobs}; <a href=\"#findings\">findings</a>: {counts}</dd>\n\
+         </dl>"
     );
     match plot::main(set) {
         Ok(plot) => {

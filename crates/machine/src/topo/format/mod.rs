@@ -1,0 +1,41 @@
+//! Topologies as a document, a picture, a page with it, and hwloc's XML.
+
+mod affinity;
+mod coherent;
+mod html;
+mod hwloc;
+mod matrix;
+mod pair;
+mod svg;
+mod tree;
+
+pub use html::html;
+pub use hwloc::hwloc_xml;
+pub use pair::pair;
+pub use svg::svg;
+
+use gpuio_document::{Document, List};
+
+use crate::topo::Topology;
+
+/// Everything: tree, matrix with its legend, affinity, notes.
+#[must_use]
+pub fn document(topology: &Topology) -> Document {
+    let mut page = Document::new("Topology");
+    page.begin("tree", "TREE").table(self::tree::tree(topology));
+    matrix::matrix(&mut page, topology);
+    let coherent = "COHERENT LINKS (host memory is reached over them, not over PCIe)";
+    for (key, title, table) in [
+        ("affinity", "AFFINITY", affinity::affinity(topology)),
+        ("coherent", coherent, self::coherent::coherent(topology)),
+    ] {
+        page.begin(key, title).table(table);
+    }
+    page.begin("notes", "NOTES").list(List::of(2, topology.notes.iter().map(String::as_str)));
+    page
+}
+
+/// An address without domain 0000, as people write it.
+fn short(address: &str) -> &str {
+    address.strip_prefix("0000:").unwrap_or(address)
+}
