@@ -37,7 +37,7 @@ impl Document {
         }
         let mut lines = vec![["section", "label", "detail", "text"].map(str::to_owned).to_vec()];
         self.shown().for_each(|section| list_rows(section, &mut lines));
-        csv(&lines)
+        csv_of(lines)
     }
 }
 
@@ -96,15 +96,15 @@ fn table_csv(of: &Table) -> String {
     };
     let rows = of.rows.iter().filter(|row| row.over.is_none());
     lines.extend(rows.map(|row| row.cells.iter().map(field).collect()));
-    csv(&lines)
+    csv_of(lines)
 }
 
-/// Fields are quoted as in RFC 4180, and no text is a formula ([`csv_text`]).
-fn csv(lines: &[Vec<String>]) -> String {
+/// Lines of CSV. Fields are quoted as in RFC 4180, and no text is a formula ([`csv_text`]).
+pub fn csv_of<L: IntoIterator<Item = String>>(lines: impl IntoIterator<Item = L>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     for line in lines {
         // Writing to memory cannot fail.
-        let _ = writer.write_record(line.iter().map(|field| csv_text(field).into_owned()));
+        let _ = writer.write_record(line.into_iter().map(|field| csv_text(&field).into_owned()));
     }
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
@@ -132,5 +132,21 @@ fn list_rows(of: &Section, lines: &mut Vec<Vec<String>>) {
         if let Block::Section(inner) = block {
             list_rows(inner, lines);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::csv_of;
+
+    #[test]
+    fn another_reader_gets_the_fields_back() {
+        let lines = [&["job", "path"][..], &["a,\"b\"\n", "=1+1", ""]];
+        let text = csv_of(lines.map(|line| line.iter().map(|&field| field.to_owned())));
+        assert_eq!(text, "job,path\n\"a,\"\"b\"\"\\n\",'=1+1,\n");
+        let mut reader = csv::ReaderBuilder::new();
+        let mut rows = reader.has_headers(false).flexible(true).from_reader(text.as_bytes());
+        let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+        assert_eq!(rows[1], vec!["a,\"b\"\\n", "'=1+1", ""]);
     }
 }

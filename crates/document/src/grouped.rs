@@ -27,3 +27,12 @@ pub fn unique<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     }
     once
 }
+
+/// The first texts, and how many more there are.
+pub fn first(all: impl IntoIterator<Item = String>, most: usize) -> Vec<String> {
+    let mut all: Vec<String> = all.into_iter().collect();
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    all.extend((more > 0).then(|| format!("and {more} more")));
+    all
+}

@@ -31,9 +31,9 @@ mod terminal;
 mod text;
 
 pub use cell::Cell;
-pub use data::json_of;
+pub use data::{csv_of, json_of};
 pub use format::{FORMATS, Format, by_extension, find};
-pub use grouped::{grouped, unique};
+pub use grouped::{first, grouped, unique};
 pub use html::{Page, fragment};
 pub use table::{Column, Columns, Look, Part, Table};
 pub use text::{Text, Tone};

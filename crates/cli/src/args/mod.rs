@@ -264,8 +264,8 @@ impl OwnFlags for LoadFlags {
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct Ab {
     /// Run two job files alternately (A B, B A, …; an even seed starts with B) and print a
-    /// comparison (docs/compare.md). -o names a directory for the records; --format is text, json
-    /// or markdown
+    /// comparison (docs/compare.md). -o names a directory for the records; --format is one of gpuio
+    /// compare's
     #[arg(long, value_names = ["A.ini", "B.ini"], num_args = 2,
           conflicts_with_all = ["job_file", "serve"])]
     pub(crate) ab: Vec<PathBuf>,

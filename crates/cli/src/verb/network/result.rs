@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use gpuio_base::stat::infer::median;
-use gpuio_base::units::human_decimal_rate;
 use gpuio_document::{Cell, Columns, Document, Item, Layout, List};
 use serde::Serialize;
 
@@ -203,13 +202,12 @@ impl Measured {
         for (name, port) in [("client", &self.client), ("server", &self.server_port)] {
             first.item(Layout::labels(0), Item::new(name, port_text(port)));
         }
-        let rate = |rate: f64| Cell::shown(human_decimal_rate(rate), rate);
         let cost = |seconds: f64| Cell::shown(format!("{seconds:.2}"), seconds);
         let table = Columns::<(&str, &Rate)>::new()
             .words("direction", |(name, _)| *name)
-            .figures("median", move |(_, one)| rate(one.bytes_per_s))
-            .figures("lowest", move |(_, one)| rate(one.lowest_bytes_per_s))
-            .figures("highest", move |(_, one)| rate(one.highest_bytes_per_s))
+            .figures("median", |(_, one)| Cell::decimal_rate(one.bytes_per_s))
+            .figures("lowest", |(_, one)| Cell::decimal_rate(one.lowest_bytes_per_s))
+            .figures("highest", |(_, one)| Cell::decimal_rate(one.highest_bytes_per_s))
             .figures("of link", |(_, one)| one.link_percent.map(|part| Cell::percent(part, 1)))
             .figures("sent again", |(_, one)| one.sent_again())
             .figures("client CPU s/GB", move |(_, one)| cost(one.client_cpu_s_per_gb))

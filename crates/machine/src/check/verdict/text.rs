@@ -1,6 +1,6 @@
 //! A verdict as a section.
 
-use gpuio_document::{Item, Layout, List, Section};
+use gpuio_document::{Item, Layout, List, Section, first};
 
 use super::{Answer, ModeVerdict, Verdict};
 
@@ -13,10 +13,7 @@ const LINES: usize = 12;
 pub fn section(verdict: &Verdict) -> Section {
     let mut section = Section::default();
     section.paragraph(format!("VERDICT for {}", verdict.pair()));
-    let shown = verdict.storage.len().min(LINES);
-    let more = verdict.storage.len() - shown;
-    let more = (more > 0).then(|| format!("and {more} more"));
-    let lines = verdict.storage[..shown].iter().cloned().chain(more);
+    let lines = first(verdict.storage.clone(), LINES);
     section.list(List::behind("storage", Layout { indent: 2, ..Layout::labels(8) }, lines));
     section.list(List::new(Layout::columns(0, 1), verdict.modes.iter().map(mode)));
     section

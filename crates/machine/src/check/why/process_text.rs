@@ -1,7 +1,7 @@
 //! The answer for a process as a document.
 
 use gpuio_base::units::human_rate;
-use gpuio_document::{Document, Item};
+use gpuio_document::{Document, Item, first};
 use gpuio_record::facts::{Fact, LibraryMaker, MappedLibrary, OpenFile};
 
 use super::process::{is_cufile, size};
@@ -16,9 +16,9 @@ const FILES: usize = 6;
 pub fn process_document(why: &ProcessWhy, commands: &[String]) -> Document {
     let mut page = Document::new(format!("Process {}", why.pid));
     let command = why.command.as_deref().unwrap_or("its command line is not known");
-    let first = page.begin("", "");
-    first.paragraph(format!("Process {} ({command})", why.pid));
-    first.paragraph(format!("{}.", why.conclusion.trim_end_matches('.')));
+    let head = page.begin("", "");
+    head.paragraph(format!("Process {} ({command})", why.pid));
+    head.paragraph(format!("{}.", why.conclusion.trim_end_matches('.')));
     let evidence = page.begin("evidence", "Evidence");
     let of_mounts = why
         .mounts
@@ -110,12 +110,9 @@ fn files(why: &ProcessWhy) -> Vec<Item> {
         Fact::Known(files) => files,
         Fact::Unknown(why) => return unknown("open files", why),
     };
-    let mut lines: Vec<String> = files.iter().take(FILES).map(of_file).collect();
+    let mut lines = first(files.iter().map(of_file), FILES);
     if files.is_empty() {
         lines.push("none on storage".to_owned());
-    }
-    if files.len() > FILES {
-        lines.push(format!("and {} more", files.len() - FILES));
     }
     behind("open files", lines)
 }

@@ -1,6 +1,6 @@
 //! An answer as a document, made to fit one screen.
 
-use gpuio_document::{Document, Item, Layout, List};
+use gpuio_document::{Document, Item, Layout, List, first};
 
 use super::{Change, Why};
 use crate::check::verdict::Answer;
@@ -63,10 +63,7 @@ pub(super) fn changes(page: &mut Document, changes: &[Change]) {
 
 fn evidence(page: &mut Document, why: &Why) {
     let section = page.begin("evidence", "Evidence");
-    let shown = why.storage.len().min(STORAGE);
-    let more = why.storage.len() - shown;
-    let more = (more > 0).then(|| format!("and {more} more"));
-    let layers = why.storage[..shown].iter().cloned().chain(more);
+    let layers = first(why.storage.clone(), STORAGE);
     section.list(List::behind("below the mount", Layout::columns(HEAD, 1), layers));
     let options = (!why.mount_options.is_empty()).then_some(why.mount_options.as_str());
     let options = options.map(|options| Item::new("mount options", options));

@@ -19,7 +19,7 @@ pub fn document(answer: &Answer) -> Document {
         all.paragraph(format!("all jobs together: {}", rate_text(&answer.total)));
     }
     let rate = |one: &Scaled| match (one.total.bytes_per_s, one.total.at_most) {
-        (Some(rate), _) => Cell::shown(human_decimal_rate(rate), rate),
+        (Some(rate), _) => Cell::decimal_rate(rate),
         (None, Some(most)) => format!("≤ {}", human_decimal_rate(most)).into(),
         (None, None) => "unknown".into(),
     };
@@ -37,9 +37,7 @@ fn of_job(job: &JobAnswer) -> Section {
     let mut section = Section::new("", format!("{}: {}", job.name, job.what));
     let table = Columns::<TierAnswer>::new()
         .words("tier", |tier| tier.name.clone())
-        .figures("allows", |tier| {
-            Cell::shown(human_decimal_rate(tier.allows_bytes_per_s), tier.allows_bytes_per_s)
-        })
+        .figures("allows", |tier| Cell::decimal_rate(tier.allows_bytes_per_s))
         .figures("used", |tier| Cell::percent(tier.used * 100.0, 0))
         .words("figure", |tier| tier.figure.clone());
     section.table(table.table("tiers", &job.tiers).look(Look::RuledBy(2)));

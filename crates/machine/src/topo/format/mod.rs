@@ -36,6 +36,6 @@ pub fn document(topology: &Topology) -> Document {
 }
 
 /// An address without domain 0000, as people write it.
-fn short(address: &str) -> &str {
+pub(crate) fn short(address: &str) -> &str {
     address.strip_prefix("0000:").unwrap_or(address)
 }

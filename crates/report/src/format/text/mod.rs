@@ -31,18 +31,8 @@ pub(super) const PARAGRAPH_WIDTH: u16 = 100;
 
 /// The record for people, `width` columns wide (below 80 the tables may be wider).
 ///
-/// Order: what ran, when and where; whether the run is complete; one table with a row per job and
-/// direction, a total per group of several jobs and a row per path that can't run here (latencies
-/// in a table of their own if one does not fit), and its legend; several ranks; failures and
-/// verification; ceilings, if requested; steady state and flushes, if requested; rates at a
-/// stonewall; what a job and a GPU computation cost each other; files that were read whole, parts
-/// of larger loads, jobs that ran several times, training feeds; expected performance, if known;
-/// evidence of jobs whose actual path differs from the requested one; the legs of paths that have
-/// more than one, the bytes of each GPU and through an intermediate GPU, what was mapped for a GPU
-/// to read by itself, when workers finished; page cache and storage;
-/// device activity during the run; times that are not measured; warnings, the most severe first.
-/// Reads only the record; ends in a line feed. No colours and no control characters but the line
-/// feed.
+/// `document` has the order of its sections. Reads only the record; ends in a line feed. No colours
+/// and no control characters but the line feed.
 #[must_use]
 pub fn render_text(record: &Record, width: u16) -> String {
     render(record, width, Show::default())
