@@ -264,7 +264,12 @@ fn there_are_more_queues_than_slots_and_each_command_takes_one_that_is_free() {
     assert_eq!(under_way.len(), places);
     let began = Instant::now();
     for submitter in under_way {
-        while submitter.poll().unwrap() != Outcome::Copied {
+        loop {
+            match submitter.poll().unwrap() {
+                Outcome::Copied => break,
+                // A command that was taken back is none, and the next answer would be the first.
+                outcome => assert_eq!(outcome, Outcome::Pending),
+            }
             assert!(began.elapsed() < Duration::from_secs(30), "no answer");
             std::thread::yield_now();
         }
@@ -415,8 +420,15 @@ fn the_kernel_stays_away_now_and_then_to_look_and_every_command_ends() {
     });
 }
 
+/// In a process of its own: it leaves no room to the tests beside it.
 #[test]
 fn a_device_that_others_fill_is_left_to_them_and_taken_again_afterwards() {
+    passes("child_filled", &[]);
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_filled() {
     let bench = bench_as_shipped();
     let context = &bench.context;
     let (host, device) = (bench.locked(4096), bench.alloc(MemoryKind::Device, 4096));

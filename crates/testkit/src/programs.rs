@@ -36,14 +36,24 @@ pub fn cc() -> Option<PathBuf> {
 
 /// Lets a program that a test starts end at SIGHUP, though whoever runs the tests ignores it, as
 /// nohup(1) does: an ignored signal stays ignored over execve(2).
-#[expect(unsafe_code, reason = "a step between fork and exec")]
 pub fn hears_hang_ups(command: &mut Command) {
+    signal(command, libc::SIGHUP, libc::SIG_DFL);
+}
+
+/// Lets a program that a test starts go on where it writes to a pipe without a reader.
+pub fn outlives_broken_pipes(command: &mut Command) {
+    signal(command, libc::SIGPIPE, libc::SIG_IGN);
+}
+
+/// Sets what a signal does in the program, before it begins.
+#[expect(unsafe_code, reason = "a step between fork and exec")]
+fn signal(command: &mut Command, number: i32, action: libc::sighandler_t) {
     use std::os::unix::process::CommandExt as _;
-    let reset = || {
-        // SAFETY: signal(2) is async-signal-safe, and SIG_DFL is no function of ours.
-        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+    let set = move || {
+        // SAFETY: signal(2) is async-signal-safe, and both actions are no function of ours.
+        unsafe { libc::signal(number, action) };
         Ok(())
     };
     // SAFETY: the closure calls one async-signal-safe function and touches no memory.
-    unsafe { command.pre_exec(reset) };
+    unsafe { command.pre_exec(set) };
 }

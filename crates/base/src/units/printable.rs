@@ -61,8 +61,8 @@ pub fn printable_short(text: &str) -> Cow<'_, str> {
 /// escapes, as in [`printable`].
 ///
 /// ```
-/// assert_eq!(gpuio_base::units::markup("<a b=\"c\">&'\0"), "&lt;a
-/// b=&quot;c&quot;&gt;&amp;&#39;\\x00");
+/// let safe = "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\\x00";
+/// assert_eq!(gpuio_base::units::markup("<a b=\"c\">&'\0"), safe);
 /// ```
 #[must_use]
 pub fn markup(text: &str) -> Cow<'_, str> {

@@ -38,9 +38,13 @@ fn what_copies_take_from_a_computation_is_what_it_loses() {
         let off = number(&gpu[when]) / FLOP_PER_S - 1.0;
         assert!(off.abs() < 1e-3, "{when}: {gpu:#}");
     }
-    let expected = 1.0 - number(&job["read"]["iops"]) * 1e-3;
+    let taken = number(&job["read"]["iops"]) * 1e-3;
+    // On a busy machine the thread that enqueues launches is late, and what is taken in the meantime
+    // is taken from the next one: from a shorter time.
+    let most = taken / (number(&gpu["busy_percent"]) / 100.0);
     let ratio = number(&gpu["ratio"]);
-    assert!((ratio - expected).abs() < 0.02, "{ratio}, and {expected} is what was left of it");
+    let left = 1.0 - most - 0.02..1.0 - taken + 0.02;
+    assert!(left.contains(&ratio), "{ratio}, and {left:?} is what was left of it: {gpu:#}");
     assert!(ratio < 0.95, "{ratio}: the copies took nothing");
     assert_eq!((&gpu["failed"], &gpu["unknown"]), (&Value::Bool(false), &Value::Null));
     assert!(record["setup"]["alone_ns"].as_u64() > Some(3_000_000_000), "{}", record["setup"]);

@@ -369,7 +369,7 @@ fn a_foreign_bus_error_kills() {
     use std::os::unix::process::ExitStatusExt;
     let program = std::env::current_exe().unwrap();
     let mut child = std::process::Command::new(program);
-    child.args(["--exact", "break_a_foreign_mapping", "--ignored", "--nocapture"]);
+    child.args(["--exact", "engine_fault::break_a_foreign_mapping", "--ignored", "--nocapture"]);
     let output = child.output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
 }

@@ -106,7 +106,7 @@ fn every_path_of_the_table_has_a_reference_test() {
     let listed = String::from_utf8(listed).unwrap();
     let tests: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
     for row in PATHS {
-        let test = format!("path_{}", row.info.name.replace('-', "_"));
+        let test = format!("path_reference::path_{}", row.info.name.replace('-', "_"));
         assert!(tests.contains(&test.as_str()), "path {} has no test {test}", row.info.name);
     }
 }

@@ -70,7 +70,7 @@ fn rank() {
 fn four(mpirun: &str, flags: &[&str]) -> Option<(bool, String)> {
     let mut command = Command::new(mpirun);
     command.args(flags).args(["-n", "4"]).arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "rank", "--ignored", "--nocapture"]).env(RANK, "1");
+    command.args(["--exact", "mpi::messages::rank", "--ignored", "--nocapture"]).env(RANK, "1");
     match command.output() {
         Ok(output) => {
             let both = [output.stdout, output.stderr].concat();
