@@ -110,7 +110,7 @@ impl Table {
     }
 }
 
-type Says<'a, T> = Box<dyn Fn(&T) -> Cell + 'a>;
+type Says<'a, T, V = Cell> = Box<dyn Fn(&T) -> V + 'a>;
 
 /// The columns of a table of things `T`.
 ///
@@ -131,8 +131,8 @@ pub struct Columns<'a, T> {
     all: Vec<(Column, Says<'a, T>)>,
     /// Whether a column goes where no row has a value for it.
     if_any: Vec<bool>,
-    mark: Option<Box<dyn Fn(&T) -> String + 'a>>,
-    over: Option<Box<dyn Fn(&T) -> Option<String> + 'a>>,
+    mark: Option<Says<'a, T, String>>,
+    over: Option<Says<'a, T, Option<String>>>,
 }
 
 impl<T> std::fmt::Debug for Columns<'_, T> {

@@ -28,7 +28,7 @@ enum Of {
     Threads,
     Throughput,
     Iops,
-    OfCeiling,
+    Ceiling,
     Percentile(Percentile),
     Max,
     Cpus,
@@ -71,7 +71,7 @@ pub(super) fn section(record: &Record) -> Section {
         .part(Part::First)
         .when(
             any(|job| job.read.of_ceiling.is_some() || job.write.of_ceiling.is_some()),
-            |columns| columns.words("% of", of(Of::OfCeiling)).part(Part::First),
+            |columns| columns.words("% of", of(Of::Ceiling)).part(Part::First),
         );
     let columns = percentiles.iter().fold(columns, |columns, at| {
         columns.figures(at.label(), of(Of::Percentile(*at))).tight().part(Part::Second)
@@ -243,7 +243,7 @@ fn job_line(
         (Of::Threads, format!("{}×{}", plan.threads, plan.depth).into()),
         (Of::Throughput, Cell::rate(result.bytes_per_s)),
         (Of::Iops, Cell::count(result.iops)),
-        (Of::OfCeiling, ceilings::cell(result.of_ceiling.as_ref()).into()),
+        (Of::Ceiling, ceilings::cell(result.of_ceiling.as_ref()).into()),
         (Of::Failed, result.failed.into()),
     ]);
     line.extend(latencies(result.latency.as_ref(), percentiles, missing(plan, job)));
