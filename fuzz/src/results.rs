@@ -66,6 +66,7 @@ fn compared(sides: &[Side]) {
         let text = gpuio_compare::render(&comparison, format, 100);
         match format.name {
             "html" => assert!(!text.contains("<script")),
+            "json" => assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok()),
             _ => is_shown(&text),
         }
     }

@@ -1,6 +1,7 @@
 //! Texts that people write: job files, flags, configurations, systems on paper.
 
 use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
+use gpuio_document::{Cell, Columns, Document, Item, Layout};
 
 use crate::is_inside;
 
@@ -47,17 +48,34 @@ pub(crate) fn quantity(data: &[u8]) {
     let _ = gpuio_base::units::parse_percent(text);
     let _ = gpuio_base::units::parse_count(text);
     let _ = gpuio_base::units::parse_bytes_per_second(text);
-    let mut markdown = gpuio_base::units::MarkdownPage::default();
-    markdown.text(text);
     for shown in [
         gpuio_base::units::printable_short(text).into_owned(),
-        markdown.finish(),
         gpuio_base::units::csv_text(text).into_owned(),
         gpuio_base::units::label_value(text),
     ] {
         crate::is_shown(&shown);
         assert!(!shown.contains('\n'), "it is one line");
     }
+    document(text);
+}
+
+/// A text at every place of a document that takes one from outside.
+fn document(text: &str) {
+    let table = Columns::<&str>::new()
+        .words("name", |text| (*text).to_owned())
+        .figures("size", |text| Cell::bytes(text.len() as u64))
+        .table("texts", [text]);
+    let mut page = Document::default();
+    let section = page.begin("texts", text);
+    section.paragraph(text).table(table);
+    section.item(Layout::labels(8), Item::new("text", text));
+    for width in [20, 60, 80] {
+        crate::is_shown(&page.terminal(width));
+    }
+    crate::is_shown(&page.markdown());
+    crate::is_shown(&page.csv());
+    assert!(!gpuio_document::fragment(&page.sections).contains("<script"));
+    assert!(serde_json::from_str::<serde_json::Value>(&page.json()).is_ok());
 }
 
 /// cuFile's configuration.
