@@ -1,12 +1,12 @@
 //! Reports options that have no effect together with the others that are given: a line for each.
 //!
-//! Keys of a load are checked with the plan (`gpuio_plan::unused`). This module checks
+//! Keys of a load are checked with the plan (`gpuio_job::plan::unused`). This module checks
 //! options of the program itself: what is printed, saved or watched. Most pairs that exclude each
 //! other are in the flags' own declarations. A switch for the default behaviour (`--quiet` if
 //! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
 //! `--despite`, `--force` for a new file) are accepted.
 
-use gpuio_sweep::Bound;
+use gpuio_job::sweep::Bound;
 
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,

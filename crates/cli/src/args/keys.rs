@@ -1,4 +1,4 @@
-//! Flags that set keys of job files: rows of the table in `spec`, so that a key that is added there
+//! Flags that set keys of job files: rows of the table in `job`, so that a key that is added there
 //! is a flag.
 //!
 //! The help has those flags that the table gives a verb, among flags of its own. The parser knows
@@ -12,7 +12,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use gpuio_io::CATALOG;
-use gpuio_spec::{Flag, Key, Status, keys};
+use gpuio_job::spec::{Flag, Key, Status, keys};
 
 /// Verbs of which every key is a flag.
 const LOADS: [&str; 2] = ["bench", "sweep"];
@@ -60,7 +60,7 @@ pub(crate) struct Given {
 impl Given {
     /// Whether it chooses the place of the quick run, which it still is.
     pub(super) fn says_no_load(&self) -> bool {
-        self.flag != SET && gpuio_spec::find(&self.key).is_some_and(|key| key.quick)
+        self.flag != SET && gpuio_job::spec::find(&self.key).is_some_and(|key| key.quick)
     }
 
     /// The word on a command line that says the same.
@@ -269,7 +269,7 @@ fn one(key: &str, flag: Option<&Flag>, spelled: &'static str, text: &str) -> Giv
         _ => (key, means.unwrap_or(text)),
     };
     let value = match flag.is_some_and(Flag::is_name) {
-        true => gpuio_spec::one_name(value),
+        true => gpuio_job::spec::one_name(value),
         false => value.to_owned(),
     };
     Given {

@@ -1,4 +1,4 @@
-//! Defines the command line. Values are parsed by the key table in `spec`, so that a flag and the
+//! Defines the command line. Values are parsed by the key table in `job`, so that a flag and the
 //! job-file key of the same name mean the same.
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]

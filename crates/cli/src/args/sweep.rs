@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gpuio_sweep::Bound;
-use gpuio_workload::preset::Preset;
+use gpuio_job::sweep::Bound;
+use gpuio_job::workload::preset::Preset;
 
 use super::{RankLimits, Work};
 

@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use gpuio_host::Root;
+use gpuio_job::spec::RankPlace;
 use gpuio_merge::{rank_list, target_of};
 use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};
 use gpuio_record::{JobPlan, Plan, Stripe, TargetKind};
-use gpuio_spec::RankPlace;
 use gpuio_table::{Grid, figures, words};
 use gpuio_units::format_cpu_list;
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::Builder;
 
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_plan::ceiling::{largest_block, unbound};
+use gpuio_job::plan::ceiling::{largest_block, unbound};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{CeilingPlan, JobPlan, WorkerPlan};
 use gpuio_units::format_bytes;

@@ -398,8 +398,10 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
 
 /// The axes as in `sweep.json`.
 pub(super) fn axes(resolved: &ResolvedSweep) -> Vec<SweepAxis> {
-    let axis =
-        |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
+    let axis = |axis: &gpuio_job::sweep::Axis| SweepAxis {
+        key: axis.key.clone(),
+        values: axis.values.clone(),
+    };
     resolved.axes.iter().map(axis).collect()
 }
 

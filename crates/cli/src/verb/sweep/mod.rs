@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_job::sweep::{Progress, Step, next, step};
 use gpuio_stat::Percentile;
-use gpuio_sweep::{Progress, Step, next, step};
 use gpuio_units::{human_ns, human_rate};
 
 use crate::args::Sweep;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gpuio_host::input;
-use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
-use gpuio_stat::Percentile;
-use gpuio_sweep::{
+use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
+use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
+use gpuio_job::workload::preset::Preset as Workload;
+use gpuio_stat::Percentile;
 use gpuio_units::{parse_duration_ns, parse_percent};
-use gpuio_workload::preset::Preset as Workload;
 
 use super::directory::Run;
 use super::fall_back::fall_back;
@@ -166,7 +166,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
     if !placed {
-        also("directory", gpuio_spec::one_name(&directory.join("data").display().to_string()));
+        also("directory", gpuio_job::spec::one_name(&directory.join("data").display().to_string()));
     }
     let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
     if !sized && !has(&axes, &["size", "filename", "files", TARGET]) {
@@ -269,7 +269,7 @@ fn wrong(error: impl std::fmt::Display) -> Failure {
 }
 
 fn find(name: &str) -> Result<&'static Preset, Failure> {
-    gpuio_sweep::preset(name).ok_or_else(|| {
+    gpuio_job::sweep::preset(name).ok_or_else(|| {
         let known: Vec<String> =
             PRESETS.iter().map(|row| format!("  {}: {}", row.name, row.summary)).collect();
         Failure::Usage(format!("--preset {name}: presets are\n{}", known.join("\n")))
@@ -362,8 +362,8 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
 
 /// Where the table has the field that a key sets: of two keys of one field the later flag wins.
 fn place(key: &str) -> Option<usize> {
-    let field = gpuio_spec::find(key)?.field();
-    gpuio_spec::keys().position(|key| key.field() == field)
+    let field = gpuio_job::spec::find(key)?.field();
+    gpuio_job::spec::keys().position(|key| key.field() == field)
 }
 
 /// The job that all points share.
@@ -429,7 +429,9 @@ fn check_ranks(axes: &[Axis], started: Option<u32>) -> Result<(), Failure> {
 fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     for axis in axes.iter().filter(|axis| axis.key != RANKS) {
         // `thread` is a key of fio's, and `threads` is meant.
-        if let Some(Status::NoEffect { why }) = gpuio_spec::find(&axis.key).map(|key| key.status) {
+        if let Some(Status::NoEffect { why }) =
+            gpuio_job::spec::find(&axis.key).map(|key| key.status)
+        {
             let key = &axis.key;
             return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
         }
@@ -455,9 +457,9 @@ pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
         return (key.to_owned(), value.to_owned());
     }
     if Path::new(value).is_dir() {
-        return ("directory".to_owned(), gpuio_spec::one_name(value));
+        return ("directory".to_owned(), gpuio_job::spec::one_name(value));
     }
-    ("filename".to_owned(), gpuio_spec::one_name(value))
+    ("filename".to_owned(), gpuio_job::spec::one_name(value))
 }
 
 fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use gpuio_job::spec::{GpuDriver, GpuWhich, JobSpec};
+use gpuio_job::sweep::{Axis, routes};
 use gpuio_pair::{Ends, ends};
-use gpuio_spec::{GpuDriver, GpuWhich, JobSpec};
-use gpuio_sweep::{Axis, routes};
 use gpuio_topo::{Class, Topology};
 
 use crate::args::Work;

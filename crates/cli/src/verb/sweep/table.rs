@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
 use gpuio_stat::{Percentile, infer};
-use gpuio_sweep::{Progress, next};
 use gpuio_table::in_columns;
 use gpuio_units::{human_count, human_ns, human_rate};
 

@@ -29,10 +29,10 @@ use super::stonewall;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
+use gpuio_job::workload::blocks;
+use gpuio_job::workload::pace::{Pacer, ThreadPhase};
+use gpuio_job::workload::sequence::{Block, BlockSequence};
 use gpuio_pattern::Key;
-use gpuio_workload::blocks;
-use gpuio_workload::pace::{Pacer, ThreadPhase};
-use gpuio_workload::sequence::{Block, BlockSequence};
 use habits::{Flushes, Thinker};
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_job::spec::{Key, keys};
 use gpuio_record::{DirectMode, JobPlan, TierPlan};
-use gpuio_spec::{Key, keys};
 
 use super::comment;
 
@@ -50,7 +50,7 @@ fn ordered(job: &JobPlan) -> Vec<(&'static str, &'static Key)> {
     };
     let names = order.into_iter().flat_map(str::split_whitespace);
     let named: Vec<(&str, &Key)> =
-        names.filter_map(|name| Some((name, gpuio_spec::find(name)?))).collect();
+        names.filter_map(|name| Some((name, gpuio_job::spec::find(name)?))).collect();
     let others = keys().filter(|key| !named.iter().any(|(_, one)| one.name == key.name));
     let others: Vec<(&str, &Key)> = others.map(|key| (key.name, key)).collect();
     named.into_iter().chain(others).collect()
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_order_names_keys_that_are_printed() {
         for name in [WHERE, LOAD, FILES, REST].into_iter().flat_map(str::split_whitespace) {
-            assert!(gpuio_spec::find(name).is_some_and(|key| key.prints.is_some()), "{name}");
+            assert!(gpuio_job::spec::find(name).is_some_and(|key| key.prints.is_some()), "{name}");
         }
     }
 }

@@ -1,0 +1,402 @@
+//! Values from a fixed set of words.
+
+use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyMode};
+use gpuio_units::{parse_index_list, parse_percent};
+
+use super::number::{at_least_one_u32, integer};
+use super::{Read, ValueError};
+use crate::spec::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, ReadShift, Rw, ViaPeer};
+use crate::spec::nearest::nearest;
+
+/// One of `options`; a word of `refused` gets an error of its own, another word the nearest option.
+fn choice<T: Copy>(value: &str, options: &[(&str, T)], refused: &[(&str, &str)]) -> Read<T> {
+    if let Some((_, option)) = options.iter().find(|(name, _)| *name == value) {
+        return Ok(*option);
+    }
+    if let Some((_, why)) = refused.iter().find(|(name, _)| *name == value) {
+        return Err(ValueError::new(0, *why));
+    }
+    let names: Vec<_> = options.iter().map(|(name, _)| *name).collect();
+    let hint = nearest(value, names.iter().copied())
+        .map(|name| format!("; nearest: {name}"))
+        .unwrap_or_default();
+    Err(ValueError::new(0, format!("expected one of {}{hint}", names.join(", "))))
+}
+
+/// Direction and order.
+pub(crate) fn rw(value: &str) -> Read<Rw> {
+    const TRIM: &str = "trim moves no bytes to measure and is not supported; \
+                        use fio for trim, and read, write or a mix here";
+    if let Some(at) = value.find(':') {
+        return Err(ValueError::new(
+            at,
+            "fio's offset modifier after ':' is not supported; give the direction alone, \
+             and use size= and offset= to choose the region",
+        ));
+    }
+    choice(
+        value,
+        &[
+            ("read", Rw::Read),
+            ("write", Rw::Write),
+            ("randread", Rw::RandRead),
+            ("randwrite", Rw::RandWrite),
+            ("rw", Rw::ReadWrite),
+            ("readwrite", Rw::ReadWrite),
+            ("randrw", Rw::RandRw),
+        ],
+        &[("trim", TRIM), ("randtrim", TRIM), ("trimwrite", TRIM), ("randtrimwrite", TRIM)],
+    )
+}
+
+/// A switch.
+pub(crate) fn on_or_off(value: &str) -> Read<bool> {
+    choice(
+        value,
+        &[
+            ("1", true),
+            ("0", false),
+            ("yes", true),
+            ("no", false),
+            ("true", true),
+            ("false", false),
+            ("on", true),
+            ("off", false),
+        ],
+        &[],
+    )
+}
+
+/// A switch, or a time that switches on. `1` is one second.
+pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
+    match (value, on_or_off(value)) {
+        ("1", _) => Ok(Ceilings::For(super::duration(value)?)),
+        (_, Ok(true)) => Ok(Ceilings::On),
+        (_, Ok(false)) => Ok(Ceilings::Off),
+        (_, Err(_)) => match super::duration(value) {
+            Ok(0) => Ok(Ceilings::Off),
+            Ok(time) => Ok(Ceilings::For(time)),
+            Err(error) => {
+                Err(ValueError::new(error.at, format!("{}, or on or off", error.meaning)))
+            }
+        },
+    }
+}
+
+const ENGINES: [(&str, &str); 9] = [
+    ("psync", "psync"),
+    ("sync", "psync"),
+    ("vsync", "psync"),
+    ("pvsync", "psync"),
+    ("pvsync2", "psync"),
+    ("io_uring", "io_uring"),
+    ("libaio", "libaio"),
+    ("mmap", "mmap"),
+    ("null", "null"),
+];
+
+const METADATA: &str = "it changes names, lengths or extents of files and moves no data, which \
+    is what gpuio measures; use fio for it";
+const NOT_A_FILE: &str =
+    "it does not read files into memory, which is what gpuio measures; use fio for it";
+const REFUSED_ENGINES: [(&str, &str); 36] = [
+    (
+        "libcufile",
+        "the route to the GPU is a path here, not an engine; use path=staged or \
+        path=gds, or fio's own key ioengine=libcufile",
+    ),
+    ("cpp_null", "it is an example of an external engine of fio's; use engine=null"),
+    ("external", "engines of fio's in shared objects can't be loaded; use one of gpuio's"),
+    ("filecreate", METADATA),
+    ("filestat", METADATA),
+    ("filedelete", METADATA),
+    ("ftruncate", METADATA),
+    ("falloc", METADATA),
+    ("e4defrag", METADATA),
+    ("exec", "a job file runs no programs; use a shell script around gpuio"),
+    ("mtd", "raw flash is no block device; use engine=psync on an mtdblock device"),
+    ("pmemblk", "use engine=mmap on a file of a DAX file system"),
+    ("libzbc", "zoned devices need commands of their own; use fio for zoned devices"),
+    ("libiscsi", "log in to the target and give its block device; use engine=io_uring"),
+    ("nbd", "connect it with nbd-client and give its block device; use engine=io_uring"),
+    ("ime_psync", "mount it and give its directory; use engine=psync"),
+    ("libhipfile", "only CUDA devices are supported; use fio's libhipfile for AMD GPUs"),
+    (
+        "posixaio",
+        "glibc's POSIX AIO uses threads with pread; use engine=psync with more \
+        threads",
+    ),
+    ("io_uring_cmd", "NVMe passthrough is not supported; use engine=io_uring on the block device"),
+    ("sg", "SCSI passthrough is not supported; use engine=io_uring on the block device"),
+    ("splice", "it moves pages without reading them; use engine=psync"),
+    ("cpuio", NOT_A_FILE),
+    ("net", NOT_A_FILE),
+    ("netsplice", NOT_A_FILE),
+    ("rdma", NOT_A_FILE),
+    ("rados", NOT_A_FILE),
+    ("rbd", "map the image and give its block device; use engine=io_uring"),
+    ("http", NOT_A_FILE),
+    ("nfs", "mount the export and give its directory; use engine=psync"),
+    ("libhdfs", NOT_A_FILE),
+    ("gfapi", "mount the volume and give its directory; use engine=psync"),
+    ("dfs", "mount it with dfuse and give its directory; use engine=psync"),
+    ("libpmem", "use engine=mmap on the DAX file"),
+    ("dev-dax", "use engine=mmap on a file of a DAX file system"),
+    ("xnvme", "use engine=io_uring on the block device"),
+    ("libblkio", "use engine=io_uring on the block device"),
+];
+
+/// fio's engine name as ours.
+pub(crate) fn fio_engine(value: &str) -> Read<String> {
+    choice(value, &ENGINES, &REFUSED_ENGINES).map(str::to_owned)
+}
+
+/// gpuio's engine name: fio's names are translated, and an unknown name is passed on, because the
+/// table of engines belongs to the load.
+pub(crate) fn engine(value: &str) -> Read<String> {
+    let refused = REFUSED_ENGINES.iter().any(|(name, _)| *name == value);
+    let known = ENGINES.iter().any(|(name, _)| *name == value);
+    if refused || known {
+        return fio_engine(value);
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match value.find(|c| !plain(c)) {
+        Some(at) => {
+            Err(ValueError::new(at, "expected the name of one engine, such as psync or io_uring"))
+        }
+        None => Ok(value.to_owned()),
+    }
+}
+
+/// `0,1`, `all`, `none`, `software`, `software:0,1`, `system:all`.
+pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
+    let (word, rest) = match value.split_once(':') {
+        Some((word, rest)) => (word, Some((word.len() + 1, rest))),
+        None => (value, None),
+    };
+    let driver = match word {
+        "software" => Some(GpuDriver::Software),
+        "system" => Some(GpuDriver::System),
+        _ => None,
+    };
+    let which = match (driver, rest) {
+        (Some(_), None) => GpuWhich::Unset,
+        (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
+        (None, Some((at, _))) => {
+            return Err(ValueError::new(
+                at - 1,
+                "expected software: or system: before the colon; several GPUs are \
+                 separated by commas, such as 0,1",
+            ));
+        }
+        (None, None) => devices(value)?,
+    };
+    Ok(GpuRequest { driver, which })
+}
+
+fn devices(value: &str) -> Read<GpuWhich> {
+    match value {
+        "all" => return Ok(GpuWhich::All),
+        "none" => return Ok(GpuWhich::None),
+        _ => {}
+    }
+    parse_index_list(value).map(GpuWhich::List).map_err(|error| {
+        ValueError::new(
+            error.at,
+            "expected GPU numbers (0,1 or 0-3), all, none, software or software:0,1",
+        )
+    })
+}
+
+/// Whether and when data is verified.
+pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
+    const OWN: &str = "of fio's checksums gpuio writes and checks crc32c; use verify=crc32c, or \
+        verify=pass for gpuio's own position-dependent pattern";
+    const CHECKSUMS: [&str; 17] = [
+        "md5",
+        "crc64",
+        "crc32",
+        "crc16",
+        "crc7",
+        "xxhash",
+        "sha512",
+        "sha256",
+        "sha1",
+        "sha3-224",
+        "sha3-256",
+        "sha3-384",
+        "sha3-512",
+        "meta",
+        "pattern",
+        "pattern_hdr",
+        "null",
+    ];
+    let refused = CHECKSUMS.map(|name| (name, OWN));
+    choice(
+        value,
+        &[
+            ("off", VerifyMode::Off),
+            ("pass", VerifyMode::Pass),
+            ("full", VerifyMode::Pass),
+            ("file", VerifyMode::Pass),
+            ("crc32c", VerifyMode::Pass),
+            ("crc32c-intel", VerifyMode::Pass),
+            ("inline", VerifyMode::Inline),
+            ("rewrite", VerifyMode::Rewrite),
+            ("0", VerifyMode::Off),
+            ("1", VerifyMode::Pass),
+            ("none", VerifyMode::Off),
+        ],
+        &refused,
+    )
+}
+
+/// fio's `rate_process` and gpuio's `arrivals`.
+pub(crate) fn arrivals(value: &str) -> Read<Arrivals> {
+    choice(
+        value,
+        &[
+            ("steady", Arrivals::Steady),
+            ("poisson", Arrivals::Poisson),
+            ("linear", Arrivals::Steady),
+        ],
+        &[],
+    )
+}
+
+/// fio's `random_distribution`.
+pub(crate) fn distribution(value: &str) -> Read<Distribution> {
+    const ZONED: &str = "zones of a file with different weights are not supported; \
+                         use one job for each zone with offset=, size= and rate_iops=";
+    let (word, number) = match value.split_once(':') {
+        Some((word, number)) => (word, Some((word.len() + 1, number))),
+        None => (value, None),
+    };
+    let kind = choice(
+        word,
+        &[("random", 'r'), ("zipf", 'z'), ("pareto", 'p'), ("normal", 'n')],
+        &[
+            ("zoned", ZONED),
+            ("zoned_abs", ZONED),
+            ("sequence", "use rw=read or rw=write for a sequence of offsets"),
+        ],
+    )?;
+    match (kind, number) {
+        ('r', None) => Ok(Distribution::Uniform),
+        ('r', Some((at, _))) => Err(ValueError::new(at, "random takes no number")),
+        (_, None) => Err(ValueError::new(
+            word.len(),
+            "give its number: zipf:1.2 (theta), pareto:0.9 (power) or normal:10 (deviation in %)",
+        )),
+        (kind, Some((at, text))) => shaped(kind, text).map_err(|error| error.shifted(at)),
+    }
+}
+
+fn shaped(kind: char, text: &str) -> Read<Distribution> {
+    if let Some(at) = text.find(':') {
+        return Err(ValueError::new(
+            at,
+            "fio's second number, the centre of the hot blocks, is not supported",
+        ));
+    }
+    if kind == 'n' {
+        return match parse_percent(text)? {
+            0.0 => Err(ValueError::new(0, "expected a deviation above 0 percent")),
+            deviation_percent => Ok(Distribution::Normal { deviation_percent }),
+        };
+    }
+    let plain = |c: char| c.is_ascii_digit() || c == '.';
+    if let Some(at) = text.find(|c| !plain(c)) {
+        return Err(ValueError::new(at, "expected a number, such as 0.9"));
+    }
+    match (kind, text.parse::<f64>()) {
+        // At theta 1 the closed form of the zeta sum divides by zero (fio refuses it as well).
+        ('z', Ok(theta)) if theta > 0.0 && theta != 1.0 && theta.is_finite() => {
+            Ok(Distribution::Zipf { theta })
+        }
+        ('z', _) => {
+            Err(ValueError::new(0, "expected theta above 0 and not exactly 1, such as 1.2"))
+        }
+        (_, Ok(h)) if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto { h }),
+        _ => Err(ValueError::new(0, "expected a power above 0 and below 1, such as 0.9")),
+    }
+}
+
+/// Memory by gpuio's names.
+pub(crate) fn memory(value: &str) -> Read<MemoryKind> {
+    choice(value, &MemoryKind::ALL.map(|kind| (kind.name(), kind)), &[])
+}
+
+/// Memory by fio's names.
+pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
+    const SHARED: &str = "shared memory segments are for fio's processes, and gpuio only has \
+        threads; use malloc or mmap";
+    const HUGE: &str = "huge pages can't be requested by this key; use mem=mmap";
+    choice(
+        value,
+        &[
+            ("malloc", MemoryKind::Malloc),
+            ("mmap", MemoryKind::Mmap),
+            ("cudamalloc", MemoryKind::Device),
+        ],
+        &[("shm", SHARED), ("shmhuge", SHARED), ("mmapshared", SHARED), ("mmaphuge", HUGE)],
+    )
+}
+
+/// Which routes copies between two GPUs may take.
+pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
+    choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], &[])
+}
+
+/// How the data of all threads lie in files.
+pub(crate) fn layout(value: &str) -> Read<LayoutKind> {
+    let kinds = [LayoutKind::FilePerThread, LayoutKind::Segmented, LayoutKind::Strided];
+    choice(value, &kinds.map(|kind| (kind.word(), kind)), &[])
+}
+
+/// Whose data a rank reads: `rank`, `node`, or how many ranks further on.
+pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
+    match value {
+        "rank" => Ok(ReadShift::Ranks(1)),
+        "node" => Ok(ReadShift::Node),
+        number => at_least_one_u32(number).map(ReadShift::Ranks).map_err(|error| {
+            let what = "expected rank, node, or a number of ranks from 1 on";
+            ValueError::new(error.at, what)
+        }),
+    }
+}
+
+/// fio's `file_service_type`: whether a thread with several files takes a block of each in turn.
+pub(crate) fn file_service(value: &str) -> Read<bool> {
+    const CHANCE: &str = "files are not chosen by chance: a random order is over all of a thread's \
+        files alike; use roundrobin, sequential, or rw=randread";
+    choice(
+        value,
+        &[("roundrobin", true), ("sequential", false), ("serial", false)],
+        &[
+            ("random", CHANCE),
+            ("zipf", CHANCE),
+            ("pareto", CHANCE),
+            ("normal", CHANCE),
+            ("gauss", CHANCE),
+        ],
+    )
+}
+
+/// fio's `cuda_io`: whether the bytes pass host memory.
+pub(crate) fn cuda_io(value: &str) -> Read<bool> {
+    choice(value, &[("cufile", false), ("posix", true)], &[])
+}
+
+/// Content of written blocks.
+pub(crate) fn fill(value: &str) -> Read<Fill> {
+    choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], &[])
+}
+
+/// fio's `sync`: every form of durable writes is `O_DSYNC` here.
+pub(crate) fn sync(value: &str) -> Read<bool> {
+    if let Ok(number) = integer(value) {
+        return Ok(number != 0);
+    }
+    choice(value, &[("none", false), ("dsync", true), ("sync", true)], &[])
+}
