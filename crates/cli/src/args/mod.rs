@@ -33,7 +33,7 @@ use clap::{
 
 pub(crate) use exec::Exec;
 pub(crate) use generate::{Explain, Generate, What};
-pub(crate) use keys::{Given, Keyed, OwnFlags};
+pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, value_apart};
 pub(crate) use network::Network;

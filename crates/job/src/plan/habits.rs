@@ -8,7 +8,7 @@ use gpuio_record::{FlushPlan, LogPlan, Stop, ThinkPlan};
 use super::PlanError;
 use super::defaults::mix_and_order;
 use super::regions::Ground;
-use crate::spec::{JobSpec, OfWrites, Spec};
+use crate::spec::{JobSpec, Spec, take_writes};
 
 pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
     let pause_ns = job.think_ns.filter(|time| *time > 0)?;
@@ -19,30 +19,27 @@ pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
 /// The request with the values of its own direction, of lists that have reads and writes apart. A
 /// mix has one value for both here.
 pub(super) fn of_directions(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
-    if spec.jobs.iter().all(|job| job.of_writes == OfWrites::default()) {
+    if spec.jobs.iter().all(|job| lists(job).next().is_none()) {
         return Ok(Cow::Borrowed(spec));
     }
     let jobs: Result<_, _> = spec.jobs.iter().map(of_direction).collect();
     Ok(Cow::Owned(Spec { jobs: jobs?, ..spec.clone() }))
 }
 
+/// Fields that may have come from such a list.
+fn lists(job: &JobSpec) -> impl Iterator<Item = &'static str> {
+    job.requested.iter().filter(|(_, set)| set.value.contains(',')).map(|(field, _)| *field)
+}
+
 pub(super) fn of_direction(requested: &JobSpec) -> Result<JobSpec, PlanError> {
     let mut job = requested.clone();
-    let OfWrites { blocks, rate_bytes, rate_iops } = std::mem::take(&mut job.of_writes);
     let reads = mix_and_order(&job).0;
-    let differs = [
-        ("blocks", blocks.as_ref().is_some_and(|writes| *writes != job.blocks)),
-        ("rate_bytes", rate_bytes.is_some_and(|writes| writes != job.rate_bytes)),
-        ("rate_iops", rate_iops.is_some_and(|writes| writes != job.rate_iops)),
-    ];
-    if let (1..100, Some((field, _))) = (reads, differs.iter().find(|(_, differs)| *differs)) {
-        let what = "in a mix one value is for reads and writes; use one job for each direction";
-        return Err(PlanError::usage(requested, field, what));
-    }
-    if reads == 0 {
-        job.blocks = blocks.unwrap_or(job.blocks);
-        job.rate_bytes = rate_bytes.unwrap_or(job.rate_bytes);
-        job.rate_iops = rate_iops.unwrap_or(job.rate_iops);
+    for field in lists(requested).filter(|_| reads < 100) {
+        take_writes(&mut job, field);
+        if reads > 0 && job != *requested {
+            let what = "in a mix one value is for reads and writes; use one job for each direction";
+            return Err(PlanError::usage(requested, field, what));
+        }
     }
     Ok(job)
 }

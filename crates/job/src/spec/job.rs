@@ -77,9 +77,6 @@ pub struct JobSpec {
     pub rw: Option<Rw>,
     /// Block sizes with their shares, which sum to 100. Never empty.
     pub blocks: Option<Vec<BlockShare>>,
-    /// What a list has of writes, where that is apart from what it has of reads, which stands in
-    /// the fields of these names.
-    pub of_writes: OfWrites,
     /// Size of each thread's region of the file, not the amount moved.
     pub size: Option<u64>,
     /// The same as a share of each file that is there, in per cent: 1 to 100.
@@ -328,18 +325,6 @@ pub struct RefusedForWrites {
     pub origin: Origin,
     /// Why it is refused, and what to use instead.
     pub why: String,
-}
-
-/// Values of writes from lists such as `bs=64k,4k`: `None` where there is no list, and
-/// `Some(None)` where the list has nothing for writes.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct OfWrites {
-    /// Block sizes.
-    pub blocks: Option<Option<Vec<BlockShare>>>,
-    /// Limit in bytes per second.
-    pub rate_bytes: Option<Option<u64>>,
-    /// Limit in I/Os per second.
-    pub rate_iops: Option<Option<u64>>,
 }
 
 /// A training feed: samples that are read for accelerators which compute meanwhile. As in

@@ -30,12 +30,13 @@ pub use ini::{
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
-    JobSpec, OfWrites, RankPlace, ReadShift, RefusedForWrites, ReplayRequest, Rw, Spec,
-    SteadyCriterion, ViaPeer,
+    JobSpec, RankPlace, ReadShift, RefusedForWrites, ReplayRequest, Rw, Spec, SteadyCriterion,
+    ViaPeer,
 };
+pub(crate) use keys::take_writes;
 pub use keys::{
-    CUFILE_PREFIX, Dialect, Flag, Key, KeyContext, KeyError, LoadKind, Setter, Status, apply, find,
-    keys, markdown_table, not_of,
+    CUFILE_PREFIX, Dialect, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status,
+    apply, find, keys, markdown_table, not_of, plan_lines, searched,
 };
 pub use nearest::nearest;
 pub use origin::{Origin, Requested};

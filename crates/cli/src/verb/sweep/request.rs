@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gpuio_host::input;
-use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
+use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
 use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
@@ -27,8 +27,6 @@ const TARGET: &str = "target";
 pub(super) const RANKS: &str = "ranks";
 /// Bytes per thread by default: too much for a drive's cache, little enough to write quickly.
 const SIZE: &str = "128M";
-/// Keys that a search can vary, and the default range.
-const OVER: [&str; 3] = ["depth", "threads", "rate_iops"];
 
 /// A sweep with all settings resolved.
 #[derive(Debug)]
@@ -315,7 +313,8 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     let bound = Bound::parse(words).map_err(|error| wrong(error.to_string()))?;
     let over = vary.over.as_deref().unwrap_or("depth=1..256");
     let form = || {
-        let known = OVER.join(", ");
+        let known: Vec<&str> = searched().iter().map(|key| key.name).collect();
+        let known = known.join(", ");
         wrong(format!("--over {over}: write KEY=FROM..TO with a key of {known}"))
     };
     let (key, range) = over.split_once('=').ok_or_else(form)?;
@@ -323,11 +322,10 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     let (from, to) = range.split_once("..").ok_or_else(form)?;
     let number = |text: &str| gpuio_units::parse_bytes(text).ok().filter(|number| *number > 0);
     let (from, to) = number(from).zip(number(to)).ok_or_else(form)?;
-    if from > to || !OVER.contains(&key.as_str()) {
-        return Err(form());
-    }
+    let searched = searched().into_iter().find(|it| it.name == key);
+    let raises = searched.and_then(|key| key.raises).filter(|_| from <= to).ok_or_else(form)?;
     let words = format!("{words} over {key}={from}..{to}");
-    let is_rate = key == "rate_iops";
+    let is_rate = raises == Raises::Rate;
     let axis = Axis { key, values: vec![from.to_string()] };
     Ok((axis, Search { bound, words, is_rate, from, to }))
 }

@@ -3,7 +3,7 @@
 use super::Dialect::{All, Native};
 use super::flag::{ALL, data, files};
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed::{self, of_blocks, switch};
+use super::printed::{self, FILES, REST, of_blocks, switch};
 use super::set::{self, key};
 use super::unused::{NO_WRITES, OWN_FILES, when};
 use super::{Flag, Key};
@@ -37,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
             "every filename begins with '/'; leave it out, or name files below it",
         )
     })
-    .prints(|p| p.directory.as_deref().map(one_name))
+    .prints(FILES + 1, |p| p.directory.as_deref().map(one_name))
     .tried(["/d", "/e"])
     .quick(),
     key("filename", All, set::FILENAME, "data files, separated by `:`; `\\:` is a colon of a name")
@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
         .flags(&[data("FILE", "File or block device to use; repeat for more")])
         .not_of(FEED | REPLAY)
         .decides()
-        .prints(printed::filename)
+        .prints(FILES + 3, printed::filename)
         .tried(["/have8g", "/have9g"]),
     key(
         "file_prefix",
@@ -63,7 +63,7 @@ pub(super) const KEYS: &[Key] = &[
             "it begins the names of files in a directory, and the files are named; leave it out",
         )
     })
-    .prints(|p| p.directory.is_some().then(|| p.file_prefix.clone()))
+    .prints(FILES + 2, |p| p.directory.is_some().then(|| p.file_prefix.clone()))
     .tried(["p", "q"])
     .quick(),
     key("layout", Native, field!(layout, value::layout), "")
@@ -74,7 +74,7 @@ pub(super) const KEYS: &[Key] = &[
              [file-per-thread]",
         )])
         .not_of(FEED | RANGES | REPLAY)
-        .prints(|p| Some(printed::shared_layout(p)?.kind.word().to_owned()))
+        .prints(REST + 28, |p| Some(printed::shared_layout(p)?.kind.word().to_owned()))
         .tried(["segmented", "strided"]),
     key("read_shift", Native, field!(read_shift, value::read_shift), "")
         .flags(&[data(
@@ -95,7 +95,7 @@ pub(super) const KEYS: &[Key] = &[
          mpirun or srun, or leave it out"
     ))
         })
-        .prints(|p| p.layout.as_ref().filter(|_| p.has_size())?.read_shift.clone())
+        .prints(REST + 30, |p| p.layout.as_ref().filter(|_| p.has_size())?.read_shift.clone())
         .tried(["1", "2"]),
     key("direct", All, switch!(direct), "`O_DIRECT` (1) or the page cache (0)")
         .flags(&[Flag {
@@ -103,7 +103,7 @@ pub(super) const KEYS: &[Key] = &[
             ..data("", "Use O_DIRECT [where the file system supports it]")
         }])
         .decides()
-        .prints(|p| Some(switch(p.direct == DirectMode::Direct)))
+        .prints(REST + 56, |p| Some(switch(p.direct == DirectMode::Direct)))
         .tried(["1", "0"]),
     key("buffered", All, switch!(direct, |on| !on), "the opposite of `direct`")
         .flags(&[Flag { verbs: ALL, conflict: Some("direct"), ..data("", "Use the page cache") }])
@@ -117,6 +117,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
             Flag {
                 long: "no-pre-read",
+                behind: Some("invalidate"),
                 conflict: Some("pre-read"),
                 means: Some("0"),
                 ..data("", "Leave the page cache as it is, even with --path all and in sweeps")
@@ -124,7 +125,7 @@ pub(super) const KEYS: &[Key] = &[
             files("", "Read the files into the page cache before the measurement"),
         ])
         .decides()
-        .prints(|p| Some(switch(p.pre_read)))
+        .prints(REST + 57, |p| Some(switch(p.pre_read)))
         .tried(["1", "0"]),
     key("invalidate", All, switch!(invalidate), "")
         .flags(&[Flag {
@@ -132,13 +133,13 @@ pub(super) const KEYS: &[Key] = &[
             conflict: Some("pre-read"),
             ..data("", "Drop the files from the page cache before the measurement")
         }])
-        .prints(|p| Some(switch(p.invalidate)))
+        .prints(REST + 58, |p| Some(switch(p.invalidate)))
         .tried(["1", "0"]),
     key("sync", All, set::SYNC, "")
         .flags(&[data("", "Make each write wait for stable storage (O_DSYNC)")])
         .not_of(FEED)
         .unused(|s| when(s.requested.sync == Some(true) && s.only_reads(), NO_WRITES))
-        .prints(|p| of_blocks(p).then(|| switch(p.sync)))
+        .prints(REST + 59, |p| of_blocks(p).then(|| switch(p.sync)))
         .tried(["1", "0"]),
     key("shared_fd", Native, switch!(shared_fd), "")
         .flags(&[data("", "Share one file descriptor per named file among all threads")])
@@ -151,11 +152,11 @@ pub(super) const KEYS: &[Key] = &[
                 OWN_FILES,
             )
         })
-        .prints(|p| of_blocks(p).then(|| switch(p.shared_fd)))
+        .prints(REST + 31, |p| of_blocks(p).then(|| switch(p.shared_fd)))
         .tried(["1", "0"]),
     key("keep", Native, switch!(keep), "keep the data files after the run")
         .flags(&[Flag { verbs: ALL, ..data("", "Keep the scratch files") }])
-        .prints(|p| Some(switch(p.keep)))
+        .prints(REST + 67, |p| Some(switch(p.keep)))
         .tried(["1", "0"])
         .quick(),
 ];

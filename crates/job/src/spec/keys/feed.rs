@@ -3,7 +3,7 @@
 use super::Dialect::Native;
 use super::flag::workload;
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed;
+use super::printed::{self, REST};
 use super::set::key;
 use super::unused::computes_nothing;
 use super::{Flag, Key};
@@ -20,7 +20,8 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[workload("FACTOR", "Share of the data to use; every output says it [1]")])
     .not_of(RANGES | REPLAY)
-    .prints(printed::scale)
+    .prints(REST + 6, printed::scale)
+    .remark(printed::scaled)
     .tried(["0.5", "0.25"]),
     key(
         "files",
@@ -36,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
         )
     }])
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.full_files.to_string()))
+    .prints(REST + 3, |p| Some(p.feed.as_ref()?.full_files.to_string()))
     .tried(["40", "50"]),
     key(
         "slo",
@@ -52,7 +53,7 @@ pub(super) const KEYS: &[Key] = &[
          responsive, batch, or two times: 50ms/100ms",
     )])
     .not_of(REPLAY)
-    .prints(|p| {
+    .prints(REST + 22, |p| {
         Some(
             [p.feed.as_ref()?.slo?.p95_ns, p.feed.as_ref()?.slo?.p99_ns]
                 .map(format_duration_ns)
@@ -69,7 +70,9 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[workload("FACTOR", "How many times smaller samples are stored than they are")])
     .not_of(REPLAY)
-    .prints(|p| p.feed.as_ref().filter(|feed| feed.ratio > 1.0).map(|feed| feed.ratio.to_string()))
+    .prints(REST + 9, |p| {
+        p.feed.as_ref().filter(|feed| feed.ratio > 1.0).map(|feed| feed.ratio.to_string())
+    })
     .tried(["2", "4"]),
     key(
         "accelerators",
@@ -84,7 +87,7 @@ pub(super) const KEYS: &[Key] = &[
          each GPU]",
     )])
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.accelerators.to_string()))
+    .prints(REST + 15, |p| Some(p.feed.as_ref()?.accelerators.to_string()))
     .tried(["2", "3"]),
     key(
         "epochs",
@@ -94,7 +97,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[workload("N", "Passes over the data set")])
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.epochs.to_string()))
+    .prints(REST + 14, |p| Some(p.feed.as_ref()?.epochs.to_string()))
     .tried(["2", "3"]),
     key(
         "batch_samples",
@@ -104,7 +107,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[Flag { aliases: &["batch"], ..workload("N", "Samples of a step") }])
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.batch_samples.to_string()))
+    .prints(REST + 12, |p| Some(p.feed.as_ref()?.batch_samples.to_string()))
     .tried(["2", "3"]),
     key(
         "readers",
@@ -114,7 +117,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[workload("N", "Reader threads of each accelerator")])
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.readers.to_string()))
+    .prints(REST + 16, |p| Some(p.feed.as_ref()?.readers.to_string()))
     .tried(["2", "3"]),
     key(
         "prefetch",
@@ -124,7 +127,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .flags(&[workload("N", "Batches that each reader may be ahead")])
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.prefetch.to_string()))
+    .prints(REST + 17, |p| Some(p.feed.as_ref()?.prefetch.to_string()))
     .tried(["1", "3"]),
     key(
         "compute",
@@ -141,7 +144,7 @@ pub(super) const KEYS: &[Key] = &[
     )])
     .not_of(REPLAY)
     .decides()
-    .prints(|p| Some(p.feed.as_ref()?.compute.key()))
+    .prints(REST + 19, |p| Some(p.feed.as_ref()?.compute.key()))
     .tried(["memory", "sleep"]),
     key(
         "compute_time",
@@ -152,7 +155,7 @@ pub(super) const KEYS: &[Key] = &[
     .flags(&[workload("TIME", "How long that takes for a batch")])
     .unused(computes_nothing)
     .not_of(REPLAY)
-    .prints(|p| {
+    .prints(REST + 20, |p| {
         p.feed.as_ref().filter(|it| it.compute_ns > 0).map(|it| format_duration_ns(it.compute_ns))
     })
     .tried(["1ms", "2ms"]),
@@ -174,7 +177,7 @@ pub(super) const KEYS: &[Key] = &[
          `tensors` (of the safetensors format, one by one in the order of the header)",
     )
     .not_of(FEED | REPLAY)
-    .prints(|p| p.ranges.map(|ranges| ranges.kind.word().to_owned()))
+    .prints(REST + 1, |p| p.ranges.map(|ranges| ranges.kind.word().to_owned()))
     .tried(["files", "tensors"]),
     key(
         "full_threads",
@@ -183,7 +186,7 @@ pub(super) const KEYS: &[Key] = &[
         "threads of the whole load, of which `threads` run here; every output says so",
     )
     .not_of(FEED | RANGES | REPLAY)
-    .prints(|p| Some(p.part.as_ref().filter(|_| p.has_size())?.full_threads.to_string()))
+    .prints(REST + 5, |p| Some(p.part.as_ref().filter(|_| p.has_size())?.full_threads.to_string()))
     .tried(["64", "128"]),
     key(
         "repeat",
@@ -200,7 +203,7 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: samples in each file",
     )
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.samples_per_file.to_string()))
+    .prints(REST + 7, |p| Some(p.feed.as_ref()?.samples_per_file.to_string()))
     .tried(["8", "16"]),
     key(
         "sample_size",
@@ -209,7 +212,7 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: bytes of a sample, or mean and standard deviation: `140M+-65M`",
     )
     .not_of(REPLAY)
-    .prints(printed::sample_size)
+    .prints(REST + 8, printed::sample_size)
     .tried(["300k", "400k"]),
     key(
         "columns",
@@ -219,7 +222,7 @@ pub(super) const KEYS: &[Key] = &[
          read: `4+,8,2*3`",
     )
     .not_of(REPLAY)
-    .prints(printed::columns)
+    .prints(REST + 10, printed::columns)
     .tried(["4+,4", "8+"]),
     key(
         "sample_group",
@@ -228,7 +231,7 @@ pub(super) const KEYS: &[Key] = &[
         "training feed: samples that are read together, as in a row group",
     )
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.sample_group.to_string()))
+    .prints(REST + 11, |p| Some(p.feed.as_ref()?.sample_group.to_string()))
     .tried(["2", "4"]),
     key(
         "sample_order",
@@ -238,7 +241,7 @@ pub(super) const KEYS: &[Key] = &[
          draws samples one by one",
     )
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.order.key()))
+    .prints(REST + 13, |p| Some(p.feed.as_ref()?.order.key()))
     .tried(["shuffle-files", "zipf:1.2"]),
     key(
         "cache_memory",
@@ -248,7 +251,11 @@ pub(super) const KEYS: &[Key] = &[
          least recently used of which leave for others: `4g`",
     )
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.tier?.requested_bytes.to_string()))
+    .prints(REST + 18, |p| Some(p.feed.as_ref()?.tier?.requested_bytes.to_string()))
+    .remark(|p| {
+        let tier = p.feed.as_ref()?.tier?;
+        Some(format!("keeps {} x {} bytes of what is read, by LRU", tier.places, tier.place_bytes))
+    })
     .tried(["1m", "2m"]),
     key(
         "utilisation",
@@ -258,6 +265,6 @@ pub(super) const KEYS: &[Key] = &[
     )
     .unused(computes_nothing)
     .not_of(REPLAY)
-    .prints(|p| Some(p.feed.as_ref()?.least_utilisation_percent?.to_string()))
+    .prints(REST + 21, |p| Some(p.feed.as_ref()?.least_utilisation_percent?.to_string()))
     .tried(["80", "90"]),
 ];

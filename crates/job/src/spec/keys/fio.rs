@@ -3,7 +3,7 @@
 use super::Dialect::{All, Fio};
 use super::Key;
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed::{self, of_blocks, switch};
+use super::printed::{self, LOAD, REST, WHERE, of_blocks, switch};
 use super::set::{self, key};
 use super::unused::{NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
 use crate::spec::value;
@@ -62,11 +62,13 @@ pub(super) const KEYS: &[Key] = &[
             "the files are named, or all threads share one; use directory, or leave it out",
         )
     })
-    .prints(|p| p.files_per_thread.filter(|_| p.has_size()).map(|files| files.to_string()))
+    .prints(REST + 24, |p| {
+        p.files_per_thread.filter(|_| p.has_size()).map(|files| files.to_string())
+    })
     .tried(["2", "3"]),
     key("filesize", Fio, field!(file_bytes, value::size), "length of each file")
         .not_of(FEED | RANGES | REPLAY)
-        .prints(|p| p.file_bytes.filter(|_| p.has_size()).map(format_bytes))
+        .prints(REST + 23, |p| p.file_bytes.filter(|_| p.has_size()).map(format_bytes))
         .tried(["2g", "3g"]),
     key(
         "file_service_type",
@@ -82,7 +84,7 @@ pub(super) const KEYS: &[Key] = &[
          or leave it out",
         )
     })
-    .prints(|p| (p.has_size() && p.files_in_turn).then(|| "roundrobin".to_owned()))
+    .prints(REST + 25, |p| (p.has_size() && p.files_in_turn).then(|| "roundrobin".to_owned()))
     .tried(["roundrobin", "sequential"]),
     key(
         "offset_increment",
@@ -96,7 +98,7 @@ pub(super) const KEYS: &[Key] = &[
             when(s.plan.threads == 1, "one thread has nothing to be apart from; leave it out")
         })
     })
-    .prints(|p| p.offset_increment.filter(|_| p.has_size()).map(format_bytes))
+    .prints(REST + 26, |p| p.offset_increment.filter(|_| p.has_size()).map(format_bytes))
     .tried(["1g", "2g"]),
     key(
         "number_ios",
@@ -120,7 +122,7 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(FEED | REPLAY)
     .unused(|s| when(s.only_reads(), NO_WRITES))
-    .prints(|p| printed::flushes(p, false))
+    .prints(REST + 45, |p| printed::flushes(p, false))
     .tried(["2", "3"]),
     key(
         "fdatasync",
@@ -137,12 +139,12 @@ pub(super) const KEYS: &[Key] = &[
             )
         })
     })
-    .prints(|p| printed::flushes(p, true))
+    .prints(REST + 46, |p| printed::flushes(p, true))
     .tried(["2", "3"]),
     key("end_fsync", Fio, switch!(end_fsync), "fsync(2) at the end, inside the measured time")
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.only_reads(), NO_WRITES))
-        .prints(|p| p.flush.as_ref().map(|flush| switch(flush.at_end)))
+        .prints(REST + 47, |p| p.flush.as_ref().map(|flush| switch(flush.at_end)))
         .tried(["1", "0"]),
     key(
         "thinktime",
@@ -151,7 +153,7 @@ pub(super) const KEYS: &[Key] = &[
         "pause of each thread, its I/Os awaited; microseconds, or with a unit",
     )
     .not_of(FEED | REPLAY)
-    .prints(|p| p.think.as_ref().map(|think| format_duration_ns(think.pause_ns)))
+    .prints(REST + 42, |p| p.think.as_ref().map(|think| format_duration_ns(think.pause_ns)))
     .tried(["5", "6"]),
     key(
         "thinktime_spin",
@@ -161,24 +163,24 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(FEED | REPLAY)
     .unused(|s| when(s.plan.think.is_none(), NO_PAUSE))
-    .prints(|p| p.think.as_ref().map(|think| format_duration_ns(think.spin_ns)))
+    .prints(REST + 43, |p| p.think.as_ref().map(|think| format_duration_ns(think.spin_ns)))
     .tried(["3us", "4us"]),
     key("thinktime_blocks", Fio, field!(think_ios, value::at_least_one), "I/Os between two pauses")
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.plan.think.is_none(), NO_PAUSE))
-        .prints(|p| p.think.as_ref().map(|think| think.every_ios.to_string()))
+        .prints(REST + 44, |p| p.think.as_ref().map(|think| think.every_ios.to_string()))
         .tried(["2", "3"]),
     key("write_bw_log", Fio, set::BW_LOG, "log of throughput, `NAME_bw.1.log`, as fio-plot reads")
         .not_of(FEED | REPLAY)
-        .prints(|p| p.logs.as_ref()?.bw.clone())
+        .prints(REST + 48, |p| p.logs.as_ref()?.bw.clone())
         .tried(["x", "y"]),
     key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`")
         .not_of(FEED | REPLAY)
-        .prints(|p| p.logs.as_ref()?.lat.clone())
+        .prints(REST + 49, |p| p.logs.as_ref()?.lat.clone())
         .tried(["x", "y"]),
     key("write_iops_log", Fio, set::IOPS_LOG, "log of I/Os per second, `NAME_iops.1.log`")
         .not_of(FEED | REPLAY)
-        .prints(|p| p.logs.as_ref()?.iops.clone())
+        .prints(REST + 50, |p| p.logs.as_ref()?.iops.clone())
         .tried(["x", "y"]),
     key(
         "log_avg_msec",
@@ -193,7 +195,7 @@ pub(super) const KEYS: &[Key] = &[
             "it is the time that a line of a log covers; add write_bw_log, or leave it out",
         )
     })
-    .prints(|p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
+    .prints(REST + 51, |p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
     .tried(["200", "300"]),
     key(
         "bsrange",
@@ -214,13 +216,13 @@ pub(super) const KEYS: &[Key] = &[
                 "the job ends after its bytes or loops too; leave those out, or this",
             ),
         })
-        .prints(|p| {
+        .prints(REST + 34, |p| {
             (of_blocks(p) && p.stop.runtime_ns.is_some())
                 .then(|| switch(p.stop.bytes_per_thread.is_none()))
         })
         .tried(["1", "0"]),
     key("ramp_time", Fio, set::RAMP, "run this long before measuring")
-        .prints(|p| of_blocks(p).then(|| format_duration_ns(p.ramp_ns)))
+        .prints(REST + 40, |p| of_blocks(p).then(|| format_duration_ns(p.ramp_ns)))
         .tried(["1", "2"]),
     key(
         "steadystate_duration",
@@ -231,7 +233,7 @@ pub(super) const KEYS: &[Key] = &[
     .or(&["ss_dur"])
     .not_of(FEED | REPLAY)
     .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
-    .prints(|p| p.steady.as_ref().map(|steady| format_duration_ns(steady.window_ns)))
+    .prints(REST + 37, |p| p.steady.as_ref().map(|steady| format_duration_ns(steady.window_ns)))
     .tried(["5", "6"]),
     key(
         "steadystate_ramp_time",
@@ -242,7 +244,7 @@ pub(super) const KEYS: &[Key] = &[
     .or(&["ss_ramp"])
     .not_of(FEED | REPLAY)
     .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
-    .prints(|p| p.steady.as_ref().map(|steady| format_duration_ns(steady.ramp_ns)))
+    .prints(REST + 38, |p| p.steady.as_ref().map(|steady| format_duration_ns(steady.ramp_ns)))
     .tried(["1", "2"]),
     key(
         "steadystate_check_interval",
@@ -253,7 +255,7 @@ pub(super) const KEYS: &[Key] = &[
     .or(&["ss_interval"])
     .not_of(FEED | REPLAY)
     .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
-    .prints(|p| p.steady.as_ref().map(|steady| format_duration_ns(steady.check_ns)))
+    .prints(REST + 39, |p| p.steady.as_ref().map(|steady| format_duration_ns(steady.check_ns)))
     .tried(["1", "2"]),
     key("stonewall", All, switch!(stonewall), "start after the jobs above")
         .or(&["wait_for_previous"])
@@ -268,7 +270,7 @@ pub(super) const KEYS: &[Key] = &[
     key("rwmixwrite", Fio, set::WRITE_PERCENT, "percentage of writes in a mix").tried(["30", "70"]),
     key("randseed", Fio, set::SEED, "seed of all random choices").tried(["7", "8"]),
     key("cpus_allowed", Fio, set::CPUS, "CPUs the threads may use, such as `0-3,8`")
-        .prints(|p| {
+        .prints(WHERE + 12, |p| {
             Some(format_cpu_list(
                 printed::pinned(p).map(|it| &it.cpus).filter(|it| !it.is_empty())?,
             ))
@@ -276,11 +278,11 @@ pub(super) const KEYS: &[Key] = &[
         .tried(["0", "1"]),
     key("numa_cpu_nodes", Fio, set::NUMA, "one NUMA node").tried(["0", "1"]),
     key("startdelay", Fio, set::START_DELAY, "wait before the first I/O")
-        .prints(|p| of_blocks(p).then(|| format_duration_ns(p.start_delay_ns)))
+        .prints(REST + 41, |p| of_blocks(p).then(|| format_duration_ns(p.start_delay_ns)))
         .tried(["1", "2"]),
     key("blockalign", Fio, set::ALIGN, "random offsets are multiples of this; bytes")
         .or(&["ba"])
-        .prints(|p| of_blocks(p).then(|| format_bytes(p.align_bytes)))
+        .prints(LOAD + 5, |p| of_blocks(p).then(|| format_bytes(p.align_bytes)))
         .tried(["512k", "1m"]),
     key("mem", Fio, field!(memory, value::fio_memory), "`malloc` `mmap` `cudamalloc`")
         .or(&["iomem"])

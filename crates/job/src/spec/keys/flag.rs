@@ -24,6 +24,8 @@ pub struct Flag {
     pub means: Option<&'static str>,
     /// A flag beside which it is refused: its spelling without dashes.
     pub conflict: Option<&'static str>,
+    /// The argument that it stands behind in the help, where that is not its place in the table.
+    pub behind: Option<&'static str>,
     /// The help. `{paths}` and `{engines}` stand for the names of all of them.
     pub help: &'static str,
 }
@@ -63,6 +65,7 @@ const fn flag(
         optional: false,
         means: None,
         conflict: None,
+        behind: None,
         help,
     }
 }

@@ -1,9 +1,10 @@
 //! The load: what is read or written, how and for how long. Flags stand in the help in this order.
 
 use super::Dialect::{All, Fio, Native};
+use super::Raises::{InFlight, Rate};
 use super::flag::{load, replay, workload};
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed::{self, block, blocks, covers, of_blocks, switch};
+use super::printed::{self, LOAD, REST, WHERE, block, blocks, covers, of_blocks, switch};
 use super::set::{self, key};
 use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, when};
 use super::{Flag, Key};
@@ -41,7 +42,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
         ])
         .decides()
-        .prints(|p| Some(p.path.choice.actual.clone()))
+        .prints(WHERE + 1, |p| Some(p.path.choice.actual.clone()))
         .tried(["host", "staged"]),
     key("engine", Native, field!(engine, value::engine), "I/O engine by name")
         .flags(&[
@@ -53,7 +54,7 @@ pub(super) const KEYS: &[Key] = &[
             replay("ENGINE", "I/O engine between file and host memory [auto]"),
         ])
         .decides()
-        .prints(|p| p.has_engine().then(|| p.engine.actual.clone()))
+        .prints(WHERE + 2, |p| p.has_engine().then(|| p.engine.actual.clone()))
         .tried(["io_uring", "psync"]),
     key("rw", All, field!(rw, value::rw), "")
         .or(&["readwrite"])
@@ -63,7 +64,7 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .not_of(FEED | REPLAY)
         .decides()
-        .prints(printed::rw)
+        .prints(LOAD + 1, printed::rw)
         .tried(["read", "randwrite"]),
     key(
         "bs",
@@ -81,14 +82,14 @@ pub(super) const KEYS: &[Key] = &[
         ),
     ])
     .unused(|s| when(s.requested.blocks.is_none(), NOT_THIS_WAY))
-    .prints(|p| block(&p.blocks))
-    .tried([",64k", "128k"]),
+    .prints(LOAD + 3, |p| block(&p.blocks))
+    .tried(["128k", ",64k"]),
     key("bssplit", Fio, by_direction!(blocks, value::block_split), "")
         .flags(&[Flag {
             conflict: Some("bs"),
             ..load("SPLIT", "Block sizes and their percentages: 4k/60:64k/40")
         }])
-        .prints(|p| blocks(&p.blocks))
+        .prints(LOAD + 4, |p| blocks(&p.blocks))
         .tried(["64k/50:128k/50", "64k/60:128k/40"]),
     key(
         "size",
@@ -101,20 +102,20 @@ pub(super) const KEYS: &[Key] = &[
         "Size of each thread's region [the file, or a size that suits disk and memory]",
     )])
     .not_of(FEED | RANGES | REPLAY)
-    .prints(printed::size)
+    .prints(REST + 4, printed::size)
     .tried(["1g", "2g"]),
     key("io_size", Fio, field!(io_size, value::size), "")
         .or(&["io_limit"])
         .flags(&[load("SIZE", "Stop each thread after this many bytes")])
         .not_of(FEED | RANGES | REPLAY)
         .decides()
-        .prints(|p| p.stop.bytes_per_thread.filter(|_| of_blocks(p)).map(format_bytes))
+        .prints(REST + 32, |p| p.stop.bytes_per_thread.filter(|_| of_blocks(p)).map(format_bytes))
         .tried(["64m", "128m"]),
     key("offset", Fio, set::OFFSET, "start of the region; bytes, or a share of the file: `40%`")
         .or(&["fileoffset"])
         .flags(&[load("SIZE", "Start of the region in the file")])
         .not_of(FEED | RANGES | REPLAY)
-        .prints(|p| p.has_size().then(|| format_bytes(p.offset_bytes)))
+        .prints(REST + 27, |p| p.has_size().then(|| format_bytes(p.offset_bytes)))
         .tried(["1m", "2m"]),
     key("threads", Native, set::THREADS, "")
         .flags(&[
@@ -122,6 +123,7 @@ pub(super) const KEYS: &[Key] = &[
             Flag {
                 long: "ranks",
                 aliases: &["threads"],
+                behind: Some("scale"),
                 ..workload(
                     "N",
                     "Ranks of a checkpoint that run here: threads of a load of blocks \
@@ -130,7 +132,8 @@ pub(super) const KEYS: &[Key] = &[
             },
         ])
         .not_of(FEED | REPLAY)
-        .prints(|p| of_blocks(p).then(|| p.threads.to_string()))
+        .prints(WHERE + 13, |p| of_blocks(p).then(|| p.threads.to_string()))
+        .raises(InFlight)
         .tried(["2", "3"]),
     key("depth", Native, set::DEPTH, "")
         .flags(&[
@@ -151,7 +154,8 @@ pub(super) const KEYS: &[Key] = &[
         ])
         .unused(unused::depth)
         .decides()
-        .prints(|p| Some(p.depth.to_string()))
+        .prints(WHERE + 14, |p| Some(p.depth.to_string()))
+        .raises(InFlight)
         .tried(["2", "3"]),
     key("runtime", All, field!(runtime_ns, value::duration), "")
         .or(&["timeout"])
@@ -160,7 +164,7 @@ pub(super) const KEYS: &[Key] = &[
             workload("TIME", "End after this time, if the epochs are not over by then"),
         ])
         .not_of(RANGES | REPLAY)
-        .prints(|p| p.stop.runtime_ns.map(format_duration_ns))
+        .prints(REST + 33, |p| p.stop.runtime_ns.map(format_duration_ns))
         .tried(["3", "4"])
         .quick(),
     key("ramp", Native, set::RAMP, "")
@@ -180,7 +184,7 @@ pub(super) const KEYS: &[Key] = &[
             )
         }])
         .not_of(FEED | RANGES | REPLAY)
-        .prints(|p| p.steady.as_ref().map(|steady| steady.requested.clone()))
+        .prints(REST + 36, |p| p.steady.as_ref().map(|steady| steady.requested.clone()))
         .tried(["iops:2%", "bw:2%"]),
     key("start_delay", Native, set::START_DELAY, "")
         .flags(&[load("TIME", "Delay before the first I/O [0]")])
@@ -196,7 +200,7 @@ pub(super) const KEYS: &[Key] = &[
             )
         })
         .decides()
-        .prints(|p| p.ranges.map(|ranges| ranges.passes.to_string()))
+        .prints(REST + 2, |p| p.ranges.map(|ranges| ranges.passes.to_string()))
         .tried(["2", "3"]),
     key("wear_out", Native, switch!(wear_out), "")
         .flags(&[load(
@@ -207,7 +211,9 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .not_of(FEED | RANGES | REPLAY)
         .unused(unused::wear_out)
-        .prints(|p| (p.stop.runtime_ns.is_some() && p.stop.wear_out).then(|| switch(true)))
+        .prints(REST + 35, |p| {
+            (p.stop.runtime_ns.is_some() && p.stop.wear_out).then(|| switch(true))
+        })
         .tried(["1", "0"]),
     key("rwmixread", Fio, set::READ_PERCENT, "")
         .flags(&[load("PERCENT", "Percentage of reads in a mixed load [50]")])
@@ -224,7 +230,7 @@ pub(super) const KEYS: &[Key] = &[
                 )
             })
         })
-        .prints(|p| {
+        .prints(LOAD + 2, |p| {
             (of_blocks(p) && (1..100).contains(&p.read_percent)).then(|| p.read_percent.to_string())
         })
         .tried(["30", "70"]),
@@ -237,7 +243,7 @@ pub(super) const KEYS: &[Key] = &[
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| when(s.sequential(), IN_ORDER))
         .decides()
-        .prints(printed::distribution)
+        .prints(LOAD + 8, printed::distribution)
         .tried(["zipf:1.2", "normal:10"]),
     key("norandommap", Fio, switch!(coverage, |on| !on), "")
         .flags(&[load("", "Allow random blocks to repeat before all blocks were accessed")])
@@ -248,7 +254,7 @@ pub(super) const KEYS: &[Key] = &[
         "a distribution other than random does not touch every block once; leave one out"
     ))
         })
-        .prints(|p| covers(p).map(|covers| switch(!covers)))
+        .prints(LOAD + 7, |p| covers(p).map(|covers| switch(!covers)))
         .tried(["1", "0"]),
     key("align", Native, set::ALIGN, "")
         .flags(&[load("SIZE", "Alignment of random offsets [the block size]")])
@@ -258,21 +264,26 @@ pub(super) const KEYS: &[Key] = &[
     key("unaligned", Native, set::UNALIGNED, "")
         .flags(&[load("", "Use offsets that are not 4 KiB aligned, on purpose")])
         .not_of(FEED | RANGES | REPLAY)
-        .prints(|p| of_blocks(p).then(|| switch(p.skew_bytes > 0)))
+        .prints(LOAD + 6, |p| of_blocks(p).then(|| switch(p.skew_bytes > 0)))
+        .remark(|p| {
+            (p.skew_bytes > 0)
+                .then(|| format!("unaligned: every offset moves by {} bytes", p.skew_bytes))
+        })
         .tried(["1", "0"]),
     key("rate", All, by_direction!(rate_bytes, value::rate), "")
         .flags(&[load("SIZE", "Limit of each thread, in bytes per second")])
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.requested.rate_bytes.is_none(), NOT_THIS_WAY))
-        .prints(|p| p.pacing.as_ref()?.bytes_per_s.map(format_bytes))
-        .tried([",1m", "2m"]),
+        .prints(REST + 52, |p| p.pacing.as_ref()?.bytes_per_s.map(format_bytes))
+        .tried(["2m", ",1m"]),
     key("rate_iops", All, by_direction!(rate_iops, value::at_least_one), "")
         .flags(&[load("N", "Limit of each thread, in I/Os per second")])
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.requested.rate_iops.is_none(), NOT_THIS_WAY))
         .decides()
-        .prints(|p| Some(p.pacing.as_ref()?.iops?.to_string()))
-        .tried([",100", "200"]),
+        .prints(REST + 53, |p| Some(p.pacing.as_ref()?.iops?.to_string()))
+        .raises(Rate)
+        .tried(["200", ",100"]),
     key("rate_process", Fio, set::ARRIVALS, "")
         .flags(&[load("KIND", "Arrival process at that rate: linear or poisson [linear]")])
         .not_of(FEED | REPLAY)
@@ -283,7 +294,7 @@ pub(super) const KEYS: &[Key] = &[
          or leave it out",
             )
         })
-        .prints(printed::arrivals)
+        .prints(REST + 54, printed::arrivals)
         .tried(["poisson", "linear"]),
     key("seed", Native, set::SEED, "")
         .flags(&[
@@ -297,7 +308,7 @@ pub(super) const KEYS: &[Key] = &[
                 "nothing in this load is left to chance; leave it out",
             )
         })
-        .prints(|p| Some(p.seed.to_string()))
+        .prints(REST + 55, |p| Some(p.seed.to_string()))
         .tried(["7", "8"]),
     key(
         "verify",
@@ -339,7 +350,7 @@ pub(super) const KEYS: &[Key] = &[
             "the load writes nothing, so there is nothing to rewrite; use verify=pass",
         )
     })
-    .prints(printed::verify)
+    .prints(REST + 60, printed::verify)
     .tried(["pass", "rewrite"])
     .quick(),
     key(
@@ -367,7 +378,7 @@ pub(super) const KEYS: &[Key] = &[
         },
     ])
     .not_of(FEED | RANGES | REPLAY)
-    .prints(|p| {
+    .prints(REST + 68, |p| {
         of_blocks(p).then(|| p.ceilings_ns.map_or_else(|| "off".to_owned(), format_duration_ns))
     })
     .tried(["1", "2"])
@@ -388,20 +399,27 @@ pub(super) const KEYS: &[Key] = &[
     )])
     .not_of(FEED | RANGES | REPLAY)
     .unused(unused::beside)
-    .prints(|p| p.beside.as_ref().map(|beside| beside.key()))
+    .prints(REST + 70, |p| p.beside.as_ref().map(|beside| beside.key()))
+    .remark(|_| {
+        Some(
+            "the job runs twice, first without the GPU computation; the computation alone is \
+             measured for 2 s"
+                .to_owned(),
+        )
+    })
     .tried(["compute", "memory:50%"]),
     key("fill", Native, field!(fill, value::fill), "")
         .flags(&[load("KIND", "Content of writes: pattern or random [pattern]")])
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.requested.fill == Some(Fill::Random) && s.only_reads(), NO_WRITES))
-        .prints(|p| of_blocks(p).then(|| p.fill.word().to_owned()))
+        .prints(REST + 63, |p| of_blocks(p).then(|| p.fill.word().to_owned()))
         .tried(["random", "pattern"]),
     key("buffer_compress_percentage", All, field!(compress_percent, value::percent), "")
         .flags(&[load(
             "PERCENT",
             "Percentage of the data that repeats, so that storage can compress it [0]",
         )])
-        .prints(|p| p.compressible.map(|it| it.percent.to_string()))
+        .prints(REST + 65, |p| p.compressible.map(|it| it.percent.to_string()))
         .tried(["50", "75"]),
     key("buffer_compress_chunk", All, field!(compress_chunk, value::chunk), "")
         .flags(&[load(
@@ -414,7 +432,7 @@ pub(super) const KEYS: &[Key] = &[
                 "nothing repeats; add buffer_compress_percentage, or leave it out",
             )
         })
-        .prints(|p| p.compressible.map(|it| it.chunk_bytes.to_string()))
+        .prints(REST + 66, |p| p.compressible.map(|it| it.chunk_bytes.to_string()))
         .tried(["4k", "8k"]),
     key("refill", Native, set::REFILL, "")
         .flags(&[load(
@@ -423,7 +441,7 @@ pub(super) const KEYS: &[Key] = &[
         )])
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.requested.refill == Some(true) && s.only_reads(), NO_WRITES))
-        .prints(|p| of_blocks(p).then(|| switch(p.refill)))
+        .prints(REST + 64, |p| of_blocks(p).then(|| switch(p.refill)))
         .tried(["1", "0"]),
     key("inject", Native, text!(inject), "")
         .flags(&[load(
@@ -432,6 +450,6 @@ pub(super) const KEYS: &[Key] = &[
              eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7",
         )])
         .unused(unused::inject)
-        .prints(|p| p.inject.clone())
+        .prints(REST + 71, |p| p.inject.clone())
         .tried(["enospc=1%", "lost=1%"]),
 ];

@@ -3,7 +3,7 @@
 use super::Dialect::Native;
 use super::Key;
 use super::flag::machine;
-use super::printed;
+use super::printed::{self, WHERE};
 use super::set::{self, key};
 use super::unused::{self, not_routed};
 use crate::spec::value;
@@ -16,13 +16,13 @@ pub(super) const KEYS: &[Key] = &[
             "GPUs: 0,1 or all or none; software or software:0,1 for gpuio's software GPU",
         )])
         .unused(unused::gpu)
-        .prints(|p| Some(printed::gpus(p)))
+        .prints(WHERE + 3, |p| Some(printed::gpus(p)))
         .tried(["0", "1"])
         .quick(),
     key("numa", Native, set::NUMA, "")
         .flags(&[machine("NODE", "NUMA node of the threads [that of their GPU]")])
         .unused(unused::numa)
-        .prints(|p| printed::pinned(p)?.numa_node.map(|node| node.to_string()))
+        .prints(WHERE + 11, |p| printed::pinned(p)?.numa_node.map(|node| node.to_string()))
         .tried(["0", "1"]),
     key("cpus", Native, set::CPUS, "")
         .flags(&[machine("CPUS", "CPUs of the threads: 0-3,8")])
@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
             "Destination memory: device, vmm, pinned, malloc, mmap [device; malloc on host; \
              managed on managed]",
         )])
-        .prints(|p| Some(p.memory.name().to_owned()))
+        .prints(WHERE + 4, |p| Some(p.memory.name().to_owned()))
         .tried(["pinned", "device"]),
     key("streams", Native, field!(streams, value::at_least_one_u32), "")
         .flags(&[machine(
@@ -42,7 +42,7 @@ pub(super) const KEYS: &[Key] = &[
              or batch on paths of a library]",
         )])
         .unused(unused::streams)
-        .prints(|p| (p.streams > 0).then(|| p.streams.to_string()))
+        .prints(WHERE + 5, |p| (p.streams > 0).then(|| p.streams.to_string()))
         .tried(["2", "3"]),
     key("via_gpu", Native, field!(via_gpu, value::device), "")
         .flags(&[machine(
@@ -50,7 +50,7 @@ pub(super) const KEYS: &[Key] = &[
             "GPU near the drive that path routed copies through [one on the drive's NUMA node]",
         )])
         .unused(not_routed)
-        .prints(|p| p.via.as_ref().map(|via| via.gpu.index.to_string()))
+        .prints(WHERE + 8, |p| p.via.as_ref().map(|via| via.gpu.index.to_string()))
         .tried(["1", "2"]),
     key("gather_batch", Native, field!(gather_batch, value::at_least_one_u32), "")
         .flags(&[machine(
@@ -62,6 +62,6 @@ pub(super) const KEYS: &[Key] = &[
              library-batch, gds-batch and gds-batch-stream [16]",
         )])
         .unused(unused::gather_batch)
-        .prints(|p| p.gather_batch.map(|batch| batch.to_string()))
+        .prints(WHERE + 6, |p| p.gather_batch.map(|batch| batch.to_string()))
         .tried(["2", "3"]),
 ];

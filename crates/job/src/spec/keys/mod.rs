@@ -27,6 +27,7 @@ pub use cufile::PREFIX as CUFILE_PREFIX;
 pub use error::KeyError;
 pub use flag::Flag;
 pub use loads::LoadKind;
+pub use printed::plan_lines;
 pub use table::markdown_table;
 pub use unused::KeyContext;
 
@@ -64,6 +65,18 @@ impl Dialect {
     }
 }
 
+/// What a load has more of with a larger value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Raises {
+    /// I/Os in flight.
+    InFlight,
+    /// I/Os that are due in a second.
+    Rate,
+}
+
+/// A text about a plan, or nothing.
+type OfPlan = fn(&JobPlan) -> Option<String>;
+
 /// A key, supported or not.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
@@ -87,11 +100,16 @@ pub struct Key {
     /// Why the field that it sets has no effect on a job, and what to do; nothing where it has one.
     /// One row says that for all keys of the field.
     pub unused: Option<fn(&KeyContext<'_>) -> Option<String>>,
-    /// The value with which a plan is printed as a job file; nothing where another key says it.
-    pub prints: Option<fn(&JobPlan) -> Option<String>>,
+    /// Where its line stands in a plan that is printed as a job file, and its value there; nothing
+    /// where another key says it.
+    prints: Option<(u16, OfPlan)>,
+    /// What that value does not say, for the line below.
+    pub remark: Option<OfPlan>,
     /// Whether its field decides over the effect of others, so that a flag may take the effect from
     /// a line of a job file.
     pub decides: bool,
+    /// What grows with it, where a search for the highest load may vary it.
+    pub raises: Option<Raises>,
     /// Whether `gpuio bench` with its flag alone is still the run without a load.
     pub quick: bool,
 }
@@ -109,7 +127,9 @@ impl Key {
             kinds: 0,
             unused: None,
             prints: None,
+            remark: None,
             decides: false,
+            raises: None,
             quick: false,
         }
     }
@@ -134,12 +154,20 @@ impl Key {
         Self { unused: Some(why), ..self }
     }
 
-    const fn prints(self, value: fn(&JobPlan) -> Option<String>) -> Self {
-        Self { prints: Some(value), ..self }
+    const fn prints(self, line: u16, value: OfPlan) -> Self {
+        Self { prints: Some((line, value)), ..self }
+    }
+
+    const fn remark(self, words: OfPlan) -> Self {
+        Self { remark: Some(words), ..self }
     }
 
     const fn decides(self) -> Self {
         Self { decides: true, ..self }
+    }
+
+    const fn raises(self, what: Raises) -> Self {
+        Self { raises: Some(what), ..self }
     }
 
     const fn quick(self) -> Self {
@@ -213,6 +241,8 @@ pub struct Setter {
     fields: &'static [&'static str],
     bare: Option<&'static str>,
     adds: bool,
+    /// Sets the value for writes, where the text is a list that has it apart.
+    writes: Option<fn(&mut JobSpec, &str) -> Result<(), ValueError>>,
     clear: fn(&mut JobSpec),
     apply: fn(&mut JobSpec, &str) -> Result<(), ValueError>,
 }
@@ -252,6 +282,17 @@ pub fn keys() -> impl Iterator<Item = &'static Key> {
     ours.into_iter().chain([gdsio::KEYS, fio::KEYS, known::KEYS.as_slice()]).flatten()
 }
 
+/// Gives `field` the value for writes that a list such as `bs=64k,4k` has for it.
+pub(crate) fn take_writes(job: &mut JobSpec, field: &str) {
+    let Some(Requested { key, value, .. }) = job.requested.get(field).cloned() else { return };
+    if let Some(Status::Supported(Setter { writes: Some(writes), .. })) =
+        find(key).map(|it| it.status)
+    {
+        // The text was read before, so there is no error in it.
+        let _ = writes(job, &value);
+    }
+}
+
 /// Whether this field of [`JobSpec`] means nothing in such a load.
 #[must_use]
 pub fn not_of(field: &str, kind: LoadKind) -> bool {
@@ -259,6 +300,14 @@ pub fn not_of(field: &str, kind: LoadKind) -> bool {
         let of_field = |setter: Setter| setter.fields.contains(&field);
         key.kinds & kind as u8 != 0 && matches!(key.status, Status::Supported(it) if of_field(it))
     })
+}
+
+/// The keys that a search for the highest load may vary.
+#[must_use]
+pub fn searched() -> Vec<&'static Key> {
+    let mut all: Vec<&Key> = keys().filter(|key| key.raises.is_some()).collect();
+    all.sort_by_key(|key| (key.raises, key.name));
+    all
 }
 
 /// The key of this name or alias. Hyphens count as underscores, so a long flag without its

@@ -3,7 +3,7 @@
 use super::Dialect::{All, Native};
 use super::Key;
 use super::loads::{FEED, RANGES, REPLAY};
-use super::printed::{self, switch};
+use super::printed::{self, REST, WHERE, switch};
 use super::set::{self, key};
 use super::unused::{OWN_FILES, not_between_gpus, when};
 use crate::spec::value;
@@ -18,7 +18,7 @@ pub(super) const KEYS: &[Key] = &[
         switch!(verify, |on| if on { VerifyMode::Pass } else { VerifyMode::Off }),
         "verify the data in a separate pass",
     )
-    .prints(|p| (p.fio_headers && p.verify == VerifyMode::Off).then(|| switch(false)))
+    .prints(REST + 61, |p| (p.fio_headers && p.verify == VerifyMode::Off).then(|| switch(false)))
     .tried(["1", "0"]),
     key(
         "cache_alike",
@@ -50,7 +50,7 @@ pub(super) const KEYS: &[Key] = &[
          leave it out",
         )
     })
-    .prints(|p| p.verify_ns.map(format_duration_ns))
+    .prints(REST + 62, |p| p.verify_ns.map(format_duration_ns))
     .tried(["1", "2"]),
     key("arrivals", Native, set::ARRIVALS, "spacing under a rate limit: `steady` or `poisson`")
         .tried(["steady", "poisson"]),
@@ -68,7 +68,7 @@ pub(super) const KEYS: &[Key] = &[
         "percentiles of latencies in tables, in place of the usual ones: `50,95,99.99`",
     )
     .or(&["percentile_list"])
-    .prints(|p| {
+    .prints(REST + 69, |p| {
         let all: Vec<String> = p.percentiles.iter().map(ToString::to_string).collect();
         (!all.is_empty()).then(|| all.join(","))
     })
@@ -85,12 +85,12 @@ pub(super) const KEYS: &[Key] = &[
     )
     .tried(["zipf:1.2", "normal:10"]),
     key(
-        "shared",
+        "shared_files",
         Native,
         switch!(shared_files),
         "all threads use the same files, thread i from `offset + i * size`",
     )
-    .or(&["shared_files"])
+    .or(&["shared"])
     .not_of(FEED | RANGES | REPLAY)
     .unused(|s| {
         when(
@@ -103,7 +103,7 @@ pub(super) const KEYS: &[Key] = &[
             when(s.requested.layout.is_some(), "layout says how threads share files; leave one out")
         })
     })
-    .prints(|p| {
+    .prints(REST + 29, |p| {
         (p.has_size() && printed::shared_layout(p).is_none()).then(|| switch(p.shared_files))
     })
     .tried(["1", "0"]),
@@ -123,7 +123,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
         )
     })
-    .prints(|p| p.gather_scatter.map(switch))
+    .prints(WHERE + 7, |p| p.gather_scatter.map(switch))
     .tried(["1", "0"]),
     key(
         "via_peer",
@@ -133,7 +133,7 @@ pub(super) const KEYS: &[Key] = &[
          of the driver",
     )
     .unused(not_between_gpus)
-    .prints(printed::via_peer)
+    .prints(WHERE + 9, printed::via_peer)
     .tried(["peer", "any"]),
     key(
         "skip_bufregister",
@@ -151,7 +151,7 @@ pub(super) const KEYS: &[Key] = &[
             ),
         )
     })
-    .prints(|p| p.register_buffer.map(|register| switch(!register)))
+    .prints(WHERE + 10, |p| p.register_buffer.map(|register| switch(!register)))
     .tried(["1", "0"]),
     key(
         "batch",

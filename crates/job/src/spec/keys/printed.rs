@@ -1,15 +1,33 @@
-//! The values of keys in a plan that is printed as a job file: what rows of the table say by
-//! [`Key::prints`].
+//! A plan as lines of a job file: what rows of the table print.
 
 use gpuio_record::{
-    Arrivals, BlockShare, Column, Distribution, JobPlan, LayoutPlan, Order, WorkerPlan,
+    Arrivals, BlockShare, Column, FeedPlan, JobPlan, LayoutPlan, Order, WorkerPlan,
 };
 use gpuio_units::format_bytes;
 
 use crate::spec::value::one_name;
 
-#[cfg(doc)]
-use super::Key;
+use super::{Key, keys};
+
+/// Places of lines: below 100 where the load runs, then the load and its files (of a training feed
+/// the files come first), then the rest. Lines of one place come in the order of the table.
+pub(super) const WHERE: u16 = 0;
+pub(super) const LOAD: u16 = 100;
+pub(super) const FILES: u16 = 200;
+pub(super) const REST: u16 = 300;
+
+/// The keys that a job's plan is printed with, and their values, in the order of the lines.
+#[must_use]
+pub fn plan_lines(plan: &JobPlan) -> Vec<(&'static Key, String)> {
+    let line = |key: &'static Key| {
+        let (line, value) = key.prints?;
+        let files_first = plan.feed.is_some() && line / 100 == FILES / 100;
+        Some((if files_first { line - FILES + LOAD / 2 } else { line }, key, value(plan)?))
+    };
+    let mut lines: Vec<_> = keys().filter_map(line).collect();
+    lines.sort_by_key(|(line, ..)| *line);
+    lines.into_iter().map(|(_, key, value)| (key, value)).collect()
+}
 
 /// Whether blocks are moved, and no samples of a training feed.
 pub(super) fn of_blocks(plan: &JobPlan) -> bool {
@@ -57,16 +75,10 @@ pub(super) fn covers(plan: &JobPlan) -> Option<bool> {
     }
 }
 
-/// Numbers as Rust prints an `f64`: the shortest text that reads back to the same value.
 pub(super) fn distribution(plan: &JobPlan) -> Option<String> {
     covers(plan)?;
     let Order::Random { distribution, .. } = &plan.order else { return None };
-    Some(match distribution {
-        Distribution::Uniform => "random".to_owned(),
-        Distribution::Zipf { theta } => format!("zipf:{theta}"),
-        Distribution::Pareto { h } => format!("pareto:{h}"),
-        Distribution::Normal { deviation_percent } => format!("normal:{deviation_percent}"),
-    })
+    Some(distribution.key())
 }
 
 pub(super) fn arrivals(plan: &JobPlan) -> Option<String> {
@@ -88,6 +100,14 @@ pub(super) fn size(plan: &JobPlan) -> Option<String> {
 pub(super) fn scale(plan: &JobPlan) -> Option<String> {
     let part = plan.part.as_ref().filter(|_| plan.has_size()).map(|part| part.scale);
     Some(plan.feed.as_ref().map(|feed| feed.scale).or(part)?.to_string())
+}
+
+/// What of the data a part of a load uses.
+pub(super) fn scaled(plan: &JobPlan) -> Option<String> {
+    let files = |feed: &FeedPlan| {
+        format!("scale {}: {} of {} files", feed.scale, feed.files, feed.full_files)
+    };
+    plan.feed.as_ref().map(files).or_else(|| Some(plan.part?.words(plan)))
 }
 
 pub(super) fn verify(plan: &JobPlan) -> Option<String> {

@@ -1,23 +1,30 @@
 //! One setter for each meaning, shared by keys of several dialects.
 
 use super::{Key, Setter, Status};
-use crate::spec::job::GpuWhich;
+use crate::spec::job::{GpuWhich, JobSpec};
 use crate::spec::keys::Dialect;
-use crate::spec::value;
+use crate::spec::value::{self, ValueError};
+
+/// A setter that needs a value.
+pub(super) const fn setter(
+    fields: &'static [&'static str],
+    clear: fn(&mut JobSpec),
+    apply: fn(&mut JobSpec, &str) -> Result<(), ValueError>,
+) -> Setter {
+    Setter { fields, bare: None, adds: false, writes: None, clear, apply }
+}
 
 /// `field = parse(value)`, with a value required.
 macro_rules! field {
     ($field:ident, $parse:path) => {
-        crate::spec::keys::Setter {
-            fields: &[stringify!($field)],
-            bare: None,
-            adds: false,
-            clear: |job| job.$field = None,
-            apply: |job, value| {
+        crate::spec::keys::set::setter(
+            &[stringify!($field)],
+            |job| job.$field = None,
+            |job, value| {
                 job.$field = Some($parse(value)?);
                 Ok(())
             },
-        }
+        )
     };
 }
 
@@ -28,15 +35,16 @@ macro_rules! switch {
     };
     ($field:ident, |$on:ident| $convert:expr) => {
         crate::spec::keys::Setter {
-            fields: &[stringify!($field)],
             bare: Some("1"),
-            adds: false,
-            clear: |job| job.$field = None,
-            apply: |job, value| {
-                let $on = crate::spec::value::on_or_off(value)?;
-                job.$field = Some($convert);
-                Ok(())
-            },
+            ..crate::spec::keys::set::setter(
+                &[stringify!($field)],
+                |job| job.$field = None,
+                |job, value| {
+                    let $on = crate::spec::value::on_or_off(value)?;
+                    job.$field = Some($convert);
+                    Ok(())
+                },
+            )
         }
     };
 }
@@ -44,16 +52,14 @@ macro_rules! switch {
 /// `feed.field = parse(value)`, with a value required.
 macro_rules! feed {
     ($name:literal, $field:ident, $parse:path) => {
-        crate::spec::keys::Setter {
-            fields: &[$name],
-            bare: None,
-            adds: false,
-            clear: |job| job.feed.$field = None,
-            apply: |job, value| {
+        crate::spec::keys::set::setter(
+            &[$name],
+            |job| job.feed.$field = None,
+            |job, value| {
                 job.feed.$field = Some($parse(value)?);
                 Ok(())
             },
-        }
+        )
     };
 }
 
@@ -61,15 +67,20 @@ macro_rules! feed {
 macro_rules! by_direction {
     ($field:ident, $parse:path) => {
         crate::spec::keys::Setter {
-            fields: &[stringify!($field)],
-            bare: None,
-            adds: false,
-            clear: |job| job.$field = None,
-            apply: |job, text| {
-                (job.$field, job.of_writes.$field) =
-                    crate::spec::value::by_direction(text, $parse)?;
+            writes: Some(|job, text| {
+                if let (_, Some(writes)) = crate::spec::value::by_direction(text, $parse)? {
+                    job.$field = writes;
+                }
                 Ok(())
-            },
+            }),
+            ..crate::spec::keys::set::setter(
+                &[stringify!($field)],
+                |job| job.$field = None,
+                |job, text| {
+                    (job.$field, _) = crate::spec::value::by_direction(text, $parse)?;
+                    Ok(())
+                },
+            )
         }
     };
 }
@@ -77,77 +88,60 @@ macro_rules! by_direction {
 /// `field = value`, as it stands.
 macro_rules! text {
     ($field:ident) => {
-        crate::spec::keys::Setter {
-            fields: &[stringify!($field)],
-            bare: None,
-            adds: false,
-            clear: |job| job.$field = None,
-            apply: |job, value| {
-                job.$field = Some(value.to_owned());
-                Ok(())
-            },
-        }
+        field!($field, crate::spec::value::text)
     };
 }
 
 pub(super) const PATH: Setter = Setter { adds: true, ..field!(paths, value::words) };
 pub(super) const FILENAME: Setter = Setter { adds: true, ..field!(filenames, value::file_names) };
-pub(super) const NAME: Setter = Setter {
-    fields: &["name"],
-    bare: None,
-    adds: false,
-    clear: |job| job.name.clear(),
-    apply: |job, value| {
+pub(super) const NAME: Setter = setter(
+    &["name"],
+    |job| job.name.clear(),
+    |job, value| {
         value.clone_into(&mut job.name);
         Ok(())
     },
-};
+);
 /// fio's libcufile is a path here, and no engine.
-pub(super) const IOENGINE: Setter = Setter {
-    fields: &["engine"],
-    bare: None,
-    adds: false,
-    clear: |job| job.engine = None,
-    apply: |job, text| {
+pub(super) const IOENGINE: Setter = setter(
+    &["engine"],
+    |job| job.engine = None,
+    |job, text| {
         let cufile = text == "libcufile";
         job.engine = if cufile { None } else { Some(value::fio_engine(text)?) };
         job.fio_cufile = cufile.then_some(true);
         Ok(())
     },
-};
+);
 /// Bytes, or a share of each file; the later one replaces the other.
-pub(super) const SIZE: Setter = Setter {
-    fields: &["size"],
-    bare: None,
-    adds: false,
-    clear: |job| job.size = None,
-    apply: |job, text| {
+pub(super) const SIZE: Setter = setter(
+    &["size"],
+    |job| job.size = None,
+    |job, text| {
         (job.size, job.size_percent) = match text.strip_suffix('%') {
             Some(_) => (None, Some(value::size_percent(text)?)),
             None => (Some(value::size(text)?), None),
         };
         Ok(())
     },
-};
+);
 /// A bare number is microseconds, as in fio.
 pub(super) const THINK: Setter = field!(think_ns, value::fio_microseconds);
 pub(super) const BW_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(bw_log) };
 pub(super) const LAT_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(lat_log) };
 pub(super) const IOPS_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(iops_log) };
 /// Bytes, or a share of each file; the later one replaces the other.
-pub(super) const OFFSET: Setter = Setter {
-    fields: &["offset"],
-    bare: None,
-    adds: false,
-    clear: |job| job.offset = None,
-    apply: |job, text| {
+pub(super) const OFFSET: Setter = setter(
+    &["offset"],
+    |job| job.offset = None,
+    |job, text| {
         (job.offset, job.offset_percent) = match text.strip_suffix('%') {
             Some(_) => (None, Some(value::percent(text)?)),
             None => (Some(value::bytes(text)?), None),
         };
         Ok(())
     },
-};
+);
 pub(super) const THREADS: Setter = field!(threads, value::at_least_one_u32);
 pub(super) const DEPTH: Setter = field!(depth, value::at_least_one_u32);
 pub(super) const RAMP: Setter = field!(ramp_ns, value::duration);
@@ -155,19 +149,20 @@ pub(super) const NUMA: Setter = field!(numa, value::node);
 pub(super) const CPUS: Setter = field!(cpus, value::cpus);
 /// `full` is `pass` without a limit of its time, where another source set one.
 pub(super) const VERIFY: Setter = Setter {
-    fields: &["verify"],
     bare: Some("pass"),
-    adds: false,
-    clear: |job| job.verify = None,
-    apply: |job, value| {
-        job.verify = Some(value::verify(value)?);
-        job.fio_headers = value.starts_with("crc32c").then_some(true);
-        job.against_file = (value == "file").then_some(true);
-        if value == "full" {
-            job.verify_ns = None;
-        }
-        Ok(())
-    },
+    ..setter(
+        &["verify"],
+        |job| job.verify = None,
+        |job, value| {
+            job.verify = Some(value::verify(value)?);
+            job.fio_headers = value.starts_with("crc32c").then_some(true);
+            job.against_file = (value == "file").then_some(true);
+            if value == "full" {
+                job.verify_ns = None;
+            }
+            Ok(())
+        },
+    )
 };
 pub(super) const CEILINGS: Setter =
     Setter { bare: Some("on"), ..field!(ceilings, value::ceilings) };
@@ -189,12 +184,10 @@ pub(super) const REFILL: Setter = switch!(refill);
 pub(super) const SYNC: Setter = Setter { bare: Some("1"), ..field!(sync, value::sync) };
 
 /// Driver and devices are set separately: a part that a value does not mention is kept.
-pub(super) const GPU: Setter = Setter {
-    fields: &["gpu"],
-    bare: None,
-    adds: false,
-    clear: |job| job.gpu = None,
-    apply: |job, text| {
+pub(super) const GPU: Setter = setter(
+    &["gpu"],
+    |job| job.gpu = None,
+    |job, text| {
         let new = value::gpu(text)?;
         let gpu = job.gpu.get_or_insert_default();
         gpu.driver = new.driver.or(gpu.driver);
@@ -203,7 +196,7 @@ pub(super) const GPU: Setter = Setter {
         }
         Ok(())
     },
-};
+);
 pub(super) const GPU_DEV_ID: Setter = Setter {
     apply: |job, text| {
         let device = value::device(text)?;
@@ -227,12 +220,10 @@ pub(super) const GPU_DEV_IDS: Setter = Setter {
 
 /// gdsio's transfer types by gpuio's path names. A type that gpuio can't run is still named: the
 /// load refuses it by that name, with its reason.
-pub(super) const XFER_TYPE: Setter = Setter {
-    fields: &["xfer_type", "paths"],
-    bare: None,
-    adds: false,
-    clear: |job| job.xfer_type = None,
-    apply: |job, text| {
+pub(super) const XFER_TYPE: Setter = setter(
+    &["xfer_type", "paths"],
+    |job| job.xfer_type = None,
+    |job, text| {
         const PATHS: [&str; 8] = [
             "gds",
             "host",
@@ -249,7 +240,7 @@ pub(super) const XFER_TYPE: Setter = Setter {
         job.paths = Some(vec![PATHS[usize::from(xfer_type)].to_owned()]);
         Ok(())
     },
-};
+);
 
 /// An entry of the table for a supported key. The summary may be empty where a flag's help says it.
 pub(super) const fn key(

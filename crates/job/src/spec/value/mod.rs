@@ -57,6 +57,11 @@ impl From<UnitError> for ValueError {
 /// What a value parser returns.
 pub(crate) type Read<T> = Result<T, ValueError>;
 
+/// A text as it stands.
+pub(crate) fn text(value: &str) -> Read<String> {
+    Ok(value.to_owned())
+}
+
 /// The pieces between `separator`s, each with its byte offset. An empty text is one empty piece.
 pub(crate) fn pieces(text: &str, separator: char) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
