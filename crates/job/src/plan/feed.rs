@@ -1,17 +1,15 @@
 //! Training feeds: the data set of samples, and who reads them for which accelerator.
 
-use std::borrow::Cow;
-
 use gpuio_catalog::PathInfo;
 use gpuio_record::{
-    BlockShare, ComputationKind, DirectMode, Distribution, FeedCompute, FeedPlan, Gpu, Order,
-    Region, SampleOrder, TierPlan,
+    BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Gpu, Order, Region,
+    SampleOrder, TierPlan,
 };
 
 use super::PlanError;
-use super::defaults::direct_if_aligned;
 use super::regions::{Ground, Laid};
-use crate::spec::{FeedRequest, JobSpec, LoadKind, Rw, not_of};
+use super::work::{refuse_others, refuse_sizes};
+use crate::spec::{FeedRequest, JobSpec, LoadKind, Rw};
 use crate::workload::feed::Shape;
 
 /// Blocks that long samples are cut into, unless another size is requested.
@@ -28,15 +26,12 @@ pub(super) fn is_feed(job: &JobSpec) -> bool {
     job.requested.keys().any(|field| field.starts_with("feed."))
 }
 
-/// The feed of a job, and its GPUs in the order of the accelerators; nothing where it moves blocks.
+/// The feed of a job, and its GPUs in the order of the accelerators.
 pub(super) fn resolve(
     job: &JobSpec,
     path: &PathInfo,
     gpus: &mut Vec<Gpu>,
-) -> Result<Option<FeedPlan>, PlanError> {
-    if !is_feed(job) {
-        return Ok(None);
-    }
+) -> Result<FeedPlan, PlanError> {
     let requested = &job.feed;
     let Some(full_files) = requested.files else {
         let field = job.requested.keys().find(|field| field.starts_with("feed."));
@@ -92,7 +87,7 @@ pub(super) fn resolve(
     };
     sizes(job, &plan)?;
     let tier = requested.cache_memory.map(|bytes| tier(job, path, &plan, bytes)).transpose()?;
-    Ok(Some(FeedPlan { tier, ..plan }))
+    Ok(FeedPlan { tier, ..plan })
 }
 
 /// The tier in so many bytes of host memory: places for whole samples, as long as the longest.
@@ -129,8 +124,16 @@ fn tier(
     }
 }
 
+/// Why a path of `all` can't feed accelerators.
+pub(super) fn lacks(job: &JobSpec, path: &PathInfo) -> Option<String> {
+    if path.fans_out {
+        return Some("each accelerator of a training feed has samples of its own".to_owned());
+    }
+    job.feed.cache_memory.and_then(|_| no_tier(path))
+}
+
 /// Why a path can't have a tier in host memory.
-pub(super) fn no_tier(path: &PathInfo) -> Option<String> {
+fn no_tier(path: &PathInfo) -> Option<String> {
     (!path.has_tier).then(|| {
         format!(
             "path {} makes no copy of its own from host memory to GPU memory for each block, with \
@@ -152,21 +155,14 @@ fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
 /// What a feed can't be combined with.
 fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    let in_turn = matches!(job.rw, Some(Rw::Read | Rw::Write));
-    let unused = |field: &&&str| not_of(field, LoadKind::Feed) && !(in_turn && **field == "rw");
-    if let Some(field) = job.requested.keys().find(unused) {
-        let what = match *field {
-            "threads" => {
-                "it has no effect here: this workload has no ranks, and readers of accelerators \
-                 move its samples; leave it out, or use --readers or --accelerators"
-            }
-            _ => {
-                "it has no effect here: files, samples, batches and readers say what this workload \
-                 moves (docs/workload.md); leave it out"
-            }
-        };
-        return usage(field, what.to_owned());
+    if job.requested.contains_key("threads") {
+        let what = "it has no effect here: this workload has no ranks, and readers of accelerators \
+                    move its samples; leave it out, or use --readers or --accelerators";
+        return usage("threads", what.to_owned());
     }
+    let in_turn = matches!(job.rw, Some(Rw::Read | Rw::Write)).then_some("rw");
+    let why = "files, samples, batches and readers say what this workload moves (docs/workload.md)";
+    refuse_others(job, LoadKind::Feed, in_turn, why)?;
     if job.against_file == Some(true) {
         let what = "samples of a training feed have gpuio's pattern; use verify=inline or \
                     verify=pass";
@@ -177,12 +173,7 @@ fn vet(job: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
                     training feed have gpuio's pattern; use verify=inline or verify=pass";
         return usage("verify", what.to_owned());
     }
-    if let Some(blocks) = &job.blocks
-        && (blocks.len() > 1 || blocks.iter().any(|one| one.min_bytes != one.max_bytes))
-    {
-        let what = "samples of a training feed are cut into blocks of one size; give one bs";
-        return usage("blocks", what.to_owned());
-    }
+    refuse_sizes(job, "samples of a training feed")?;
     if path.fans_out {
         let what = "path fan-out places each block in all GPUs, and each accelerator of a training \
                     feed has samples of its own; use another path";
@@ -322,16 +313,8 @@ fn sizes(job: &JobSpec, plan: &FeedPlan) -> Result<(), PlanError> {
 }
 
 /// Threads of all accelerators.
-fn threads(plan: &FeedPlan) -> u32 {
+pub(super) fn threads(plan: &FeedPlan) -> u32 {
     plan.accelerators.saturating_mul(plan.readers)
-}
-
-/// The job with the threads of its feed, by which other settings go.
-pub(super) fn with_threads<'a>(job: &'a JobSpec, plan: Option<&FeedPlan>) -> Cow<'a, JobSpec> {
-    match plan {
-        None => Cow::Borrowed(job),
-        Some(plan) => Cow::Owned(JobSpec { threads: Some(threads(plan)), ..job.clone() }),
-    }
 }
 
 /// Files that are used: at most [`FILES_MOST`].
@@ -361,14 +344,9 @@ pub(super) fn blocks(job: &JobSpec, plan: &FeedPlan) -> Vec<BlockShare> {
     job.blocks.clone().unwrap_or_else(|| vec![one])
 }
 
-/// Direct or buffered, where ranges of the samples are not such that O_DIRECT could read them.
-pub(super) fn direct(
-    job: &JobSpec,
-    plan: &FeedPlan,
-    chosen: (DirectMode, Option<String>, u64),
-) -> Result<(DirectMode, Option<String>, u64), PlanError> {
-    let places = (Shape::new(plan).alignment(), "ranges of its columns lie");
-    direct_if_aligned(job, chosen, places)
+/// What ranges of the samples are multiples of.
+pub(super) fn alignment(plan: &FeedPlan) -> u64 {
+    Shape::new(plan).alignment()
 }
 
 /// Files with the lengths of their samples. Each is verified by one thread, all are read by all.

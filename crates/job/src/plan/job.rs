@@ -2,17 +2,17 @@
 
 use gpuio_catalog::{Backend, PathInfo};
 use gpuio_record::{
-    Arrivals, BlockShare, Choice, Compressible, DirectMode, FeedPlan, Fill, Gpu, JobPlan,
-    MemoryKind, Order, Pacing, PathChoice, Stop, VerifyMode,
+    Arrivals, Choice, Compressible, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing,
+    PathChoice, VerifyMode,
 };
 use gpuio_units::format_cpu_list;
 
 use super::defaults::{self};
 use super::facts::{Facts, Gpus};
 use super::placement::workers;
+use super::work::Work;
 use super::{
-    Picked, PlanError, fan_out, feed, habits, layout, mapped, memory, part, ranges, regions,
-    replay, steady, vet, via,
+    Picked, PlanError, fan_out, habits, layout, mapped, memory, part, regions, steady, vet, via,
 };
 use crate::spec::{GpuWhich, JobSpec};
 
@@ -32,40 +32,27 @@ pub(super) fn resolve(
 ) -> Result<JobPlan, PlanError> {
     let (path, seed) = (picked.row, spec.seed.unwrap_or(1));
     let mut gpus = hinted(spec, path, facts)?;
-    let feed = feed::resolve(spec, path, &mut gpus)?;
-    let spec = &*feed::with_threads(spec, feed.as_ref());
-    let whole = spec;
-    let spec = &*part::scaled(spec);
-    let spec = &*replay::on_path(spec, path)?;
+    let mut work = Work::of(spec, path, &mut gpus)?;
+    let whole = &*work.shaped(spec, path)?;
+    let spec = &*part::scaled(whole);
     let fan_out = fan_out::resolve(spec, path, &gpus)?;
     let (read_percent, order) = defaults::mix_and_order(spec);
-    let order = feed.as_ref().map_or(order, feed::order);
-    let (blocks, block_max) = blocks(spec, &order, feed.as_ref());
-    let of_ranges = || ranges::threads(spec, &gpus, block_max, facts);
-    let default = || of_ranges().unwrap_or_else(|| fan_out::threads(fan_out, &gpus));
+    let (order, blocks, block_max) = work.blocks(spec, order);
+    let default = || work.threads(spec, (&gpus, fan_out), block_max, facts);
     let threads = spec.threads.unwrap_or_else(default);
     let layout = layout::resolve(spec, read_percent)?;
-    let files = replay::files(spec).unwrap_or(feed.as_ref().map_or(threads, feed::files));
-    let mut ground = regions::ground(spec, files, layout.as_ref(), facts)?;
+    let mut ground = regions::ground(spec, work.files(threads), layout.as_ref(), facts)?;
     let spec = &*regions::with_offset(spec, &ground, &blocks)?;
     let via = via::resolve(spec, path, &gpus, &ground, facts)?;
-    let direct = defaults::direct(spec, path, &ground.infos);
-    let ranges = ranges::resolve(spec, threads, &mut ground, block_max, facts)?;
-    let (direct, direct_why, alignment) = match (&feed, &ranges) {
-        _ if spec.replay.is_some() => replay::direct(spec, direct)?,
-        (Some(feed), _) => feed::direct(spec, feed, direct)?,
-        (None, Some(ranges)) => ranges.direct(spec, direct)?,
-        (None, None) => direct,
-    };
+    let chosen = defaults::direct(spec, path, &ground.infos);
+    let (direct, direct_why, alignment) =
+        work.opened(spec, (threads, &ground, block_max), chosen, facts)?;
     let (engine, asynchronous) = engine(spec, path, direct, facts)?;
     let (align_bytes, skew_bytes) = defaults::alignment(spec, &blocks, &order, alignment);
-    let ranges_plan = ranges.as_ref().map(|ranges| ranges.plan);
-    let laid = match (&feed, ranges) {
-        _ if spec.replay.is_some() => replay::lay(spec, &mut ground),
-        (Some(feed), _) => feed::lay(feed, &mut ground),
-        (None, Some(ranges)) => ranges.laid(),
-        (None, None) => regions::lay(spec, threads, &mut ground, block_max, alignment, facts)?,
-    };
+    let laid = work.lay(spec, (threads, &mut ground, block_max), alignment, facts)?;
+    let stop = work.stop(spec, laid.pass_bytes)?;
+    let ceilings_ns = defaults::ceilings(spec).filter(|_| matches!(work, Work::Blocks));
+    let (feed, ranges, replay) = work.plans();
     let in_flight = in_flight(spec, path, asynchronous, &order, block_max);
     let workers = workers(spec, (threads, seed), (&gpus, via.as_ref()), laid.regions, facts)?;
     let plan = JobPlan {
@@ -82,14 +69,7 @@ pub(super) fn resolve(
         align_bytes,
         direct_alignment_bytes: alignment,
         skew_bytes,
-        stop: match (&feed, ranges_plan) {
-            // Its calls, its samples or its ranges end it.
-            _ if spec.replay.is_some() => Stop::default(),
-            (Some(_), _) | (None, Some(_)) => {
-                Stop { runtime_ns: spec.runtime_ns, ..Stop::default() }
-            }
-            (None, None) => habits::counted(spec, defaults::stop(spec, laid.pass_bytes))?,
-        },
+        stop,
         steady: None,
         ramp_ns: spec.ramp_ns.unwrap_or(0),
         think: habits::think(spec),
@@ -112,7 +92,7 @@ pub(super) fn resolve(
         compressible: compressible(spec),
         fill: spec.fill.unwrap_or(Fill::Pattern),
         // What a replay writes is found by its reads.
-        refill: spec.refill.unwrap_or(spec.replay.is_some() && read_percent < 100),
+        refill: spec.refill.unwrap_or(replay.is_some() && read_percent < 100),
         memory: memory::resolve(spec, path)?,
         streams: in_flight.streams,
         gather_batch: in_flight.batch,
@@ -120,14 +100,13 @@ pub(super) fn resolve(
         via,
         fan_out,
         register_buffer: path.uses_cufile().then_some(spec.skip_bufregister != Some(true)),
-        shared_fd: spec.shared_fd.unwrap_or(feed.is_some() || spec.replay.is_some()),
+        shared_fd: spec.shared_fd.unwrap_or(feed.is_some() || replay.is_some()),
         keep: spec.keep.unwrap_or(!ground.scratch),
-        ceilings_ns: defaults::ceilings(spec)
-            .filter(|_| feed.is_none() && ranges_plan.is_none() && spec.replay.is_none()),
+        ceilings_ns,
         beside: defaults::beside(spec),
         feed,
-        ranges: ranges_plan,
-        replay: replay::plan(spec),
+        ranges,
+        replay,
         part: part::of(whole, threads)?,
         repeat: part::repeat(spec, name(spec, path, many)),
         percentiles: spec.percentiles.clone().unwrap_or_default(),
@@ -149,16 +128,6 @@ pub(super) fn resolve(
         notes: notes(spec, path),
     };
     finished(spec, plan, alignment, facts)
-}
-
-/// Block sizes, and the largest of them.
-fn blocks(spec: &JobSpec, order: &Order, feed: Option<&FeedPlan>) -> (Vec<BlockShare>, u64) {
-    let blocks = match feed {
-        Some(feed) => feed::blocks(spec, feed),
-        None => defaults::blocks(spec, order),
-    };
-    let largest = blocks.iter().map(|block| block.max_bytes).max().unwrap_or(0);
-    (blocks, largest)
 }
 
 /// The plan with what rests on other parts of it, if nothing in it contradicts another.

@@ -13,9 +13,9 @@
 //!   threads and ranks lie in files, `regions` which bytes each thread works on.
 //! - `auto`: which path is chosen where that is left to gpuio.
 //! - `part`: parts of larger loads, and jobs that run several times.
-//! - `ranges`: files that are read as a whole, or tensor by tensor.
-//! - `replay`: recorded calls that are made again.
-//! - `feed`: training feeds, whose regions are samples.
+//! - `work`: the kinds of load, each with a module of its own: `ranges` (files that are read as a
+//!   whole, or tensor by tensor), `replay` (recorded calls that are made again), `feed` (training
+//!   feeds, whose regions are samples).
 //! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
 //! - [`ceiling`]: which upper bounds are looked for, and with which loads.
 //!
@@ -47,6 +47,7 @@ mod tests;
 pub mod unused;
 mod vet;
 mod via;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -361,16 +362,8 @@ fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
     if row.via_gpu {
         return Some("it goes through a second GPU and runs only where it is named".to_owned());
     }
-    if feed::is_feed(job) && row.fans_out {
-        return Some("each accelerator of a training feed has samples of its own".to_owned());
-    }
-    if job.feed.cache_memory.is_some()
-        && let Some(why) = feed::no_tier(row)
-    {
+    if let Some(why) = work::lacks(job, row) {
         return Some(why);
-    }
-    if job.replay.is_some() && row.fans_out {
-        return Some("each thread of a replay ends in the memory of one GPU".to_owned());
     }
     if row.fans_out {
         return Some("it ends in several GPUs and runs only where it is named".to_owned());

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use gpuio_catalog::{Backend, Calls, PathInfo};
-use gpuio_record::{BlockShare, DirectMode, Region, ReplayPlan, VerifyMode};
+use gpuio_record::{BlockShare, Region, ReplayPlan, VerifyMode};
 
 use super::PlanError;
-use super::defaults::direct_if_aligned;
 use super::regions::{Ground, Laid};
-use crate::spec::{JobSpec, LoadKind, Rw, Spec, not_of};
+use super::work::{refuse_others, refuse_sizes};
+use crate::spec::{JobSpec, LoadKind, ReplayRequest, Rw, Spec};
 use crate::workload::replay::Script;
 
 /// Threads of a replay, and files: each is planned, opened and recorded.
@@ -41,22 +41,14 @@ pub(super) fn shaped(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
 
 fn vet(job: &JobSpec, script: &Script) -> Result<(), PlanError> {
     let usage = |field: &str, what: String| Err(PlanError::usage(job, field, what));
-    let mut fields = job.requested.keys();
-    if let Some(field) = fields.find(|field| not_of(field, LoadKind::Replay)) {
-        let what = "it has no effect here: the trace says what is read and written, by which \
-                    threads, and when it ends (docs/replay.md); leave it out";
-        return usage(field, what.to_owned());
-    }
+    let why = "the trace says what is read and written, by which threads, and when it ends \
+               (docs/replay.md)";
+    refuse_others(job, LoadKind::Replay, None, why)?;
     if job.verify == Some(VerifyMode::Rewrite) {
         let what = "a replay writes what the program wrote; use verify=pass, inline or off";
         return usage("verify", what.to_owned());
     }
-    if let Some(blocks) = &job.blocks
-        && (blocks.len() > 1 || blocks.iter().any(|one| one.min_bytes != one.max_bytes))
-    {
-        let what = "long calls are cut into blocks of one size; give one bs";
-        return usage("blocks", what.to_owned());
-    }
+    refuse_sizes(job, "long calls")?;
     if script.lanes.len() > LANES_MOST || script.files.len() > FILES_MOST {
         let what = format!(
             "the trace has {} threads and streams at a time, and {} files; {LANES_MOST} and \
@@ -96,17 +88,16 @@ fn of_trace(job: &JobSpec, script: &Script) -> JobSpec {
 }
 
 /// The job with the blocks that calls are cut into, and as many in flight as the program had.
-pub(super) fn on_path<'a>(
-    job: &'a JobSpec,
+pub(super) fn on_path(
+    job: &JobSpec,
+    script: &Script,
     path: &PathInfo,
-) -> Result<Cow<'a, JobSpec>, PlanError> {
-    let Some(replay) = &job.replay else { return Ok(Cow::Borrowed(job)) };
+) -> Result<JobSpec, PlanError> {
     if path.fans_out {
         let what = "path fan-out places each block in all GPUs, and each thread of a replay ends \
                     in the memory of one; use another path";
         return Err(PlanError::usage(job, "paths", what));
     }
-    let script = &replay.script;
     let blocking = matches!(
         path.backend,
         Backend::Cufile(Calls::Blocking) | Backend::Library(Calls::Blocking)
@@ -133,32 +124,22 @@ pub(super) fn on_path<'a>(
     let one = BlockShare { min_bytes: longest, max_bytes: longest, step_bytes: 0, percent: 100 };
     let depth = u32::try_from(of(block)).unwrap_or(DEPTH_MOST);
     let depth = job.depth.or((!blocking).then_some(depth));
-    Ok(Cow::Owned(JobSpec { blocks: Some(vec![one]), depth, ..job.clone() }))
+    Ok(JobSpec { blocks: Some(vec![one]), depth, ..job.clone() })
 }
 
-/// The number of files; nothing where no calls are repeated.
-pub(super) fn files(job: &JobSpec) -> Option<u32> {
-    u32::try_from(job.replay.as_ref()?.script.files.len()).ok()
-}
-
-/// Direct or buffered, where calls are not such that O_DIRECT could make them.
-pub(super) fn direct(
-    job: &JobSpec,
-    chosen: (DirectMode, Option<String>, u64),
-) -> Result<(DirectMode, Option<String>, u64), PlanError> {
-    let alignment = job.replay.as_ref().map_or(1, |replay| replay.script.alignment);
-    direct_if_aligned(job, chosen, (alignment, "recorded calls begin or end"))
+/// The number of files: at most [`FILES_MOST`].
+pub(super) fn files(script: &Script) -> u32 {
+    u32::try_from(script.files.len()).unwrap_or(u32::MAX)
 }
 
 /// Files with their lengths and holes. Each is one thread's to lay out, and all are open in all.
-pub(super) fn lay(job: &JobSpec, ground: &mut Ground) -> Laid {
-    let files = job.replay.as_ref().map(|replay| replay.script.files.as_slice());
+pub(super) fn lay(script: &Script, threads: u32, ground: &mut Ground) -> Laid {
     let mut targets = ground.targets(0);
-    for (file, target) in files.unwrap_or_default().iter().zip(&mut targets) {
+    for (file, target) in script.files.iter().zip(&mut targets) {
         target.length_bytes = file.bytes;
         target.holes.clone_from(&file.holes);
     }
-    let threads = job.threads.unwrap_or(1).max(1);
+    let threads = threads.max(1);
     let mut regions = vec![Vec::new(); threads as usize];
     for (file, target) in (0_u32..).zip(&targets) {
         let range = Region::range(file, 0, target.length_bytes);
@@ -169,10 +150,9 @@ pub(super) fn lay(job: &JobSpec, ground: &mut Ground) -> Laid {
 }
 
 /// What the plan says of it.
-pub(super) fn plan(job: &JobSpec) -> Option<ReplayPlan> {
-    let replay = job.replay.as_ref()?;
+pub(super) fn plan(replay: &ReplayRequest) -> ReplayPlan {
     let script = &replay.script;
-    Some(ReplayPlan {
+    ReplayPlan {
         trace: replay.name.clone(),
         format: replay.format.clone(),
         program: replay.program.clone(),
@@ -186,5 +166,5 @@ pub(super) fn plan(job: &JobSpec) -> Option<ReplayPlan> {
         order: replay.order,
         pace: replay.pace,
         recorded_ns: Some(script.recorded_ns).filter(|time| *time > 0),
-    })
+    }
 }
