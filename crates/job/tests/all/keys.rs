@@ -2,13 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use gpuio_io::CATALOG;
 use gpuio_job::spec::{
     Ceilings, ComputationRequest, GpuWhich, JobSpec, KeyError, Origin, Rw, Status, apply, find,
-    keys,
+    keys, markdown_table,
 };
 use gpuio_record::{Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode};
 
 const FLAG: Origin = Origin::Flag("--x");
+
+/// docs/job-file.md has the table.
+#[test]
+fn the_documented_keys_are_the_keys() {
+    gpuio_testkit::docs::documented("job-file.md", "keys", &markdown_table());
+}
 
 fn set(key: &str, value: &str) -> Result<JobSpec, KeyError> {
     let mut job = JobSpec::new("j");
@@ -27,74 +34,19 @@ fn no_spelling_is_in_the_table_twice() {
     }
 }
 
-/// A key that is known and not supported is refused with the reason and what to use instead.
-#[test]
-fn refused_keys_have_advice() {
-    for key in keys() {
-        if let Status::Known { why, instead, .. } = key.status {
-            assert!(why.len() > 10 && instead.len() > 4, "{}", key.name);
-        }
-    }
-}
-
 /// What job files of fio hold most often is known, one way or the other (fio's HOWTO, "Job file
 /// parameters").
 #[test]
 fn common_keys_of_fio_are_known() {
-    let common = [
-        "filename",
-        "directory",
-        "size",
-        "filesize",
-        "nrfiles",
-        "offset",
-        "rw",
-        "bs",
-        "bsrange",
-        "bssplit",
-        "ioengine",
-        "iodepth",
-        "iodepth_batch",
-        "direct",
-        "sync",
-        "fsync",
-        "numjobs",
-        "thread",
-        "group_reporting",
-        "runtime",
-        "time_based",
-        "ramp_time",
-        "loops",
-        "rate",
-        "rate_iops",
-        "thinktime",
-        "verify",
-        "do_verify",
-        "verify_pattern",
-        "randrepeat",
-        "randseed",
-        "norandommap",
-        "random_distribution",
-        "rwmixread",
-        "percentage_random",
-        "invalidate",
-        "fallocate",
-        "create_on_open",
-        "unlink",
-        "stonewall",
-        "startdelay",
-        "cpus_allowed",
-        "numa_cpu_nodes",
-        "zonemode",
-        "latency_target",
-        "log_avg_msec",
-        "write_bw_log",
-        "buffer_compress_percentage",
-        "refill_buffers",
-        "gpu_dev_ids",
-        "cuda_io",
-    ];
-    let unknown: Vec<&str> = common.into_iter().filter(|name| find(name).is_none()).collect();
+    let common = "filename directory size filesize nrfiles offset rw bs bsrange bssplit ioengine \
+        iodepth iodepth_batch direct sync fsync numjobs thread group_reporting runtime time_based \
+        ramp_time loops rate rate_iops thinktime verify do_verify verify_pattern randrepeat \
+        randseed norandommap random_distribution rwmixread percentage_random invalidate \
+        fallocate create_on_open unlink stonewall startdelay cpus_allowed numa_cpu_nodes \
+        zonemode latency_target log_avg_msec write_bw_log buffer_compress_percentage \
+        refill_buffers gpu_dev_ids cuda_io";
+    let unknown: Vec<&str> =
+        common.split_whitespace().filter(|name| find(name).is_none()).collect();
     assert_eq!(unknown, [""; 0]);
 }
 
@@ -151,19 +103,11 @@ fn an_error_leaves_the_job_alone() {
 
 #[test]
 fn transfer_types_name_paths() {
-    let names = [
-        "gds",
-        "host",
-        "staged",
-        "managed",
-        "cached",
-        "gds-stream",
-        "gds-batch",
-        "gds-batch-stream",
-    ];
-    for (number, name) in names.iter().enumerate() {
-        let job = set("xfer_type", &number.to_string()).unwrap();
-        assert_eq!(job.paths, Some(vec![(*name).to_owned()]));
+    let types: Vec<_> = CATALOG.paths.iter().filter(|path| path.gdsio.is_some()).collect();
+    assert_eq!(types.len(), 8);
+    for path in types {
+        let job = set("xfer_type", &path.gdsio.unwrap().to_string()).unwrap();
+        assert_eq!(job.paths, Some(vec![path.name.to_owned()]));
     }
     assert!(set("xfer_type", "8").is_err());
 }

@@ -1,7 +1,6 @@
 //! Tests of `spec`, through its public face only.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests: a panic is how they fail")]
 
-mod docs;
 mod errors;
 mod files;
 mod fio_examples;

@@ -240,7 +240,8 @@ pub enum Status {
 pub struct Setter {
     fields: &'static [&'static str],
     bare: Option<&'static str>,
-    adds: bool,
+    /// The list that a repeated flag adds to.
+    adds: Option<fn(&mut JobSpec) -> &mut Option<Vec<String>>>,
     /// Sets the value for writes, where the text is a list that has it apart.
     writes: Option<fn(&mut JobSpec, &str) -> Result<(), ValueError>>,
     clear: fn(&mut JobSpec),
@@ -265,7 +266,7 @@ impl Setter {
     /// Whether a repeated flag adds to what it said before, instead of replacing it.
     #[must_use]
     pub fn adds(&self) -> bool {
-        self.adds
+        self.adds.is_some()
     }
 
     /// The value if the key is written without one; `None` if it needs one.
@@ -390,10 +391,10 @@ fn set(
         (value, _) => value,
     };
     let requested = Requested { key: name, value: value.to_owned(), origin };
-    let again = setter.adds
-        && matches!(requested.origin, Origin::Flag(_))
+    let again = matches!(requested.origin, Origin::Flag(_))
         && setter.fields.iter().any(|field| job.origin(field) == Some(&requested.origin));
-    let earlier = (again).then(|| (job.paths.clone(), job.filenames.clone()));
+    let list = setter.adds.filter(|_| again);
+    let earlier = list.and_then(|list| list(job).clone());
     (setter.apply)(job, read).map_err(|error| match full_width(value) {
         Some((at, found, plain)) => KeyError::FullWidth {
             text: crate::spec::value::shown(value),
@@ -409,23 +410,14 @@ fn set(
             meaning: error.meaning,
         },
     })?;
-    if let Some((paths, filenames)) = earlier {
-        if setter.fields.contains(&"paths") {
-            job.paths = joined(paths, job.paths.take());
-        } else {
-            job.filenames = joined(filenames, job.filenames.take());
-        }
+    if let (Some(list), Some(mut all)) = (list, earlier) {
+        all.extend(list(job).take().into_iter().flatten());
+        *list(job) = Some(all);
     }
     for field in setter.fields {
         job.requested.insert(field, requested.clone());
     }
     Ok(())
-}
-
-fn joined(first: Option<Vec<String>>, then: Option<Vec<String>>) -> Option<Vec<String>> {
-    let mut all = first?;
-    all.extend(then?);
-    Some(all)
 }
 
 fn unknown(key: &str) -> KeyError {

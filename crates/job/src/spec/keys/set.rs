@@ -11,7 +11,7 @@ pub(super) const fn setter(
     clear: fn(&mut JobSpec),
     apply: fn(&mut JobSpec, &str) -> Result<(), ValueError>,
 ) -> Setter {
-    Setter { fields, bare: None, adds: false, writes: None, clear, apply }
+    Setter { fields, bare: None, adds: None, writes: None, clear, apply }
 }
 
 /// `field = parse(value)`, with a value required.
@@ -92,8 +92,10 @@ macro_rules! text {
     };
 }
 
-pub(super) const PATH: Setter = Setter { adds: true, ..field!(paths, value::words) };
-pub(super) const FILENAME: Setter = Setter { adds: true, ..field!(filenames, value::file_names) };
+pub(super) const PATH: Setter =
+    Setter { adds: Some(|job| &mut job.paths), ..field!(paths, value::words) };
+pub(super) const FILENAME: Setter =
+    Setter { adds: Some(|job| &mut job.filenames), ..field!(filenames, value::file_names) };
 pub(super) const NAME: Setter = setter(
     &["name"],
     |job| job.name.clear(),

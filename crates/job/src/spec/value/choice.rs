@@ -8,13 +8,26 @@ use super::{Read, ValueError};
 use crate::spec::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, ReadShift, Rw, ViaPeer};
 use crate::spec::nearest::nearest;
 
-/// One of `options`; a word of `refused` gets an error of its own, another word the nearest option.
-fn choice<T: Copy>(value: &str, options: &[(&str, T)], refused: &[(&str, &str)]) -> Read<T> {
+/// Values that are refused, each with the reason.
+const REFUSED: &str = include_str!("refused.tsv");
+
+/// Why a value is refused, in the lines of this name.
+fn refusal(of: &str, value: &str) -> Option<&'static str> {
+    REFUSED.lines().find_map(|line| {
+        let mut cells = line.split('\t');
+        let (name, words, why) = (cells.next()?, cells.next()?, cells.next()?);
+        (name == of && words.split(' ').any(|word| word == value)).then_some(why)
+    })
+}
+
+/// One of `options`; a word that is refused as one of `of` gets an error of its own, another word
+/// the nearest option.
+fn choice<T: Copy>(value: &str, options: &[(&str, T)], of: &str) -> Read<T> {
     if let Some((_, option)) = options.iter().find(|(name, _)| *name == value) {
         return Ok(*option);
     }
-    if let Some((_, why)) = refused.iter().find(|(name, _)| *name == value) {
-        return Err(ValueError::new(0, *why));
+    if let Some(why) = refusal(of, value) {
+        return Err(ValueError::new(0, why));
     }
     let names: Vec<_> = options.iter().map(|(name, _)| *name).collect();
     let hint = nearest(value, names.iter().copied())
@@ -25,8 +38,6 @@ fn choice<T: Copy>(value: &str, options: &[(&str, T)], refused: &[(&str, &str)])
 
 /// Direction and order.
 pub(crate) fn rw(value: &str) -> Read<Rw> {
-    const TRIM: &str = "trim moves no bytes to measure and is not supported; \
-                        use fio for trim, and read, write or a mix here";
     if let Some(at) = value.find(':') {
         return Err(ValueError::new(
             at,
@@ -45,7 +56,7 @@ pub(crate) fn rw(value: &str) -> Read<Rw> {
             ("readwrite", Rw::ReadWrite),
             ("randrw", Rw::RandRw),
         ],
-        &[("trim", TRIM), ("randtrim", TRIM), ("trimwrite", TRIM), ("randtrimwrite", TRIM)],
+        "rw",
     )
 }
 
@@ -63,7 +74,7 @@ pub(crate) fn on_or_off(value: &str) -> Read<bool> {
             ("on", true),
             ("off", false),
         ],
-        &[],
+        "",
     )
 }
 
@@ -95,68 +106,16 @@ const ENGINES: [(&str, &str); 9] = [
     ("null", "null"),
 ];
 
-const METADATA: &str = "it changes names, lengths or extents of files and moves no data, which \
-    is what gpuio measures; use fio for it";
-const NOT_A_FILE: &str =
-    "it does not read files into memory, which is what gpuio measures; use fio for it";
-const REFUSED_ENGINES: [(&str, &str); 36] = [
-    (
-        "libcufile",
-        "the route to the GPU is a path here, not an engine; use path=staged or \
-        path=gds, or fio's own key ioengine=libcufile",
-    ),
-    ("cpp_null", "it is an example of an external engine of fio's; use engine=null"),
-    ("external", "engines of fio's in shared objects can't be loaded; use one of gpuio's"),
-    ("filecreate", METADATA),
-    ("filestat", METADATA),
-    ("filedelete", METADATA),
-    ("ftruncate", METADATA),
-    ("falloc", METADATA),
-    ("e4defrag", METADATA),
-    ("exec", "a job file runs no programs; use a shell script around gpuio"),
-    ("mtd", "raw flash is no block device; use engine=psync on an mtdblock device"),
-    ("pmemblk", "use engine=mmap on a file of a DAX file system"),
-    ("libzbc", "zoned devices need commands of their own; use fio for zoned devices"),
-    ("libiscsi", "log in to the target and give its block device; use engine=io_uring"),
-    ("nbd", "connect it with nbd-client and give its block device; use engine=io_uring"),
-    ("ime_psync", "mount it and give its directory; use engine=psync"),
-    ("libhipfile", "only CUDA devices are supported; use fio's libhipfile for AMD GPUs"),
-    (
-        "posixaio",
-        "glibc's POSIX AIO uses threads with pread; use engine=psync with more \
-        threads",
-    ),
-    ("io_uring_cmd", "NVMe passthrough is not supported; use engine=io_uring on the block device"),
-    ("sg", "SCSI passthrough is not supported; use engine=io_uring on the block device"),
-    ("splice", "it moves pages without reading them; use engine=psync"),
-    ("cpuio", NOT_A_FILE),
-    ("net", NOT_A_FILE),
-    ("netsplice", NOT_A_FILE),
-    ("rdma", NOT_A_FILE),
-    ("rados", NOT_A_FILE),
-    ("rbd", "map the image and give its block device; use engine=io_uring"),
-    ("http", NOT_A_FILE),
-    ("nfs", "mount the export and give its directory; use engine=psync"),
-    ("libhdfs", NOT_A_FILE),
-    ("gfapi", "mount the volume and give its directory; use engine=psync"),
-    ("dfs", "mount it with dfuse and give its directory; use engine=psync"),
-    ("libpmem", "use engine=mmap on the DAX file"),
-    ("dev-dax", "use engine=mmap on a file of a DAX file system"),
-    ("xnvme", "use engine=io_uring on the block device"),
-    ("libblkio", "use engine=io_uring on the block device"),
-];
-
 /// fio's engine name as ours.
 pub(crate) fn fio_engine(value: &str) -> Read<String> {
-    choice(value, &ENGINES, &REFUSED_ENGINES).map(str::to_owned)
+    choice(value, &ENGINES, "engine").map(str::to_owned)
 }
 
 /// gpuio's engine name: fio's names are translated, and an unknown name is passed on, because the
 /// table of engines belongs to the load.
 pub(crate) fn engine(value: &str) -> Read<String> {
-    let refused = REFUSED_ENGINES.iter().any(|(name, _)| *name == value);
     let known = ENGINES.iter().any(|(name, _)| *name == value);
-    if refused || known {
+    if known || refusal("engine", value).is_some() {
         return fio_engine(value);
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -210,28 +169,6 @@ fn devices(value: &str) -> Read<GpuWhich> {
 
 /// Whether and when data is verified.
 pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
-    const OWN: &str = "of fio's checksums gpuio writes and checks crc32c; use verify=crc32c, or \
-        verify=pass for gpuio's own position-dependent pattern";
-    const CHECKSUMS: [&str; 17] = [
-        "md5",
-        "crc64",
-        "crc32",
-        "crc16",
-        "crc7",
-        "xxhash",
-        "sha512",
-        "sha256",
-        "sha1",
-        "sha3-224",
-        "sha3-256",
-        "sha3-384",
-        "sha3-512",
-        "meta",
-        "pattern",
-        "pattern_hdr",
-        "null",
-    ];
-    let refused = CHECKSUMS.map(|name| (name, OWN));
     choice(
         value,
         &[
@@ -247,7 +184,7 @@ pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
             ("1", VerifyMode::Pass),
             ("none", VerifyMode::Off),
         ],
-        &refused,
+        "verify",
     )
 }
 
@@ -260,14 +197,12 @@ pub(crate) fn arrivals(value: &str) -> Read<Arrivals> {
             ("poisson", Arrivals::Poisson),
             ("linear", Arrivals::Steady),
         ],
-        &[],
+        "",
     )
 }
 
 /// fio's `random_distribution`.
 pub(crate) fn distribution(value: &str) -> Read<Distribution> {
-    const ZONED: &str = "zones of a file with different weights are not supported; \
-                         use one job for each zone with offset=, size= and rate_iops=";
     let (word, number) = match value.split_once(':') {
         Some((word, number)) => (word, Some((word.len() + 1, number))),
         None => (value, None),
@@ -275,11 +210,7 @@ pub(crate) fn distribution(value: &str) -> Read<Distribution> {
     let kind = choice(
         word,
         &[("random", 'r'), ("zipf", 'z'), ("pareto", 'p'), ("normal", 'n')],
-        &[
-            ("zoned", ZONED),
-            ("zoned_abs", ZONED),
-            ("sequence", "use rw=read or rw=write for a sequence of offsets"),
-        ],
+        "distribution",
     )?;
     match (kind, number) {
         ('r', None) => Ok(Distribution::Uniform),
@@ -324,14 +255,11 @@ fn shaped(kind: char, text: &str) -> Read<Distribution> {
 
 /// Memory by gpuio's names.
 pub(crate) fn memory(value: &str) -> Read<MemoryKind> {
-    choice(value, &MemoryKind::ALL.map(|kind| (kind.name(), kind)), &[])
+    choice(value, &MemoryKind::ALL.map(|kind| (kind.name(), kind)), "")
 }
 
 /// Memory by fio's names.
 pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
-    const SHARED: &str = "shared memory segments are for fio's processes, and gpuio only has \
-        threads; use malloc or mmap";
-    const HUGE: &str = "huge pages can't be requested by this key; use mem=mmap";
     choice(
         value,
         &[
@@ -339,19 +267,19 @@ pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
             ("mmap", MemoryKind::Mmap),
             ("cudamalloc", MemoryKind::Device),
         ],
-        &[("shm", SHARED), ("shmhuge", SHARED), ("mmapshared", SHARED), ("mmaphuge", HUGE)],
+        "memory",
     )
 }
 
 /// Which routes copies between two GPUs may take.
 pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
-    choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], &[])
+    choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], "")
 }
 
 /// How the data of all threads lie in files.
 pub(crate) fn layout(value: &str) -> Read<LayoutKind> {
     let kinds = [LayoutKind::FilePerThread, LayoutKind::Segmented, LayoutKind::Strided];
-    choice(value, &kinds.map(|kind| (kind.word(), kind)), &[])
+    choice(value, &kinds.map(|kind| (kind.word(), kind)), "")
 }
 
 /// Whose data a rank reads: `rank`, `node`, or how many ranks further on.
@@ -368,29 +296,17 @@ pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
 
 /// fio's `file_service_type`: whether a thread with several files takes a block of each in turn.
 pub(crate) fn file_service(value: &str) -> Read<bool> {
-    const CHANCE: &str = "files are not chosen by chance: a random order is over all of a thread's \
-        files alike; use roundrobin, sequential, or rw=randread";
-    choice(
-        value,
-        &[("roundrobin", true), ("sequential", false), ("serial", false)],
-        &[
-            ("random", CHANCE),
-            ("zipf", CHANCE),
-            ("pareto", CHANCE),
-            ("normal", CHANCE),
-            ("gauss", CHANCE),
-        ],
-    )
+    choice(value, &[("roundrobin", true), ("sequential", false), ("serial", false)], "files")
 }
 
 /// fio's `cuda_io`: whether the bytes pass host memory.
 pub(crate) fn cuda_io(value: &str) -> Read<bool> {
-    choice(value, &[("cufile", false), ("posix", true)], &[])
+    choice(value, &[("cufile", false), ("posix", true)], "")
 }
 
 /// Content of written blocks.
 pub(crate) fn fill(value: &str) -> Read<Fill> {
-    choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], &[])
+    choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], "")
 }
 
 /// fio's `sync`: every form of durable writes is `O_DSYNC` here.
@@ -398,5 +314,5 @@ pub(crate) fn sync(value: &str) -> Read<bool> {
     if let Ok(number) = integer(value) {
         return Ok(number != 0);
     }
-    choice(value, &[("none", false), ("dsync", true), ("sync", true)], &[])
+    choice(value, &[("none", false), ("dsync", true), ("sync", true)], "")
 }
