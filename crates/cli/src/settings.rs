@@ -30,37 +30,25 @@ struct Setting {
 
 const LOADS: &[&str] = &["bench", "sweep"];
 
+const SHOWN: Setting = Setting { flag: "", verbs: &[], unless: &[], of_load: false, noted: false };
+const MEASURED: Setting = Setting { verbs: LOADS, noted: true, ..SHOWN };
+
 const SETTINGS: [Setting; 6] = [
-    Setting { flag: "units", verbs: &[], unless: &[], of_load: false, noted: false },
-    Setting {
-        flag: "directory",
-        verbs: LOADS,
-        unless: &["job_file", "filename", "ab"],
-        of_load: false,
-        noted: true,
-    },
+    Setting { flag: "units", ..SHOWN },
+    Setting { flag: "directory", unless: &["job_file", "filename", "ab"], ..MEASURED },
     Setting {
         flag: "gpu",
-        verbs: LOADS,
         unless: &["job_file", "preset", "fan_out", "cpus", "numa", "ab"],
-        of_load: false,
-        noted: true,
+        ..MEASURED
     },
     Setting {
         flag: "runtime",
-        verbs: LOADS,
         unless: &["job_file", "preset", "io_size", "loops", "wear_out", "steady", "ab"],
         of_load: true,
-        noted: true,
+        ..MEASURED
     },
-    Setting {
-        flag: "interval",
-        verbs: &["top", "stats"],
-        unless: &["serve", "watch"],
-        of_load: false,
-        noted: false,
-    },
-    Setting { flag: "color", verbs: &[], unless: &[], of_load: false, noted: false },
+    Setting { flag: "interval", verbs: &["top", "stats"], unless: &["serve", "watch"], ..SHOWN },
+    Setting { flag: "color", ..SHOWN },
 ];
 
 /// The name of another configuration file than the user's.

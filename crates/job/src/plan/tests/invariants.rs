@@ -2,203 +2,96 @@
 
 use std::cell::Cell;
 
-use gpuio_record::Arrivals;
 use proptest::option::of;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use super::*;
-use crate::spec::{Dialect, GpuRequest, GpuWhich, Rw};
+use crate::spec::{Dialect, Origin, apply};
 use crate::workload::blocks;
 use crate::workload::sequence::BlockSequence;
 
-fn bytes() -> impl Strategy<Value = u64> {
+/// Keys, and values of each; a number where there is none.
+const KEYS: &[(&str, &str)] = &[
+    ("rw", "read write randread randwrite rw randrw"),
+    ("bs", "512 1k 4k 64k 1m 2m 0 4097 4g 4k:64k:512 512:5000:9 4k-1m"),
+    ("bssplit", "4k/60:64k/40 512/13:4k/ 1m/100 4097/50:4k/50 4k/0:8k/100"),
+    ("depth", ""),
+    ("random_distribution", "random zipf:0.9 zipf:1.2 pareto:0.2 normal:10"),
+    ("norandommap", "0 1"),
+    ("align", ""),
+    ("unaligned", "0 1"),
+    ("rwmixread", ""),
+    ("verify", "off pass inline"),
+    ("memory", "device vmm pinned malloc"),
+    (
+        "path",
+        "host staged cached gather mapped gds-stream gds-batch gds-batch-stream library \
+         library-stream library-batch all none host,staged gather,mapped",
+    ),
+    ("engine", "psync io_uring mmap null"),
+    ("threads", "1 2 3 4 5 6 7 8 1 2 3 4 5 6 7 8 4294967295"),
+    (
+        "filename",
+        "/have8g /have64g /have100k /coarse/have1g /refuses/have2g /device /absent relative /isdir \
+         /unknown/have4g /have8g:/device /have64g:/absent:relative /have100k:/coarse/have1g",
+    ),
+    ("directory", "/d /small /coarse /"),
+    ("size", ""),
+    ("offset", ""),
+    ("direct", "0 1"),
+    ("shared_files", "0 1"),
+    ("gpu", "none all 0 1 2 3 0,2 1,1"),
+    ("numa", "0 1 2 3"),
+    ("runtime", ""),
+    ("ramp", ""),
+    ("io_size", ""),
+    ("loops", ""),
+    ("time_based", "0 1"),
+    ("rate_iops", ""),
+    ("arrivals", "steady poisson"),
+    ("streams", "1 2 3 4 8"),
+    ("seed", ""),
+    ("stonewall", "0 1"),
+];
+
+fn number() -> impl Strategy<Value = u64> {
     let round = (0_u32..45).prop_map(|bits| 1_u64 << bits);
     prop_oneof![
         6 => round.clone(),
         3 => (round, 1_u64..10).prop_map(|(unit, count)| unit * count),
         1 => any::<u64>(),
-        1 => 0_u64..10_000,
+        4 => 0_u64..100,
     ]
 }
 
-fn blocks() -> impl Strategy<Value = Vec<BlockShare>> {
-    let size = prop_oneof![
-        5 => (9_u32..22).prop_map(|bits| 1_u64 << bits),
-        1 => 0_u64..5_000_000_000,
-    ];
-    let one = size.clone().prop_map(|size| {
-        vec![BlockShare { min_bytes: size, max_bytes: size, step_bytes: 0, percent: 100 }]
-    });
-    let share =
-        (size.clone(), size, 0_u64..9000, 0_u8..=100).prop_map(|(min, more, step, percent)| {
-            let max_bytes = min.saturating_add(more);
-            let step_bytes = if max_bytes == min { 0 } else { step };
-            BlockShare { min_bytes: min, max_bytes, step_bytes, percent }
-        });
-    let many = prop::collection::vec(share, 1..4).prop_map(|mut shares| {
-        let mut left = 100_u8;
-        for share in &mut shares {
-            share.percent = share.percent.min(left);
-            left -= share.percent;
-        }
-        // Mostly whole, sometimes not.
-        shares[0].percent += if left == 13 { 0 } else { left };
-        shares
-    });
-    prop_oneof![3 => one, 1 => many]
+/// A key and one of its values.
+fn setting() -> impl Strategy<Value = (&'static str, String)> {
+    (select(KEYS), any::<Index>(), number()).prop_map(|((key, words), at, number)| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let number = || number.to_string();
+        (key, if words.is_empty() { number() } else { (*at.get(&words)).to_owned() })
+    })
 }
 
-fn filenames() -> impl Strategy<Value = Vec<String>> {
-    let name = select(vec![
-        "/have8g",
-        "/have64g",
-        "/have100k",
-        "/coarse/have1g",
-        "/refuses/have2g",
-        "/device",
-        "/absent",
-        "relative",
-        "/isdir",
-        "/unknown/have4g",
-    ]);
-    prop::collection::vec(name.prop_map(str::to_owned), 1..4)
-}
-
-fn distributions() -> impl Strategy<Value = Distribution> {
-    use Distribution as D;
-    select(vec![
-        D::Uniform,
-        D::Zipf { theta: 0.9 },
-        D::Zipf { theta: 1.2 },
-        D::Pareto { h: 0.2 },
-        D::Normal { deviation_percent: 10.0 },
-        D::Zipf { theta: f64::NAN },
-        D::Pareto { h: 2.0 },
-    ])
-}
-
-fn gpu() -> impl Strategy<Value = GpuRequest> {
-    let which = prop_oneof![
-        Just(GpuWhich::Unset),
-        Just(GpuWhich::None),
-        Just(GpuWhich::All),
-        prop::collection::vec(0_u32..4, 1..3).prop_map(GpuWhich::List),
-    ];
-    which.prop_map(|which| GpuRequest { driver: None, which })
-}
-
-fn threads() -> impl Strategy<Value = u32> {
-    prop_oneof![20 => 1_u32..9, 1 => Just(0), 1 => Just(u32::MAX)]
-}
-
-prop_compose! {
-    fn load()(
-        rw in of(select(vec![
-            Rw::Read, Rw::Write, Rw::RandRead, Rw::RandWrite, Rw::ReadWrite, Rw::RandRw,
-        ])),
-        blocks in of(blocks()),
-        depth in of(prop_oneof![0_u32..70, any::<u32>()]),
-        distribution in of(distributions()),
-        coverage in of(any::<bool>()),
-        align in of(bytes()),
-        unaligned in of(any::<bool>()),
-        read_percent in of(0_u8..=100),
-        verify in of(select(vec![VerifyMode::Off, VerifyMode::Pass, VerifyMode::Inline])),
-        memory in of(select(vec![
-            MemoryKind::Device, MemoryKind::Vmm, MemoryKind::Pinned, MemoryKind::Malloc,
-        ])),
-    ) -> JobSpec {
-        JobSpec {
-            rw, blocks, depth, distribution, coverage, align, unaligned, read_percent, verify,
-            memory, ..JobSpec::new("job")
-        }
-    }
-}
-
-prop_compose! {
-    fn place()(
-        paths in of(prop::collection::vec(
-            select(vec![
-                "host", "staged", "cached", "gather", "mapped", "gds-stream", "gds-batch",
-                "gds-batch-stream", "library", "library-stream", "library-batch", "all", "none",
-            ])
-                .prop_map(str::to_owned),
-            1..3,
-        )),
-        engine in of(select(vec!["psync", "io_uring", "mmap", "null"]).prop_map(str::to_owned)),
-        threads in of(threads()),
-        filenames in of(filenames()),
-        directory in of(select(vec!["/d", "/small", "/coarse", "/"]).prop_map(str::to_owned)),
-        size in of(bytes()),
-        offset in of(prop_oneof![Just(0), bytes()]),
-        direct in of(any::<bool>()),
-        shared_files in of(any::<bool>()),
-        gpu in of(gpu()),
-        numa in of(0_u32..4),
-    ) -> JobSpec {
-        JobSpec {
-            paths, engine, threads, filenames, directory, size, offset, direct, shared_files, gpu,
-            numa, ..JobSpec::new("job")
-        }
-    }
-}
-
-prop_compose! {
-    fn time()(
-        runtime_ns in of(prop_oneof![0_u64..100_000_000_000, any::<u64>()]),
-        ramp_ns in of(prop_oneof![0_u64..1_000_000_000, any::<u64>()]),
-        io_size in of(bytes()),
-        loops in of(prop_oneof![1_u64..5, any::<u64>()]),
-        time_based in of(any::<bool>()),
-        rate_iops in of(1_u64..1_000_000),
-        arrivals in of(select(vec![Arrivals::Steady, Arrivals::Poisson])),
-        streams in of(1_u32..9),
-        seed in of(any::<u64>()),
-        stonewall in of(any::<bool>()),
-        dialect in of(select(vec![Dialect::Native, Dialect::Fio, Dialect::Gdsio])),
-    ) -> JobSpec {
-        JobSpec {
-            runtime_ns, ramp_ns, io_size, loops, time_based, rate_iops, arrivals, streams, seed,
-            stonewall, dialect, ..JobSpec::new("job")
-        }
-    }
-}
-
-prop_compose! {
-    fn any_job()(load in load(), place in place(), time in time(), name in "[ab](#2)?") -> JobSpec {
-        JobSpec {
-            name,
-            rw: load.rw,
-            blocks: load.blocks,
-            depth: load.depth,
-            distribution: load.distribution,
-            coverage: load.coverage,
-            align: load.align,
-            unaligned: load.unaligned,
-            read_percent: load.read_percent,
-            verify: load.verify,
-            memory: load.memory,
-            runtime_ns: time.runtime_ns,
-            ramp_ns: time.ramp_ns,
-            io_size: time.io_size,
-            loops: time.loops,
-            time_based: time.time_based,
-            rate_iops: time.rate_iops,
-            arrivals: time.arrivals,
-            streams: time.streams,
-            seed: time.seed,
-            stonewall: time.stonewall,
-            dialect: time.dialect,
-            ..place
-        }
-    }
-}
-
-/// Mostly jobs that leave most to the defaults: the others are refused for something or other.
+/// Mostly jobs that leave most to the defaults: the others are refused for something or other. A
+/// value that its key does not take is left out.
 fn some_job() -> impl Strategy<Value = JobSpec> {
-    prop_oneof![load(), place(), time(), any_job()]
+    let settings = prop_oneof![
+        3 => prop::collection::vec(setting(), 0..6),
+        1 => prop::collection::vec(setting(), 6..20),
+    ];
+    let dialects = select(vec![Dialect::Native, Dialect::Fio, Dialect::Gdsio]);
+    (settings, of(dialects), "[ab](#2)?", any::<bool>()).prop_map(
+        |(settings, dialect, name, one_of_many)| {
+            let mut job = JobSpec { name, dialect, one_of_many, ..JobSpec::default() };
+            for (key, value) in settings {
+                let _ = apply(&mut job, key, &value, Origin::Flag("--x"));
+            }
+            job
+        },
+    )
 }
 
 fn any_bench() -> impl Strategy<Value = Bench> {

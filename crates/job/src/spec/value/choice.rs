@@ -62,20 +62,9 @@ pub(crate) fn rw(value: &str) -> Read<Rw> {
 
 /// A switch.
 pub(crate) fn on_or_off(value: &str) -> Read<bool> {
-    choice(
-        value,
-        &[
-            ("1", true),
-            ("0", false),
-            ("yes", true),
-            ("no", false),
-            ("true", true),
-            ("false", false),
-            ("on", true),
-            ("off", false),
-        ],
-        "",
-    )
+    let pairs = [("1", "0"), ("yes", "no"), ("true", "false"), ("on", "off")];
+    let words: Vec<_> = pairs.iter().flat_map(|(on, off)| [(*on, true), (*off, false)]).collect();
+    choice(value, &words, "")
 }
 
 /// A switch, or a time that switches on. `1` is one second.
