@@ -235,17 +235,20 @@ pub enum Status {
     },
 }
 
+type ListOf = fn(&mut JobSpec) -> &mut Option<Vec<String>>;
+type Apply = fn(&mut JobSpec, &str) -> Result<(), ValueError>;
+
 /// How a key sets fields of [`JobSpec`].
 #[derive(Debug, Clone, Copy)]
 pub struct Setter {
     fields: &'static [&'static str],
     bare: Option<&'static str>,
     /// The list that a repeated flag adds to.
-    adds: Option<fn(&mut JobSpec) -> &mut Option<Vec<String>>>,
+    adds: Option<ListOf>,
     /// Sets the value for writes, where the text is a list that has it apart.
-    writes: Option<fn(&mut JobSpec, &str) -> Result<(), ValueError>>,
+    writes: Option<Apply>,
     clear: fn(&mut JobSpec),
-    apply: fn(&mut JobSpec, &str) -> Result<(), ValueError>,
+    apply: Apply,
 }
 
 impl Setter {

@@ -1,15 +1,15 @@
 //! One setter for each meaning, shared by keys of several dialects.
 
-use super::{Key, Setter, Status};
+use super::{Apply, Key, Setter, Status};
 use crate::spec::job::{GpuWhich, JobSpec};
 use crate::spec::keys::Dialect;
-use crate::spec::value::{self, ValueError};
+use crate::spec::value;
 
 /// A setter that needs a value.
 pub(super) const fn setter(
     fields: &'static [&'static str],
     clear: fn(&mut JobSpec),
-    apply: fn(&mut JobSpec, &str) -> Result<(), ValueError>,
+    apply: Apply,
 ) -> Setter {
     Setter { fields, bare: None, adds: None, writes: None, clear, apply }
 }
