@@ -266,8 +266,12 @@ row "torch.cuda.gds" 90 module torch.cuda.gds torch_gds.py
 row "fastsafetensors" 90 module fastsafetensors fastsafetensors_load.py
 for test in "$pack"/tests/*; do
   name=$(basename "$test")
-  case $name in client | tmpdir | *.so) continue ;; esac
-  row "tests of $name" 90 tests "$test"
+  only=()
+  case $name in
+    client | tmpdir | *.so) continue ;;
+    io-io) only=(path_reference:: path_mapped::) ;;
+  esac
+  row "tests of $name" 120 tests "$test" "${only[@]}"
 done
 row "tests, CUDA_LAUNCH_BLOCKING=1" 240 tests CUDA_LAUNCH_BLOCKING=1 GPUIO_TEST_CALLS=500 "$pack/tests/client"
 

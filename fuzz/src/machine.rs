@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
 use gpuio_host::{Entry, Root, Tree, machine};
-use gpuio_topo::Topology;
+use gpuio_machine::topo::Topology;
 
 use crate::{is_inside, is_shown};
 
@@ -65,17 +65,17 @@ fn one(kind: &Kind, text: &str, captured: &mut Captured) -> bool {
 
 fn shown(captured: &Captured) {
     let topology = Topology::of(&captured.machine, &[]);
-    is_shown(&gpuio_topo::format::text(&topology));
+    is_shown(&gpuio_machine::topo::format::text(&topology));
     let machine = &captured.machine;
-    assert!(gpuio_topo::format::svg(machine, &topology).ends_with("</svg>\n"));
-    let page = gpuio_topo::format::html(machine, &topology);
+    assert!(gpuio_machine::topo::format::svg(machine, &topology).ends_with("</svg>\n"));
+    let page = gpuio_machine::topo::format::html(machine, &topology);
     assert_eq!(page.matches("</script>").count(), 2, "a name ends the page's data");
-    let xml = gpuio_topo::format::hwloc_xml(&captured.machine);
+    let xml = gpuio_machine::topo::format::hwloc_xml(&captured.machine);
     is_shown(&xml);
-    let rules: Vec<_> = gpuio_check::RULES.iter().collect();
-    let findings = gpuio_check::check(&captured.machine, &rules);
+    let rules: Vec<_> = gpuio_machine::check::RULES.iter().collect();
+    let findings = gpuio_machine::check::check(&captured.machine, &rules);
     for all in [false, true] {
-        is_shown(&gpuio_check::text::render(&findings, 100, all));
+        is_shown(&gpuio_machine::check::text::render(&findings, 100, all));
     }
 }
 

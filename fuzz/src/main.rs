@@ -26,6 +26,7 @@ struct Target {
 
 const CAPTURES: &str = "crates/capture/tests/fixtures";
 const HOST: &str = "crates/host/tests/fixtures";
+const SYSTEMS: &str = "crates/machine/tests/machine/flow/fixtures/seeds";
 const POSTED: &str = "crates/capture/tests/posted";
 const SPECS: &str = "crates/job/tests/fixtures";
 const RECORDS: &str = "crates/compare/tests/fixtures";
@@ -46,8 +47,8 @@ const TARGETS: &[Target] = &[
     Target { name: "sweep", seeds: &["fuzz/seeds/sweep"], run: results::sweep },
     Target { name: "foreign", seeds: &["crates/foreign/tests/fixtures"], run: results::foreign },
     Target { name: "page", seeds: &["MADE/page"], run: results::page },
-    Target { name: "system", seeds: &["crates/flow/tests/fixtures/seeds"], run: texts::system },
-    Target { name: "figures", seeds: &["crates/flow/src/drives.ini"], run: texts::figures },
+    Target { name: "system", seeds: &[SYSTEMS], run: texts::system },
+    Target { name: "figures", seeds: &["crates/machine/src/flow/drives.ini"], run: texts::figures },
     Target { name: "tensors", seeds: &["fuzz/seeds/tensors"], run: texts::tensors },
     Target { name: "trace", seeds: &["fuzz/seeds/trace"], run: results::trace },
     Target { name: "server", seeds: &["fuzz/seeds/server"], run: texts::server },
@@ -90,7 +91,7 @@ fn make(folder: &Path) -> std::io::Result<()> {
 
 /// Text of which nothing is obeyed by a terminal, and nothing is hidden.
 fn is_shown(text: &str) {
-    let odd = text.find(|c| c != '\n' && gpuio_units::is_hidden(c));
+    let odd = text.find(|c| c != '\n' && gpuio_base::units::is_hidden(c));
     assert_eq!(odd.map(|at| &text[at..]), None, "a hidden character is shown");
 }
 

@@ -1,6 +1,6 @@
 //! Texts that people write: job files, flags, configurations, systems on paper.
 
-use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
+use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
 
 use crate::is_inside;
 
@@ -34,26 +34,26 @@ pub(crate) fn gdsio_flags(data: &[u8]) {
 /// Sizes, times and lists: what is printed of a value reads back as it.
 pub(crate) fn quantity(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Ok(bytes) = gpuio_units::parse_bytes(text) {
-        assert_eq!(gpuio_units::parse_bytes(&format_bytes(bytes)), Ok(bytes));
+    if let Ok(bytes) = gpuio_base::units::parse_bytes(text) {
+        assert_eq!(gpuio_base::units::parse_bytes(&format_bytes(bytes)), Ok(bytes));
     }
-    if let Ok(ns) = gpuio_units::parse_duration_ns(text) {
-        assert_eq!(gpuio_units::parse_duration_ns(&format_duration_ns(ns)), Ok(ns));
+    if let Ok(ns) = gpuio_base::units::parse_duration_ns(text) {
+        assert_eq!(gpuio_base::units::parse_duration_ns(&format_duration_ns(ns)), Ok(ns));
     }
-    if let Ok(cpus) = gpuio_units::parse_cpu_list(text) {
-        assert_eq!(gpuio_units::parse_cpu_list(&format_cpu_list(&cpus)), Ok(cpus));
+    if let Ok(cpus) = gpuio_base::units::parse_cpu_list(text) {
+        assert_eq!(gpuio_base::units::parse_cpu_list(&format_cpu_list(&cpus)), Ok(cpus));
     }
-    let _ = gpuio_units::parse_index_list(text);
-    let _ = gpuio_units::parse_percent(text);
-    let _ = gpuio_units::parse_count(text);
-    let _ = gpuio_units::parse_bytes_per_second(text);
-    let mut markdown = gpuio_units::MarkdownPage::default();
+    let _ = gpuio_base::units::parse_index_list(text);
+    let _ = gpuio_base::units::parse_percent(text);
+    let _ = gpuio_base::units::parse_count(text);
+    let _ = gpuio_base::units::parse_bytes_per_second(text);
+    let mut markdown = gpuio_base::units::MarkdownPage::default();
     markdown.text(text);
     for shown in [
-        gpuio_units::printable_short(text).into_owned(),
+        gpuio_base::units::printable_short(text).into_owned(),
         markdown.finish(),
-        gpuio_units::csv_text(text).into_owned(),
-        gpuio_units::label_value(text),
+        gpuio_base::units::csv_text(text).into_owned(),
+        gpuio_base::units::label_value(text),
     ] {
         crate::is_shown(&shown);
         assert!(!shown.contains('\n'), "it is one line");
@@ -63,32 +63,32 @@ pub(crate) fn quantity(data: &[u8]) {
 /// cuFile's configuration.
 pub(crate) fn cufile_json(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    match gpuio_cufilejson::read(&text) {
+    match gpuio_base::cufilejson::read(&text) {
         Ok(config) => {
             for entry in &config.entries {
                 is_inside(&text, entry.line, entry.column);
             }
-            for problem in gpuio_cufilejson::problems(&config) {
+            for problem in gpuio_base::cufilejson::problems(&config) {
                 assert!(!format!("{problem:?}").is_empty());
             }
-            assert!(gpuio_cufilejson::keys(&text).is_ok(), "the lenient reader reads it too");
+            assert!(gpuio_base::cufilejson::keys(&text).is_ok(), "the lenient reader reads it too");
         }
         Err(error) => is_inside(&text, error.line, error.column),
     }
-    let _ = gpuio_cufilejson::looks_like(&text);
+    let _ = gpuio_base::cufilejson::looks_like(&text);
 }
 
 /// `gpuio plan --system`.
 pub(crate) fn system(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let figures = gpuio_flow::Figures::built_in();
-    match gpuio_flow::paper::System::read("f", &text, figures) {
+    let figures = gpuio_machine::flow::Figures::built_in();
+    match gpuio_machine::flow::paper::System::read("f", &text, figures) {
         Ok(system) => {
             let answer = system.answer();
             let finite =
                 |rate: Option<f64>| rate.is_none_or(|rate| rate.is_finite() && rate >= 0.0);
             assert!(finite(answer.total.bytes_per_s), "{:?}", answer.total);
-            assert!(!gpuio_flow::paper::text(&answer).is_empty());
+            assert!(!gpuio_machine::flow::paper::text(&answer).is_empty());
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -97,7 +97,7 @@ pub(crate) fn system(data: &[u8]) {
 /// `--spec`.
 pub(crate) fn figures(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let mut figures = gpuio_flow::Figures::built_in();
+    let mut figures = gpuio_machine::flow::Figures::built_in();
     if let Err(error) = figures.add("f", &text) {
         assert!(!error.to_string().is_empty());
     }
@@ -107,7 +107,7 @@ pub(crate) fn figures(data: &[u8]) {
 /// `--server`.
 pub(crate) fn server(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    if let Err(error) = gpuio_flow::ServerFigures::parse(&text) {
+    if let Err(error) = gpuio_machine::flow::ServerFigures::parse(&text) {
         assert!(!error.to_string().is_empty());
     }
 }

@@ -34,7 +34,7 @@ pub mod spawn;
 pub mod clock;
 #[path = "../../crates/transfer/src/idle.rs"]
 mod idle;
-#[path = "../../crates/catalog/src/op.rs"]
+#[path = "../../crates/base/src/catalog/op.rs"]
 mod op;
 pub use op::Op;
 pub mod sync;

@@ -14,12 +14,12 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use gpuio_capture::pack;
-use gpuio_check::{RULES, Rule, check};
 use gpuio_host::{Root, machine};
+use gpuio_machine::check::{RULES, Rule, check};
+use gpuio_machine::topo::{DeviceKind, Topology, format};
 use gpuio_record::facts::Machine;
 use gpuio_testkit::machines::DGX_2;
 use gpuio_testkit::tree;
-use gpuio_topo::{DeviceKind, Topology, format};
 
 const RUNS: usize = 21;
 const CAPTURED_MS: f64 = 50.0;

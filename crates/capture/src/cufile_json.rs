@@ -7,7 +7,7 @@ use crate::{CaptureError, Captured, Kind};
 pub(crate) const KIND: Kind = Kind {
     command: "cat /etc/cufile.json",
     most_bytes: crate::SHORT,
-    looks_like: gpuio_cufilejson::looks_like,
+    looks_like: gpuio_base::cufilejson::looks_like,
     add,
 };
 

@@ -74,7 +74,7 @@ fn is_mark(line: &str) -> bool {
     let row = line.split_once(':').is_some_and(|(name, value)| {
         let (name, value) = (name.trim(), value.trim());
         let path = value.split(',').next().unwrap_or_default().trim();
-        let setting = OWN_NAMES.contains(&name) || gpuio_cufilejson::find(name).is_some();
+        let setting = OWN_NAMES.contains(&name) || gpuio_base::cufilejson::find(name).is_some();
         STORAGE.contains(&name) && PATHS.contains(&path) || setting && !value.is_empty()
     });
     row || MARKS.iter().any(|mark| line.starts_with(mark))

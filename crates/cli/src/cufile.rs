@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use gpuio_cufile::{
+use gpuio_drivers::cufile::{
     Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
 use gpuio_host::Root;
@@ -145,7 +145,7 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
 pub(crate) fn reserve() {
     if ranks::is_one() {
         // Jobs that need it say what is wrong (`configure`).
-        let _ = gpuio_cufile::reserve(&environment::temporary());
+        let _ = gpuio_drivers::cufile::reserve(&environment::temporary());
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Confi
         return Err(Failure::Usage(what.into()));
     }
     let value = |(key, json): (String, String)| {
-        // It was parsed as JSON before (`gpuio_cufilejson::setting`).
+        // It was parsed as JSON before (`gpuio_base::cufilejson::setting`).
         let value = serde_json::from_str(&json).unwrap_or(serde_json::Value::String(json));
         Setting { key, value }
     };

@@ -1,7 +1,7 @@
 //! Figures of hardware from files and flags.
 
-use gpuio_flow::{Figures, ServerFigures};
 use gpuio_host::input;
+use gpuio_machine::flow::{Figures, ServerFigures};
 
 use crate::args::FigureFlags;
 use crate::failure::Failure;

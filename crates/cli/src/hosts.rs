@@ -39,7 +39,7 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<Host>, Failure> {
                  writes it, or a directory HOST"
             ))
         })?;
-        let host = gpuio_units::printable(host).into_owned();
+        let host = gpuio_base::units::printable(host).into_owned();
         if let Some((_, other)) = found.insert(natural(&host), (host.clone(), path.clone())) {
             let (one, other) = (path.display(), other.display());
             return Err(usage(format!("{one} and {other} are of one host; remove one")));

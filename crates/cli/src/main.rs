@@ -36,8 +36,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Command, FromArgMatches as _};
+use gpuio_base::units::Powers;
 use gpuio_objects::environment;
-use gpuio_units::Powers;
 
 use args::{Cli, Verb};
 use failure::Failure;
@@ -111,7 +111,7 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         colour::request(word);
     }
     if let Some(word) = &cli.units {
-        gpuio_units::print_in(if word == "si" { Powers::Si } else { Powers::Iec });
+        gpuio_base::units::print_in(if word == "si" { Powers::Si } else { Powers::Iec });
     }
     match cli.verb {
         Verb::Version => {

@@ -12,11 +12,11 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gpuio_base::units::printable_lines;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::Record;
 use gpuio_report::format::text::Show;
 use gpuio_report::format::{self, Row};
-use gpuio_units::printable_lines;
 
 use crate::args::{Out, Save};
 use crate::colour;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use gpuio_flow::Figures;
 use gpuio_host::Root;
 use gpuio_io::engine;
 use gpuio_job::plan::Facts;
@@ -13,6 +12,7 @@ use gpuio_job::spec::Spec;
 use gpuio_job::workload::replay::Script;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
+use gpuio_machine::flow::Figures;
 use gpuio_page::{LivePage, LivePageRoot};
 use gpuio_record::facts::{HostFacts, Machine, TargetStorage};
 use gpuio_record::{
@@ -98,7 +98,7 @@ impl Session {
         let reported = std::cell::Cell::new(false);
         let report_reading = |_, of| {
             if !reported.replace(true) {
-                let of = gpuio_units::format_bytes(of);
+                let of = gpuio_base::units::format_bytes(of);
                 message!(
                     "note: checking which files of an earlier run are gpuio's: reading {of} of \
                     one"
@@ -202,7 +202,7 @@ impl Session {
             if joined.is_some() {
                 let (plan, storage) = (&record.plan, &record.storage);
                 learned.portions =
-                    gpuio_flow::portions_of_jobs(&machine, &self.figures, plan, storage);
+                    gpuio_machine::flow::portions_of_jobs(&machine, &self.figures, plan, storage);
             }
             Ok((record, learned))
         })
@@ -278,8 +278,9 @@ pub(crate) fn boot() -> Option<String> {
 /// The expected performance of each job. The machine is read after the run, so that this is not
 /// measured.
 fn expected(machine: &Machine, record: &Record, figures: &Figures) -> Vec<JobExpected> {
-    let mut expected = gpuio_flow::of_jobs(machine, figures, &record.plan, &record.storage);
-    gpuio_flow::hold_against(&mut expected, &record.jobs);
+    let mut expected =
+        gpuio_machine::flow::of_jobs(machine, figures, &record.plan, &record.storage);
+    gpuio_machine::flow::hold_against(&mut expected, &record.jobs);
     expected
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use gpuio_capture::{Captured, Matrix};
 use gpuio_host::Root;
+use gpuio_machine::topo::Printed;
 use gpuio_record::facts::ReadProblem;
-use gpuio_topo::Printed;
 
 use crate::captured;
 use crate::failure::Failure;

@@ -101,7 +101,12 @@ pub const ASPECTS: &[Aspect] = &[
         |reading| if reading.software_gpu { Some(SOFTWARE.to_owned()) } else { None },
     ),
     load("rw", "reads or writes", |job| Some(job.rw()), reading_rw),
-    load("bs", "block size", |job| job.block(), |r| r.block_bytes.map(gpuio_units::format_bytes)),
+    load(
+        "bs",
+        "block size",
+        |job| job.block(),
+        |r| r.block_bytes.map(gpuio_base::units::format_bytes),
+    ),
     load("ranks", "processes (ranks)", |job| Some(job.ranks()), NOT_REPORTED),
     load("threads", "threads", |job| Some(job.plan.threads.to_string()), |r| number(r.threads)),
     load(
@@ -185,7 +190,7 @@ pub const ASPECTS: &[Aspect] = &[
         "size",
         "size of each thread's region",
         |job| Some(job.size()),
-        |r| r.size_bytes.map(gpuio_units::format_bytes),
+        |r| r.size_bytes.map(gpuio_base::units::format_bytes),
     ),
     note("stop", "when it stops", |job| Some(job.stop()), NOT_REPORTED),
     note("tuning", "streams and batches", |job| job.tuning(), NOT_REPORTED),

@@ -1,6 +1,6 @@
 //! Splits one set of runs into sides by a key that was varied.
 
-use gpuio_units::parse_bytes;
+use gpuio_base::units::parse_bytes;
 
 use crate::ASPECTS;
 use crate::aspect::CUFILE_SETTINGS;

@@ -1,8 +1,8 @@
 //! All pairs of all sides.
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::Metric;
 use gpuio_record::metric::List;
-use gpuio_stat::Percentile;
 use serde::Serialize;
 
 use crate::axis::Axis;

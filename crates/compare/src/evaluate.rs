@@ -1,9 +1,9 @@
 //! Evaluates a metric of two cells: ratio, interval, verdict.
 
-use gpuio_record::Metric;
-use gpuio_stat::infer::{
+use gpuio_base::stat::infer::{
     Ratio, geometric_mean, paired, predicted, rank_sum, t_quantile, welch, within,
 };
+use gpuio_record::Metric;
 
 use crate::LEVEL;
 use crate::cell::Cell;

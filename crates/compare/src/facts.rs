@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_units::{format_bytes, format_duration_ns};
+use gpuio_base::units::{format_bytes, format_duration_ns};
 use serde::Serialize;
 use serde_json::Value;
 

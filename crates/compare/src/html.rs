@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 use crate::comparison::{Comparison, Pair};
 use crate::figure::{Row, Verdict};

@@ -1,11 +1,11 @@
 //! Describes one job and direction of a record, for comparison with another.
 
+use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_foreign::Direction;
 use gpuio_record::{
     Arrivals, DirectMode, Distribution, EndedHow, FeedPlan, JobPlan, JobResult, Order, Pacing,
     Record, Route, Source, VerifyMode, VerifyOutcome, VerifySubject,
 };
-use gpuio_units::{format_bytes, format_duration_ns};
 
 use crate::aspect::{NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
 

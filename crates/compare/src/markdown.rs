@@ -1,6 +1,6 @@
 //! A comparison as Markdown, for a comment on a change or a page of results.
 
-use gpuio_units::MarkdownPage;
+use gpuio_base::units::MarkdownPage;
 
 use crate::comparison::Comparison;
 use crate::table::{cells, legend, remarks, runs, threshold};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::stat::infer::spread;
 use gpuio_foreign::Direction;
 use gpuio_record::metric::List;
 use gpuio_record::{JobResult, Metric, Plan, Point, Record, Side, Towards};
-use gpuio_stat::infer::spread;
 
 use crate::ASPECTS;
 use crate::job::Job;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::stat::infer::Spread;
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_foreign::Direction;
 use gpuio_record::Metric;
-use gpuio_stat::infer::Spread;
-use gpuio_stat::{Percentile, Summary};
 
 /// A measured figure.
 #[derive(Debug, Clone, Copy, PartialEq)]

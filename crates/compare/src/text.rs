@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::paragraph;
+use gpuio_base::units::paragraph;
 
 use crate::comparison::{Comparison, Pair};
 use crate::table::{cells, legend, remarks, runs, threshold};

@@ -19,10 +19,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use gpuio_base::pattern::{GOLDEN, Key, check, unmix, word};
 use gpuio_host::residency;
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::ReopenError;
-use gpuio_pattern::{GOLDEN, Key, check, unmix, word};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 

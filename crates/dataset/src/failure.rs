@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::units::human_bytes;
 use gpuio_host::target::ReopenError;
-use gpuio_units::human_bytes;
 use rustix::io::Errno;
 use thiserror::Error;
 

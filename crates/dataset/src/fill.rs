@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Builder;
 
-use gpuio_pattern::Key;
+use gpuio_base::pattern::Key;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
@@ -84,7 +84,7 @@ impl Filling<'_> {
             let begin = block.max(self.start);
             let end = block.saturating_add(BLOCK).min(self.end);
             let bytes = &mut memory[..usize_of(end - begin)];
-            gpuio_pattern::fill(bytes, self.key, begin);
+            gpuio_base::pattern::fill(bytes, self.key, begin);
             self.write(direct, bytes, begin)?;
             self.progress.add(end - begin);
         }

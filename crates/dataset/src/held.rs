@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use gpuio_base::pattern::Key;
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, Opened, ReopenError};
 use gpuio_outfile::Removed;
-use gpuio_pattern::Key;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};

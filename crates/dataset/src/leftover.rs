@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::pattern::Salt;
 use gpuio_host::Root;
 use gpuio_outfile::{Directory, Removed};
-use gpuio_pattern::Salt;
 use gpuio_record::GuardNote;
 
 use super::Identity;

@@ -129,7 +129,7 @@ pub(super) fn look(
         // The list depends on none of the bytes that may be damaged.
         (Some(_), _) if verifies && listed.is_some() => listed,
         (Some(held), _) if verifies => {
-            let key = gpuio_pattern::file_key(wanted.salt, wanted.file_number);
+            let key = gpuio_base::pattern::file_key(wanted.salt, wanted.file_number);
             // What can't be read can't be verified either; the load says why.
             find_key(held, key, wanted.first..wanted.length).unwrap_or(Some(key))
         }

@@ -18,7 +18,7 @@ use super::manifest::{self, Holds, Known, Take};
 use super::ownership::{Verdict, Wanted};
 use super::ranges::without;
 use super::{Identity, Progress, clean, space};
-use gpuio_pattern::{Salt, other_salt};
+use gpuio_base::pattern::{Salt, other_salt};
 
 /// What a file is made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,7 +263,7 @@ impl Listed<'_> {
             let fail = |source| MakeError::call("ftruncate", &task.path, None, source, None);
             file.set_len(0).map_err(fail)?;
         }
-        let key = |salt| gpuio_pattern::file_key(salt, task.file_number);
+        let key = |salt| gpuio_base::pattern::file_key(salt, task.file_number);
         let path = &task.path;
         let fill = |key, part: &Range<u64>| {
             let (start, end) = (part.start, part.end);

@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gpuio_base::pattern::{Key, Salt};
 use gpuio_host::Root;
 use gpuio_host::target::Danger;
-use gpuio_pattern::{Key, Salt};
 use gpuio_record::facts::{TargetFacts, TargetKind as Found};
 use gpuio_record::{GuardNote, TargetKind};
 
@@ -432,7 +432,7 @@ pub(super) fn parent_can_be_made(path: &Path) -> bool {
 
 /// The command that writes what a read misses.
 fn write_command(wanted: &Wanted, permit: &Permit) -> String {
-    let size = gpuio_units::format_bytes(wanted.length);
+    let size = gpuio_base::units::format_bytes(wanted.length);
     let (flag, place) = match &wanted.directory {
         Some(directory) if directory.as_os_str().is_empty() => ("--directory", Path::new(".")),
         Some(directory) => ("--directory", directory.as_path()),

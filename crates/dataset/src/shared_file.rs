@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use gpuio_pattern::{Salt, other_salt};
+use gpuio_base::pattern::{Salt, other_salt};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
@@ -158,7 +158,7 @@ pub fn fill(
     let mut bytes = 0;
     for Fill { bytes: piece, other } in pieces {
         let salt = if other { other_salt(part.salt) } else { part.salt };
-        let key = gpuio_pattern::file_key(salt, part.file_number);
+        let key = gpuio_base::pattern::file_key(salt, part.file_number);
         let Range { start, end } = piece;
         Filling { path, file: &file, key, start, end, progress, stop }.run()?;
         bytes += end - start;

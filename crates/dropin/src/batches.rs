@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gpuio_trace::Within;
+use gpuio_base::trace::Within;
 use gpuio_transfer::{Entry, Event, Fault, File, MemoryLocation, Op};
 
 use crate::abi::{

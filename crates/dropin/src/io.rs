@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 
-use gpuio_trace::{Call, Within};
+use gpuio_base::trace::{Call, Within};
 use gpuio_transfer::{
     Fault, File, FileError, LocationError, MemoryLocation, Op, RouteBytes, Transfer, Transferred,
 };

@@ -91,7 +91,7 @@ pub(crate) fn line(level: Level, message: impl FnOnce() -> String) {
     }
     let text = || {
         let message = message();
-        let message = gpuio_units::printable_short(&message);
+        let message = gpuio_base::units::printable_short(&message);
         format!("gpuio cuFile {} [{}] {message}\n", level.name(), std::process::id())
     };
     match &log.sink {

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use gpuio_cufile::Search;
+use gpuio_drivers::cufile::Search;
 use gpuio_objects::environment::paths;
 use libloading::os::unix::Library;
 

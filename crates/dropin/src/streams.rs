@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use gpuio_trace::Within;
+use gpuio_base::trace::Within;
 use gpuio_transfer::{OnCompletion, Op, Param, Params, RawStream, Transferred};
 
 use crate::abi::{self, Handle};

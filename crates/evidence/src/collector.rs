@@ -1,6 +1,6 @@
 //! Takes the snapshots of a group, and holds what runs in between.
 
-use gpuio_cufile::Counting;
+use gpuio_drivers::cufile::Counting;
 use gpuio_host::Root;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_io::path::CufileDriver;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpuio_cufile::Abilities;
+use gpuio_drivers::cufile::Abilities;
 use gpuio_host::{Root, extents};
 use gpuio_record::facts::TargetStorage;
 use gpuio_record::{HolesReading, JobPlan, TargetKind};

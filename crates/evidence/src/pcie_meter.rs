@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use gpuio_drivers::nvml::{Counter, Gpu, Library, Link, Width};
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_nvml::{Counter, Gpu, Library, Link, Width};
 
 /// Where NVML does not report the link: the fastest that exists.
 const FASTEST: Link = Link { generation: 6, lanes: 16 };

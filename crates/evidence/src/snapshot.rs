@@ -1,6 +1,6 @@
 //! All counters of one moment, and what was read of a group at its moments.
 
-use gpuio_cufile::{Counting, Stats};
+use gpuio_drivers::cufile::{Counting, Stats};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, residency};
 use gpuio_io::clock::Nanos;

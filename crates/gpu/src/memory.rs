@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use gpuio_catalog::MemoryKind;
+use gpuio_base::catalog::MemoryKind;
 
 use crate::DevPtr;
 use crate::context::Context;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gpuio_cufilejson::{DEFAULT_PATH, VARIABLE};
+use gpuio_base::cufilejson::{DEFAULT_PATH, VARIABLE};
 use gpuio_record::facts::{CufileFacts, Fact};
 use rustix::fs::{Access, access};
 
@@ -55,7 +55,7 @@ fn text(root: &Root, path: &str, named: bool) -> Fact<Option<String>> {
 }
 
 fn writable(text: &str) -> Fact<bool> {
-    let keys = gpuio_cufilejson::keys(text).unwrap_or_default();
+    let keys = gpuio_base::cufilejson::keys(text).unwrap_or_default();
     let dir = keys.get("logging").and_then(|group| group.get("dir"));
     match dir.and_then(|dir| dir.as_str()).filter(|dir| !dir.is_empty()) {
         Some(dir) => {

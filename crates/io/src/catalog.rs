@@ -1,6 +1,6 @@
 //! The tables of engines and paths as data.
 
-use gpuio_catalog::{Catalog, EngineInfo, PathInfo};
+use gpuio_base::catalog::{Catalog, EngineInfo, PathInfo};
 
 use crate::engine::ENGINES;
 use crate::path::PATHS;

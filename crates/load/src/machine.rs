@@ -1,7 +1,7 @@
 //! The whole machine for questions of topology: what `host` reads, with what NVML knows of GPUs.
 
+use gpuio_drivers::nvml::{Library, Link, NvLink, NvLinks, Readings, Unread};
 use gpuio_host::{Entry, Root, Tree, nvidia_gpu};
-use gpuio_nvml::{Library, Link, NvLink, NvLinks, Readings, Unread};
 use gpuio_record::facts::{
     Bar1Facts, Fact, GpuFacts, Machine, NvLinkEnd, NvLinkPeer, PcieGeneration, ReadProblem,
 };
@@ -129,10 +129,10 @@ fn peers(links: &NvLinks) -> Vec<NvLinkPeer> {
 
 fn end(link: &NvLink) -> NvLinkEnd {
     match link.end {
-        gpuio_nvml::NvLinkEnd::Gpu => NvLinkEnd::Gpu,
-        gpuio_nvml::NvLinkEnd::Switch => NvLinkEnd::Switch,
-        gpuio_nvml::NvLinkEnd::Cpu => NvLinkEnd::Cpu,
-        gpuio_nvml::NvLinkEnd::Unknown => NvLinkEnd::Unknown,
+        gpuio_drivers::nvml::NvLinkEnd::Gpu => NvLinkEnd::Gpu,
+        gpuio_drivers::nvml::NvLinkEnd::Switch => NvLinkEnd::Switch,
+        gpuio_drivers::nvml::NvLinkEnd::Cpu => NvLinkEnd::Cpu,
+        gpuio_drivers::nvml::NvLinkEnd::Unknown => NvLinkEnd::Unknown,
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn links_to_one_neighbour_are_counted() {
         let link = |peer: &str, end| NvLink { peer: Some(peer.to_owned()), end, version: Some(2) };
-        let gpu = gpuio_nvml::NvLinkEnd::Gpu;
+        let gpu = gpuio_drivers::nvml::NvLinkEnd::Gpu;
         let links = NvLinks {
             up: vec![
                 link("0000:0b:00.0", gpu),
@@ -166,7 +166,7 @@ mod tests {
             name: Ok("G".to_owned()),
             uuid: Ok("GPU-1".to_owned()),
             pci: Ok("0000:0a:00.0".to_owned()),
-            bar1: Ok(gpuio_nvml::Bar1 { total: 10, used: 1 }),
+            bar1: Ok(gpuio_drivers::nvml::Bar1 { total: 10, used: 1 }),
             link_now: Err(unread()),
             link_most: Ok(Link { generation: 4, lanes: 16 }),
             persistence: Ok(true),

@@ -1,6 +1,6 @@
 //! How messages travel: by MPI, or within a process in tests.
 
-use gpuio_mpi::World;
+use gpuio_drivers::mpi::World;
 
 /// Messages between rank 0 and each other rank. All calls come from one thread, and none blocks
 /// but the last.

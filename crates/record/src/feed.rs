@@ -1,6 +1,6 @@
 //! A training feed: samples that are read for accelerators which compute at the same time.
 
-use gpuio_stat::Summary;
+use gpuio_base::stat::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -14,6 +14,7 @@ pub mod facts;
 mod feed;
 mod holes;
 mod mapped;
+pub mod merge;
 pub mod metric;
 mod order;
 mod part;
@@ -29,7 +30,7 @@ mod totals;
 mod warning;
 mod watched;
 
-pub use gpuio_catalog::MemoryKind;
+pub use gpuio_base::catalog::MemoryKind;
 
 pub use beside::{ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobAlone};
 pub use ceiling::{Ceiling, CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};

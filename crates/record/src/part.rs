@@ -1,6 +1,6 @@
 //! Jobs that are a part of a larger load, and jobs that run several times.
 
-use gpuio_units::human_bytes;
+use gpuio_base::units::human_bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gpuio_catalog::MemoryKind;
-use gpuio_stat::Percentile;
+use gpuio_base::catalog::MemoryKind;
+use gpuio_base::stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

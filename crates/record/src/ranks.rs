@@ -1,6 +1,6 @@
 //! One run on many processes (ranks) of one or more hosts.
 
-use gpuio_stat::Percentile;
+use gpuio_base::stat::Percentile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! What happened.
 
-use gpuio_stat::{Percentile, Summary};
+use gpuio_base::stat::{Percentile, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

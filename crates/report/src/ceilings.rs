@@ -1,8 +1,8 @@
 //! Texts about ceilings, shared by several formats.
 
+use gpuio_base::units::format_duration_ns;
 use gpuio_record::metric::percent;
 use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, OfCeiling, Towards};
-use gpuio_units::format_duration_ns;
 
 use crate::number::NONE;
 

@@ -24,9 +24,9 @@
 //! - throughput, IOPS, failed: `load/src/run/results.rs`
 //! - p50 … max: the time at which an I/O is due: `load/src/run/timed/mod.rs`; its end:
 //!   `Completion` in `io/src/path/mod.rs`; the difference: `Loop::complete`, which counts it in
-//!   `Live` (`stat/src/live.rs`, `stat/src/shared.rs`); the sum at the end:
+//!   `Live` (`base/src/stat/live.rs`, `base/src/stat/shared.rs`); the sum at the end:
 //!   `load/src/run/timed/leave.rs` and `load/src/run/results.rs`, then `Histogram::summary`
-//!   (`stat/src/histogram/mod.rs`)
+//!   (`base/src/stat/histogram/mod.rs`)
 //! - CPUs, µs/MiB: `Usage` in `load/src/run/rusage.rs`; whose CPU time it is: `whose` in
 //!   `load/src/run/results.rs`
 //! - rows of totals, all of the above: `load/src/run/total.rs`
@@ -37,8 +37,8 @@
 //! - cached, from storage, to storage: `evidence/src/snapshot.rs`
 //! - page cache pinned, reads until it pays: `load/src/run/mapped/mod.rs`
 //! - device columns: `watch/src/probe/mod.rs`, `evidence/src/series.rs`
-//! - expected, bottleneck: `flow/src/fill.rs`; of several ranks `flow/src/hosts.rs`
-//! - ratio, interval, verdict of `compare`: `compare/src/evaluate.rs`, `stat/src/infer/mod.rs`
+//! - expected, bottleneck: `machine/src/flow/fill.rs`; of several ranks `machine/src/flow/hosts.rs`
+//! - ratio, interval, verdict of `compare`: `compare/src/evaluate.rs`, `base/src/stat/infer/mod.rs`
 //!
 //! To add a format: a file `format/NAME.rs` and a row in [`FORMATS`], or `set/NAME.rs` and a row
 //! in `SET_FORMATS`. To add a metric: a row in `gpuio_record::metric`; an axis: a row in `AXES` in

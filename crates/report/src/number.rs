@@ -1,8 +1,8 @@
 //! Figures as the tables for people show them: three digits, a blank, the unit.
 
-use gpuio_units::{human_bytes, human_ns};
+use gpuio_base::units::{human_bytes, human_ns};
 /// A number of operations, or operations per second, as `98.3 k`; bytes per second as `2.31 GiB/s`.
-pub(crate) use gpuio_units::{human_count as iops, human_rate as throughput};
+pub(crate) use gpuio_base::units::{human_count as iops, human_rate as throughput};
 
 /// Shown if there is no figure.
 pub(crate) const NONE: &str = "-";

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use gpuio_base::units::{is_hidden, printable_short};
 use gpuio_record::Record;
-use gpuio_units::{is_hidden, printable_short};
 use serde_json::Value;
 
 /// The record with every text as [`printable_short`] shows it; the record itself if that changes
@@ -56,7 +56,7 @@ impl Write for Look {
             Some(quote) => self.run = bytes.len() - quote,
             None => self.run += bytes.len(),
         }
-        self.odd |= self.run.max(bytes.len()) > gpuio_units::MOST_SHOWN;
+        self.odd |= self.run.max(bytes.len()) > gpuio_base::units::MOST_SHOWN;
         Ok(bytes.len())
     }
 

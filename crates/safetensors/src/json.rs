@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use gpuio_units::printable_short;
+use gpuio_base::units::printable_short;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 

@@ -22,7 +22,7 @@ mod other;
 use std::collections::HashMap;
 use std::io;
 
-use gpuio_units::printable;
+use gpuio_base::units::printable;
 
 pub use dtype::Dtype;
 

@@ -150,7 +150,7 @@ impl Machine {
         let named = environment::variable("CUFILE_ENV_PATH_JSON");
         if let Some(path) = named.filter(|path| !path.is_empty()) {
             let text = std::fs::read_to_string(path).map_err(|_| code::INVALID_PROPS)?;
-            let config = gpuio_cufilejson::read(&text).map_err(|_| code::INVALID_PROPS)?;
+            let config = gpuio_base::cufilejson::read(&text).map_err(|_| code::INVALID_PROPS)?;
             properties::configure(&config);
         }
         let cuda = Cuda::find();

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-use gpuio_cufilejson::Config;
+use gpuio_base::cufilejson::Config;
 use gpuio_objects::environment;
 
 use crate::api::{Answer, answer};

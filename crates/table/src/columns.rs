@@ -1,7 +1,7 @@
 //! Rows without headings.
 
 use comfy_table::{Table, TableStyle};
-use gpuio_units::printable_short;
+use gpuio_base::units::printable_short;
 
 use crate::grid::aligned;
 

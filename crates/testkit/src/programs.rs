@@ -33,3 +33,17 @@ pub fn cc() -> Option<PathBuf> {
     }
     found
 }
+
+/// Lets a program that a test starts end at SIGHUP, though whoever runs the tests ignores it, as
+/// nohup(1) does: an ignored signal stays ignored over execve(2).
+#[expect(unsafe_code, reason = "a step between fork and exec")]
+pub fn hears_hang_ups(command: &mut Command) {
+    use std::os::unix::process::CommandExt as _;
+    let reset = || {
+        // SAFETY: signal(2) is async-signal-safe, and SIG_DFL is no function of ours.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: the closure calls one async-signal-safe function and touches no memory.
+    unsafe { command.pre_exec(reset) };
+}

@@ -100,7 +100,7 @@ pub use batch::{Batch, BatchFull, Entry, Event};
 pub use cancel::{cancellation_point, uncancelled};
 pub use fault::{Fault, FileError, LocationError};
 pub use file::{File, KeptFd};
-pub use gpuio_catalog::Op;
+pub use gpuio_base::catalog::Op;
 pub use gpuio_gpu::RawStream;
 pub use mapped::{FileMapping, MappingError, MappingState};
 pub use memory::MemoryLocation;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::{printable, printable_short};
+use gpuio_base::units::{printable, printable_short};
 use serde_json::{Map, Value, json};
 
 use crate::interval::{Interval, Table};

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use gpuio_drivers::nvml::Library;
 use gpuio_host::Root;
-use gpuio_nvml::Library;
 use gpuio_record::facts::NumaNode;
 
 use crate::counters::Counters;
@@ -45,7 +45,7 @@ impl Watcher {
                 if !root.is_live() {
                     return Err("a copy of kernel files has no host engine".to_owned());
                 }
-                gpuio_dcgm::Engine::connect().map_err(|absent| absent.to_string())
+                gpuio_drivers::dcgm::Engine::connect().map_err(|absent| absent.to_string())
             });
         let ticks_per_second = rustix::param::clock_ticks_per_second();
         let eye = Eye {

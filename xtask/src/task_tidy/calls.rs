@@ -25,7 +25,7 @@ pub(super) const BANS: [Ban; 5] = [
             "crates/softgpu/",
             // Heartbeats, and how long a message or a process is waited for.
             "crates/ranks/",
-            "crates/mpi/src/world.rs",
+            "crates/drivers/src/mpi/world.rs",
             // How long it waits for a kernel that can not start.
             "crates/gpu/src/resident_copy/",
         ],
@@ -50,7 +50,7 @@ pub(super) const BANS: [Ban; 5] = [
             "getenv",
         ],
         // cufile names its configuration to NVIDIA's library, before there are threads.
-        allowed: &["crates/objects/src/environment.rs", "crates/cufile/src/config/mod.rs"],
+        allowed: &["crates/objects/src/environment.rs", "crates/drivers/src/cufile/config/mod.rs"],
         instead: "gpuio_objects::environment reads it: nothing in secure execution",
     },
     Ban {
@@ -59,7 +59,7 @@ pub(super) const BANS: [Ban; 5] = [
         // The other two only ask whether an object is loaded (RTLD_NOLOAD).
         allowed: &[
             "crates/objects/src/load.rs",
-            "crates/cufile/src/table.rs",
+            "crates/drivers/src/cufile/table.rs",
             "crates/softcufile/src/cuda.rs",
         ],
         instead: "gpuio_objects::load checks who can change an object, and loads it",
@@ -75,7 +75,7 @@ pub(super) const BANS: [Ban; 5] = [
             "crates/load/",
             "crates/cli/",
             "crates/io/",
-            "crates/cufile/",
+            "crates/drivers/src/cufile/",
             "crates/softcufile/",
             // It creates files.
             "crates/outfile/",

@@ -199,23 +199,23 @@ fn file_names() {
 #[test]
 fn threads_that_panic_where_the_system_refuses_one() {
     for call in ["std::thread::spawn(run);\n", "all.map(|_| scope.spawn(work));\n"] {
-        bad("threads", 1, "crates/stat/src/a.rs", call);
-        good("crates/stat/src/tests.rs", call);
-        good("crates/stat/tests/a.rs", call);
+        bad("threads", 1, "crates/base/src/stat/a.rs", call);
+        good("crates/base/src/stat/tests.rs", call);
+        good("crates/base/tests/base/stat/a.rs", call);
         good(
-            "crates/stat/src/a.rs",
+            "crates/base/src/stat/a.rs",
             &format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{call}}}\n"),
         );
     }
     for call in ["builder.spawn_scoped(scope, work)?;\n", "let child = commands.spawn()?;\n"] {
-        good("crates/stat/src/a.rs", call);
+        good("crates/base/src/stat/a.rs", call);
     }
 }
 
 #[test]
 fn clocks() {
     let call = "fn f() {\n    let t = Instant::now();\n}\n";
-    bad("clock", 2, "crates/stat/src/a.rs", call);
+    bad("clock", 2, "crates/base/src/stat/a.rs", call);
     bad("clock", 1, "crates/io/src/a.rs", "use std::time::Instant;\n");
     bad("clock", 1, "crates/load/src/a.rs", "const N: fn() -> T = std::time::SystemTime::now;\n");
     for path in [
@@ -224,17 +224,17 @@ fn clocks() {
         "crates/load/src/run/a.rs",
         "crates/load/src/run.rs",
         "crates/softgpu/src/a.rs",
-        "crates/stat/src/tests.rs",
-        "crates/stat/tests/a.rs",
+        "crates/base/src/stat/tests.rs",
+        "crates/base/tests/base/stat/a.rs",
         "xtask/src/a.rs",
     ] {
         good(path, call);
     }
     good(
-        "crates/stat/src/a.rs",
+        "crates/base/src/stat/a.rs",
         "// Instant::now() is slow\nconst A: &str = \"Instant::now()\";\n",
     );
-    good("crates/stat/src/a.rs", "fn f() {\n    MyInstant::now();\n}\n");
+    good("crates/base/src/stat/a.rs", "fn f() {\n    MyInstant::now();\n}\n");
 }
 
 #[test]
@@ -271,12 +271,12 @@ fn files() {
 #[test]
 fn unsafe_code() {
     let allow = "//! a\n#![allow(unsafe_code)]\n";
-    bad("unsafe", 2, "crates/stat/src/a.rs", allow);
+    bad("unsafe", 2, "crates/base/src/stat/a.rs", allow);
     bad("unsafe", 2, "crates/host/src/a.rs", allow);
     bad("unsafe", 2, "xtask/src/a.rs", &allow.replace("allow", "expect"));
     good("crates/io/src/a.rs", allow);
     good("crates/host/src/residency/mod.rs", allow);
-    good("crates/stat/src/a.rs", "#![deny(unsafe_code)]\n// #![allow(unsafe_code)]\n");
+    good("crates/base/src/stat/a.rs", "#![deny(unsafe_code)]\n// #![allow(unsafe_code)]\n");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn machine_paths() {
 #[test]
 fn findings_are_sorted_by_file_and_line() {
     let text = "use std::fs;\nconst A: X = env::var(\"B\");\n#![allow(unsafe_code)]\n";
-    let found = findings("crates/stat/src/a.rs", text);
+    let found = findings("crates/base/src/stat/a.rs", text);
     let order: Vec<_> = found.iter().map(|f| (f.line, f.rule)).collect();
     assert_eq!(order, [(1, "files"), (2, "environment"), (3, "unsafe")]);
 }

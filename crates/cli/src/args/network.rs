@@ -80,7 +80,8 @@ impl Network {
     ) -> Result<Duration, Failure> {
         let Some(text) = given else { return Ok(default) };
         let wrong = |why: String| Failure::Usage(format!("{flag} {text}: {why}"));
-        let ns = gpuio_units::parse_duration_ns(text).map_err(|error| wrong(error.to_string()))?;
+        let ns =
+            gpuio_base::units::parse_duration_ns(text).map_err(|error| wrong(error.to_string()))?;
         let time = Duration::from_nanos(ns);
         if time < least {
             return Err(wrong(format!("at least {} s", least.as_secs())));

@@ -43,7 +43,8 @@ impl RankLimits {
     pub(crate) fn timeout(&self) -> Result<Option<Duration>, Failure> {
         let Some(text) = &self.rank_timeout else { return Ok(None) };
         let wrong = |why: String| Failure::Usage(format!("--rank-timeout {text}: {why}"));
-        let ns = gpuio_units::parse_duration_ns(text).map_err(|error| wrong(error.to_string()))?;
+        let ns =
+            gpuio_base::units::parse_duration_ns(text).map_err(|error| wrong(error.to_string()))?;
         match Duration::from_nanos(ns) {
             time if time < Duration::from_secs(1) => Err(wrong("at least 1 s".to_owned())),
             time => Ok(Some(time)),

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use gpuio_flow::Portion;
-use gpuio_merge::{Merger, RankFacts, Started};
+use gpuio_machine::flow::Portion;
 use gpuio_ranks::{Collected, Ended, Left, Ranks};
+use gpuio_record::merge::{Merger, RankFacts, Started};
 use gpuio_record::{Plan, Record};
 use gpuio_report::format::json;
 
@@ -167,7 +167,7 @@ impl Joined {
             merger.finish(started, learned.groups, ended.as_ref().map(|ended| ended.0.clone()));
         // Without one of the ranks the sum would be of others than the results.
         if whole && portions.len() == self.ranks.size() as usize {
-            gpuio_flow::set_expected(&mut merged, &portions);
+            gpuio_machine::flow::set_expected(&mut merged, &portions);
         }
         merged.plan_text = format!(
             "# The plan of rank 0 of {}. Other ranks have their own paths and GPUs.\n{}",

@@ -32,8 +32,8 @@ use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gpuio_drivers::mpi::{Launcher, World};
 use gpuio_job::spec::RankPlace;
-use gpuio_mpi::{Launcher, World};
 use gpuio_objects::environment;
 use gpuio_ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use gpuio_base::units::format_cpu_list;
 use gpuio_host::Root;
 use gpuio_job::spec::RankPlace;
-use gpuio_merge::{rank_list, target_of};
 use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};
+use gpuio_record::merge::{rank_list, target_of};
 use gpuio_record::{JobPlan, Plan, Stripe, TargetKind};
 use gpuio_table::{Grid, figures, words};
-use gpuio_units::format_cpu_list;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

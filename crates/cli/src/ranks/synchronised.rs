@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
-use gpuio_flow::Portion;
 use gpuio_load::run::{Interval, NotOpened, Peers, Ran, Start, Tick};
-use gpuio_merge::{JobTimes, Moved, Windows, rates, skew, windows};
+use gpuio_machine::flow::Portion;
 use gpuio_ranks::{ClockOffset, Ended, Ranks, Stage};
+use gpuio_record::merge::{JobTimes, Moved, Windows, rates, skew, windows};
 use gpuio_record::{EndedHow, JobPlan, JobResult, Plan, RankGroup, Record, Steady, TimeSpan};
 use serde::{Deserialize, Serialize};
 

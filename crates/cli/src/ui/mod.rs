@@ -6,11 +6,11 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate};
 use gpuio_load::run::{Ran, RunObserver, Tick};
 use gpuio_objects::environment;
 use gpuio_record::{JobPlan, JobResult, Plan};
-use gpuio_stat::Percentile;
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Interval of progress lines without a terminal.

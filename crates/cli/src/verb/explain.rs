@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use gpuio_check::{RULES, text};
+use gpuio_base::units::paragraph;
+use gpuio_machine::check::{RULES, text};
 use gpuio_record::{WarningAbout, warning_kinds};
-use gpuio_units::paragraph;
 
 use crate::args::Explain;
 use crate::failure::Failure;

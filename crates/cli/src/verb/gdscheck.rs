@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_check::gdscheck::{self, Config, LibraryReport, Software};
-use gpuio_cufile::{Base, Driver, Environment, Library};
+use gpuio_drivers::cufile::{Base, Driver, Environment, Library};
 use gpuio_gpu::Which;
 use gpuio_host::{HostError, Root, nvidia_fs};
+use gpuio_machine::check::gdscheck::{self, Config, LibraryReport, Software};
 use gpuio_objects::environment;
 use gpuio_record::facts::{Fact, Machine};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use gpuio_cufile::{Library, Vendor};
+use gpuio_drivers::cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;

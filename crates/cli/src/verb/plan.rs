@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use gpuio_pair::{Load, NotHere, Pairing, Wanted, format, pair};
-use gpuio_topo::Topology;
+use gpuio_machine::pair::{Load, NotHere, Pairing, Wanted, format, pair};
+use gpuio_machine::topo::Topology;
 
 use super::{plan_expect, plan_hosts};
 use crate::args::Plan;
@@ -30,7 +30,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
     if let Some(path) = &plan.system {
         let answer = plan_expect::on_paper(path, figures)?;
         let text = match form {
-            Form::Text => gpuio_flow::paper::text(&answer),
+            Form::Text => gpuio_machine::flow::paper::text(&answer),
             Form::Json => format::json(&answer).map_err(unprintable)?,
             Form::Job | Form::Gdsio => {
                 return Err(Failure::Usage("--system: formats are text, json".to_owned()));
@@ -81,7 +81,7 @@ fn form(plan: &Plan) -> Result<Form, Failure> {
 
 fn wanted(plan: &Plan) -> Result<Wanted, Failure> {
     let block = plan.bs.as_deref().map(|text| {
-        let bytes = gpuio_units::parse_bytes(text);
+        let bytes = gpuio_base::units::parse_bytes(text);
         let bytes = bytes.map_err(|error| Failure::Usage(format!("--bs {text}: {error}")))?;
         let none = || Failure::Usage(format!("--bs {text}: a block has at least 1 byte"));
         (bytes > 0).then_some(bytes).ok_or_else(none)

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use gpuio_flow::{
+use gpuio_host::input;
+use gpuio_machine::flow::{
     End, Figures, HostPortions, Pattern, Storage, Stream, of_hosts, of_machine, paper,
     portions_of_streams,
 };
-use gpuio_host::input;
-use gpuio_pair::{
+use gpuio_machine::pair::{
     By, Direction, Load, Pair, PairExpected, Pairing, Regroup, StoreKind, Wanted, second_choice,
 };
+use gpuio_machine::topo::{Class, Topology};
 use gpuio_record::facts::Machine;
 use gpuio_record::{Expected, Towards};
-use gpuio_topo::{Class, Topology};
 
 use crate::failure::Failure;
 
@@ -155,8 +155,8 @@ fn stream(pair: &Pair, by: By, load: Load) -> Stream {
             (Some(_), None) => End::Uncounted,
         },
         by: match by {
-            By::Direct => gpuio_flow::By::Direct,
-            By::HostMemory => gpuio_flow::By::Host,
+            By::Direct => gpuio_machine::flow::By::Direct,
+            By::HostMemory => gpuio_machine::flow::By::Host,
         },
         towards: match load.direction {
             Direction::Read => Towards::Read,

@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_flow::Figures;
-use gpuio_pair::{HostsPlan, NoJobFile, Pairing, Wanted, format, hosts_job_file, hosts_text, pair};
+use gpuio_machine::flow::Figures;
+use gpuio_machine::pair::{
+    HostsPlan, NoJobFile, Pairing, Wanted, format, hosts_job_file, hosts_text, pair,
+};
+use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
-use gpuio_topo::Topology;
 
 use super::plan::{Form, not_here, unprintable, write};
 use super::plan_expect;
@@ -91,7 +93,7 @@ fn replaced(hosts: &[Host], plan: &HostsPlan) -> Option<String> {
         "Names and addresses of servers are replaced in the captures of {}: which hosts share a \
          server is not known, so a --server with a name counts for each host by itself. gpuio topo \
          --capture FILE --keep-addresses keeps them.",
-        gpuio_units::hosts_of(&names, hosts.len(), true)
+        gpuio_base::units::hosts_of(&names, hosts.len(), true)
     ))
 }
 

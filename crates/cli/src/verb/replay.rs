@@ -4,12 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use gpuio_base::trace::{Format, Trace};
 use gpuio_host::input;
 use gpuio_job::spec::{JobSpec, ReplayRequest, Spec};
 use gpuio_job::workload::replay::{Script, missing};
 use gpuio_load::run::Permit;
 use gpuio_record::{ReplayOrder, ReplayPace};
-use gpuio_trace::{Format, Trace};
 
 use crate::args::{Given, Replay};
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Trace, Failure> {
     let name = path.display();
     let bytes = input::read(path, TRACE_MOST)
         .map_err(|error| Failure::Usage(format!("{name}: the trace can't be read: {error}")))?;
-    gpuio_trace::read(&bytes).map_err(|error| Failure::Usage(format!("{name}: {error}")))
+    gpuio_base::trace::read(&bytes).map_err(|error| Failure::Usage(format!("{name}: {error}")))
 }
 
 fn request(path: &Path, trace: &Trace, replay: &Replay) -> Result<ReplayRequest, Failure> {

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Stats) -> Result<ExitCode, Failure> {
     let pause = match args.every() {
         None => None,
         Some((flag, text)) => {
-            let ns = gpuio_units::parse_duration_ns(text)
+            let ns = gpuio_base::units::parse_duration_ns(text)
                 .map_err(|error| Failure::Usage(format!("{flag} {text}: {error}")))?;
             let pause = Duration::from_nanos(ns);
             if pause < SHORTEST {

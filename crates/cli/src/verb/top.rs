@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_base::units::parse_duration_ns;
 use gpuio_host::Root;
-use gpuio_units::parse_duration_ns;
 use gpuio_watch::{Interval, Sample, Watcher, openmetrics, print, select};
 
 use crate::args::Top;

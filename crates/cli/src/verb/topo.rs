@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gpuio_host::Root;
-use gpuio_topo::{Topology, explain, format};
+use gpuio_machine::topo::{Topology, explain, format};
 
 use crate::args::Topo;
 use crate::captured;

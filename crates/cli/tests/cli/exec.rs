@@ -185,7 +185,7 @@ fn the_program_takes_gpuios_place() {
     assert_eq!(ran.out, format!("{number}\n-v a b\n"));
     assert_eq!(ran.err, "", "nothing is said unless asked");
     // A signal ends it as it would without gpuio.
-    assert_eq!(here.exec(&["sh", "-c", "kill -TERM $$"]).code, -1);
+    assert_eq!(here.exec(&["sh", "-c", "kill -TERM $$"]).code, -15);
 }
 
 #[test]

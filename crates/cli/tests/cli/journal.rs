@@ -12,6 +12,8 @@ use crate::tool::{Ran, bench, command, file, finish, gpuio, scratch, state, tree
 const ALL: &str = "--path all --gpu software --rw randread --bs 32k --size 1m --io-size 1m \
                    --directory d --keep --no-ceilings";
 const CRASH: (&str, &str) = ("GPUIO_SOFT_CUFILE_FAIL", "cuFileRead:crash:3");
+/// By SIGABRT.
+const ABORTED: i32 = -6;
 
 fn run(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Ran {
     let temporary = dir.join("tmp");
@@ -36,7 +38,7 @@ fn beside_left_out(err: &str) -> Vec<&str> {
 #[test]
 fn what_ran_before_a_crash_is_kept_and_shown() {
     let dir = scratch();
-    let ran = run(dir.path(), ALL, &[CRASH]).exits(-1);
+    let ran = run(dir.path(), ALL, &[CRASH]).exits(ABORTED);
     assert_eq!(ran.out, "", "no result was given out");
     let kept = journals(&state(dir.path()));
     let [journal] = &kept[..] else { panic!("{kept:?}") };
@@ -73,7 +75,7 @@ fn what_ran_before_a_crash_is_kept_and_shown() {
 #[test]
 fn the_next_run_reports_one_that_died() {
     let dir = scratch();
-    run(dir.path(), ALL, &[CRASH]).exits(-1);
+    run(dir.path(), ALL, &[CRASH]).exits(ABORTED);
     let journal = journals(&state(dir.path())).remove(0);
     let reported = format!("gpuio show {}", journal.display());
     let short = "--rw read --bs 32k --size 1m --runtime 100ms --directory d";
@@ -86,8 +88,8 @@ fn the_next_run_reports_one_that_died() {
         assert_eq!(bench(dir.path(), &format!("{short} {verb}")).exits(0).err, "");
     }
     // Later ones are counted, without it; a run that ends well adds none.
-    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(-1);
-    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(-1);
+    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(ABORTED);
+    run(dir.path(), &format!("{ALL} -q"), &[CRASH]).exits(ABORTED);
     run(dir.path(), ALL, &[]).exits(0).prints(&["(and 1 more there)", "said once"]);
     assert_eq!(journals(&state(dir.path())).len(), 3);
     assert!(journal.exists(), "never removed but by its reader");
@@ -114,7 +116,7 @@ fn beside_the_output_where_there_is_one() {
     let dir = scratch();
     let results = dir.path().join("results");
     std::fs::create_dir(&results).unwrap();
-    run(dir.path(), &format!("{ALL} -o results/r.json"), &[CRASH]).exits(-1);
+    run(dir.path(), &format!("{ALL} -o results/r.json"), &[CRASH]).exits(ABORTED);
     assert!(!state(dir.path()).exists());
     let journal = journals(&results).remove(0);
     let name = journal.file_name().unwrap().to_str().unwrap();
@@ -137,7 +139,7 @@ fn without_a_place_for_it_the_run_goes_on_with_a_warning() {
     run(dir.path(), &format!("{ALL} -q -o r.json"), &none).exits(0);
     let home = dir.path().join("home");
     let at_home = [("XDG_STATE_HOME", "relative"), ("HOME", home.to_str().unwrap()), CRASH];
-    run(dir.path(), ALL, &at_home).exits(-1);
+    run(dir.path(), ALL, &at_home).exits(ABORTED);
     assert_eq!(journals(&home.join(".local/state/gpuio")).len(), 1);
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::tool::{GPUIO, Scratch, TIMEOUT, command, other, plain, scratch};
+use crate::tool::{GPUIO, Scratch, TIMEOUT, command, exit_code, other, plain, scratch};
 
 /// A launcher with the flags that it needs here.
 pub(crate) struct Mpi {
@@ -55,7 +55,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 impl From<Output> for Ran {
     fn from(output: Output) -> Ran {
-        let code = output.status.code().unwrap_or(-1);
+        let code = exit_code(output.status);
         Ran { code, out: text(&output.stdout), err: text(&output.stderr) }
     }
 }

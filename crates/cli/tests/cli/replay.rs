@@ -3,8 +3,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use gpuio_trace::write::{Frame, header};
-use gpuio_trace::{Call, End, Holes, Op, Trace, TraceFile, Within};
+use gpuio_base::trace::write::{Frame, header};
+use gpuio_base::trace::{Call, End, Holes, Op, Trace, TraceFile, Within};
 use serde_json::Value;
 
 use crate::exec::{cc, compile};
@@ -355,7 +355,7 @@ fn a_recorded_program_is_repeated() {
     assert!(nvidia.err.contains("sees none to record"), "{nvidia:?}");
     record(dir.path(), "--record u --anonymous").exits(0);
     let read = |name: &str| -> Trace {
-        gpuio_trace::read(&std::fs::read(dir.path().join(name)).unwrap()).unwrap()
+        gpuio_base::trace::read(&std::fs::read(dir.path().join(name)).unwrap()).unwrap()
     };
     let (named, anonymous) = (read("t"), read("u"));
     assert_eq!((named.end, named.calls.len(), named.lost), (End::Whole, 81, 0));

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -104,6 +104,7 @@ pub(crate) fn plain(program: impl AsRef<OsStr>) -> Command {
         }
     }
     command.env("GPUIO_PAGES", "/nowhere");
+    gpuio_testkit::programs::hears_hang_ups(&mut command);
     command
 }
 
@@ -204,7 +205,13 @@ pub(crate) fn wait(mut child: Child, began: Instant) -> Ran {
     };
     let took = began.elapsed();
     let (out, err) = (out.join().unwrap(), err.join().unwrap());
-    Ran { code: status.code().unwrap_or(-1), out, err, took }
+    Ran { code: exit_code(status), out, err, took }
+}
+
+/// The code, or the number of the signal that ended it, negative.
+pub(crate) fn exit_code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt as _;
+    status.code().or(status.signal().map(|signal| -signal)).unwrap()
 }
 
 fn reader(mut from: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<String> {

@@ -29,9 +29,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gpuio_base::pattern::{Key, Repeats, Salt};
 use gpuio_host::statx::Stamp;
 use gpuio_host::target::{Directory, ReopenError, Tables};
-use gpuio_pattern::{Key, Repeats, Salt};
 use serde::{Deserialize, Serialize};
 
 use super::Identity;
@@ -130,7 +130,7 @@ impl Entry {
 
     /// The key of the pattern that is listed.
     fn key(&self) -> Key {
-        gpuio_pattern::file_key(self.salt(), self.file_number)
+        gpuio_base::pattern::file_key(self.salt(), self.file_number)
     }
 
     /// Notes which file it is, and in which state.

@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use gpuio_pattern::{Key, Repeats, fill, word};
+use gpuio_base::pattern::{Key, Repeats, fill, word};
 use proptest::prelude::*;
 
 use super::super::content::{Looks, Proof, find_key, prove};

@@ -1,7 +1,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
-use gpuio_pattern::{Repeats, Salt};
+use gpuio_base::pattern::{Repeats, Salt};
 
 use super::super::clean::clean;
 use super::super::fill::BLOCK;
@@ -53,7 +53,7 @@ fn holes_are_left_and_the_rest_holds_the_pattern() {
     for _ in 0..2 {
         prepare(&sparse).unwrap();
         let mut expected = vec![0; usize::try_from(length).unwrap()];
-        gpuio_pattern::fill(&mut expected, gpuio_pattern::file_key(11, 3), 0);
+        gpuio_base::pattern::fill(&mut expected, gpuio_base::pattern::file_key(11, 3), 0);
         for hole in &holes {
             let at = |byte: u64| usize::try_from(byte).unwrap();
             expected[at(hole.start)..at(hole.end)].fill(0);
@@ -131,8 +131,8 @@ fn an_overwritten_foreign_file_stays_foreign_and_keeps_its_length() {
     let made = make_files(&[task], &Count::default(), &AtomicBool::new(false)).unwrap();
     assert!(!made[0].created);
     let bytes = fs::read(&path).unwrap();
-    let key = gpuio_pattern::file_key(11, 3);
-    assert_eq!(gpuio_pattern::check(&bytes[..8192], key, 0), None);
+    let key = gpuio_base::pattern::file_key(11, 3);
+    assert_eq!(gpuio_base::pattern::check(&bytes[..8192], key, 0), None);
     assert_eq!(bytes[8192..], [7; 1808]);
     assert_eq!(find(&path).unwrap(), None);
 }
@@ -158,7 +158,7 @@ fn only_the_parts_of_a_foreign_file_are_written() {
     let after = fs::read(&path).unwrap();
     assert_eq!(after.len() as u64, 3 * BLOCK + 99);
     let mut expected = vec![0; after.len()];
-    gpuio_pattern::fill(&mut expected, gpuio_pattern::file_key(11, 3), 0);
+    gpuio_base::pattern::fill(&mut expected, gpuio_base::pattern::file_key(11, 3), 0);
     for (at, (found, pattern)) in (0_u64..).zip(after.iter().zip(&expected)) {
         let filled = parts.iter().any(|part| part.contains(&at));
         assert_eq!(*found, if filled { *pattern } else { 7 }, "byte {at}");

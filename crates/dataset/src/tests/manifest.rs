@@ -3,7 +3,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use gpuio_pattern::{Repeats, Salt};
+use gpuio_base::pattern::{Repeats, Salt};
 use rustix::fs::inotify;
 
 use super::super::manifest::{

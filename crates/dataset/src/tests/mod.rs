@@ -105,8 +105,8 @@ fn prepare(wanted: &Wanted) -> Result<Vec<Made>, MakeError> {
 }
 
 fn holds_pattern(path: &Path, salt: u64, file_number: u64) -> bool {
-    let key = gpuio_pattern::file_key(salt, file_number);
-    gpuio_pattern::check(&fs::read(path).unwrap(), key, 0).is_none()
+    let key = gpuio_base::pattern::file_key(salt, file_number);
+    gpuio_base::pattern::check(&fs::read(path).unwrap(), key, 0).is_none()
 }
 
 fn names(directory: &Path) -> Vec<String> {

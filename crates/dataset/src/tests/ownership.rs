@@ -256,7 +256,7 @@ fn a_verified_part_of_our_file_wants_the_pattern_in_the_rest() {
 fn timed(length: usize, key: u64) -> Vec<u8> {
     let mut bytes = vec![0; length];
     for (nth, block) in (0..).zip(bytes.chunks_mut(64 << 10)) {
-        gpuio_pattern::fill(block, key, 4096 * nth);
+        gpuio_base::pattern::fill(block, key, 4096 * nth);
     }
     bytes
 }
@@ -324,7 +324,7 @@ fn a_file_that_was_touched_is_ours_by_what_it_holds_and_never_made_anew_for_a_re
     let verdict = accept(&writing(&path, MIB), &Permit::default());
     assert_eq!((verdict.note, verdict.holds_pattern), (GuardNote::Ours, true));
     let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
-    let key = Some(gpuio_pattern::file_key(11, 3));
+    let key = Some(gpuio_base::pattern::file_key(11, 3));
     let sure = |permit: &Permit| {
         let verdict = accept(&verified, permit);
         assert_eq!((verdict.note, verdict.fill, verdict.key), (GuardNote::Changed, false, key));
@@ -348,7 +348,7 @@ fn what_damaged_bytes_are_held_against_does_not_depend_on_them() {
     let path = dir.path().join("f");
     let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
     let other_job = Wanted { salt: 5.into(), file_number: 9, ..verified.clone() };
-    let key = Some(gpuio_pattern::file_key(11, 3));
+    let key = Some(gpuio_base::pattern::file_key(11, 3));
     prepare(&wanted(&path, MIB)).unwrap();
     let whole = fs::read(&path).unwrap();
     let block = 64 << 10;
@@ -389,7 +389,7 @@ fn parts_of_our_file_are_verified_that_hold_the_pattern() {
     fs::write(&path, vec![0x41; 1 << 20]).unwrap();
     for part in &right {
         let verdict = accept(part, &Permit::default());
-        let key = Some(gpuio_pattern::file_key(11, 3));
+        let key = Some(gpuio_base::pattern::file_key(11, 3));
         assert_eq!((verdict.note, verdict.key), (GuardNote::Changed, key));
     }
     refuse(&part(0, MIB), &Permit::default(), &["nothing to verify its bytes against"]);
@@ -404,7 +404,7 @@ fn a_copy_under_another_name_is_verified_by_the_pattern_that_it_holds() {
     let other =
         Wanted { needs_pattern: true, salt: 5.into(), file_number: 9, ..wanted(&copy, MIB) };
     let verdict = accept(&other, &Permit::default());
-    let key = Some(gpuio_pattern::file_key(11, 3));
+    let key = Some(gpuio_base::pattern::file_key(11, 3));
     assert_eq!((verdict.note, verdict.key), (GuardNote::ForeignReadOnly, key));
     // Data of timed writes are of no one place: there is nothing to hold them against.
     fs::write(&copy, timed(1 << 20, 77)).unwrap();

@@ -10,7 +10,7 @@ pub(crate) mod table;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use gpuio_cufilejson::{Config as File, DEFAULT_PATH, VARIABLE};
+use gpuio_base::cufilejson::{Config as File, DEFAULT_PATH, VARIABLE};
 use serde_json::Value;
 
 use crate::code::{Failure, INVALID_VALUE};
@@ -129,7 +129,7 @@ fn file(sources: &Sources<'_>, notes: &mut Vec<String>) -> File {
             return File::default();
         }
     };
-    gpuio_cufilejson::read(&text).unwrap_or_else(|error| {
+    gpuio_base::cufilejson::read(&text).unwrap_or_else(|error| {
         notes.push(format!(
             "{}, line {}, column {}: {}. Defaults are used",
             path.display(),

@@ -1,8 +1,8 @@
 //! Which parameter of the interface is which key of `cufile.json` and which environment variable.
-//! Ranges and defaults come from the key table (`gpuio_cufilejson::KEYS`), so that the two can't
-//! diverge.
+//! Ranges and defaults come from the key table (`gpuio_base::cufilejson::KEYS`), so that the two
+//! can't diverge.
 
-use gpuio_cufilejson::{ValueType, find};
+use gpuio_base::cufilejson::{ValueType, find};
 
 /// A parameter: its key, and the variable that precedes it, if any.
 #[derive(Debug, Clone, Copy)]

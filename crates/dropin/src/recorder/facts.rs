@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use gpuio_trace::{HOLES_MOST, Holes, TraceFile};
+use gpuio_base::trace::{HOLES_MOST, Holes, TraceFile};
 use rustix::fs::{FileType, SeekFrom, Stat, fstat, major, minor, seek};
 use rustix::io::Errno;
 

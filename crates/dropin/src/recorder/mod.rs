@@ -19,7 +19,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gpuio_trace::{Call, TraceFile, Within};
+use gpuio_base::trace::{Call, TraceFile, Within};
 
 use crate::environment;
 use crate::fork;
@@ -145,7 +145,7 @@ pub(crate) fn begin() {
 /// A line for the user, who asked for the recording.
 pub(crate) fn say(text: &str) {
     use std::io::Write as _;
-    let line = format!("gpuio: {}\n", gpuio_units::printable_short(text));
+    let line = format!("gpuio: {}\n", gpuio_base::units::printable_short(text));
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

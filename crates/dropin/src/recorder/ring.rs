@@ -4,7 +4,7 @@
 //! what was put in and is written by the thread, `tail` what was taken out and is written by the
 //! writer. A slot between the two is read only, one outside is the thread's.
 
-use gpuio_trace::Call;
+use gpuio_base::trace::Call;
 
 use crate::sync::Guarded;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};

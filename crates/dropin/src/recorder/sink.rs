@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use gpuio_base::trace::write::{Frame, header};
+use gpuio_base::trace::{Call, TraceFile};
 use gpuio_host::Root;
-use gpuio_trace::write::{Frame, header};
-use gpuio_trace::{Call, TraceFile};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Records in a frame at most, in bytes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gpuio_trace::{Call, End, Op, Trace, Within};
+use gpuio_base::trace::{Call, End, Op, Trace, Within};
 
 use crate::batch::{destroy, fetch, set_up, submit};
 use crate::client::{Entry, GOOD, alone, child, cuda, cufile, is_child, random_bytes};
@@ -21,7 +21,7 @@ fn trace_of(test: &str, more: &[(&str, &str)], body: impl FnOnce()) -> Option<Tr
     variables.extend_from_slice(more);
     let said = alone(test, &variables, || {});
     assert!(!said.contains("gpuio: "), "{said}");
-    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     Some(trace)
 }
@@ -129,7 +129,8 @@ fn a_killed_program_leaves_what_it_did() {
         let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
         // Goes on until the first calls are in the file: as long as it takes, and no longer.
         let path = std::env::var("GPUIO_CUFILE_RECORD").unwrap();
-        let recorded = || gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap().calls.len();
+        let recorded =
+            || gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap().calls.len();
         while recorded() == 0 {
             assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
             std::thread::sleep(Duration::from_millis(1));
@@ -142,7 +143,7 @@ fn a_killed_program_leaves_what_it_did() {
     let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
     let (status, output) = child(test, &variables, &[]);
     assert!(!status.success(), "{output}");
-    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?} {output}", trace.end);
 }
 
@@ -202,6 +203,6 @@ fn a_full_disk_ends_the_trace_and_not_the_program() {
     let variables = [("GPUIO_CUFILE_RECORD", path.to_str().unwrap())];
     let (status, output) = child(test, &variables, &[]);
     assert!(status.success() && output.contains("the trace ends here"), "{output}");
-    let trace = gpuio_trace::read(&std::fs::read(&path).unwrap()).unwrap();
+    let trace = gpuio_base::trace::read(&std::fs::read(&path).unwrap()).unwrap();
     assert!(!trace.calls.is_empty() && trace.end != End::Whole, "{:?}", trace.end);
 }

@@ -1,6 +1,6 @@
 //! What cuFile reports that it can do: whether it has any path that bypasses host memory.
 
-use gpuio_cufile::Abilities;
+use gpuio_drivers::cufile::Abilities;
 
 use super::{JobFlow, Observation, Source};
 use crate::group::{APART, NOT_APART, by_foreign_library, on_gpu};

@@ -1,6 +1,6 @@
 //! What cuFile counted of its own transfers: how many through host memory and how many past it.
 
-use gpuio_cufile::{DirectionStats, Stats};
+use gpuio_drivers::cufile::{DirectionStats, Stats};
 
 use super::{JobFlow, Observation, Source, size};
 use crate::group::{APART, Flow, NOT_APART, by_foreign_library, on_gpu};

@@ -15,8 +15,8 @@ mod own;
 mod page_cache;
 mod process_io;
 
+use gpuio_base::units::human_bytes;
 use gpuio_record::{DirectMode, Evidence, HolesReading, JobPlan, JobResult, Proof};
-use gpuio_units::human_bytes;
 
 use crate::group::{Flow, cached, direct_in_force};
 use crate::layout::JobLayout;

@@ -1,6 +1,6 @@
 //! The requested options of a fio job, as repeated in its JSON.
 
-use gpuio_units::parse_bytes;
+use gpuio_base::units::parse_bytes;
 use serde_json::Value;
 
 use crate::Reading;

@@ -1,7 +1,7 @@
 //! Figures of one direction, in bytes and nanoseconds. fio 2 prints KiB and microseconds, under
 //! other names or, of `io_bytes`, under the same one.
 
-use gpuio_stat::Percentile;
+use gpuio_base::stat::Percentile;
 use serde_json::Value;
 
 use super::number;

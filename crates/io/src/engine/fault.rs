@@ -4,7 +4,7 @@
 //! faults. A delayed I/O runs at once and comes back late; others pass it. In a synchronous
 //! engine the push itself takes longer.
 
-pub use gpuio_catalog::{Inject, InjectError};
+pub use gpuio_base::catalog::{Inject, InjectError};
 
 use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, Op, Push};
 use crate::clock::{Clock, Nanos};

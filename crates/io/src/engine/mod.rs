@@ -27,7 +27,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use gpuio_catalog::{EngineInfo, Inject, Op};
+pub use gpuio_base::catalog::{EngineInfo, Inject, Op};
 pub use monitor::LegCounters;
 
 /// Host memory that an engine may touch until it hands the I/O back.

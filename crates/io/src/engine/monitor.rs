@@ -1,7 +1,7 @@
 //! Counts what comes back, live, for other threads to look at.
 
 use super::{Done, Engine, EngineError, Io, Op, Push};
-use gpuio_stat::add_single_writer;
+use gpuio_base::stat::add_single_writer;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

@@ -12,7 +12,7 @@
 
 use super::monitor::LegCounters;
 use super::{Done, Engine, EngineError, Io, IoFault, Op, Push};
-use gpuio_stat::add_single_writer;
+use gpuio_base::stat::add_single_writer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use gpuio_base::stat::add_single_writer;
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
-use gpuio_stat::add_single_writer;
 
 use super::slot_buffers::{self, SlotBuffers, refused, stride};
 use super::stream_queues::StreamQueues;

@@ -20,7 +20,7 @@
 //!
 //! [`GpuSide::scatter`]: super::GpuSide::scatter
 
-use gpuio_catalog::GATHER_PLAIN_BYTES;
+use gpuio_base::catalog::GATHER_PLAIN_BYTES;
 use gpuio_gpu::{Context, GpuError, Stream};
 
 use super::launcher::Launcher;

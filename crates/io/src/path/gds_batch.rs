@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use gpuio_cufile::{Batch, Completion};
+use gpuio_drivers::cufile::{Batch, Completion};
 use gpuio_gpu::MemoryKind;
 
 use super::destination::Destination;

@@ -25,9 +25,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use gpuio_catalog::MAPPED_COPY_BYTES;
+use gpuio_base::catalog::MAPPED_COPY_BYTES;
+use gpuio_base::stat::add_single_writer;
 use gpuio_gpu::{DevPtr, GpuError, MappedFile, PieceList, Stream, Wait};
-use gpuio_stat::add_single_writer;
 
 use super::destination::Destination;
 use super::launcher::Launcher;

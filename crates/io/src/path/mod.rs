@@ -4,8 +4,8 @@
 //! uses. A path owns its engine and, for GPU paths, its ring, streams and device memory. It keeps
 //! no latencies, only counters of bytes and I/Os. Threads are those of its engine, and of
 //! `transfer` on the paths `library*`. A new path is one file here, one row in [`PATHS`] and a test
-//! `path_NAME` in `tests/path_reference.rs`, which another test asks for. Its verdict follows from
-//! the row's `PathInfo`. A path with a copy per slot calls `staged::open`: `cached.rs` is the
+//! `path_NAME` in `tests/io/path_reference.rs`, which another test asks for. Its verdict follows
+//! from the row's `PathInfo`. A path with a copy per slot calls `staged::open`: `cached.rs` is the
 //! shortest example. Another GPU stage implements `GpuStage` or `Slots`, as `gather.rs` and
 //! `managed.rs`. One leg from end to end implements [`Path`], as `gds/mod.rs` for a library and
 //! `mapped.rs` for the GPU itself. Where gdsio has a name for the path: `foreign/src/gdsio.rs`.
@@ -43,8 +43,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use fan_out::{FanOut, FanOutCounters};
-pub use gpuio_catalog::{Backend, Calls, MemoryKind, PathInfo};
-pub use gpuio_cufile::Driver as CufileDriver;
+pub use gpuio_base::catalog::{Backend, Calls, MemoryKind, PathInfo};
+pub use gpuio_drivers::cufile::Driver as CufileDriver;
 use gpuio_gpu::pattern::Key;
 use gpuio_gpu::{Context, GpuError, MappedFile, Pinned};
 pub use library::core::{LibraryCounters, LibraryFault, LibraryOpCounters};
@@ -414,7 +414,7 @@ pub struct PathEntry {
 /// What a code of [`Fault::Cufile`] says, in one line.
 #[must_use]
 pub fn cufile_words(code: i32) -> String {
-    gpuio_cufile::meaning(code)
+    gpuio_drivers::cufile::meaning(code)
 }
 
 /// Every memory that a copy can end in.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gpuio_stat::add_single_writer;
+use gpuio_base::stat::add_single_writer;
 
 use super::two_legs::Requests;
 use super::{Fault, Request};

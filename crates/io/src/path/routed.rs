@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use gpuio_base::stat::add_single_writer;
 use gpuio_gpu::{Context, DevPtr, DeviceBuf, GpuError, MemoryKind, Stream};
-use gpuio_stat::add_single_writer;
 
 use super::slot_buffers::{self, SlotBuffers, refused};
 use super::stream_queues::StreamQueues;

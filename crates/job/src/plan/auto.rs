@@ -3,9 +3,9 @@
 //! A rule over values and a table: nothing is opened or tried here. What a person names is never
 //! replaced by it.
 
-use gpuio_catalog::GATHER_PLAIN_BYTES;
+use gpuio_base::catalog::GATHER_PLAIN_BYTES;
+use gpuio_base::units::format_bytes;
 use gpuio_record::{BlockShare, MemoryKind};
-use gpuio_units::format_bytes;
 
 use super::defaults;
 use super::facts::{Facts, Gpus};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_catalog::{Catalog, PathInfo};
+use gpuio_base::catalog::{Catalog, PathInfo};
 use gpuio_record::{JobPlan, LeftOut};
 
 use super::PlanError;

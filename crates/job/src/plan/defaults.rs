@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpuio_catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
+use gpuio_base::catalog::{Calls, GATHER_PLAIN_BYTES, MAPPED_COPY_BYTES, PathInfo};
 use gpuio_record::{
     BlockShare, ComputationKind, ComputationPlan, DirectMode, Distribution, JobPlan, Order, Stop,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpuio_catalog::{Calls, Catalog};
+use gpuio_base::catalog::{Calls, Catalog};
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
 

@@ -1,6 +1,6 @@
 //! Path `fan-out`: each block is read once and placed in all GPUs of the job.
 
-use gpuio_catalog::PathInfo;
+use gpuio_base::catalog::PathInfo;
 use gpuio_record::{FanOut, Gpu};
 
 use super::PlanError;

@@ -1,6 +1,6 @@
 //! Training feeds: the data set of samples, and who reads them for which accelerator.
 
-use gpuio_catalog::PathInfo;
+use gpuio_base::catalog::PathInfo;
 use gpuio_record::{
     BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Gpu, Order, Region,
     SampleOrder, TierPlan,

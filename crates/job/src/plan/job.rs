@@ -1,11 +1,11 @@
 //! One job on one path.
 
-use gpuio_catalog::{Backend, PathInfo};
+use gpuio_base::catalog::{Backend, PathInfo};
+use gpuio_base::units::format_cpu_list;
 use gpuio_record::{
     Arrivals, Choice, Compressible, DirectMode, Fill, Gpu, JobPlan, MemoryKind, Order, Pacing,
     PathChoice, VerifyMode,
 };
-use gpuio_units::format_cpu_list;
 
 use super::defaults::{self};
 use super::facts::{Facts, Gpus};

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use gpuio_catalog::PathInfo;
+use gpuio_base::catalog::PathInfo;
+use gpuio_base::units::human_bytes;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{Gpu, JobPlan};
-use gpuio_units::human_bytes;
 
 use super::Facts;
 

@@ -1,8 +1,8 @@
 //! The memory in which a job's bytes end.
 
-use gpuio_catalog::{Backend, Calls, PathInfo};
+use gpuio_base::catalog::{Backend, Calls, PathInfo};
+use gpuio_base::units::human_bytes;
 use gpuio_record::{Gpu, JobPlan, MemoryKind, TierPlan};
-use gpuio_units::human_bytes;
 
 use super::{Facts, PlanError};
 use crate::spec::JobSpec;

@@ -51,7 +51,7 @@ mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_catalog::{Backend, Catalog, PathInfo};
+use gpuio_base::catalog::{Backend, Catalog, PathInfo};
 use gpuio_record::{JobPlan, LeftOut, Plan};
 
 use crate::spec::{JobSpec, Spec};

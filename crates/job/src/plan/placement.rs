@@ -1,7 +1,7 @@
 //! Where each thread runs.
 
+use gpuio_base::units::format_cpu_list;
 use gpuio_record::{Gpu, Region, Via, WorkerPlan};
-use gpuio_units::format_cpu_list;
 
 use super::facts::{Facts, Gpus};
 use super::{PlanError, regions};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_catalog::{Backend, Calls, PathInfo};
+use gpuio_base::catalog::{Backend, Calls, PathInfo};
 use gpuio_record::{BlockShare, Region, ReplayPlan, VerifyMode};
 
 use super::PlanError;

@@ -1,7 +1,7 @@
 //! When a job is to end because it is steady.
 
+use gpuio_base::units::format_duration_ns;
 use gpuio_record::{SteadyPlan, Stop};
-use gpuio_units::format_duration_ns;
 
 use super::PlanError;
 use crate::spec::JobSpec;

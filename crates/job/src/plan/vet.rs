@@ -1,6 +1,6 @@
 //! Contradictions and impossible asks, refused by name with what to do.
 
-use gpuio_catalog::{Catalog, Inject, PathInfo};
+use gpuio_base::catalog::{Catalog, Inject, PathInfo};
 use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
 
 use super::defaults::mix_and_order;

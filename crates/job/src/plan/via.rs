@@ -1,6 +1,6 @@
 //! The GPU through which the bytes of path `routed` go.
 
-use gpuio_catalog::PathInfo;
+use gpuio_base::catalog::PathInfo;
 use gpuio_record::{Gpu, Via};
 
 use super::PlanError;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use gpuio_catalog::PathInfo;
+use gpuio_base::catalog::PathInfo;
 use gpuio_record::{
     BlockShare, DirectMode, FanOut, FeedPlan, Gpu, Order, RangesPlan, ReplayPlan, Stop,
 };

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::{
     Arrivals, BlockShare, Column, Distribution, FeedCompute, Fill, LayoutKind, MemoryKind,
     RangeKind, ReplayOrder, ReplayPace, SampleOrder, SampleSize, ServiceLevel, SteadyFigure,
     VerifyMode,
 };
-use gpuio_stat::Percentile;
 
 use crate::spec::keys::Dialect;
 use crate::spec::{Origin, Requested};

@@ -1,6 +1,6 @@
 //! A key that is varied, and the parser of its values.
 
-use gpuio_units::{format_bytes, parse_bytes};
+use gpuio_base::units::{format_bytes, parse_bytes};
 
 /// More values would take too long to run.
 const MOST: usize = 10_000;

@@ -4,7 +4,7 @@
 //! b`, `!a`, `(a)`. A word is a key's value if it names a key, a number or size if it can be read
 //! as one, else text. There is no minus and no division, so `gds-batch` and `/mnt/a` are words.
 
-use gpuio_units::parse_bytes;
+use gpuio_base::units::parse_bytes;
 
 /// A parsed condition.
 #[derive(Debug, Clone, PartialEq, Eq)]

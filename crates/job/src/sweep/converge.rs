@@ -1,6 +1,6 @@
 //! Decides when a point has enough runs.
 
-use gpuio_stat::infer;
+use gpuio_base::stat::infer;
 
 /// How often each point is run.
 #[derive(Debug, Clone, Copy, PartialEq)]

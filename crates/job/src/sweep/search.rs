@@ -1,7 +1,7 @@
 //! Searches the highest load whose latency stays within a limit.
 
-use gpuio_stat::Percentile;
-use gpuio_units::parse_duration_ns;
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::parse_duration_ns;
 
 /// A latency limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

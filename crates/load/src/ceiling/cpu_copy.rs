@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::Builder;
 
+use gpuio_base::units::format_bytes;
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_job::plan::ceiling::{largest_block, unbound};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{CeilingPlan, JobPlan, WorkerPlan};
-use gpuio_units::format_bytes;
 
 use super::{Bench, Reading};
 use crate::run::affinity;

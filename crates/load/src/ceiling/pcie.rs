@@ -105,8 +105,8 @@ pub(super) fn lowest(way: &[PciFunction]) -> Option<(f64, String)> {
 fn rate(function: &PciFunction) -> Option<(f64, String)> {
     let speed = function.most.mega_transfers.or(function.now.mega_transfers)?;
     let width = function.now.width.or(function.most.width)?;
-    let generation = gpuio_units::pcie_generation(speed)?;
-    let rate = gpuio_units::pcie_bytes_per_second(speed, width)?;
+    let generation = gpuio_base::units::pcie_generation(speed)?;
+    let rate = gpuio_base::units::pcie_bytes_per_second(speed, width)?;
     #[expect(clippy::cast_precision_loss, reason = "figures of a few digits")]
     let rate = rate as f64;
     let mut words = format!("PCIe {generation}.0 x{width}");

@@ -4,9 +4,9 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use gpuio_base::pattern::{Key, file_key};
 use gpuio_host::target::ReopenError;
 use gpuio_io::engine::EngineFile;
-use gpuio_pattern::{Key, file_key};
 use gpuio_record::{DirectMode, JobPlan};
 use rustix::fs::OFlags;
 use rustix::io::Errno;

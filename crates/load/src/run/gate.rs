@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gpuio_base::stat::{Live, LiveTotals};
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_stat::{Live, LiveTotals};
 
 use super::rusage::Usage;
 use super::stonewall::Wall;

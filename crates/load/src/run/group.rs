@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use gpuio_base::stat::{Live, LiveTotals};
 use gpuio_evidence::{Collector, DeviceSampler, Readings, Setup};
 use gpuio_gpu::Context;
 use gpuio_host::Root;
@@ -17,7 +18,6 @@ use gpuio_page::LivePage;
 use gpuio_record::{
     ComputationCost, EndedHow, Gpu, JobPlan, JobResult, MappedResult, Point, Steady, VerifyMode,
 };
-use gpuio_stat::{Live, LiveTotals};
 use rustix::fs::OFlags;
 
 use super::computation::{Computation, Learned, UnderWay};

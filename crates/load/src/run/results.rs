@@ -1,12 +1,12 @@
 //! From what workers returned to a job's result.
 
+use gpuio_base::stat::Tally;
 use gpuio_io::{engine as io_engine, path as io_path};
 use gpuio_record::{
     ActualEngine, CacheReading, CpuScope, DirectMode, DirectionResult, EndedHow, FanOutResult,
     FileLegCounters, FlushResult, GpuResult, JobPlan, JobResult, Latency, LibraryResult,
     MappedResult, NeverStarted, Point, Steady, TimeSpan, ViaResult, WorkerResult,
 };
-use gpuio_stat::Tally;
 
 use super::failures::Failures;
 use super::gate::FirstDone;

@@ -1,12 +1,12 @@
-//! The series: what the worker counters (`gpuio_stat::Live`) show, interval by interval.
+//! The series: what the worker counters (`gpuio_base::stat::Live`) show, interval by interval.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gpuio_base::stat::{Counted, Histogram, Live, LiveTotals, Percentile};
 use gpuio_io::clock::Nanos;
 use gpuio_record::{JobPlan, Point, Steady};
-use gpuio_stat::{Counted, Histogram, Live, LiveTotals, Percentile};
 
 use super::gate::FirstDone;
 use super::peers::Peers;

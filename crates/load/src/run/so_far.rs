@@ -1,10 +1,10 @@
 //! Results of jobs that still run, from the counters of their workers.
 
+use gpuio_base::stat::{Counted, Live, Tally};
 use gpuio_io::clock::Nanos;
 use gpuio_record::{
     CacheReading, CpuCost, EndedHow, FileLegCounters, JobPlan, JobResult, TimeSpan, WorkerResult,
 };
-use gpuio_stat::{Counted, Live, Tally};
 
 use super::results::{direct, direction, engines};
 use super::sample::SeriesSampler;

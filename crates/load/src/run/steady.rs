@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use gpuio_base::stat::{Histogram, LiveTotals, SteadyRule};
 use gpuio_io::clock::Nanos;
 use gpuio_record::{Steady, SteadyFigure, SteadyPlan};
-use gpuio_stat::{Histogram, LiveTotals, SteadyRule};
 
 use super::peers::Peers;
 

@@ -7,8 +7,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, scope};
 
+use gpuio_base::units::human_bytes;
 use gpuio_record::JobPlan;
-use gpuio_units::human_bytes;
 use rustix::process::{Resource, getrlimit};
 
 use super::RunError;

@@ -2,12 +2,12 @@
 //!
 //! Its rates are over the time in which all jobs of the group ran.
 
+use gpuio_base::stat::{Histogram, LiveTotals};
+use gpuio_base::units::human_ns;
 use gpuio_io::clock::Nanos;
 use gpuio_record::{
     CpuScope, DirectionResult, DirectionTotal, JobPlan, JobResult, Latency, RunTotals, TimeSpan,
 };
-use gpuio_stat::{Histogram, LiveTotals};
-use gpuio_units::human_ns;
 
 use super::results::per_second;
 use super::rusage::Usage;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use gpuio_cufile::{Library, Search};
+use gpuio_drivers::cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
 use gpuio_job::plan::{Facts, Gpus, plan};
@@ -110,7 +110,7 @@ pub(crate) struct Lab {
     directory: tempfile::TempDir,
     host: HostFacts,
     driver: Option<Driver>,
-    cufile: Option<gpuio_cufile::Driver>,
+    cufile: Option<gpuio_drivers::cufile::Driver>,
     gpus: Gpus,
     pub(crate) diary: Diary,
     /// Where workers count for other processes.
@@ -156,7 +156,7 @@ impl Lab {
         let lab = Lab::with_gpu();
         let search = Search { stand_in: true, ..Search::default() };
         let library = Library::load(&search).unwrap();
-        let cufile = gpuio_cufile::Driver::open(library, None, true).unwrap();
+        let cufile = gpuio_drivers::cufile::Driver::open(library, None, true).unwrap();
         Lab { cufile: Some(cufile), ..lab }
     }
 

@@ -4,17 +4,18 @@ use gpuio_record::{Latency, WarningKind};
 
 use crate::lab::{Lab, MS, child_passes};
 
-fn p50(summary: &Option<gpuio_stat::Summary>) -> u64 {
+fn p50(summary: &Option<gpuio_base::stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").p50_ns
 }
 
 /// What does not go by how busy the machine is: the delay of one leg in another would be in all.
-fn least(summary: &Option<gpuio_stat::Summary>) -> u64 {
+fn least(summary: &Option<gpuio_base::stat::Summary>) -> u64 {
     summary.as_ref().expect("this leg was counted").min_ns
 }
 
 fn legs_sum_up(latency: &Latency) {
-    let mean = |summary: &Option<gpuio_stat::Summary>| summary.as_ref().map_or(0.0, |s| s.mean_ns);
+    let mean =
+        |summary: &Option<gpuio_base::stat::Summary>| summary.as_ref().map_or(0.0, |s| s.mean_ns);
     let sum = mean(&latency.queue) + mean(&latency.file) + mean(&latency.gpu);
     let total = latency.total.mean_ns;
     assert!((sum - total).abs() <= total * 0.001 + 1.0, "{sum} of {total}");

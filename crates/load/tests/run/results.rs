@@ -140,10 +140,11 @@ fn written(seed: u64) -> Vec<u64> {
     let ran = lab.carry_out(&mut plan).unwrap();
     assert_eq!(ran.jobs[0].write.bytes, 1 << 20);
     let job = &plan.jobs[0];
-    let key = gpuio_pattern::file_key(job.salt, job.targets[0].file_number);
+    let key = gpuio_base::pattern::file_key(job.salt, job.targets[0].file_number);
     let data = std::fs::read(lab.file("w.0")).unwrap();
     let blocks = (0_u64..).zip(data.chunks(4096));
-    let laid_out = |at: u64, block: &[u8]| gpuio_pattern::check(block, key, at * 4096).is_none();
+    let laid_out =
+        |at: u64, block: &[u8]| gpuio_base::pattern::check(block, key, at * 4096).is_none();
     blocks.filter(|(at, block)| !laid_out(*at, block)).map(|(at, _)| at).collect()
 }
 

@@ -81,6 +81,11 @@ impl Draft {
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 Draft::begin_named(directory, wanted)
             }
+            // A directory that another process has just removed: ext4 answers EPERM there (Linux
+            // 6.18), tmpfs only when the file gets its name.
+            Err(Errno::PERM) if fstat(&directory).is_ok_and(|stat| stat.st_nlink == 0) => {
+                Err(Errno::NOENT.into())
+            }
             Err(errno) => Err(errno.into()),
         }
     }

@@ -96,3 +96,24 @@ fn a_draft_without_proc_replaces_by_a_copy() {
     draft.replace(Some(&File::open(dir.path().join("r")).unwrap())).unwrap();
     assert_eq!(fs::read(dir.path().join("r")).unwrap(), b"new");
 }
+
+/// On a real file system and in memory: both answer as for any other name that is not there, so
+/// that whoever makes a directory beside one who clears up can make another.
+#[test]
+fn in_a_directory_that_was_removed_there_is_no_draft() {
+    let target = std::env::current_exe().unwrap();
+    for base in [target.parent().unwrap().to_owned(), std::env::temp_dir()] {
+        let gone = || {
+            let dir = tempfile::tempdir_in(&base).unwrap();
+            Directory::open(dir.path()).unwrap()
+        };
+        let text = OsStr::new("r");
+        let named = |draft: Draft| draft.give_name().map(drop).map_err(|unnamed| unnamed.error);
+        let error = Draft::begin(gone(), text).and_then(named).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+        let dir = tempfile::tempdir_in(&base).unwrap();
+        let draft = Draft::begin(Directory::open(dir.path()).unwrap(), text).unwrap();
+        drop(dir);
+        assert_eq!(named(draft).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

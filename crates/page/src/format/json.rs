@@ -1,6 +1,6 @@
 //! Pages as JSON: `docs/stats.md` names the fields. What is not known is `null`.
 
-use gpuio_stat::Percentile;
+use gpuio_base::stat::Percentile;
 use serde_json::{Map, Value, json};
 
 use super::{PERCENTILES, Shown, class_name, per_second};

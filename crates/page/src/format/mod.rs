@@ -5,7 +5,7 @@ pub mod json;
 pub mod openmetrics;
 pub mod text;
 
-use gpuio_stat::Percentile;
+use gpuio_base::stat::Percentile;
 
 use crate::read::Owner;
 use crate::snapshot::{Counts, Snapshot};

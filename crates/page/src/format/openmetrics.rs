@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::label_value;
+use gpuio_base::units::label_value;
 
 use crate::bucket::Latencies;
 use crate::snapshot::{Counts, PathCounters, Snapshot};

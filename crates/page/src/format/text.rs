@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use gpuio_stat::Percentile;
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate, printable_short};
 use gpuio_table::in_columns;
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate, printable_short};
 
 use super::{PERCENTILES, Shown, class_name, per_second};
 use crate::bucket::SIZES;

@@ -8,7 +8,7 @@ mod rows;
 mod side;
 mod unit;
 
-use gpuio_stat::Percentile;
+use gpuio_base::stat::Percentile;
 use serde::{Serialize, Serializer};
 
 use crate::{Point, RankJob, Record, Towards};

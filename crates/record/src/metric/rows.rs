@@ -1,6 +1,6 @@
 //! The table of metrics.
 
-use gpuio_stat::{Percentile, Summary};
+use gpuio_base::stat::{Percentile, Summary};
 
 use super::{List, Side, Unit, float};
 use crate::{FeedResult, Point, RankJob, Towards};

@@ -1,6 +1,6 @@
 //! Units of metrics.
 
-use gpuio_units::{human_bytes, human_count, human_ns, human_rate};
+use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate};
 
 /// The unit of a metric, which decides how it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

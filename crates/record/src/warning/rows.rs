@@ -11,7 +11,7 @@ use std::fmt::{Display, Formatter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use gpuio_units::{format_bytes, human_bytes, human_count, human_ns};
+use gpuio_base::units::{format_bytes, human_bytes, human_count, human_ns};
 
 use super::Severity;
 
@@ -635,7 +635,7 @@ fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let percentiles = [("p99", 0.99), ("p99.9", 0.999)];
     let unknown: Vec<&str> = percentiles
         .iter()
-        .filter(|(_, quantile)| !gpuio_stat::enough_for(*quantile, ios))
+        .filter(|(_, quantile)| !gpuio_base::stat::enough_for(*quantile, ios))
         .map(|(name, _)| *name)
         .collect();
     if !unknown.is_empty() {

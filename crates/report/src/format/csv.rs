@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::metric::{self, CsvColumn};
 use gpuio_record::{
     ComputationPlan, DirectMode, HostJobExpected, JobPlan, Metric, RankGroup, RankHost, RankJob,
     RankJobRates, RankRow, Record, Side, TierResult,
 };
-use gpuio_stat::Percentile;
 use serde::Serialize;
 
 use crate::workload::{actual_engine, block_bounds, rw, sides};
@@ -85,8 +85,8 @@ fn tier(side: &Side<'_>) -> Option<TierResult> {
 /// order, reads first.
 ///
 /// Fields are quoted as in RFC 4180, and no name is a formula or holds a control character
-/// ([`gpuio_units::csv_text`]). Lines end in a line feed only, so that awk and cut see no carriage
-/// return. An empty field means that there is no figure. Numbers are not rounded.
+/// ([`gpuio_base::units::csv_text`]). Lines end in a line feed only, so that awk and cut see no
+/// carriage return. An empty field means that there is no figure. Numbers are not rounded.
 #[must_use]
 pub fn render(record: &Record) -> String {
     let columns = columns(&record.percentiles());
@@ -209,7 +209,7 @@ impl Lines {
     }
 
     pub(crate) fn push(&mut self, fields: impl Iterator<Item = String>) {
-        let fields = fields.map(|field| gpuio_units::csv_text(&field).into_owned());
+        let fields = fields.map(|field| gpuio_base::units::csv_text(&field).into_owned());
         // A Vec takes every byte, and lines may differ in length.
         let _ = self.0.write_record(fields.map(String::into_bytes));
     }

@@ -1,7 +1,7 @@
 //! gdsio's result line, for the scripts that parse it.
 
+use gpuio_base::units::printable_short;
 use gpuio_record::{EndedHow, JobPlan, JobResult, Record, TimeSpan, Towards};
-use gpuio_units::printable_short;
 
 use crate::number::float;
 use crate::workload::{fixed_block, is_random, jobs};

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::printable_lines;
 use gpuio_record::{EndedHow, LeftOut, Record, Route, Side, Source, Towards};
-use gpuio_stat::Percentile;
 use gpuio_table::{Column, Grid, words};
-use gpuio_units::printable_lines;
 
 use super::text::{PARAGRAPH_WIDTH, SOFTWARE_GPU, header, warnings};
 use crate::number::{NONE, iops, maybe_time, throughput};

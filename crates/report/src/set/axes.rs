@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::units::format_bytes;
 use gpuio_record::facts::{BlockFacts, TargetStorage};
 use gpuio_record::{
     Arrivals, DirectMode, Distribution, Order, RanksResult, TargetKind, VerifyMode,
 };
-use gpuio_units::format_bytes;
 
 use super::rows::Row;
 use super::{Set, chosen};

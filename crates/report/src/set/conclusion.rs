@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::stat::infer::{self, median};
 use gpuio_record::{EndedHow, Metric};
-use gpuio_stat::Percentile;
-use gpuio_stat::infer::{self, median};
 
 use super::Set;
 use super::axes::{Column, Role, columns};
@@ -19,7 +19,7 @@ use super::rows::{Row, rows};
 use super::summary::{half_width, median_of};
 use crate::number::{iops, throughput};
 use crate::workload::{blocks_short, is_mix, load_word};
-use gpuio_units::human_ns;
+use gpuio_base::units::human_ns;
 
 /// All runs of one load.
 struct Point<'a> {

@@ -4,8 +4,8 @@
 //! of several threads is one entry, as with `group_reporting`. Fields for figures that gpuio does
 //! not measure (submission latency, completion latency) are absent.
 
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{DirectionResult, Point, Towards};
-use gpuio_stat::{Percentile, Summary};
 use serde_json::{Map, Value, json};
 
 use super::Set;

@@ -1,8 +1,8 @@
 //! Tables for an issue or a wiki.
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::MarkdownPage;
 use gpuio_record::CpuCost;
-use gpuio_stat::Percentile;
-use gpuio_units::MarkdownPage;
 
 use super::Set;
 use super::rows::{Row, rows, software};

@@ -25,9 +25,9 @@ pub use fio::files as fio_files;
 pub use openmetrics::heads as openmetrics_heads;
 pub use origin::{Candidate, Origin, origin};
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::metric::List;
 use gpuio_record::{Metric, Record, Sweep};
-use gpuio_stat::Percentile;
 
 /// One record and its source.
 #[derive(Debug, Clone, PartialEq)]

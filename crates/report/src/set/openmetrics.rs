@@ -1,9 +1,9 @@
 //! OpenMetrics text, version 1.0.0 (the specification of that name, section "Text format"): one
 //! family after another, its metadata first, counters and units named as required.
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::Metric;
 use gpuio_record::metric::{Family, List};
-use gpuio_stat::Percentile;
 
 use super::Set;
 use super::axes::{Axis, axes};
@@ -197,7 +197,8 @@ fn label_name(key: &str) -> String {
 }
 
 fn written(labels: &[(&str, &str)]) -> String {
-    let one =
-        |(name, value): &(&str, &str)| format!("{name}=\"{}\"", gpuio_units::label_value(value));
+    let one = |(name, value): &(&str, &str)| {
+        format!("{name}=\"{}\"", gpuio_base::units::label_value(value))
+    };
     labels.iter().map(one).collect::<Vec<String>>().join(",")
 }

@@ -1,8 +1,8 @@
 //! Time series: lines over the seconds of a job, all on one time axis.
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::metric::{self, Unit};
 use gpuio_record::{DeviceSeries, Point, Towards, WatchedGroup};
-use gpuio_stat::Percentile;
 use serde_json::{Map, Value, json};
 
 use super::devices;

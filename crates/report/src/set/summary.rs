@@ -1,9 +1,9 @@
 //! The summary: one line per point, which is a load with all of its runs; or one per path if there
 //! are many points.
 
+use gpuio_base::stat::infer::{self, median};
 use gpuio_record::metric::{List, percent};
 use gpuio_record::{EndedHow, Metric};
-use gpuio_stat::infer::{self, median};
 
 use super::axes::{Column, columns};
 use super::fix::points;

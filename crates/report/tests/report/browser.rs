@@ -61,7 +61,7 @@ out.bars = document.querySelectorAll('.bars rect').length;
 out.heat = document.querySelectorAll('.heat td').length;
 out.table = cells();
 out.written = written;
-out.rates = gpuio.data.columns.get('rate').values;
+out.rates = gpuio.data.columns.get('throughput').values;
 out.p99 = gpuio.data.columns.get('p99').values;";
 
 #[test]
@@ -119,10 +119,10 @@ fn scripts_print_numbers_as_the_program_does() {
         nothing_wrong(&out);
         let printed: Vec<Vec<String>> = serde_json::from_value(out["printed"].clone()).unwrap();
         let rules: [fn(f64) -> String; 4] = [
-            gpuio_units::human_rate,
-            gpuio_units::human_count,
-            gpuio_units::human_ns,
-            gpuio_units::human_count,
+            gpuio_base::units::human_rate,
+            gpuio_base::units::human_count,
+            gpuio_base::units::human_ns,
+            gpuio_base::units::human_count,
         ];
         for (rule, printed) in rules.iter().zip(printed) {
             let ours: Vec<String> = values.iter().map(|value| rule(*value)).collect();
@@ -147,7 +147,7 @@ box.querySelector('input').click();
 out.after = cells().length;
 out.hosts = cells().filter((row) => row[1] === 'host').length;
 box.querySelector('input').click();
-const head = document.querySelector('th[data-key=\"rate\"] button');
+const head = document.querySelector('th[data-key=\"throughput\"] button');
 head.click();
 out.sorted = [...document.querySelectorAll('#rows tbody tr')].map((row) =>
   Number(row.cells[4].title));

@@ -236,7 +236,7 @@ fn a_mix_is_one_load_under_its_own_name() {
         let page = (find_set_format(format).unwrap().render)(&set);
         assert!(!page.contains("2 loads"), "{format}: {page}");
         let head = page.split("randrw 70/30 8K, ").nth(1).unwrap_or_default();
-        let rate = gpuio_units::human_rate(both);
+        let rate = gpuio_base::units::human_rate(both);
         assert!(head.split("IOPS").next().unwrap().contains(&rate), "{format}: {rate}: {page}");
         for direction in ["randread 8K", "randwrite 8K"] {
             assert!(!page.contains(direction), "{format}: {page}");

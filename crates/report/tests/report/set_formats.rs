@@ -2,10 +2,10 @@
 
 use std::process::Command;
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::Record;
 use gpuio_report::find;
 use gpuio_report::set::{Member, SET_FORMATS, Set, find_set_format, fio_files};
-use gpuio_stat::Percentile;
 use gpuio_testkit::programs::python_with;
 use serde_json::Value;
 

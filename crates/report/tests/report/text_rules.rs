@@ -363,7 +363,7 @@ fn missing_ios_mark_only_what_they_can_raise() {
         let mut record = records::host_quick();
         let at = record.plan.jobs.iter().position(|job| job.name == "rand-mixed").unwrap();
         record.plan.jobs[at].threads = 1;
-        let mut latencies = gpuio_stat::Histogram::default();
+        let mut latencies = gpuio_base::stat::Histogram::default();
         for (count, ns) in [(19_000, 1_000_000), (990, 5_000_000), (10, 20_000_000)] {
             (0..count).for_each(|_| latencies.record(ns));
         }

@@ -2,7 +2,7 @@
 //! turn over in 68 ms, so that a sample of the driver's (the last 20 ms) is shown instead.
 //! NVML does not report how busy copy engines are.
 
-use gpuio_nvml::{Gpu, Width};
+use gpuio_drivers::nvml::{Gpu, Width};
 
 use crate::metric::{Figure, Form, Kind, Metric, figure};
 use crate::probe::{Eye, Probe, Reading, both};

@@ -1,7 +1,7 @@
 //! GPUs' profiling fields: DCGM's host engine, where one runs. It reads them once a second, so that
 //! a shorter interval shows some values twice.
 
-use gpuio_dcgm::{FIELDS, Profile};
+use gpuio_drivers::dcgm::{FIELDS, Profile};
 
 use crate::metric::{Figure, Form, Kind, Metric, figure};
 use crate::probe::{Eye, Probe, Reading, Trend};

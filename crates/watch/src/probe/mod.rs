@@ -13,8 +13,8 @@ mod rdma;
 
 use std::collections::HashSet;
 
+use gpuio_drivers::nvml::Library;
 use gpuio_host::Root;
-use gpuio_nvml::Library;
 use gpuio_record::facts::NumaNode;
 
 use crate::counters::Counters;
@@ -101,7 +101,7 @@ pub struct Eye {
     /// NVML, or why there is none.
     pub gpus: Result<Library, String>,
     /// DCGM's host engine, or why there is none; `None` where no GPU is wanted.
-    pub profiles: Option<Result<gpuio_dcgm::Engine, String>>,
+    pub profiles: Option<Result<gpuio_drivers::dcgm::Engine, String>>,
     /// Nodes with their processors: the groups that CPU time is shown by.
     pub nodes: Vec<NumaNode>,
     /// Numbers of the kernel's own threads, which are not looked at again.

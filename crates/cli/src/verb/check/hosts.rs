@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_check::Rule;
-use gpuio_check::hosts::{HostFacts, any_failed, differences, findings, json, render};
+use gpuio_machine::check::Rule;
+use gpuio_machine::check::hosts::{HostFacts, any_failed, differences, findings, json, render};
 use gpuio_record::facts::Machine;
 
 use crate::args::Save;

@@ -7,9 +7,9 @@ mod prove;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use gpuio_check::prove::Proof;
-use gpuio_check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
 use gpuio_host::Root;
+use gpuio_machine::check::prove::Proof;
+use gpuio_machine::check::{Finding, Pair, RULES, Rule, Severity, Verdict, json, text};
 use gpuio_objects::environment;
 use gpuio_record::facts::{Fact, Machine};
 
@@ -57,9 +57,11 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
         (captured.machine, notes)
     };
     let page = match &check.mount {
-        None => {
-            Output { findings: gpuio_check::check(&machine, &rules), verdict: None, proof: None }
-        }
+        None => Output {
+            findings: gpuio_machine::check::check(&machine, &rules),
+            verdict: None,
+            proof: None,
+        },
         Some(path) => {
             let path = pair::resolve(path, check.from.is_empty())?;
             if check.from.is_empty() {
@@ -71,10 +73,10 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     };
     let Output { findings, verdict, proof } = &page;
     delivery.put(&if json {
-        let coherent = gpuio_check::coherent_links(&machine);
+        let coherent = gpuio_machine::check::coherent_links(&machine);
         json::render(findings, &coherent, verdict.as_ref(), proof.as_ref())
     } else {
-        let notes = notes.iter().map(|note| gpuio_units::paragraph("", 0, note, width));
+        let notes = notes.iter().map(|note| gpuio_base::units::paragraph("", 0, note, width));
         notes.chain([page.text(width, check.all)]).collect::<Vec<_>>().join("\n")
     })?;
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
@@ -108,19 +110,19 @@ impl Output {
         }
         if let Some(proof) = &self.proof {
             out.push('\n');
-            out.push_str(&gpuio_check::prove::render(proof, width));
+            out.push_str(&gpuio_machine::check::prove::render(proof, width));
         }
         out
     }
 }
 
 fn of_pair(pair: &Pair<'_>, path: &str, prove: bool, rules: &[&Rule]) -> Result<Output, Failure> {
-    let verdict = gpuio_check::verdict(pair, path);
-    let narrow: Machine = gpuio_check::narrow(pair);
-    let mut findings = gpuio_check::check(&narrow, rules);
+    let verdict = gpuio_machine::check::verdict(pair, path);
+    let narrow: Machine = gpuio_machine::check::narrow(pair);
+    let mut findings = gpuio_machine::check::check(&narrow, rules);
     let proof = prove.then(|| prove::prove(&pair::directory(path), pair.gpu)).transpose()?;
     if let Some(proof) = &proof {
-        findings.extend(gpuio_check::prove::compare(&verdict, proof));
+        findings.extend(gpuio_machine::check::prove::compare(&verdict, proof));
     }
     Ok(Output { findings, verdict: Some(verdict), proof })
 }
@@ -144,7 +146,7 @@ fn names(flag: &str, given: &[String]) -> Result<Vec<&'static str>, Failure> {
 }
 
 fn find(flag: &str, name: &str) -> Result<&'static Rule, Failure> {
-    gpuio_check::find(name).ok_or_else(|| {
+    gpuio_machine::check::find(name).ok_or_else(|| {
         let known: Vec<&str> = RULES.iter().map(|rule| rule.name).collect();
         Failure::Usage(format!("{flag} {name}: no such rule; rules are {}", known.join(", ")))
     })

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use gpuio_check::{Gpu, Pair, gpu_of, mount_of};
-use gpuio_cufile::Library;
+use gpuio_drivers::cufile::Library;
 use gpuio_host::{Root, mount};
+use gpuio_machine::check::{Gpu, Pair, gpu_of, mount_of};
 use gpuio_record::facts::{Fact, GpuFacts, Machine};
 
 use crate::args::CufileFlags;

@@ -110,7 +110,7 @@ fn threshold(args: &Compare) -> Result<Option<Threshold>, Failure> {
     let Some(text) = &args.threshold else {
         return Ok(None);
     };
-    let percent = gpuio_units::parse_percent(text)
+    let percent = gpuio_base::units::parse_percent(text)
         .map_err(|error| Failure::Usage(format!("--threshold: {error}")))?;
     let threshold = Threshold::new(percent, &args.metric).map_err(|name| {
         Failure::Usage(format!("--metric {name}: metrics are {}", metric::words().join(", ")))

@@ -40,7 +40,7 @@ impl Library {
                 let Ok(file) = gpuio_objects::own(&directory_tried.join(name)) else { continue };
                 match std::fs::read(&file) {
                     // A copy of NVIDIA's library in the program's directory must not be used.
-                    Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => {
+                    Ok(bytes) if gpuio_drivers::cufile::is_gpuio_library(&bytes) => {
                         return Library::reached(file, places);
                     }
                     Ok(_) => tried.push(format!("{} is another library", file.display())),
@@ -138,7 +138,7 @@ fn digest(path: &Path) -> u64 {
 mod tests {
     use super::*;
 
-    /// The symbol that identifies gpuio's library (`gpuio_cufile::is_gpuio_library`).
+    /// The symbol that identifies gpuio's library (`gpuio_drivers::cufile::is_gpuio_library`).
     const MARK: &[u8] = b"GPUIO_CUFILE";
 
     fn put(directory: &Path, name: &str, mark: &[u8]) {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_check::RULES;
+use gpuio_machine::check::RULES;
 use gpuio_record::{WarningAbout, warning_kinds};
 
 use super::variables::{DRIVER, LIBRARY, PROGRAM};

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use gpuio_base::units::printable_short;
 use gpuio_host::{Root, interface_io};
-use gpuio_units::printable_short;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 
 use super::result::{Measured, Rate};

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use gpuio_stat::infer::median;
+use gpuio_base::stat::infer::median;
+use gpuio_base::units::human_decimal_rate;
 use gpuio_table::{Grid, figures, words};
-use gpuio_units::human_decimal_rate;
 use serde::Serialize;
 
 use super::transfer::Counted;

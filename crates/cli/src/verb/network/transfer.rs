@@ -141,7 +141,7 @@ pub(super) fn send(
     let began = cpu_ns();
     // Data that no link compresses.
     let mut piece = vec![0; PIECE];
-    gpuio_pattern::fill(&mut piece, 1, 0);
+    gpuio_base::pattern::fill(&mut piece, 1, 0);
     let (over, give_up, bytes) =
         (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     let one = |stream: &TcpStream| send_one(stream, &piece, (&over, &give_up), &bytes);

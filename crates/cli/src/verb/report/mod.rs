@@ -135,7 +135,7 @@ fn embed_limit(report: &Report) -> Result<Option<usize>, Failure> {
     if given == "none" {
         return Ok(None);
     }
-    let bytes = gpuio_units::parse_bytes(given)
+    let bytes = gpuio_base::units::parse_bytes(given)
         .map_err(|error| Failure::Usage(format!("--embed-limit {given}: {error}")))?;
     Ok(usize::try_from(bytes).ok())
 }

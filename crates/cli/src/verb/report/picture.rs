@@ -4,8 +4,8 @@ use std::path::Path;
 
 use gpuio_capture::Captured;
 use gpuio_host::input;
+use gpuio_machine::topo::{Topology, format};
 use gpuio_report::set::{Candidate, Origin, Picture, Set, origin};
-use gpuio_topo::{Topology, format};
 
 use crate::args::Report;
 use crate::failure::Failure;

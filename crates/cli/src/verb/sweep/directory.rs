@@ -15,6 +15,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_dataset::leftover;
 use gpuio_host::{Root, input};
 use gpuio_outfile::{Directory, Draft};
@@ -22,7 +23,6 @@ use gpuio_record::{
     Arrivals, JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
     Tool,
 };
-use gpuio_stat::{Percentile, Summary};
 
 use super::request::ResolvedSweep;
 use crate::failure::Failure;

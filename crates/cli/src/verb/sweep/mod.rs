@@ -17,9 +17,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{human_ns, human_rate};
 use gpuio_job::sweep::{Progress, Step, next, step};
-use gpuio_stat::Percentile;
-use gpuio_units::{human_ns, human_rate};
 
 use crate::args::Sweep;
 use crate::failure::Failure;

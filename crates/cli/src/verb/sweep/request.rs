@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::input;
 use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
 use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
 use gpuio_job::workload::preset::Preset as Workload;
-use gpuio_stat::Percentile;
-use gpuio_units::{parse_duration_ns, parse_percent};
 
 use super::directory::Run;
 use super::fall_back::fall_back;
@@ -320,7 +320,8 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     let (key, range) = over.split_once('=').ok_or_else(form)?;
     let key = key.replace('-', "_");
     let (from, to) = range.split_once("..").ok_or_else(form)?;
-    let number = |text: &str| gpuio_units::parse_bytes(text).ok().filter(|number| *number > 0);
+    let number =
+        |text: &str| gpuio_base::units::parse_bytes(text).ok().filter(|number| *number > 0);
     let (from, to) = number(from).zip(number(to)).ok_or_else(form)?;
     let searched = searched().into_iter().find(|it| it.name == key);
     let raises = searched.and_then(|key| key.raises).filter(|_| from <= to).ok_or_else(form)?;

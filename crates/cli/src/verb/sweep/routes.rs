@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use gpuio_job::spec::{GpuDriver, GpuWhich, JobSpec};
 use gpuio_job::sweep::{Axis, routes};
-use gpuio_pair::{Ends, ends};
-use gpuio_topo::{Class, Topology};
+use gpuio_machine::pair::{Ends, ends};
+use gpuio_machine::topo::{Class, Topology};
 
 use crate::args::Work;
 use crate::failure::Failure;

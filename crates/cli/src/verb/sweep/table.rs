@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use gpuio_base::stat::{Percentile, infer};
+use gpuio_base::units::{human_count, human_ns, human_rate};
 use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
-use gpuio_stat::{Percentile, infer};
 use gpuio_table::in_columns;
-use gpuio_units::{human_count, human_ns, human_rate};
 
 use super::Why;
 use super::directory::{Feed, Run, SweepDirectory, axes};
@@ -84,7 +84,7 @@ pub(super) fn dry_run(resolved: &ResolvedSweep) -> String {
 
 /// The median of a figure over runs; the mean of the middle two of an even number.
 pub(super) fn median_of(runs: &[Run], of: impl Fn(&Run) -> f64) -> Option<f64> {
-    gpuio_stat::infer::median(&runs.iter().map(of).collect::<Vec<f64>>())
+    gpuio_base::stat::infer::median(&runs.iter().map(of).collect::<Vec<f64>>())
 }
 
 /// The table of results, and the next steps.

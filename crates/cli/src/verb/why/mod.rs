@@ -7,8 +7,8 @@ mod process;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_check::why::{Overview, Why as Answer, render};
-use gpuio_check::{Gpu, Pair};
+use gpuio_machine::check::why::{Overview, Why as Answer, render};
+use gpuio_machine::check::{Gpu, Pair};
 use gpuio_record::facts::{GpuFacts, Machine, MountKind, MountedStorage};
 use serde_json::json;
 
@@ -83,7 +83,7 @@ fn of_machine(args: &Why, json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn of_pair(pair: &Pair<'_>, path: &str) -> Answer {
-    gpuio_check::why::of(&gpuio_check::verdict(pair, path))
+    gpuio_machine::check::why::of(&gpuio_machine::check::verdict(pair, path))
 }
 
 fn printed(value: &serde_json::Value) -> Result<String, Failure> {

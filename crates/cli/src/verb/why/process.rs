@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gpuio_check::why::{
-    IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, render_process,
-};
-use gpuio_check::{Gpu, Pair, mount_of};
 use gpuio_host::proc_io::{self, ProcessIoSample};
 use gpuio_host::{Root, cufile, nvidia_fs, process_use};
+use gpuio_machine::check::why::{
+    IoNow, LivePage, Moved, NvidiaFs, ProcessWhy, Seen, Why, of_process, render_process,
+};
+use gpuio_machine::check::{Gpu, Pair, mount_of};
 use gpuio_page::LivePageRoot;
 use gpuio_page::read::{self, Owner};
 use gpuio_record::facts::{
@@ -120,7 +120,9 @@ fn maker(pid: u32, library: &MappedLibrary) -> Fact<LibraryMaker> {
     }
     let file = PathBuf::from(format!("/proc/{pid}/root{}", library.path));
     match std::fs::read(&file) {
-        Ok(bytes) if gpuio_cufile::is_gpuio_library(&bytes) => Fact::Known(LibraryMaker::Gpuio),
+        Ok(bytes) if gpuio_drivers::cufile::is_gpuio_library(&bytes) => {
+            Fact::Known(LibraryMaker::Gpuio)
+        }
         Ok(_) => Fact::Known(LibraryMaker::Other),
         Err(error) => Fact::unknown(format!("{}: {error}", file.display())),
     }

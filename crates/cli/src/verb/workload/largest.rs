@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use gpuio_base::units::human_rate;
 use gpuio_record::{EndedHow, FeedResult, Record};
-use gpuio_units::human_rate;
 
 use crate::args::Workload;
 use crate::failure::Failure;

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use gpuio_cufile::{Buffer, Driver, Handle, IoError, IoRange};
+use gpuio_drivers::cufile::{Buffer, Driver, Handle, IoError, IoRange};
 use gpuio_gpu::DevPtr;
 
 use crate::engine::{EngineFile, IoFault};

@@ -1,6 +1,6 @@
 //! cuFile's asynchronous calls in streams: of `gds-stream` (groups of one) and `gds-batch-stream`.
 
-use gpuio_cufile::{StreamIo, StreamRegistration};
+use gpuio_drivers::cufile::{StreamIo, StreamRegistration};
 use gpuio_gpu::Stream;
 
 use super::buffers::{GdsBuffers, fault, setup, sides};

@@ -2,8 +2,8 @@
 //! threads. A buffered read or write is such a copy between the page cache and the ring, so no path
 //! can be faster through the page cache. It is no load: the run makes the copies itself.
 
+use gpuio_base::units::format_bytes;
 use gpuio_record::{CeilingKind, CeilingSource, DirectMode};
-use gpuio_units::format_bytes;
 
 use super::{CeilingContext, CeilingEntry, Same, Want, largest_block};
 

@@ -1,7 +1,7 @@
 //! What path `gather` gives where no file has to keep up: launches from a ring that is not
 //! refilled.
 
-use gpuio_catalog::Catalog;
+use gpuio_base::catalog::Catalog;
 use gpuio_record::{CeilingKind, CeilingPlan, JobPlan, Towards};
 
 use super::loads::{path_choice, without_files};

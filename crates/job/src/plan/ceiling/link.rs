@@ -1,7 +1,7 @@
 //! What the link between host and GPU memory gives: large copies from and to page-locked memory,
 //! with no file behind them.
 
-use gpuio_catalog::{Catalog, MAPPED_COPY_BYTES};
+use gpuio_base::catalog::{Catalog, MAPPED_COPY_BYTES};
 use gpuio_record::{BlockShare, CeilingKind, CeilingPlan, JobPlan, Order, Towards};
 
 use super::loads::{path_choice, without_files};
@@ -40,7 +40,7 @@ fn plan(context: &CeilingContext<'_>) -> Vec<Want> {
         plan.direction = Some(direction);
         plan.gpus = context.gpus().iter().map(|gpu| gpu.index).collect();
         plan.software_gpu = job.gpus.iter().any(|gpu| gpu.software);
-        let size = gpuio_units::format_bytes(block(job.threads));
+        let size = gpuio_base::units::format_bytes(block(job.threads));
         plan.what = format!(
             "copies of {size} between page-locked and GPU memory, {DEPTH} under way per thread, \
              no file"

@@ -1,6 +1,6 @@
 //! What the ceilings share that run a load: loads as fast as they can, and without a file.
 
-use gpuio_catalog::Catalog;
+use gpuio_base::catalog::Catalog;
 use gpuio_record::{
     CeilingPlan, CeilingSource, Choice, DirectMode, Fill, GuardNote, JobPlan, PathChoice, Region,
     Stop, TargetKind, TargetPlan, Towards, VerifyMode,

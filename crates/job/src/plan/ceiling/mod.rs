@@ -16,7 +16,7 @@ mod storage;
 
 use std::collections::BTreeSet;
 
-use gpuio_catalog::{Catalog, PathInfo};
+use gpuio_base::catalog::{Catalog, PathInfo};
 use gpuio_record::{CeilingKind, CeilingPlan, CeilingSource, Gpu, JobPlan, VerifyMode};
 
 use crate::plan::Facts;

@@ -4,7 +4,7 @@ use gpuio_record::{
     CeilingKind, CeilingPlan, CeilingSource, DirectMode, JobPlan, MemoryKind, Towards, VerifyMode,
 };
 
-use gpuio_catalog::Catalog;
+use gpuio_base::catalog::Catalog;
 
 use super::loads::{named, path_choice, unbound};
 use super::{CeilingContext, CeilingEntry, Load, Same, Want};

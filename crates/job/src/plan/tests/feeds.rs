@@ -1,6 +1,6 @@
 //! Training feeds: the presets against their sources, and what is refused.
 
-use gpuio_catalog::Op;
+use gpuio_base::catalog::Op;
 use gpuio_record::{FeedCompute, FeedPlan, SampleOrder, TierPlan};
 
 use super::*;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gpuio_catalog::Catalog;
+use gpuio_base::catalog::Catalog;
 use gpuio_record::Gpu;
 use gpuio_record::facts::HostFacts;
 

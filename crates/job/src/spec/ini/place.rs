@@ -80,5 +80,6 @@ impl Place {
 /// Whether a host is called so: with or without its domain, and `*` stands for any characters.
 fn is_called(pattern: &str, host: &str) -> bool {
     let short = host.split('.').next().unwrap_or(host);
-    gpuio_units::fits_wildcard(pattern, host) || gpuio_units::fits_wildcard(pattern, short)
+    gpuio_base::units::fits_wildcard(pattern, host)
+        || gpuio_base::units::fits_wildcard(pattern, short)
 }

@@ -1,6 +1,6 @@
 //! `cufile.KEY`: keys of cuFile's own configuration, by the table of `cufilejson`.
 
-use gpuio_cufilejson::SettingError;
+use gpuio_base::cufilejson::SettingError;
 
 use super::KeyError;
 use crate::spec::Origin;
@@ -16,7 +16,7 @@ pub(super) fn set(
     value: &str,
     origin: Origin,
 ) -> Result<(), KeyError> {
-    match gpuio_cufilejson::setting(path, value) {
+    match gpuio_base::cufilejson::setting(path, value) {
         Ok(_) if value.is_empty() => no_value(path),
         Ok((key, value)) => {
             job.cufile.insert(key.path, CufileSetting { json: value.to_string(), origin });
@@ -33,7 +33,7 @@ pub(super) fn set(
 }
 
 fn no_value(path: &str) -> Result<(), KeyError> {
-    let key = gpuio_cufilejson::find(path).map_or("", |key| key.path);
+    let key = gpuio_base::cufilejson::find(path).map_or("", |key| key.path);
     let words = format!("it needs a value; write cufile.{key}=VALUE, or leave it out");
     Err(KeyError::CufileValue { key, words })
 }

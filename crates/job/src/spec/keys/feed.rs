@@ -8,7 +8,7 @@ use super::set::key;
 use super::unused::computes_nothing;
 use super::{Flag, Key};
 use crate::spec::value;
-use gpuio_units::format_duration_ns;
+use gpuio_base::units::format_duration_ns;
 
 pub(super) const KEYS: &[Key] = &[
     key(

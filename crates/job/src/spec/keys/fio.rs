@@ -7,7 +7,7 @@ use super::printed::{self, LOAD, REST, WHERE, of_blocks, switch};
 use super::set::{self, key};
 use super::unused::{NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
 use crate::spec::value;
-use gpuio_units::{format_bytes, format_cpu_list, format_duration_ns};
+use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
 
 pub(super) const KEYS: &[Key] = &[
     key(

@@ -9,8 +9,8 @@ use super::set::{self, key};
 use super::unused::{self, IN_ORDER, NO_WRITES, NOT_THIS_WAY, when};
 use super::{Flag, Key};
 use crate::spec::value;
+use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::{Fill, VerifyMode};
-use gpuio_units::{format_bytes, format_duration_ns};
 
 pub(super) const KEYS: &[Key] = &[
     key("path", Native, set::PATH, "data paths by name, separated by commas, `all`, or `auto`")

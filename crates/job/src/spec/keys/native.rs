@@ -7,8 +7,8 @@ use super::printed::{self, REST, WHERE, switch};
 use super::set::{self, key};
 use super::unused::{OWN_FILES, not_between_gpus, when};
 use crate::spec::value;
+use gpuio_base::units::format_duration_ns;
 use gpuio_record::{Arrivals, VerifyMode};
-use gpuio_units::format_duration_ns;
 
 pub(super) const KEYS: &[Key] = &[
     key("name", All, set::NAME, "name of the job; in `[global]`, of the run").tried(["x", "y"]),

@@ -1,9 +1,9 @@
 //! A plan as lines of a job file: what rows of the table print.
 
+use gpuio_base::units::format_bytes;
 use gpuio_record::{
     Arrivals, BlockShare, Column, FeedPlan, JobPlan, LayoutPlan, Order, WorkerPlan,
 };
-use gpuio_units::format_bytes;
 
 use crate::spec::value::one_name;
 

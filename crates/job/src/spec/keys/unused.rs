@@ -3,10 +3,10 @@
 //! Keys without it have an effect wherever they are accepted: what comes of them stands in the
 //! plan, and the plan's own checks refuse what no path can do.
 
-use gpuio_catalog::{Catalog, Inject, PathInfo};
+use gpuio_base::catalog::{Catalog, Inject, PathInfo};
+use gpuio_base::units::format_bytes;
 use gpuio_record::facts::NumaNode;
 use gpuio_record::{Arrivals, Distribution, FeedCompute, Fill, JobPlan, Order, SampleOrder};
-use gpuio_units::format_bytes;
 
 use crate::spec::job::{GpuDriver, GpuWhich, JobSpec, Rw};
 

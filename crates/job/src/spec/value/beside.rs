@@ -1,6 +1,6 @@
 //! GPU computation during a job.
 
-use gpuio_units::parse_percent;
+use gpuio_base::units::parse_percent;
 
 use super::{Read, ValueError, on_or_off};
 use crate::spec::job::ComputationRequest;

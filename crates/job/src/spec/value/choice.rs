@@ -1,7 +1,7 @@
 //! Values from a fixed set of words.
 
+use gpuio_base::units::{parse_index_list, parse_percent};
 use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyMode};
-use gpuio_units::{parse_index_list, parse_percent};
 
 use super::number::{at_least_one_u32, integer};
 use super::{Read, ValueError};

@@ -1,10 +1,10 @@
 //! Values of a training feed.
 
+use gpuio_base::units::parse_percent;
 use gpuio_record::{
     Column, ComputationKind, Distribution, FeedCompute, RangeKind, SampleOrder, SampleSize,
     ServiceLevel,
 };
-use gpuio_units::parse_percent;
 
 use super::choice::distribution;
 use super::number::{at_least_one_u32, size};

@@ -1,8 +1,8 @@
 //! Values of several parts: blocks, splits, file names, CPUs.
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::parse_cpu_list;
 use gpuio_record::BlockShare;
-use gpuio_stat::Percentile;
-use gpuio_units::parse_cpu_list;
 
 use super::number::{percent, size};
 use super::{Read, ValueError, pieces};

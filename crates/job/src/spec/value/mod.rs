@@ -25,7 +25,7 @@ pub(crate) use number::{
 };
 pub(crate) use steady::steady;
 
-use gpuio_units::UnitError;
+use gpuio_base::units::UnitError;
 
 /// Why a value is invalid, before its key is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Numbers: sizes, times, counts.
 
-use gpuio_units::{MAX_INDEX, parse_bytes, parse_duration_ns};
+use gpuio_base::units::{MAX_INDEX, parse_bytes, parse_duration_ns};
 
 use super::{Read, ValueError};
 

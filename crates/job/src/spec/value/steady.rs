@@ -1,7 +1,7 @@
 //! fio's `steadystate`: the figure that must be steady, and its limit.
 
+use gpuio_base::units::{parse_bytes, parse_duration_ns, parse_percent};
 use gpuio_record::SteadyFigure;
-use gpuio_units::{parse_bytes, parse_duration_ns, parse_percent};
 
 use super::{Read, ValueError};
 use crate::spec::job::SteadyCriterion;

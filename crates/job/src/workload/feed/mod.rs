@@ -18,7 +18,7 @@ mod tests;
 
 use std::ops::Range;
 
-use gpuio_catalog::Op;
+use gpuio_base::catalog::Op;
 use gpuio_record::{FeedPlan, SampleOrder};
 
 pub use draws::Draws;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gpuio_catalog::Op;
-use gpuio_trace::{Call, Trace};
+use gpuio_base::catalog::Op;
+use gpuio_base::trace::{Call, Trace};
 
 /// What ends of files are rounded up to, where a call reached past one: a direct read of the last
 /// bytes needs whole blocks.

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use gpuio_base::trace::{Call, Within};
 use gpuio_record::ReplayOrder;
-use gpuio_trace::{Call, Within};
 
 use super::{Lane, Pause, Since, Step};
 

@@ -19,9 +19,9 @@ mod lanes;
 #[cfg(test)]
 mod tests;
 
-use gpuio_catalog::Op;
+use gpuio_base::catalog::Op;
+use gpuio_base::trace::{End, Format, Trace};
 use gpuio_record::ReplayOrder;
-use gpuio_trace::{End, Format, Trace};
 
 pub use files::ReplayFile;
 

@@ -1,6 +1,6 @@
-use gpuio_catalog::Op;
+use gpuio_base::catalog::Op;
+use gpuio_base::trace::{Call, End, Format, Holes, OtherActions, Trace, TraceFile, Within};
 use gpuio_record::ReplayOrder;
-use gpuio_trace::{Call, End, Format, Holes, OtherActions, Trace, TraceFile, Within};
 
 use super::{Pause, ReplayFile, Script, Since, Step, missing};
 
@@ -139,7 +139,7 @@ fn files_have_their_sizes_and_holes_and_what_moved_nothing_is_left_out() {
 #[test]
 fn fio_traces_go_on_by_their_times() {
     let text = "fio version 3 iolog\n0 a add\n1 a read 0 4096\n5 a write 4096 4096\n9 a datasync\n";
-    let trace = gpuio_trace::read(text.as_bytes()).unwrap();
+    let trace = gpuio_base::trace::read(text.as_bytes()).unwrap();
     let script = Script::of(&trace, ReplayOrder::Observed).unwrap();
     let [lane] = script.lanes.as_slice() else { panic!("{script:?}") };
     let pauses: Vec<Pause> = lane.steps.iter().map(|step| step.pause).collect();

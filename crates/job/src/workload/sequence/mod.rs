@@ -16,7 +16,7 @@ pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
-use gpuio_catalog::Op;
+use gpuio_base::catalog::Op;
 use gpuio_record::{BlockShare, Distribution, Order, Stripe};
 
 pub use error::SequenceError;

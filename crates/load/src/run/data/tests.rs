@@ -1,16 +1,16 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use gpuio_base::pattern;
 use gpuio_host::Root;
-use gpuio_pattern as pattern;
 use gpuio_record::{JobPlan, JobResult, Plan, VerifyOutcome};
 use proptest::prelude::*;
 
 use super::DataSet;
+use gpuio_base::pattern::other_salt;
 use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{Looks, manifest};
 use gpuio_job::plan::read_back;
-use gpuio_pattern::other_salt;
 use gpuio_testkit::jobs::{job, result};
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gpuio_base::pattern::{Key, Repeats};
 use gpuio_dataset::held::{Budget, Held, Targets};
 use gpuio_dataset::make::{Contents, Made, Task};
 use gpuio_dataset::manifest::{self, Holds, Known, Lists};
@@ -23,7 +24,6 @@ use gpuio_dataset::ownership::{Permit, Wanted, check_with};
 use gpuio_dataset::shared_file::{self, Fill, Part};
 use gpuio_dataset::{Identity, Progress};
 use gpuio_host::Root;
-use gpuio_pattern::{Key, Repeats};
 use gpuio_record::{GuardNote, JobPlan, TargetKind, TargetPlan};
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
+use gpuio_base::stat::Histogram;
 use gpuio_gpu::{Busy, Context, Event, GpuError, Wait};
 use gpuio_io::clock::{Clock, Nanos};
 use gpuio_record::{FeedCompute, JobPlan};
-use gpuio_stat::Histogram;
 
 use super::{Feed, LOOK, hold, storage_read};
 use crate::run::RunError;

@@ -25,11 +25,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gpuio_base::stat::Histogram;
 use gpuio_gpu::{Context, Pinned};
 use gpuio_host::Root;
 use gpuio_job::workload::feed::Shape;
 use gpuio_record::{DirectMode, FeedPlan, JobPlan};
-use gpuio_stat::Histogram;
 
 pub(super) use accelerator::{Accelerated, Accelerators};
 pub(super) use outcome::{Found, result};

@@ -1,7 +1,7 @@
 //! The rules of MLPerf Storage for training, and whether a run kept them.
 
+use gpuio_base::units::{human_bytes, human_count};
 use gpuio_record::{DirectMode, EpochResult, FeedCompute, FeedRule, SampleOrder};
-use gpuio_units::{human_bytes, human_count};
 
 use super::Feed;
 use super::outcome::Found;

@@ -1,8 +1,8 @@
 //! What a worker's loop leaves behind, once its last I/O is back.
 
+use gpuio_base::stat::{Counted, Tally};
 use gpuio_io::engine::Op;
 use gpuio_record::NeverStarted;
-use gpuio_stat::{Counted, Tally};
 
 use super::super::rusage::Usage;
 use super::super::stonewall;

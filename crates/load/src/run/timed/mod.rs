@@ -13,11 +13,11 @@ mod leave;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gpuio_base::stat::{Counted, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{self, Completion, PathInfo, PatternBlock, Place, Request, Start};
 use gpuio_record::{JobPlan, NeverStarted, VerifyMode};
-use gpuio_stat::{Counted, Legs, Live, LiveTotals, Tally};
 
 use super::RunError;
 use super::failures::Failures;
@@ -29,10 +29,10 @@ use super::stonewall;
 use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
+use gpuio_base::pattern::Key;
 use gpuio_job::workload::blocks;
 use gpuio_job::workload::pace::{Pacer, ThreadPhase};
 use gpuio_job::workload::sequence::{Block, BlockSequence};
-use gpuio_pattern::Key;
 use habits::{Flushes, Thinker};
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would

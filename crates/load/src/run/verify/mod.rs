@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use gpuio_base::pattern::{Key, Repeats, Salt, file_key, other_salt, unmix, word};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Place, Request, Start};
-use gpuio_pattern::{Key, Repeats, Salt, file_key, other_salt, unmix, word};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode,
     VerifyOutcome, VerifySubject,
@@ -229,7 +229,7 @@ fn with_holes(
     let mut there = vec![0; block.len as usize];
     let mut wanted = vec![0; block.len as usize];
     tools.path.copy_out(slot, &mut there).map_err(|source| path_error(task, source))?;
-    gpuio_pattern::fill(&mut wanted, tools.files.expected(block.file), block.offset);
+    gpuio_base::pattern::fill(&mut wanted, tools.files.expected(block.file), block.offset);
     let within = |at: u64| {
         let at = at.saturating_sub(block.offset).min(u64::from(block.len));
         usize::try_from(at).unwrap_or(usize::MAX)

@@ -1,5 +1,6 @@
 //! What to beware of in a group's numbers.
 
+use gpuio_base::stat::enough_for;
 use gpuio_evidence::warn as evidence;
 use gpuio_io::clock::stops::Stops;
 use gpuio_io::path;
@@ -7,7 +8,6 @@ use gpuio_record::facts::HostFacts;
 use gpuio_record::{
     Arrivals, DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, Warning, WarningKind,
 };
-use gpuio_stat::enough_for;
 
 use gpuio_job::plan::REFUSES_DIRECT;
 

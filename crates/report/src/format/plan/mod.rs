@@ -6,8 +6,8 @@ mod placement;
 
 use std::borrow::Cow;
 
+use gpuio_base::units::{format_duration_ns, printable};
 use gpuio_record::{Choice, JobPlan, Plan};
-use gpuio_units::{format_duration_ns, printable};
 
 /// The plan as a job file in gpuio's dialect: run on the same machine with the same files, it
 /// resolves to the same plan.

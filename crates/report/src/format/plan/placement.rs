@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::units::{format_bytes, format_cpu_list};
 use gpuio_record::{Gpu, GuardNote, JobPlan, Region, TargetKind, TargetPlan, WorkerPlan};
-use gpuio_units::{format_bytes, format_cpu_list};
 
 use super::comment;
 

@@ -1,11 +1,11 @@
 //! Lines about jobs that ran while a GPU computation was active.
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::human_rate;
 use gpuio_record::{
     ComputationCost, ComputationKind, ComputationPlan, GpuComputation, JobPlan, JobResult, Record,
     Towards,
 };
-use gpuio_stat::Percentile;
-use gpuio_units::human_rate;
 
 use super::detail::{line, mark, name_width};
 use crate::number::{NONE, maybe_time};

@@ -1,7 +1,7 @@
 //! Lines below the table: legs, workers, times that are not measured.
 
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{Record, SetupTimes};
-use gpuio_stat::{Percentile, Summary};
 
 use super::SOFTWARE_GPU;
 use super::table::{Words, path_cell};

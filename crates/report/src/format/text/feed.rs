@@ -1,10 +1,10 @@
 //! Lines about training feeds.
 
+use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{
     AcceleratorResult, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan,
     JobResult, Record,
 };
-use gpuio_stat::{Percentile, Summary};
 
 use super::detail::{line, mark, name_width};
 use crate::number::{NONE, bytes, count, float, iops, many, maybe_time, time};

@@ -23,8 +23,8 @@ mod verification;
 pub(crate) mod warnings;
 mod watched;
 
+use gpuio_base::units::printable_lines;
 use gpuio_record::Record;
-use gpuio_units::printable_lines;
 
 use crate::printable;
 

@@ -1,10 +1,10 @@
 //! Several ranks: rates while all ran, hosts, slow ranks, a row for each on demand.
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::format_cpu_list;
 use gpuio_record::metric::percent;
 use gpuio_record::{HostJobExpected, RankHost, RankRow, RanksResult, RateOver, Record};
-use gpuio_stat::Percentile;
 use gpuio_table::{Column, Grid, figures, words};
-use gpuio_units::format_cpu_list;
 
 use crate::number::{NONE, bytes, maybe_time, throughput, time};
 use crate::wrap::paragraph;

@@ -1,7 +1,7 @@
 //! Lines about jobs with a steady-state criterion.
 
+use gpuio_base::units::{human_count, human_ns, human_rate};
 use gpuio_record::{Record, Steady, SteadyFigure, SteadyPlan};
-use gpuio_units::{human_count, human_ns, human_rate};
 
 use super::detail::{line, mark, name_width};
 use crate::number::time;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gpuio_base::stat::Percentile;
 use gpuio_record::{
     CpuCost, EndedHow, JobPlan, JobResult, Latency, LeftOut, NeverStarted, Record, RunTotals,
     TimeSpan, Towards,
 };
-use gpuio_stat::Percentile;
 
 use super::detail::TOGETHER_PERCENT;
 use super::{PARAGRAPH_WIDTH, SOFTWARE_GPU, proof};

@@ -3,9 +3,9 @@
 //! `figures` is read at once and holds columns; `spreads` (distributions) and `series` are read
 //! when their plots become visible.
 
+use gpuio_base::stat::Summary;
 use gpuio_record::Metric;
 use gpuio_record::metric::List;
-use gpuio_stat::Summary;
 use serde_json::{Value, json};
 
 use super::super::Set;

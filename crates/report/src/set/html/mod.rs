@@ -13,7 +13,7 @@ mod sections;
 use super::Set;
 use super::rows::rows;
 pub(super) use data::four_digits;
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 const STYLE: &[&str] = &[
     include_str!("../../../assets/uplot.min.css"),

@@ -9,7 +9,7 @@ mod svg;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use gpuio_stat::infer::median;
+use gpuio_base::stat::infer::median;
 
 use super::Set;
 use super::axes::{Column, columns, varied};

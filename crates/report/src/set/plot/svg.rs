@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 use super::{Axis, Bar, Line, MARK, Plot, Shape, WIDE};
 use crate::number::throughput;

@@ -1,5 +1,6 @@
 //! Parts of records with plain values, to be changed where a test needs others.
 
+use gpuio_base::stat::{Histogram, Summary};
 use gpuio_record::facts::{
     BlockFacts, BlockKind, CpuFacts, DeviceNumber, HostFacts, KernelFacts, MemoryFacts, MountFacts,
     NumaFacts, NumaNode, TargetStorage,
@@ -11,7 +12,6 @@ use gpuio_record::{
     SCHEMA_VERSION, SetupTimes, Source, Stop, TargetKind, TargetPlan, TimeSpan, Tool, Verdict,
     VerifyMode, WorkerPlan, WorkerResult,
 };
-use gpuio_stat::{Histogram, Summary};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 

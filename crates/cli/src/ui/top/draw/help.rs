@@ -1,6 +1,6 @@
 //! What the keys do, what the columns of the selected table are, and what is absent.
 
-use gpuio_units::paragraph;
+use gpuio_base::units::paragraph;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 

@@ -5,7 +5,7 @@
 
 mod help;
 
-use gpuio_units::paragraph;
+use gpuio_base::units::paragraph;
 use gpuio_watch::{Figure, Form, Row, Table, print};
 use ratatui::Frame;
 use ratatui::layout::Rect;

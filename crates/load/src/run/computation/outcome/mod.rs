@@ -1,9 +1,9 @@
 //! What a job and the concurrent computation cost each other. Pure.
 
+use gpuio_base::units::human_ns;
 use gpuio_record::{
     ComputationCost, EndedHow, Gpu, GpuComputation, JobAlone, JobPlan, JobResult, TimeSpan,
 };
-use gpuio_units::human_ns;
 
 use super::launch_spans::Rate;
 use super::thread::Computed;

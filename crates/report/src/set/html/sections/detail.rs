@@ -9,7 +9,7 @@ use super::super::super::{Picture, Set};
 use super::super::super::{devices, findings_text};
 use super::super::base64::base64;
 use crate::number;
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 /// Limits of the jobs whose evidence is listed, and of the records whose command is.
 pub(super) const MOST: usize = 100;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::super::{Set, devices};
 use super::detail;
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 pub(super) fn section(out: &mut String, set: &Set) {
     let Some(sampler) = devices::sampler(set) else { return };

@@ -11,9 +11,9 @@ use super::super::Set;
 use super::super::rows::{Row, software};
 use super::super::{conclusion, findings_text, plot};
 use crate::number;
+use gpuio_base::units::markup;
 use gpuio_record::Metric;
 use gpuio_record::metric::List;
-use gpuio_units::markup;
 
 /// Rows of the table that are shown without a script.
 const WITHOUT_SCRIPT: usize = 100;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::{format_cpu_list, markup};
 use gpuio_record::metric::percent;
 use gpuio_record::{HostJobExpected, JobResult, RankHost, RankRow, RanksResult, RateOver};
-use gpuio_stat::Percentile;
-use gpuio_units::{format_cpu_list, markup};
 
 use super::super::super::Set;
 use super::detail;

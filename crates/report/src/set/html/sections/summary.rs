@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::super::super::Set;
 use super::super::super::summary::{self, Line, Summary, Taken};
 use crate::number::NONE;
-use gpuio_units::markup;
+use gpuio_base::units::markup;
 
 pub(super) fn section(out: &mut String, set: &Set) {
     super::detail::section(out, "summary", "Summary");

@@ -1,0 +1,20 @@
+//! Values that everything else is made of. Pure: no file, no clock, no environment, and no other
+//! crate of ours.
+//!
+//! - [`units`]: sizes, rates and times, one parse and one print each; text from outside made fit to
+//!   be shown.
+//! - [`stat`]: histograms, live counters, intervals of ratios.
+//! - [`pattern`]: what every byte of a data file is.
+//! - [`catalog`]: engines, paths and kinds of memory as data.
+//! - [`trace`]: recorded calls of programs, as bytes.
+//! - [`cufilejson`]: cuFile's configuration, with the position of every key.
+//!
+//! What may not live here: what a machine, a request or a result is (`gpuio_record`), and anything
+//! that does something.
+
+pub mod catalog;
+pub mod cufilejson;
+pub mod pattern;
+pub mod stat;
+pub mod trace;
+pub mod units;

@@ -1,0 +1,240 @@
+//! Reading traces.
+
+use crate::trace::varint::{take, take_signed};
+use crate::trace::write::{self, Before};
+use crate::trace::{
+    Call, End, Format, HOLES_MOST, Holes, MAGIC, Op, OtherActions, Trace, TraceFile, VERSION,
+    Within, fio,
+};
+
+/// Longest frame: writers end one far earlier.
+const FRAME_MOST: usize = 16 << 20;
+/// Longest path and name of a program.
+const TEXT_MOST: u64 = 64 << 10;
+/// Most files: numbers of files are indices of a table.
+const FILES_MOST: u64 = 1 << 24;
+/// Bytes before the first frame, and of a frame before its records.
+const HEADER: usize = 12;
+const FRAME_HEAD: usize = 8;
+
+/// A file that is no trace, or a damaged one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{at}: {what}")]
+pub struct TraceError {
+    pub at: Place,
+    /// What is wrong there, and what that means.
+    pub what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A byte, from 0.
+    Byte(u64),
+    /// A line of a text and a column in it, both from 1; columns count characters.
+    Text { line: u64, column: u64 },
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Byte(byte) => write!(f, "byte {byte}"),
+            Place::Text { line, column } => write!(f, "line {line}, column {column}"),
+        }
+    }
+}
+
+/// Reads a trace in gpuio's format, or in fio's text format of version 2 or 3.
+///
+/// # Errors
+/// The first place that is wrong. A last frame that is cut is none: the program was killed.
+pub fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
+    if bytes.starts_with(b"fio version ") {
+        return fio::read(bytes);
+    }
+    let wrong = |byte: u64, what: String| TraceError { at: Place::Byte(byte), what };
+    if bytes.is_empty() {
+        return Err(wrong(0, "the file is empty; the program made no cuFile call".to_owned()));
+    }
+    if !bytes.starts_with(&MAGIC) {
+        let what = "this is no trace: it begins neither as one of gpuio exec --record nor with \
+                    \"fio version 2 iolog\" or \"fio version 3 iolog\"";
+        return Err(wrong(0, what.to_owned()));
+    }
+    let Some(version) = bytes.get(8..10).and_then(|two| two.try_into().ok()) else {
+        return Err(wrong(8, "the trace is cut before its version".to_owned()));
+    };
+    let version = u16::from_le_bytes(version);
+    if version == 0 || version > VERSION {
+        let what = format!(
+            "the trace has version {version}, and this gpuio reads 1 to {VERSION}; use the gpuio \
+             that recorded it, or a newer one"
+        );
+        return Err(wrong(8, what));
+    }
+    let Some(frames) = bytes.get(HEADER..) else {
+        return Err(wrong(10, "the trace is cut in its first bytes".to_owned()));
+    };
+    let mut trace = Trace {
+        format: Format::Gpuio(version),
+        program: None,
+        began_unix_ns: 0,
+        files: Vec::new(),
+        calls: Vec::new(),
+        lost: 0,
+        end: End::Open,
+        other: OtherActions::default(),
+    };
+    let mut rest = frames;
+    while !rest.is_empty() {
+        let at = (bytes.len() - rest.len()) as u64;
+        let Some((payload, after)) = frame(rest, at)? else {
+            trace.end = End::Cut(at);
+            return Ok(trace);
+        };
+        if trace.end == End::Whole {
+            return Err(wrong(at, "records follow the trace's end".to_owned()));
+        }
+        records(payload, at + FRAME_HEAD as u64, &mut trace)?;
+        rest = after;
+    }
+    Ok(trace)
+}
+
+/// The records of a frame, and what follows it.
+type Split<'a> = (&'a [u8], &'a [u8]);
+
+/// The records of the first frame and what follows it; `None` where it is cut.
+fn frame(bytes: &[u8], at: u64) -> Result<Option<Split<'_>>, TraceError> {
+    let wrong = |what: String| TraceError { at: Place::Byte(at), what };
+    let Some((head, rest)) = bytes.split_at_checked(FRAME_HEAD) else { return Ok(None) };
+    let word = |from: usize| {
+        head.get(from..from + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_le_bytes)
+    };
+    let (length, sum) = (word(0) as usize, word(4));
+    if length == 0 || length > FRAME_MOST {
+        return Err(wrong(format!("a frame of {length} bytes; the trace is damaged here")));
+    }
+    let Some((payload, after)) = rest.split_at_checked(length) else { return Ok(None) };
+    if write::checksum(payload) != sum {
+        let what = "the checksum of a frame does not match; the trace is damaged here";
+        return Err(wrong(what.to_owned()));
+    }
+    Ok(Some((payload, after)))
+}
+
+/// Takes the records of a frame.
+fn records(payload: &[u8], from: u64, trace: &mut Trace) -> Result<(), TraceError> {
+    let mut rest = payload;
+    let mut before = Before::default();
+    while let Some((&kind, after)) = rest.split_first() {
+        let at = from + (payload.len() - rest.len()) as u64;
+        let wrong = |what: &str| TraceError { at: Place::Byte(at), what: what.to_owned() };
+        rest = after;
+        match kind {
+            write::PROGRAM => {
+                let read = program(&mut rest).ok_or_else(|| wrong("a bad record of a program"))?;
+                (trace.began_unix_ns, trace.program) = read;
+            }
+            write::FILE => {
+                let (number, file) =
+                    file(&mut rest).ok_or_else(|| wrong("a bad record of a file"))?;
+                match trace.files.len() as u64 {
+                    next if number == next && next < FILES_MOST => trace.files.push(file),
+                    _ => return Err(wrong("files are not numbered in order")),
+                }
+            }
+            write::CALL => {
+                let call =
+                    call(&mut rest, before).ok_or_else(|| wrong("a bad record of a call"))?;
+                if call.file as usize >= trace.files.len() {
+                    return Err(wrong("a call of a file that the trace does not name"));
+                }
+                if call.offset.checked_add(call.bytes).is_none_or(|end| end > i64::MAX as u64) {
+                    return Err(wrong("a call past the largest offset of a file"));
+                }
+                before = Before::after(&call);
+                trace.calls.push(call);
+            }
+            write::LOST => {
+                let count = take(&mut rest).ok_or_else(|| wrong("a bad record of lost calls"))?;
+                trace.lost = trace.lost.saturating_add(count);
+            }
+            write::END if rest.is_empty() => trace.end = End::Whole,
+            write::END => return Err(wrong("records follow the trace's end")),
+            _ => return Err(wrong("a record of a kind that this version does not have")),
+        }
+    }
+    Ok(())
+}
+
+fn program(from: &mut &[u8]) -> Option<(u64, Option<String>)> {
+    let began = take(from)?;
+    let name = text(from)?;
+    Some((began, Some(name).filter(|name| !name.is_empty())))
+}
+
+fn file(from: &mut &[u8]) -> Option<(u64, TraceFile)> {
+    let number = take(from)?;
+    let flags = byte(from)?;
+    let size = take(from).filter(|size| *size <= i64::MAX as u64)?;
+    let device = (number_u32(from)?, number_u32(from)?);
+    let path = if flags & 8 != 0 { Some(text(from)?) } else { None };
+    let count = take(from).filter(|count| *count <= HOLES_MOST as u64)?;
+    let mut holes = Vec::new();
+    let mut at = 0_u64;
+    for _ in 0..count {
+        let start = at.checked_add(take(from)?)?;
+        let end = start.checked_add(take(from)?).filter(|end| *end > start)?;
+        holes.push(start..end);
+        at = end;
+    }
+    let holes = match flags >> 1 & 3 {
+        0 if holes.is_empty() => Holes::Unknown,
+        1 => Holes::All(holes),
+        2 => Holes::First(holes),
+        _ => return None,
+    };
+    let is_device = flags & 1 != 0;
+    (flags < 16).then_some((number, TraceFile { path, is_device, size, device, holes }))
+}
+
+fn call(from: &mut &[u8], before: Before) -> Option<Call> {
+    let flags = byte(from)?;
+    let (file, thread) = (number_u32(from)?, number_u32(from)?);
+    let offset = before.end_offset.wrapping_add(take_signed(from)?.cast_unsigned());
+    let bytes = take(from)?;
+    let result = bytes.cast_signed().wrapping_add(take_signed(from)?);
+    let begin_ns = before.begin_ns.wrapping_add(take_signed(from)?.cast_unsigned());
+    let duration_ns = take(from)?;
+    let within = match flags & (write::IN_BATCH | write::IN_STREAM) {
+        0 => Within::Thread,
+        write::IN_BATCH => Within::Batch(number_u32(from)?),
+        write::IN_STREAM => Within::Stream(number_u32(from)?),
+        _ => return None,
+    };
+    let gpu = if flags & write::HAS_GPU != 0 { Some(number_u32(from)?) } else { None };
+    let op = if flags & write::WRITES != 0 { Op::Write } else { Op::Read };
+    // Times of 292 years and moved bytes that were not requested are damage, too.
+    let sound = flags < 16
+        && begin_ns.checked_add(duration_ns).is_some_and(|end| end <= i64::MAX as u64)
+        && (result < 0 || result.cast_unsigned() <= bytes);
+    let call = Call { op, file, offset, bytes, result, begin_ns, duration_ns, thread, within, gpu };
+    sound.then_some(call)
+}
+
+fn byte(from: &mut &[u8]) -> Option<u8> {
+    let (first, rest) = from.split_first()?;
+    *from = rest;
+    Some(*first)
+}
+
+fn number_u32(from: &mut &[u8]) -> Option<u32> {
+    u32::try_from(take(from)?).ok()
+}
+
+fn text(from: &mut &[u8]) -> Option<String> {
+    let length = take(from).filter(|length| *length <= TEXT_MOST)?;
+    let (text, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
+    *from = rest;
+    String::from_utf8(text.to_vec()).ok()
+}

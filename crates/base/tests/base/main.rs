@@ -1,0 +1,4 @@
+//! The crate from outside, as others use it.
+
+mod pattern;
+mod stat;

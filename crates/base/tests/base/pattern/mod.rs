@@ -1,0 +1,3 @@
+//! Tests of `pattern` from outside.
+
+mod repeats;

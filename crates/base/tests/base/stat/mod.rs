@@ -1,0 +1,3 @@
+//! Tests of `stat` from outside.
+
+mod scipy;

@@ -1,0 +1,243 @@
+//! Every reader of texts, and of captures, on texts that are broken and on hostile ones.
+#![expect(clippy::unwrap_used, reason = "helpers of tests: what fails there fails the test")]
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use gpuio_capture::{Captured, KINDS, Kind, add, kind_of, pack};
+use gpuio_host::{Root, machine};
+use gpuio_machine::topo;
+use gpuio_testkit::machines::DGX_STATION;
+use gpuio_testkit::on_cpu;
+use gpuio_testkit::tree;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// Each fixture with the start of its kind's command.
+const TEXTS: [(&str, &[u8]); 33] = [
+    ("lstopo --of xml", include_bytes!("../fixtures/dgx-a100.lstopo.xml")),
+    ("lstopo --of xml", include_bytes!("../fixtures/package.lstopo.xml")),
+    ("lspci -tv", include_bytes!("../fixtures/dgx-2.lspci-tv")),
+    ("lspci -tv", include_bytes!("../fixtures/dgx-a100.lspci-tv")),
+    ("lspci -vv", include_bytes!("../fixtures/switch.lspci-vv")),
+    ("nvidia-smi --query", include_bytes!("../fixtures/dgx-2.query.csv")),
+    ("nvidia-smi topo", include_bytes!("../fixtures/dgx-2.topo-mp")),
+    ("nvidia-smi topo", include_bytes!("../fixtures/dgx-2-nfs.topo-mp")),
+    ("nvidia-smi topo", include_bytes!("../fixtures/r7525.topo-mp")),
+    ("ibdev2netdev", include_bytes!("../fixtures/dgx-2.ibdev2netdev")),
+    ("ls -l", include_bytes!("../fixtures/dgx-2.by-path")),
+    ("cat /proc/mdstat", include_bytes!("../fixtures/arrays.mdstat")),
+    ("mount", include_bytes!("../fixtures/dgx-2.mount")),
+    ("mount", include_bytes!("../fixtures/r7525.mount")),
+    ("ip addr", include_bytes!("../fixtures/dgx-2.ip-addr")),
+    ("ip route", include_bytes!("../fixtures/dgx-2.ip-route")),
+    ("gdscheck", include_bytes!("../fixtures/a100-1.6-pdf.gdscheck")),
+    ("gdscheck", include_bytes!("../fixtures/tokens-1.16.gdscheck")),
+    ("NCCL", include_bytes!("../posted/nccl-507.txt")),
+    ("nvidia-smi", include_bytes!("../posted/pytorch-rfcs-59.txt")),
+    ("nvidia-smi -q", include_bytes!("../posted/bart-323.txt")),
+    ("lstopo", include_bytes!("../posted/hwloc-385.txt")),
+    ("ibstat", include_bytes!("../posted/mooncake-1999.txt")),
+    ("ibv_devinfo", include_bytes!("../posted/ompi-6184.txt")),
+    ("nvme list", include_bytes!("../posted/nvme-cli-849.txt")),
+    ("numactl", include_bytes!("../posted/numactl-165.txt")),
+    ("lscpu", include_bytes!("../posted/xpu-perf-129.txt")),
+    ("lspci", include_bytes!("../posted/raspberrypi-6195.txt")),
+    ("nvidia-smi -L", b"GPU 0: NVIDIA H200 (UUID: GPU-1)\n"),
+    ("ibstatus", IBSTATUS),
+    ("rdma link", b"link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens1np0\n"),
+    ("lsblk", LSBLK),
+    ("cat /etc/cufile.json", CUFILE_JSON),
+];
+
+const IBSTATUS: &[u8] = b"Infiniband device 'mlx5_0' port 1 status:\n\tstate: 4: ACTIVE\n\
+                          \trate: 200 Gb/sec (4X HDR)\n";
+
+const LSBLK: &[u8] = b"NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINT\nsda 8:0 0 1T 0 disk\n\
+                       `-md0 9:0 0 1T 0 raid0 /data\n";
+
+/// Comments, a repeated key and a comma before the end, as cuFile's own file has them.
+const CUFILE_JSON: &[u8] = br#"{
+    // NOTE : comments
+    "logging": { "dir": "/var/log", "level": "ERROR" },
+    "profile": { "nvtx": false, "cufile_stats": 0 },
+    "properties": {
+        "max_direct_io_size_kb": 16384, /* KiB */
+        "max_direct_io_size_kb": 1024,
+        "allow_compat_mode": true,
+        "rdma_dev_addr_list": ["10.0.0.7", "10.0.0.8"],
+    },
+    "fs": { "lustre": { "posix_gds_min_kb": 0 } },
+}
+"#;
+
+fn kind(start: &str) -> &'static Kind {
+    let exact = KINDS.iter().find(|kind| kind.command == start);
+    exact.or_else(|| KINDS.iter().find(|kind| kind.command.starts_with(start))).unwrap()
+}
+
+#[test]
+fn each_kind_is_broken_here() {
+    for kind in &KINDS {
+        let broken = |(start, _): &(&str, &[u8])| std::ptr::eq(self::kind(start), kind);
+        assert!(TEXTS.iter().any(broken), "{}", kind.command);
+    }
+}
+
+/// Bytes flipped, lines cut, doubled or moved, cut off, NULs, bytes that are no UTF-8.
+fn broken() -> impl Strategy<Value = (usize, Vec<u8>)> {
+    let one = (0u8..8, any::<Index>(), any::<Index>(), any::<u8>());
+    (0..TEXTS.len(), prop::collection::vec(one, 1..8)).prop_map(|(which, harms)| {
+        let mut bytes = TEXTS[which].1.to_vec();
+        for (what, at, other, byte) in harms {
+            bytes = broken_once(&bytes, what, (at, other), byte);
+        }
+        (which, bytes)
+    })
+}
+
+fn broken_once(bytes: &[u8], what: u8, (at, other): (Index, Index), byte: u8) -> Vec<u8> {
+    let index = at.index(bytes.len() + 1);
+    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let (line, elsewhere) = (at.index(lines.len().max(1)), other.index(lines.len().max(1)));
+    let mut out = bytes.to_vec();
+    match what {
+        0 if index < out.len() => out[index] = byte,
+        1 => out.insert(index, byte),
+        2 => out.truncate(index),
+        3 => out.insert(index, 0),
+        4 => out.insert(index, 0x80 | byte),
+        5 if !lines.is_empty() => {
+            lines.remove(line);
+            out = lines.concat();
+        }
+        6 if !lines.is_empty() => {
+            lines.insert(elsewhere, lines[line]);
+            out = lines.concat();
+        }
+        7 if !lines.is_empty() => {
+            lines.swap(line, elsewhere);
+            out = lines.concat();
+        }
+        _ => {}
+    }
+    out
+}
+
+fn errors_have_their_place(kind: &Kind, text: &str) -> Result<(), TestCaseError> {
+    if let Err(error) = add(kind, text, &mut Captured::default()) {
+        let lines = text.lines().count().max(1);
+        prop_assert!(error.line >= 1 && error.line <= lines, "{}: {error}", kind.command);
+        prop_assert!(error.column >= 1 && error.text.chars().count() <= 60);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 1000,
+        ..ProptestConfig::default()
+    })]
+
+    /// Its own reader, and every other: people name the wrong file.
+    #[test]
+    fn broken_texts_are_read_or_refused((which, bytes) in broken()) {
+        let text = String::from_utf8_lossy(&bytes);
+        errors_have_their_place(kind(TEXTS[which].0), &text)?;
+        for kind in &KINDS {
+            errors_have_their_place(kind, &text)?;
+        }
+        let _ = kind_of(&text);
+    }
+
+    /// Several broken texts in one machine.
+    #[test]
+    fn broken_texts_are_merged(all in prop::collection::vec(broken(), 2..5)) {
+        let mut captured = Captured::default();
+        for (which, bytes) in &all {
+            let text = String::from_utf8_lossy(bytes);
+            let _ = add(kind(TEXTS[*which].0), &text, &mut captured);
+        }
+        let topology = topo::Topology::of(&captured.machine, &[]);
+        prop_assert!(topo::format::svg(&captured.machine, &topology).ends_with("</svg>\n"));
+        prop_assert!(topo::format::hwloc_xml(&captured.machine).ends_with("</topology>\n"));
+    }
+}
+
+static TAR: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let table = DGX_STATION;
+    let tree = tree::build(table);
+    let (root, recorder) = tree.root().recording();
+    assert!(machine::read(&root).problems.is_empty());
+    pack::write(&pack::redact(&recorder.tree(), &[], 1)).unwrap()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 200,
+        ..ProptestConfig::default()
+    })]
+
+    /// A broken tar gives a tree or an error, and a broken tree a machine and a capture.
+    #[test]
+    fn broken_captures_are_read_or_refused(
+        harms in prop::collection::vec((0u8..5, any::<Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = TAR.clone();
+        for (what, at, byte) in harms {
+            bytes = broken_once(&bytes, what, (at, at), byte);
+        }
+        if let Ok(tree) = pack::read(&bytes) {
+            let machine = machine::read(&Root::of(tree.clone()));
+            prop_assert!(machine.pci.len() <= 4096);
+            let _ = pack::write(&pack::redact(&tree, &["atlas".to_owned()], 3));
+        }
+    }
+
+    #[test]
+    fn any_text_is_redacted(
+        text in "([A-Za-z0-9:._/,=@%\\[\\] -]|ß|\u{0}|\n){0,300}",
+        path in "(proc/self/mountinfo|proc/self/cgroup|proc/net/route|proc/net/ipv6_route|proc/x|\
+                 proc/cpuinfo|sys/block/dm-0/dm/uuid|sys/x/loop/backing_file|dev/a/b)",
+    ) {
+        let mut tree = gpuio_host::Tree::default();
+        tree.put(path.as_ref(), gpuio_host::Entry::File(text.into_bytes()));
+        let once = pack::redact(&tree, &["abc".to_owned()], 3);
+        prop_assert!(pack::read(&pack::write(&once).unwrap()).is_ok() || path.starts_with("dev"));
+    }
+}
+
+/// Each kind as long as it may be, out of lines that are understood and of ones that are not: none
+/// takes the square of its length.
+#[test]
+fn the_longest_texts_end_soon() {
+    for (start, bytes) in TEXTS {
+        let kind = kind(start);
+        let text = String::from_utf8_lossy(bytes);
+        let lines: Vec<&str> = text.lines().collect();
+        let longest = lines.iter().max_by_key(|line| line.len()).unwrap();
+        for piece in
+            [&*text, &format!("{longest}\n"), longest, "+-", "<a ", "\t", "[0]", "=\"&amp;"]
+        {
+            let whole = piece.repeat(kind.most_bytes / piece.len());
+            let start = on_cpu();
+            errors_have_their_place(kind, &whole).unwrap();
+            let spent = on_cpu() - start;
+            assert!(spent < Duration::from_secs(30), "{}: {spent:?} of {piece:?}", kind.command);
+            let _ = kind_of(&whole);
+        }
+    }
+}
+
+#[test]
+fn a_line_of_100_mb_is_refused_at_once() {
+    let line = "x".repeat(100 << 20);
+    for kind in &KINDS {
+        let start = on_cpu();
+        let error = add(kind, &line, &mut Captured::default()).unwrap_err();
+        assert_eq!((error.line, error.column), (1, 1));
+        assert!(on_cpu() - start < Duration::from_secs(1), "{}", kind.command);
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of `cufile` from outside.
+
+mod absent;

@@ -1,0 +1,3 @@
+//! Tests of `dcgm` from outside.
+
+mod engine;

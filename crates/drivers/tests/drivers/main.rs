@@ -1,0 +1,5 @@
+//! The crate from outside, as others use it.
+
+mod cufile;
+mod dcgm;
+mod mpi;

@@ -1,0 +1,3 @@
+//! Tests of `mpi` from outside.
+
+mod messages;

@@ -1,0 +1,19 @@
+//! Engines and paths from outside, on the software GPU and, where told, on hardware.
+
+mod engine_fault;
+mod engine_reference;
+mod engine_support;
+mod engine_wait_timeout;
+mod engine_whole;
+mod path_fan_out;
+mod path_fault;
+mod path_gather;
+mod path_gds;
+mod path_gds_async;
+mod path_library;
+mod path_mapped;
+mod path_reference;
+mod path_routed;
+mod path_support;
+mod path_tier;
+mod path_verify;

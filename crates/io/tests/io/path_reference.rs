@@ -1,0 +1,224 @@
+//! Every path over every engine against plain pread(2) and pwrite(2) on references of its files.
+//!
+//! The software GPU holds every copy back, so that a wait that is missing shows as wrong bytes.
+//! With `GPUIO_TEST_GPU=system` all of it runs on the system's GPU.
+#![allow(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is a test's failure")]
+#![allow(clippy::print_stderr, reason = "what is skipped is to be seen")]
+
+use std::os::unix::fs::FileExt;
+
+use crate::engine_support::on_any_file;
+use crate::path_support::model::{Model, Step, step, steps};
+use crate::path_support::{Rig, Setup, child, context, kinds, on_system, to_slot};
+use gpuio_gpu::{Context, MemoryKind, pattern};
+use gpuio_io::clock::Clock;
+use gpuio_io::engine::Op;
+use gpuio_io::path::{PATHS, PatternBlock, Start};
+use proptest::test_runner::{Config, TestRunner};
+
+/// What the software GPU waits before it touches memory, µs.
+const DELAY_US: &str = "300";
+
+fn same_as_reference(setup: &Setup, direct: bool, context: &Context, steps: &[Step]) {
+    let Some(rig) = Rig::new(direct) else { return };
+    let mut model = Model::new(setup, &rig, context);
+    if !on_system() {
+        // A kernel that stays is launched once, and each block takes its reference's own 20 us.
+        let stays = setup.path.info.name == "resident";
+        model.copy_ns = if stays { 20_000 } else { DELAY_US.parse::<u64>().unwrap() * 1000 };
+    }
+    for step in steps {
+        model.start(step);
+    }
+    model.drain();
+    model.write_slots();
+    let tally = model.finish();
+    assert_eq!(tally.failed, []);
+}
+
+/// All depths and streams of one path, engine and memory.
+fn references(path: &str, engine: &str, memory: MemoryKind, context: &Context) {
+    let base = Setup::new(path, engine, memory);
+    let streams: &[u32] = if base.path.info.needs_gpu { &[1, 2, 5] } else { &[1] };
+    for direct in [false, true] {
+        if direct && base.path.info.buffered_only {
+            continue;
+        }
+        for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
+            for &streams in streams {
+                // Whether a batch is one run of slots, or could be, is the gather path's matter.
+                let setup = base.with(depth, streams).batches(batch, streams != 2);
+                let setup = Setup { register: streams != 5, ..setup };
+                let runs = Config {
+                    cases: 1,
+                    failure_persistence: None,
+                    max_shrink_iters: 100,
+                    ..Config::default()
+                };
+                let steps = proptest::collection::vec(step(direct), 1..30);
+                let outcome = TestRunner::new(runs).run(&steps, |steps| {
+                    same_as_reference(&setup, direct, context, &steps);
+                    Ok(())
+                });
+                if let Err(failure) = outcome {
+                    panic!("{setup:?}, direct {direct}: {failure}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "run as a child"]
+fn child_twins() {
+    let case = child::case();
+    let (path, engine) = case.split_once(' ').unwrap();
+    let setup = Setup::new(path, engine, MemoryKind::Malloc);
+    if setup.lacking() {
+        return;
+    }
+    let context = context();
+    std::thread::scope(|scope| {
+        for memory in kinds(setup.path) {
+            let context = &context;
+            scope.spawn(move || references(path, engine, memory, context));
+        }
+    });
+}
+
+/// The children mostly wait for the software GPU, so those of one path run at once.
+fn every_engine(path: &str) {
+    std::thread::scope(|scope| {
+        for engine in on_any_file() {
+            scope.spawn(move || {
+                let case = format!("{path} {}", engine.info.name);
+                child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+            });
+        }
+    });
+}
+
+#[test]
+fn every_path_of_the_table_has_a_reference_test() {
+    let mut this = std::process::Command::new(std::env::current_exe().unwrap());
+    let listed = this.args(["--list", "--format", "terse"]).output().unwrap().stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    let tests: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    for row in PATHS {
+        let test = format!("path_{}", row.info.name.replace('-', "_"));
+        assert!(tests.contains(&test.as_str()), "path {} has no test {test}", row.info.name);
+    }
+}
+
+#[test]
+fn path_host() {
+    every_engine("host");
+}
+
+#[test]
+fn path_staged() {
+    every_engine("staged");
+}
+
+#[test]
+fn path_cached() {
+    every_engine("cached");
+}
+
+#[test]
+fn path_managed() {
+    every_engine("managed");
+}
+
+#[test]
+fn path_routed() {
+    every_engine("routed");
+}
+
+#[test]
+fn path_fan_out() {
+    every_engine("fan-out");
+}
+
+#[test]
+fn path_gather() {
+    every_engine("gather");
+}
+
+#[test]
+fn path_resident() {
+    every_engine("resident");
+}
+
+/// A library moves the bytes: which engine a setup names is all one.
+fn library(path: &str) {
+    let case = format!("{path} psync");
+    child::passes("child_twins", &case, &[("GPUIO_SOFT_DELAY_US", DELAY_US)]);
+}
+
+#[test]
+fn path_library() {
+    library("library");
+}
+
+#[test]
+fn path_library_stream() {
+    library("library-stream");
+}
+
+#[test]
+fn path_library_batch() {
+    library("library-batch");
+}
+
+#[test]
+fn path_gds() {
+    library("gds");
+}
+
+#[test]
+fn path_gds_stream() {
+    library("gds-stream");
+}
+
+#[test]
+fn path_gds_batch() {
+    library("gds-batch");
+}
+
+#[test]
+fn path_gds_batch_stream() {
+    library("gds-batch-stream");
+}
+
+/// It can't write, and so can't prove its reads as the others do: each is compared with the rule of
+/// its file, as `pread(2)` finds it there. `path_mapped.rs` has the rest.
+#[test]
+fn path_mapped() {
+    let context = context();
+    let rig = Rig::new(false).unwrap();
+    for (depth, batch) in [(1, 1), (4, 2), (9, 4)] {
+        let base = Setup::new("mapped", "psync", MemoryKind::Device);
+        let setup = base.with(depth, 2).batches(batch, false);
+        let mut path = setup.open(&rig, &context).unwrap().path;
+        let clock = Clock::start();
+        for step in steps(60, false) {
+            let now = clock.now();
+            let (file, offset, len) = (step.file, step.offset, step.len);
+            let request = to_slot(Op::Read, file, offset, len, 0, now);
+            assert!(matches!(path.start(&clock, request), Start::Taken));
+            let mut completed = Vec::new();
+            path.advance(&clock, &mut completed, true).unwrap();
+            assert_eq!((completed.len(), completed[0].result), (1, Ok(())));
+            let mut bytes = vec![0; len as usize];
+            rig.references[file as usize].read_exact_at(&mut bytes, offset).unwrap();
+            assert_eq!(pattern::check(&bytes, rig.key(file), offset), None);
+            assert_eq!(
+                path.check(PatternBlock::new(0, rig.key(file), offset, len)).unwrap(),
+                None,
+                "{step:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What printed lines mean to rules.
+
+use gpuio_record::facts::{GdsCheck, GdsLine, Machine};
+
+use super::drivers::STORAGE;
+use super::settings::printed_name;
+use crate::check::configuration::as_switch;
+
+/// The output and how to call it in a finding.
+pub(crate) fn printed(machine: &Machine) -> Option<(&GdsCheck, &'static str)> {
+    let check = machine.gdscheck.as_ref()?;
+    Some((check, if check.by_gpuio { "gpuio's gdscheck printed" } else { "gdscheck printed" }))
+}
+
+/// The data path of a kind of storage, as a line reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DataPath {
+    /// nvidia-fs: `nvfs`, and up to release 1.13 `Supported`.
+    NvidiaFs,
+    /// Past host memory without it: `p2pdma`, `c2c`, `dmabuf`, `nvidia_peermem`, and up to
+    /// release 1.13 the line `NVMe P2PDMA`.
+    Other,
+    /// Host memory: `compat`.
+    Host,
+    /// None: `Unsupported`.
+    Nothing,
+    /// Not known, or a word that no known release prints.
+    Unknown,
+}
+
+/// The first data path that a line names.
+pub(crate) fn data_path(line: &GdsLine) -> DataPath {
+    let Some(value) = line.value.known() else { return DataPath::Unknown };
+    let mut words = value.split(',').map(str::trim);
+    let has = |wanted: &[&str]| value.split(',').any(|word| wanted.contains(&word.trim()));
+    if has(&["nvfs"]) {
+        DataPath::NvidiaFs
+    } else if has(&["p2pdma", "c2c", "dmabuf", "nvidia_peermem"]) {
+        DataPath::Other
+    } else if has(&["compat"]) {
+        DataPath::Host
+    } else {
+        match words.next() {
+            Some("Supported") if line.name.contains("P2PDMA") || is_rdma(line) => DataPath::Other,
+            Some("Supported") => DataPath::NvidiaFs,
+            Some("Unsupported") => DataPath::Nothing,
+            _ => DataPath::Unknown,
+        }
+    }
+}
+
+fn is_rdma(line: &GdsLine) -> bool {
+    line.name.eq_ignore_ascii_case("userspace rdma")
+}
+
+/// Lines about kinds of storage, without those about parts of RDMA.
+pub(crate) fn storage(check: &GdsCheck) -> impl Iterator<Item = &GdsLine> {
+    check.drivers.iter().filter(|line| !line.name.starts_with("--") && !is_rdma(line))
+}
+
+/// Lines on which a row of the table was torn apart, as copying out of a PDF does: a value without
+/// its name, or a name without its value. It is not known which belong together.
+pub(crate) fn torn(check: &GdsCheck) -> Vec<u64> {
+    let value = |text: &str| text.strip_prefix(':').is_some_and(|rest| !rest.trim().is_empty());
+    let name = |text: &str| {
+        let names = STORAGE.iter().map(|(name, ..)| *name).chain(["Userspace RDMA"]);
+        names.into_iter().any(|name| name.eq_ignore_ascii_case(text))
+    };
+    let notes = check.notes.iter().filter(|note| value(&note.text) || name(&note.text));
+    notes.map(|note| note.line).collect()
+}
+
+/// A setting's value.
+pub(crate) fn setting<'c>(check: &'c GdsCheck, name: &str) -> Option<&'c str> {
+    let line = check.settings.iter().find(|line| line.name == name)?;
+    line.value.known().map(String::as_str)
+}
+
+/// Whether a printed switch is on.
+pub(crate) fn is_on(value: &str) -> bool {
+    as_switch(value) == Some(true)
+}
+
+/// The value of a key of cuFile's configuration as gdscheck printed it, and where that is from:
+/// what was in force for gdscheck's own process, with its variables, the file and the defaults.
+pub(crate) fn in_force<'m>(machine: &'m Machine, key: &str) -> Option<(&'m str, String)> {
+    let (check, printed) = printed(machine)?;
+    let name = printed_name(key);
+    let value = setting(check, name)?;
+    Some((value, format!("{printed} `{name} : {value}`")))
+}

@@ -1,0 +1,270 @@
+//! Several hosts: what differs between them, and findings that many have in common.
+//!
+//! [`differences`] compares the facts in [`ASPECTS`]; [`findings`] runs the rules on each host and
+//! puts equal findings together. Both are pure. [`render`] and [`json`] print them: differences
+//! first, and nothing once for each host.
+//!
+//! To add an aspect: a row in [`ASPECTS`].
+
+mod aspect;
+mod text;
+
+use std::collections::BTreeMap;
+
+use gpuio_record::facts::Machine;
+use serde::Serialize;
+
+pub use aspect::{ASPECTS, Aspect};
+pub use text::render;
+
+use crate::check::{Finding, Rule, Severity, check};
+
+#[derive(Debug, Clone, Copy)]
+pub struct HostFacts<'m> {
+    pub name: &'m str,
+    pub machine: &'m Machine,
+}
+
+/// Something that is not the same on all hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What: `kernel`, `PCIe lanes`.
+    pub aspect: &'static str,
+    /// Of which parts: `GPU0`, `mlx5_0`, a mount point. Empty for the whole machine. Parts that
+    /// differ alike stand together.
+    pub parts: Vec<String>,
+    /// The values with their hosts, most hosts first.
+    pub values: Vec<Value>,
+}
+
+/// A value and the hosts that have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Value {
+    /// As printed; `null` where a host does not have the part, or its value is not known.
+    pub value: Option<String>,
+    /// The hosts, in their order.
+    pub hosts: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostsFinding {
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// The hosts, in their order.
+    pub hosts: Vec<String>,
+}
+
+/// What differs between the hosts, in the order of [`ASPECTS`]. Facts that name a host, such as
+/// addresses and serial numbers, are not compared.
+#[must_use]
+pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
+    let mut all: Vec<Difference> = Vec::new();
+    for aspect in ASPECTS {
+        let each: Vec<BTreeMap<String, Option<String>>> =
+            hosts.iter().map(|host| (aspect.read)(host.machine).into_iter().collect()).collect();
+        let mut parts: Vec<&String> = each.iter().flat_map(BTreeMap::keys).collect();
+        parts.sort();
+        parts.dedup();
+        let of_aspect = all.len();
+        for part in parts {
+            let with = hosts
+                .iter()
+                .zip(&each)
+                .filter(|(_, of)| aspect.presence || of.contains_key(part) || has_owner(of, part));
+            let values = values(with.map(|(host, of)| (host, of.get(part).cloned().flatten())));
+            if values.len() < 2 {
+                continue;
+            }
+            let named = Some(part.clone()).filter(|part| !part.is_empty());
+            let same = all[of_aspect..].iter_mut().find(|known| known.values == values);
+            match same {
+                Some(known) => known.parts.extend(named),
+                None => {
+                    let parts = named.into_iter().collect();
+                    all.push(Difference { aspect: aspect.name, parts, values });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Whether a host has what a part belongs to: the mount of an option, `/mnt/x nconnect`.
+fn has_owner(parts: &BTreeMap<String, Option<String>>, part: &str) -> bool {
+    let owner = |part: &str| part.rsplit_once(' ').map(|(owner, _)| owner.to_owned());
+    owner(part).is_some_and(|wanted| parts.keys().any(|key| owner(key).as_ref() == Some(&wanted)))
+}
+
+/// Each value once with its hosts, most hosts first, of equally many in the hosts' order.
+fn values<'h>(each: impl Iterator<Item = (&'h HostFacts<'h>, Option<String>)>) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    for (host, value) in each {
+        let name = host.name.to_owned();
+        match values.iter_mut().find(|known| known.value == value) {
+            Some(known) => known.hosts.push(name),
+            None => values.push(Value { value, hosts: vec![name] }),
+        }
+    }
+    values.sort_by_key(|value| std::cmp::Reverse(value.hosts.len()));
+    values
+}
+
+/// What the rules find on the hosts, in the rules' order, the gravest first; equal findings once.
+#[must_use]
+pub fn findings(hosts: &[HostFacts<'_>], rules: &[&Rule]) -> Vec<HostsFinding> {
+    let mut all: Vec<HostsFinding> = Vec::new();
+    for rule in rules {
+        let of_rule = all.len();
+        for host in hosts {
+            for finding in check(host.machine, &[*rule]) {
+                let name = host.name.to_owned();
+                let known = all[of_rule..].iter_mut().find(|known| known.finding == finding);
+                match known {
+                    Some(known) => known.hosts.push(name),
+                    None => all.push(HostsFinding { finding, hosts: vec![name] }),
+                }
+            }
+        }
+        all[of_rule..].sort_by_key(|one| (one.finding.severity, usize::MAX - one.hosts.len()));
+    }
+    all
+}
+
+/// Whether any host fails a rule.
+#[must_use]
+pub fn any_failed(findings: &[HostsFinding]) -> bool {
+    findings.iter().any(|one| one.finding.severity == Severity::Fail)
+}
+
+#[derive(Serialize)]
+struct Output<'o> {
+    schema: &'static str,
+    hosts: Vec<&'o str>,
+    differences: &'o [Difference],
+    findings: &'o [HostsFinding],
+}
+
+/// All of it in one object: `{"schema": "gpuio-check-hosts-v1", "hosts": […], "differences": […],
+/// "findings": […]}`.
+#[must_use]
+pub fn json(
+    hosts: &[HostFacts<'_>],
+    differences: &[Difference],
+    findings: &[HostsFinding],
+) -> String {
+    let output = Output {
+        schema: "gpuio-check-hosts-v1",
+        hosts: hosts.iter().map(|host| host.name).collect(),
+        differences,
+        findings,
+    };
+    // Strings and enums only: there is nothing that could fail.
+    let mut text = serde_json::to_string_pretty(&output).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{RULES, sample};
+
+    fn hosts(count: usize) -> Vec<(String, Machine)> {
+        let one = |number| (format!("n{number:02}"), sample::gpu_and_drive_below_a_switch());
+        (1..=count).map(one).collect()
+    }
+
+    fn facts(hosts: &[(String, Machine)]) -> Vec<HostFacts<'_>> {
+        hosts.iter().map(|(name, machine)| HostFacts { name, machine }).collect()
+    }
+
+    #[test]
+    fn equal_hosts_do_not_differ_and_their_findings_stand_once() {
+        let hosts = hosts(64);
+        let facts = facts(&hosts);
+        assert_eq!(differences(&facts), []);
+        let rules: Vec<&Rule> = RULES.iter().collect();
+        let findings = findings(&facts, &rules);
+        assert!(findings.iter().all(|one| one.hosts.len() == 64));
+        let alone = check(&hosts[0].1, &rules);
+        assert_eq!(findings.len(), alone.len());
+        let text = render(&facts, &[], &findings, 100, false);
+        assert!(!text.contains("n07") && text.contains("all 64 hosts"), "{text}");
+        let alone = crate::check::text::render(&alone, 100, false).lines().count();
+        assert!(text.lines().count() <= alone + 4 + findings.len(), "{text}");
+    }
+
+    #[test]
+    fn one_link_at_half_width_among_64_is_named_first() {
+        let mut hosts = hosts(64);
+        let gpu = |machine: &mut Machine| {
+            let at = machine.pci.iter().position(|one| one.address == sample::GPU).unwrap();
+            machine.pci[at].link_now.width = Some(8);
+            machine.pci[at].link_most.width = Some(16);
+        };
+        for (_, machine) in &mut hosts {
+            let at = machine.pci.iter().position(|one| one.address == sample::GPU).unwrap();
+            machine.pci[at].link_now.width = Some(16);
+            machine.pci[at].link_most.width = Some(16);
+        }
+        gpu(&mut hosts[6].1);
+        let facts = facts(&hosts);
+        let differences = differences(&facts);
+        assert_eq!(differences.len(), 1, "{differences:#?}");
+        let one = &differences[0];
+        assert_eq!(one.aspect, "PCIe lanes");
+        assert_eq!(one.values.len(), 2);
+        assert_eq!((one.values[0].value.as_deref(), one.values[0].hosts.len()), (Some("x16"), 63));
+        assert_eq!(one.values[1].hosts, ["n07"]);
+        let rules = [crate::check::find("pcie-link").unwrap()];
+        let findings = findings(&facts, &rules);
+        let text = render(&facts, &differences, &findings, 100, false);
+        let first = text.find("63 hosts: x16; n07: x8").unwrap_or(usize::MAX);
+        let fail = text.find("\nFAIL (1)").unwrap_or(usize::MAX);
+        assert!(first < fail && fail < usize::MAX, "{text}");
+        assert!(text[fail..].contains("n07: "), "{text}");
+        assert!(text.lines().count() < 40, "{text}");
+        assert!(any_failed(&findings));
+    }
+
+    /// An option that one host's mount lacks is a difference; the options of a mount that a host
+    /// does not have are none.
+    #[test]
+    fn options_are_compared_where_the_mount_is() {
+        let mut hosts = hosts(4);
+        for (number, (_, machine)) in (0..).zip(&mut hosts) {
+            let mut mounted = sample::nfs("/n", "rdma", "ib0");
+            mounted.mount.super_options = vec!["rsize=1048576".to_owned()];
+            if number == 1 {
+                mounted.mount.super_options.push("nconnect=8".to_owned());
+            }
+            if number != 2 {
+                machine.mounts.push(mounted);
+            }
+        }
+        let differences = differences(&facts(&hosts));
+        let words: Vec<String> = differences
+            .iter()
+            .map(|one| format!("{} {} {}", one.aspect, one.parts.join(","), one.values.len()))
+            .collect();
+        assert_eq!(words, ["mount /n 2", "mount option /n nconnect 2"]);
+        assert_eq!(differences[1].values[0].hosts, ["n01", "n04"]);
+        assert_eq!(differences[1].values[1].value.as_deref(), Some("8"));
+    }
+
+    /// Figures that differ everywhere must not fill the screen.
+    #[test]
+    fn a_finding_with_another_figure_on_each_host_has_few_lines() {
+        let mut hosts = hosts(64);
+        for (number, (_, machine)) in (1..).zip(&mut hosts) {
+            machine.settings.governors = [("powersave".to_owned(), number)].into();
+        }
+        let facts = facts(&hosts);
+        let rules = [crate::check::find("governor").unwrap()];
+        let findings = findings(&facts, &rules);
+        assert_eq!(findings.len(), 64);
+        let text = render(&facts, &differences(&facts), &findings, 100, false);
+        assert!(text.lines().count() < 30, "{text}");
+        assert!(text.contains("and 61 more"), "{text}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Software arrays whose members hang under different root ports.
+
+use gpuio_record::facts::{BlockDevice, BlockKind, Machine};
+
+use super::Rule;
+use crate::check::finding::Found;
+use crate::check::machine::{disks_below, gpu_is_absent, none_of, root_port, system_disks};
+
+pub(super) const RULE: Rule = Rule {
+    name: "array-span",
+    question: "Do the members of each software array hang under one root port?",
+    why: "Whichever GPU reads an array that spans switches or sockets, a part of the bytes comes \
+          the long route through the root complex or the link between sockets, and that part \
+          limits the whole.",
+    fix: "Make one array for each group of drives below one switch, and give each GPU the array \
+           near it.",
+    source: "NVIDIA, GPUDirect Storage Benchmarking and Configuration Guide, regrouping of a DGX \
+             A100's drives; mdadm(8)",
+    evaluate,
+};
+
+fn evaluate(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = gpu_is_absent(machine) {
+        return vec![found];
+    }
+    let system = system_disks(machine);
+    let arrays = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Md);
+    let mut found: Vec<Found> = Vec::new();
+    for array in arrays {
+        let disks = disks_below(machine, &array.facts.name);
+        if disks.iter().any(|disk| system.contains(&disk.facts.name.as_str())) {
+            let name = &array.facts.name;
+            let observed = format!("the system lies on {name}, which is not for data");
+            found.push(Found::not_applicable(observed).at([name]));
+            continue;
+        }
+        found.push(one(machine, array, &disks));
+    }
+    if found.is_empty() {
+        found.push(none_of(machine.listed.block, "software array"));
+    }
+    found
+}
+
+fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found {
+    let name = &array.facts.name;
+    let addresses: Vec<&String> = disks.iter().flat_map(|disk| &disk.pci).collect();
+    let tops: Vec<_> = addresses.iter().filter_map(|address| root_port(machine, address)).collect();
+    let without = disks.iter().any(|disk| disk.pci.is_empty());
+    if disks.is_empty() || without || tops.len() < addresses.len() {
+        return Found::unknown("the PCIe paths from its members to root ports are not known")
+            .at([name]);
+    }
+    let mut ports: Vec<&str> = tops.iter().map(|(_, port)| *port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    if ports.len() == 1 {
+        return Found::pass(format!("all members are below {}", ports[0])).at([name]);
+    }
+    let mut nodes: Vec<u32> = addresses
+        .iter()
+        .filter_map(|address| machine.function(address).and_then(|function| function.node))
+        .collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let across =
+        if nodes.len() > 1 { format!(" in {} NUMA nodes", nodes.len()) } else { String::new() };
+    let observed = format!("its members are below {} root ports{across}", ports.len());
+    if machine.gpus.is_empty() {
+        return Found::info(format!("{observed}; no GPU is known that it would matter to"))
+            .at([name]);
+    }
+    let level = array.array.as_ref().and_then(|array| array.level.as_deref()).unwrap_or("raid0");
+    let fix = format!(
+        "save its data, then for each group of drives below one root port: `mdadm --create \
+         /dev/mdN --level={} --raid-devices=COUNT DRIVES`; groups: {}",
+        level.trim_start_matches("raid"),
+        groups(machine, disks)
+    );
+    Found::warn(observed, fix).at([name])
+}
+
+/// `PORT: nvme0n1 nvme1n1; PORT: …`.
+fn groups(machine: &Machine, disks: &[&BlockDevice]) -> String {
+    let mut groups: std::collections::BTreeMap<&str, Vec<&str>> = Default::default();
+    for disk in disks {
+        let top = disk.pci.first().and_then(|address| root_port(machine, address));
+        let port = top.map_or("unknown", |(_, port)| port);
+        groups.entry(port).or_default().push(&disk.facts.name);
+    }
+    let words = groups.iter().map(|(port, names)| format!("{port}: {}", names.join(" ")));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::PciPort;
+
+    use super::*;
+    use crate::check::{Severity, sample};
+
+    fn array(second: &str) -> Machine {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let other = "0000:80:01.0";
+        machine.pci.push(sample::function(other, None, PciPort::RootPort));
+        machine.pci.push(sample::function("0000:81:00.0", Some(other), PciPort::Endpoint));
+        machine.block.push(sample::disk("nvme1n1", second));
+        let mut md = sample::disk("md0", "");
+        md.facts.kind = BlockKind::Md;
+        md.pci.clear();
+        md.made_of = vec!["nvme0n1".to_owned(), "nvme1n1".to_owned()];
+        machine.block.push(md);
+        machine
+    }
+
+    #[test]
+    fn members_below_two_root_ports_are_grouped() {
+        let found = evaluate(&array("0000:81:00.0"));
+        assert_eq!(found[0].severity, Severity::Warn);
+        let fix = found[0].fix.as_ref().unwrap();
+        assert!(fix.ends_with("0000:00:01.0: nvme0n1; 0000:80:01.0: nvme1n1"), "{fix}");
+    }
+
+    #[test]
+    fn members_below_one_switch_pass() {
+        assert_eq!(evaluate(&array(sample::DRIVE))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn a_member_without_a_way_up_is_unknown() {
+        assert_eq!(evaluate(&array("0000:99:00.0"))[0].severity, Severity::Unknown);
+    }
+
+    #[test]
+    fn the_arrays_of_the_system_are_left_alone() {
+        let mut machine = array("0000:81:00.0");
+        machine.mounts.push(sample::mount("/", "md0"));
+        assert_eq!(evaluate(&machine)[0].severity, Severity::NotApplicable);
+    }
+}

@@ -1,0 +1,139 @@
+//! Rules: one per file, one row each in [`RULES`].
+
+pub(crate) mod acs;
+mod aio;
+mod array_span;
+mod bar1;
+mod compat_mode;
+mod cross_root;
+mod cufile_json;
+mod cufile_logs;
+mod dio_align;
+mod direct_io;
+mod gdscheck;
+mod governor;
+mod huge_pages;
+mod io_uring;
+mod iommu;
+mod lnet;
+mod memlock;
+mod mtu;
+mod nfs_size;
+mod nfs_transport;
+mod numa_balancing;
+mod nvidia_fs;
+mod p2pdma;
+mod pcie_link;
+mod peermem;
+mod persistence;
+mod relaxed_ordering;
+mod sata_link;
+mod scheduler;
+mod shared_nic;
+mod shared_uplink;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod udev;
+
+use gpuio_record::facts::Machine;
+
+use crate::check::finding::{Finding, Found, Severity};
+
+/// A rule: a question about the machine, and the function that answers it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Name, as `--only` and `--skip` take it.
+    pub name: &'static str,
+    /// The question that it answers.
+    pub question: &'static str,
+    /// Why the answer matters for I/O between storage and GPUs.
+    pub why: &'static str,
+    /// What fixes it in general; a finding has it for the very device.
+    pub fix: &'static str,
+    pub source: &'static str,
+    /// Evaluates the machine. Returns at least one finding, also when all is well.
+    pub evaluate: fn(&Machine) -> Vec<Found>,
+}
+
+/// All rules, in the order in which they run: the hardware's first.
+pub static RULES: &[Rule] = &[
+    pcie_link::RULE,
+    sata_link::RULE,
+    acs::RULE,
+    iommu::RULE,
+    socket::RULE,
+    array_span::RULE,
+    shared_uplink::RULE,
+    cross_root::RULE,
+    relaxed_ordering::RULE,
+    nvidia_fs::RULE,
+    peermem::RULE,
+    udev::RULE,
+    cufile_json::RULE,
+    compat_mode::RULE,
+    cufile_logs::RULE,
+    direct_io::RULE,
+    dio_align::RULE,
+    io_uring::RULE,
+    memlock::RULE,
+    aio::RULE,
+    scheduler::RULE,
+    numa_balancing::RULE,
+    huge_pages::RULE,
+    governor::RULE,
+    nfs_transport::RULE,
+    nfs_size::RULE,
+    mtu::RULE,
+    shared_nic::RULE,
+    lnet::RULE,
+    bar1::RULE,
+    persistence::RULE,
+    p2pdma::RULE,
+    gdscheck::RULE,
+];
+
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == name)
+}
+
+/// What these rules find on a machine: in their order, and of each the gravest first. What a rule
+/// finds at several locations is one finding. Of a machine whose lists are not whole a pass counts
+/// for what was read, and says so.
+#[must_use]
+pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
+    let listed = machine.listed;
+    let whole = listed.pci && listed.block && listed.nics && listed.mounts;
+    let mut findings = Vec::new();
+    for rule in rules {
+        let mut found = (rule.evaluate)(machine);
+        // What gdscheck printed is said to be that.
+        let rests_on_a_part = |one: &&mut Found| {
+            !whole && one.severity == Severity::Pass && !one.observed.starts_with("gdscheck ")
+        };
+        for pass in found.iter_mut().filter(rests_on_a_part) {
+            pass.observed.push_str(", of what was read");
+        }
+        found.sort_by_key(|found| found.severity);
+        let found = joined(found);
+        findings.extend(found.into_iter().map(|found| Finding::of(rule, found)));
+    }
+    findings
+}
+
+/// Findings that differ only in their locations become one, at the position of the first.
+fn joined(found: Vec<Found>) -> Vec<Found> {
+    let mut joined: Vec<Found> = Vec::new();
+    for next in found {
+        let same = |other: &&mut Found| {
+            (other.severity, &other.observed, &other.fix)
+                == (next.severity, &next.observed, &next.fix)
+        };
+        match joined.iter_mut().find(same) {
+            Some(other) => other.locations.extend(next.locations),
+            None => joined.push(next),
+        }
+    }
+    joined
+}

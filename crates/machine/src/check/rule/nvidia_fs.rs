@@ -1,0 +1,181 @@
+//! NVIDIA's kernel module nvidia-fs.
+
+use gpuio_record::facts::{GdsCheck, Machine, ModuleFacts};
+
+use super::Rule;
+use crate::check::finding::Found;
+use crate::check::gdscheck::NOT_LOADED;
+use crate::check::gdscheck::interpret::{DataPath, data_path, printed, storage, torn};
+use crate::check::machine::{module, modules_not_read, modules_were_read, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "nvidia-fs",
+    question: "Is nvidia-fs loaded, and are its statistics of reads and writes off?",
+    why: "Without the module cuFile goes through host memory (compatibility mode), unless the \
+          kernel's own peer-to-peer DMA is set up; with rw_stats_enabled every I/O updates shared \
+          counters, which costs small blocks.",
+    fix: "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds), and \
+           `echo 0 > /sys/module/nvidia_fs/parameters/rw_stats_enabled`.",
+    source: "NVIDIA, GPUDirect Storage Installation and Troubleshooting Guide, Displaying GDS \
+             NVIDIA FS Driver Statistics (IO stats); NVIDIA, nvidia-fs",
+    evaluate,
+};
+
+fn evaluate(machine: &Machine) -> Vec<Found> {
+    let looked = modules_were_read(machine);
+    if let (false, Some(found)) = (looked, from_gdscheck(machine)) {
+        return vec![found];
+    }
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let Some(module) = module(machine, "nvidia_fs").filter(|_| modules_were_read(machine)) else {
+        return vec![Found::unknown(modules_not_read(machine))];
+    };
+    if !module.loaded {
+        let observed = "it is not loaded: cuFile works in compatibility mode or by the kernel's \
+                    peer-to-peer DMA; gpuio's own paths do not need it";
+        return vec![Found::warn(
+            observed,
+            "`modprobe nvidia-fs` (package nvidia-fs or nvidia-gds)",
+        )];
+    }
+    let version = module.version.as_ref();
+    let observed = match version {
+        Some(version) => format!("it is loaded, version {version}"),
+        None => "it is loaded, and reports no version".to_owned(),
+    };
+    vec![Found::pass(observed), statistics(module)]
+}
+
+/// The finding by gdscheck's lines about storage, where modules were not read. Its version of
+/// nvidia-fs does not show whether that is loaded.
+fn from_gdscheck(machine: &Machine) -> Option<Found> {
+    let (check, printed) = printed(machine)?;
+    let paths: Vec<(DataPath, &str)> =
+        storage(check).map(|line| (data_path(line), &line.name[..])).collect();
+    let by = |wanted: DataPath| {
+        let names = paths.iter().filter(|(path, _)| *path == wanted).map(|(_, name)| *name);
+        names.collect::<Vec<&str>>().join(", ")
+    };
+    let version = check.nvidia_fs.known().map_or("not reported", String::as_str);
+    if paths.is_empty() {
+        return None;
+    }
+    let (direct, other) = (by(DataPath::NvidiaFs), by(DataPath::Other));
+    Some(if !direct.is_empty() {
+        Found::pass(format!("{printed} {direct} as supported by nvidia-fs, version {version}"))
+    } else if !torn(check).is_empty() {
+        let lines: Vec<String> = torn(check).iter().map(u64::to_string).collect();
+        let observed = format!(
+            "{printed} no storage by nvidia-fs on the lines that are whole; names and values are \
+             torn apart on lines {}",
+            lines.join(", ")
+        );
+        Found::unknown(observed).fix("save `gdscheck -p` itself to a file, and read that")
+    } else if !is_whole(&paths) {
+        let observed = "and not all kinds of storage are among its lines";
+        Found::unknown(format!("{printed} no storage by nvidia-fs, {observed}"))
+    } else if !by(DataPath::Unknown).is_empty() {
+        Found::unknown(format!("{printed} no known path for {}", by(DataPath::Unknown)))
+    } else if !other.is_empty() {
+        Found::info(format!("{printed} no storage by nvidia-fs, and peer-to-peer DMA for {other}"))
+    } else {
+        let observed = "no storage that goes past host memory: cuFile works in compatibility mode \
+                    or not at all";
+        Found::warn(format!("{printed} {observed}"), fix_of(check))
+    })
+}
+
+/// What to do where no storage goes by nvidia-fs. A version that NVIDIA's gdscheck prints does not
+/// show whether the module is loaded, and a loaded one may have no storage driver registered.
+fn fix_of(check: &GdsCheck) -> &'static str {
+    // From 1.16 on it prints the least version instead of one where the module is not loaded.
+    let absent = match check.nvidia_fs.known() {
+        Some(version) => version == NOT_LOADED,
+        None => check.nvidia_fs_least.known().is_some(),
+    };
+    if absent {
+        "`modprobe nvidia-fs`, then gdscheck -p again"
+    } else {
+        "`cat /proc/driver/nvidia-fs/modules` on that machine: without that file nvidia-fs is not \
+         loaded (`modprobe nvidia-fs`); with it, a driver that it does not list has not registered \
+         (install the NVMe driver of MLNX_OFED or DOCA, with GDS)"
+    }
+}
+
+/// Whether the table has the kinds that every release prints first and last of the common ones:
+/// people filter it.
+fn is_whole(paths: &[(DataPath, &str)]) -> bool {
+    let has = |wanted: &str| paths.iter().any(|(_, name)| name.eq_ignore_ascii_case(wanted));
+    has("NVMe") && has("NFS") && has("WekaFS")
+}
+
+fn statistics(module: &ModuleFacts) -> Found {
+    let location = "/sys/module/nvidia_fs/parameters/rw_stats_enabled";
+    match module.parameters.get("rw_stats_enabled").map(String::as_str) {
+        Some("0" | "N") => Found::pass("its statistics of reads and writes are off"),
+        Some(_) => {
+            let observed = "it counts every read and write (gpuio's proof of path reads these \
+                        counts; switch them off for the fastest small blocks)";
+            Found::warn(observed, format!("`echo 0 > {location}`")).at([location])
+        }
+        None => Found::unknown("whether it counts reads and writes is not known").at([location]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{Fact, GdsLine};
+
+    use super::*;
+    use crate::check::{Severity, sample};
+
+    fn of(loaded: bool, statistics: Option<&str>) -> Vec<Severity> {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let mut module = sample::module("nvidia_fs", loaded);
+        let parameter = statistics.map(|value| ("rw_stats_enabled".to_owned(), value.to_owned()));
+        module.parameters.extend(parameter);
+        machine.modules.push(module);
+        evaluate(&machine).into_iter().map(|found| found.severity).collect()
+    }
+
+    #[test]
+    fn absent_and_counting_are_warnings() {
+        assert_eq!(of(false, None), [Severity::Warn]);
+        assert_eq!(of(true, Some("1")), [Severity::Pass, Severity::Warn]);
+        assert_eq!(of(true, Some("0")), [Severity::Pass, Severity::Pass]);
+        assert_eq!(of(true, None), [Severity::Pass, Severity::Unknown]);
+    }
+
+    /// A loaded module with no driver registered prints the same table as an absent one.
+    #[test]
+    fn a_table_without_direct_paths_sends_nobody_to_load_what_may_be_loaded() {
+        let row = |name: &str| GdsLine {
+            name: name.to_owned(),
+            value: Fact::Known("Unsupported".to_owned()),
+        };
+        let check = |version: Option<&str>, least: Option<&str>| GdsCheck {
+            drivers: ["NVMe", "NFS", "WekaFS"].map(row).to_vec(),
+            nvidia_fs: Fact::or_unknown(version.map(str::to_owned), "not printed"),
+            nvidia_fs_least: Fact::or_unknown(least.map(str::to_owned), "not printed"),
+            ..GdsCheck::default()
+        };
+        let fix = |check| {
+            let machine = Machine { gdscheck: Some(check), ..Machine::default() };
+            evaluate(&machine).remove(0).fix.unwrap()
+        };
+        for open in [check(Some("2.27"), None), check(None, None)] {
+            assert!(fix(open).starts_with("`cat /proc/driver/nvidia-fs/modules`"));
+        }
+        for absent in [check(Some(NOT_LOADED), None), check(None, Some("2.12"))] {
+            assert!(fix(absent).starts_with("`modprobe nvidia-fs`"));
+        }
+    }
+
+    #[test]
+    fn where_modules_were_not_read_it_is_unknown() {
+        let found = evaluate(&sample::gpu_and_drive_below_a_switch());
+        assert_eq!(found[0].severity, Severity::Unknown);
+    }
+}

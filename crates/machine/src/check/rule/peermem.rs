@@ -1,0 +1,86 @@
+//! NVIDIA's kernel module nvidia-peermem.
+
+use gpuio_record::facts::{Machine, MountKind};
+
+use super::Rule;
+use crate::check::finding::Found;
+use crate::check::machine::{module, modules_not_read, modules_were_read, without_gpu};
+
+pub(super) const RULE: Rule = Rule {
+    name: "peermem",
+    question: "Is nvidia_peermem loaded where RDMA cards and GPUs are together?",
+    why: "File systems that do RDMA from user space (WEKA, IBM Storage Scale) register GPU memory \
+          with the card through it; without it, and without dma-buf, their bytes go through host \
+          memory.",
+    fix: "`modprobe nvidia-peermem`, after the RDMA core.",
+    source: "NVIDIA, GPUDirect RDMA, Using nvidia-peermem (driver 470; nv_peer_mem before); \
+             NVIDIA, gds-diag (file systems with RDMA from user space)",
+    evaluate,
+};
+
+fn evaluate(machine: &Machine) -> Vec<Found> {
+    if let Some(found) = without_gpu(machine) {
+        return vec![found];
+    }
+    let cards: Vec<&str> =
+        machine.nics.iter().flat_map(|nic| &nic.rdma).map(|device| device.name.as_str()).collect();
+    if cards.is_empty() && machine.listed.nics {
+        return vec![Found::not_applicable("no RDMA device here")];
+    }
+    let modules = ["nvidia_peermem", "nv_peer_mem"].map(|name| module(machine, name));
+    if let Some(loaded) = modules.into_iter().flatten().find(|module| module.loaded) {
+        return vec![Found::pass(format!("{} is loaded", loaded.name))];
+    }
+    if !modules_were_read(machine) || modules.iter().all(Option::is_none) {
+        return vec![Found::unknown(modules_not_read(machine))];
+    }
+    let user_space = [MountKind::Weka, MountKind::Gpfs];
+    let needs: Vec<&str> = machine
+        .mounts
+        .iter()
+        .filter(|mount| user_space.contains(&mount.kind))
+        .map(|mount| mount.mount.mount_point.as_str())
+        .collect();
+    let fix = "`modprobe nvidia-peermem`";
+    vec![if needs.is_empty() {
+        let observed = "nvidia_peermem is not loaded; no file system here is known to need it \
+                    (local drives and NFS do not), RDMA programs of yours may";
+        Found::info(observed).fix(fix).at(cards)
+    } else {
+        Found::warn("nvidia_peermem is not loaded, and these mounts may need it", fix).at(needs)
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use gpuio_record::facts::{NicFacts, RdmaFacts};
+
+    use super::*;
+    use crate::check::{Severity, sample};
+
+    fn with_card(loaded: bool) -> Machine {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        let rdma = vec![RdmaFacts { name: "mlx5_0".to_owned(), ..RdmaFacts::default() }];
+        machine.nics.push(NicFacts { rdma, ..NicFacts::default() });
+        machine.modules.push(sample::module("nvidia_peermem", loaded));
+        machine
+    }
+
+    #[test]
+    fn it_matters_where_a_file_system_needs_it() {
+        let mut machine = with_card(false);
+        assert_eq!(evaluate(&machine)[0].severity, Severity::Info);
+        let mut mount = sample::mount("/weka", "");
+        mount.kind = MountKind::Weka;
+        machine.mounts.push(mount);
+        let found = evaluate(&machine);
+        assert_eq!((found[0].severity, &found[0].locations[0][..]), (Severity::Warn, "/weka"));
+        assert_eq!(evaluate(&with_card(true))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn without_cards_it_is_not_needed() {
+        let found = evaluate(&sample::gpu_and_drive_below_a_switch());
+        assert_eq!(found[0].severity, Severity::NotApplicable);
+    }
+}

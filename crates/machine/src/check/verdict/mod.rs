@@ -1,0 +1,168 @@
+//! One mount and one GPU: which data paths between them will work, and why the others will not.
+
+mod gpu;
+mod layer;
+mod mode;
+mod narrow;
+mod need;
+mod stack;
+mod text;
+
+use crate::topo::Coherent;
+use gpuio_record::facts::{GpuFacts, Machine, MountedStorage};
+use serde::Serialize;
+
+pub use mode::{MODES, Mode};
+pub use narrow::narrow;
+pub use need::{About, Answer, Need};
+pub use text::render;
+
+/// A mount and a GPU of one machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'m> {
+    /// The machine, whole.
+    pub machine: &'m Machine,
+    pub mount: &'m MountedStorage,
+    pub gpu: Gpu<'m>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Gpu<'m> {
+    Real(&'m GpuFacts),
+    /// gpuio's software GPU: host memory that implements the driver's calls.
+    Software,
+    None,
+}
+
+/// What will work between a mount and a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub path: String,
+    /// The mount that serves it.
+    pub mount_point: String,
+    /// Its file system.
+    pub fs_type: String,
+    /// Options of the mount and of its file system, each once, with commas between.
+    pub mount_options: String,
+    /// What it lies on, from the mount down to each drive or to the server.
+    pub storage: Vec<String>,
+    pub gpu: String,
+    /// Its coherent link to the processor; `null` where none is known.
+    pub coherent: Option<Coherent>,
+    /// Each data path, in the order of [`MODES`].
+    pub modes: Vec<ModeVerdict>,
+}
+
+impl Verdict {
+    /// The path, its file system and the GPU, in words.
+    pub(crate) fn pair(&self) -> String {
+        let fs_type =
+            if self.fs_type.is_empty() { "file system unknown" } else { self.fs_type.as_str() };
+        format!("{} ({fs_type}) and {}", self.path, self.gpu)
+    }
+}
+
+/// Whether one data path will work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModeVerdict {
+    pub mode: &'static str,
+    pub is: &'static str,
+    /// `yes` where every need is met, `no` where one is not, else `unknown`.
+    pub works: Answer,
+    /// What it needs, each with what was found.
+    pub needs: Vec<Need>,
+    /// Where these needs are from.
+    pub source: &'static str,
+}
+
+/// Evaluates every mode for a pair; `path` is what the user named.
+#[must_use]
+pub fn verdict(pair: &Pair<'_>, path: &str) -> Verdict {
+    let modes = MODES.iter().map(|mode| {
+        let needs = (mode.needs)(pair);
+        let works = Answer::of_all(needs.iter().map(|need| need.met));
+        ModeVerdict { mode: mode.name, is: mode.is, works, needs, source: mode.source }
+    });
+    let mount = &pair.mount.mount;
+    let mut options: Vec<&str> = Vec::new();
+    for option in mount.options.iter().chain(&mount.super_options) {
+        if !options.contains(&option.as_str()) {
+            options.push(option);
+        }
+    }
+    Verdict {
+        path: path.to_owned(),
+        mount_point: pair.mount.mount.mount_point.clone(),
+        fs_type: pair.mount.mount.fs_type.clone(),
+        mount_options: options.join(","),
+        storage: stack::lines(pair.machine, pair.mount),
+        gpu: gpu::title(pair),
+        coherent: match pair.gpu {
+            Gpu::Real(gpu) => crate::check::coherent::of(pair.machine, gpu),
+            Gpu::Software | Gpu::None => None,
+        },
+        modes: modes.collect(),
+    }
+}
+
+/// The mount that serves an absolute path: the longest mount point above it, of two on one mount
+/// point the later one, which covers the other.
+#[must_use]
+pub fn mount_of<'m>(machine: &'m Machine, path: &str) -> Option<&'m MountedStorage> {
+    let above = machine.mounts.iter().filter(|mount| {
+        let point = mount.mount.mount_point.trim_end_matches('/');
+        path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    });
+    above.max_by_key(|mount| mount.mount.mount_point.trim_end_matches('/').len())
+}
+
+/// The GPU of this number (the driver's, else the position in the list by PCI address), PCI address
+/// or UUID.
+#[must_use]
+pub fn gpu_of<'m>(machine: &'m Machine, name: &str) -> Option<&'m GpuFacts> {
+    let name = name.strip_prefix("GPU").filter(|rest| !rest.starts_with('-')).unwrap_or(name);
+    let number: Option<u32> = name.parse().ok();
+    let by_index =
+        machine.gpus.iter().find(|gpu| number.is_some() && gpu.index.known() == number.as_ref());
+    let reported = machine.gpus.iter().any(|gpu| gpu.index.known().is_some());
+    let by_position = || {
+        let position = number.filter(|_| !reported)?;
+        machine.gpus.get(usize::try_from(position).ok()?)
+    };
+    let same = |gpu: &&GpuFacts| {
+        gpu.pci.as_deref().is_some_and(|pci| pci == name || pci.strip_prefix("0000:") == Some(name))
+            || gpu.uuid.known().is_some_and(|uuid| uuid == name)
+    };
+    by_index.or_else(by_position).or_else(|| machine.gpus.iter().find(same))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::sample;
+
+    #[test]
+    fn the_longest_and_latest_mount_serves_a_path() {
+        let mounts = [("/", "a"), ("/data", "b"), ("/data/x", "c"), ("/data", "d")];
+        let machine = Machine {
+            mounts: mounts.map(|(at, device)| sample::mount(at, device)).to_vec(),
+            ..Machine::default()
+        };
+        let device = |path| mount_of(&machine, path).unwrap().devices[0].as_str();
+        assert_eq!(device("/data/x/y"), "c");
+        assert_eq!(device("/data/xy"), "d");
+        assert_eq!(device("/dat"), "a");
+    }
+
+    #[test]
+    fn gpus_by_number_address_and_position() {
+        let mut machine = sample::gpu_and_drive_below_a_switch();
+        for name in ["0", "GPU0", sample::GPU, "03:00.0"] {
+            assert!(gpu_of(&machine, name).is_some(), "{name}");
+        }
+        assert!(gpu_of(&machine, "1").is_none());
+        machine.gpus[0].index = gpuio_record::facts::Fact::Known(1);
+        assert!(gpu_of(&machine, "0").is_none(), "the driver's number goes before the position");
+        assert!(gpu_of(&machine, "1").is_some());
+    }
+}

@@ -1,0 +1,54 @@
+//! Regrouping of arrays.
+
+use gpuio_base::units::human_decimal_rate;
+use gpuio_table::indented_columns;
+
+use super::together;
+use crate::pair::{By, PairExpected, Regroup};
+
+/// What to make of each array, and the commands as a suggestion.
+pub(super) fn text(all: &[Regroup]) -> String {
+    let mut out = String::new();
+    for regroup in all {
+        let mount = regroup.mount.as_ref().map(|mount| format!(" ({mount})")).unwrap_or_default();
+        let level = regroup.level.as_deref().unwrap_or("level unknown");
+        out.push_str(&format!(
+            "  {}{mount}, {level}, lies on drives near to different GPUs: part of every GPU's \
+             bytes comes from afar.\n  One array for each group of GPUs keeps them near:\n\n",
+            regroup.array
+        ));
+        let mut rows =
+            vec![["array", "mount", "GPUs", "drives", "distance"].map(str::to_owned).to_vec()];
+        for group in &regroup.groups {
+            rows.push(vec![
+                format!("/dev/{}", group.device),
+                group.mount.clone().unwrap_or_else(|| "-".to_owned()),
+                together(&group.gpus),
+                group.members.join(" "),
+                group.class.map_or("?", |class| class.name()).to_owned(),
+            ]);
+        }
+        out.push_str(&indented_columns(&rows));
+        if let Some(PairExpected { by, expected }) = &regroup.expected
+            && let Some(rate) = expected.bytes_per_s
+        {
+            let basis = match by {
+                By::Direct => "direct between drives and GPUs",
+                By::HostMemory => "through host memory",
+            };
+            let rate = human_decimal_rate(rate);
+            out.push_str(&format!("\n  Then expected of all of them together: {rate}, {basis}.\n"));
+        }
+        if let Some(hindrance) = &regroup.hindrance {
+            out.push_str(&format!("\n  But not possible now: {hindrance}.\n"));
+            continue;
+        }
+        out.push_str(&format!(
+            "\n  A suggestion; gpuio runs none of it. IT DESTROYS ALL DATA ON {}: copy what you \
+             need\n  first, and fix mdadm.conf and fstab after.\n\n",
+            regroup.array
+        ));
+        regroup.commands.iter().for_each(|line| out.push_str(&format!("    {line}\n")));
+    }
+    out
+}

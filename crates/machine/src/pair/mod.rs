@@ -1,0 +1,47 @@
+//! Assigns storage and network cards to GPUs, suggests how arrays should be regrouped, and gives
+//! start values.
+//!
+//! [`pair()`] is a pure function of a machine's facts and topology: nothing is read, written or
+//! run. [`mod@format`] prints the answer and writes its job file. Unknown facts are reported as
+//! unknown; an unknown route counts as farther than any known one.
+//!
+//! - `store` lists what can be assigned and in which order: data mounts, network mounts, raw
+//!   drives, the system's disk.
+//! - `distance` is how far each is from each GPU.
+//! - `assign` solves the assignment exactly, as a flow of least cost. Costs are compared part by
+//!   part (covered GPUs, classes, evenness, hops, order), so no weights had to be invented and
+//!   ties are always resolved alike.
+//! - `regroup` splits arrays, `links` counts who shares a link, `start` gives threads and depth.
+//!
+//! - `hosts` puts the pairings of several hosts side by side and writes their job file.
+//!
+//! The `cli` builds streams from the pairs for `flow` and sets its answer here
+//! (`Pairing::set_expected`): the two crates do not depend on each other. docs/plan.md has the
+//! reasons.
+
+mod assign;
+mod distance;
+mod ends;
+pub mod format;
+mod hosts;
+mod links;
+mod load;
+mod nics;
+mod pairing;
+mod reason;
+mod regroup;
+mod start;
+mod store;
+mod wanted;
+
+pub use ends::{Ends, ends};
+pub use hosts::{HostPlan, HostsPlan, Mounted, NoJobFile, hosts_job_file, hosts_text};
+pub use links::{SharedLink, When};
+pub use load::{Direction, Load};
+pub use nics::{NearNic, Unused};
+pub use pairing::{
+    By, Given, NotUsed, Pair, PairExpected, Pairing, StoreKind, pair, second_choice,
+};
+pub use regroup::{Group, Regroup};
+pub use start::Start;
+pub use wanted::{NotHere, Wanted};

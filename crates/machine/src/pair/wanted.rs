@@ -1,0 +1,35 @@
+//! What was wanted.
+
+use crate::pair::Load;
+
+/// What to pair, and for which load.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// GPUs by number, name, UUID or PCI address; all when empty.
+    pub gpus: Vec<String>,
+    /// Mount points or directories below them.
+    pub mounts: Vec<String>,
+    /// Drives and arrays by name. Where mounts and drives are both empty, the best of what is
+    /// there is taken.
+    pub drives: Vec<String>,
+    /// Direction and block size.
+    pub load: Load,
+}
+
+impl Wanted {
+    /// Whether mounts or drives were named.
+    pub(crate) fn names_storage(&self) -> bool {
+        !(self.mounts.is_empty() && self.drives.is_empty())
+    }
+}
+
+/// What was wanted and is not there, or can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{flag} {name}: {why}")]
+pub struct NotHere {
+    /// The flag that named it.
+    pub flag: &'static str,
+    pub name: String,
+    /// What is there, or why it can't be used.
+    pub why: String,
+}

@@ -1,0 +1,4 @@
+//! Tests of `pair` from outside.
+
+mod machines;
+mod random_trees;

@@ -1,0 +1,103 @@
+//! Warnings of all ranks, each once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Warning, WarningKind};
+
+use crate::merge::rank_list;
+
+/// Differences of counters that several ranks of one host explain, at most.
+const EXPLAINED_PERCENT: u64 = 5;
+
+/// Host, device, direction, job.
+type Device = (String, String, String, Option<String>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    /// Warnings with the ranks that have them, in the order in which they came.
+    all: Vec<(Warning, Vec<u32>)>,
+    /// Warnings whose figures are not the same on all of their ranks, by job and text.
+    varied: BTreeSet<(Option<String>, String)>,
+    /// Traffic of a device that is not of the rank alone, by host, device, direction and job: the
+    /// warning, what all ranks moved, and the ranks.
+    traffic: BTreeMap<Device, (Warning, u64, Vec<u32>)>,
+}
+
+impl Warnings {
+    pub(crate) fn add(&mut self, rank: u32, host: &str, warnings: &[Warning]) {
+        for warning in warnings {
+            if let WarningKind::OtherTraffic { device, direction, ours_bytes, .. } = &warning.kind {
+                let key = (host.to_owned(), device.clone(), direction.clone(), warning.job.clone());
+                let entry =
+                    self.traffic.entry(key).or_insert_with(|| (warning.clone(), 0, Vec::new()));
+                entry.1 += ours_bytes;
+                entry.2.push(rank);
+                continue;
+            }
+            // Of one kind about one job there is one: a thousand ranks differ in its figures.
+            let same = |known: &&mut (Warning, Vec<u32>)| {
+                known.0.job == warning.job && is_same(&known.0, warning)
+            };
+            match self.all.iter_mut().find(same) {
+                Some((known, ranks)) => {
+                    if known.text != warning.text {
+                        self.varied.insert((known.job.clone(), known.text.clone()));
+                    }
+                    ranks.push(rank);
+                }
+                None => self.all.push((warning.clone(), vec![rank])),
+            }
+        }
+    }
+
+    /// All of them; those that not all ranks have name theirs.
+    /// Where nothing was received of a rank, traffic of others may be its.
+    pub(crate) fn finish(
+        mut self,
+        received: usize,
+        ranks: usize,
+        many_hosts: bool,
+    ) -> Vec<Warning> {
+        let whole = received == ranks;
+        for ((host, ..), (warning, ours, of)) in self.traffic.into_iter().filter(|_| whole) {
+            let WarningKind::OtherTraffic { device_bytes, device, direction, .. } = &warning.kind
+            else {
+                continue;
+            };
+            // The other ranks of the host were the other programs.
+            let least = device_bytes - device_bytes * EXPLAINED_PERCENT / 100;
+            if ours >= least {
+                continue;
+            }
+            let kind = WarningKind::OtherTraffic {
+                device: device.clone(),
+                direction: direction.clone(),
+                ours_bytes: ours,
+                device_bytes: *device_bytes,
+            };
+            let text = if many_hosts { format!("host {host}: {kind}") } else { kind.to_string() };
+            self.all.push((Warning { job: warning.job, kind, text }, of));
+        }
+        let named = |(mut warning, mut of): (Warning, Vec<u32>)| {
+            of.sort_unstable();
+            of.dedup();
+            let varied = self.varied.contains(&(warning.job.clone(), warning.text.clone()));
+            if let Some(first) = of.first().filter(|_| varied) {
+                let ranks = rank_list(&of);
+                warning.text = format!("{ranks}, here as on rank {first}: {}", warning.text);
+            } else if of.len() < received {
+                warning.text = format!("{}: {}", rank_list(&of), warning.text);
+            }
+            warning
+        };
+        self.all.into_iter().map(named).collect()
+    }
+}
+
+/// Whether two warnings about one job say the same, figures aside.
+fn is_same(a: &Warning, b: &Warning) -> bool {
+    match (&a.kind, &b.kind) {
+        (WarningKind::Note { note: a }, WarningKind::Note { note: b }) => a == b,
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+    }
+}
