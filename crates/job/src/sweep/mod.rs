@@ -9,7 +9,7 @@
 //! record that it does not list yet is added at the next start. A preset with `routes` gets its
 //! axes from the machine (`cli/verb/sweep/routes`). docs/sweep.md has the reasons.
 //!
-//! To add a preset: a file `preset/NAME.rs`, a row in [`PRESETS`], a row in docs/sweep.md.
+//! To add a preset: a row in [`PRESETS`], a row in docs/sweep.md.
 
 mod axis;
 mod condition;

@@ -1,11 +1,5 @@
 //! Predefined sweeps.
 
-mod clients;
-mod gdsbench;
-mod guide;
-mod matrix;
-mod paths;
-mod quick;
 mod routing;
 
 pub use routing::{is_route, routes};
@@ -35,14 +29,90 @@ pub struct Preset {
     pub routes: bool,
 }
 
+const PLAIN: Preset = Preset {
+    name: "",
+    summary: "",
+    note: "",
+    fallbacks: &[],
+    keys: &[],
+    axes: &[],
+    needs: &[],
+    repeats: 3,
+    routes: false,
+};
+
 /// All presets.
 pub const PRESETS: [Preset; 7] = [
-    quick::PRESET,
-    guide::PRESET,
-    paths::PRESET,
-    matrix::PRESET,
-    clients::PRESET,
-    gdsbench::PRESET,
+    Preset {
+        name: "quick",
+        summary: "random reads by block size and depth, a second each: a first impression",
+        keys: &[("rw", "randread"), ("runtime", "1s"), ("ramp", "100ms")],
+        axes: &["bs=4k,64k,1M", "depth=1,8,32"],
+        repeats: 1,
+        ..PLAIN
+    },
+    // The tables of NVIDIA's guide (GPUDirect Storage Benchmarking and Configuration Guide): 4 to
+    // 128 threads against IOPS and latency by the direct path, by block size. Near against far GPU:
+    // `--vary gpu=0,1`.
+    Preset {
+        name: "guide",
+        summary: "threads against IOPS and latency, as in NVIDIA's guide; add --vary gpu=NEAR,FAR",
+        fallbacks: &["staged", "host"],
+        keys: &[("path", "gds"), ("rw", "randread"), ("runtime", "10s"), ("ramp", "1s")],
+        axes: &["bs=4k,64k,1M", "threads=4..128*2"],
+        ..PLAIN
+    },
+    Preset {
+        name: "paths",
+        summary: "block size by path: the gain of a direct path with small and large blocks, and \
+            CPU use",
+        keys: &[("rw", "randread"), ("runtime", "5s"), ("ramp", "500ms"), ("threads", "4")],
+        axes: &["bs=4k..16M*4", "path=host,staged,gather,gds"],
+        ..PLAIN
+    },
+    Preset {
+        name: "matrix",
+        summary: "each mount or drive with each GPU, and how far each is below its ceiling",
+        keys: &[
+            ("rw", "read"),
+            ("bs", "1M"),
+            ("threads", "4"),
+            ("runtime", "5s"),
+            ("ramp", "500ms"),
+            ("ceilings", "1s"),
+        ],
+        needs: &[
+            ("target", "the storage: --vary target=/mnt/a,/mnt/b or target=/dev/nvme0n1,…"),
+            ("gpu", "the GPUs: --vary gpu=0,1"),
+        ],
+        ..PLAIN
+    },
+    // A client is a thread with a file of its own and one I/O at a time, as each of gdsio's is.
+    // Threads, not processes: a mount has one set of connections to its server (nfs(5), "nconnect")
+    // that all processes of the host share, so that a second process adds nothing that a second
+    // thread does not. Clients on other hosts are another measurement and not driven.
+    Preset {
+        name: "clients",
+        summary: "threads of this host, each with a file of its own: where a mount's rate stops \
+            growing; needs --directory /mnt/…",
+        note: "All clients were threads of this host. The rate for several hosts at once needs \
+            another measurement.",
+        keys: &[("depth", "1"), ("runtime", "5s"), ("ramp", "500ms")],
+        axes: &["rw=read,write", "bs=64k,1M", "threads=1..64*2"],
+        ..PLAIN
+    },
+    // A quick table of figures, for which NVIDIA's guide has gdsbench, a wrapper around gdsio. The
+    // guide shows none of its tables: directions, sizes and threads are our choice. gdsio's threads
+    // have one I/O each.
+    Preset {
+        name: "gdsbench",
+        summary: "reads and writes, sequential and random, direct and through host memory: a quick \
+            table, as from gdsbench",
+        keys: &[("threads", "16"), ("depth", "1"), ("runtime", "2s"), ("ramp", "200ms")],
+        axes: &["rw=read,write,randread,randwrite", "bs=4k,64k,1M", "path=gds,staged"],
+        repeats: 1,
+        ..PLAIN
+    },
     routing::PRESET,
 ];
 

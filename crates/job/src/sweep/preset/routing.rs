@@ -1,15 +1,13 @@
 //! Routes from storage to a near and a far GPU: direct, through host memory, over NVLink through
 //! the near one, and the effect of cuFile's settings of dynamic routing.
 
-use super::Preset;
+use super::{PLAIN, Preset};
 use crate::sweep::Axis;
 
 pub(super) const PRESET: Preset = Preset {
     name: "routing",
     summary: "routes to a GPU near the data and to a far one: direct, through host memory, over \
         NVLink; on network mounts cuFile's dynamic routing too",
-    note: "",
-    fallbacks: &[],
     // A cuFile call is one I/O per thread; every route gets as many, so that they are comparable.
     keys: &[
         ("rw", "read"),
@@ -20,9 +18,8 @@ pub(super) const PRESET: Preset = Preset {
         ("ramp", "500ms"),
     ],
     axes: &["path=gds,staged,routed"],
-    needs: &[],
-    repeats: 3,
     routes: true,
+    ..PLAIN
 };
 
 /// Whether cuFile may choose a route by itself, and which it takes (NVIDIA, GPUDirect Storage
