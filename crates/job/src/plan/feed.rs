@@ -2,7 +2,7 @@
 
 use gpuio_base::catalog::PathInfo;
 use gpuio_record::{
-    BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Gpu, Order, Region,
+    BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Gpu, JobPlan, Order, Region,
     SampleOrder, TierPlan,
 };
 
@@ -123,6 +123,14 @@ fn tier(
         Err(_) => refused(format!("{places} samples; give less, 4294967295 are the most")),
     }
 }
+
+/// Bytes of a feed's tier in host memory.
+pub(super) fn tier_bytes(job: &JobPlan) -> u64 {
+    job.feed.as_ref().and_then(|feed| feed.tier).map_or(0, TierPlan::bytes)
+}
+
+/// What to lower where such a job needs too much memory.
+pub(super) const TAKES_MEMORY: &str = "cache_memory, --readers, --depth or --bs";
 
 /// Why a path of `all` can't feed accelerators.
 pub(super) fn lacks(job: &JobSpec, path: &PathInfo) -> Option<String> {

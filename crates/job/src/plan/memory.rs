@@ -2,9 +2,9 @@
 
 use gpuio_base::catalog::{Backend, Calls, PathInfo};
 use gpuio_base::units::human_bytes;
-use gpuio_record::{Gpu, JobPlan, MemoryKind, TierPlan};
+use gpuio_record::{Gpu, JobPlan, MemoryKind};
 
-use super::{Facts, PlanError};
+use super::{Facts, PlanError, feed};
 use crate::spec::JobSpec;
 
 /// What was requested, else the path's own.
@@ -76,8 +76,8 @@ pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
     let whence = group.map_or("the memory of this machine".to_owned(), |group| {
         format!("the limit of the control group, {}", group.path)
     });
-    let lower = match jobs.iter().any(|job| tier(job) > 0) {
-        true => "cache_memory, --readers, --depth or --bs",
+    let lower = match jobs.iter().any(|job| feed::tier_bytes(job) > 0) {
+        true => feed::TAKES_MEMORY,
         false => "--threads, --depth or --bs",
     };
     Some(format!(
@@ -89,12 +89,7 @@ pub(super) fn too_much(jobs: &[JobPlan], facts: &Facts<'_>) -> Option<String> {
 
 /// Bytes of host memory that a job reads into or writes from, or keeps samples in.
 fn buffers(job: &JobPlan) -> u64 {
-    tier(job).saturating_add(blocks(job))
-}
-
-/// Bytes of a feed's tier in host memory.
-fn tier(job: &JobPlan) -> u64 {
-    job.feed.as_ref().and_then(|feed| feed.tier).map_or(0, TierPlan::bytes)
+    feed::tier_bytes(job).saturating_add(blocks(job))
 }
 
 fn blocks(job: &JobPlan) -> u64 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::input;
-use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
+use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
 use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
@@ -164,7 +164,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
     if !placed {
-        also("directory", gpuio_job::spec::one_name(&directory.join("data").display().to_string()));
+        also("directory", spec::one_name(&directory.join("data").display().to_string()));
     }
     let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
     if !sized && !has(&axes, &["size", "filename", "files", TARGET]) {
@@ -361,8 +361,8 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
 
 /// Where the table has the field that a key sets: of two keys of one field the later flag wins.
 fn place(key: &str) -> Option<usize> {
-    let field = gpuio_job::spec::find(key)?.field();
-    gpuio_job::spec::keys().position(|key| key.field() == field)
+    let field = spec::find(key)?.field();
+    spec::keys().position(|key| key.field() == field)
 }
 
 /// The job that all points share.
@@ -428,9 +428,7 @@ fn check_ranks(axes: &[Axis], started: Option<u32>) -> Result<(), Failure> {
 fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     for axis in axes.iter().filter(|axis| axis.key != RANKS) {
         // `thread` is a key of fio's, and `threads` is meant.
-        if let Some(Status::NoEffect { why }) =
-            gpuio_job::spec::find(&axis.key).map(|key| key.status)
-        {
+        if let Some(Status::NoEffect { why }) = spec::find(&axis.key).map(|key| key.status) {
             let key = &axis.key;
             return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
         }
@@ -456,9 +454,9 @@ pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
         return (key.to_owned(), value.to_owned());
     }
     if Path::new(value).is_dir() {
-        return ("directory".to_owned(), gpuio_job::spec::one_name(value));
+        return ("directory".to_owned(), spec::one_name(value));
     }
-    ("filename".to_owned(), gpuio_job::spec::one_name(value))
+    ("filename".to_owned(), spec::one_name(value))
 }
 
 fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {

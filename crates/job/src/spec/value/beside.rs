@@ -2,7 +2,7 @@
 
 use gpuio_base::units::parse_percent;
 
-use super::{Read, ValueError, on_or_off};
+use super::{Read, ValueError, on_or_off, wrong};
 use crate::spec::job::ComputationRequest;
 
 /// `compute`, `compute:50%`, `memory`, `memory:12.5%`, `off`.
@@ -20,13 +20,13 @@ pub(crate) fn beside(value: &str) -> Read<ComputationRequest> {
         _ => {
             let what = "expected compute, memory or off, and optionally a share of the \
                 multiprocessors: compute:50%";
-            return Err(ValueError::new(0, what));
+            return wrong(0, what);
         }
     };
     let at = word.len() + 1;
     let percent = share.map_or(Ok(100.0), parse_percent);
     match percent.map_err(|error| ValueError::from(error).shifted(at))? {
-        0.0 => Err(ValueError::new(at, "a share of 0 has no effect; give a share above 0, or off")),
+        0.0 => wrong(at, "a share of 0 has no effect; give a share above 0, or off"),
         percent => Ok(of(percent)),
     }
 }

@@ -4,7 +4,7 @@ use gpuio_base::units::{parse_index_list, parse_percent};
 use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyMode};
 
 use super::number::{at_least_one_u32, integer};
-use super::{Read, ValueError};
+use super::{Read, ValueError, wrong};
 use crate::spec::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, ReadShift, Rw, ViaPeer};
 use crate::spec::nearest::nearest;
 
@@ -27,23 +27,23 @@ fn choice<T: Copy>(value: &str, options: &[(&str, T)], of: &str) -> Read<T> {
         return Ok(*option);
     }
     if let Some(why) = refusal(of, value) {
-        return Err(ValueError::new(0, why));
+        return wrong(0, why);
     }
     let names: Vec<_> = options.iter().map(|(name, _)| *name).collect();
     let hint = nearest(value, names.iter().copied())
         .map(|name| format!("; nearest: {name}"))
         .unwrap_or_default();
-    Err(ValueError::new(0, format!("expected one of {}{hint}", names.join(", "))))
+    wrong(0, format!("expected one of {}{hint}", names.join(", ")))
 }
 
 /// Direction and order.
 pub(crate) fn rw(value: &str) -> Read<Rw> {
     if let Some(at) = value.find(':') {
-        return Err(ValueError::new(
+        return wrong(
             at,
             "fio's offset modifier after ':' is not supported; give the direction alone, \
              and use size= and offset= to choose the region",
-        ));
+        );
     }
     choice(
         value,
@@ -76,9 +76,7 @@ pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
         (_, Err(_)) => match super::duration(value) {
             Ok(0) => Ok(Ceilings::Off),
             Ok(time) => Ok(Ceilings::For(time)),
-            Err(error) => {
-                Err(ValueError::new(error.at, format!("{}, or on or off", error.meaning)))
-            }
+            Err(error) => wrong(error.at, format!("{}, or on or off", error.meaning)),
         },
     }
 }
@@ -109,9 +107,7 @@ pub(crate) fn engine(value: &str) -> Read<String> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     match value.find(|c| !plain(c)) {
-        Some(at) => {
-            Err(ValueError::new(at, "expected the name of one engine, such as psync or io_uring"))
-        }
+        Some(at) => wrong(at, "expected the name of one engine, such as psync or io_uring"),
         None => Ok(value.to_owned()),
     }
 }
@@ -131,11 +127,11 @@ pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
         (Some(_), None) => GpuWhich::Unset,
         (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
         (None, Some((at, _))) => {
-            return Err(ValueError::new(
+            return wrong(
                 at - 1,
                 "expected software: or system: before the colon; several GPUs are \
                  separated by commas, such as 0,1",
-            ));
+            );
         }
         (None, None) => devices(value)?,
     };
@@ -203,42 +199,37 @@ pub(crate) fn distribution(value: &str) -> Read<Distribution> {
     )?;
     match (kind, number) {
         ('r', None) => Ok(Distribution::Uniform),
-        ('r', Some((at, _))) => Err(ValueError::new(at, "random takes no number")),
-        (_, None) => Err(ValueError::new(
+        ('r', Some((at, _))) => wrong(at, "random takes no number"),
+        (_, None) => wrong(
             word.len(),
             "give its number: zipf:1.2 (theta), pareto:0.9 (power) or normal:10 (deviation in %)",
-        )),
+        ),
         (kind, Some((at, text))) => shaped(kind, text).map_err(|error| error.shifted(at)),
     }
 }
 
 fn shaped(kind: char, text: &str) -> Read<Distribution> {
     if let Some(at) = text.find(':') {
-        return Err(ValueError::new(
-            at,
-            "fio's second number, the centre of the hot blocks, is not supported",
-        ));
+        return wrong(at, "fio's second number, the centre of the hot blocks, is not supported");
     }
     if kind == 'n' {
         return match parse_percent(text)? {
-            0.0 => Err(ValueError::new(0, "expected a deviation above 0 percent")),
+            0.0 => wrong(0, "expected a deviation above 0 percent"),
             deviation_percent => Ok(Distribution::Normal { deviation_percent }),
         };
     }
     let plain = |c: char| c.is_ascii_digit() || c == '.';
     if let Some(at) = text.find(|c| !plain(c)) {
-        return Err(ValueError::new(at, "expected a number, such as 0.9"));
+        return wrong(at, "expected a number, such as 0.9");
     }
     match (kind, text.parse::<f64>()) {
         // At theta 1 the closed form of the zeta sum divides by zero (fio refuses it as well).
         ('z', Ok(theta)) if theta > 0.0 && theta != 1.0 && theta.is_finite() => {
             Ok(Distribution::Zipf { theta })
         }
-        ('z', _) => {
-            Err(ValueError::new(0, "expected theta above 0 and not exactly 1, such as 1.2"))
-        }
+        ('z', _) => wrong(0, "expected theta above 0 and not exactly 1, such as 1.2"),
         (_, Ok(h)) if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto { h }),
-        _ => Err(ValueError::new(0, "expected a power above 0 and below 1, such as 0.9")),
+        _ => wrong(0, "expected a power above 0 and below 1, such as 0.9"),
     }
 }
 

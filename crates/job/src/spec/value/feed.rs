@@ -9,7 +9,7 @@ use gpuio_record::{
 use super::choice::distribution;
 use super::number::{at_least_one_u32, size};
 use super::some_time;
-use super::{Read, ValueError, pieces};
+use super::{Read, ValueError, pieces, wrong};
 
 /// Most columns of a file.
 const COLUMNS_MOST: usize = 4096;
@@ -28,11 +28,11 @@ pub(crate) fn sample_size(value: &str) -> Read<SampleSize> {
     let deviation_bytes =
         deviation.map_or(Ok(0), size).map_err(|error: ValueError| error.shifted(at))?;
     if mean_bytes > MOST {
-        return Err(ValueError::new(0, "a sample above 1 TiB; give a smaller size"));
+        return wrong(0, "a sample above 1 TiB; give a smaller size");
     }
     if deviation_bytes > mean_bytes {
         let what = "the deviation is above the mean; give a smaller one, such as 100k+-10k";
-        return Err(ValueError::new(at, what));
+        return wrong(at, what);
     }
     Ok(SampleSize { mean_bytes, deviation_bytes })
 }
@@ -41,7 +41,7 @@ pub(crate) fn sample_size(value: &str) -> Read<SampleSize> {
 pub(crate) fn scale(value: &str) -> Read<f64> {
     match value.parse::<f64>() {
         Ok(scale) if scale > 0.0 && scale <= 1e6 => Ok(scale),
-        _ => Err(ValueError::new(0, "expected a factor above 0, such as 0.01 or 1")),
+        _ => wrong(0, "expected a factor above 0, such as 0.01 or 1"),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn repeat(value: &str) -> Read<u32> {
     const MOST: u32 = 1000;
     match at_least_one_u32(value)? {
         times if times <= MOST => Ok(times),
-        _ => Err(ValueError::new(0, "more than 1000 times; give a smaller number")),
+        _ => wrong(0, "more than 1000 times; give a smaller number"),
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn ranges(value: &str) -> Read<RangeKind> {
 pub(crate) fn ratio(value: &str) -> Read<f64> {
     match value.parse::<f64>() {
         Ok(ratio) if (1.0..=1e6).contains(&ratio) => Ok(ratio),
-        _ => Err(ValueError::new(0, "expected a number from 1 on, such as 4 or 2.5")),
+        _ => wrong(0, "expected a number from 1 on, such as 4 or 2.5"),
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn slo(value: &str) -> Read<ServiceLevel> {
     }
     let Some((p95, p99)) = value.split_once('/') else {
         let what = "expected interactive, responsive, batch, or two times: 50ms/100ms";
-        return Err(ValueError::new(0, what));
+        return wrong(0, what);
     };
     let p95_ns = some_time(p95)?;
     let p99_ns = some_time(p99).map_err(|error| error.shifted(p95.len() + 1))?;
@@ -85,7 +85,7 @@ pub(crate) fn slo(value: &str) -> Read<ServiceLevel> {
         true => Ok(ServiceLevel { p95_ns, p99_ns }),
         false => {
             let what = "99 % of the batches can't be faster than 95 %; give the shorter time first";
-            Err(ValueError::new(p95.len() + 1, what))
+            wrong(p95.len() + 1, what)
         }
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn slo(value: &str) -> Read<ServiceLevel> {
 /// A percentage above 0.
 pub(crate) fn share(value: &str) -> Read<f64> {
     match parse_percent(value).map_err(ValueError::from)? {
-        0.0 => Err(ValueError::new(0, "0 has no effect; give a percentage above 0")),
+        0.0 => wrong(0, "0 has no effect; give a percentage above 0"),
         percent => Ok(percent),
     }
 }
@@ -116,17 +116,17 @@ pub(crate) fn columns(value: &str) -> Read<Vec<Column>> {
         let (bytes, read) = one.strip_suffix('+').map_or((one, false), |bytes| (bytes, true));
         let bytes = at_least_one_u32(bytes).map_err(bad)?;
         if bytes > COLUMN_MOST {
-            return Err(ValueError::new(at, "a column above 1 MiB for each sample; give less"));
+            return wrong(at, "a column above 1 MiB for each sample; give less");
         }
         if all.len() + count as usize > COLUMNS_MOST {
             let what = format!("more than {COLUMNS_MOST} columns; give fewer");
-            return Err(ValueError::new(at, what));
+            return wrong(at, what);
         }
         all.extend(std::iter::repeat_n(Column { bytes, read }, count as usize));
     }
     match all.iter().any(|column| column.read) {
         true => Ok(all),
-        false => Err(ValueError::new(0, "no column is read; put a + behind those that are: 4+,8")),
+        false => wrong(0, "no column is read; put a + behind those that are: 4+,8"),
     }
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn compute(value: &str) -> Read<FeedCompute> {
         _ => {
             let what = "expected kernel, memory, sleep or none; kernel and memory take a share of \
                 the multiprocessors: kernel:50%";
-            return Err(ValueError::new(0, what));
+            return wrong(0, what);
         }
     };
     let share_percent =

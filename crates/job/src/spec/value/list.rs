@@ -5,7 +5,7 @@ use gpuio_base::units::parse_cpu_list;
 use gpuio_record::BlockShare;
 
 use super::number::{percent, size};
-use super::{Read, ValueError, pieces};
+use super::{Read, ValueError, pieces, wrong};
 
 /// Most percentiles of one job: more columns would fit no table.
 const PERCENTILES_MOST: usize = 20;
@@ -19,7 +19,7 @@ pub(crate) fn percentiles(value: &str) -> Read<Vec<Percentile>> {
     };
     let all = pieces(value, separator).map(one).collect::<Read<Vec<_>>>()?;
     if all.len() > PERCENTILES_MOST {
-        return Err(ValueError::new(0, "expected 20 percentiles or fewer"));
+        return wrong(0, "expected 20 percentiles or fewer");
     }
     Ok(Percentile::joined(&all))
 }
@@ -38,10 +38,10 @@ pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {
             block(low, high, sized(step)?)
         }
         _ => {
-            return Err(ValueError::new(
+            return wrong(
                 value.len(),
                 "expected one size (4k), a range (4k-64k) or min:max:step (1M:4M:1M)",
-            ));
+            );
         }
     };
     Ok(vec![whole])
@@ -50,7 +50,7 @@ pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {
 /// `4k-64k`: multiples of the smaller size, as in fio.
 pub(crate) fn block_range(value: &str) -> Read<Vec<BlockShare>> {
     let Some((min, max)) = value.split_once('-') else {
-        return Err(ValueError::new(value.len(), "expected a range of sizes, such as 4k-64k"));
+        return wrong(value.len(), "expected a range of sizes, such as 4k-64k");
     };
     let (low, high) = ordered((0, min), (min.len() + 1, max))?;
     Ok(vec![block(low, high, low)])
@@ -68,10 +68,7 @@ fn sized((at, text): (usize, &str)) -> Read<u64> {
 fn ordered(min: (usize, &str), max: (usize, &str)) -> Read<(u64, u64)> {
     let (low, high) = (sized(min)?, sized(max)?);
     if high < low {
-        return Err(ValueError::new(
-            max.0,
-            "the largest block is smaller than the smallest; swap them",
-        ));
+        return wrong(max.0, "the largest block is smaller than the smallest; swap them");
     }
     Ok((low, high))
 }
@@ -89,7 +86,7 @@ pub(crate) fn block_split(value: &str) -> Read<Vec<BlockShare>> {
             share => Some(percent(share).map_err(|error| error.shifted(from))?),
         };
         if share == Some(0) {
-            return Err(ValueError::new(from, "a block of 0 percent is never used; leave it out"));
+            return wrong(from, "a block of 0 percent is never used; leave it out");
         }
         given.push((bytes, share));
     }
@@ -138,12 +135,12 @@ pub(crate) fn directory(value: &str) -> Read<String> {
         _ => {
             let colon =
                 value.char_indices().find(|(at, c)| *c == ':' && !value[..*at].ends_with('\\'));
-            Err(ValueError::new(
+            wrong(
                 colon.map_or(0, |(at, _)| at),
                 "one directory holds the files of a job, where fio spreads them over several; \
                  write one job for each directory, or filename=/a/f:/b/f. A colon of a name is \
                  written '\\:'",
-            ))
+            )
         }
     }
 }
@@ -186,10 +183,7 @@ pub(crate) fn words(value: &str) -> Read<Vec<String>> {
     for (at, word) in pieces(value, ',') {
         let name = word.trim();
         if name.is_empty() {
-            return Err(ValueError::new(
-                at,
-                "a name is empty; give names separated by commas, or all",
-            ));
+            return wrong(at, "a name is empty; give names separated by commas, or all");
         }
         words.push(name.to_owned());
     }

@@ -57,6 +57,11 @@ impl From<UnitError> for ValueError {
 /// What a value parser returns.
 pub(crate) type Read<T> = Result<T, ValueError>;
 
+/// An error at this byte.
+pub(crate) fn wrong<T>(at: usize, meaning: impl Into<String>) -> Read<T> {
+    Err(ValueError::new(at, meaning))
+}
+
 /// A text as it stands.
 pub(crate) fn text(value: &str) -> Read<String> {
     Ok(value.to_owned())

@@ -2,15 +2,15 @@
 
 use gpuio_base::units::{MAX_INDEX, parse_bytes, parse_duration_ns};
 
-use super::{Read, ValueError};
+use super::{Read, ValueError, wrong};
 
 /// A size in bytes; zero is allowed (an offset, a rate of nothing).
 pub(crate) fn bytes(value: &str) -> Read<u64> {
     if let Some(at) = value.find('%') {
-        return Err(ValueError::new(
+        return wrong(
             at,
             "a share of the file or device works for size= and offset=; give bytes, such as 10G",
-        ));
+        );
     }
     one_for_both(value)?;
     Ok(parse_bytes(value)?)
@@ -19,7 +19,7 @@ pub(crate) fn bytes(value: &str) -> Read<u64> {
 /// A size above zero.
 pub(crate) fn size(value: &str) -> Read<u64> {
     match bytes(value)? {
-        0 => Err(ValueError::new(0, "the size is 0; give a size above 0, such as 4k or 1G")),
+        0 => wrong(0, "the size is 0; give a size above 0, such as 4k or 1G"),
         size => Ok(size),
     }
 }
@@ -28,7 +28,7 @@ pub(crate) fn size(value: &str) -> Read<u64> {
 pub(crate) fn chunk(value: &str) -> Read<u32> {
     match u32::try_from(bytes(value)?) {
         Ok(chunk) if chunk.is_power_of_two() && (64..=1 << 30).contains(&chunk) => Ok(chunk),
-        _ => Err(ValueError::new(0, "expected a power of two from 64 to 1G, such as 512 or 4k")),
+        _ => wrong(0, "expected a power of two from 64 to 1G, such as 512 or 4k"),
     }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn by_direction<T>(value: &str, read: fn(&str) -> Read<T>) -> Read<By
     for (nth, (at, text)) in super::pieces(value, ',').enumerate() {
         let Some(part) = parts.get_mut(nth) else {
             let what = "a list is read,write,trim: three values at most";
-            return Err(ValueError::new(at - 1, what));
+            return wrong(at - 1, what);
         };
         if !text.is_empty() {
             *part = Some(read(text).map_err(|error| error.shifted(at))?);
@@ -53,7 +53,7 @@ pub(crate) fn by_direction<T>(value: &str, read: fn(&str) -> Read<T>) -> Read<By
     }
     let [reads, writes, _] = parts;
     match (&reads, &writes) {
-        (None, None) => Err(ValueError::new(0, "the list has no value for reads or for writes")),
+        (None, None) => wrong(0, "the list has no value for reads or for writes"),
         _ => Ok((reads, Some(writes))),
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn by_direction<T>(value: &str, read: fn(&str) -> Read<T>) -> Read<By
 /// A share of each file from 1 to 100 per cent.
 pub(crate) fn size_percent(value: &str) -> Read<u8> {
     match percent(value)? {
-        0 => Err(ValueError::new(0, "the size is 0; give a share from 1% to 100%")),
+        0 => wrong(0, "the size is 0; give a share from 1% to 100%"),
         share => Ok(share),
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn fio_microseconds(value: &str) -> Read<u64> {
 /// A time of which fio counts bare numbers in milliseconds; above 0.
 pub(crate) fn fio_milliseconds(value: &str) -> Read<u64> {
     match bare_in(value, 1_000_000)? {
-        0 => Err(ValueError::new(0, "single I/Os are not logged; give a time above 0: 500")),
+        0 => wrong(0, "single I/Os are not logged; give a time above 0: 500"),
         time => Ok(time),
     }
 }
@@ -95,11 +95,11 @@ pub(crate) fn rate(value: &str) -> Read<u64> {
 /// fio accepts `read,write,trim` triples for many keys; here one value is for both directions.
 fn one_for_both(value: &str) -> Read<()> {
     match value.find(',') {
-        Some(at) => Err(ValueError::new(
+        Some(at) => wrong(
             at,
             "one value is for reads and writes (fio's read,write,trim lists are not supported); \
              use one job for each direction",
-        )),
+        ),
         None => Ok(()),
     }
 }
@@ -112,7 +112,7 @@ pub(crate) fn duration(value: &str) -> Read<u64> {
 /// Nanoseconds, above 0.
 pub(crate) fn some_time(value: &str) -> Read<u64> {
     match duration(value)? {
-        0 => Err(ValueError::new(0, "the time is 0; give one above 0, such as 30s")),
+        0 => wrong(0, "the time is 0; give one above 0, such as 30s"),
         time => Ok(time),
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn integer(value: &str) -> Read<u64> {
         None => (value, 10, 0),
     };
     if let Some(at) = digits.find(|c: char| !c.is_digit(radix)) {
-        return Err(ValueError::new(from + at, EXPECTED));
+        return wrong(from + at, EXPECTED);
     }
     u64::from_str_radix(digits, radix).map_err(|_| {
         let at = if digits.is_empty() { from } else { 0 };
@@ -137,7 +137,7 @@ pub(crate) fn integer(value: &str) -> Read<u64> {
 /// A count that must not be zero.
 pub(crate) fn at_least_one(value: &str) -> Read<u64> {
     match integer(value)? {
-        0 => Err(ValueError::new(0, "0 has no effect; give 1 or more")),
+        0 => wrong(0, "0 has no effect; give 1 or more"),
         count => Ok(count),
     }
 }
@@ -176,11 +176,11 @@ pub(crate) fn device(value: &str) -> Read<u32> {
 
 fn index(value: &str, expected: &str) -> Read<u32> {
     if let Some(at) = value.find(|c: char| !c.is_ascii_digit()) {
-        return Err(ValueError::new(at, expected));
+        return wrong(at, expected);
     }
     match value.parse() {
         Ok(index) if index <= MAX_INDEX => Ok(index),
-        _ => Err(ValueError::new(0, expected)),
+        _ => wrong(0, expected),
     }
 }
 
@@ -188,10 +188,10 @@ fn index(value: &str, expected: &str) -> Read<u32> {
 pub(crate) fn xfer_type(value: &str) -> Read<u8> {
     match value.parse::<u8>() {
         Ok(xfer_type) if xfer_type <= 7 && value.len() == 1 => Ok(xfer_type),
-        _ => Err(ValueError::new(
+        _ => wrong(
             0,
             "expected a transfer type from 0 to 7 (1 is host memory, 2 staged to the GPU, 3 \
              managed memory, 4 staged through the page cache); gpuio's own key is path=",
-        )),
+        ),
     }
 }

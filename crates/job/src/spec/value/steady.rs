@@ -3,7 +3,7 @@
 use gpuio_base::units::{parse_bytes, parse_duration_ns, parse_percent};
 use gpuio_record::SteadyFigure;
 
-use super::{Read, ValueError};
+use super::{Read, ValueError, wrong};
 use crate::spec::job::SteadyCriterion;
 
 const WORDS: [(&str, SteadyFigure, bool); 6] = [
@@ -20,14 +20,14 @@ pub(crate) fn steady(value: &str) -> Read<SteadyCriterion> {
     let (word, limit) = value.split_once(':').unwrap_or((value, ""));
     let Some((_, of, slope)) = WORDS.iter().find(|(name, ..)| *name == word) else {
         let names = WORDS.map(|(name, ..)| name).join(", ");
-        return Err(ValueError::new(0, format!("expected one of {names}, and :LIMIT")));
+        return wrong(0, format!("expected one of {names}, and :LIMIT"));
     };
     let at = (word.len() + 1).min(value.len());
     if limit.is_empty() {
-        return Err(ValueError::new(
+        return wrong(
             at,
             "give the limit below which it counts as steady, such as iops:2% or bw_slope:1%",
-        ));
+        );
     }
     let percent = limit.ends_with('%');
     let read = if percent {
@@ -36,7 +36,7 @@ pub(crate) fn steady(value: &str) -> Read<SteadyCriterion> {
         absolute(*of, limit, at)?
     };
     if read <= 0.0 {
-        return Err(ValueError::new(at, "no value is below a limit of 0; give one above 0"));
+        return wrong(at, "no value is below a limit of 0; give one above 0");
     }
     Ok(SteadyCriterion { words: value.to_owned(), of: *of, slope: *slope, limit: read, percent })
 }
@@ -54,11 +54,11 @@ fn absolute(of: SteadyFigure, limit: &str, at: usize) -> Read<f64> {
         SteadyFigure::Bandwidth => parse_bytes(limit.strip_suffix("/s").unwrap_or(limit)),
         // fio takes a bare number for microseconds and times here are seconds: neither is guessed.
         SteadyFigure::Latency if limit.bytes().all(|c| c.is_ascii_digit() || c == b'.') => {
-            return Err(ValueError::new(
+            return wrong(
                 at,
                 "give the unit of the latency: 50us, or per cent: \
                 2%",
-            ));
+            );
         }
         SteadyFigure::Latency => parse_duration_ns(limit),
     };
