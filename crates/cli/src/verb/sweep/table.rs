@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{human_count, human_ns, human_rate};
+use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
-use gpuio_sweep::{Progress, next};
 use gpuio_table::in_columns;
 
 use super::Why;

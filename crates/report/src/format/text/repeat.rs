@@ -4,14 +4,14 @@ use gpuio_record::{JobPlan, JobResult, Record};
 
 use super::detail::{line, mark, name_width};
 use crate::number::{float, throughput, time};
-use crate::workload::{self, jobs};
+use crate::workload::jobs;
 
 /// A line per job that is a part of a larger load; one for all times of a job.
 pub(super) fn parts(record: &Record, width: u16) -> String {
     let name = name_width(record);
     let is_first = |plan: &JobPlan| plan.repeat.as_ref().is_none_or(|repeat| repeat.nth == 1);
     let lines = jobs(record).filter(|(plan, _)| is_first(plan)).filter_map(|(plan, _)| {
-        let words = workload::part(plan, plan.part.as_ref()?);
+        let words = plan.part?.words(plan);
         Some(line(&format!("  {:name$}  {}", plan.name, mark(record)), &words, width))
     });
     let lines: String = lines.collect();
