@@ -28,13 +28,12 @@ const CAPTURES: &str = "crates/capture/tests/fixtures";
 const HOST: &str = "crates/host/tests/fixtures";
 const SYSTEMS: &str = "crates/machine/tests/machine/flow/fixtures/seeds";
 const POSTED: &str = "crates/capture/tests/posted";
-const SPECS: &str = "crates/spec/tests/fixtures";
-const JOBS: &str = "crates/plan/tests/fixtures/jobs";
+const SPECS: &str = "crates/job/tests/fixtures";
 const RECORDS: &str = "crates/compare/tests/fixtures";
 
 const TARGETS: &[Target] = &[
-    Target { name: "job-file", seeds: &[SPECS, JOBS], run: texts::job_file },
-    Target { name: "job-file-print", seeds: &[SPECS, JOBS], run: plan::printed },
+    Target { name: "job-file", seeds: &[SPECS], run: texts::job_file },
+    Target { name: "job-file-print", seeds: &[SPECS], run: plan::printed },
     Target { name: "data-set", seeds: &["crates/dataset/tests/fixtures/lists"], run: plan::list },
     Target { name: "gdsio-flags", seeds: &[SPECS, "fuzz/seeds/flags"], run: texts::gdsio_flags },
     Target { name: "quantity", seeds: &["fuzz/seeds/quantities"], run: texts::quantity },

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gpuio_dataset::manifest::{ManifestError, parse, print};
-use gpuio_plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
+use gpuio_job::plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
+use gpuio_job::spec::{Spec, parse_job_file};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts, NumaFacts, NumaNode};
 use gpuio_record::{Gpu, Plan};
 use gpuio_report::format::plan::plan_text;
-use gpuio_spec::{Spec, parse_job_file};
 
 /// Workers beyond which an input is left out: the time and memory of a plan are those of its
 /// workers, which a limit of the plan's own bounds.
@@ -54,7 +54,7 @@ fn stripped(mut plan: Plan) -> Plan {
     plan
 }
 
-fn planned(spec: &Spec) -> Result<Plan, gpuio_plan::PlanError> {
+fn planned(spec: &Spec) -> Result<Plan, gpuio_job::plan::PlanError> {
     let (host, gpus) = (host(), gpus());
     let facts = Facts {
         catalog: gpuio_io::CATALOG,

@@ -114,9 +114,9 @@ pub(crate) fn a_page(folder: &Path) -> std::io::Result<Vec<u8>> {
 /// A trace of calls, and the script of its replay: every step lies in its file, and an error in the
 /// trace.
 pub(crate) fn trace(data: &[u8]) {
-    use gpuio_record::ReplayOrder;
     use gpuio_base::trace::read::Place;
-    use gpuio_workload::replay::{Script, missing};
+    use gpuio_job::workload::replay::{Script, missing};
+    use gpuio_record::ReplayOrder;
     let trace = match gpuio_base::trace::read(data) {
         Ok(trace) => trace,
         Err(error) => {

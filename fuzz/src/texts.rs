@@ -8,11 +8,11 @@ use crate::is_inside;
 /// Job files of gpuio, fio and gdsio.
 pub(crate) fn job_file(data: &[u8]) {
     let environment = |name: &str| (name.len() < 6).then(|| "a b;c".to_owned());
-    let read = || gpuio_spec::parse_job_file("f", data, &environment);
+    let read = || gpuio_job::spec::parse_job_file("f", data, &environment);
     match read() {
         Ok(spec) => assert_eq!(Ok(spec), read(), "the same text is the same jobs"),
         Err(errors) => {
-            assert!(!errors.is_empty() && errors.len() <= gpuio_spec::MAX_ERRORS + 1);
+            assert!(!errors.is_empty() && errors.len() <= gpuio_job::spec::MAX_ERRORS + 1);
             let text = String::from_utf8_lossy(data);
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             for error in errors {
@@ -27,7 +27,7 @@ pub(crate) fn job_file(data: &[u8]) {
 pub(crate) fn gdsio_flags(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Err(error) = gpuio_spec::parse_gdsio(&words, &|word| word == "--output") {
+    if let Err(error) = gpuio_job::spec::parse_gdsio(&words, &|word| word == "--output") {
         assert!(!error.to_string().is_empty());
     }
 }

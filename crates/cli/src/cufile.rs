@@ -10,11 +10,11 @@ use gpuio_drivers::cufile::{
     Base, Batch, Calls, ConfigError, Driver, Environment, Handle, Library, Search, Setting, Vendor,
 };
 use gpuio_host::Root;
+use gpuio_job::plan::{AUTO, path_names};
+use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use gpuio_objects::environment;
 use gpuio_outfile::{Directory, Draft};
-use gpuio_plan::{AUTO, path_names};
 use gpuio_record::{CufileUsed, Plan};
-use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin, Spec};
 use rustix::fs::{Mode, OFlags};
 
 use crate::args::CufileFlags;
@@ -133,7 +133,7 @@ pub(crate) fn set(spec: &mut Spec, flags: &CufileFlags) -> Result<(), Failure> {
         })?;
         let key = format!("{CUFILE_PREFIX}{}", key.trim());
         for job in &mut spec.jobs {
-            gpuio_spec::apply(job, &key, value.trim(), Origin::Flag(FLAG))
+            gpuio_job::spec::apply(job, &key, value.trim(), Origin::Flag(FLAG))
                 .map_err(|error| wrong(error.to_string()))?;
         }
     }
@@ -152,7 +152,7 @@ pub(crate) fn reserve() {
 /// Writes the configuration and sets it in the environment: first, while there is one thread.
 /// `None` if no job may need cuFile.
 pub(crate) fn configure(spec: &Spec, flags: &CufileFlags) -> Result<Option<Configured>, Failure> {
-    let settings = gpuio_plan::cufile_settings(spec)?;
+    let settings = gpuio_job::plan::cufile_settings(spec)?;
     let requested = flags.cufile_lib.is_some() || !settings.is_empty();
     let wanted = Wanted::of(spec);
     if (wanted.nothing() && !requested) || (wanted.only_auto() && !nvidia_fs_is_loaded()) {
@@ -401,7 +401,7 @@ mod tests {
     fn every_request_that_means_a_path_of_cufiles_wants_it() {
         let wanted = |text: &str| {
             let text = format!("[a]\nrw=read\nsize=1m\n{text}\n");
-            Wanted::of(&gpuio_spec::parse_job_file("f", &text, &|_| None).unwrap())
+            Wanted::of(&gpuio_job::spec::parse_job_file("f", &text, &|_| None).unwrap())
         };
         for text in [
             "ioengine=libcufile",

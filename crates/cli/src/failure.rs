@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use gpuio_job::plan::PlanError;
 use gpuio_load::run::{DataSetError, RunError};
-use gpuio_plan::PlanError;
 
 use crate::journal::Journal;
 

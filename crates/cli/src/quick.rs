@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use gpuio_host::Root;
+use gpuio_job::plan::{QuickSize, TargetLookup, quick_spec};
+use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_outfile::{Directory, Draft};
-use gpuio_plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_record::{Record, Route};
-use gpuio_spec::Spec;
 
 use crate::args::Bench;
 use crate::failure::Failure;

@@ -7,18 +7,18 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use gpuio_host::Root;
 use gpuio_io::engine;
+use gpuio_job::plan::Facts;
+use gpuio_job::spec::Spec;
+use gpuio_job::workload::replay::Script;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{self, Means, Peers, Permit, Ran, RunObserver, Tick};
 use gpuio_machine::flow::Figures;
 use gpuio_page::{LivePage, LivePageRoot};
-use gpuio_plan::Facts;
 use gpuio_record::facts::{HostFacts, Machine, TargetStorage};
 use gpuio_record::{
     CufileUsed, EndedHow, JobExpected, JobPlan, JobResult, Plan, RankOf, Record, SCHEMA_VERSION,
     TargetKind, Tool,
 };
-use gpuio_spec::Spec;
-use gpuio_workload::replay::Script;
 
 use crate::args::CufileFlags;
 use crate::cufile::{self, Cufile, Trial, UNTRIED};
@@ -76,7 +76,7 @@ impl Session {
             cufile_missing: &|calls| cufile.missing(calls),
             cufile_direct: cufile.direct.as_deref().map_err(String::as_str),
         };
-        let plan = gpuio_plan::plan(spec, &facts)?;
+        let plan = gpuio_job::plan::plan(spec, &facts)?;
         cufile::is_used(spec, flags, &plan)?;
         // `auto` queried it and chose another path: threads of the library must not run during the
         // load.

@@ -12,6 +12,7 @@ use clap::{ArgMatches, Command};
 use gpuio_host::input;
 use gpuio_objects::environment;
 
+use crate::args::asks_for_load;
 use crate::failure::Failure;
 
 /// A flag that may have a default.
@@ -21,57 +22,33 @@ struct Setting {
     verbs: &'static [&'static str],
     /// Arguments beside which the default is left out.
     unless: &'static [&'static str],
-    /// Arguments of which one must be given: without a load `bench` divides a time of its own.
-    beside: &'static [&'static str],
+    /// Whether it is left out without a load: `bench` divides a time of its own then.
+    of_load: bool,
     /// Whether a line says that the default is used: it changes what is measured.
     noted: bool,
 }
 
 const LOADS: &[&str] = &["bench", "sweep"];
 
+const SHOWN: Setting = Setting { flag: "", verbs: &[], unless: &[], of_load: false, noted: false };
+const MEASURED: Setting = Setting { verbs: LOADS, noted: true, ..SHOWN };
+
 const SETTINGS: [Setting; 6] = [
-    Setting { flag: "units", verbs: &[], unless: &[], beside: &[], noted: false },
-    Setting {
-        flag: "directory",
-        verbs: LOADS,
-        unless: &["job_file", "filename", "ab"],
-        beside: &[],
-        noted: true,
-    },
+    Setting { flag: "units", ..SHOWN },
+    Setting { flag: "directory", unless: &["job_file", "filename", "ab"], ..MEASURED },
     Setting {
         flag: "gpu",
-        verbs: LOADS,
         unless: &["job_file", "preset", "fan_out", "cpus", "numa", "ab"],
-        beside: &[],
-        noted: true,
+        ..MEASURED
     },
     Setting {
         flag: "runtime",
-        verbs: LOADS,
         unless: &["job_file", "preset", "io_size", "loops", "wear_out", "steady", "ab"],
-        beside: &[
-            "rw",
-            "bs",
-            "path",
-            "filename",
-            "size",
-            "engine",
-            "threads",
-            "depth",
-            "set",
-            "vary",
-            "latency_target",
-        ],
-        noted: true,
+        of_load: true,
+        ..MEASURED
     },
-    Setting {
-        flag: "interval",
-        verbs: &["top", "stats"],
-        unless: &["serve", "watch"],
-        beside: &[],
-        noted: false,
-    },
-    Setting { flag: "color", verbs: &[], unless: &[], beside: &[], noted: false },
+    Setting { flag: "interval", verbs: &["top", "stats"], unless: &["serve", "watch"], ..SHOWN },
+    Setting { flag: "color", ..SHOWN },
 ];
 
 /// The name of another configuration file than the user's.
@@ -118,8 +95,8 @@ fn applies(setting: &Setting, verb: &str, given: &ArgMatches) -> bool {
         known && source() == Some(clap::parser::ValueSource::CommandLine)
     };
     let any = |names: &[&str]| names.iter().any(|name| is_given(name));
-    let beside = setting.beside.is_empty() || any(setting.beside);
-    of_verb && beside && !is_given(setting.flag) && !any(setting.unless)
+    let has_load = !setting.of_load || verb == "sweep" || asks_for_load(verb, given);
+    of_verb && has_load && !is_given(setting.flag) && !any(setting.unless)
 }
 
 /// All defaults that are set, by flag.

@@ -1,21 +1,22 @@
 //! Reports options that have no effect together with the others that are given: a line for each.
 //!
-//! Keys of a load are checked with the plan (`gpuio_plan::unused`). This module checks
+//! Keys of a load are checked with the plan (`gpuio_job::plan::unused`). This module checks
 //! options of the program itself: what is printed, saved or watched. Most pairs that exclude each
 //! other are in the flags' own declarations. A switch for the default behaviour (`--quiet` if
 //! nothing would be shown) and an unneeded permission (`--overwrite`, `--destroy-data-on`,
 //! `--despite`, `--force` for a new file) are accepted.
 
-use gpuio_sweep::Bound;
+use clap::Arg;
+use gpuio_job::sweep::Bound;
 
 use crate::args::{
     Bench, Check, Exec, FigureFlags, Out, RankFlags, RankLimits, Report, Show, Stats, Vary,
-    Workload, WorkloadFlags,
+    Workload,
 };
 use crate::failure::Failure;
 
 /// A flag, whether it was given without effect, and why with what to do.
-type Row<'a> = (&'static str, bool, &'a str);
+type Row<'a> = (&'a str, bool, &'a str);
 
 fn refuse(rows: &[Row<'_>]) -> Result<(), Failure> {
     match rows.iter().find(|(_, unused, _)| *unused) {
@@ -47,29 +48,10 @@ pub(crate) fn dry_run(out: &Out) -> Result<(), Failure> {
 
 /// Flags of a run, where presets are listed or shown.
 pub(crate) fn workload(workload: &Workload) -> Result<(), Failure> {
-    const WHY: &str = "presets are listed or shown, and nothing runs; leave it out";
-    let rows: Vec<Row> = workload.work.keys().iter().map(|given| (given.flag, true, WHY)).collect();
-    refuse(&rows)?;
-    let Workload { work, figures, out, .. } = workload;
-    let WorkloadFlags { vary, repeats, model, cufile } = &work.own;
-    refuse(&[
-        ("--vary", !vary.is_empty(), WHY),
-        ("--repeats", repeats.is_some(), WHY),
-        ("--model", model.is_some(), WHY),
-        ("--cufile-lib", cufile.cufile_lib.is_some(), WHY),
-        ("--cufile-set", !cufile.cufile_set.is_empty(), WHY),
-        ("--spec", !figures.spec.is_empty(), WHY),
-        ("--server", !figures.server.is_empty(), WHY),
-        ("--format", out.format.is_some(), WHY),
-        ("-o", out.output.is_some(), WHY),
-        ("--evidence", out.evidence, WHY),
-        ("--details", out.details, WHY),
-        ("--serve", out.serve.is_some(), WHY),
-        ("--dry-run", out.dry_run, WHY),
-        ("--quiet", out.quiet, WHY),
-        ("--no-stats-page", out.no_stats_page, WHY),
-        ("--no-watch", out.no_watch, WHY),
-    ])
+    let why = "presets are listed or shown, and nothing runs; leave it out";
+    let keys = workload.work.keys().iter().map(|given| given.flag.to_owned());
+    let flags: Vec<String> = keys.chain(workload.work.others().iter().map(spelled)).collect();
+    refuse(&flags.iter().map(|flag| (flag.as_str(), true, why)).collect::<Vec<Row<'_>>>())
 }
 
 /// Flags of one run of a workload that is a sweep, and of a sweep where it is one run.
@@ -78,18 +60,24 @@ pub(crate) fn several(workload: &Workload, is_sweep: bool) -> Result<(), Failure
     refuse(&[("--repeats", !is_sweep && workload.work.own.repeats.is_some(), once)])?;
     let why = "a key has several values, so that the workload runs as a sweep, which saves a \
                record for each run in the folder of -o (gpuio report, gpuio show)";
-    let Workload { figures, out, .. } = workload;
-    refuse(&[
-        ("--spec", is_sweep && !figures.spec.is_empty(), why),
-        ("--server", is_sweep && !figures.server.is_empty(), why),
-        ("--format", is_sweep && out.format.is_some(), why),
-        ("--force", is_sweep && out.force, why),
-        ("--evidence", is_sweep && out.evidence, why),
-        ("--details", is_sweep && out.details, why),
-        ("--serve", is_sweep && out.serve.is_some(), why),
-        ("--no-stats-page", is_sweep && out.no_stats_page, why),
-        ("--no-watch", is_sweep && out.no_watch, why),
-    ])
+    let parser = crate::args::parser();
+    let of_sweep = |arg: &Arg| {
+        let sweep = parser.find_subcommand("sweep");
+        sweep.is_some_and(|verb| verb.get_arguments().any(|it| it.get_id() == arg.get_id()))
+    };
+    for arg in workload.work.others() {
+        let one_run = is_sweep && arg.get_id() != "model" && !of_sweep(&arg);
+        refuse(&[(&spelled(&arg), one_run, why)])?;
+    }
+    Ok(())
+}
+
+/// A flag as messages name it.
+fn spelled(arg: &Arg) -> String {
+    match (arg.get_short(), arg.get_action().takes_values()) {
+        (Some(short), true) => format!("-{short}"),
+        _ => format!("--{}", arg.get_long().unwrap_or_default()),
+    }
 }
 
 /// Flags of one run, where several are made to find the most accelerators.

@@ -116,9 +116,7 @@ impl Job<'_> {
         if let Order::Random { distribution, coverage } = &self.plan.order {
             words.push(match distribution {
                 Distribution::Uniform => "uniform".to_owned(),
-                Distribution::Zipf { theta } => format!("zipf:{theta}"),
-                Distribution::Pareto { h } => format!("pareto:{h}"),
-                Distribution::Normal { deviation_percent } => format!("normal:{deviation_percent}"),
+                other => other.key(),
             });
             if !coverage {
                 words.push("blocks may repeat".to_owned());

@@ -13,12 +13,12 @@ use std::sync::atomic::AtomicBool;
 
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
+use gpuio_job::plan::{Facts, Gpus, plan};
+use gpuio_job::spec::{JobSpec, Spec};
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunObserver, Tick, run};
 use gpuio_page::{LivePage, LivePageRoot};
-use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::{JobPlan, JobResult, Plan};
-use gpuio_spec::{JobSpec, Spec};
 use gpuio_testkit::gpu::software_gpu;
 
 struct Silent;
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             ("gpu", if path == "host" { "none" } else { "software" }),
         ];
         for (key, value) in keys {
-            gpuio_spec::apply(&mut job, key, value, gpuio_spec::Origin::Flag("example"))?;
+            gpuio_job::spec::apply(&mut job, key, value, gpuio_job::spec::Origin::Flag("example"))?;
         }
         let result = one(job, &host, &driver, &gpus, page)?;
         let ios = result.read.ios + result.write.ios;

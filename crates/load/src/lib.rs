@@ -1,6 +1,6 @@
 //! The load generator: from a plan to its results.
 //!
-//! [`run`] carries a `Plan` (`gpuio_plan` makes it) out on worker threads and returns the results
+//! [`run`] carries a `Plan` (`gpuio_job` makes it) out on worker threads and returns the results
 //! with evidence and warnings. What may not live here: option parsing, planning, printing, report
 //! formats, and moving bytes (`gpuio_io` does that). Only this crate spawns workers of jobs.
 //!

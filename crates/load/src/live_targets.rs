@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gpuio_host::mount::Table;
 use gpuio_host::{Root, statx};
 
-use gpuio_plan::{DirectAnswer, TargetInfo, TargetLookup};
+use gpuio_job::plan::{DirectAnswer, TargetInfo, TargetLookup};
 
 /// The live machine, for one plan: mounts and directories are read once, whatever the number of
 /// files.

@@ -16,6 +16,8 @@ mod holes;
 mod mapped;
 pub mod merge;
 pub mod metric;
+mod order;
+mod part;
 mod plan;
 mod proof;
 mod ranks;
@@ -42,11 +44,13 @@ pub use feed::{
 pub use holes::HolesReading;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
+pub use order::{Distribution, Order};
+pub use part::{PartPlan, RepeatPlan};
 pub use plan::{
-    Arrivals, BlockShare, Choice, Compressible, DirectMode, Distribution, FanOut, Fill, FlushPlan,
-    Gpu, GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Order, Pacing, PartPlan,
-    PathChoice, Plan, RangeKind, RangesPlan, Region, RepeatPlan, Stop, Stripe, TargetKind,
-    TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
+    Arrivals, BlockShare, Choice, Compressible, DirectMode, FanOut, Fill, FlushPlan, Gpu,
+    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Pacing, PathChoice, Plan,
+    RangeKind, RangesPlan, Region, Stop, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode,
+    Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{

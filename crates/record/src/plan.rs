@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
 use crate::feed::FeedPlan;
+use crate::order::Order;
+use crate::part::{PartPlan, RepeatPlan};
 use crate::replay::ReplayPlan;
 use crate::steady::SteadyPlan;
 
@@ -372,28 +374,6 @@ impl RangeKind {
     }
 }
 
-/// The larger load that a job is a part of.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PartPlan {
-    /// Share of each thread's bytes that is used: 1 is all.
-    pub scale: f64,
-    /// Bytes of each thread in the whole load.
-    pub full_size_bytes: u64,
-    /// Threads of the whole load.
-    pub full_threads: u32,
-}
-
-/// A job that runs several times.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RepeatPlan {
-    /// Name of the job that is repeated.
-    pub of: String,
-    /// Which time this is, from 1.
-    pub nth: u32,
-    /// How often it runs.
-    pub times: u32,
-}
-
 /// When written data is sent to the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlushPlan {
@@ -416,44 +396,6 @@ pub struct LogPlan {
     pub iops: Option<String>,
     /// Time that a line covers, nanoseconds; absent where it is the interval of the series.
     pub line_ns: Option<u64>,
-}
-
-/// Order in which offsets come.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Order {
-    /// One after another, from the start again at the end.
-    Sequential,
-    /// By chance.
-    Random {
-        /// How offsets are spread.
-        distribution: Distribution,
-        /// Whether every block comes once before any comes twice.
-        coverage: bool,
-    },
-}
-
-/// How random offsets are spread.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Distribution {
-    /// Every block alike.
-    Uniform,
-    /// Zipf's law with this exponent, hot blocks scattered over the file.
-    Zipf {
-        /// Exponent, above 0.
-        theta: f64,
-    },
-    /// Pareto with this shape, hot blocks scattered over the file.
-    Pareto {
-        /// Share `h` as fio has it: 0 < h < 1.
-        h: f64,
-    },
-    /// Normal around the middle of the file.
-    Normal {
-        /// Standard deviation in per cent of the file.
-        deviation_percent: f64,
-    },
 }
 
 /// A range of block sizes and its share of the I/Os.

@@ -33,7 +33,7 @@
 //!   `load/src/run/results.rs`
 //! - rows of totals, all of the above: `load/src/run/total.rs`
 //! - path taken: `evidence/src/verdict`, from the evidence sources in `evidence/src/source`
-//! - % of: `load/src/ceiling/lowest.rs`; loads of ceilings in `plan/src/ceiling`, other
+//! - % of: `load/src/ceiling/lowest.rs`; loads of ceilings in `job/src/plan/ceiling`, other
 //!   ceilings beside `lowest.rs`
 //! - verified: `load/src/run/verify/mod.rs`
 //! - cached, from storage, to storage: `evidence/src/snapshot.rs`

@@ -2,21 +2,9 @@
 
 use gpuio_base::units::format_bytes;
 use gpuio_document::unique;
-use gpuio_record::{
-    BlockShare, JobPlan, JobResult, Order, PartPlan, Record, ReplayPlan, Side, Towards,
-};
+use gpuio_record::{BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards};
 
 use crate::number::{bytes, many};
-
-/// Of which larger load a job is a part.
-pub(crate) fn part(plan: &JobPlan, part: &PartPlan) -> String {
-    let PartPlan { scale, full_size_bytes, full_threads } = part;
-    let (size, full) = (bytes(plan.size_bytes), bytes(*full_size_bytes));
-    format!(
-        "scale {scale}: {size} of {full} for each thread; {} of {full_threads} threads",
-        plan.threads
-    )
-}
 
 /// Which recorded calls a job repeats, and how.
 pub(crate) fn replay(plan: &ReplayPlan) -> String {

@@ -6,7 +6,7 @@ use gpuio_record::{
     Plan,
 };
 
-use gpuio_plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
+use gpuio_job::plan::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup, plan};
 
 struct Disk;
 
@@ -51,7 +51,7 @@ pub fn job(lines: &str) -> JobPlan {
 /// The whole plan of that job.
 pub fn planned(lines: &str) -> Plan {
     let text = format!("[a]\n{lines}\n");
-    let spec = gpuio_spec::parse_job_file("f", text, &|_| None).expect("the test's own lines");
+    let spec = gpuio_job::spec::parse_job_file("f", text, &|_| None).expect("the test's own lines");
     let gpu = Gpu {
         index: 0,
         name: "Test GPU".into(),

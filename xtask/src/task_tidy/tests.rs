@@ -263,7 +263,7 @@ fn files() {
     bad("files", 1, "crates/report/src/a.rs", "use std::fs;\n");
     bad("files", 1, "crates/report/src/a.rs", "const A: X = fs::read(\"a\");\n");
     bad("files", 1, "crates/gpu/src/a.rs", "const A: X = std::fs::File::open(\"a\");\n");
-    bad("files", 1, "crates/spec/src/a.rs", "const A: X = OpenOptions::new();\n");
+    bad("files", 1, "crates/job/src/a.rs", "const A: X = OpenOptions::new();\n");
     good("crates/gpu/src/a.rs", "const A: X = rustix::fs::openat;\nconst B: X = offs::new();\n");
     good("crates/host/src/a.rs", "use std::fs;\n");
 }
@@ -316,7 +316,7 @@ fn blanks() {
     bad("tab", 1, "crates/io/src/a.rs", "fn f() {\tg(); }\n");
     good("crates/io/src/a.rs", "const A: &str = \"\\t\";\n");
     good("crates/host/tests/root/sys/size", "1024 ");
-    good("crates/spec/tests/odd.ini", "bs=4k \t");
+    good("crates/job/tests/odd.ini", "bs=4k \t");
     good("docs/a.md", "");
 }
 

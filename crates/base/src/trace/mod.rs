@@ -9,7 +9,7 @@
 //! the program was killed can be read; a damaged frame is an error with its offset.
 //!
 //! What may not live here: doing an I/O, reading a clock, and what a load makes of a trace
-//! (`gpuio_workload::replay`). Pure: bytes come in and go out.
+//! (`gpuio_job::workload::replay`). Pure: bytes come in and go out.
 
 mod fio;
 pub mod read;

@@ -1,38 +1,30 @@
-//! Flags that set keys of job files: rows of the table in `spec`, so that a key that is added there
+//! Flags that set keys of job files: rows of the table in `job`, so that a key that is added there
 //! is a flag.
 //!
 //! The help has those flags that the table gives a verb, among flags of its own. The parser knows
 //! more: a value behind a switch (`--direct=0`), spellings with underscores, and on `bench` and
 //! `sweep` every key in every spelling of every dialect: `--nrfiles 4 --startdelay=1`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id};
 use gpuio_io::CATALOG;
-use gpuio_spec::{Flag, Key, Status, keys};
+use gpuio_job::spec::{Flag, Key, Status, keys};
 
 /// Verbs of which every key is a flag.
 const LOADS: [&str; 2] = ["bench", "sweep"];
-
-/// Flags whose place in the help is not that of the table: each behind another, or first.
-const BEHIND: [(&str, &str); 7] = [
-    ("vary", ""),
-    ("repeats", "vary"),
-    ("model", "slo"),
-    ("ranks", "scale"),
-    ("no_pre_read", "invalidate"),
-    ("pace", "path"),
-    ("order", "pace"),
-];
 
 /// Flags of a verb that set no key and stand among those that do.
 pub(crate) trait OwnFlags: Args {
     const VERB: &'static str;
     /// Headings of the help, in order.
     const HEADINGS: &'static [&'static str];
+    /// Flags that do not stand behind all keys of their heading: each with the one before it, or
+    /// none.
+    const BEHIND: &'static [(&'static str, &'static str)] = &[];
 }
 
 /// Keys that flags set, and the verb's own flags.
@@ -40,6 +32,8 @@ pub(crate) trait OwnFlags: Args {
 pub(crate) struct Keyed<Own> {
     pub(crate) own: Own,
     given: Vec<Given>,
+    /// Names in clap of all arguments that are given.
+    names: BTreeSet<String>,
 }
 
 /// A key that a flag sets.
@@ -60,7 +54,7 @@ pub(crate) struct Given {
 impl Given {
     /// Whether it chooses the place of the quick run, which it still is.
     pub(super) fn says_no_load(&self) -> bool {
-        self.flag != SET && gpuio_spec::find(&self.key).is_some_and(|key| key.quick)
+        self.flag != SET && gpuio_job::spec::find(&self.key).is_some_and(|key| key.quick)
     }
 
     /// The word on a command line that says the same.
@@ -81,6 +75,25 @@ impl<Own> Keyed<Own> {
     /// The same of one key by its own flags, without `--set`.
     pub(crate) fn flags_of(&self, key: &str) -> impl DoubleEndedIterator<Item = &Given> {
         self.given.iter().filter(move |given| given.key == key && given.flag != SET)
+    }
+
+    /// Flags that set no key and are given, in the order of the help.
+    pub(crate) fn others(&self) -> Vec<Arg>
+    where
+        Own: OwnFlags,
+    {
+        let keys: BTreeSet<String> =
+            flags(Own::VERB).map(|(key, flag)| id(&key.long(flag))).collect();
+        let other = |arg: &&Arg| {
+            let name = arg.get_id().as_str();
+            self.names.contains(name)
+                && !keys.contains(name)
+                && !arg.is_positional()
+                && !arg.is_global_set()
+        };
+        let parser = super::parser();
+        let verb = parser.find_subcommand(Own::VERB);
+        verb.into_iter().flat_map(Command::get_arguments).filter(other).cloned().collect()
     }
 
     /// What the last of these flags says, as it was written; empty for a bare flag.
@@ -111,7 +124,7 @@ impl<Own: OwnFlags> Args for Keyed<Own> {
         // A value may begin with a hyphen, so that the key's parser reports `--size -1`.
         let command = command.allow_negative_numbers(true);
         Own::HEADINGS.iter().fold(command, |command, heading| {
-            let args = ordered(of(heading)).into_iter().map(|arg| arg.display_order(None));
+            let args = ordered::<Own>(of(heading)).into_iter().map(|arg| arg.display_order(None));
             command.next_help_heading(*heading).args(args)
         })
     }
@@ -123,7 +136,9 @@ impl<Own: OwnFlags> Args for Keyed<Own> {
 
 impl<Own: OwnFlags> FromArgMatches for Keyed<Own> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Ok(Self { own: Own::from_arg_matches(matches)?, given: given(Own::VERB, matches)? })
+        let said = |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        let names = matches.ids().filter(said).map(ToString::to_string).collect();
+        Ok(Self { own: Own::from_arg_matches(matches)?, given: given(Own::VERB, matches)?, names })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -171,9 +186,11 @@ fn with_or_without(arg: Arg) -> Arg {
     arg.num_args(0..=1).require_equals(true).default_missing_value("")
 }
 
-fn ordered(mut args: Vec<Arg>) -> Vec<Arg> {
-    for (moved, other) in BEHIND {
-        let Some(at) = args.iter().position(|arg| arg.get_id() == moved) else { continue };
+fn ordered<Own: OwnFlags>(mut args: Vec<Arg>) -> Vec<Arg> {
+    let own = Own::BEHIND.iter().map(|(moved, other)| ((*moved).to_owned(), *other));
+    let keys = flags(Own::VERB).filter_map(|(key, flag)| Some((id(&key.long(flag)), flag.behind?)));
+    for (moved, other) in own.chain(keys) {
+        let Some(at) = args.iter().position(|arg| *arg.get_id() == moved) else { continue };
         let arg = args.remove(at);
         let behind = args.iter().position(|arg| arg.get_id() == other);
         args.insert(behind.map_or(0, |at| at + 1), arg);
@@ -184,35 +201,37 @@ fn ordered(mut args: Vec<Arg>) -> Vec<Arg> {
 /// A verb as it is parsed: each of its flags may be repeated, and a switch may have a value.
 pub(super) fn parsed(verb: Command) -> Command {
     let name = verb.get_name().to_owned();
-    let verb = verb.mut_args(|arg| {
-        let mut all = flags(&name).filter(|(_, flag)| flag.means.is_none());
-        let found = all.find(|(key, flag)| arg.get_id() == &id(&key.long(flag)));
-        let Some((_, flag)) = found else { return arg };
-        let arg = arg.action(ArgAction::Append);
-        // Switches exclude one another where they are bare: see `given`.
-        let free = |arg: Arg| with_or_without(arg.conflicts_with(Resettable::Reset));
-        if flag.is_switch() { free(arg) } else { arg }
-    });
-    if LOADS.contains(&name.as_str()) { with_every_key(verb) } else { verb }
-}
-
-fn with_every_key(verb: Command) -> Command {
-    let name = verb.get_name().to_owned();
+    let rows: BTreeMap<String, (&Key, &Flag)> = flags(&name)
+        .filter(|(_, flag)| flag.means.is_none())
+        .map(|(key, flag)| (id(&key.long(flag)), (key, flag)))
+        .collect();
+    let every = LOADS.contains(&name.as_str());
     let mut taken: BTreeSet<String> =
         verb.get_arguments().flat_map(spellings).map(str::to_owned).collect();
     let mut free = |names: &mut dyn Iterator<Item = String>| -> Vec<String> {
         let forms = names.flat_map(|name| [name.replace('_', "-"), name.replace('-', "_")]);
         forms.filter(|form| taken.insert(form.clone())).collect()
     };
-    let verb = verb.mut_args(|arg| {
-        let mut listed = flags(&name).filter(|(_, flag)| flag.means.is_none());
-        let key = listed.find(|(key, flag)| arg.get_id() == &id(&key.long(flag)));
+    let verb = verb.mut_args(|mut arg| {
+        let row = rows.get(arg.get_id().as_str());
+        if let Some((_, flag)) = row {
+            arg = arg.action(ArgAction::Append);
+            if flag.is_switch() {
+                // Switches exclude one another where they are bare: see `given`.
+                arg = with_or_without(arg.conflicts_with(Resettable::Reset));
+            }
+        }
+        if !every {
+            return arg;
+        }
         let long = arg.get_long().map(str::to_owned);
-        let of_key = key.iter().flat_map(|(key, _)| key.spellings());
-        let mut names = long.into_iter().chain(of_key.map(str::to_owned));
-        let more = free(&mut names);
+        let of_key = row.iter().flat_map(|(key, _)| key.spellings());
+        let more = free(&mut long.into_iter().chain(of_key.map(str::to_owned)));
         arg.aliases(more)
     });
+    if !every {
+        return verb;
+    }
     let listed = |key: &Key| key.flags.iter().any(|flag| flag.verbs.contains(&name.as_str()));
     let others = keys().filter(|key| !listed(key)).filter_map(|key| {
         let mut names = free(&mut key.spellings().map(str::to_owned)).into_iter();
@@ -230,6 +249,11 @@ fn with_every_key(verb: Command) -> Command {
 fn spellings(arg: &Arg) -> Vec<&str> {
     let aliases = arg.get_all_aliases().unwrap_or_default();
     arg.get_long().into_iter().chain(aliases).collect()
+}
+
+/// Whether a flag says what is to be run, not only where.
+pub(crate) fn asks_for_load(verb: &str, matches: &ArgMatches) -> bool {
+    given(verb, matches).is_ok_and(|all| !all.iter().all(Given::says_no_load))
 }
 
 /// Keys that the flags of a verb set, in the order of the command line.
@@ -269,7 +293,7 @@ fn one(key: &str, flag: Option<&Flag>, spelled: &'static str, text: &str) -> Giv
         _ => (key, means.unwrap_or(text)),
     };
     let value = match flag.is_some_and(Flag::is_name) {
-        true => gpuio_spec::one_name(value),
+        true => gpuio_job::spec::one_name(value),
         false => value.to_owned(),
     };
     Given {

@@ -26,7 +26,7 @@ pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String>
         .map(|word| {
             let word = word.to_string_lossy();
             let key = word.strip_prefix('-').filter(|key| key.len() > 1 && !key.starts_with('-'));
-            let known = |key: &&str| gpuio_spec::find(key.split('=').next()?);
+            let known = |key: &&str| gpuio_job::spec::find(key.split('=').next()?);
             let Some(key) = key.filter(|key| known(key).is_some()) else {
                 return word.into_owned();
             };
@@ -43,7 +43,7 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
         return None;
     }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    if !gpuio_spec::is_gdsio_flag(flag) {
+    if !gpuio_job::spec::is_gdsio_flag(flag) {
         return None;
     }
     let rest = match words.get(1)?.to_str()? {

@@ -1,4 +1,4 @@
-//! Defines the command line. Values are parsed by the key table in `spec`, so that a flag and the
+//! Defines the command line. Values are parsed by the key table in `job`, so that a flag and the
 //! job-file key of the same name mean the same.
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts name defaults in brackets")]
@@ -33,7 +33,7 @@ use clap::{
 
 pub(crate) use exec::Exec;
 pub(crate) use generate::{Explain, Generate, List, What};
-pub(crate) use keys::{Given, Keyed, OwnFlags};
+pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Plan, Topo};
 pub(crate) use mistaken::{for_fio, for_gdsio, meant, value_apart};
 pub(crate) use network::Network;

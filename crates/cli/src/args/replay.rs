@@ -39,4 +39,5 @@ pub(crate) struct ReplayFlags {
 impl OwnFlags for ReplayFlags {
     const VERB: &'static str = "replay";
     const HEADINGS: &'static [&'static str] = &["Replay", "Data", "Machine", "cuFile"];
+    const BEHIND: &'static [(&'static str, &'static str)] = &[("pace", "path"), ("order", "pace")];
 }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gpuio_sweep::Bound;
-use gpuio_workload::preset::Preset;
+use gpuio_job::spec::searched;
+use gpuio_job::sweep::Bound;
+use gpuio_job::workload::preset::Preset;
 
 use super::{RankLimits, Work};
 
@@ -14,6 +15,13 @@ fn latency_target() -> String {
          and a time, such as {}",
         Bound::example()
     )
+}
+
+fn over() -> String {
+    let keys: Vec<&str> = searched().iter().map(|key| key.name).collect();
+    let (last, others) = keys.split_last().unwrap_or((&"", &[]));
+    let keys = format!("{} or {last}", others.join(", "));
+    format!("Key that sets the load for --latency-target: {keys}, and its range [depth=1..256]")
 }
 
 /// What to vary, how often, and the load that all points share.
@@ -56,9 +64,7 @@ pub(crate) struct Vary {
     #[arg(long, value_name = "LATENCY", conflicts_with_all = ["vary", "where", "one_at_a_time"],
         help = latency_target())]
     pub(crate) latency_target: Option<String>,
-    /// Key that sets the load for --latency-target: depth, threads or rate_iops, and its range
-    /// [depth=1..256]
-    #[arg(long, value_name = "KEY=FROM..TO", requires = "latency_target")]
+    #[arg(long, value_name = "KEY=FROM..TO", requires = "latency_target", help = over())]
     pub(crate) over: Option<String>,
     /// Runs per point: N, or MIN..MAX with --confidence [the preset's, else 3; with --confidence
     /// 5..10]

@@ -45,4 +45,6 @@ pub(crate) struct WorkloadFlags {
 impl OwnFlags for WorkloadFlags {
     const VERB: &'static str = "workload";
     const HEADINGS: &'static [&'static str] = &["Workload", "Data", "Machine", "cuFile"];
+    const BEHIND: &'static [(&'static str, &'static str)] =
+        &[("vary", ""), ("repeats", "vary"), ("model", "slo")];
 }

@@ -33,10 +33,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gpuio_drivers::mpi::{Launcher, World};
+use gpuio_job::spec::RankPlace;
 use gpuio_objects::environment;
 use gpuio_ranks::{Ended, Limits, Ranks, Relayed, Setup};
 use gpuio_record::RankOf;
-use gpuio_spec::RankPlace;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;

@@ -8,10 +8,10 @@ use std::path::Path;
 use gpuio_base::units::format_cpu_list;
 use gpuio_document::Columns;
 use gpuio_host::Root;
+use gpuio_job::spec::RankPlace;
 use gpuio_record::facts::{MountFacts, NicFacts, TargetStorage};
 use gpuio_record::merge::{rank_list, target_of};
 use gpuio_record::{JobPlan, Plan, Stripe, TargetKind};
-use gpuio_spec::RankPlace;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

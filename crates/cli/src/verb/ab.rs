@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicBool;
 
 use gpuio_compare::{Options, Side, compare, of_record, render};
 use gpuio_document::Format;
+use gpuio_job::spec::Spec;
 use gpuio_record::{EndedHow, Record};
 use gpuio_report::format::json;
-use gpuio_spec::Spec;
 
 use crate::args::Bench;
 use crate::cufile;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use gpuio_host::{Root, input};
+use gpuio_job::plan::fit_quick;
+use gpuio_job::spec::{self, At, Ceilings, Dialect, JobSpec, MACHINE_WORDS, Origin, Spec};
 use gpuio_load::run::Permit;
 use gpuio_objects::environment;
-use gpuio_plan::fit_quick;
 use gpuio_record::{Plan, Record};
-use gpuio_spec::{At, Ceilings, Dialect, JobSpec, MACHINE_WORDS, Origin, Spec};
 
 use crate::args::{Bench, Given, Out};
 use crate::cufile;
@@ -289,7 +289,7 @@ pub(crate) fn set(
     value: &str,
     flag: &'static str,
 ) -> Result<(), Failure> {
-    gpuio_spec::apply(job, key, value, Origin::Flag(flag))
+    spec::apply(job, key, value, Origin::Flag(flag))
         .map_err(|error| Failure::Usage(format!("{flag}: {error}")))
 }
 
@@ -309,7 +309,7 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
         false => environment::text(name),
     };
     let at = At { host: &place.host, local_rank: place.local_rank };
-    gpuio_spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
+    spec::parse_job_file_at(&name, place.fill_bytes(text), &env, Some(at)).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
     })

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use gpuio_job::spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_report::format::text::Show;
-use gpuio_spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 
 use super::bench::{local_gpu, read_jobs_at, report_unused, set};
 use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
@@ -71,7 +71,8 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
 fn parse(words: &[String]) -> Result<GdsioRequest, Failure> {
     // An unknown option takes a value too, so that the error names the option and not its value.
     let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
-    gpuio_spec::parse_gdsio(words, &takes_value).map_err(|error| Failure::Usage(error.to_string()))
+    gpuio_job::spec::parse_gdsio(words, &takes_value)
+        .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The command line, ready to run.

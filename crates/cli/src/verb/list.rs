@@ -8,7 +8,7 @@ use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
 use gpuio_io::engine::ENGINES;
 use gpuio_io::path::{self, Backend, PATHS};
-use gpuio_plan::auto_in_words;
+use gpuio_job::plan::auto_in_words;
 use gpuio_report::format::FORMATS;
 
 use crate::args::CufileFlags;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use gpuio_base::trace::{Format, Trace};
 use gpuio_host::input;
+use gpuio_job::spec::{JobSpec, ReplayRequest, Spec};
+use gpuio_job::workload::replay::{Script, missing};
 use gpuio_load::run::Permit;
 use gpuio_record::{ReplayOrder, ReplayPace};
-use gpuio_spec::{JobSpec, ReplayRequest, Spec};
-use gpuio_workload::replay::{Script, missing};
 
 use crate::args::{Given, Replay};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! No option is accepted and ignored: one that would do nothing is refused, with what and why.
 //!
-//! Keys of loads are tested with the plan, each on loads of every kind (crate `gpuio-plan`).
+//! Keys of loads are tested with the plan, each on loads of every kind (crate `gpuio-job`).
 
 use serde_json::Value;
 

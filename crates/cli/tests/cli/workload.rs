@@ -3,8 +3,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use gpuio_job::workload::feed::Draws;
 use gpuio_record::FeedPlan;
-use gpuio_workload::feed::Draws;
 use serde_json::Value;
 
 use crate::tool::{Ran, command, file, finish, scratch, words};
@@ -714,7 +714,7 @@ fn every_preset_has_a_plan() {
         .take_while(|line| !line.is_empty())
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
-    assert_eq!(names.len(), gpuio_workload::preset::PRESETS.len(), "{list}");
+    assert_eq!(names.len(), gpuio_job::workload::preset::PRESETS.len(), "{list}");
     std::fs::create_dir(dir.path().join("m")).unwrap();
     tensors(&dir.path().join("m/model.safetensors"), &[10_000_000, 10_000_000]);
     for name in names {

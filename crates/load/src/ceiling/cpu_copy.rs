@@ -8,7 +8,7 @@ use std::thread::Builder;
 
 use gpuio_base::units::format_bytes;
 use gpuio_io::clock::{Clock, Nanos};
-use gpuio_plan::ceiling::{largest_block, unbound};
+use gpuio_job::plan::ceiling::{largest_block, unbound};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{CeilingPlan, JobPlan, WorkerPlan};
 

@@ -1,7 +1,7 @@
 //! Finds the ceilings of a plan after its last group, outside every job's clock.
 //!
-//! The plan has decided which they are (`gpuio_plan::ceiling`). One that runs a load has it from
-//! there; each of the others is found by a row of `FOUND_WITHOUT_LOAD`.
+//! The plan has decided which they are (`gpuio_job::plan::ceiling`). One that runs a load has it
+//! from there; each of the others is found by a row of `FOUND_WITHOUT_LOAD`.
 
 mod cpu_copy;
 mod lowest;
@@ -94,7 +94,7 @@ pub(crate) fn find_all(
 
 /// The figure of a ceiling by its load, or as the row of its kind finds it.
 fn find(plan: &CeilingPlan, job: &JobPlan, bench: &mut dyn Bench) -> Result<Reading, String> {
-    if let Some((load, files)) = gpuio_plan::ceiling::load(plan, job, &CATALOG) {
+    if let Some((load, files)) = gpuio_job::plan::ceiling::load(plan, job, &CATALOG) {
         return reading(&bench.load(&load, files)?, plan.direction);
     }
     match FOUND_WITHOUT_LOAD.iter().find(|(kind, _)| *kind == plan.kind) {

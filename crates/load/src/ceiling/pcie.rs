@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gpuio_host::Root;
 use gpuio_host::pci::{self, PciFunction};
-use gpuio_plan::ceiling::drive_paths;
+use gpuio_job::plan::ceiling::drive_paths;
 use gpuio_record::{CeilingPlan, JobPlan};
 
 use super::{Bench, Reading};

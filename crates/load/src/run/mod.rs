@@ -54,7 +54,7 @@ pub use error::RunError;
 pub use gpuio_dataset::Looks;
 pub use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{MakeError, scratch};
-use gpuio_workload::replay::Script;
+use gpuio_job::workload::replay::Script;
 use group::Group;
 pub use peers::{NotOpened, Peers, READING_NS, Start};
 pub use sample::Tick;

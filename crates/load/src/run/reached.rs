@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use gpuio_record::JobPlan;
 
-use gpuio_plan::read_back;
+use gpuio_job::plan::read_back;
 
 /// What is known of a part of a file once the clock has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

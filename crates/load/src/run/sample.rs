@@ -11,7 +11,7 @@ use gpuio_record::{JobPlan, Point, Steady};
 use super::gate::FirstDone;
 use super::peers::Peers;
 use super::steady::Convergence;
-use gpuio_workload::feed::Shape;
+use gpuio_job::workload::feed::Shape;
 
 /// How a group goes, for a progress line.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use gpuio_drivers::cufile::{Library, Search};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::Root;
+use gpuio_job::plan::{Facts, Gpus, plan};
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_load::run::{Means, Permit, Ran, RunError, RunObserver, Tick, run};
-use gpuio_plan::{Facts, Gpus, plan};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_testkit::gpu::software_gpu;
@@ -168,7 +168,7 @@ impl Lab {
     pub(crate) fn plan(&self, text: &str) -> Plan {
         let directory = self.directory.path().display().to_string();
         let env = |name: &str| (name == "DIR").then(|| directory.clone());
-        let spec = gpuio_spec::parse_job_file("f", text, &env).unwrap_or_else(|errors| {
+        let spec = gpuio_job::spec::parse_job_file("f", text, &env).unwrap_or_else(|errors| {
             panic!("{:?}", errors.iter().map(ToString::to_string).collect::<Vec<_>>())
         });
         let places = LiveTargets::default();

@@ -255,7 +255,7 @@ fn settings(row: &Row<'_>) -> String {
     when(beside.is_some(), beside.as_deref().unwrap_or_default());
     let feed = plan.feed.as_ref().map(|feed| format!("training feed: {}", feed.words()));
     when(feed.is_some(), feed.as_deref().unwrap_or_default());
-    let part = plan.part.as_ref().map(|part| crate::workload::part(plan, part));
+    let part = plan.part.as_ref().map(|part| part.words(plan));
     when(part.is_some(), part.as_deref().unwrap_or_default());
     when(plan.pre_read, "read in before");
     when(plan.invalidate, "dropped from the page cache before");
@@ -299,9 +299,7 @@ fn spread(order: &Order) -> Option<String> {
     match distribution {
         Distribution::Uniform if *coverage => None,
         Distribution::Uniform => Some("offsets may repeat".to_owned()),
-        Distribution::Zipf { theta } => Some(format!("zipf {theta}")),
-        Distribution::Pareto { h } => Some(format!("pareto {h}")),
-        Distribution::Normal { deviation_percent } => Some(format!("normal {deviation_percent}")),
+        other => Some(other.key().replace(':', " ")),
     }
 }
 

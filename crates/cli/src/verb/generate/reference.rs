@@ -63,7 +63,7 @@ fn cell(text: &str) -> String {
 }
 
 fn job_keys() -> String {
-    let tables = gpuio_spec::markdown_table();
+    let tables = gpuio_job::spec::markdown_table();
     format!(
         "# Keys of job files\n\nThe syntax, and what the keys mean together, are in [job \
          files](../job-file.md).\n\n{tables}"
@@ -209,7 +209,7 @@ mod tests {
         let keys = job_keys();
         assert!(keys.contains("\n| `bs`"), "{keys}");
         let rows = keys.lines().filter(|line| line.starts_with("| `")).count();
-        assert_eq!(rows, gpuio_spec::keys().count());
+        assert_eq!(rows, gpuio_job::spec::keys().count());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_dataset::leftover;
 use gpuio_host::{Root, input};
+use gpuio_job::sweep::Axis;
 use gpuio_outfile::{Directory, Draft};
 use gpuio_record::{
     Arrivals, JobPlan, JobResult, Record, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint,
@@ -398,8 +399,7 @@ fn begin(directory: &Directory, resolved: &ResolvedSweep) -> Result<Sweep, Failu
 
 /// The axes as in `sweep.json`.
 pub(super) fn axes(resolved: &ResolvedSweep) -> Vec<SweepAxis> {
-    let axis =
-        |axis: &gpuio_sweep::Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
+    let axis = |axis: &Axis| SweepAxis { key: axis.key.clone(), values: axis.values.clone() };
     resolved.axes.iter().map(axis).collect()
 }
 

@@ -4,9 +4,9 @@
 //! key does not get it, so that the command in its record can be run by hand.
 
 use gpuio_io::CATALOG;
-use gpuio_plan::{AUTO, path_names, unused};
-use gpuio_spec::{CUFILE_PREFIX, JobSpec, Origin};
-use gpuio_sweep::{Axis, Preset};
+use gpuio_job::plan::{AUTO, path_names, unused};
+use gpuio_job::spec::{CUFILE_PREFIX, JobSpec, Origin};
+use gpuio_job::sweep::{Axis, Preset};
 
 use super::request::{RANKS, keyed};
 use crate::args::Work;
@@ -31,7 +31,7 @@ pub(super) fn forget(job: &mut JobSpec, preset: Option<&Preset>, work: &Work) {
 
 /// Whether two names are of one key.
 fn same(one: &str, two: &str) -> bool {
-    let name = |word: &str| gpuio_spec::find(word).map(|key| key.name);
+    let name = |word: &str| gpuio_job::spec::find(word).map(|key| key.name);
     one == two || (name(one).is_some() && name(one) == name(two))
 }
 

@@ -1,6 +1,6 @@
 //! Replaces paths of a preset that can't run here.
 
-use gpuio_sweep::Preset;
+use gpuio_job::sweep::Preset;
 
 use super::child;
 use crate::args::Work;

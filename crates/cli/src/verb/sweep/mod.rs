@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_ns, human_rate};
-use gpuio_sweep::{Progress, Step, next, step};
+use gpuio_job::sweep::{Progress, Step, next, step};
 
 use crate::args::Sweep;
 use crate::failure::Failure;

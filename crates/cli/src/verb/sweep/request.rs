@@ -6,11 +6,11 @@ use std::time::Duration;
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{parse_duration_ns, parse_percent};
 use gpuio_host::input;
-use gpuio_spec::{CUFILE_PREFIX, JobSpec, Spec, Status};
-use gpuio_sweep::{
+use gpuio_job::spec::{self, CUFILE_PREFIX, JobSpec, Raises, Spec, Status, searched};
+use gpuio_job::sweep::{
     Axis, Bound, Condition, LOOKS_FROM, Mode, PRESETS, Preset, Rule, Tried, grid, is_route,
 };
-use gpuio_workload::preset::Preset as Workload;
+use gpuio_job::workload::preset::Preset as Workload;
 
 use super::directory::Run;
 use super::fall_back::fall_back;
@@ -27,8 +27,6 @@ const TARGET: &str = "target";
 pub(super) const RANKS: &str = "ranks";
 /// Bytes per thread by default: too much for a drive's cache, little enough to write quickly.
 const SIZE: &str = "128M";
-/// Keys that a search can vary, and the default range.
-const OVER: [&str; 3] = ["depth", "threads", "rate_iops"];
 
 /// A sweep with all settings resolved.
 #[derive(Debug)]
@@ -166,7 +164,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     let placed = job.directory.is_some() || job.filenames.is_some() || has(&axes, PLACES);
     let mut also = |key: &str, value: String| keys.push((key.to_owned(), value));
     if !placed {
-        also("directory", gpuio_spec::one_name(&directory.join("data").display().to_string()));
+        also("directory", spec::one_name(&directory.join("data").display().to_string()));
     }
     let sized = job.size.is_some() || job.filenames.is_some() || job.feed.files.is_some();
     if !sized && !has(&axes, &["size", "filename", "files", TARGET]) {
@@ -269,7 +267,7 @@ fn wrong(error: impl std::fmt::Display) -> Failure {
 }
 
 fn find(name: &str) -> Result<&'static Preset, Failure> {
-    gpuio_sweep::preset(name).ok_or_else(|| {
+    gpuio_job::sweep::preset(name).ok_or_else(|| {
         let known: Vec<String> =
             PRESETS.iter().map(|row| format!("  {}: {}", row.name, row.summary)).collect();
         Failure::Usage(format!("--preset {name}: presets are\n{}", known.join("\n")))
@@ -315,7 +313,8 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     let bound = Bound::parse(words).map_err(|error| wrong(error.to_string()))?;
     let over = vary.over.as_deref().unwrap_or("depth=1..256");
     let form = || {
-        let known = OVER.join(", ");
+        let known: Vec<&str> = searched().iter().map(|key| key.name).collect();
+        let known = known.join(", ");
         wrong(format!("--over {over}: write KEY=FROM..TO with a key of {known}"))
     };
     let (key, range) = over.split_once('=').ok_or_else(form)?;
@@ -324,11 +323,10 @@ fn search(words: &str, vary: &Vary) -> Result<(Axis, Search), Failure> {
     let number =
         |text: &str| gpuio_base::units::parse_bytes(text).ok().filter(|number| *number > 0);
     let (from, to) = number(from).zip(number(to)).ok_or_else(form)?;
-    if from > to || !OVER.contains(&key.as_str()) {
-        return Err(form());
-    }
+    let searched = searched().into_iter().find(|it| it.name == key);
+    let raises = searched.and_then(|key| key.raises).filter(|_| from <= to).ok_or_else(form)?;
     let words = format!("{words} over {key}={from}..{to}");
-    let is_rate = key == "rate_iops";
+    let is_rate = raises == Raises::Rate;
     let axis = Axis { key, values: vec![from.to_string()] };
     Ok((axis, Search { bound, words, is_rate, from, to }))
 }
@@ -363,8 +361,8 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
 
 /// Where the table has the field that a key sets: of two keys of one field the later flag wins.
 fn place(key: &str) -> Option<usize> {
-    let field = gpuio_spec::find(key)?.field();
-    gpuio_spec::keys().position(|key| key.field() == field)
+    let field = spec::find(key)?.field();
+    spec::keys().position(|key| key.field() == field)
 }
 
 /// The job that all points share.
@@ -430,7 +428,7 @@ fn check_ranks(axes: &[Axis], started: Option<u32>) -> Result<(), Failure> {
 fn check_values(job: &JobSpec, axes: &[Axis]) -> Result<(), Failure> {
     for axis in axes.iter().filter(|axis| axis.key != RANKS) {
         // `thread` is a key of fio's, and `threads` is meant.
-        if let Some(Status::NoEffect { why }) = gpuio_spec::find(&axis.key).map(|key| key.status) {
+        if let Some(Status::NoEffect { why }) = spec::find(&axis.key).map(|key| key.status) {
             let key = &axis.key;
             return Err(Failure::Usage(format!("--vary: '{key}' has no effect here: {why}")));
         }
@@ -456,9 +454,9 @@ pub(super) fn keyed(key: &str, value: &str) -> (String, String) {
         return (key.to_owned(), value.to_owned());
     }
     if Path::new(value).is_dir() {
-        return ("directory".to_owned(), gpuio_spec::one_name(value));
+        return ("directory".to_owned(), spec::one_name(value));
     }
-    ("filename".to_owned(), gpuio_spec::one_name(value))
+    ("filename".to_owned(), spec::one_name(value))
 }
 
 fn base(work: &Work, job_file: bool, keys: &[(String, String)], directory: &Path) -> Vec<String> {

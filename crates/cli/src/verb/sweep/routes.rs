@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use gpuio_job::spec::{GpuDriver, GpuWhich, JobSpec};
+use gpuio_job::sweep::{Axis, routes};
 use gpuio_machine::pair::{Ends, ends};
 use gpuio_machine::topo::{Class, Topology};
-use gpuio_spec::{GpuDriver, GpuWhich, JobSpec};
-use gpuio_sweep::{Axis, routes};
 
 use crate::args::Work;
 use crate::failure::Failure;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::human_ns;
 use gpuio_document::{Cell, Columns, Look, Table};
+use gpuio_job::sweep::{Progress, next};
 use gpuio_record::SweepAxis;
-use gpuio_sweep::{Progress, next};
 
 use super::Why;
 use super::directory::{Feed, Run, SweepDirectory, axes};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use gpuio_spec::Spec;
+use gpuio_job::spec::Spec;
 
 use crate::args::Workload;
 use crate::failure::Failure;

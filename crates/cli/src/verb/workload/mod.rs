@@ -7,9 +7,9 @@ mod several;
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpuio_job::spec::Spec;
+use gpuio_job::workload::preset::{self, PRESETS, Preset};
 use gpuio_load::run::Permit;
-use gpuio_spec::Spec;
-use gpuio_workload::preset::{self, PRESETS, Preset};
 
 use crate::args::{Given, Workload};
 use crate::failure::Failure;
@@ -98,7 +98,7 @@ fn find(name: &str) -> Result<&'static Preset, Failure> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let near = gpuio_spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
+    let near = gpuio_job::spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
     let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
     let begin = PRESETS.iter().map(|preset| preset.name);
     let begin: Vec<&str> = begin.filter(|one| one.starts_with(&format!("{name}-"))).collect();
@@ -142,7 +142,7 @@ fn spec(workload: &Workload, accelerators: Option<u32>) -> Result<Spec, Failure>
 /// The jobs of a preset.
 pub(crate) fn parsed(preset: &Preset) -> Result<Spec, Failure> {
     let name = format!("preset {}", preset.name);
-    gpuio_spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
+    gpuio_job::spec::parse_job_file(&name, preset.text, &|_| None).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         Failure::Usage(lines.join("\n       "))
     })

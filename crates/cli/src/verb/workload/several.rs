@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use gpuio_workload::preset;
+use gpuio_job::workload::preset;
 
 use crate::args::{Given, Sweep, Verb, Workload, WorkloadFlags, parse};
 use crate::failure::Failure;

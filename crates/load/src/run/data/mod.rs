@@ -27,8 +27,8 @@ use gpuio_dataset::scratch::{self, Coming, Owner};
 use gpuio_dataset::{
     Identity, Looks, MakeError, Progress, Refusal, clean as remove, refusal, space,
 };
-use gpuio_plan::{SCRATCH, on_own_files};
-use gpuio_workload::blocks;
+use gpuio_job::plan::{SCRATCH, on_own_files};
+use gpuio_job::workload::blocks;
 
 use checked::CheckedTarget;
 use together::Together;

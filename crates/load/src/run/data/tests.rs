@@ -10,7 +10,7 @@ use super::DataSet;
 use gpuio_base::pattern::other_salt;
 use gpuio_dataset::ownership::Permit;
 use gpuio_dataset::{Looks, manifest};
-use gpuio_plan::read_back;
+use gpuio_job::plan::read_back;
 use gpuio_testkit::jobs::{job, result};
 
 /// On the file system of the build, which mostly does O_DIRECT; `/tmp` is often tmpfs.

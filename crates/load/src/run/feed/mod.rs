@@ -1,9 +1,9 @@
 //! Training feeds: readers that fill batches, and accelerators that take them; or, of a feed that
 //! writes, accelerators that make batches, and readers that write them.
 //!
-//! A reader is a worker whose blocks come from `gpuio_workload::feed`; a batch is there when its
-//! last block is in memory. One thread for each accelerator (`accelerator`) takes the batches in
-//! order. The two exchange a batch's arrival and its being taken under the lock of the
+//! A reader is a worker whose blocks come from `gpuio_job::workload::feed`; a batch is there when
+//! its last block is in memory. One thread for each accelerator (`accelerator`) takes the batches
+//! in order. The two exchange a batch's arrival and its being taken under the lock of the
 //! accelerator's queue, once for each batch and never for an I/O.
 //!
 //! A reader that is as far ahead as the plan allows sleeps until its accelerator takes a batch; an
@@ -28,8 +28,8 @@ use std::time::Duration;
 use gpuio_base::stat::Histogram;
 use gpuio_gpu::{Context, Pinned};
 use gpuio_host::Root;
+use gpuio_job::workload::feed::Shape;
 use gpuio_record::{DirectMode, FeedPlan, JobPlan};
-use gpuio_workload::feed::Shape;
 
 pub(super) use accelerator::{Accelerated, Accelerators};
 pub(super) use outcome::{Found, result};

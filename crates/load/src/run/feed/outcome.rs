@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::sync::atomic;
 
 use gpuio_base::stat::Histogram;
+use gpuio_job::workload::feed::Draws;
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
     AcceleratorResult, CacheReading, EpochResult, FeedCompute, FeedResult, JobPlan,
 };
-use gpuio_workload::feed::Draws;
 
 use super::accelerator::{Accelerated, EpochSeen, MovedSoFar};
 use super::rules::{self, Ruled};

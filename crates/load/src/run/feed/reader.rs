@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use gpuio_io::clock::Nanos;
 use gpuio_io::path::{Place, Request};
+use gpuio_job::workload::feed::{Next, Reader};
+use gpuio_job::workload::lru::Use;
+use gpuio_job::workload::sequence::Block;
 use gpuio_record::JobPlan;
-use gpuio_workload::feed::{Next, Reader};
-use gpuio_workload::lru::Use;
-use gpuio_workload::sequence::Block;
 
 use super::{Feed, LOOK, hold};
 

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use gpuio_gpu::{Context, Pinned};
 use gpuio_io::path::{self, PathError, Place};
+use gpuio_job::workload::lru::{Lru, Use};
 use gpuio_record::{JobPlan, TierPlan, TierResult};
-use gpuio_workload::lru::{Lru, Use};
 
 use super::hold;
 use crate::run::RunError;

@@ -12,7 +12,7 @@ use gpuio_gpu::{Context, FilePages, MapError, MappedFile};
 use gpuio_host::residency;
 use gpuio_io::clock::Clock;
 use gpuio_io::path::{self, PathError};
-use gpuio_plan::mapped_parts;
+use gpuio_job::plan::mapped_parts;
 use gpuio_record::{BreakEven, CpuScope, DirectMode, EndedHow, JobPlan, JobResult, MappedResult};
 
 use super::RunError;

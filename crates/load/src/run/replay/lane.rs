@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use gpuio_io::clock::Nanos;
+use gpuio_job::workload::replay::{Lane, Since, Step};
+use gpuio_job::workload::sequence::Block;
 use gpuio_record::{JobPlan, ReplayPace};
-use gpuio_workload::replay::{Lane, Since, Step};
-use gpuio_workload::sequence::Block;
 
 use super::Replay;
 use super::ends::Ends;

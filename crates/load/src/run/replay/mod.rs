@@ -1,6 +1,6 @@
 //! Replays: workers that make recorded calls again, each when what it waits for is over.
 //!
-//! A worker has a lane of the script (`gpuio_workload::replay`) and asks [`LaneReader::look`]
+//! A worker has a lane of the script (`gpuio_job::workload::replay`) and asks [`LaneReader::look`]
 //! before each call. Lanes tell one another of ends by [`Ends`], without a lock: a call that is
 //! over marks its place, and who finds the first place that is not over yet counts on. A lane with
 //! nothing in flight that has to wait looks for some microseconds and then sleeps. A lane that is
@@ -14,8 +14,8 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use gpuio_job::workload::replay::Script;
 use gpuio_record::{JobPlan, ReplayResult};
-use gpuio_workload::replay::Script;
 
 use ends::Ends;
 pub(super) use lane::{LaneReader, Look};

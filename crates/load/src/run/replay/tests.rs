@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gpuio_base::trace::{Call, End, Format, OtherActions, Trace, TraceFile, Within};
+use gpuio_job::workload::replay::Script;
 use gpuio_record::{BlockShare, JobPlan, ReplayOrder, ReplayPace, ReplayPlan};
-use gpuio_workload::replay::Script;
 
 use super::{LaneReader, Look, Replay};
 use gpuio_testkit::jobs;

@@ -30,9 +30,9 @@ use super::verify::{self, Findings};
 use super::worker::{Task, Tools, side};
 use super::worker_slot;
 use gpuio_base::pattern::Key;
-use gpuio_workload::blocks;
-use gpuio_workload::pace::{Pacer, ThreadPhase};
-use gpuio_workload::sequence::{Block, BlockSequence};
+use gpuio_job::workload::blocks;
+use gpuio_job::workload::pace::{Pacer, ThreadPhase};
+use gpuio_job::workload::sequence::{Block, BlockSequence};
 use habits::{Flushes, Thinker};
 
 /// A worker gives up after this many failed I/Os: storage that answers with errors would

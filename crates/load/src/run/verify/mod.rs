@@ -14,8 +14,8 @@ use gpuio_record::{
 use super::RunError;
 use super::reached::{Reached, Runs};
 use super::worker::{Task, Tools};
-use gpuio_workload::blocks::unit;
-use gpuio_workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
+use gpuio_job::workload::blocks::unit;
+use gpuio_job::workload::sequence::{Block, BlockSequence, RegionSpan, SequenceConfig};
 
 /// Mismatches kept.
 const KEPT: usize = 16;

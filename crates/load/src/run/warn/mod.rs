@@ -9,7 +9,7 @@ use gpuio_record::{
     Arrivals, DirectMode, DirectionResult, JobPlan, JobResult, Order, Region, Warning, WarningKind,
 };
 
-use gpuio_plan::REFUSES_DIRECT;
+use gpuio_job::plan::REFUSES_DIRECT;
 
 /// Below this time a run says little: caches, clocks and governors have not settled.
 const SHORT_NS: u64 = 1_000_000_000;

@@ -107,7 +107,7 @@ fn job_files_are_understood() {
     let no_env = |_: &str| None;
     for (text, gpus) in [(DGX_2, 16), (DGX_A100, 8), (DGX_STATION, 2)] {
         let file = format::job_file(&plan(&read(text), &Wanted::default())).unwrap();
-        let spec = gpuio_spec::parse_job_file("plan", file.into_bytes(), &no_env).unwrap();
+        let spec = gpuio_job::spec::parse_job_file("plan", file.into_bytes(), &no_env).unwrap();
         assert_eq!(spec.jobs.len(), gpus);
         assert!(spec.jobs.iter().all(|job| job.gpu.is_some() && job.directory.is_some()));
     }
@@ -428,7 +428,7 @@ fn names_that_a_job_file_cant_hold_are_reported() {
         let raid = machine.mounts.iter_mut().find(|one| one.devices == ["md1"]).unwrap();
         raid.mount.mount_point = point.to_owned();
         let file = format::job_file(&plan(&machine, &wanted(&["0"], &[], &["md1"]))).unwrap();
-        let spec = gpuio_spec::parse_job_file("plan", file.clone().into_bytes(), &|_| None);
+        let spec = gpuio_job::spec::parse_job_file("plan", file.clone().into_bytes(), &|_| None);
         if held {
             assert_eq!(spec.unwrap().jobs[0].directory.as_deref(), Some(point), "{file}");
         } else {

@@ -1,0 +1,431 @@
+//! The request, what the machine is and what gpuio has, resolved into what will happen.
+//!
+//! [`plan`] takes a `Spec` and [`Facts`] and returns a `Plan` in which nothing is left to a
+//! default. Pure: the same spec on the same facts gives the same plan, and nothing is opened or
+//! made. The crate's dependencies hold that: none of them can open a file, a GPU or an engine.
+//! Engines and paths come as data, [`Facts::catalog`]; what has to be tried on the machine (what is
+//! at a path, whether an engine or cuFile can run) is a function of the caller's in [`Facts`],
+//! because what a job does not need must not be tried: it may load a library or create a file.
+//! Whether a target may be written is checked afterwards, by the data set's guard.
+//!
+//! - `job`: one job on one path; each other module decides one part of it. `defaults` has what
+//!   applies where nothing was requested, with the reason. `layout` says how the data of all
+//!   threads and ranks lie in files, `regions` which bytes each thread works on.
+//! - `auto`: which path is chosen where that is left to gpuio.
+//! - `part`: parts of larger loads, and jobs that run several times.
+//! - `work`: the kinds of load, each with a module of its own: `ranges` (files that are read as a
+//!   whole, or tensor by tensor), `replay` (recorded calls that are made again), `feed` (training
+//!   feeds, whose regions are samples).
+//! - `vet`, [`unused`]: what is refused, because it can't be done or would have no effect.
+//! - [`ceiling`]: which upper bounds are looked for, and with which loads.
+//!
+//! What may not live here: reading the machine, and doing anything that was planned.
+
+mod auto;
+mod beside;
+pub mod ceiling;
+mod cufile;
+mod defaults;
+mod facts;
+mod fan_out;
+mod feed;
+mod habits;
+mod job;
+mod layout;
+mod mapped;
+mod memory;
+mod part;
+mod placement;
+mod quick;
+mod ranges;
+pub mod read_back;
+mod regions;
+mod replay;
+mod steady;
+#[cfg(test)]
+mod tests;
+pub mod unused;
+mod vet;
+mod via;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpuio_base::catalog::{Backend, Catalog, PathInfo};
+use gpuio_record::{JobPlan, LeftOut, Plan};
+
+use crate::spec::{JobSpec, Spec};
+
+pub use auto::auto_in_words;
+pub use cufile::settings as cufile_settings;
+pub use defaults::REFUSES_DIRECT;
+pub use facts::{DirectAnswer, Facts, Gpus, TargetInfo, TargetLookup};
+pub use layout::on_own_files;
+pub use mapped::mapped_parts;
+pub use quick::{QuickSize, fit_quick, quick_spec};
+pub use regions::SCRATCH;
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The request contradicts itself or can't be done by gpuio: exit code 2.
+    #[error("{}{what}", prefix(at.as_deref()))]
+    Usage {
+        /// Where it was requested: a job, a line of a file, or a flag.
+        at: Option<String>,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// It could be done elsewhere, not on this machine: exit code 3.
+    #[error("{}{what}", prefix(at.as_deref()))]
+    Unavailable {
+        /// Where it was requested.
+        at: Option<String>,
+        /// What is missing and what to do.
+        what: String,
+    },
+}
+
+fn prefix(at: Option<&str>) -> String {
+    at.map(|at| format!("{at}: ")).unwrap_or_default()
+}
+
+impl PlanError {
+    fn usage(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
+        PlanError::Usage { at: Some(at(job, field)), what: what.into() }
+    }
+
+    fn unavailable(job: &JobSpec, field: &str, what: impl Into<String>) -> PlanError {
+        PlanError::Unavailable { at: Some(at(job, field)), what: what.into() }
+    }
+}
+
+/// The source that requested a field, or the job.
+fn at(job: &JobSpec, field: &str) -> String {
+    match job.requested.get(field) {
+        Some(requested) => format!("job '{}', {requested}", job.name),
+        None => format!("job '{}'", job.name),
+    }
+}
+
+/// Series points are this far apart unless the run is short.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Resolves `spec` on `machine`.
+///
+/// A job that names several paths becomes one job per path, one after another. Paths that this
+/// machine can't take are left out only where `all` was requested; their reason stands in
+/// [`Plan::left_out`]. [`AUTO`] takes one by the size of blocks and what works here, and says why.
+/// A path that was named is an error when it can't run.
+///
+/// # Errors
+/// The first contradiction or impossibility, with the source that requested it.
+pub fn plan(spec: &Spec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
+    vet::opens(spec, &facts.catalog)?;
+    let spec = &*habits::of_directions(spec)?;
+    let spec = &*part::repeated(spec)?;
+    let spec = &*replay::shaped(spec)?;
+    let mut jobs = Vec::new();
+    let mut all_unused = Vec::new();
+    let mut left_out = Vec::new();
+    let mut group = 0;
+    let only_one = spec.jobs.len() == 1;
+    let mut began_at = 0;
+    for (number, requested) in spec.jobs.iter().enumerate() {
+        let wall = requested.stonewall == Some(true) && number > 0;
+        let wall = wall || habits::waits(&spec.jobs, number, began_at)?;
+        if wall {
+            began_at = number;
+        }
+        let before = number.checked_sub(1).and_then(|before| spec.jobs.get(before));
+        job::named_gpus(requested, facts)?;
+        let rows = paths_of(requested, facts, &mut left_out)?;
+        for (nth, row) in rows.iter().enumerate() {
+            let alone = is_spread(requested) || before.is_some_and(is_spread);
+            let next = !jobs.is_empty() && (nth > 0 || wall || alone);
+            let group_of_job = group + u32::from(next);
+            let many = rows.len() > 1;
+            let among = Among { at: number, alone: only_one, many, group: group_of_job };
+            let (job, unused) = match resolved(requested, row, among, facts) {
+                // Too much to pin is known only when its files are laid out.
+                Err(PlanError::Unavailable { what, .. })
+                    if row.requested == "all" && row.row.uses_mapping() =>
+                {
+                    leave_out(&mut left_out, row.row, what);
+                    continue;
+                }
+                resolved => resolved?,
+            };
+            group = group_of_job;
+            jobs.push(job);
+            all_unused.push((number, unused));
+        }
+    }
+    unused::refuse(&spec.jobs, &all_unused)?;
+    if jobs.is_empty() {
+        return Err(PlanError::Usage {
+            at: None,
+            what: "no job to run: give flags or a job file; see gpuio bench --help".into(),
+        });
+    }
+    unique_names(&mut jobs);
+    read_back::of_groups(&jobs)?;
+    beside::of_groups(&jobs)?;
+    for together in jobs.chunk_by(|a, b| a.group == b.group) {
+        let too_much = mapped::too_much(together, facts);
+        if let Some(what) = too_much.or_else(|| memory::too_much(together, facts)) {
+            return Err(PlanError::Unavailable { at: None, what });
+        }
+    }
+    let software_gpu = jobs.iter().any(|job| job.gpus.iter().any(|gpu| gpu.software));
+    let interval_ns = interval_of(&jobs);
+    let ceilings = ceiling::plan(&jobs, facts);
+    let cufile = cufile::of_jobs(spec, &jobs, &left_out, &facts.catalog)?;
+    let name = spec.name.clone();
+    Ok(Plan { name, jobs, interval_ns, left_out, ceilings, cufile, software_gpu })
+}
+
+/// Time between two points of the series.
+fn interval_of(jobs: &[JobPlan]) -> u64 {
+    let shortest = jobs.iter().filter_map(|job| job.stop.runtime_ns).min();
+    let interval_ns = match shortest {
+        Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
+        None => INTERVAL_NS / 5,
+    };
+    // A whole number of points is a line of each log.
+    let lines = jobs.iter().filter_map(|job| job.logs.as_ref()?.line_ns);
+    let line_ns = lines.reduce(common_divisor).map(|line| line.max(10_000_000));
+    steady::interval(
+        line_ns.map_or(interval_ns, |line| line / line.div_ceil(interval_ns).max(1)),
+        jobs,
+    )
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Where a job on one path stands in its plan.
+#[derive(Debug, Clone, Copy)]
+struct Among {
+    /// Index of the job in the spec.
+    at: usize,
+    /// Whether the spec has no other.
+    alone: bool,
+    /// Whether the job takes several paths.
+    many: bool,
+    group: u32,
+}
+
+/// A job on one path without what has no effect on it, and what that was.
+fn resolved(
+    requested: &JobSpec,
+    row: &Picked,
+    among: Among,
+    facts: &Facts<'_>,
+) -> Result<(JobPlan, Vec<unused::Unused>), PlanError> {
+    let Among { at, alone, many, group } = among;
+    let plan = job::resolve(requested, row, (many, group), facts)?;
+    let nodes = &facts.host.numa.nodes;
+    let seen = crate::spec::KeyContext {
+        requested,
+        path: row.row,
+        catalog: &facts.catalog,
+        plan: &plan,
+        alone,
+        nodes,
+    };
+    let unused = unused::of_job(&seen, at);
+    if unused.is_empty() {
+        return Ok((plan, unused));
+    }
+    // A plan may have millions of files: never two of them at once.
+    drop(plan);
+    let own = unused::without(requested, &unused);
+    Ok((job::resolve(&own, row, (many, group), facts)?, unused))
+}
+
+/// Whether a job is spread over several paths. Each of them runs in a group of its own: paths are
+/// compared, so no neighbour in the spec may run with the first or the last of them only.
+fn is_spread(job: &JobSpec) -> bool {
+    let paths = job.paths.as_ref();
+    paths.is_some_and(|paths| paths.len() > 1 || paths.iter().any(|path| path == "all"))
+}
+
+/// A path of a job.
+#[derive(Debug)]
+struct Picked {
+    row: &'static PathInfo,
+    /// Its name, `auto`, `all`, or `default` where nothing was said.
+    requested: String,
+    /// Why this one; absent where it was named.
+    why: Option<String>,
+}
+
+/// The paths that a job requests, by name, [`AUTO`] and `all` among them: those of key `path`, or
+/// the one that the rest of the request means, with the reason. Whatever a path needs (a driver,
+/// cuFile's library) is derived from these names, and never from the key alone.
+#[must_use]
+pub fn path_names(job: &JobSpec) -> (Vec<&str>, Option<&'static str>) {
+    if let Some(names) = &job.paths {
+        return (names.iter().map(String::as_str).collect(), None);
+    }
+    let wants_gpu = job.gpu.as_ref().is_some_and(|gpu| gpu.which != crate::spec::GpuWhich::None);
+    let (name, why) = match (job.fio_cufile == Some(true), job.cuda_posix == Some(true)) {
+        (true, true) => ("staged", "fio's libcufile with cuda_io=posix"),
+        (true, false) => ("gds", "fio's libcufile"),
+        (false, _) if wants_gpu => ("staged", "a GPU was requested and no path"),
+        (false, _) => ("host", "no GPU and no path was requested"),
+    };
+    (vec![name], Some(why))
+}
+
+/// The paths of a job with the reason for each that was not named; those of `all` that can't run
+/// here are added to `left_out`.
+fn paths_of(
+    job: &JobSpec,
+    facts: &Facts<'_>,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Picked>, PlanError> {
+    let (names, meant) = path_names(job);
+    if let Some(why) = meant {
+        let row = |name: &&str| pick(facts, name, "default", Some(why.to_owned()));
+        return Ok(names.iter().filter_map(row).collect());
+    }
+    let mut rows = Vec::new();
+    for name in names {
+        match name {
+            "all" => all_paths(job, facts, &mut rows, left_out),
+            AUTO => {
+                let (name, why) = auto::choose(&auto::sight(job, facts));
+                rows.extend(pick(facts, name, AUTO, Some(why)));
+            }
+            name => {
+                let row = pick(facts, name, name, None)
+                    .ok_or_else(|| unknown_path(job, name, &facts.catalog))?;
+                match lacks(job, row.row, facts).filter(|_| job.paths_if_here) {
+                    Some(why) => leave_out(left_out, row.row, why),
+                    None => rows.push(row),
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The word that leaves the choice of a path to gpuio.
+pub const AUTO: &str = "auto";
+
+fn pick(facts: &Facts<'_>, name: &str, requested: &str, why: Option<String>) -> Option<Picked> {
+    facts.catalog.path(name).map(|row| Picked { row, requested: requested.to_owned(), why })
+}
+
+/// NVIDIA's library may end the process that it runs in: its paths come last, when the others'
+/// results are there. gpuio's own core changes how the driver treats synchronous memory operations,
+/// so its paths come after those with an engine.
+fn all_paths(
+    job: &JobSpec,
+    facts: &Facts<'_>,
+    rows: &mut Vec<Picked>,
+    left_out: &mut Vec<LeftOut>,
+) {
+    let mut paths: Vec<_> = facts.catalog.paths.iter().collect();
+    paths.sort_by_key(|row| match row.backend {
+        Backend::Engine | Backend::Mapping => 0,
+        Backend::Library(_) => 1,
+        Backend::Cufile(_) => 2,
+    });
+    for row in paths {
+        let Some(why) = lacks(job, row, facts) else {
+            let why = Some("all paths were requested".to_owned());
+            rows.push(Picked { row, requested: "all".to_owned(), why });
+            continue;
+        };
+        leave_out(left_out, row, why);
+    }
+}
+
+fn leave_out(left_out: &mut Vec<LeftOut>, row: &PathInfo, why: String) {
+    let out = LeftOut { path: row.name.to_owned(), why };
+    if !left_out.contains(&out) {
+        left_out.push(out);
+    }
+}
+
+/// Why a path of `all` can't run this job here.
+fn lacks(job: &JobSpec, row: &PathInfo, facts: &Facts<'_>) -> Option<String> {
+    if let Gpus::Absent { why } = &facts.gpus
+        && row.needs_gpu
+    {
+        return Some(why.clone());
+    }
+    if row.via_gpu {
+        return Some("it goes through a second GPU and runs only where it is named".to_owned());
+    }
+    if let Some(why) = work::lacks(job, row) {
+        return Some(why);
+    }
+    if row.fans_out {
+        return Some("it ends in several GPUs and runs only where it is named".to_owned());
+    }
+    if let Some(why) = memory::lacks(job, row) {
+        return Some(why);
+    }
+    if row.uses_engine() {
+        let gpus = job::gpus(job, row, facts).unwrap_or_default();
+        return memory::no_hints(row, &gpus);
+    }
+    if row.uses_mapping() && defaults::mix_and_order(job).0 < 100 {
+        return Some("it only reads, and is left out for jobs that write".to_owned());
+    }
+    if job.engine.is_some() || job.inject.is_some() {
+        return Some(format!("it has no engine, and the job asks for one: {}", no_engine(row)));
+    }
+    let gpus = job::gpus(job, row, facts).unwrap_or_default();
+    let lacks = row.cufile().and_then(|calls| (facts.cufile_missing)(calls));
+    lacks.or_else(|| mapped::no_register(row, &gpus))
+}
+
+/// What a path without an engine says where one was requested.
+fn no_engine(row: &PathInfo) -> &'static str {
+    match row.backend {
+        Backend::Library(_) => {
+            "gpuio's library core itself moves the bytes between file and GPU memory"
+        }
+        Backend::Mapping => "the GPU itself reads the page cache",
+        Backend::Cufile(_) | Backend::Engine => {
+            "cuFile itself moves the bytes between file and GPU memory"
+        }
+    }
+}
+
+fn unknown_path(job: &JobSpec, name: &str, catalog: &Catalog) -> PlanError {
+    let known: Vec<&str> = catalog.paths.iter().map(|row| row.name).collect();
+    let known = known.join(", ");
+    let near = nearest(name, catalog.paths.iter().map(|row| row.name).chain([AUTO, "all"]));
+    let what = format!("there is no path '{name}'{near}; paths are {known}, or auto, or all");
+    PlanError::usage(job, "paths", what)
+}
+
+/// What a misspelt word may have meant, as a part of a sentence; nothing where all are too far.
+fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    crate::spec::nearest(word, known).map(|near| format!("; nearest: {near}")).unwrap_or_default()
+}
+
+/// Job names are keys of the record: repeats get a number.
+fn unique_names(jobs: &mut [gpuio_record::JobPlan]) {
+    let requested: BTreeSet<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    let mut taken = BTreeSet::new();
+    let mut counts = BTreeMap::<String, u32>::new();
+    for job in jobs {
+        let count = counts.entry(job.name.clone()).or_insert(1);
+        let mut name = job.name.clone();
+        // A number that someone gave to a job of his own is left to it.
+        while taken.contains(&name) || (name != job.name && requested.contains(&name)) {
+            *count += 1;
+            name = format!("{}#{count}", job.name);
+        }
+        job.name.clone_from(&name);
+        taken.insert(name);
+    }
+}

@@ -1,0 +1,95 @@
+//! Jobs that are a part of a larger load, and jobs that run several times.
+
+use std::borrow::Cow;
+
+use gpuio_record::{PartPlan, RepeatPlan};
+
+use super::PlanError;
+use super::feed::is_feed;
+use crate::spec::{JobSpec, Spec};
+
+/// Sizes are rounded to multiples of this, which suits every logical block size.
+const ALIGNMENT: u64 = 4096;
+/// Jobs of all times together.
+const JOBS_MOST: usize = 10_000;
+
+/// The load that a job is a part of; nothing where it is all of it. Feeds have a share of their
+/// files.
+pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanError> {
+    if (job.scale.is_none() && job.full_threads.is_none()) || is_feed(job) {
+        return Ok(None);
+    }
+    let full_threads = job.full_threads.unwrap_or(threads);
+    if threads > full_threads {
+        let what = format!(
+            "{threads} threads run, and the whole load has {full_threads}; lower threads (--ranks \
+             of gpuio workload), or raise full_threads"
+        );
+        return Err(PlanError::usage(job, "full_threads", what));
+    }
+    let Some(full_size_bytes) = job.size else {
+        let field = if job.scale.is_some() { "scale" } else { "full_threads" };
+        let what = "a part of a load needs the whole one's bytes of each thread; add size";
+        return Err(PlanError::usage(job, field, what.to_owned()));
+    };
+    Ok(Some(PartPlan { scale: job.scale.unwrap_or(1.0), full_size_bytes, full_threads }))
+}
+
+/// The job with the bytes that it really works on.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a size, rounded"
+)]
+pub(super) fn scaled(job: &JobSpec) -> Cow<'_, JobSpec> {
+    let (Some(scale), Some(size)) = (job.scale, job.size) else { return Cow::Borrowed(job) };
+    if is_feed(job) || scale.total_cmp(&1.0).is_eq() {
+        return Cow::Borrowed(job);
+    }
+    let bytes = (size as f64 * scale).round() as u64;
+    let bytes = (bytes - bytes % ALIGNMENT).max(ALIGNMENT);
+    Cow::Owned(JobSpec { size: Some(bytes), ..job.clone() })
+}
+
+/// Which time of several a job is, in a plan where it has this name.
+pub(super) fn repeat(job: &JobSpec, name: String) -> Option<RepeatPlan> {
+    job.nth.map(|(nth, times)| RepeatPlan { of: name, nth, times })
+}
+
+/// The request with a job for each time. Each time has files of its own in the job's directory, so
+/// that the third time of one job reads what the third time of another wrote.
+pub(super) fn repeated(spec: &Spec) -> Result<Cow<'_, Spec>, PlanError> {
+    let times = |job: &JobSpec| job.repeat.unwrap_or(1);
+    if spec.jobs.iter().all(|job| times(job) == 1) {
+        return Ok(Cow::Borrowed(spec));
+    }
+    let mut jobs: Vec<JobSpec> = Vec::new();
+    let mut alone = false;
+    for job in &spec.jobs {
+        let times = times(job);
+        if is_feed(job) && job.feed.files.is_some() && times > 1 {
+            let what = "it has no effect here: a training feed has epochs; use these";
+            return Err(PlanError::usage(job, "repeat", what.to_owned()));
+        }
+        if jobs.len() + times as usize > JOBS_MOST {
+            let what = format!("more than {JOBS_MOST} jobs in all; lower it");
+            return Err(PlanError::usage(job, "repeat", what));
+        }
+        for nth in 1..=times {
+            let mut one = job.clone();
+            if (nth > 1 || times > 1 || alone) && !jobs.is_empty() {
+                one.stonewall = Some(true);
+            }
+            if times > 1 {
+                one.nth = Some((nth, times));
+                let prefix = if job.is_gdsio() { "gdsio" } else { "gpuio" };
+                let prefix = job.file_prefix.as_deref().unwrap_or(prefix);
+                one.file_prefix = Some(format!("{prefix}-{nth}"));
+            }
+            jobs.push(one);
+        }
+        alone = times > 1;
+    }
+    Ok(Cow::Owned(Spec { jobs, ..spec.clone() }))
+}

@@ -1,0 +1,346 @@
+//! No key is accepted and ignored: each has an effect on the plan, or is refused or noted.
+
+use super::super::unused;
+use super::*;
+use crate::spec::{Key, Origin, Status, keys};
+
+/// Jobs of every kind, to which each key is added.
+const LOADS: &[&str] = &[
+    "rw=read",
+    "rw=randwrite\nbs=4k",
+    "rw=randrw\nrandom_distribution=pareto:0.3",
+    "rw=write\nbuffer_compress_percentage=60",
+    "rw=write\ndirect=0\nruntime=9",
+    "engine=psync\nrw=rw",
+    "engine=null\nrw=randread\nnorandommap",
+    "filename=/have8g\nsize=1g\nthreads=2",
+    "filename=have8g\nsize=1g\nrw=rw\nmix_percent=50\nxfer_type=6",
+    "filename=/have8g\nbs=1m",
+    "io_size=64m\nsize=1g\nruntime=8",
+    "loops=4\nsize=1g",
+    "rate_iops=50",
+    "steadystate=iops:5%",
+    "path=host\ncpus=0-3",
+    "verify=pass\nrw=randwrite",
+    "pre_read=1\ndirect=0",
+    "path=staged\ndepth=8",
+    "path=staged\nengine=psync\nrw=randread",
+    "path=cached\ndepth=4",
+    "path=managed\ndepth=4",
+    "path=gather\nrw=randread",
+    "path=gather\ndepth=2\nrw=write",
+    "path=mapped\nrw=randread",
+    "path=mapped\nbs=2m\ndepth=4",
+    "path=resident",
+    "path=routed\ngpu=0\nvia_gpu=1\nsize=1g\ndepth=4",
+    "path=fan-out\nsize=1g\ndepth=4",
+    "path=gds",
+    "path=gds-stream",
+    "path=gds-batch\nsize=1g",
+    "path=gds-batch-stream\nsize=1g",
+    "path=library",
+    "path=library-stream",
+    "path=library-batch\nsize=1g",
+    "path=auto",
+    "path=all",
+    "path=host,staged",
+    "ioengine=libcufile\nrw=read\nsize=1g",
+    "size=1g\nnrfiles=2",
+    "filename=/have8g\nsize=1g\nshared=0\nthreads=2\ndirect=0",
+    "engine=io_uring\nrw=randread\ndirect=1",
+    "thinktime=100\nfsync=9\nrw=write",
+    "write_bw_log=l",
+    "xfer_type=1\nsize=1g\nrw=write",
+    "xfer_type=2\nsize=1g\nrw=randwrite\nruntime=5",
+    "ioengine=libaio\nrw=read\ndirect=1",
+    "ioengine=sync\nrw=randread\nsize=1g\nruntime=5",
+    "gpu=0\nfiles=20\nsample_size=200k\nbatch_samples=7\ncompute_time=5ms",
+    "files=20\nsample_size=8\ncolumns=2+,6\nsamples_per_file=64\nbatch_samples=7\ncompute=none",
+];
+
+/// Keys with an effect on several ranks only: `layout` tests them.
+const OF_RANKS: &[&str] = &["read_shift"];
+
+/// Keys that are about other jobs, and a permission: tests of their own.
+const OF_OTHERS: &[&str] = &["wait_for", "allow_file_create"];
+
+/// The plan, but for who requested it and for reasons. What is noted of a key is a difference.
+fn outcome(text: &str) -> Result<Plan, PlanError> {
+    Bench::default().plan(&parsed(text)).map(without_reasons)
+}
+
+fn is_noted(plan: &Plan, key: &str) -> bool {
+    let note = format!("'{key}' (f:");
+    plan.jobs.iter().flat_map(|job| &job.notes).any(|one| one.starts_with(&note))
+}
+
+#[test]
+fn no_key_is_accepted_and_ignored() {
+    let mut ignored = Vec::new();
+    for key in keys().filter(|key| matches!(key.status, Status::Supported(_))) {
+        let mut changes = 0;
+        for load in LOADS {
+            let [one, two] =
+                key.tried.map(|value| outcome(&format!("[a]\n{load}\n{}={value}\n", key.name)));
+            match (&one, &two) {
+                (Ok(one), Ok(two)) if one != two => changes += 1,
+                _ if OF_OTHERS.contains(&key.name) => {}
+                (Ok(one), Ok(_)) if !is_noted(one, key.name) => ignored.push((key.name, load)),
+                _ => {}
+            }
+        }
+        // What no load takes can't be tested by its effect.
+        let untested =
+            key.name == "rdma_url" || OF_RANKS.contains(&key.name) || OF_OTHERS.contains(&key.name);
+        assert!(changes > 0 || untested, "{}: nothing takes it", key.name);
+    }
+    assert!(ignored.is_empty(), "accepted and ignored: {ignored:#?}");
+}
+
+/// Each rule refuses somewhere, with place and advice, and is silent where the key has an effect.
+#[test]
+fn every_rule_refuses_and_lets_pass() {
+    let mut refused: Vec<&str> = Vec::new();
+    let mut passed: Vec<&str> = Vec::new();
+    for Key { name, status, tried, .. } in keys() {
+        let Status::Supported(setter) = status else { continue };
+        for (load, value) in LOADS.iter().flat_map(|load| tried.map(|value| (load, value))) {
+            let text = format!("[a]\n{load}\n{name}={value}\n");
+            match Bench::default().plan(&parsed(&text)) {
+                Ok(_) => passed.extend(setter.fields()),
+                Err(PlanError::Usage { at, what }) if what.contains("no effect") => {
+                    let line = text.lines().count();
+                    let place = format!("job 'a', {name}={value} (f:{line}:1)");
+                    // Another line of the load may have lost its effect by this one.
+                    if at.as_deref() == Some(place.as_str()) {
+                        refused.extend(setter.fields());
+                    }
+                    let advice = ["leave", "use ", "add ", "lower", "raise"];
+                    assert!(advice.iter().any(|word| what.contains(word)), "{text}{what}");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    for key in keys().filter(|key| key.unused.is_some()) {
+        let field = key.field().unwrap();
+        let of_ranks = OF_RANKS.contains(&field);
+        assert!(passed.contains(&field) || of_ranks, "{field}: never in effect");
+        assert!(refused.contains(&field), "{field}: never refused");
+    }
+}
+
+fn said(text: &str) -> String {
+    match Bench::default().plan(&parsed(text)) {
+        Ok(_) => "planned".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_line_for_several_jobs_is_refused_only_if_none_uses_it() {
+    let global = "[global]\nrwmixread=70\n";
+    assert_eq!(said(&format!("{global}[a]\n[b]\nrw=randrw\n")), "planned");
+    assert_eq!(
+        said(&format!("{global}[a]\n[b]\nrw=randread\n")),
+        "job 'a', rwmixread=70 (f:2:1): it has no effect here: the load does not mix reads and \
+         writes; use rw=rw or rw=randrw, or leave it out"
+    );
+    let own = said("[a]\nrwmixread=70\n[b]\nrwmixread=70\nrw=rw\n");
+    assert!(own.starts_with("job 'a', rwmixread=70 (f:2:1): it has no effect"), "{own}");
+    assert_eq!(said("[a]\npath=host,gather\ngather_batch=4\n"), "planned");
+    assert_eq!(said("[a]\npath=all\nskip_bufregister\n"), "planned");
+    let none = said("[a]\npath=host,staged\ngather_batch=4\n");
+    assert!(none.contains("gather_batch=4 (f:3:1): it has no effect here"), "{none}");
+}
+
+/// What one job of several does not use is not in its plan, whose text can be run again.
+#[test]
+fn what_is_unused_is_not_planned() {
+    let jobs = Bench::default().jobs("[global]\nseed=9\nrefill\n[a]\n[b]\nrw=randwrite\n");
+    assert_eq!(jobs.iter().map(|job| job.seed).collect::<Vec<_>>(), [1, 9]);
+    assert_eq!(jobs.iter().map(|job| job.refill).collect::<Vec<_>>(), [false, true]);
+}
+
+/// fio runs such files, and says nothing.
+#[test]
+fn fios_keys_in_fios_jobs_are_noted() {
+    let fio = job("ioengine=sync\niodepth=32\nrw=read\nrwmixread=70\nrandseed=7");
+    assert_eq!((fio.depth, fio.seed), (1, 1));
+    assert_eq!(fio.notes.len(), 3, "{:?}", fio.notes);
+    let mix = "'rwmixread' (f:5:1) has no effect here";
+    assert!(fio.notes.iter().any(|note| note.starts_with(mix)), "{:?}", fio.notes);
+    // A key of ours is none of fio's, and a flag is none of the file.
+    let ours = said("[a]\nioengine=libaio\ngather_batch=3\n");
+    assert!(ours.contains("gather_batch=3 (f:3:1): it has no effect here"), "{ours}");
+    let mut spec = parsed("[a]\nioengine=libaio\n");
+    let flag = Origin::Flag("--rwmixread");
+    crate::spec::apply(&mut spec.jobs[0], "rwmixread", "30", flag).unwrap();
+    let flag = Bench::default().refusal(&spec).to_string();
+    assert!(flag.starts_with("job 'a', rwmixread=30 (--rwmixread): it has no effect"), "{flag}");
+}
+
+/// gdsio's running time starts over: that was not requested, so the plan has no note of it.
+#[test]
+fn what_a_dialect_implies_is_not_checked() {
+    assert_eq!(said("[a]\nxfer_type=1\nrw=write\nsize=1g\nruntime=5\nio_size=1m\n"), "planned");
+}
+
+#[test]
+fn a_depth_that_was_requested_for_is_had() {
+    let engine = |text: &str| job(text).engine.actual;
+    assert_eq!(engine("direct=0\ndepth=8"), "io_uring");
+    assert_eq!(engine("direct=0"), "psync");
+    assert_eq!(engine("path=staged\ndirect=0\ndepth=8"), "psync", "the ring has it");
+    let bench = Bench { missing: &["io_uring"], ..Bench::default() };
+    assert_eq!(bench.job("direct=0\ndepth=8").engine.actual, "pool");
+}
+
+#[test]
+fn settings_of_cufile_need_a_path_of_cufiles() {
+    let set = "cufile.properties.allow_compat_mode=true\n";
+    assert_eq!(said(&format!("[a]\n{set}path=host\n[b]\npath=gds\n")), "planned");
+    let none = said(&format!("[a]\n{set}path=host\n"));
+    assert!(
+        none.contains("cufile.properties.allow_compat_mode (f:2:1): it has no effect"),
+        "{none}"
+    );
+    // Nothing proves that cuFile has a direct way, so `auto` takes another.
+    assert!(said(&format!("[a]\n{set}path=auto\n")).contains("no job takes one"));
+    let bench = Bench { cufile: Some("no libcufile"), ..Bench::default() };
+    let all = bench.refusal(&parsed(&format!("[a]\n{set}path=all\n")));
+    assert!(matches!(&all, PlanError::Unavailable { .. }), "{all:?}");
+    assert!(all.to_string().contains("no libcufile"), "{all}");
+}
+
+/// Points of a sweep.
+#[test]
+fn runs_are_checked_together_without_their_machine() {
+    let none_uses = |jobs: &[JobSpec]| unused::none_uses(jobs, gpuio_io::CATALOG);
+    let unused_here = |job: &JobSpec| unused::unused_here(job, gpuio_io::CATALOG);
+    let of = |texts: &[&str]| -> Vec<JobSpec> {
+        texts.iter().flat_map(|text| parsed(&format!("[a]\n{text}\n")).jobs).collect()
+    };
+    let mixed = of(&["rwmixread=70\nrw=read", "rwmixread=70\nrw=randrw"]);
+    assert!(none_uses(&mixed).is_ok());
+    let unused: Vec<&str> = unused_here(&mixed[0]).iter().map(|requested| requested.key).collect();
+    assert_eq!(unused, ["rwmixread"]);
+    assert_eq!(unused_here(&mixed[1]), []);
+    let error = none_uses(&of(&["rwmixread=70\nrw=read", "rwmixread=70\nrw=write"])).unwrap_err();
+    assert!(error.to_string().contains("rwmixread=70 (f:2:1): it has no effect"), "{error}");
+    // Its machine decides which path that is.
+    assert!(none_uses(&of(&["path=auto\ngather_batch=8"])).is_ok());
+    // In its own process such a run notes what it does not use.
+    let mut one = Spec { name: None, jobs: mixed[..1].to_vec() };
+    one.jobs[0].one_of_many = true;
+    let plan = Bench::default().plan(&one).unwrap();
+    let noted = plan.jobs[0].notes.iter().any(|note| note.starts_with("'rwmixread'"));
+    assert!(noted, "{:?}", plan.jobs[0].notes);
+}
+
+#[test]
+fn jobs_wait_for_others_and_files_may_have_to_be_there() {
+    let groups = |text: &str| -> Vec<u32> {
+        Bench::default().jobs(text).iter().map(|job| job.group).collect()
+    };
+    let chain = "[w]\nrw=write\n[r]\nwait_for=w\n[x]\nwait_for=r\n[y]\nwait_for=w\n";
+    assert_eq!(groups(chain), [0, 1, 2, 2]);
+    let beside = said("[w]\n[other]\n[r]\nwait_for=w\n");
+    assert!(beside.contains("job 'other' runs at the same time as 'w'"), "{beside}");
+    assert!(said("[r]\nwait_for=w\n").contains("there is no job 'w' above it"));
+    let absent = said("[a]\nfilename=/none\nsize=1m\nallow_file_create=0\n");
+    assert!(absent.contains("/none does not exist, and is not to be made"), "{absent}");
+    assert_eq!(said("[a]\nfilename=/have8g\nsize=1m\nallow_file_create=0\n"), "planned");
+}
+
+#[test]
+fn shares_counts_and_files_of_threads() {
+    let whole = job("filename=/have8g\nsize=25%\nrw=read");
+    assert_eq!(whole.size_bytes, 2 << 30);
+    let counted = job("rw=randread\nbs=4k\nsize=1g\nnumber_ios=10");
+    assert_eq!((counted.stop.bytes_per_thread, counted.stop.runtime_ns), (Some(40 << 10), None));
+    let many = job("directory=/d\nthreads=2\nsize=8m\nnrfiles=4\nrw=read");
+    let names: Vec<&str> = many.targets.iter().map(|target| target.path.as_str()).collect();
+    assert_eq!((names[0], names[7], names.len()), ("/d/gpuio.0.0", "/d/gpuio.1.3", 8));
+    assert!(many.targets.iter().all(|target| target.length_bytes == 2 << 20));
+    assert_eq!(many.workers[1].regions.len(), 4);
+    let apart = job("filename=/have8g\nshared=0\nthreads=3\nsize=1m\noffset_increment=2m\nrw=read");
+    let at: Vec<u64> = apart.workers.iter().map(|worker| worker.regions[0].offset).collect();
+    assert_eq!(at, [0, 2 << 20, 4 << 20]);
+    let polled = job("ioengine=io_uring\nhipri\ndirect=1\nrw=read\nsize=1m");
+    assert_eq!(polled.engine.actual, "io_uring-iopoll");
+    let cufile = job("ioengine=libcufile\ngpu_dev_ids=0:1\ndirect=1\nrw=read\nsize=1m");
+    assert_eq!((cufile.path.choice.actual.as_str(), cufile.gpus.len()), ("gds", 2));
+}
+
+/// fio's lists: reads, writes. A mix has one value here.
+#[test]
+fn a_list_has_a_value_for_each_direction() {
+    let read = job("rw=read\nioengine=psync\nbs=64k,4k\nrate=8m,4m\nrate_iops=9,7\nsize=1g");
+    let pacing = read.pacing.as_ref().unwrap();
+    assert_eq!((read.blocks.clone(), pacing.bytes_per_s), (sizes(64 * KIB), Some(8 * MIB)));
+    assert_eq!(pacing.iops, Some(9));
+    let write = job("rw=write\nioengine=psync\nbs=64k,4k\nrate=8m,4m\nrate_iops=9,7\nsize=1g");
+    let pacing = write.pacing.as_ref().unwrap();
+    assert_eq!((write.blocks.clone(), pacing.bytes_per_s), (sizes(4 * KIB), Some(4 * MIB)));
+    assert_eq!(pacing.iops, Some(7));
+    // What a list lacks is the default, as in fio.
+    let split = "ioengine=psync\nbssplit=8k/90:16k/10,,\nsize=1g\nrw=";
+    assert_eq!(job(&format!("{split}randread")).blocks.len(), 2);
+    let writes = job(&format!("{split}randwrite"));
+    assert_eq!(writes.blocks, sizes(4 * KIB));
+    assert!(writes.notes[0].starts_with("'bssplit' (f:3:1) has no effect"), "{:?}", writes.notes);
+    let alike = job("rw=randrw\nbs=8k,8k,8k\nrate=1m,1m\nsize=1g");
+    assert_eq!(alike.blocks, sizes(8 * KIB));
+    for list in ["bs=8k,4k", "bs=8k,", "rate=8m,", "rate_iops=,5"] {
+        let mixed = said(&format!("[a]\nrw=randrw\nsize=1g\n{list}\n"));
+        assert!(mixed.contains("use one job for each direction"), "{list}: {mixed}");
+    }
+    let none = said("[a]\nrw=read\nsize=1g\nrate=,4m\n");
+    assert!(none.contains("rate=,4m (f:4:1): it has no effect here"), "{none}");
+}
+
+/// Keys about writes are refused where the load writes.
+#[test]
+fn refused_keys_about_writes_are_noted_where_nothing_is_written() {
+    for key in ["zero_buffers=1", "fsync_on_close=1", "buffer_pattern=0xff", "dedupe_percentage=50"]
+    {
+        let read = job(&format!("rw=randread\nsize=1g\n{key}"));
+        assert!(read.notes[0].contains("the load writes nothing"), "{key}: {:?}", read.notes);
+        for rw in ["write", "randrw"] {
+            let refused = said(&format!("[a]\nrw={rw}\nsize=1g\n{key}\n"));
+            assert!(refused.contains("is not supported by gpuio"), "{key}: {refused}");
+            assert!(refused.contains("(f:4:1)"), "{key}: {refused}");
+        }
+    }
+    assert!(said("[a]\nrw=write\nsize=1g\nfsync_on_close=1\n").contains("end_fsync=1"));
+    let harmless = "[a]\nrw=write\nsize=1g\nzero_buffers=0\nnuma_mem_policy=local\n";
+    assert_eq!(said(harmless), "planned");
+}
+
+/// What gdsio's own files and defaults say without effect.
+#[test]
+fn gdsios_keys_in_gdsios_jobs_are_noted() {
+    let seed = job("xfer_type=1\nrw=write\nsize=1g\nrandom_seed=7");
+    assert!(seed.notes[0].starts_with("'random_seed' (f:5:1) has no effect"), "{:?}", seed.notes);
+    let memory = job("xfer_type=1\nrw=write\nsize=1g\nmemory=device");
+    assert_eq!(memory.memory, MemoryKind::Malloc);
+    assert!(memory.notes[0].contains("-m 0"), "{:?}", memory.notes);
+    assert!(said("[a]\nrw=write\nsize=1g\nmemory=device\npath=host\n").contains("host memory"));
+}
+
+#[test]
+fn lines_of_logs_are_as_long_as_requested() {
+    let interval = |text: &str| Bench::default().plan(&parsed(text)).unwrap().interval_ns;
+    let with = |time: &str, line: &str| {
+        interval(&format!("[a]\nruntime={time}\nwrite_bw_log=x\nlog_avg_msec={line}\n"))
+    };
+    assert_eq!(with("5", "2000"), 500_000_000, "four points");
+    assert_eq!(with("30", "5000"), 1_000_000_000);
+    assert_eq!(with("30", "1500"), 750_000_000, "a whole number of points");
+    assert_eq!(with("30", "20"), 20_000_000);
+    let two = "[a]\nruntime=30\nwrite_bw_log=x\nlog_avg_msec=300\n\
+               [b]\nruntime=30\nwrite_bw_log=y\nlog_avg_msec=500\n";
+    assert_eq!(interval(two), 100_000_000, "which both logs are multiples of");
+    assert!(said("[a]\nwrite_bw_log=x\nlog_avg_msec=5\n").contains("10 ms at least"));
+}

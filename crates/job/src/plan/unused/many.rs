@@ -1,0 +1,96 @@
+//! The same rules for the runs of a sweep, which are planned by processes of their own: before the
+//! first of them starts, on a machine that has everything.
+
+use std::sync::Arc;
+
+use gpuio_base::catalog::Catalog;
+use gpuio_record::Gpu;
+use gpuio_record::facts::HostFacts;
+
+use super::super::{
+    AUTO, Among, DirectAnswer, Facts, Gpus, PlanError, TargetInfo, TargetLookup, habits, paths_of,
+    resolved,
+};
+use super::Unused;
+use crate::spec::{JobSpec, Requested};
+
+/// GPUs of the machine that has everything.
+const GPUS: u32 = 64;
+
+/// Nothing is there, and all of it could be made.
+struct Room;
+
+impl TargetLookup for Room {
+    fn look(&self, _: &str) -> Arc<TargetInfo> {
+        let direct = DirectAnswer::Works { alignment: 512 };
+        Arc::new(TargetInfo { direct, ..TargetInfo::default() })
+    }
+
+    fn tensors(&self, _path: &str) -> Result<Vec<(u64, u64)>, String> {
+        Ok(vec![(8, 1 << 20)])
+    }
+
+    fn drive_node(&self, _: &str) -> Option<u32> {
+        Some(0)
+    }
+}
+
+/// Refuses a value that none of these runs uses. A run that can't be planned without its machine,
+/// or whose path is left to gpuio, counts as one that uses all.
+///
+/// # Errors
+/// The first value without effect, with the source that requested it.
+pub fn none_uses(jobs: &[JobSpec], catalog: Catalog) -> Result<(), PlanError> {
+    let mut planned = Vec::new();
+    for (at, job) in jobs.iter().enumerate() {
+        match unused(job, at, catalog) {
+            Some(paths) => planned.extend(paths.into_iter().map(|unused| (at, unused))),
+            None => planned.push((at, Vec::new())),
+        }
+    }
+    super::refuse(jobs, &planned)
+}
+
+/// What one run of many would not use on any of its paths.
+#[must_use]
+pub fn unused_here(job: &JobSpec, catalog: Catalog) -> Vec<Requested> {
+    let Some(mut paths) = unused(job, 0, catalog) else { return Vec::new() };
+    let Some(first) = paths.pop() else { return Vec::new() };
+    let everywhere = |one: &Unused| {
+        paths.iter().all(|other| other.iter().any(|two| two.key.field() == one.key.field()))
+    };
+    first.into_iter().filter(|one| everywhere(one)).map(|one| one.requested).collect()
+}
+
+/// What is unused on each path of a run; nothing where that depends on its machine.
+fn unused(job: &JobSpec, at: usize, catalog: Catalog) -> Option<Vec<Vec<Unused>>> {
+    let left_to_us = |name: &String| name == AUTO || name == "all";
+    if job.paths.iter().flatten().any(left_to_us) {
+        return None;
+    }
+    let gpu = |index: u32| Gpu {
+        index,
+        name: String::new(),
+        uuid: String::new(),
+        pci: String::new(),
+        numa_node: Some(0),
+        memory_bytes: u64::MAX,
+        software: false,
+        managed_hints: Some(true),
+        read_only_register: Some(true),
+    };
+    let facts = Facts {
+        catalog,
+        host: &HostFacts::default(),
+        gpus: &Gpus::Present((0..GPUS).map(gpu).collect()),
+        targets: &Room,
+        engine_missing: &|_| None,
+        cufile_missing: &|_| None,
+        cufile_direct: Err(""),
+    };
+    let job = &habits::of_direction(job).ok()?;
+    let rows = paths_of(job, &facts, &mut Vec::new()).ok()?;
+    let alone = true;
+    let each = |row| resolved(job, row, Among { at, alone, many: false, group: 0 }, &facts);
+    rows.iter().map(|row| each(row).ok().map(|(_, unused)| unused)).collect()
+}

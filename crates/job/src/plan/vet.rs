@@ -1,0 +1,327 @@
+//! Contradictions and impossible asks, refused by name with what to do.
+
+use gpuio_base::catalog::{Catalog, Inject, PathInfo};
+use gpuio_record::{BlockShare, DirectMode, Fill, JobPlan, VerifyMode};
+
+use super::defaults::mix_and_order;
+use super::{PlanError, layout, no_engine, read_back};
+use crate::spec::{JobSpec, Spec};
+use crate::workload::blocks;
+use crate::workload::sequence::BlockSequence;
+
+/// A slot's length is a u32 in the kernel's interfaces, and Linux moves at most 2 GiB − 4 KiB in
+/// one call (read(2)).
+const BLOCK_MOST: u64 = 0x7fff_f000;
+/// Threads that a plan may ask for: past this the scheduler is measured, not storage.
+const THREADS_MOST: u32 = 65_536;
+/// Files that all threads of a plan may open together: each is planned, opened and recorded.
+const OPENS_MOST: u64 = 1 << 20;
+/// The shortest time of a line of a log: how often counters are read at most.
+const LINE_LEAST_NS: u64 = 10_000_000;
+/// Bytes of fio's header in a block.
+const FIO_HEADER: u64 = 44;
+/// 100 years: delay, ramp and time together stay far below the 584 years of the run's clock.
+const TIME_MOST_NS: u64 = 100 * 365 * 86_400 * 1_000_000_000;
+
+/// Threads times files over all jobs and their paths, before anything is laid out for them.
+pub(super) fn opens(spec: &Spec, catalog: &Catalog) -> Result<(), PlanError> {
+    let mut all = 0_u64;
+    for requested in &spec.jobs {
+        let files = requested.filenames.as_ref().map_or(1, Vec::len) as u64;
+        // A number of threads that never works is refused by name ([`keys`]).
+        let threads = requested.threads.filter(|threads| *threads <= THREADS_MOST).unwrap_or(1);
+        let threads = u64::from(threads);
+        let count = |name: &String| if name == "all" { catalog.paths.len() as u64 } else { 1 };
+        let paths =
+            requested.paths.as_ref().map_or(1, |paths| paths.iter().map(count).sum::<u64>());
+        all = all.saturating_add(threads.saturating_mul(files).saturating_mul(paths));
+        if all > OPENS_MOST {
+            let field = if files > 1 { "filenames" } else { "threads" };
+            let what = format!(
+                "{threads} threads with {files} files each, over {paths} paths, make {all} files \
+                 to open with the jobs before; {OPENS_MOST} is the most: name fewer in filename, \
+                 or lower threads (numjobs)"
+            );
+            return Err(PlanError::usage(requested, field, what));
+        }
+    }
+    Ok(())
+}
+
+/// Keys that name something which does not exist on any path built in, or too many threads.
+pub(super) fn keys(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
+    // Before anything is laid out for every thread.
+    let threads = requested.threads.unwrap_or(1);
+    if threads == 0 || threads > THREADS_MOST {
+        let what = format!("{threads} threads; 1 to {THREADS_MOST} work");
+        return Err(PlanError::usage(requested, "threads", what));
+    }
+    let batch_path = path.batches && path.uses_cufile();
+    if requested.batch.is_some() && !batch_path {
+        let number = path.gdsio.map(|number| format!("{number} ")).unwrap_or_default();
+        let what = format!(
+            "a batch size belongs to transfer types 6 and 7, and this is {number}({}); {}",
+            path.name,
+            if path.batches { "use gather_batch" } else { "remove it" }
+        );
+        return Err(PlanError::usage(requested, "batch", what));
+    }
+    if batch_path
+        && requested.gather_batch.is_some_and(|two| requested.batch.is_some_and(|b| b != two))
+    {
+        let what =
+            "batch and gather_batch have the same meaning on this path, and differ; leave one out";
+        return Err(PlanError::usage(requested, "batch", what));
+    }
+    if batch_path && requested.batch.is_some_and(|batch| requested.depth.is_some_and(|d| d < batch))
+    {
+        let what = "a batch holds no more I/Os than the depth has; raise depth, or lower batch";
+        return Err(PlanError::usage(requested, "batch", what));
+    }
+    if requested.nvlinks == Some(true) && !path.needs_gpus() {
+        let what = format!(
+            "enable_nvlinks (-p) has no effect on path {}: of gpuio's paths only routed and \
+             fan-out copy from GPU to GPU (--set path=routed; they take NVLink where the GPUs have \
+             it), and \
+             what cuFile does between GPUs follows its configuration \
+             (properties.rdma_dynamic_routing); leave it out",
+            path.name
+        );
+        return Err(PlanError::usage(requested, "nvlinks", what));
+    }
+    if requested.rdma_url.is_some() {
+        let what = "an RDMA URL needs cuFile's user-space path, which is not built into this gpuio";
+        return Err(PlanError::unavailable(requested, "rdma_url", what));
+    }
+    if requested.mix_percent.is_some() && !batch_path {
+        let what = "a mixed percentage (-M) belongs to the batch transfer types 6 and 7; use \
+                    rw=randrw with rwmixread";
+        return Err(PlanError::usage(requested, "mix_percent", what));
+    }
+    if let (0..100, Some(refused)) = (mix_and_order(requested).0, requested.for_writes.first()) {
+        let at = Some(format!("job '{}', {} ({})", requested.name, refused.name, refused.origin));
+        return Err(PlanError::Usage { at, what: refused.why.clone() });
+    }
+    of_path(requested, path)
+}
+
+/// What this path can't do, whatever the rest of the plan is.
+fn of_path(requested: &JobSpec, path: &PathInfo) -> Result<(), PlanError> {
+    if !path.uses_engine() {
+        let refused =
+            [("engine", requested.engine.is_some()), ("inject", requested.inject.is_some())];
+        if let Some((field, _)) = refused.iter().find(|(_, set)| *set) {
+            let what = format!(
+                "path {} has no engine: {}; leave out {field}, or use --path staged",
+                path.name,
+                no_engine(path)
+            );
+            return Err(PlanError::usage(requested, field, what));
+        }
+    }
+    if path.uses_mapping() && mix_and_order(requested).0 < 100 {
+        let what = format!(
+            "path {} only reads: {}, and its pages are not for a device to write; use rw=read or \
+             randread, or --path cached",
+            path.name,
+            no_engine(path)
+        );
+        return Err(PlanError::usage(requested, "rw", what));
+    }
+    if path.fans_out && mix_and_order(requested).0 < 100 {
+        let what = format!(
+            "path {} only reads: it places each block in all GPUs; use rw=read or randread, or \
+             --path staged",
+            path.name
+        );
+        return Err(PlanError::usage(requested, "rw", what));
+    }
+    // gdsio's -O 0 is its default and says nothing of the type that has no O_DIRECT.
+    if path.buffered_only && requested.direct == Some(true) && !requested.is_gdsio() {
+        let what = format!(
+            "path {} is the one through the page cache and can't be direct; use --path staged",
+            path.name
+        );
+        return Err(PlanError::usage(requested, "direct", what));
+    }
+    Ok(())
+}
+
+/// The whole plan of a job against itself.
+pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {
+    let wrong = |field: &str, what: String| Err(PlanError::usage(requested, field, what));
+    if plan.depth == 0 || plan.depth > 65_535 {
+        return wrong("depth", format!("a depth of {}; 1 to 65535 work", plan.depth));
+    }
+    for block in &plan.blocks {
+        if block.min_bytes == 0 || block.max_bytes > BLOCK_MOST {
+            let what = format!(
+                "blocks of {} bytes; 1 byte to {BLOCK_MOST} bytes work (read(2) moves no more in \
+                 one call)",
+                size_words(block)
+            );
+            return wrong("blocks", what);
+        }
+        if plan.direct == DirectMode::Direct
+            && !(block.min_bytes.is_multiple_of(alignment)
+                && block.max_bytes.is_multiple_of(alignment)
+                && block.step_bytes.is_multiple_of(alignment))
+        {
+            let what = format!(
+                "O_DIRECT here needs blocks in multiples of {alignment} bytes, and {} needs \
+                 others; use --buffered or another --bs",
+                size_words(block)
+            );
+            return wrong("blocks", what);
+        }
+    }
+    if plan.pre_read && plan.invalidate {
+        let what = "pre_read fills the page cache and invalidate empties it; leave one out";
+        return wrong("invalidate", what.into());
+    }
+    direct(requested, plan, alignment)?;
+    if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {
+        return wrong("inject", error.to_string());
+    }
+    if plan.stop.bytes_per_thread == Some(0) || plan.stop.runtime_ns == Some(0) {
+        return wrong("runtime_ns", "a run of no time or no bytes measures nothing".into());
+    }
+    if plan.verify != VerifyMode::Off && plan.fill == Fill::Random && plan.read_percent < 100 {
+        let what = "random fill can't be verified; leave out --fill random or --verify";
+        return wrong("fill", what.into());
+    }
+    let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
+    if line_ns.is_some_and(|time| time < LINE_LEAST_NS) {
+        let what = "a line of a log covers 10 ms at least; give 10 or more";
+        return wrong("log_ns", what.into());
+    }
+    if let Some(what) = fio_headers(plan) {
+        return wrong("verify", what.to_owned());
+    }
+    if plan.against_file && (plan.read_percent < 100 || plan.path.choice.actual == "fan-out") {
+        let what = "verify=file compares what was read into one GPU with the file; use it for jobs \
+                    that only read, on another path than fan-out, or verify=pass";
+        return wrong("verify", what.to_owned());
+    }
+    if let Some(what) = read_back::of_job(plan) {
+        return wrong("verify", what);
+    }
+    layout::strided(requested, plan)?;
+    times(requested, plan)?;
+    // Samples are read as `workload::feed` has them, and recorded calls as they were.
+    if plan.feed.is_some() || plan.replay.is_some() { Ok(()) } else { sequences(requested, plan) }
+}
+
+/// Why blocks can't have fio's headers.
+fn fio_headers(plan: &JobPlan) -> Option<&'static str> {
+    let one_size = matches!(plan.blocks.as_slice(), [one] if one.min_bytes == one.max_bytes);
+    let large = plan.blocks.iter().all(|block| block.min_bytes > FIO_HEADER);
+    let aligned = plan.blocks.iter().all(|block| plan.align_bytes.is_multiple_of(block.max_bytes));
+    let random = matches!(plan.order, gpuio_record::Order::Random { .. });
+    let why = [
+        (
+            plan.path.choice.actual != "host",
+            "fio's headers are made and checked in host memory; use path=host, or verify=pass to \
+             verify gpuio's pattern in GPU memory",
+        ),
+        (!one_size, "fio's headers need one block size here; use bs= with one, or verify=pass"),
+        (!large, "a block must be longer than fio's header of 44 bytes; raise bs"),
+        (
+            random && !aligned,
+            "blocks with headers must not overlap; leave out blockalign, or use verify=pass",
+        ),
+        (
+            plan.fill == Fill::Random,
+            "random fill can't be verified; leave out --fill random or --verify",
+        ),
+        (
+            plan.verify == VerifyMode::Rewrite,
+            "verify=rewrite is for gpuio's pattern; use verify=pass with it",
+        ),
+    ];
+    why.into_iter().find(|(wrong, _)| plan.fio_headers && *wrong).map(|(_, why)| why)
+}
+
+/// `4096`, or `4096 to 8192 step 512`.
+fn size_words(block: &BlockShare) -> String {
+    let BlockShare { min_bytes, max_bytes, step_bytes, .. } = block;
+    if min_bytes == max_bytes {
+        return min_bytes.to_string();
+    }
+    format!("{min_bytes} to {max_bytes} step {step_bytes}")
+}
+
+fn direct(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Result<(), PlanError> {
+    let wrong = |field: &str, what: String| Err(PlanError::usage(requested, field, what));
+    if plan.direct == DirectMode::Buffered {
+        return Ok(());
+    }
+    if plan.pre_read {
+        let what = "pre_read fills the page cache, which O_DIRECT passes by; use --buffered";
+        return wrong("pre_read", what.into());
+    }
+    if plan.engine.actual == "mmap" {
+        let what = "engine mmap goes through the page cache and can't be direct; use --buffered";
+        return wrong("direct", what.into());
+    }
+    if !plan.align_bytes.is_multiple_of(alignment) || !plan.offset_bytes.is_multiple_of(alignment) {
+        let field = if plan.align_bytes.is_multiple_of(alignment) { "offset" } else { "align" };
+        let what = format!(
+            "O_DIRECT here needs offsets in multiples of {alignment} bytes; alignment {} with \
+             start offset {} breaks that; use --buffered",
+            plan.align_bytes, plan.offset_bytes
+        );
+        return wrong(field, what);
+    }
+    let one_file = plan.targets.len() == 1;
+    if plan.sharers() > 1 && one_file && !plan.size_bytes.is_multiple_of(alignment) {
+        let what = format!(
+            "O_DIRECT here needs offsets in multiples of {alignment} bytes, and threads that \
+             share a file start {} bytes apart; \
+             give a --size that is such a multiple, or use --buffered",
+            plan.size_bytes
+        );
+        return wrong("size", what);
+    }
+    if plan.skew_bytes > 0 && alignment >= 4096 {
+        let what = format!(
+            "offsets off the 4 KiB grid need an alignment below 4096 bytes, and O_DIRECT here has \
+             {alignment}; use {} to measure them through the page cache",
+            if requested.is_gdsio() { "-O 1" } else { "--buffered" }
+        );
+        return wrong("unaligned", what);
+    }
+    Ok(())
+}
+
+/// Times that the run's clock can't hold when they are added up.
+fn times(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+    let all = [
+        ("runtime_ns", plan.stop.runtime_ns.unwrap_or(0)),
+        ("ramp_ns", plan.ramp_ns),
+        ("start_delay_ns", plan.start_delay_ns),
+        ("steady_window_ns", plan.steady.as_ref().map_or(0, |steady| steady.window_ns)),
+        ("steady_ramp_ns", plan.steady.as_ref().map_or(0, |steady| steady.ramp_ns)),
+        ("ceilings", plan.ceilings_ns.unwrap_or(0)),
+        ("verify_ns", plan.verify_ns.unwrap_or(0)),
+    ];
+    match all.iter().find(|(_, time)| *time > TIME_MOST_NS) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let what = "a time above 100 years; give a shorter one";
+            Err(PlanError::usage(requested, field, what))
+        }
+    }
+}
+
+/// The blocks of each kind of worker: what it refuses would else end the run at its start. Regions
+/// of threads differ in their offsets by multiples of one number, which the second one shows.
+fn sequences(requested: &JobSpec, plan: &JobPlan) -> Result<(), PlanError> {
+    for worker in plan.workers.iter().take(2) {
+        let config = blocks::config(plan, worker, Some);
+        if let Err(error) = BlockSequence::new(&config) {
+            return Err(PlanError::usage(requested, "size", error.to_string()));
+        }
+    }
+    Ok(())
+}

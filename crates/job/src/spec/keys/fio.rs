@@ -1,0 +1,293 @@
+//! fio's keys that work here.
+
+use super::Dialect::{All, Fio};
+use super::Key;
+use super::loads::{FEED, RANGES, REPLAY};
+use super::printed::{self, LOAD, REST, WHERE, of_blocks, switch};
+use super::set::{self, key};
+use super::unused::{NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OWN_FILES, when};
+use crate::spec::value;
+use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
+
+pub(super) const KEYS: &[Key] = &[
+    key(
+        "ioengine",
+        Fio,
+        set::IOENGINE,
+        "`sync` `psync` `vsync` `pvsync` `pvsync2` (all `psync`), `io_uring`, `libaio`, \
+         `mmap`, `null`; `libcufile` is `path=gds`, with `cuda_io=posix` `path=staged`",
+    )
+    .tried(["libaio", "psync"]),
+    key(
+        "cuda_io",
+        Fio,
+        field!(cuda_posix, value::cuda_io),
+        "with `ioengine=libcufile`: `cufile` or `posix`",
+    )
+    .unused(|s| {
+        when(
+            s.requested.fio_cufile != Some(true) || s.requested.paths.is_some(),
+            "it says which way fio's libcufile takes; add ioengine=libcufile, or use path=gds",
+        )
+    })
+    .tried(["posix", "cufile"]),
+    key("gpu_dev_ids", Fio, set::GPU_DEV_IDS, "GPU numbers, separated by `:`").tried(["0", "1"]),
+    key(
+        "hipri",
+        Fio,
+        switch!(polled),
+        "with `io_uring`: the kernel polls for completions (`engine=io_uring-iopoll`)",
+    )
+    .unused(|s| when(s.requested.polled == Some(true) && !s.polls("iopoll"), NO_RING))
+    .tried(["1", "0"]),
+    key(
+        "sqthread_poll",
+        Fio,
+        switch!(submit_thread),
+        "with `io_uring`: a kernel thread submits (`engine=io_uring-sqpoll`)",
+    )
+    .unused(|s| when(s.requested.submit_thread == Some(true) && !s.polls("sqpoll"), NO_RING))
+    .tried(["1", "0"]),
+    key(
+        "nrfiles",
+        Fio,
+        field!(files_per_thread, value::at_least_one_u32),
+        "files of each thread; `size` is all of them",
+    )
+    .or(&["nr_files"])
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            s.plan.files_per_thread.is_none() && s.requested.files_per_thread != Some(1),
+            "the files are named, or all threads share one; use directory, or leave it out",
+        )
+    })
+    .prints(REST + 24, |p| {
+        p.files_per_thread.filter(|_| p.has_size()).map(|files| files.to_string())
+    })
+    .tried(["2", "3"]),
+    key("filesize", Fio, field!(file_bytes, value::size), "length of each file")
+        .not_of(FEED | RANGES | REPLAY)
+        .prints(REST + 23, |p| p.file_bytes.filter(|_| p.has_size()).map(format_bytes))
+        .tried(["2g", "3g"]),
+    key(
+        "file_service_type",
+        Fio,
+        field!(files_in_turn, value::file_service),
+        "a thread with several files: `roundrobin` (a block of each in turn) or `sequential`",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            !s.sequential() || s.plan.workers.iter().all(|worker| worker.regions.len() < 2),
+            "it orders the blocks of several files, read or written in order; add nrfiles, \
+         or leave it out",
+        )
+    })
+    .prints(REST + 25, |p| (p.has_size() && p.files_in_turn).then(|| "roundrobin".to_owned()))
+    .tried(["roundrobin", "sequential"]),
+    key(
+        "offset_increment",
+        Fio,
+        field!(offset_increment, value::bytes),
+        "regions of threads start so far apart; bytes",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(s.plan.directory.is_some() && !s.plan.shared_files, OWN_FILES).or_else(|| {
+            when(s.plan.threads == 1, "one thread has nothing to be apart from; leave it out")
+        })
+    })
+    .prints(REST + 26, |p| p.offset_increment.filter(|_| p.has_size()).map(format_bytes))
+    .tried(["1g", "2g"]),
+    key(
+        "number_ios",
+        Fio,
+        field!(number_ios, value::at_least_one),
+        "stop each thread after so many I/Os",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .tried(["5", "6"]),
+    key("wait_for", Fio, text!(wait_for), "start after the job of this name")
+        .not_of(REPLAY)
+        .tried(["b", "c"]),
+    key("allow_file_create", Fio, switch!(create_files), "0: files must be there")
+        .not_of(FEED | REPLAY)
+        .tried(["0", "1"]),
+    key(
+        "fsync",
+        Fio,
+        field!(fsync_ios, value::integer),
+        "fsync(2) after so many writes of a thread",
+    )
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.only_reads(), NO_WRITES))
+    .prints(REST + 45, |p| printed::flushes(p, false))
+    .tried(["2", "3"]),
+    key(
+        "fdatasync",
+        Fio,
+        field!(fdatasync_ios, value::integer),
+        "fdatasync(2) after so many writes of a thread",
+    )
+    .not_of(FEED | REPLAY)
+    .unused(|s| {
+        when(s.only_reads(), NO_WRITES).or_else(|| {
+            when(
+                s.requested.fsync_ios.is_some_and(|count| count > 0),
+                "fsync flushes the same files; leave one out",
+            )
+        })
+    })
+    .prints(REST + 46, |p| printed::flushes(p, true))
+    .tried(["2", "3"]),
+    key("end_fsync", Fio, switch!(end_fsync), "fsync(2) at the end, inside the measured time")
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.only_reads(), NO_WRITES))
+        .prints(REST + 47, |p| p.flush.as_ref().map(|flush| switch(flush.at_end)))
+        .tried(["1", "0"]),
+    key(
+        "thinktime",
+        Fio,
+        set::THINK,
+        "pause of each thread, its I/Os awaited; microseconds, or with a unit",
+    )
+    .not_of(FEED | REPLAY)
+    .prints(REST + 42, |p| p.think.as_ref().map(|think| format_duration_ns(think.pause_ns)))
+    .tried(["5", "6"]),
+    key(
+        "thinktime_spin",
+        Fio,
+        field!(think_spin_ns, value::fio_microseconds),
+        "part of the pause that computes",
+    )
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.plan.think.is_none(), NO_PAUSE))
+    .prints(REST + 43, |p| p.think.as_ref().map(|think| format_duration_ns(think.spin_ns)))
+    .tried(["3us", "4us"]),
+    key("thinktime_blocks", Fio, field!(think_ios, value::at_least_one), "I/Os between two pauses")
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.plan.think.is_none(), NO_PAUSE))
+        .prints(REST + 44, |p| p.think.as_ref().map(|think| think.every_ios.to_string()))
+        .tried(["2", "3"]),
+    key("write_bw_log", Fio, set::BW_LOG, "log of throughput, `NAME_bw.1.log`, as fio-plot reads")
+        .not_of(FEED | REPLAY)
+        .prints(REST + 48, |p| p.logs.as_ref()?.bw.clone())
+        .tried(["x", "y"]),
+    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`")
+        .not_of(FEED | REPLAY)
+        .prints(REST + 49, |p| p.logs.as_ref()?.lat.clone())
+        .tried(["x", "y"]),
+    key("write_iops_log", Fio, set::IOPS_LOG, "log of I/Os per second, `NAME_iops.1.log`")
+        .not_of(FEED | REPLAY)
+        .prints(REST + 50, |p| p.logs.as_ref()?.iops.clone())
+        .tried(["x", "y"]),
+    key(
+        "log_avg_msec",
+        Fio,
+        field!(log_ns, value::fio_milliseconds),
+        "time that a line of the logs covers; milliseconds, or with a unit",
+    )
+    .not_of(FEED | REPLAY)
+    .unused(|s| {
+        when(
+            s.plan.logs.is_none(),
+            "it is the time that a line of a log covers; add write_bw_log, or leave it out",
+        )
+    })
+    .prints(REST + 51, |p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
+    .tried(["200", "300"]),
+    key(
+        "bsrange",
+        Fio,
+        by_direction!(blocks, value::block_range),
+        "range of block sizes, `4k-64k`",
+    )
+    .or(&["blocksize_range"])
+    .tried(["64k-128k", "64k-256k"]),
+    key("numjobs", Fio, set::THREADS, "threads of the job").tried(["2", "3"]),
+    key("iodepth", Fio, set::DEPTH, "I/Os in flight per thread").tried(["2", "3"]),
+    key("time_based", All, switch!(time_based), "repeat the load until `runtime` is up")
+        .not_of(FEED | RANGES | REPLAY)
+        .unused(|s| match (s.requested.runtime_ns, s.requested.time_based) {
+            (None, _) => Some("it needs a runtime; add one, or leave it out".to_owned()),
+            (Some(_), on) => when(
+                on == Some(true) && (s.requested.io_size.is_some() || s.requested.loops.is_some()),
+                "the job ends after its bytes or loops too; leave those out, or this",
+            ),
+        })
+        .prints(REST + 34, |p| {
+            (of_blocks(p) && p.stop.runtime_ns.is_some())
+                .then(|| switch(p.stop.bytes_per_thread.is_none()))
+        })
+        .tried(["1", "0"]),
+    key("ramp_time", Fio, set::RAMP, "run this long before measuring")
+        .prints(REST + 40, |p| of_blocks(p).then(|| format_duration_ns(p.ramp_ns)))
+        .tried(["1", "2"]),
+    key(
+        "steadystate_duration",
+        All,
+        field!(steady_window_ns, value::some_time),
+        "for how long it must be steady",
+    )
+    .or(&["ss_dur"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
+    .prints(REST + 37, |p| p.steady.as_ref().map(|steady| format_duration_ns(steady.window_ns)))
+    .tried(["5", "6"]),
+    key(
+        "steadystate_ramp_time",
+        All,
+        field!(steady_ramp_ns, value::duration),
+        "time after the ramp that is not checked",
+    )
+    .or(&["ss_ramp"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
+    .prints(REST + 38, |p| p.steady.as_ref().map(|steady| format_duration_ns(steady.ramp_ns)))
+    .tried(["1", "2"]),
+    key(
+        "steadystate_check_interval",
+        All,
+        field!(steady_check_ns, value::some_time),
+        "time between two checked values; 100ms or more",
+    )
+    .or(&["ss_interval"])
+    .not_of(FEED | REPLAY)
+    .unused(|s| when(s.requested.steady.is_none(), NOT_STEADY))
+    .prints(REST + 39, |p| p.steady.as_ref().map(|steady| format_duration_ns(steady.check_ns)))
+    .tried(["1", "2"]),
+    key("stonewall", All, switch!(stonewall), "start after the jobs above")
+        .or(&["wait_for_previous"])
+        .not_of(REPLAY)
+        .unused(|s| {
+            when(
+                s.requested.stonewall == Some(true) && s.alone,
+                "there is no job before this one; leave it out",
+            )
+        })
+        .tried(["1", "0"]),
+    key("rwmixwrite", Fio, set::WRITE_PERCENT, "percentage of writes in a mix").tried(["30", "70"]),
+    key("randseed", Fio, set::SEED, "seed of all random choices").tried(["7", "8"]),
+    key("cpus_allowed", Fio, set::CPUS, "CPUs the threads may use, such as `0-3,8`")
+        .prints(WHERE + 12, |p| {
+            Some(format_cpu_list(
+                printed::pinned(p).map(|it| &it.cpus).filter(|it| !it.is_empty())?,
+            ))
+        })
+        .tried(["0", "1"]),
+    key("numa_cpu_nodes", Fio, set::NUMA, "one NUMA node").tried(["0", "1"]),
+    key("startdelay", Fio, set::START_DELAY, "wait before the first I/O")
+        .prints(REST + 41, |p| of_blocks(p).then(|| format_duration_ns(p.start_delay_ns)))
+        .tried(["1", "2"]),
+    key("blockalign", Fio, set::ALIGN, "random offsets are multiples of this; bytes")
+        .or(&["ba"])
+        .prints(LOAD + 5, |p| of_blocks(p).then(|| format_bytes(p.align_bytes)))
+        .tried(["512k", "1m"]),
+    key("mem", Fio, field!(memory, value::fio_memory), "`malloc` `mmap` `cudamalloc`")
+        .or(&["iomem"])
+        .tried(["malloc", "cudamalloc"]),
+    key("refill_buffers", Fio, set::REFILL, "fill the buffer before every write").tried(["1", "0"]),
+    key("unlink", Fio, switch!(keep, |on| !on), "remove the data files after the run")
+        .tried(["1", "0"]),
+];

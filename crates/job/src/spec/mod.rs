@@ -1,0 +1,43 @@
+//! The request: job files in the INI dialect shared with fio and gdsio, gdsio's command line, and
+//! the table of keys that both and gpuio's own flags use.
+//!
+//! This module parses what was requested and nothing else. It sets no default and reads no file, no
+//! environment and no machine: functions take text and closures and return values. All of them may
+//! be called from any thread, and none panics on any input.
+//!
+//! Values that a plan holds as they were requested have the types of `gpuio_record`.
+//!
+//! To add a key: a field of [`JobSpec`], a row in one of the tables of `keys`, and the code
+//! that obeys it (`plan`). The row says how the value is read, which flags of which verbs set
+//! it and their help, of which loads it is not, when it has no effect, how a plan prints it,
+//! and two values with which the tests that walk the tables try it. A key of another tool that
+//! sets nothing is a line of `keys/known.tsv`. docs/job-file.md has the printed tables.
+
+mod gdsio;
+mod ini;
+mod job;
+mod keys;
+mod nearest;
+mod origin;
+mod value;
+
+pub use gdsio::{
+    GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,
+};
+pub use ini::{
+    At, JobFileError, JobFileProblem, MACHINE_WORDS, MAX_ERRORS, parse as parse_job_file,
+    parse_at as parse_job_file_at,
+};
+pub use job::{
+    Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
+    JobSpec, RankPlace, ReadShift, RefusedForWrites, ReplayRequest, Rw, Spec, SteadyCriterion,
+    ViaPeer,
+};
+pub(crate) use keys::take_writes;
+pub use keys::{
+    CUFILE_PREFIX, Dialect, Flag, Key, KeyContext, KeyError, LoadKind, Raises, Setter, Status,
+    apply, find, keys, markdown_table, not_of, plan_lines, searched,
+};
+pub use nearest::nearest;
+pub use origin::{Origin, Requested};
+pub use value::one_name;

@@ -1,0 +1,298 @@
+//! Values from a fixed set of words.
+
+use gpuio_base::units::{parse_index_list, parse_percent};
+use gpuio_record::{Arrivals, Distribution, Fill, LayoutKind, MemoryKind, VerifyMode};
+
+use super::number::{at_least_one_u32, integer};
+use super::{Read, ValueError, wrong};
+use crate::spec::job::{Ceilings, GpuDriver, GpuRequest, GpuWhich, ReadShift, Rw, ViaPeer};
+use crate::spec::nearest::nearest;
+
+/// Values that are refused, each with the reason.
+const REFUSED: &str = include_str!("refused.tsv");
+
+/// Why a value is refused, in the lines of this name.
+fn refusal(of: &str, value: &str) -> Option<&'static str> {
+    REFUSED.lines().find_map(|line| {
+        let mut cells = line.split('\t');
+        let (name, words, why) = (cells.next()?, cells.next()?, cells.next()?);
+        (name == of && words.split(' ').any(|word| word == value)).then_some(why)
+    })
+}
+
+/// One of `options`; a word that is refused as one of `of` gets an error of its own, another word
+/// the nearest option.
+fn choice<T: Copy>(value: &str, options: &[(&str, T)], of: &str) -> Read<T> {
+    if let Some((_, option)) = options.iter().find(|(name, _)| *name == value) {
+        return Ok(*option);
+    }
+    if let Some(why) = refusal(of, value) {
+        return wrong(0, why);
+    }
+    let names: Vec<_> = options.iter().map(|(name, _)| *name).collect();
+    let hint = nearest(value, names.iter().copied())
+        .map(|name| format!("; nearest: {name}"))
+        .unwrap_or_default();
+    wrong(0, format!("expected one of {}{hint}", names.join(", ")))
+}
+
+/// Direction and order.
+pub(crate) fn rw(value: &str) -> Read<Rw> {
+    if let Some(at) = value.find(':') {
+        return wrong(
+            at,
+            "fio's offset modifier after ':' is not supported; give the direction alone, \
+             and use size= and offset= to choose the region",
+        );
+    }
+    choice(
+        value,
+        &[
+            ("read", Rw::Read),
+            ("write", Rw::Write),
+            ("randread", Rw::RandRead),
+            ("randwrite", Rw::RandWrite),
+            ("rw", Rw::ReadWrite),
+            ("readwrite", Rw::ReadWrite),
+            ("randrw", Rw::RandRw),
+        ],
+        "rw",
+    )
+}
+
+/// A switch.
+pub(crate) fn on_or_off(value: &str) -> Read<bool> {
+    let pairs = [("1", "0"), ("yes", "no"), ("true", "false"), ("on", "off")];
+    let words: Vec<_> = pairs.iter().flat_map(|(on, off)| [(*on, true), (*off, false)]).collect();
+    choice(value, &words, "")
+}
+
+/// A switch, or a time that switches on. `1` is one second.
+pub(crate) fn ceilings(value: &str) -> Read<Ceilings> {
+    match (value, on_or_off(value)) {
+        ("1", _) => Ok(Ceilings::For(super::duration(value)?)),
+        (_, Ok(true)) => Ok(Ceilings::On),
+        (_, Ok(false)) => Ok(Ceilings::Off),
+        (_, Err(_)) => match super::duration(value) {
+            Ok(0) => Ok(Ceilings::Off),
+            Ok(time) => Ok(Ceilings::For(time)),
+            Err(error) => wrong(error.at, format!("{}, or on or off", error.meaning)),
+        },
+    }
+}
+
+const ENGINES: [(&str, &str); 9] = [
+    ("psync", "psync"),
+    ("sync", "psync"),
+    ("vsync", "psync"),
+    ("pvsync", "psync"),
+    ("pvsync2", "psync"),
+    ("io_uring", "io_uring"),
+    ("libaio", "libaio"),
+    ("mmap", "mmap"),
+    ("null", "null"),
+];
+
+/// fio's engine name as ours.
+pub(crate) fn fio_engine(value: &str) -> Read<String> {
+    choice(value, &ENGINES, "engine").map(str::to_owned)
+}
+
+/// gpuio's engine name: fio's names are translated, and an unknown name is passed on, because the
+/// table of engines belongs to the load.
+pub(crate) fn engine(value: &str) -> Read<String> {
+    let known = ENGINES.iter().any(|(name, _)| *name == value);
+    if known || refusal("engine", value).is_some() {
+        return fio_engine(value);
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match value.find(|c| !plain(c)) {
+        Some(at) => wrong(at, "expected the name of one engine, such as psync or io_uring"),
+        None => Ok(value.to_owned()),
+    }
+}
+
+/// `0,1`, `all`, `none`, `software`, `software:0,1`, `system:all`.
+pub(crate) fn gpu(value: &str) -> Read<GpuRequest> {
+    let (word, rest) = match value.split_once(':') {
+        Some((word, rest)) => (word, Some((word.len() + 1, rest))),
+        None => (value, None),
+    };
+    let driver = match word {
+        "software" => Some(GpuDriver::Software),
+        "system" => Some(GpuDriver::System),
+        _ => None,
+    };
+    let which = match (driver, rest) {
+        (Some(_), None) => GpuWhich::Unset,
+        (Some(_), Some((at, rest))) => devices(rest).map_err(|error| error.shifted(at))?,
+        (None, Some((at, _))) => {
+            return wrong(
+                at - 1,
+                "expected software: or system: before the colon; several GPUs are \
+                 separated by commas, such as 0,1",
+            );
+        }
+        (None, None) => devices(value)?,
+    };
+    Ok(GpuRequest { driver, which })
+}
+
+fn devices(value: &str) -> Read<GpuWhich> {
+    match value {
+        "all" => return Ok(GpuWhich::All),
+        "none" => return Ok(GpuWhich::None),
+        _ => {}
+    }
+    parse_index_list(value).map(GpuWhich::List).map_err(|error| {
+        ValueError::new(
+            error.at,
+            "expected GPU numbers (0,1 or 0-3), all, none, software or software:0,1",
+        )
+    })
+}
+
+/// Whether and when data is verified.
+pub(crate) fn verify(value: &str) -> Read<VerifyMode> {
+    choice(
+        value,
+        &[
+            ("off", VerifyMode::Off),
+            ("pass", VerifyMode::Pass),
+            ("full", VerifyMode::Pass),
+            ("file", VerifyMode::Pass),
+            ("crc32c", VerifyMode::Pass),
+            ("crc32c-intel", VerifyMode::Pass),
+            ("inline", VerifyMode::Inline),
+            ("rewrite", VerifyMode::Rewrite),
+            ("0", VerifyMode::Off),
+            ("1", VerifyMode::Pass),
+            ("none", VerifyMode::Off),
+        ],
+        "verify",
+    )
+}
+
+/// fio's `rate_process` and gpuio's `arrivals`.
+pub(crate) fn arrivals(value: &str) -> Read<Arrivals> {
+    choice(
+        value,
+        &[
+            ("steady", Arrivals::Steady),
+            ("poisson", Arrivals::Poisson),
+            ("linear", Arrivals::Steady),
+        ],
+        "",
+    )
+}
+
+/// fio's `random_distribution`.
+pub(crate) fn distribution(value: &str) -> Read<Distribution> {
+    let (word, number) = match value.split_once(':') {
+        Some((word, number)) => (word, Some((word.len() + 1, number))),
+        None => (value, None),
+    };
+    let kind = choice(
+        word,
+        &[("random", 'r'), ("zipf", 'z'), ("pareto", 'p'), ("normal", 'n')],
+        "distribution",
+    )?;
+    match (kind, number) {
+        ('r', None) => Ok(Distribution::Uniform),
+        ('r', Some((at, _))) => wrong(at, "random takes no number"),
+        (_, None) => wrong(
+            word.len(),
+            "give its number: zipf:1.2 (theta), pareto:0.9 (power) or normal:10 (deviation in %)",
+        ),
+        (kind, Some((at, text))) => shaped(kind, text).map_err(|error| error.shifted(at)),
+    }
+}
+
+fn shaped(kind: char, text: &str) -> Read<Distribution> {
+    if let Some(at) = text.find(':') {
+        return wrong(at, "fio's second number, the centre of the hot blocks, is not supported");
+    }
+    if kind == 'n' {
+        return match parse_percent(text)? {
+            0.0 => wrong(0, "expected a deviation above 0 percent"),
+            deviation_percent => Ok(Distribution::Normal { deviation_percent }),
+        };
+    }
+    let plain = |c: char| c.is_ascii_digit() || c == '.';
+    if let Some(at) = text.find(|c| !plain(c)) {
+        return wrong(at, "expected a number, such as 0.9");
+    }
+    match (kind, text.parse::<f64>()) {
+        // At theta 1 the closed form of the zeta sum divides by zero (fio refuses it as well).
+        ('z', Ok(theta)) if theta > 0.0 && theta != 1.0 && theta.is_finite() => {
+            Ok(Distribution::Zipf { theta })
+        }
+        ('z', _) => wrong(0, "expected theta above 0 and not exactly 1, such as 1.2"),
+        (_, Ok(h)) if h > 0.0 && h < 1.0 => Ok(Distribution::Pareto { h }),
+        _ => wrong(0, "expected a power above 0 and below 1, such as 0.9"),
+    }
+}
+
+/// Memory by gpuio's names.
+pub(crate) fn memory(value: &str) -> Read<MemoryKind> {
+    choice(value, &MemoryKind::ALL.map(|kind| (kind.name(), kind)), "")
+}
+
+/// Memory by fio's names.
+pub(crate) fn fio_memory(value: &str) -> Read<MemoryKind> {
+    choice(
+        value,
+        &[
+            ("malloc", MemoryKind::Malloc),
+            ("mmap", MemoryKind::Mmap),
+            ("cudamalloc", MemoryKind::Device),
+        ],
+        "memory",
+    )
+}
+
+/// Which routes copies between two GPUs may take.
+pub(crate) fn via_peer(value: &str) -> Read<ViaPeer> {
+    choice(value, &[("peer", ViaPeer::Peer), ("any", ViaPeer::Any)], "")
+}
+
+/// How the data of all threads lie in files.
+pub(crate) fn layout(value: &str) -> Read<LayoutKind> {
+    let kinds = [LayoutKind::FilePerThread, LayoutKind::Segmented, LayoutKind::Strided];
+    choice(value, &kinds.map(|kind| (kind.word(), kind)), "")
+}
+
+/// Whose data a rank reads: `rank`, `node`, or how many ranks further on.
+pub(crate) fn read_shift(value: &str) -> Read<ReadShift> {
+    match value {
+        "rank" => Ok(ReadShift::Ranks(1)),
+        "node" => Ok(ReadShift::Node),
+        number => at_least_one_u32(number).map(ReadShift::Ranks).map_err(|error| {
+            let what = "expected rank, node, or a number of ranks from 1 on";
+            ValueError::new(error.at, what)
+        }),
+    }
+}
+
+/// fio's `file_service_type`: whether a thread with several files takes a block of each in turn.
+pub(crate) fn file_service(value: &str) -> Read<bool> {
+    choice(value, &[("roundrobin", true), ("sequential", false), ("serial", false)], "files")
+}
+
+/// fio's `cuda_io`: whether the bytes pass host memory.
+pub(crate) fn cuda_io(value: &str) -> Read<bool> {
+    choice(value, &[("cufile", false), ("posix", true)], "")
+}
+
+/// Content of written blocks.
+pub(crate) fn fill(value: &str) -> Read<Fill> {
+    choice(value, &[("pattern", Fill::Pattern), ("random", Fill::Random)], "")
+}
+
+/// fio's `sync`: every form of durable writes is `O_DSYNC` here.
+pub(crate) fn sync(value: &str) -> Read<bool> {
+    if let Ok(number) = integer(value) {
+        return Ok(number != 0);
+    }
+    choice(value, &[("none", false), ("dsync", true), ("sync", true)], "")
+}

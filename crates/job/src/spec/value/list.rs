@@ -1,0 +1,191 @@
+//! Values of several parts: blocks, splits, file names, CPUs.
+
+use gpuio_base::stat::Percentile;
+use gpuio_base::units::parse_cpu_list;
+use gpuio_record::BlockShare;
+
+use super::number::{percent, size};
+use super::{Read, ValueError, pieces, wrong};
+
+/// Most percentiles of one job: more columns would fit no table.
+const PERCENTILES_MOST: usize = 20;
+
+/// `50,95,99.99`, in fio's form `50:95:99.99`.
+pub(crate) fn percentiles(value: &str) -> Read<Vec<Percentile>> {
+    let separator = if value.contains(':') { ':' } else { ',' };
+    let one = |(at, text): (usize, &str)| {
+        let what = "expected a percentage above 0 and below 100, with at most six decimals";
+        Percentile::parse(text).ok_or_else(|| ValueError::new(at, what))
+    };
+    let all = pieces(value, separator).map(one).collect::<Read<Vec<_>>>()?;
+    if all.len() > PERCENTILES_MOST {
+        return wrong(0, "expected 20 percentiles or fewer");
+    }
+    Ok(Percentile::joined(&all))
+}
+
+/// `4k`, fio's range `4k-64k`, or gdsio's `min:max:step`.
+pub(crate) fn blocks(value: &str) -> Read<Vec<BlockShare>> {
+    let parts: Vec<_> = pieces(value, ':').collect();
+    let whole = match parts[..] {
+        [(_, one)] if one.contains('-') => return block_range(one),
+        [(_, one)] => {
+            let size = size(one)?;
+            block(size, size, size)
+        }
+        [min, max, step] => {
+            let (low, high) = ordered(min, max)?;
+            block(low, high, sized(step)?)
+        }
+        _ => {
+            return wrong(
+                value.len(),
+                "expected one size (4k), a range (4k-64k) or min:max:step (1M:4M:1M)",
+            );
+        }
+    };
+    Ok(vec![whole])
+}
+
+/// `4k-64k`: multiples of the smaller size, as in fio.
+pub(crate) fn block_range(value: &str) -> Read<Vec<BlockShare>> {
+    let Some((min, max)) = value.split_once('-') else {
+        return wrong(value.len(), "expected a range of sizes, such as 4k-64k");
+    };
+    let (low, high) = ordered((0, min), (min.len() + 1, max))?;
+    Ok(vec![block(low, high, low)])
+}
+
+fn block(min: u64, max: u64, step: u64) -> BlockShare {
+    let step_bytes = if min == max { 0 } else { step };
+    BlockShare { min_bytes: min, max_bytes: max, step_bytes, percent: 100 }
+}
+
+fn sized((at, text): (usize, &str)) -> Read<u64> {
+    size(text).map_err(|error| error.shifted(at))
+}
+
+fn ordered(min: (usize, &str), max: (usize, &str)) -> Read<(u64, u64)> {
+    let (low, high) = (sized(min)?, sized(max)?);
+    if high < low {
+        return wrong(max.0, "the largest block is smaller than the smallest; swap them");
+    }
+    Ok((low, high))
+}
+
+/// `4k/60:64k/40`. Entries without a percentage share the rest, as in fio; if it does not divide
+/// evenly, the first of them get one more, so that the sum stays 100.
+pub(crate) fn block_split(value: &str) -> Read<Vec<BlockShare>> {
+    let mut given = Vec::new();
+    for (at, entry) in pieces(value, ':') {
+        let (text, share) = entry.split_once('/').unwrap_or((entry, ""));
+        let bytes = sized((at, text))?;
+        let from = at + text.len() + 1;
+        let share = match share {
+            "" => None,
+            share => Some(percent(share).map_err(|error| error.shifted(from))?),
+        };
+        if share == Some(0) {
+            return wrong(from, "a block of 0 percent is never used; leave it out");
+        }
+        given.push((bytes, share));
+    }
+    share_out(&given).map_err(|meaning| ValueError::new(0, meaning))
+}
+
+fn share_out(given: &[(u64, Option<u8>)]) -> Result<Vec<BlockShare>, String> {
+    let sum: usize = given.iter().flat_map(|(_, share)| *share).map(usize::from).sum();
+    let open = given.iter().filter(|(_, share)| share.is_none()).count();
+    let left = 100_usize
+        .checked_sub(sum)
+        .ok_or_else(|| format!("the percentages sum to {sum}; they must sum to 100"))?;
+    if open == 0 && left > 0 {
+        return Err(format!("the percentages sum to {sum}; they must sum to 100"));
+    }
+    if left < open {
+        return Err(format!(
+            "{left} percent are left for {open} blocks without one; give each at least 1"
+        ));
+    }
+    let mut nth = 0;
+    let blocks = given.iter().map(|&(bytes, share)| {
+        let percent = share.unwrap_or_else(|| {
+            let more = usize::from(nth < left % open);
+            nth += 1;
+            // At most 100, the start of `left`.
+            u8::try_from(left / open + more).unwrap_or(100)
+        });
+        BlockShare { percent, ..block(bytes, bytes, bytes) }
+    });
+    Ok(blocks.collect())
+}
+
+/// A name as a value of `filename` or `directory`: a colon separates names there, and in a flag it
+/// is a part of the name.
+#[must_use]
+pub fn one_name(name: &str) -> String {
+    name.replace(':', "\\:")
+}
+
+/// One directory; `\:` is a colon of its name. fio spreads the clones of a job over several.
+pub(crate) fn directory(value: &str) -> Read<String> {
+    let mut names = file_names(value)?;
+    match (names.len(), names.pop()) {
+        (1, Some(name)) => Ok(name),
+        _ => {
+            let colon =
+                value.char_indices().find(|(at, c)| *c == ':' && !value[..*at].ends_with('\\'));
+            wrong(
+                colon.map_or(0, |(at, _)| at),
+                "one directory holds the files of a job, where fio spreads them over several; \
+                 write one job for each directory, or filename=/a/f:/b/f. A colon of a name is \
+                 written '\\:'",
+            )
+        }
+    }
+}
+
+/// fio's list of files, separated by `:`; `\:` is a colon of a name.
+pub(crate) fn file_names(value: &str) -> Read<Vec<String>> {
+    let mut names = Vec::new();
+    let mut name = String::new();
+    let mut chars = value.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if chars.next_if(|(_, next)| *next == ':').is_some() => name.push(':'),
+            ':' if name.is_empty() => return Err(empty_name(at)),
+            ':' => names.push(std::mem::take(&mut name)),
+            c => name.push(c),
+        }
+    }
+    if name.is_empty() {
+        return Err(empty_name(value.len()));
+    }
+    names.push(name);
+    Ok(names)
+}
+
+fn empty_name(at: usize) -> ValueError {
+    ValueError::new(
+        at,
+        "a file name is empty; names are separated by ':', and '\\:' is a colon of a name",
+    )
+}
+
+/// CPUs as the kernel lists them.
+pub(crate) fn cpus(value: &str) -> Read<Vec<u32>> {
+    Ok(parse_cpu_list(value)?)
+}
+
+/// Words separated by commas: path names.
+pub(crate) fn words(value: &str) -> Read<Vec<String>> {
+    let mut words = Vec::new();
+    for (at, word) in pieces(value, ',') {
+        let name = word.trim();
+        if name.is_empty() {
+            return wrong(at, "a name is empty; give names separated by commas, or all");
+        }
+        words.push(name.to_owned());
+    }
+    Ok(words)
+}

@@ -1,0 +1,51 @@
+//! Which blocks a worker works on, for [`crate::workload::sequence`].
+
+use gpuio_record::{DirectMode, JobPlan, WorkerPlan};
+
+use crate::workload::sequence::{RegionSpan, SequenceConfig};
+
+/// The alignment of offsets and lengths in bytes: what everything was aligned to under O_DIRECT, 1
+/// through the page cache.
+#[must_use]
+pub fn unit(job: &JobPlan) -> u64 {
+    if job.direct == DirectMode::Buffered {
+        return 1;
+    }
+    let sizes = job.blocks.iter().flat_map(|b| [b.min_bytes, b.max_bytes, b.step_bytes]);
+    // Threads that share a file start one part after the other.
+    let first = job.workers.first().filter(|_| job.sharers() > 1);
+    let apart = first.into_iter().flat_map(|worker| &worker.regions).map(|region| region.length);
+    let steps = job.offset_increment.unwrap_or(0);
+    let all = sizes.chain([job.align_bytes, job.skew_bytes, job.offset_bytes, steps, 4096]);
+    let all = all.chain(apart);
+    // The largest power of two that divides all of them.
+    1 << all.filter(|n| *n > 0).map(u64::trailing_zeros).min().unwrap_or(0)
+}
+
+/// The timed blocks of a worker, without end. `file_of` names the worker's file that is the
+/// job's target.
+#[must_use]
+pub fn config(
+    job: &JobPlan,
+    worker: &WorkerPlan,
+    file_of: impl Fn(u32) -> Option<u32>,
+) -> SequenceConfig {
+    let regions = worker.regions.iter().filter_map(|region| {
+        let file = file_of(region.target)?;
+        Some(RegionSpan { file, offset: region.offset, length: region.length })
+    });
+    SequenceConfig {
+        order: job.order.clone(),
+        blocks: job.blocks.clone(),
+        align_bytes: job.align_bytes,
+        skew_bytes: job.skew_bytes,
+        unit_bytes: unit(job),
+        read_percent: job.read_percent,
+        regions: regions.collect(),
+        stripe: worker.regions.first().and_then(|region| region.stripe),
+        in_turn: job.files_in_turn,
+        short_regions: job.ranges.is_some(),
+        seed: worker.seed,
+        passes: job.ranges.map(|ranges| ranges.passes),
+    }
+}
